@@ -1,0 +1,6 @@
+export * from './brand.ts'
+export * from './cluster-name.ts'
+export * from './gvr.ts'
+export * from './json.ts'
+export * from './object-meta.ts'
+export * from './revision.ts'

@@ -1,0 +1,64 @@
+// The part of an object that every kind has.
+
+export interface OwnerReference {
+  apiVersion: string
+  kind: string
+  name: string
+  uid: string
+  controller?: boolean
+  blockOwnerDeletion?: boolean
+}
+
+export interface ManagedFieldsEntry {
+  manager?: string
+  operation?: string
+  apiVersion?: string
+  time?: string
+  fieldsType?: string
+  fieldsV1?: unknown
+  subresource?: string
+}
+
+/** metav1.ObjectMeta. Optional members are absent, never undefined, so that they encode to nothing. */
+export interface ObjectMeta {
+  name?: string
+  generateName?: string
+  namespace?: string
+  uid?: string
+  resourceVersion?: string
+  generation?: number
+  creationTimestamp?: string
+  deletionTimestamp?: string
+  deletionGracePeriodSeconds?: number
+  labels?: Record<string, string>
+  annotations?: Record<string, string>
+  finalizers?: string[]
+  ownerReferences?: OwnerReference[]
+  managedFields?: ManagedFieldsEntry[]
+}
+
+/** Any object of the API: typed as far as every kind agrees. */
+export interface KubeObject {
+  apiVersion: string
+  kind: string
+  metadata: ObjectMeta
+  [field: string]: unknown
+}
+
+/** A list of the API. `metadata.resourceVersion` is the position at which a watch goes on. */
+export interface KubeList<T extends KubeObject = KubeObject> {
+  apiVersion: string
+  kind: string
+  metadata: { resourceVersion?: string; continue?: string; remainingItemCount?: number }
+  items: T[]
+}
+
+/** metav1.Condition. */
+export interface Condition {
+  type: string
+  status: 'True' | 'False' | 'Unknown'
+  reason: string
+  message: string
+  lastTransitionTime: string
+  observedGeneration?: number
+}

@@ -1,0 +1,154 @@
+// An error is a Kubernetes Status from birth to wire: one class, one maker per reason, so code and reason never part.
+import { groupResourceText, type GroupResource } from '../meta/gvr.ts'
+
+export interface StatusCause {
+  reason?: string
+  message?: string
+  field?: string
+}
+
+/** metav1.Status of a failure. */
+export interface Status {
+  kind: 'Status'
+  apiVersion: 'v1'
+  metadata: Record<string, string>
+  status: 'Failure' | 'Success'
+  message?: string
+  reason?: string
+  details?: {
+    name?: string
+    group?: string
+    kind?: string
+    uid?: string
+    causes?: StatusCause[]
+    retryAfterSeconds?: number
+  }
+  code: number
+}
+
+/** The one error class of this program. `status` goes to the wire as it is; `cause` stays with us. */
+export class StatusError extends Error {
+  readonly status: Status
+  /** Extra response headers, such as `Retry-After`. */
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(status: Status, options: { cause?: unknown; headers?: Record<string, string> } = {}) {
+    super(status.message ?? status.reason ?? 'failure', options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'StatusError'
+    this.status = status
+    this.headers = options.headers ?? {}
+  }
+
+  get code(): number {
+    return this.status.code
+  }
+
+  get reason(): string {
+    return this.status.reason ?? ''
+  }
+}
+
+/** True for a StatusError, of this reason where one is given (`NotFound`, `Conflict`, ...). */
+export function isStatusError(error: unknown, reason?: string): error is StatusError {
+  return error instanceof StatusError && (reason === undefined || error.reason === reason)
+}
+
+interface Parts {
+  details?: Status['details']
+  cause?: unknown
+  headers?: Record<string, string>
+}
+
+/** A StatusError of any code and reason; prefer the makers below. */
+export function statusError(code: number, reason: string, message: string, { details, cause, headers }: Parts = {}): StatusError {
+  const status: Status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, code }
+  if (details !== undefined) status.details = details
+  return new StatusError(status, { cause, ...(headers ? { headers } : {}) })
+}
+
+function detailsOf({ group, resource }: GroupResource, name: string): NonNullable<Status['details']> {
+  return { ...(name === '' ? {} : { name }), ...(group === '' ? {} : { group }), kind: resource }
+}
+
+export function badRequest(message: string, cause?: unknown): StatusError {
+  return statusError(400, 'BadRequest', message, { cause })
+}
+export function unauthorized(message = 'Unauthorized'): StatusError {
+  return statusError(401, 'Unauthorized', message)
+}
+/** `message` is the part after the colon, such as `User "bob" cannot list resource ...`. */
+export function forbidden(gr: GroupResource, name: string, message: string, causes?: StatusCause[]): StatusError {
+  const what = gr.resource === '' ? '' : name === '' ? `${groupResourceText(gr)} is ` : `${groupResourceText(gr)} "${name}" is `
+  const details = gr.resource === '' ? {} : detailsOf(gr, name)
+  return statusError(403, 'Forbidden', `${what}forbidden: ${message}`, { details: causes ? { ...details, causes } : details })
+}
+export function notFound(gr: GroupResource, name: string): StatusError {
+  return statusError(404, 'NotFound', `${groupResourceText(gr)} "${name}" not found`, { details: detailsOf(gr, name) })
+}
+/** What a real server says of a path or a resource that it does not serve at all. */
+export function pathNotFound(): StatusError {
+  return statusError(404, 'NotFound', 'the server could not find the requested resource', { details: {} })
+}
+export function methodNotAllowed(gr: GroupResource, verb: string): StatusError {
+  return statusError(405, 'MethodNotAllowed', `${verb} is not supported on resources of kind "${groupResourceText(gr)}"`, {
+    details: detailsOf(gr, ''),
+  })
+}
+export function notAcceptable(message: string): StatusError {
+  return statusError(406, 'NotAcceptable', message)
+}
+export function alreadyExists(gr: GroupResource, name: string): StatusError {
+  return statusError(409, 'AlreadyExists', `${groupResourceText(gr)} "${name}" already exists`, { details: detailsOf(gr, name) })
+}
+export function conflict(gr: GroupResource, name: string, message: string, cause?: unknown): StatusError {
+  return statusError(409, 'Conflict', `Operation cannot be fulfilled on ${groupResourceText(gr)} "${name}": ${message}`, {
+    details: detailsOf(gr, name),
+    cause,
+  })
+}
+export const objectModified = 'the object has been modified; please apply your changes to the latest version and try again'
+
+/** 410: the position asked for is gone; the client lists again. */
+export function expired(message = 'The resourceVersion for the provided watch is too old.'): StatusError {
+  return statusError(410, 'Expired', message)
+}
+export function gone(message: string): StatusError {
+  return statusError(410, 'Gone', message)
+}
+export function requestEntityTooLarge(message: string): StatusError {
+  return statusError(413, 'RequestEntityTooLarge', message)
+}
+export function unsupportedMediaType(message: string): StatusError {
+  return statusError(415, 'UnsupportedMediaType', message)
+}
+/** 422 with one cause per field. The message lists them as a real server does. */
+export function invalid(gk: { group: string; kind: string }, name: string, causes: StatusCause[]): StatusError {
+  const text = causes.map((cause) => (cause.field ? `${cause.field}: ` : '') + (cause.message ?? ''))
+  const list = text.length === 1 ? (text[0] ?? '') : `[${text.join(', ')}]`
+  const kind = gk.group === '' ? gk.kind : `${gk.kind}.${gk.group}`
+  return statusError(422, 'Invalid', `${kind} "${name}" is invalid: ${list}`, {
+    details: { ...(name === '' ? {} : { name }), ...(gk.group === '' ? {} : { group: gk.group }), kind: gk.kind, causes },
+  })
+}
+/** 429: over a budget; `Retry-After` says when to come back. */
+export function tooManyRequests(message: string, retryAfterSeconds = 1): StatusError {
+  return statusError(429, 'TooManyRequests', message, {
+    details: { retryAfterSeconds },
+    headers: { 'Retry-After': String(retryAfterSeconds) },
+  })
+}
+/** 500. The message is for the client: nothing of the inside. `cause` is logged. */
+export function internalError(message: string, cause?: unknown): StatusError {
+  return statusError(500, 'InternalError', `Internal error occurred: ${message}`, { details: { causes: [{ message }] }, cause })
+}
+export function serviceUnavailable(message: string, cause?: unknown): StatusError {
+  return statusError(503, 'ServiceUnavailable', message, { cause, headers: { 'Retry-After': '1' } })
+}
+export function timedOut(message: string, causes?: StatusCause[]): StatusError {
+  return statusError(504, 'Timeout', message, { details: { ...(causes ? { causes } : {}), retryAfterSeconds: 1 } })
+}
+
+/** The Status as a StatusError, for a client that has read one from a server. */
+export function fromStatus(status: Status, cause?: unknown): StatusError {
+  return new StatusError(status, { cause })
+}

@@ -1,0 +1,22 @@
+// A shorter life derived from a longer one.
+
+export interface ChildSignal extends Disposable {
+  readonly signal: AbortSignal
+  abort(reason?: unknown): void
+}
+
+/**
+ * A signal that aborts with its parent, or alone. Disposing unlinks it from the parent without aborting it.
+ * Linked by hand: AbortSignal.any over a process-long parent keeps about 1.2 kB per call while a listener stays.
+ */
+export function childSignal(parent: AbortSignal): ChildSignal {
+  const controller = new AbortController()
+  const forward = (): void => controller.abort(parent.reason)
+  if (parent.aborted) forward()
+  else parent.addEventListener('abort', forward, { once: true })
+  return {
+    signal: controller.signal,
+    abort: (reason) => controller.abort(reason),
+    [Symbol.dispose]: () => parent.removeEventListener('abort', forward),
+  }
+}

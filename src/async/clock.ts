@@ -1,0 +1,15 @@
+// Time as something passed in, so that tests own it.
+
+export interface Clock {
+  /** Wall clock, milliseconds since 1970. */
+  now(): number
+  /** Monotonic milliseconds: for durations and deadlines. */
+  monotonic(): number
+}
+
+export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
+
+/** A time as Kubernetes writes it: RFC 3339, UTC, whole seconds. */
+export function timestamp(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}

@@ -1,0 +1,3 @@
+export * from './child-signal.ts'
+export * from './clock.ts'
+export * from './sleep.ts'
