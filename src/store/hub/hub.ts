@@ -1,0 +1,116 @@
+// The contract of the hub: a Store seen from memory. It loads a logical cluster on first use, keeps its objects as bytes,
+// answers reads without waiting, and tells every watcher what the store's own stream says.
+import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
+import type { ObjectKey, Waiting } from '../store.ts'
+
+/** An object in memory. Immutable; shared by lists, watch events and whoever holds it. */
+export interface Entry {
+  readonly key: ObjectKey
+  readonly revision: Revision
+  readonly createRevision: Revision
+  /** The object's JSON with its resourceVersion inside, ready for the wire. */
+  readonly bytes: Uint8Array
+  /** What selectors and garbage collection look at, read from the bytes on first need and then kept. */
+  readonly facts: EntryFacts
+  /** True while the object is the shared base layer's and was never written in this logical cluster. */
+  readonly base: boolean
+}
+
+export interface EntryFacts {
+  readonly uid: string
+  readonly labels: Readonly<Record<string, string>> | undefined
+  readonly ownerUids: readonly string[]
+}
+
+export type HubEvent =
+  | { readonly type: 'ADDED'; readonly entry: Entry; readonly revision: Revision }
+  | { readonly type: 'MODIFIED'; readonly entry: Entry; readonly previous: Entry | undefined; readonly revision: Revision }
+  /** `entry` is the last state, its bytes stamped with the revision of the deletion. */
+  | { readonly type: 'DELETED'; readonly entry: Entry; readonly previous: Entry | undefined; readonly revision: Revision }
+
+/**
+ * What every logical cluster has from birth, shared by all: one immutable layer under the store. An update writes an
+ * override, a delete a tombstone; both are ordinary writes with new revisions.
+ */
+export interface BaseLayer {
+  /** The object's JSON without resourceVersion (see HubOptions.stamp), or undefined. */
+  get(key: ObjectKey): Uint8Array | undefined
+  /** Keys of one resource in one logical cluster, in key order; namespace absent = all. */
+  keys(cluster: ClusterId, resource: string, namespace?: string): readonly ObjectKey[]
+  /** Resources that have anything in the layer. */
+  readonly resources: readonly string[]
+}
+
+export interface HubOptions {
+  /** Puts a revision into an object's JSON. Called once per change, the result is what everybody gets. */
+  readonly stamp: (value: Uint8Array, revision: Revision) => Uint8Array
+  readonly readFacts: (bytes: Uint8Array) => EntryFacts
+  readonly baseLayer?: BaseLayer
+  /** Revision that objects of the base layer show. Default 1. */
+  readonly baseRevision?: Revision
+  /** Events kept per resource of a logical cluster for watches that resume. Default 1024. */
+  readonly windowEvents?: number
+  /** Bytes buffered for one slow watcher before it is ended (it lists again). Default 8 MiB. */
+  readonly watcherBufferBytes?: number
+}
+
+export interface WatchScope {
+  readonly resource: string
+  /** Absent: all namespaces. */
+  readonly namespace?: string
+}
+
+/** A started watch: events come in revision order, each exactly once. */
+export interface HubWatch extends Disposable {
+  /** Batches of events; ends when disposed or aborted. Rejects StoreError Compacted where the watcher fell behind. */
+  readonly events: AsyncIterable<readonly HubEvent[]>
+  /** Every change up to here was handed out or did not concern this watch: what a bookmark may say once the buffer is empty. */
+  progress(): Revision
+}
+
+/** One logical cluster in memory. Reads are synchronous and see every acknowledged write. */
+export interface ClusterObjects {
+  readonly cluster: ClusterId
+  /** Newest revision applied here: the resourceVersion of a list. */
+  revision(): Revision
+  get(resource: string, namespace: string, name: string): Entry | undefined
+  /** In key order. */
+  list(scope: WatchScope): readonly Entry[]
+  /** The list as it was at `at`; undefined when that is older than the window (410) . Rejects nothing; `at` must not be in the future. */
+  listAt(scope: WatchScope, at: Revision): readonly Entry[] | undefined
+  count(scope: WatchScope): number
+  /** Objects that name this uid as an owner, over all resources. */
+  dependents(ownerUid: string): readonly Entry[]
+  /** Resources of which there is at least one object. */
+  resources(): readonly string[]
+  /** Resolves once durable and visible to reads here. Rejects StoreError. */
+  create(key: Omit<ObjectKey, 'cluster'>, value: Uint8Array, options: Waiting): Promise<Entry>
+  update(key: Omit<ObjectKey, 'cluster'>, value: Uint8Array, options: Waiting & { ifRevision: Revision }): Promise<Entry>
+  delete(key: Omit<ObjectKey, 'cluster'>, options: Waiting & { ifRevision: Revision }): Promise<Entry>
+  /**
+   * Changes after `since` (from the window, else from the store's changes). Throws StoreError Compacted when too old.
+   * A `since` in the future just waits.
+   */
+  watch(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch>
+}
+
+/** All logical clusters of this process. */
+export interface Hub extends AsyncDisposable {
+  /** Loads it if need be (concurrent callers share one load). */
+  cluster(id: ClusterId, options: Waiting): Promise<ClusterObjects>
+  /** The same if it is in memory already. */
+  loaded(id: ClusterId): ClusterObjects | undefined
+  /** Drops it from memory; its watchers are ended cleanly. It comes back on the next use. */
+  unload(id: ClusterId): void
+  /** Deletes all its content from the store and forgets it. */
+  deleteCluster(id: ClusterId, options: Waiting): Promise<void>
+  /** One resource over the given logical clusters at one revision, unloaded ones included without loading them. */
+  listAll(scope: WatchScope, clusters: Iterable<ClusterId>, options: Waiting): Promise<{ entries: readonly Entry[]; revision: Revision }>
+  /** One resource over all logical clusters, unloaded ones included. */
+  watchAll(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch>
+  revision(): Revision
+  /** Waits until everything up to `revision` is applied; for reads "not older than". Rejects when aborted. */
+  reached(revision: Revision, options: Waiting): Promise<void>
+  /** For metrics: loaded logical clusters, objects, bytes, watchers. */
+  usage(): { clusters: number; objects: number; bytes: number; watchers: number }
+}

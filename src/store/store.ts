@@ -1,0 +1,111 @@
+// The contract for keeping objects. A Store knows keys, bytes and revisions, and nothing about kinds.
+// One suite (test/conformance/store.ts) runs on every implementation.
+import type { ClusterId, Revision } from '../apimachinery/meta/index.ts'
+
+/** Where an object lives. Ordered by cluster, then resource, namespace, name, each by UTF-16 code units. */
+export interface ObjectKey {
+  readonly cluster: ClusterId
+  /** Resource and group as in messages: `configmaps`, `deployments.apps`. One object has one key in all its versions. */
+  readonly resource: string
+  /** Empty for cluster-scoped objects. */
+  readonly namespace: string
+  readonly name: string
+}
+
+/** An object as it was kept. `value` is the JSON text without a resourceVersion: the revision is told beside it. */
+export interface StoredObject {
+  readonly key: ObjectKey
+  /** Of the write that made this value. */
+  readonly revision: Revision
+  /** Of the create that began this object's life. */
+  readonly createRevision: Revision
+  readonly value: Uint8Array
+}
+
+export type StoreEvent =
+  | { readonly type: 'put'; readonly object: StoredObject }
+  /** `revision` is that of the deletion. */
+  | { readonly type: 'delete'; readonly key: ObjectKey; readonly revision: Revision }
+  /** Everything up to and including this revision was delivered. Sent where a backend learns it (bookmarks). */
+  | { readonly type: 'progress'; readonly revision: Revision }
+
+export type StoreErrorCode =
+  | 'KeyExists'
+  | 'KeyMissing'
+  /** The object is at another revision than the writer had seen. `current` tells it where known. */
+  | 'RevisionMismatch'
+  /** The revision asked for is older than what is kept: list again. */
+  | 'Compacted'
+  | 'TooLarge'
+  /** A budget or the disk is full; nothing was written. */
+  | 'Full'
+  | 'Closed'
+  /** The backend can't be reached, or the outcome of a write is unknown even after re-reading. */
+  | 'Unavailable'
+
+/** What a Store rejects with. The registry, which knows kinds, turns it into a Status. */
+export class StoreError extends Error {
+  readonly code: StoreErrorCode
+  constructor(code: StoreErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.name = 'StoreError'
+    this.code = code
+  }
+}
+
+export function isStoreError(error: unknown, code?: StoreErrorCode): error is StoreError {
+  return error instanceof StoreError && (code === undefined || error.code === code)
+}
+
+/** Which objects: a prefix of the key order, or one resource over all logical clusters. */
+export interface ListScope {
+  readonly cluster?: ClusterId
+  readonly resource?: string
+  readonly namespace?: string
+}
+
+export interface ListResult {
+  readonly items: readonly StoredObject[]
+  /** The list is what was true at this revision. */
+  readonly revision: Revision
+  /** Set when `limit` cut the list: pass it as `after` with `at: revision` for the rest. */
+  readonly next?: ObjectKey
+}
+
+export interface Waiting {
+  readonly signal: AbortSignal
+}
+
+export interface Store extends AsyncDisposable {
+  /** Size limit of one value in bytes, after whatever encoding the backend does; above it writes fail TooLarge. */
+  readonly maxValueBytes: number
+  /** Random, made with the store and never changed: the identity of an installation's data. */
+  readonly instanceId: string
+
+  /** The object, or undefined. Linearizable. */
+  get(key: ObjectKey, options: Waiting): Promise<StoredObject | undefined>
+  /** In key order, at one revision. Linearizable when `after` is absent. */
+  list(scope: ListScope, options: Waiting & { limit?: number; after?: ObjectKey }): Promise<ListResult>
+  /** Resolves once it is on disk. Rejects KeyExists. */
+  create(key: ObjectKey, value: Uint8Array, options: Waiting): Promise<StoredObject>
+  /** Resolves once it is on disk. Rejects KeyMissing, RevisionMismatch. */
+  update(key: ObjectKey, value: Uint8Array, options: Waiting & { ifRevision: Revision }): Promise<StoredObject>
+  /** Resolves with the revision of the deletion. Rejects KeyMissing, RevisionMismatch. */
+  delete(key: ObjectKey, options: Waiting & { ifRevision: Revision }): Promise<Revision>
+  /** Deletes everything of one logical cluster, in bounded batches. Each deletion is an event. */
+  deleteCluster(cluster: ClusterId, options: Waiting): Promise<void>
+  /**
+   * Every change after `since`, in revision order, exactly once, for all logical clusters; ends only with the signal or
+   * by rejecting. Rejects Compacted when `since` is older than what is kept. Events are delivered before the promise of
+   * the write that caused them resolves, where the write was made through this Store (embedded), or as soon as the
+   * backend tells (host).
+   */
+  watch(options: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]>
+  /**
+   * What changed in one logical cluster after `since`, without a running watch: for every key its last state only.
+   * Lets a watch resume over a restart. Rejects Compacted when deletions that old are forgotten.
+   */
+  changes(scope: { cluster: ClusterId; resource: string }, options: Waiting & { since: Revision }): Promise<readonly StoreEvent[]>
+  /** The newest revision that is durable and known here. */
+  revision(options: Waiting): Promise<Revision>
+}
