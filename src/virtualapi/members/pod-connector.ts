@@ -1,0 +1,24 @@
+// The contract of reaching a pod where it runs: logs, exec, attach, port-forward.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { Transport, TransportResponse } from '../../client/index.ts'
+import type { LogicalCluster } from '../clusters/directory.ts'
+
+export interface PodConnection {
+  readonly cluster: LogicalCluster
+  /** The upstream Pod, as the tenant sees it. Its uid must be that of the pod in the member, or nothing is dialled. */
+  readonly pod: KubeObject
+  readonly subresource: 'log' | 'exec' | 'attach' | 'portforward'
+  readonly method: string
+  /** With leading `?`, or empty. */
+  readonly query: string
+  readonly rawHeaders: readonly string[]
+  readonly body?: Uint8Array
+  readonly signal: AbortSignal
+}
+
+/** Only pods placed for that logical cluster are dialled, by uid, through the member's kube-apiserver. */
+export interface PodConnector {
+  /** Rejects NotFound where the pod is gone from the member, ServiceUnavailable where the member can't be reached. */
+  request(connection: PodConnection): Promise<TransportResponse>
+  upgrade(connection: PodConnection): ReturnType<Transport['upgrade']>
+}
