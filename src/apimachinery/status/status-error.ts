@@ -33,7 +33,10 @@ export class StatusError extends Error {
   readonly headers: Readonly<Record<string, string>>
 
   constructor(status: Status, options: { cause?: unknown; headers?: Record<string, string> } = {}) {
-    super(status.message ?? status.reason ?? 'failure', options.cause === undefined ? undefined : { cause: options.cause })
+    super(
+      status.message ?? status.reason ?? 'failure',
+      options.cause === undefined ? undefined : { cause: options.cause },
+    )
     this.name = 'StatusError'
     this.status = status
     this.headers = options.headers ?? {}
@@ -60,7 +63,12 @@ interface Parts {
 }
 
 /** A StatusError of any code and reason; prefer the makers below. */
-export function statusError(code: number, reason: string, message: string, { details, cause, headers }: Parts = {}): StatusError {
+export function statusError(
+  code: number,
+  reason: string,
+  message: string,
+  { details, cause, headers }: Parts = {},
+): StatusError {
   const status: Status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, code }
   if (details !== undefined) status.details = details
   return new StatusError(status, { cause, ...(headers ? { headers } : {}) })
@@ -78,9 +86,12 @@ export function unauthorized(message = 'Unauthorized'): StatusError {
 }
 /** `message` is the part after the colon, such as `User "bob" cannot list resource ...`. */
 export function forbidden(gr: GroupResource, name: string, message: string, causes?: StatusCause[]): StatusError {
-  const what = gr.resource === '' ? '' : name === '' ? `${groupResourceText(gr)} is ` : `${groupResourceText(gr)} "${name}" is `
+  const what =
+    gr.resource === '' ? '' : name === '' ? `${groupResourceText(gr)} is ` : `${groupResourceText(gr)} "${name}" is `
   const details = gr.resource === '' ? {} : detailsOf(gr, name)
-  return statusError(403, 'Forbidden', `${what}forbidden: ${message}`, { details: causes ? { ...details, causes } : details })
+  return statusError(403, 'Forbidden', `${what}forbidden: ${message}`, {
+    details: causes ? { ...details, causes } : details,
+  })
 }
 export function notFound(gr: GroupResource, name: string): StatusError {
   return statusError(404, 'NotFound', `${groupResourceText(gr)} "${name}" not found`, { details: detailsOf(gr, name) })
@@ -90,23 +101,36 @@ export function pathNotFound(): StatusError {
   return statusError(404, 'NotFound', 'the server could not find the requested resource', { details: {} })
 }
 export function methodNotAllowed(gr: GroupResource, verb: string): StatusError {
-  return statusError(405, 'MethodNotAllowed', `${verb} is not supported on resources of kind "${groupResourceText(gr)}"`, {
-    details: detailsOf(gr, ''),
-  })
+  return statusError(
+    405,
+    'MethodNotAllowed',
+    `${verb} is not supported on resources of kind "${groupResourceText(gr)}"`,
+    {
+      details: detailsOf(gr, ''),
+    },
+  )
 }
 export function notAcceptable(message: string): StatusError {
   return statusError(406, 'NotAcceptable', message)
 }
 export function alreadyExists(gr: GroupResource, name: string): StatusError {
-  return statusError(409, 'AlreadyExists', `${groupResourceText(gr)} "${name}" already exists`, { details: detailsOf(gr, name) })
-}
-export function conflict(gr: GroupResource, name: string, message: string, cause?: unknown): StatusError {
-  return statusError(409, 'Conflict', `Operation cannot be fulfilled on ${groupResourceText(gr)} "${name}": ${message}`, {
+  return statusError(409, 'AlreadyExists', `${groupResourceText(gr)} "${name}" already exists`, {
     details: detailsOf(gr, name),
-    cause,
   })
 }
-export const objectModified = 'the object has been modified; please apply your changes to the latest version and try again'
+export function conflict(gr: GroupResource, name: string, message: string, cause?: unknown): StatusError {
+  return statusError(
+    409,
+    'Conflict',
+    `Operation cannot be fulfilled on ${groupResourceText(gr)} "${name}": ${message}`,
+    {
+      details: detailsOf(gr, name),
+      cause,
+    },
+  )
+}
+export const objectModified =
+  'the object has been modified; please apply your changes to the latest version and try again'
 
 /** 410: the position asked for is gone; the client lists again. */
 export function expired(message = 'The resourceVersion for the provided watch is too old.'): StatusError {
@@ -127,7 +151,12 @@ export function invalid(gk: { group: string; kind: string }, name: string, cause
   const list = text.length === 1 ? (text[0] ?? '') : `[${text.join(', ')}]`
   const kind = gk.group === '' ? gk.kind : `${gk.kind}.${gk.group}`
   return statusError(422, 'Invalid', `${kind} "${name}" is invalid: ${list}`, {
-    details: { ...(name === '' ? {} : { name }), ...(gk.group === '' ? {} : { group: gk.group }), kind: gk.kind, causes },
+    details: {
+      ...(name === '' ? {} : { name }),
+      ...(gk.group === '' ? {} : { group: gk.group }),
+      kind: gk.kind,
+      causes,
+    },
   })
 }
 /** 429: over a budget; `Retry-After` says when to come back. */
@@ -139,7 +168,10 @@ export function tooManyRequests(message: string, retryAfterSeconds = 1): StatusE
 }
 /** 500. The message is for the client: nothing of the inside. `cause` is logged. */
 export function internalError(message: string, cause?: unknown): StatusError {
-  return statusError(500, 'InternalError', `Internal error occurred: ${message}`, { details: { causes: [{ message }] }, cause })
+  return statusError(500, 'InternalError', `Internal error occurred: ${message}`, {
+    details: { causes: [{ message }] },
+    cause,
+  })
 }
 export function serviceUnavailable(message: string, cause?: unknown): StatusError {
   return statusError(503, 'ServiceUnavailable', message, { cause, headers: { 'Retry-After': '1' } })

@@ -1,16 +1,7 @@
 // What a request asks for, understood from its text alone.
 import type { ClusterName } from '../../apimachinery/meta/index.ts'
 
-export type Verb =
-  | 'get'
-  | 'list'
-  | 'watch'
-  | 'create'
-  | 'update'
-  | 'patch'
-  | 'delete'
-  | 'deletecollection'
-  | 'connect'
+export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection' | 'connect'
 
 /** By which door a request came: it decides which proofs of identity count. */
 export type Way =
@@ -25,9 +16,7 @@ export type Way =
 
 /** Which logical cluster: one, all of them (`*`), or none (health of the process, discovery of the aggregated group). */
 export type ClusterScope =
-  | { readonly kind: 'one'; readonly name: ClusterName }
-  | { readonly kind: 'all' }
-  | { readonly kind: 'none' }
+  { readonly kind: 'one'; readonly name: ClusterName } | { readonly kind: 'all' } | { readonly kind: 'none' }
 
 export interface ResourceTarget {
   readonly kind: 'resource'

@@ -1,0 +1,101 @@
+import { expect } from 'chai'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import { parseRequest } from './parse-request.ts'
+
+const parse = (method: string, url: string, hasBearerToken = false) => parseRequest(method, url, { hasBearerToken })
+
+describe('parseRequest', () => {
+  for (const { method = 'GET', url, verb, target, cluster, way = 'direct' } of [
+    {
+      url: '/clusters/acme/api/v1/namespaces/shop/pods/web-0/log',
+      verb: 'get',
+      cluster: 'acme',
+      target: { namespace: 'shop', resource: 'pods', name: 'web-0', subresource: 'log' },
+    },
+    {
+      url: '/clusters/acme/api/v1/pods?watch=true',
+      verb: 'watch',
+      cluster: 'acme',
+      target: { namespace: '', resource: 'pods', name: '' },
+    },
+    { url: '/clusters/acme/api/v1/pods?watch=0', verb: 'list', cluster: 'acme', target: { resource: 'pods' } },
+    {
+      url: '/clusters/acme/api/v1/namespaces/shop',
+      verb: 'get',
+      cluster: 'acme',
+      target: { resource: 'namespaces', name: 'shop', namespace: '' },
+    },
+    {
+      url: '/clusters/acme/api/v1/namespaces/shop/finalize',
+      method: 'PUT',
+      verb: 'update',
+      cluster: 'acme',
+      target: { resource: 'namespaces', name: 'shop', subresource: 'finalize' },
+    },
+    {
+      url: '/clusters/acme/api/v1/namespaces/shop/pods',
+      method: 'DELETE',
+      verb: 'deletecollection',
+      cluster: 'acme',
+      target: { resource: 'pods', namespace: 'shop' },
+    },
+    {
+      url: '/apis/virtual.kcp.dev/v1alpha1/logicalclusters/acme/proxy/apis/apps/v1/deployments',
+      verb: 'list',
+      cluster: 'acme',
+      way: 'aggregated',
+      target: { group: 'apps', version: 'v1', resource: 'deployments' },
+    },
+    {
+      url: '/clusters/acme/apis/a.b/v1/namespaces/shop/status/x',
+      verb: 'get',
+      cluster: 'acme',
+      target: { group: 'a.b', namespace: 'shop', resource: 'status', name: 'x' },
+    },
+    { url: '/clusters/acme/api/v1/namespaces/a%3Ab', verb: 'get', cluster: 'acme', target: { name: 'a:b' } },
+  ]) {
+    it(`understands ${method} ${url}`, () => {
+      const info = parse(method, url)
+      expect(info.verb).to.equal(verb)
+      expect(info.way).to.equal(way)
+      expect(info.cluster).to.deep.equal({ kind: 'one', name: cluster })
+      expect(info.target).to.include(target)
+    })
+  }
+
+  for (const { url, code } of [
+    { url: '/clusters/a/../b/api', code: 400 },
+    { url: '/clusters/a/%2e%2e/b/api', code: 400 },
+    { url: '/clusters/a/.%2E/b', code: 400 },
+    { url: '/clusters/a/%252e%252e/b', code: 400 },
+    { url: '/clusters/../api', code: 400 },
+    { url: '/apis/virtual.kcp.dev/v1alpha1/logicalclusters/alice/proxy/../../bob', code: 400 },
+    { url: '/clusters/a/api/v1/namespaces/x%2f..%2fy', code: 400 },
+    { url: '/clusters//api/v1/pods', code: 404 },
+    { url: '/clusters/a%62c/api/v1/pods', code: 404 },
+    { url: '/clusters/A/api/v1/pods', code: 404 },
+    { url: '/clusters/a//api/v1/pods', code: 404 },
+    { url: '/apis/virtual.kcp.dev/v1alpha1/logicalclusters/acme/status', code: 404 },
+    { url: '/clusters/a/%zz', code: 400 },
+  ]) {
+    it(`refuses ${url} with ${code}`, () => {
+      try {
+        parse('GET', url)
+      } catch (error) {
+        if (!isStatusError(error)) throw error
+        expect(error.code).to.equal(code)
+        return
+      }
+      expect.fail('nothing was thrown')
+    })
+  }
+
+  it('takes a nested /clusters/ for a path of the logical cluster, which serves none', () => {
+    expect(parse('GET', '/clusters/a/clusters/b/api').target).to.deep.equal({ kind: 'path', path: '/clusters/b/api' })
+  })
+  it('sends what has no prefix but a token to the logical cluster of the token', () => {
+    expect(parse('GET', '/api/v1/pods', true)).to.include({ way: 'pathless', verb: 'list' })
+    expect(parse('GET', '/apis/virtual.kcp.dev/v1alpha1', true).way).to.equal('direct')
+    expect(parse('GET', '/healthz', true).way).to.equal('direct')
+  })
+})
