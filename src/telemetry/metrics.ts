@@ -1,0 +1,71 @@
+// Metrics: counters, gauges and histograms of this process, on prom-client. No label may carry the name of a logical
+// cluster or of an object: thousands of series block a scrape.
+import { Counter as PromCounter, Gauge as PromGauge, Histogram as PromHistogram, Registry } from 'prom-client'
+
+export type Labels = Readonly<Record<string, string>>
+
+export interface Counter {
+  inc(labels?: Labels, by?: number): void
+}
+export interface Gauge {
+  set(value: number, labels?: Labels): void
+}
+export interface Histogram {
+  /** Seconds for durations, bytes for sizes: base units, as Prometheus asks. */
+  observe(value: number, labels?: Labels): void
+}
+
+interface Described {
+  readonly name: string
+  readonly help: string
+  readonly labels?: readonly string[]
+}
+
+export interface Metrics {
+  counter(options: Described): Counter
+  /** `read` is asked at each scrape; without it the gauge shows what was last set. */
+  gauge(options: Described & { readonly read?: () => number }): Gauge
+  histogram(options: Described & { readonly buckets?: readonly number[] }): Histogram
+  /** The text of a scrape and its media type. */
+  scrape(): Promise<{ contentType: string; body: string }>
+}
+
+/** Seconds: from a request served from memory to one that waits. */
+export const durationBuckets: readonly number[] = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+]
+
+/** A registry of its own; names are registered once, a second registration throws. */
+export function createMetrics(): Metrics {
+  const registry = new Registry()
+  const common = ({ name, help, labels = [] }: Described) => ({
+    name,
+    help,
+    labelNames: [...labels],
+    registers: [registry],
+  })
+  return {
+    counter(options) {
+      const counter = new PromCounter(common(options))
+      return { inc: (labels = {}, by = 1) => counter.inc(labels, by) }
+    },
+    gauge({ read, ...options }) {
+      const gauge = new PromGauge({
+        ...common(options),
+        ...(read && {
+          collect() {
+            this.set(read())
+          },
+        }),
+      })
+      return { set: (value, labels = {}) => gauge.set(labels, value) }
+    },
+    histogram({ buckets = durationBuckets, ...options }) {
+      const histogram = new PromHistogram({ ...common(options), buckets: [...buckets] })
+      return { observe: (value, labels = {}) => histogram.observe(labels, value) }
+    },
+    async scrape() {
+      return { contentType: registry.contentType, body: await registry.metrics() }
+    },
+  }
+}
