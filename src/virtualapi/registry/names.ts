@@ -1,0 +1,20 @@
+// Which names objects of a kind may have. The rules themselves are apimachinery's.
+import { dns1035LabelErrors, dns1123LabelErrors, dns1123SubdomainErrors } from '../../apimachinery/field/index.ts'
+
+/** A check of a name: complaints, none for a good name. With `prefix`, more characters follow: a trailing dash is fine. */
+export type NameCheck = (name: string, options: { prefix: boolean }) => string[]
+
+const withPrefix =
+  (rule: (name: string) => string[]): NameCheck =>
+  (name, { prefix }) =>
+    rule(prefix ? `${name}a` : name)
+
+export const subdomainName: NameCheck = withPrefix(dns1123SubdomainErrors)
+export const labelName: NameCheck = withPrefix(dns1123LabelErrors)
+export const label1035Name: NameCheck = withPrefix(dns1035LabelErrors)
+
+/** RBAC objects: anything that is one path segment. */
+export const pathSegmentName: NameCheck = (name) => {
+  if (name === '.' || name === '..') return [`may not be '${name}'`]
+  return ['/', '%'].filter((character) => name.includes(character)).map((character) => `may not contain '${character}'`)
+}

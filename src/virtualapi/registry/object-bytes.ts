@@ -1,0 +1,76 @@
+// The one layout of objects as bytes: `{"kind":K,"apiVersion":V,"metadata":{...},...}` in this order, metadata without
+// resourceVersion at rest. So a revision is put in without decoding, and a list drops or replaces the head of its items.
+import { Buffer } from 'node:buffer'
+import { encodeJson, type KubeObject, type Revision } from '../../apimachinery/meta/index.ts'
+import type { EntryFacts } from '../../store/hub/index.ts'
+
+const metadataStart = Buffer.from('"metadata":{')
+
+/** The object at rest: bytes in the layout above. The resourceVersion of `object` is left out. */
+export function encodeObject(object: KubeObject): Buffer {
+  const { kind, apiVersion, metadata, ...rest } = object
+  const { resourceVersion: _, ...meta } = metadata
+  return Buffer.from(encodeJson({ kind, apiVersion, metadata: meta, ...rest }))
+}
+
+/** Where the members of metadata begin. Throws for bytes in another layout: they are not ours. */
+function metadataOffset(bytes: Buffer): number {
+  const at = bytes.indexOf(metadataStart)
+  if (at < 0) throw new Error('object bytes without metadata')
+  return at + metadataStart.length
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+/** Bytes at rest -> bytes for the wire: the revision becomes metadata's first member. */
+export function stampRevision(value: Uint8Array, revision: Revision): Buffer {
+  const bytes = asBuffer(value)
+  const at = metadataOffset(bytes)
+  const stamp = `"resourceVersion":"${revision}"${bytes[at] === 0x7d ? '' : ','}`
+  const result = Buffer.allocUnsafeSlow(bytes.length + stamp.length)
+  bytes.copy(result, 0, 0, at)
+  result.write(stamp, at, 'latin1')
+  bytes.copy(result, at + stamp.length, at)
+  return result
+}
+
+/** The object in wire bytes. */
+export function decodeObject(bytes: Uint8Array): KubeObject {
+  return JSON.parse(asBuffer(bytes).toString()) as KubeObject
+}
+
+/** What selectors and garbage collection look at. */
+export function readFacts(bytes: Uint8Array): EntryFacts {
+  const { metadata } = decodeObject(bytes)
+  return {
+    uid: metadata.uid ?? '',
+    labels: metadata.labels,
+    ownerUids: metadata.ownerReferences?.map((owner) => owner.uid) ?? [],
+  }
+}
+
+/** `"kind":"K","apiVersion":"V",` as it stands after the opening brace: the head that `rehead` drops or replaces. */
+export function headOf(kind: string, apiVersion: string): string {
+  return `"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},`
+}
+
+/** The bytes with `head` between the opening brace and metadata; an empty head for items of built-in lists. */
+export function rehead(bytes: Uint8Array, head: string): Buffer {
+  const source = asBuffer(bytes)
+  const from = source.indexOf(metadataStart)
+  const result = Buffer.allocUnsafe(1 + head.length + source.length - from)
+  result[0] = 0x7b
+  result.write(head, 1, 'latin1')
+  source.copy(result, 1 + head.length, from)
+  return result
+}
+
+/** The bytes with one more annotation; for lists over all logical clusters, which must say whose an object is. */
+export function withAnnotation(bytes: Uint8Array, name: string, value: string): Buffer {
+  const source = asBuffer(bytes)
+  const object = decodeObject(source)
+  object.metadata.annotations = { ...object.metadata.annotations, [name]: value }
+  return Buffer.from(encodeJson(object))
+}

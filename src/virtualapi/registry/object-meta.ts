@@ -1,0 +1,160 @@
+// What the server owns of every object's metadata, and what it checks of the rest (metav1 ObjectMeta validation).
+import { randomBytes, randomUUID } from 'node:crypto'
+import { timestamp } from '../../async/index.ts'
+import {
+  fieldForbidden,
+  fieldInvalid,
+  fieldRequired,
+  labelValueErrors,
+  qualifiedNameErrors,
+} from '../../apimachinery/field/index.ts'
+import type { KubeObject, ObjectMeta } from '../../apimachinery/meta/index.ts'
+import { badRequest, type StatusCause } from '../../apimachinery/status/index.ts'
+import type { ResourceDefinition } from './resource-definition.ts'
+
+const maxAnnotationsBytes = 256 * 1024
+const suffixLetters = 'bcdfghjklmnpqrstvwxz2456789'
+
+/** Five random characters after `generateName`, from an alphabet without vowels, as Kubernetes does. */
+export function generatedName(prefix: string): string {
+  let name = prefix.slice(0, 58)
+  for (const byte of randomBytes(5)) name += suffixLetters[byte % suffixLetters.length] ?? 'x'
+  return name
+}
+
+/** Sets what a new object gets from the server. `keepUid`: for copies of objects that live elsewhere. */
+export function fillNewMeta(meta: ObjectMeta, { now, keepUid }: { now: number; keepUid: boolean }): void {
+  if (!keepUid || meta.uid === undefined) meta.uid = randomUUID()
+  meta.creationTimestamp = timestamp(now)
+  delete meta.resourceVersion
+  delete meta.deletionTimestamp
+  delete meta.deletionGracePeriodSeconds
+  delete meta.generation
+  if (meta.generateName === '') delete meta.generateName
+}
+
+/** An update says what it changes; what the server owns stays as it is. Mutates `next`. */
+export function keepServerMeta(next: ObjectMeta, old: ObjectMeta): void {
+  for (const field of [
+    'uid',
+    'creationTimestamp',
+    'generation',
+    'deletionTimestamp',
+    'deletionGracePeriodSeconds',
+    'generateName',
+  ] as const) {
+    const value = old[field]
+    if (value === undefined) Reflect.deleteProperty(next, field)
+    else Object.assign(next, { [field]: value })
+  }
+}
+
+/** Drops empty members, as Go's omitempty does, so that an unchanged object stays byte for byte what it was. */
+export function tidyMeta(meta: ObjectMeta): void {
+  for (const [field, value] of Object.entries(meta) as [keyof ObjectMeta, unknown][]) {
+    const empty =
+      value === null ||
+      value === undefined ||
+      value === '' ||
+      (Array.isArray(value) && value.length === 0) ||
+      (typeof value === 'object' && Object.keys(value).length === 0)
+    if (empty) Reflect.deleteProperty(meta, field)
+  }
+}
+
+/** Complaints about metadata that hold for every kind. */
+export function metaCauses(object: KubeObject, { info, strategy }: ResourceDefinition): StatusCause[] {
+  const { metadata } = object
+  const causes: StatusCause[] = []
+  if (metadata.generateName !== undefined)
+    for (const text of strategy.validateName(metadata.generateName, { prefix: true }))
+      causes.push(fieldInvalid('metadata.generateName', metadata.generateName, text))
+  if (metadata.name === undefined || metadata.name === '')
+    causes.push(fieldRequired('metadata.name', 'name or generateName is required'))
+  else
+    for (const text of strategy.validateName(metadata.name, { prefix: false }))
+      causes.push(fieldInvalid('metadata.name', metadata.name, text))
+  if (info.namespaced) {
+    if (!metadata.namespace) causes.push(fieldRequired('metadata.namespace'))
+  } else if (metadata.namespace) causes.push(fieldForbidden('metadata.namespace', 'not allowed on this type'))
+  causes.push(...labelCauses(metadata.labels), ...annotationCauses(metadata.annotations))
+  for (const [index, finalizer] of (metadata.finalizers ?? []).entries())
+    for (const text of qualifiedNameErrors(finalizer))
+      causes.push(fieldInvalid(`metadata.finalizers[${index}]`, finalizer, text))
+  causes.push(...ownerCauses(metadata))
+  return causes
+}
+
+function labelCauses(labels: Record<string, string> | undefined): StatusCause[] {
+  const causes: StatusCause[] = []
+  for (const [key, value] of Object.entries(labels ?? {})) {
+    for (const text of qualifiedNameErrors(key)) causes.push(fieldInvalid('metadata.labels', key, text))
+    for (const text of labelValueErrors(value)) causes.push(fieldInvalid('metadata.labels', value, text))
+  }
+  return causes
+}
+
+function annotationCauses(annotations: Record<string, string> | undefined): StatusCause[] {
+  const causes: StatusCause[] = []
+  let bytes = 0
+  for (const [key, value] of Object.entries(annotations ?? {})) {
+    for (const text of qualifiedNameErrors(key.toLowerCase()))
+      causes.push(fieldInvalid('metadata.annotations', key, text))
+    bytes += Buffer.byteLength(key) + Buffer.byteLength(value)
+  }
+  if (bytes > maxAnnotationsBytes)
+    causes.push({
+      reason: 'FieldValueTooLong',
+      message: `Too long: may not be more than ${maxAnnotationsBytes} bytes`,
+      field: 'metadata.annotations',
+    })
+  return causes
+}
+
+function ownerCauses({ ownerReferences = [] }: ObjectMeta): StatusCause[] {
+  const causes: StatusCause[] = []
+  for (const [index, owner] of ownerReferences.entries()) {
+    const path = `metadata.ownerReferences[${index}]`
+    for (const field of ['apiVersion', 'kind', 'name', 'uid'] as const)
+      if (!owner[field])
+        causes.push(
+          fieldInvalid(
+            `${path}.${field}`,
+            owner[field],
+            `${field === 'apiVersion' ? 'version' : field} must not be empty`,
+          ),
+        )
+  }
+  if (ownerReferences.filter((owner) => owner.controller === true).length > 1)
+    causes.push(fieldInvalid('metadata.ownerReferences', '', 'Only one reference can have Controller set to true'))
+  return causes
+}
+
+/** Complaints about a change of metadata. */
+export function metaChangeCauses(next: ObjectMeta, old: ObjectMeta): StatusCause[] {
+  const causes: StatusCause[] = []
+  if (next.name !== old.name) causes.push(fieldInvalid('metadata.name', next.name ?? '', 'field is immutable'))
+  if ((next.namespace ?? '') !== (old.namespace ?? ''))
+    causes.push(fieldInvalid('metadata.namespace', next.namespace ?? '', 'field is immutable'))
+  if (old.deletionTimestamp !== undefined) {
+    const added = (next.finalizers ?? []).filter((finalizer) => !(old.finalizers ?? []).includes(finalizer))
+    if (added.length > 0)
+      causes.push(
+        fieldForbidden(
+          'metadata.finalizers',
+          `no new finalizers can be added if the object is being deleted, found new finalizers []string{${added.map((f) => JSON.stringify(f)).join(', ')}}`,
+        ),
+      )
+  }
+  return causes
+}
+
+/** The object as a KubeObject whose metadata is an object; throws 400 for anything else. */
+export function requireMeta(value: unknown): KubeObject {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badRequest('the body is not an object')
+  const object = value as KubeObject
+  const meta: unknown = object.metadata
+  if (meta === undefined || meta === null) object.metadata = {}
+  else if (typeof meta !== 'object' || Array.isArray(meta)) throw badRequest('metadata is not an object')
+  return object
+}

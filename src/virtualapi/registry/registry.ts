@@ -1,0 +1,393 @@
+// The write path of every kind: create, update and delete as Kubernetes means them, over the hub. Kinds differ only by
+// their Strategy. Update and delete get a function of the current object: it runs again after a lost race, because the
+// answer of mutation and validation may then be another.
+import { isDeepStrictEqual } from 'node:util'
+import { timestamp } from '../../async/index.ts'
+import { zeroRevision, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
+import {
+  alreadyExists,
+  badRequest,
+  conflict,
+  internalError,
+  invalid,
+  isStatusError,
+  notFound,
+  objectModified,
+  type StatusCause,
+} from '../../apimachinery/status/index.ts'
+import { isStoreError } from '../../store/index.ts'
+import type { Entry } from '../../store/hub/index.ts'
+import type { Admission } from '../admission/admission.ts'
+import { decodeObject, encodeObject, stampRevision } from './object-bytes.ts'
+import { fillNewMeta, generatedName, keepServerMeta, metaCauses, metaChangeCauses, tidyMeta } from './object-meta.ts'
+import type { RequestContext, ResourceDefinition } from './resource-definition.ts'
+import { fromStoreError } from './store-errors.ts'
+
+const generateNameTries = 8
+const lostRaceTries = 5
+
+export interface Target {
+  readonly definition: ResourceDefinition
+  readonly context: RequestContext
+  readonly signal: AbortSignal
+  readonly namespace: string
+}
+
+export interface UpdateOptions {
+  /** Empty for the object itself; `status` and the like. */
+  readonly subresource: string
+  /** Makes the wanted object of the current one, which it may not change; undefined = there is none. */
+  readonly change: (current: KubeObject | undefined) => KubeObject | Promise<KubeObject>
+}
+
+export interface DeleteOptions {
+  readonly uid?: string
+  readonly resourceVersion?: string
+  readonly gracePeriodSeconds?: number
+  readonly propagationPolicy?: string
+}
+
+export interface Written {
+  readonly object: KubeObject
+  /** The bytes for the wire. */
+  readonly bytes: Uint8Array
+  readonly created: boolean
+}
+
+export class Registry {
+  private readonly admission: Admission
+
+  constructor({ admission }: { admission: Admission }) {
+    this.admission = admission
+  }
+
+  /** The entry of one object. Throws NotFound. */
+  get({ definition, context, namespace }: Target, name: string): Entry {
+    const entry = context.objects.get(definition.storageKey, namespace, name)
+    if (entry === undefined) throw notFound(definition.info, name)
+    return entry
+  }
+
+  /** `keepUid`: the object is a copy of one that lives elsewhere and keeps its uid and status. */
+  async create(target: Target, object: KubeObject, { keepUid = false }: { keepUid?: boolean } = {}): Promise<Written> {
+    const { definition, context } = target
+    const { metadata } = object
+    if (metadata.resourceVersion) throw internalError('resourceVersion should not be set on objects to be created')
+    const generateName = metadata.name ? undefined : metadata.generateName
+    for (let attempt = 1; ; attempt++) {
+      if (generateName) metadata.name = generatedName(generateName)
+      try {
+        return await this.createOnce(target, object, keepUid)
+      } catch (error) {
+        const again = generateName && attempt < generateNameTries && isStatusError(error, 'AlreadyExists')
+        if (!again) throw fromStoreError(error, definition.info, context.dryRun ? '' : (metadata.name ?? ''))
+      }
+    }
+  }
+
+  private async createOnce(target: Target, object: KubeObject, keepUid: boolean): Promise<Written> {
+    const { definition, context, signal, namespace } = target
+    const { info, strategy } = definition
+    const { metadata } = object
+    if (info.namespaced) metadata.namespace = namespace
+    fillNewMeta(metadata, { now: context.now, keepUid })
+    const request = {
+      operation: 'CREATE',
+      definition,
+      subresource: '',
+      namespace,
+      name: metadata.name ?? '',
+      context,
+    } as const
+    if (strategy.hasStatus && !keepUid) resetStatus(object, undefined)
+    strategy.applyDefaults?.(object, context)
+    strategy.prepareForCreate?.(object, context)
+    if (strategy.hasGeneration) metadata.generation = 1
+    this.admission.mutate(request, object, undefined)
+    tidyMeta(metadata)
+    refuse(definition, metadata, [
+      ...metaCauses(object, definition),
+      ...(strategy.validateCreate?.(object, context) ?? []),
+    ])
+    await this.admission.validate(request, object, undefined)
+    const name = metadata.name ?? ''
+    const value = encodeObject(object)
+    if (context.dryRun) {
+      if (context.objects.get(definition.storageKey, namespace, name)) throw alreadyExists(info, name)
+      return { object, bytes: value, created: true }
+    }
+    try {
+      const entry = await context.objects.create({ resource: definition.storageKey, namespace, name }, value, {
+        signal,
+      })
+      metadata.resourceVersion = String(entry.revision)
+      return { object, bytes: entry.bytes, created: true }
+    } catch (error) {
+      throw fromStoreError(error, info, name)
+    }
+  }
+
+  async update(target: Target, name: string, options: UpdateOptions): Promise<Written> {
+    const { definition } = target
+    for (let attempt = 1; ; attempt++) {
+      const entry = target.context.objects.get(definition.storageKey, target.namespace, name)
+      if (entry === undefined) return this.createOnUpdate(target, name, options)
+      let pinned = true
+      try {
+        const current = decodeObject(entry.bytes)
+        const next = await options.change(current)
+        pinned = !!next.metadata.resourceVersion && next.metadata.resourceVersion !== current.metadata.resourceVersion
+        return await this.updateOnce(target, entry, decodeObject(entry.bytes), next, options.subresource)
+      } catch (error) {
+        const lost = isStoreError(error, 'RevisionMismatch') || isStoreError(error, 'KeyMissing')
+        if (!(lost && !pinned && attempt < lostRaceTries)) throw fromStoreError(error, definition.info, name)
+      }
+    }
+  }
+
+  private async createOnUpdate(target: Target, name: string, { subresource, change }: UpdateOptions): Promise<Written> {
+    const { definition } = target
+    if (definition.strategy.allowCreateOnUpdate !== true || subresource !== '') throw notFound(definition.info, name)
+    const object = await change(undefined)
+    if (object.metadata.uid)
+      throw conflict(
+        definition.info,
+        name,
+        `Precondition failed: UID in precondition: ${object.metadata.uid}, UID in object meta: `,
+      )
+    delete object.metadata.resourceVersion
+    return this.create(target, object)
+  }
+
+  private async updateOnce(
+    target: Target,
+    entry: Entry,
+    old: KubeObject,
+    next: KubeObject,
+    subresource: string,
+  ): Promise<Written> {
+    const { definition, context, namespace } = target
+    const { info, strategy } = definition
+    const name = entry.key.name
+    checkPreconditions(definition, next.metadata, old.metadata)
+    if (info.namespaced && !next.metadata.namespace) next.metadata.namespace = namespace
+    const request = { operation: 'UPDATE', definition, subresource, namespace, name, context } as const
+    keepServerMeta(next.metadata, old.metadata)
+    keepOtherHalf(strategy, next, old, subresource)
+    strategy.applyDefaults?.(next, context)
+    strategy.prepareForUpdate?.(next, old, context)
+    this.admission.mutate(request, next, old)
+    tidyMeta(next.metadata)
+    if (strategy.hasGeneration && subresource !== 'status' && specChanged(next, old, strategy.statusMembers))
+      next.metadata.generation = (old.metadata.generation ?? 0) + 1
+    refuse(definition, next.metadata, [
+      ...metaCauses(next, definition),
+      ...metaChangeCauses(next.metadata, old.metadata),
+      ...(strategy.validateUpdate?.(next, old, context) ?? []),
+    ])
+    await this.admission.validate(request, next, old)
+    return this.writeUpdate(target, entry, old, next)
+  }
+
+  private async writeUpdate(
+    { definition, context, signal }: Target,
+    entry: Entry,
+    old: KubeObject,
+    next: KubeObject,
+  ): Promise<Written> {
+    const { resourceVersion: _, ...meta } = old.metadata
+    delete next.metadata.resourceVersion
+    const { key, revision } = entry
+    // An update that changes nothing is no event: GitOps tools and controllers rely on it.
+    if (isDeepStrictEqual({ ...old, metadata: meta }, next)) {
+      next.metadata.resourceVersion = String(revision)
+      return { object: next, bytes: entry.bytes, created: false }
+    }
+    const { finalizers = [], deletionTimestamp, deletionGracePeriodSeconds = 0 } = next.metadata
+    const gone =
+      deletionTimestamp !== undefined &&
+      finalizers.length === 0 &&
+      deletionGracePeriodSeconds === 0 &&
+      !holdsItself(next)
+    const value = encodeObject(next)
+    if (context.dryRun) return { object: next, bytes: stampRevision(value, revision), created: false }
+    if (gone) {
+      const deleted = await context.objects.delete(key, { signal, ifRevision: revision })
+      next.metadata.resourceVersion = String(deleted.revision)
+      return { object: next, bytes: stampRevision(value, deleted.revision), created: false }
+    }
+    const written = await context.objects.update(key, value, { signal, ifRevision: revision })
+    next.metadata.resourceVersion = String(written.revision)
+    return { object: next, bytes: written.bytes, created: false }
+  }
+
+  /**
+   * Deletes an object or, where finalizers or a grace period hold it, marks it. Resolves with the object that is still
+   * there, or `deleted: true` and its last state.
+   */
+  async delete(
+    target: Target,
+    name: string,
+    options: DeleteOptions,
+  ): Promise<{ deleted: boolean; object: KubeObject; bytes: Uint8Array }> {
+    const { definition } = target
+    for (let attempt = 1; ; attempt++) {
+      const entry = this.get(target, name)
+      try {
+        return await this.deleteOnce(target, entry, options)
+      } catch (error) {
+        const lost = isStoreError(error, 'RevisionMismatch')
+        if (!(lost && attempt < lostRaceTries)) throw fromStoreError(error, definition.info, name)
+      }
+    }
+  }
+
+  private async deleteOnce({ definition, context, signal, namespace }: Target, entry: Entry, options: DeleteOptions) {
+    const { info, strategy } = definition
+    const { key, revision } = entry
+    const object = decodeObject(entry.bytes)
+    const { metadata } = object
+    checkDeletePreconditions(definition, metadata, options)
+    const request = { operation: 'DELETE', definition, subresource: '', namespace, name: key.name, context } as const
+    await this.admission.validate(request, undefined, object)
+    const finalizers = finalizersFor(metadata.finalizers ?? [], options.propagationPolicy)
+    const grace = strategy.gracePeriodSeconds?.(object, options.gracePeriodSeconds) ?? 0
+    if (finalizers.length === 0 && grace === 0 && !holdsItself(object)) {
+      if (context.dryRun) return { deleted: true, object, bytes: entry.bytes }
+      const gone = await context.objects.delete(key, { signal, ifRevision: revision })
+      return { deleted: true, object, bytes: gone.bytes }
+    }
+    const marked = markDeleted(object, { finalizers, grace, now: context.now })
+    strategy.prepareForUpdate?.(object, decodeObject(entry.bytes), context)
+    if (!marked || context.dryRun) return { deleted: false, object, bytes: entry.bytes }
+    delete metadata.resourceVersion
+    const written = await context.objects.update(key, encodeObject(object), { signal, ifRevision: revision })
+    metadata.resourceVersion = String(written.revision)
+    return { deleted: false, object, bytes: written.bytes }
+  }
+}
+
+/** A namespace goes by its spec.finalizers, which its controller takes away when the content is gone. */
+function holdsItself(object: KubeObject): boolean {
+  if (object.kind !== 'Namespace' || object.apiVersion !== 'v1') return false
+  const spec = object['spec'] as { finalizers?: string[] } | undefined
+  return (spec?.finalizers?.length ?? 0) > 0
+}
+
+function refuse({ info }: ResourceDefinition, metadata: ObjectMeta, causes: StatusCause[]): void {
+  if (causes.length > 0) throw invalid(info, metadata.name ?? '', causes)
+}
+
+function checkPreconditions({ info, strategy }: ResourceDefinition, next: ObjectMeta, old: ObjectMeta): void {
+  const name = old.name ?? ''
+  if (next.uid && next.uid !== old.uid)
+    throw conflict(
+      info,
+      name,
+      `Precondition failed: UID in precondition: ${next.uid}, UID in object meta: ${old.uid ?? ''}`,
+    )
+  if (!next.resourceVersion || next.resourceVersion === '0') {
+    if (strategy.allowUnconditionalUpdate === false)
+      throw invalid(info, name, [
+        {
+          reason: 'FieldValueInvalid',
+          message: 'Invalid value: 0: must be specified for an update',
+          field: 'metadata.resourceVersion',
+        },
+      ])
+  } else if (next.resourceVersion !== old.resourceVersion) throw conflict(info, name, objectModified)
+}
+
+function checkDeletePreconditions(
+  { info }: ResourceDefinition,
+  meta: ObjectMeta,
+  { uid, resourceVersion }: DeleteOptions,
+): void {
+  const name = meta.name ?? ''
+  if (uid !== undefined && uid !== meta.uid)
+    throw conflict(
+      info,
+      name,
+      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${meta.uid ?? ''}`,
+    )
+  if (resourceVersion !== undefined && resourceVersion !== meta.resourceVersion)
+    throw conflict(
+      info,
+      name,
+      `Precondition failed: ResourceVersion in precondition: ${resourceVersion}, ResourceVersion in object meta: ${meta.resourceVersion ?? String(zeroRevision)}`,
+    )
+}
+
+/** The main endpoint does not write status, the status endpoint writes nothing else (labels of built-in kinds apart). */
+function keepOtherHalf(
+  strategy: ResourceDefinition['strategy'],
+  next: KubeObject,
+  old: KubeObject,
+  subresource: string,
+): void {
+  if (subresource === 'status') {
+    for (const member of Object.keys(next))
+      if (member !== 'status' && member !== 'metadata') Reflect.deleteProperty(next, member)
+    for (const [member, value] of Object.entries(old))
+      if (member !== 'status' && member !== 'metadata') next[member] = value
+    const { annotations, finalizers, resourceVersion } = next.metadata
+    next.metadata = { ...old.metadata }
+    // Built-in kinds let their controllers annotate and finalize through status; others see only their status change.
+    if (strategy.allowUnconditionalUpdate !== false) {
+      if (annotations !== undefined) next.metadata.annotations = annotations
+      if (finalizers !== undefined) next.metadata.finalizers = finalizers
+    }
+    if (resourceVersion !== undefined) next.metadata.resourceVersion = resourceVersion
+    return
+  }
+  if (strategy.hasStatus && subresource === '') resetStatus(next, old)
+}
+
+function resetStatus(object: KubeObject, old: KubeObject | undefined): void {
+  if (old !== undefined && 'status' in old) object['status'] = structuredClone(old['status'])
+  else delete object['status']
+}
+
+/** True if anything besides metadata and the members of the status changed. */
+function specChanged(next: KubeObject, old: KubeObject, statusMembers: readonly string[]): boolean {
+  if (next.metadata.deletionTimestamp !== old.metadata.deletionTimestamp) return true
+  const ignored = new Set(['metadata', ...statusMembers])
+  const members = new Set([...Object.keys(next), ...Object.keys(old)].filter((member) => !ignored.has(member)))
+  return [...members].some((member) => !isDeepStrictEqual(next[member], old[member]))
+}
+
+function finalizersFor(finalizers: readonly string[], policy: string | undefined): string[] {
+  const kept = finalizers.filter((finalizer) => finalizer !== 'foregroundDeletion' && finalizer !== 'orphan')
+  switch (policy) {
+    case undefined:
+      return [...finalizers]
+    case 'Background':
+      return kept
+    case 'Foreground':
+      return [...kept, 'foregroundDeletion']
+    case 'Orphan':
+      return [...kept, 'orphan']
+    default:
+      throw badRequest(`invalid propagationPolicy "${policy}": it must be Background, Foreground or Orphan`)
+  }
+}
+
+/** Marks the object as being deleted. False if that changed nothing. Mutates `object`. */
+function markDeleted(
+  object: KubeObject,
+  { finalizers, grace, now }: { finalizers: string[]; grace: number; now: number },
+): boolean {
+  const { metadata } = object
+  const before = structuredClone(metadata)
+  metadata.finalizers = finalizers
+  if (finalizers.length === 0) delete metadata.finalizers
+  if (metadata.deletionTimestamp === undefined) {
+    metadata.deletionTimestamp = timestamp(now + grace * 1000)
+    metadata.deletionGracePeriodSeconds = grace
+    if (metadata.generation !== undefined) metadata.generation++
+  } else if (grace < (metadata.deletionGracePeriodSeconds ?? 0)) {
+    metadata.deletionTimestamp = timestamp(now + grace * 1000)
+    metadata.deletionGracePeriodSeconds = grace
+  }
+  return !isDeepStrictEqual(before, metadata)
+}

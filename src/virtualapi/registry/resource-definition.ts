@@ -1,0 +1,85 @@
+// Everything the server knows of one served resource version, built-in or from a CustomResourceDefinition.
+import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
+import type { SchemaNode } from '../../apimachinery/schema/index.ts'
+import type { StatusCause } from '../../apimachinery/status/index.ts'
+import type { ClusterObjects } from '../../store/hub/index.ts'
+import type { UserInfo } from '../authn/user-info.ts'
+import type { LogicalCluster } from '../clusters/directory.ts'
+import type { NameCheck } from './names.ts'
+import type { ResourceInfo } from './resource-info.ts'
+
+/** What a hook may look at besides the object. */
+export interface RequestContext {
+  readonly cluster: LogicalCluster
+  readonly objects: ClusterObjects
+  readonly user: UserInfo
+  readonly dryRun: boolean
+  /** Text for `Warning` headers; hooks append. */
+  readonly warnings: string[]
+  /** Wall clock, milliseconds. */
+  readonly now: number
+}
+
+/**
+ * What a kind does beyond the generic: hooks of the write path. `prepare` hooks may change `object`, and must not keep
+ * it; `validate` hooks look only.
+ */
+export interface Strategy {
+  prepareForCreate?(object: KubeObject, context: RequestContext): void
+  prepareForUpdate?(object: KubeObject, old: KubeObject, context: RequestContext): void
+  validateCreate?(object: KubeObject, context: RequestContext): StatusCause[]
+  validateUpdate?(object: KubeObject, old: KubeObject, context: RequestContext): StatusCause[]
+  /** Values of a new object that nobody set. Also run on updates. */
+  applyDefaults?(object: KubeObject, context: RequestContext): void
+  /** True: a PUT without resourceVersion overwrites. Default true for built-in kinds, as most there. */
+  readonly allowUnconditionalUpdate?: boolean
+  /** True: a PUT of a missing object creates it. */
+  readonly allowCreateOnUpdate?: boolean
+  /** metadata.generation counts changes of the spec. */
+  readonly hasGeneration: boolean
+  /** Changes of these members alone do not count as a change of the spec. */
+  readonly statusMembers: readonly string[]
+  /** Members that the main endpoint may not write because a subresource `status` does. */
+  readonly hasStatus: boolean
+  /** Field selectors besides metadata.name and metadata.namespace. */
+  readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>
+  /** Names that objects of this kind may have. */
+  readonly validateName: NameCheck
+  /** Seconds of grace that a deletion gets when the client asks for none; undefined: deleted at once. */
+  gracePeriodSeconds?(object: KubeObject, asked: number | undefined): number
+}
+
+export interface ResourceDefinition {
+  readonly info: ResourceInfo
+  /** Under which resource the store keeps it: all versions of a resource share it. */
+  readonly storageKey: string
+  /** apiVersion that objects at rest carry. */
+  readonly storageApiVersion: string
+  readonly schema: SchemaNode | undefined
+  readonly strategy: Strategy
+  /** Of custom resources: columns of kubectl's table, paths of scale. */
+  readonly custom?: CustomFacts
+}
+
+export interface CustomFacts {
+  readonly columns: readonly PrinterColumn[]
+  readonly scale?: {
+    readonly specReplicasPath: string
+    readonly statusReplicasPath: string
+    readonly labelSelectorPath?: string
+  }
+}
+
+/** additionalPrinterColumns of a CustomResourceDefinition. */
+export interface PrinterColumn {
+  readonly name: string
+  readonly type: string
+  readonly jsonPath: string
+  readonly format?: string
+  readonly description?: string
+  readonly priority?: number
+}
+
+export function storageKeyOf(info: { group: string; resource: string }): string {
+  return groupResourceText(info)
+}

@@ -1,0 +1,33 @@
+// What a Store rejects with, said in terms of the kind: only here StoreError becomes StatusError.
+import type { GroupResource } from '../../apimachinery/meta/index.ts'
+import {
+  alreadyExists,
+  conflict,
+  forbidden,
+  notFound,
+  objectModified,
+  requestEntityTooLarge,
+  serviceUnavailable,
+} from '../../apimachinery/status/index.ts'
+import { isStoreError } from '../../store/index.ts'
+
+/** The error to throw in place of `error`; other errors come back as they are. */
+export function fromStoreError(error: unknown, gr: GroupResource, name: string): unknown {
+  if (!isStoreError(error)) return error
+  switch (error.code) {
+    case 'KeyExists':
+      return alreadyExists(gr, name)
+    case 'KeyMissing':
+      return notFound(gr, name)
+    case 'RevisionMismatch':
+      return conflict(gr, name, objectModified, error)
+    case 'TooLarge':
+      return requestEntityTooLarge(`${gr.resource} "${name}" is too large to be stored: ${error.message}`)
+    case 'Full':
+      return forbidden(gr, name, `exceeded quota: ${error.message}`)
+    case 'Closed':
+    case 'Unavailable':
+    case 'Compacted':
+      return serviceUnavailable(`the store is not available right now: ${error.message}; try again`, error)
+  }
+}
