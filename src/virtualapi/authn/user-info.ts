@@ -11,7 +11,8 @@ export interface UserInfo {
    * headers: admitted by the host's RBAC, named by spec.owners), or the whole installation (our own processes and the
    * administrator's bootstrap certificate).
    */
-  readonly realm: { readonly kind: 'cluster'; readonly id: ClusterId } | { readonly kind: 'host' } | { readonly kind: 'installation' }
+  readonly realm:
+    { readonly kind: 'cluster'; readonly id: ClusterId } | { readonly kind: 'host' } | { readonly kind: 'installation' }
 }
 
 export const anonymous: UserInfo = {

@@ -1,0 +1,137 @@
+// Where an installation's keys are kept: a directory (embedded), or a Secret of the host.
+import { randomBytes, X509Certificate, createPrivateKey } from 'node:crypto'
+import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { systemClock, type Clock } from '../../../async/index.ts'
+import type { KeyPair } from './certificate-authority.ts'
+import { createPki, createPkiMaterial, type Pki, type PkiMaterial } from './pki.ts'
+
+const names = ['client-ca.crt', 'client-ca.key', 'serving-ca.crt', 'serving-ca.key', 'service-account.key'] as const
+type PartName = (typeof names)[number]
+
+/**
+ * The PKI kept in `DIR/pki`, made on first use: the directory appears whole or not at all. Key files are 0600.
+ * Rejects with a plain Error naming the file where something is missing or does not fit.
+ */
+export async function openPki(dir: string, { clock = systemClock }: { clock?: Clock } = {}): Promise<Pki> {
+  const home = join(dir, 'pki')
+  if ((await readOptional(join(home, names[0]))) === undefined) await createHome(dir, home, clock)
+  const parts = {} as Record<PartName, string>
+  for (const name of names) {
+    const text = await readOptional(join(home, name))
+    if (text === undefined)
+      throw new Error(`"${join(home, name)}" is missing: restore it, or remove "${home}" to make new keys`)
+    parts[name] = text
+  }
+  const file = join(home, 'serving.pem')
+  return createPki(
+    materialOf(parts, (name) => join(home, name)),
+    {
+      clock,
+      store: {
+        load: async () => splitPair(await readOptional(file)),
+        save: (pair) => writeWhole(file, pair.certificate + pair.key),
+      },
+    },
+  )
+}
+
+/** The data of a Secret (type Opaque) that keeps these keys: base64 values, as in the API. */
+export function pkiToSecret(material: PkiMaterial): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(partsOf(material)).map(([name, text]) => [name, Buffer.from(text).toString('base64')]),
+  )
+}
+
+/** The keys that a Secret keeps. Throws a plain Error naming what is missing. */
+export function pkiFromSecret(data: Readonly<Record<string, string>>): PkiMaterial {
+  const parts = {} as Record<PartName, string>
+  for (const name of names) {
+    const value = data[name]
+    if (value === undefined) throw new Error(`the Secret with our keys has no "${name}"`)
+    parts[name] = Buffer.from(value, 'base64').toString()
+  }
+  return materialOf(parts, (name) => `${name} of the Secret`)
+}
+
+function partsOf(material: PkiMaterial): Record<PartName, string> {
+  return {
+    'client-ca.crt': material.clientCa.certificate,
+    'client-ca.key': material.clientCa.key,
+    'serving-ca.crt': material.servingCa.certificate,
+    'serving-ca.key': material.servingCa.key,
+    'service-account.key': material.serviceAccountKey,
+  }
+}
+
+function materialOf(parts: Record<PartName, string>, place: (name: PartName) => string): PkiMaterial {
+  const pair = (certificate: PartName, key: PartName): KeyPair => {
+    let fits = false
+    let cause: unknown
+    try {
+      fits = new X509Certificate(parts[certificate]).checkPrivateKey(createPrivateKey(parts[key]))
+    } catch (error) {
+      cause = error
+    }
+    if (!fits) throw new Error(`"${place(key)}" is not the key of "${place(certificate)}"`, { cause })
+    return { certificate: parts[certificate], key: parts[key] }
+  }
+  return {
+    clientCa: pair('client-ca.crt', 'client-ca.key'),
+    servingCa: pair('serving-ca.crt', 'serving-ca.key'),
+    serviceAccountKey: parts['service-account.key'],
+  }
+}
+
+async function createHome(dir: string, home: string, clock: Clock): Promise<void> {
+  const fresh = join(dir, `.pki-${randomBytes(6).toString('hex')}`)
+  await mkdir(fresh, { recursive: true, mode: 0o700 })
+  try {
+    for (const [name, text] of Object.entries(partsOf(await createPkiMaterial({ clock })))) {
+      await writeSynced(join(fresh, name), text)
+    }
+    await rename(fresh, home)
+  } catch (error) {
+    await rm(fresh, { recursive: true, force: true })
+    // Somebody else was faster, or a directory with other content is there: reading it will tell.
+    if (!isCode(error, 'ENOTEMPTY') && !isCode(error, 'EEXIST')) throw error
+  }
+}
+
+async function writeWhole(file: string, text: string): Promise<void> {
+  const fresh = `${file}.${randomBytes(6).toString('hex')}`
+  await writeSynced(fresh, text)
+  await rename(fresh, file)
+}
+
+async function writeSynced(file: string, text: string): Promise<void> {
+  await using handle = await open(file, 'wx', 0o600)
+  await handle.writeFile(text)
+  await handle.sync()
+  await chmod(file, 0o600)
+}
+
+async function readOptional(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    if (isCode(error, 'ENOENT')) return undefined
+    throw error
+  }
+}
+
+/** A damaged file counts as none: the certificate is simply made again. */
+function splitPair(text: string | undefined): KeyPair | undefined {
+  const key = text?.indexOf('-----BEGIN PRIVATE KEY-----') ?? -1
+  if (text === undefined || key <= 0) return undefined
+  const pair = { certificate: text.slice(0, key), key: text.slice(key) }
+  try {
+    return new X509Certificate(pair.certificate).checkPrivateKey(createPrivateKey(pair.key)) ? pair : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && (error as NodeJS.ErrnoException).code === code
+}

@@ -1,0 +1,124 @@
+// An installation's keys: what signs client certificates, what signs our serving certificate, what signs ServiceAccount
+// tokens. Clients and servers have an authority each, and neither is ever the host's requestheader authority.
+import { X509Certificate } from 'node:crypto'
+import { isIP } from 'node:net'
+import { systemClock, type Clock } from '../../../async/index.ts'
+import { createCertificateAuthority, createSigningKey, signCertificate, type KeyPair } from './certificate-authority.ts'
+import { realmUri, type CertificateRealm } from './realm-uri.ts'
+
+/** What is kept. All PEM. */
+export interface PkiMaterial {
+  readonly clientCa: KeyPair
+  readonly servingCa: KeyPair
+  /** Private key; ServiceAccount tokens are signed with it. */
+  readonly serviceAccountKey: string
+}
+
+export interface ClientCertificateRequest {
+  readonly commonName: string
+  readonly organizations: readonly string[]
+  /** Where the certificate means anything: one logical cluster by id, or the whole installation. */
+  readonly realm: CertificateRealm
+  /** Validity in days; never beyond that of the authority. */
+  readonly days: number
+}
+
+export interface Pki {
+  /** What client certificates are verified against. PEM. */
+  readonly clientCa: string
+  /** What clients verify our serving certificate against: for kubeconfigs and `kube-root-ca.crt`. PEM. */
+  readonly servingCa: string
+  /** Private key for ServiceAccount tokens. PEM. */
+  readonly serviceAccountKey: string
+  issueClientCertificate(request: ClientCertificateRequest): Promise<KeyPair>
+  /**
+   * A serving certificate for our own names and `hosts` (DNS names and IP addresses). The kept one while its names are
+   * the same and more than a third of its life is left, else a new one: ask again daily.
+   */
+  servingCertificate(hosts?: readonly string[]): Promise<KeyPair>
+}
+
+/** Keeps the serving certificate between starts; both may be absent. */
+export interface ServingCertificateStore {
+  load(): Promise<KeyPair | undefined>
+  save(pair: KeyPair): Promise<void>
+}
+
+/** Names that our serving certificate always has: a pod in a member calls us `kubernetes.default.svc`. */
+export const ownServingNames = [
+  '127.0.0.1',
+  '::1',
+  '10.96.0.1',
+  'localhost',
+  'kubernetes',
+  'kubernetes.default',
+  'kubernetes.default.svc',
+  'kubernetes.default.svc.cluster.local',
+] as const
+
+const day = 24 * 60 * 60 * 1000
+const servingDays = 90
+
+/** Makes the keys of a new installation. */
+export async function createPkiMaterial({ clock = systemClock }: { clock?: Clock } = {}): Promise<PkiMaterial> {
+  const validity = { notBefore: before(clock), notAfter: new Date(clock.now() + 3650 * day) }
+  const [clientCa, servingCa, serviceAccountKey] = await Promise.all([
+    createCertificateAuthority({ commonName: 'kcp-client-ca', ...validity }),
+    createCertificateAuthority({ commonName: 'kcp-serving-ca', ...validity }),
+    createSigningKey(),
+  ])
+  return { clientCa, servingCa, serviceAccountKey }
+}
+
+/** The working PKI around kept keys. Without `store` the serving certificate lives as long as the process. */
+export function createPki(
+  material: PkiMaterial,
+  { clock = systemClock, store }: { clock?: Clock; store?: ServingCertificateStore } = {},
+): Pki {
+  const notAfter = (authority: KeyPair, days: number): Date =>
+    new Date(Math.min(clock.now() + days * day, new X509Certificate(authority.certificate).validToDate.getTime()))
+  let serving: KeyPair | undefined
+
+  return {
+    clientCa: material.clientCa.certificate,
+    servingCa: material.servingCa.certificate,
+    serviceAccountKey: material.serviceAccountKey,
+    issueClientCertificate: ({ commonName, organizations, realm, days }) =>
+      signCertificate(material.clientCa, {
+        subject: { commonName, organizations },
+        usage: 'client',
+        uris: [realmUri(realm)],
+        notBefore: before(clock),
+        notAfter: notAfter(material.clientCa, days),
+      }),
+    servingCertificate: async (hosts = []) => {
+      const names = [...new Set([...ownServingNames, ...hosts])].sort()
+      serving ??= await store?.load()
+      if (serving !== undefined && isUsable(serving, material.servingCa, names, clock)) return serving
+      serving = await signCertificate(material.servingCa, {
+        subject: { commonName: 'kcp' },
+        usage: 'server',
+        dnsNames: names.filter((name) => isIP(name) === 0),
+        ipAddresses: names.filter((name) => isIP(name) !== 0),
+        notBefore: before(clock),
+        notAfter: notAfter(material.servingCa, servingDays),
+      })
+      await store?.save(serving)
+      return serving
+    },
+  }
+}
+
+function isUsable(pair: KeyPair, authority: KeyPair, names: readonly string[], clock: Clock): boolean {
+  const certificate = new X509Certificate(pair.certificate)
+  const left = certificate.validToDate.getTime() - clock.now()
+  if (left < (servingDays * day) / 3 || certificate.validFromDate.getTime() > clock.now()) return false
+  if (!certificate.verify(new X509Certificate(authority.certificate).publicKey)) return false
+  const covered = (certificate.subjectAltName ?? '').split(', ').length === names.length
+  return covered && names.every((name) => (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)))
+}
+
+/** A little in the past: members' clocks differ from ours. */
+function before(clock: Clock): Date {
+  return new Date(clock.now() - 5 * 60 * 1000)
+}
