@@ -15,6 +15,10 @@ export interface ListOptions extends Waiting {
   readonly resourceVersion?: string
   /** Pages are asked for and joined until the end when absent. */
   readonly limit?: number
+  /** The next page of a list that had a limit. */
+  readonly continue?: string
+  /** Objects come with apiVersion, kind and metadata alone, kind PartialObjectMetadata where the server can. */
+  readonly metadataOnly?: boolean
 }
 export interface WatchOptions extends Waiting {
   readonly namespace?: string
@@ -22,10 +26,12 @@ export interface WatchOptions extends Waiting {
   readonly fieldSelector?: string
   readonly resourceVersion?: string
   readonly sendInitialEvents?: boolean
+  /** The server ends the watch after this. Default: as the server likes. */
+  readonly timeoutSeconds?: number
+  readonly metadataOnly?: boolean
 }
 export type WatchEvent<T extends KubeObject> =
-  | { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: T }
-  | { type: 'BOOKMARK'; object: T }
+  { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: T } | { type: 'BOOKMARK'; object: T }
 
 export type PatchType = 'json' | 'merge' | 'strategic' | 'apply'
 
@@ -48,7 +54,11 @@ export interface DeleteOptions extends Waiting {
  * ServiceUnavailable when there was no answer, with signal.reason when aborted.
  */
 export interface KubeClient {
-  get<T extends KubeObject>(gvr: GroupVersionResource, ref: ObjectRef, options: Waiting & { subresource?: string }): Promise<T>
+  get<T extends KubeObject>(
+    gvr: GroupVersionResource,
+    ref: ObjectRef,
+    options: Waiting & { subresource?: string },
+  ): Promise<T>
   /** As get, undefined for NotFound. */
   tryGet<T extends KubeObject>(gvr: GroupVersionResource, ref: ObjectRef, options: Waiting): Promise<T | undefined>
   list<T extends KubeObject>(gvr: GroupVersionResource, options: ListOptions): Promise<KubeList<T>>
@@ -57,8 +67,23 @@ export interface KubeClient {
   create<T extends KubeObject>(gvr: GroupVersionResource, object: T, options: WriteOptions): Promise<T>
   /** PUT; conflicts by the object's own resourceVersion. */
   update<T extends KubeObject>(gvr: GroupVersionResource, object: T, options: WriteOptions): Promise<T>
-  patch<T extends KubeObject>(gvr: GroupVersionResource, ref: ObjectRef, type: PatchType, patch: unknown, options: WriteOptions): Promise<T>
+  patch<T extends KubeObject>(
+    gvr: GroupVersionResource,
+    ref: ObjectRef,
+    type: PatchType,
+    patch: unknown,
+    options: WriteOptions,
+  ): Promise<T>
   delete(gvr: GroupVersionResource, ref: ObjectRef, options: DeleteOptions): Promise<void>
-  /** The parsed JSON of any path, such as `/version`. */
-  raw(path: string, options: Waiting): Promise<unknown>
+  /** The parsed JSON that any path answers, such as `/version`; undefined where the answer is empty. */
+  raw(path: string, options: RawOptions): Promise<unknown>
+}
+
+export interface RawOptions extends Waiting {
+  /** Default GET. */
+  readonly method?: string
+  /** Sent as JSON. */
+  readonly body?: unknown
+  /** Default `application/json`. */
+  readonly accept?: string
 }

@@ -1,0 +1,203 @@
+// A local copy of one resource that stays true: list, then watch; resumed where it ended, listed again when the server
+// has forgotten our position. It never stops for good: only by its signal or its disposal.
+import { childSignal, sleep } from '../../async/index.ts'
+import { groupResourceText, type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
+import type { KubeClient } from '../client.ts'
+import type { DeepReadonly } from './deep-readonly.ts'
+import { clusterOf, keyOf } from './key.ts'
+import { CacheStore, type ChangeListener, type ObjectCache } from './store.ts'
+
+export interface InformerOptions<T extends KubeObject> {
+  readonly client: KubeClient
+  readonly gvr: GroupVersionResource
+  readonly namespace?: string
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+  /** The client's base path is `/clusters/*`: keys begin with the logical cluster. Default false. */
+  readonly allClusters?: boolean
+  readonly metadataOnly?: boolean
+  /** What of an object is kept. Gets an object of its own, may change it. Metadata name, namespace, uid and resourceVersion must stay. */
+  readonly transform?: (object: T) => T
+  readonly log: Logger
+  /** The informer's life. */
+  readonly signal: AbortSignal
+  /** Waiting after a failure: doubled each time, half of it random. Default 100 ms to 30 s. */
+  readonly backoff?: { readonly firstMs: number; readonly maxMs: number }
+  /** A watch is asked to end after so many seconds, and half more at random. Default 240. */
+  readonly watchSeconds?: number
+  /** In [0, 1). Default Math.random. */
+  readonly random?: () => number
+}
+
+export interface Informer<T extends KubeObject> extends AsyncDisposable {
+  readonly store: ObjectCache<T>
+  /** Told of everything there is, then of every change, in order; the object is then already in the store. Returns how to end it. */
+  onChange(listener: ChangeListener<T>): () => void
+  /** Resolves once the first list is in the store. Rejects with signal.reason, or when the informer ends before. */
+  synced(signal: AbortSignal): Promise<void>
+  readonly hasSynced: boolean
+}
+
+/** Starts an informer. */
+export function createInformer<T extends KubeObject>(options: InformerOptions<T>): Informer<T> {
+  return new ListWatchInformer<T>(options)
+}
+
+/** A watch that gave nothing and ended sooner than this counts as a failure, or a broken server would be asked in a loop. */
+const shortWatchMs = 1000
+
+class ListWatchInformer<T extends KubeObject> implements Informer<T> {
+  readonly store: CacheStore<T>
+  readonly #options: InformerOptions<T>
+  readonly #log: Logger
+  readonly #life: ReturnType<typeof childSignal>
+  readonly #firstList = Promise.withResolvers<undefined>()
+  readonly #done: Promise<void>
+  readonly #random: () => number
+  #synced = false
+  #failures = 0
+  /** Where a watch goes on; undefined: list first. */
+  #resourceVersion: string | undefined
+
+  constructor(options: InformerOptions<T>) {
+    this.#options = options
+    this.#random = options.random ?? Math.random
+    this.#log = options.log.with({ resource: groupResourceText(options.gvr) })
+    this.store = new CacheStore<T>((error, key) => this.#log.error('a listener of an informer failed', { key, error }))
+    this.#life = childSignal(options.signal)
+    // Nobody may be waiting: not an unhandled rejection then.
+    this.#firstList.promise.catch(() => undefined)
+    this.#done = this.#run(this.#life.signal)
+  }
+
+  get hasSynced(): boolean {
+    return this.#synced
+  }
+
+  onChange(listener: ChangeListener<T>): () => void {
+    return this.store.subscribe(listener)
+  }
+
+  async synced(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    const { promise, reject } = Promise.withResolvers<never>()
+    const abort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    try {
+      await Promise.race([this.#firstList.promise, promise])
+    } finally {
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#life.abort(new DOMException('the informer was closed', 'AbortError'))
+    this.#life[Symbol.dispose]()
+    await this.#done
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        if (this.#resourceVersion === undefined) await this.#list(signal)
+        await this.#watch(signal)
+      } catch (error) {
+        if (isAborted(signal)) break
+        await this.#pause(error, signal).catch(() => undefined)
+      }
+    }
+    this.#firstList.reject(signal.reason)
+  }
+
+  async #list(signal: AbortSignal): Promise<void> {
+    const { client, gvr } = this.#options
+    const list = await client.list<T>(gvr, { ...this.#scope(), signal })
+    const objects = new Map<string, DeepReadonly<T>>()
+    for (const item of list.items) this.#accept(item, (key, object) => void objects.set(key, object))
+    this.#resourceVersion = list.metadata.resourceVersion
+    this.store.replace(objects)
+    if (!this.#synced) {
+      this.#synced = true
+      this.#firstList.resolve(undefined)
+    }
+  }
+
+  async #watch(signal: AbortSignal): Promise<void> {
+    const { client, gvr, watchSeconds = 240 } = this.#options
+    const timeoutSeconds = Math.ceil(watchSeconds * (1 + this.#random() / 2))
+    const started = performance.now()
+    let events = 0
+    // A connection that died without a word (a network cut) ends no watch: the server should have ended it by then.
+    using attempt = childSignal(signal)
+    const timer = setTimeout(
+      () => attempt.abort(new Error('the server did not end the watch in time')),
+      (timeoutSeconds + 15) * 1000,
+    )
+    try {
+      const watch = client.watch<T>(gvr, {
+        ...this.#scope(),
+        timeoutSeconds,
+        signal: attempt.signal,
+        ...(this.#resourceVersion === undefined ? {} : { resourceVersion: this.#resourceVersion }),
+      })
+      for await (const { type, object } of watch) {
+        events++
+        this.#failures = 0
+        const { resourceVersion } = object.metadata
+        if (type === 'DELETED') this.#accept(object, (key) => this.store.remove(key))
+        else if (type !== 'BOOKMARK') this.#accept(object, (key, kept) => this.store.put(key, kept))
+        if (resourceVersion !== undefined) this.#resourceVersion = resourceVersion
+      }
+    } finally {
+      clearTimeout(timer)
+    }
+    if (events === 0 && performance.now() - started < shortWatchMs && !signal.aborted) {
+      throw new Error('the watch ended at once')
+    }
+    this.#failures = 0
+  }
+
+  async #pause(error: unknown, signal: AbortSignal): Promise<void> {
+    const { firstMs = 100, maxMs = 30_000 } = this.#options.backoff ?? {}
+    const forgotten = isStatusError(error) && (error.code === 410 || error.code === 400 || error.code === 404)
+    if (forgotten) this.#resourceVersion = undefined
+    const wait = Math.min(maxMs, firstMs * 2 ** Math.min(this.#failures, 20))
+    const ms = wait / 2 + (wait / 2) * this.#random()
+    this.#failures++
+    // The first list after an Expired is no failure of anybody.
+    if (isStatusError(error) && error.code === 410 && this.#failures === 1) return
+    const keys = { error, failures: this.#failures, waitMs: Math.round(ms) }
+    if (this.#failures > 2) this.#log.warn('an informer cannot reach its server', keys)
+    else this.#log.debug('an informer was interrupted', keys)
+    await sleep(ms, signal)
+  }
+
+  #scope(): { namespace?: string; labelSelector?: string; fieldSelector?: string; metadataOnly?: boolean } {
+    const { namespace, labelSelector, fieldSelector, metadataOnly } = this.#options
+    return {
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(labelSelector === undefined ? {} : { labelSelector }),
+      ...(fieldSelector === undefined ? {} : { fieldSelector }),
+      ...(metadataOnly === undefined ? {} : { metadataOnly }),
+    }
+  }
+
+  #accept(object: T, take: (key: string, kept: DeepReadonly<T>) => void): void {
+    const { allClusters = false, transform } = this.#options
+    if (allClusters && clusterOf(object) === undefined) {
+      this.#log.error('an object over all logical clusters does not say which is its own', {
+        name: object.metadata.name,
+      })
+      return
+    }
+    const key = keyOf(object, { allClusters })
+    take(key, (transform ? transform(object) : object) as DeepReadonly<T>)
+  }
+}
+
+/** As signal.aborted, for where the compiler believes an answer from before an await. */
+function isAborted(signal: AbortSignal): boolean {
+  return signal.aborted
+}
