@@ -10,6 +10,17 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** The value of a field the object itself has: nothing that Object.prototype would answer, such as `constructor`. */
+export function fieldOf(object: Readonly<JsonObject>, key: string): JsonValue | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined
+}
+
+/** Sets a field; `__proto__` is a key like any other here, as it is for a JSON parser. */
+export function putField(object: JsonObject, key: string, value: JsonValue): void {
+  if (key !== '__proto__') object[key] = value
+  else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
+}
+
 /**
  * Encodes a value the way Go's encoding/json does where JSON.stringify differs: U+2028 and U+2029 are escaped,
  * because line-splitting clients take them for line ends.

@@ -1,0 +1,77 @@
+// Go's ways of writing values, because API messages quote values as Go does and clients' tests compare them.
+import { isJsonObject, type JsonValue } from '../meta/index.ts'
+
+const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
+const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u
+const shortEscapes: Readonly<Record<string, string>> = {
+  '\x07': '\\a',
+  '\b': '\\b',
+  '\f': '\\f',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\v': '\\v',
+  '\\': '\\\\',
+  '"': '\\"',
+}
+
+/** Go's strconv.Quote: the text in double quotes, everything unprintable escaped. */
+export function goQuote(text: string): string {
+  if (plain.test(text)) return `"${text}"`
+  let out = '"'
+  for (const char of text.toWellFormed())
+    out += shortEscapes[char] ?? (printable.test(char) ? char : numericEscape(char))
+  return out + '"'
+}
+
+function numericEscape(char: string): string {
+  const code = char.codePointAt(0) ?? 0
+  if (code < 0x80) return `\\x${code.toString(16).padStart(2, '0')}`
+  return code < 0x10000 ? `\\u${code.toString(16).padStart(4, '0')}` : `\\U${code.toString(16).padStart(8, '0')}`
+}
+
+/** Go's %v of a number that came from JSON: integers in full, other numbers with an exponent from 1e6 and below 1e-4. */
+export function goNumber(value: number): string {
+  if (Number.isSafeInteger(value)) return String(value)
+  const [mantissa = '', exponentText = '0'] = value.toExponential().split('e')
+  const exponent = Number(exponentText)
+  if (exponent >= -4 && exponent < 6) return String(value)
+  return `${mantissa}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`
+}
+
+/** Go's json.Marshal of plain JSON data: keys sorted, `<`, `>`, `&`, U+2028 and U+2029 escaped. */
+export function goJson(value: JsonValue): string {
+  return JSON.stringify(sorted(value)).replace(/[<>&\u2028\u2029]/g, (char) => numericEscapeUtf16(char))
+}
+
+function sorted(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (!isJsonObject(value)) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, item]) => [key, sorted(item)]),
+  )
+}
+
+function numericEscapeUtf16(char: string): string {
+  return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
+
+/** A value as messages about fields show it: strings quoted, numbers plain, the rest as JSON. */
+export function goValue(value: JsonValue): string {
+  if (typeof value === 'string') return goQuote(value)
+  if (typeof value === 'number') return goNumber(value)
+  if (typeof value === 'boolean') return String(value)
+  return goJson(value)
+}
+
+/** Go's %v of plain JSON data: `map[a:1 b:[x y]]`, `<nil>` for null, strings bare. */
+export function goPrint(value: JsonValue): string {
+  if (value === null) return '<nil>'
+  if (typeof value === 'number') return goNumber(value)
+  if (Array.isArray(value)) return `[${value.map(goPrint).join(' ')}]`
+  if (!isJsonObject(value)) return String(value)
+  const fields = Object.keys(value).sort()
+  return `map[${fields.map((key) => `${key}:${goPrint(value[key] ?? null)}`).join(' ')}]`
+}

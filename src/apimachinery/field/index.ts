@@ -1,0 +1,3 @@
+export * from './field-error.ts'
+export * from './go-text.ts'
+export * from './names.ts'
