@@ -1,0 +1,120 @@
+// One condition of a label selector: checked when it is made, compiled to a function that is called thousands of times.
+import {
+  aggregateText,
+  causeText,
+  fieldInvalid,
+  fieldNotSupported,
+  labelValueErrors,
+  qualifiedNameErrors,
+} from '../field/index.ts'
+import type { StatusCause } from '../status/index.ts'
+
+export type LabelOperator = '=' | '==' | '!=' | 'in' | 'notin' | 'exists' | '!' | 'gt' | 'lt'
+export type Labels = Readonly<Record<string, string>>
+
+export interface LabelRequirement {
+  readonly key: string
+  readonly operator: LabelOperator
+  readonly values: readonly string[]
+}
+
+const operators: readonly LabelOperator[] = ['!', '=', '==', 'in', '!=', 'notin', 'gt', 'lt', 'exists']
+
+/** What is wrong with a requirement, as upstream's text; undefined if nothing is. */
+export function requirementError({ key, operator, values }: LabelRequirement): string | undefined {
+  const causes: StatusCause[] = []
+  const keyErrors = qualifiedNameErrors(key)
+  if (keyErrors.length > 0) causes.push(fieldInvalid('key', key, keyErrors.join('; ')))
+  causes.push(...valueCountErrors(operator, values))
+  for (const [i, value] of values.entries()) {
+    const errors = labelValueErrors(value)
+    if (errors.length > 0) causes.push(fieldInvalid(`values[${String(i)}][${key}]`, value, errors.join('; ')))
+  }
+  return causes.length === 0 ? undefined : aggregateText(causes.map(causeText))
+}
+
+function valueCountErrors(operator: LabelOperator, values: readonly string[]): StatusCause[] {
+  const wrong = (detail: string): StatusCause[] => [fieldInvalid('values', [...values], detail)]
+  switch (operator) {
+    case 'in':
+    case 'notin':
+      return values.length === 0 ? wrong("for 'in', 'notin' operators, values set can't be empty") : []
+    case '=':
+    case '==':
+    case '!=':
+      return values.length === 1 ? [] : wrong('exact-match compatibility requires one single value')
+    case 'exists':
+    case '!':
+      return values.length === 0 ? [] : wrong('values set must be empty for exists and does not exist')
+    case 'gt':
+    case 'lt': {
+      const causes = values.length === 1 ? [] : wrong("for 'Gt', 'Lt' operators, exactly one value is required")
+      for (const [i, value] of values.entries()) {
+        if (tryInt64(value) !== undefined) continue
+        causes.push(
+          fieldInvalid(`values[${String(i)}]`, value, "for 'Gt', 'Lt' operators, the value must be an integer"),
+        )
+      }
+      return causes
+    }
+    default:
+      return [fieldNotSupported('operator', operator, operators)]
+  }
+}
+
+/** The requirement as a function of an object's labels. */
+export function compileRequirement({ key, operator, values }: LabelRequirement): (labels: Labels) => boolean {
+  const [only = ''] = values
+  const set = new Set(values)
+  switch (operator) {
+    case '=':
+    case '==':
+      return (labels) => labels[key] === only
+    case '!=':
+      return (labels) => labels[key] !== only
+    case 'in':
+      // `typeof` also keeps what Object.prototype would answer (`constructor`) from being taken for a label.
+      return (labels) => set.has(labels[key] as string) && typeof labels[key] === 'string'
+    case 'notin':
+      return (labels) => !set.has(labels[key] as string)
+    case 'exists':
+      return (labels) => typeof labels[key] === 'string'
+    case '!':
+      return (labels) => typeof labels[key] !== 'string'
+    case 'gt':
+    case 'lt': {
+      const bound = tryInt64(only) ?? 0n
+      return (labels) => {
+        const text = labels[key]
+        const value = typeof text === 'string' ? tryInt64(text) : undefined
+        return value !== undefined && (operator === 'gt' ? value > bound : value < bound)
+      }
+    }
+  }
+}
+
+/** `a=b`, `a in (x,y)`, `!a`: as upstream prints it, values sorted. */
+export function requirementText({ key, operator, values }: LabelRequirement): string {
+  const list = [...values].sort().join(',')
+  switch (operator) {
+    case 'exists':
+      return key
+    case '!':
+      return `!${key}`
+    case 'in':
+    case 'notin':
+      return `${key} ${operator} (${list})`
+    case 'gt':
+      return `${key}>${list}`
+    case 'lt':
+      return `${key}<${list}`
+    default:
+      return `${key}${operator}${list}`
+  }
+}
+
+function tryInt64(text: string): bigint | undefined {
+  if (!/^[+-]?[0-9]{1,40}$/.test(text)) return undefined
+  const value = BigInt(text.startsWith('+') ? text.slice(1) : text)
+  return BigInt.asIntN(64, value) === value ? value : undefined
+}

@@ -1,0 +1,138 @@
+// Label selectors: which objects a list, a watch or a controller means.
+import {
+  fieldForbidden,
+  fieldInvalid,
+  fieldRequired,
+  goQuote,
+  labelValueErrors,
+  qualifiedNameErrors,
+} from '../field/index.ts'
+import { badRequest, type StatusCause } from '../status/index.ts'
+import {
+  compileRequirement,
+  requirementError,
+  requirementText,
+  type LabelRequirement,
+  type Labels,
+} from './label-requirement.ts'
+
+/** Compiled once, asked often. Immutable; may be shared. */
+export interface LabelSelector {
+  /** Sorted by key. */
+  readonly requirements: readonly LabelRequirement[]
+  /** True if it restricts nothing. */
+  readonly matchesEverything: boolean
+  matches(labels: Labels | undefined): boolean
+  /** The text it could be parsed from again. */
+  toString(): string
+}
+
+/** metav1.LabelSelector, as objects carry it. */
+export interface LabelSelectorSource {
+  matchLabels?: Record<string, string>
+  matchExpressions?: { key: string; operator: string; values?: string[] }[]
+}
+
+const noLabels: Labels = {}
+
+/** Matches every object. */
+export const everything: LabelSelector = {
+  requirements: [],
+  matchesEverything: true,
+  matches: () => true,
+  toString: () => '',
+}
+/** Matches no object: what an absent metav1.LabelSelector means. */
+export const nothing: LabelSelector = {
+  requirements: [],
+  matchesEverything: false,
+  matches: () => false,
+  toString: () => '',
+}
+
+/** The selector with these requirements, which the caller has checked. */
+export function selectorOf(requirements: readonly LabelRequirement[]): LabelSelector {
+  if (requirements.length === 0) return everything
+  const ordered = [...requirements].sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
+  const tests = ordered.map(compileRequirement)
+  const [first] = tests
+  const matches =
+    tests.length === 1 && first !== undefined
+      ? (labels: Labels | undefined) => first(labels ?? noLabels)
+      : (labels: Labels | undefined) => {
+          const present = labels ?? noLabels
+          for (const test of tests) if (!test(present)) return false
+          return true
+        }
+  return {
+    requirements: ordered,
+    matchesEverything: false,
+    matches,
+    toString: () => ordered.map(requirementText).join(','),
+  }
+}
+
+/** The selector that asks for exactly these labels, such as those of a ReplicationController or a Service. */
+export function selectorFromLabels(labels: Labels): LabelSelector {
+  return selectorOf(Object.entries(labels).map(([key, value]) => ({ key, operator: '=', values: [value] })))
+}
+
+const operatorOf: Readonly<Record<string, LabelRequirement['operator']>> = {
+  In: 'in',
+  NotIn: 'notin',
+  Exists: 'exists',
+  DoesNotExist: '!',
+}
+
+/** The selector an object carries. An absent one matches nothing, an empty one everything. Throws BadRequest. */
+export function selectorFromObject(source: LabelSelectorSource | undefined): LabelSelector {
+  if (source === undefined) return nothing
+  const requirements: LabelRequirement[] = Object.entries(source.matchLabels ?? {}).map(([key, value]) => {
+    return { key, operator: '=', values: [value] }
+  })
+  for (const { key, operator, values = [] } of source.matchExpressions ?? []) {
+    const known = Object.hasOwn(operatorOf, operator) ? operatorOf[operator] : undefined
+    if (known === undefined) throw badRequest(`${goQuote(operator)} is not a valid label selector operator`)
+    requirements.push({ key, operator: known, values: [...values] })
+  }
+  for (const requirement of requirements) {
+    const error = requirementError(requirement)
+    if (error !== undefined) throw badRequest(error)
+  }
+  return selectorOf(requirements)
+}
+
+/** What is wrong with a metav1.LabelSelector at `path`, for the validation of the object that carries it. */
+export function labelSelectorErrors(source: LabelSelectorSource, path: string): StatusCause[] {
+  const causes: StatusCause[] = []
+  for (const [key, value] of Object.entries(source.matchLabels ?? {})) {
+    const field = `${path}.matchLabels`
+    for (const text of qualifiedNameErrors(key)) causes.push(fieldInvalid(field, key, text))
+    for (const text of labelValueErrors(value)) causes.push(fieldInvalid(field, value, text))
+  }
+  for (const [i, { key, operator, values = [] }] of (source.matchExpressions ?? []).entries()) {
+    const field = `${path}.matchExpressions[${String(i)}]`
+    if (operator === 'In' || operator === 'NotIn') {
+      if (values.length === 0) {
+        causes.push(fieldRequired(`${field}.values`, "must be specified when `operator` is 'In' or 'NotIn'"))
+      }
+    } else if (operator === 'Exists' || operator === 'DoesNotExist') {
+      if (values.length > 0) {
+        causes.push(
+          fieldForbidden(`${field}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
+        )
+      }
+    } else causes.push(fieldInvalid(`${field}.operator`, operator, 'not a valid selector operator'))
+    for (const text of qualifiedNameErrors(key)) causes.push(fieldInvalid(`${field}.key`, key, text))
+    for (const [j, value] of values.entries()) {
+      for (const text of labelValueErrors(value))
+        causes.push(fieldInvalid(`${field}.values[${String(j)}]`, value, text))
+    }
+  }
+  return causes
+}
+
+/** The metav1.LabelSelector as text, such as `status.selector` of a Scale. */
+export function labelSelectorText(source: LabelSelectorSource | undefined): string {
+  return source === undefined ? '<none>' : selectorFromObject(source).toString()
+}
