@@ -1,0 +1,103 @@
+// The order of merged lists, and the checks a list must pass before it can be merged.
+// Items the patch names come in the patch's order; items only the server knows keep theirs; the two are interleaved by
+// the order the server had.
+import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { goPrint } from '../field/index.ts'
+import { badRequest } from '../status/index.ts'
+import { goKind, goType, unprocessablePatch } from './patch-error.ts'
+
+/** What all items of both lists are; throws if they differ, are lists, or there are none. */
+export function sameKindOfItems(...lists: JsonValue[][]): string {
+  let kind: string | undefined
+  for (const list of lists) {
+    for (const item of list) {
+      const itemKind = goKind(item)
+      if (kind === undefined && itemKind === 'array') throw unprocessablePatch('lists of lists are not supported')
+      if (kind !== undefined && kind !== itemKind) {
+        throw badRequest(`list element types are not identical: ${goPrint(lists)}`)
+      }
+      kind = itemKind
+    }
+  }
+  if (kind === undefined) throw badRequest('no elements in any of the given slices')
+  return kind
+}
+
+/** The list as objects; throws if an item is none. */
+export function requireMaps(list: JsonValue[]): JsonObject[] {
+  for (const item of list) {
+    if (!isJsonObject(item)) throw badRequest(`expected a map[string]interface {}, but received a ${goType(item)}`)
+  }
+  return list as JsonObject[]
+}
+
+/** The value that identifies an item of a merged list; throws if it has none. */
+export function mergeKeyOf(item: JsonObject, mergeKey: string): JsonValue {
+  const value = fieldOf(item, mergeKey)
+  if (value === undefined) {
+    throw badRequest(`map: ${goPrint(item)} does not contain declared merge key: ${mergeKey}`)
+  }
+  return value
+}
+
+/** Where each merge key occurs first. */
+export function placeIn(list: readonly JsonValue[], mergeKey: string | undefined): Map<JsonValue, number> {
+  const places = new Map<JsonValue, number>()
+  for (const [i, item] of list.entries()) {
+    const key = identity(item, mergeKey)
+    if (key !== undefined && !places.has(key)) places.set(key, i)
+  }
+  return places
+}
+
+/** The list without the items that `$patch: delete` items of the patch name. */
+export function deleteMarked(list: JsonObject[], patch: JsonObject[], mergeKey: string): JsonObject[] {
+  const gone = new Set<JsonValue | undefined>()
+  for (const item of patch) if (fieldOf(item, '$patch') === 'delete') gone.add(fieldOf(item, mergeKey))
+  gone.delete(undefined)
+  return gone.size === 0 ? list : list.filter((item) => !gone.has(fieldOf(item, mergeKey) as JsonValue))
+}
+
+/** Sorts `merged`: items in `order` first among themselves, the rest by `serverOrder`, interleaved by `serverOrder`. */
+export function mergeOrdered(
+  merged: JsonValue[],
+  order: JsonValue[],
+  serverOrder: JsonValue[],
+  mergeKey: string | undefined,
+): JsonValue[] {
+  const wanted = placeIn(order, mergeKey)
+  const known = placeIn(serverOrder, mergeKey)
+  const ordered: JsonValue[] = []
+  const serverOnly: JsonValue[] = []
+  for (const item of merged) {
+    const key = mergeKey === undefined ? item : mergeKeyOf(requireMaps([item])[0] ?? {}, mergeKey)
+    ;(wanted.has(key) ? ordered : serverOnly).push(item)
+  }
+  if (mergeKey !== undefined) for (const item of requireMaps([...order, ...serverOrder])) mergeKeyOf(item, mergeKey)
+  const place = (places: Map<JsonValue, number>, item: JsonValue): number =>
+    places.get(identity(item, mergeKey) ?? null) ?? -1
+  ordered.sort((a, b) => place(wanted, a) - place(wanted, b))
+  serverOnly.sort((a, b) => place(known, a) - place(known, b))
+  return interleave(serverOnly, ordered, (item) => place(known, item))
+}
+
+function identity(item: JsonValue, mergeKey: string | undefined): JsonValue | undefined {
+  return mergeKey === undefined ? item : isJsonObject(item) ? fieldOf(item, mergeKey) : undefined
+}
+
+function interleave(left: JsonValue[], right: JsonValue[], place: (item: JsonValue) => number): JsonValue[] {
+  const all: JsonValue[] = []
+  let [i, j] = [0, 0]
+  while (i < left.length && j < right.length) {
+    const [l = null, r = null] = [left[i], right[j]]
+    const [lp, rp] = [place(l), place(r)]
+    if (lp >= 0 && rp >= 0 && lp < rp) {
+      all.push(l)
+      i++
+    } else {
+      all.push(r)
+      j++
+    }
+  }
+  return [...all, ...left.slice(i), ...right.slice(j)]
+}

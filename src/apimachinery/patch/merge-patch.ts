@@ -1,0 +1,39 @@
+// JSON merge patch (RFC 7386), in the words of the library that kube-apiserver uses. Arguments are never changed.
+import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { badRequest } from '../status/index.ts'
+import { undecodablePatch } from './patch-error.ts'
+
+/**
+ * The document after the patch: null deletes a field, objects merge, everything else replaces. Shares what did not
+ * change with the arguments. Throws BadRequest if the patch is not an object.
+ */
+export function applyMergePatch(document: JsonObject, patch: JsonValue): JsonObject {
+  if (patch === null) throw badRequest('Invalid JSON Patch')
+  if (!isJsonObject(patch)) throw undecodablePatch(patch, 'map[string]interface {}')
+  return mergeObjects(document, patch)
+}
+
+function mergeObjects(current: JsonObject, patch: JsonObject): JsonObject {
+  const merged = { ...current }
+  for (const key of Object.keys(patch)) {
+    const change = patch[key] ?? null
+    if (change === null) {
+      // eslint-disable-next-line @typescript-eslint/no-dynamic-delete -- a JSON object of ours, just copied
+      delete merged[key]
+      continue
+    }
+    const before = fieldOf(current, key) ?? null
+    if (!isJsonObject(before)) putField(merged, key, withoutNulls(change))
+    else putField(merged, key, isJsonObject(change) ? mergeObjects(before, change) : change)
+  }
+  return merged
+}
+
+/** New values are stored without the nulls of their objects; nulls in lists are items and stay. */
+function withoutNulls(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(withoutNulls)
+  if (!isJsonObject(value)) return value
+  const kept: JsonObject = {}
+  for (const [key, item] of Object.entries(value)) if (item !== null) putField(kept, key, withoutNulls(item))
+  return kept
+}

@@ -1,0 +1,35 @@
+// How a patch that cannot be applied is refused.
+import type { JsonValue } from '../meta/index.ts'
+import { badRequest, statusError, type StatusError } from '../status/index.ts'
+
+/**
+ * 422 for a well-formed patch that does not fit the object. A real server answers with this message alone; the reason,
+ * which it only logs, is added here as a cause.
+ */
+export function unprocessablePatch(why: string): StatusError {
+  return statusError(422, 'Invalid', 'the server rejected our request due to an error in our request', {
+    details: { causes: [{ message: why }] },
+    cause: new Error(why),
+  })
+}
+
+/** 400 for a document that is no patch of its type at all. */
+export function undecodablePatch(patch: JsonValue, goType: string): StatusError {
+  return badRequest(`error decoding patch: json: cannot unmarshal ${goKind(patch)} into Go value of type ${goType}`)
+}
+
+/** What Go's JSON decoder calls a value. */
+export function goKind(value: JsonValue): string {
+  if (Array.isArray(value)) return 'array'
+  if (value === null) return 'null'
+  return typeof value === 'boolean' ? 'bool' : typeof value
+}
+
+/** What Go's reflection calls the type of a decoded value. */
+export function goType(value: JsonValue): string {
+  if (Array.isArray(value)) return '[]interface {}'
+  if (value === null) return '<nil>'
+  if (typeof value === 'object') return 'map[string]interface {}'
+  if (typeof value === 'boolean') return 'bool'
+  return typeof value === 'string' ? 'string' : Number.isInteger(value) ? 'int64' : 'float64'
+}
