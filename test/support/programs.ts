@@ -1,0 +1,127 @@
+// The real programs that tests run, built from the pinned modules in test/programs and cached outside the checkout.
+
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { arch, platform } from 'node:os'
+import { join } from 'node:path'
+import { cacheDir, repositoryRoot } from './cache-dir.ts'
+import { runCommand } from './command.ts'
+import { withFileLock } from './file-lock.ts'
+
+const kubernetesVersion = 'v1.34.3'
+
+interface Source {
+  /** Folder in test/programs with the go.mod and go.sum that pin everything. */
+  module: 'kubernetes' | 'etcd' | 'coredns' | 'helm' | 'kwok'
+  package: string
+  /** `test` compiles the package's tests into a program (the conformance suite). */
+  build?: 'test'
+}
+
+const sources = {
+  kubectl: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubectl' },
+  'kube-apiserver': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-apiserver' },
+  'kube-controller-manager': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-controller-manager' },
+  'kube-scheduler': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-scheduler' },
+  'kube-proxy': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-proxy' },
+  kubelet: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubelet' },
+  agnhost: { module: 'kubernetes', package: 'k8s.io/kubernetes/test/images/agnhost' },
+  'e2e.test': { module: 'kubernetes', package: 'k8s.io/kubernetes/test/e2e', build: 'test' },
+  etcd: { module: 'etcd', package: 'go.etcd.io/etcd/server/v3' },
+  etcdctl: { module: 'etcd', package: 'go.etcd.io/etcd/etcdctl/v3' },
+  coredns: { module: 'coredns', package: 'github.com/coredns/coredns' },
+  helm: { module: 'helm', package: 'helm.sh/helm/v3/cmd/helm' },
+  kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
+} as const satisfies Record<string, Source>
+
+export type ProgramName = keyof typeof sources
+
+/** Every program a host and its members need. */
+export const clusterPrograms = [
+  'kubectl',
+  'etcd',
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-scheduler',
+  'kubelet',
+  'kube-proxy',
+  'agnhost',
+  'coredns',
+] as const satisfies readonly ProgramName[]
+
+export const programNames = Object.keys(sources) as ProgramName[]
+
+const version = 'k8s.io/component-base/version'
+const linkerFlags: Record<Source['module'], string> = {
+  kubernetes: `-s -w -X ${version}.gitVersion=${kubernetesVersion} -X ${version}.gitMajor=1 -X ${version}.gitMinor=34`,
+  etcd: '-s -w',
+  coredns: '-s -w',
+  helm: '-s -w',
+  kwok: '-s -w',
+}
+
+export interface EnsureProgramsOptions {
+  signal?: AbortSignal | undefined
+  /** Gets progress lines; standard error by default. */
+  log?: (line: string) => void
+}
+
+/**
+ * Paths of the programs asked for. Builds what the cache does not hold: minutes when the Go build cache is cold.
+ * Two runs at once build once. Rejects with the compiler's words when a build fails, or with signal.reason.
+ */
+export async function ensurePrograms<N extends ProgramName>(
+  names: readonly N[],
+  { signal, log = (line) => void process.stderr.write(`${line}\n`) }: EnsureProgramsOptions = {},
+): Promise<Record<N, string>> {
+  const missing = (): N[] => names.filter((name) => !existsSync(programPath(name)))
+  if (missing().length > 0) {
+    await withFileLock(
+      join(cacheDir(), 'programs', '.lock'),
+      async () => {
+        const todo = missing()
+        for (const [index, name] of todo.entries()) {
+          log(`building ${name} (${index + 1} of ${todo.length}) ...`)
+          const started = performance.now()
+          await build(name, signal)
+          log(`building ${name}: done in ${((performance.now() - started) / 1000).toFixed(1)} s`)
+        }
+      },
+      { signal, onWait: (pid) => log(`waiting for process ${pid}, which is building programs ...`) },
+    )
+  }
+  return Object.fromEntries(names.map((name) => [name, programPath(name)])) as Record<N, string>
+}
+
+/** Where a program is, or will be once built: the folder changes with the pinned versions and the flags. */
+export function programPath(name: ProgramName): string {
+  const { module } = sources[name]
+  const hash = createHash('sha256')
+  for (const file of ['go.mod', 'go.sum']) hash.update(readFileSync(join(moduleDir(module), file)))
+  hash.update(JSON.stringify([linkerFlags[module], platform(), arch()]))
+  return join(cacheDir(), 'programs', `${module}-${hash.digest('hex').slice(0, 16)}`, name)
+}
+
+const moduleDir = (module: Source['module']): string => join(repositoryRoot, 'test', 'programs', module)
+
+async function build(name: ProgramName, signal: AbortSignal | undefined): Promise<void> {
+  const source: Source = sources[name]
+  const target = programPath(name)
+  const dir = join(target, '..')
+  mkdirSync(dir, { recursive: true })
+  const work = mkdtempSync(join(dir, '.building-'))
+  try {
+    const output = join(work, name)
+    const verb = source.build === 'test' ? ['test', '-c'] : ['build']
+    const args = [...verb, '-trimpath', '-ldflags', linkerFlags[source.module], '-o', output, source.package]
+    await runCommand('go', args, {
+      cwd: moduleDir(source.module),
+      env: { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-mod=readonly -buildvcs=false' },
+      timeoutMs: 60 * 60_000,
+      signal,
+    })
+    renameSync(output, target)
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}

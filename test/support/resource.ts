@@ -1,0 +1,138 @@
+// Everything a run makes on the machine, as it stands in the run's record, and how each is undone.
+// Undoing is idempotent: a record is written before the thing is made, so the thing may not exist.
+
+import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, rmdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { runCommand } from './command.ts'
+import { identifyProcess, killProcesses, type ProcessIdentity } from './process-identity.ts'
+import { cgroupHierarchies } from './system-packages.ts'
+import { waitFor } from './wait-for.ts'
+
+export type Resource = { scope: string } & (
+  | ({ type: 'process'; name: string } & ProcessIdentity)
+  | { type: 'directory'; path: string }
+  | { type: 'link'; name: string }
+  | { type: 'netns'; name: string }
+  | { type: 'route'; destination: string; via: string }
+  /** Arguments after `-A CHAIN` or `-D CHAIN`. */
+  | { type: 'iptables'; chain: string; rule: string[] }
+  | { type: 'cgroup'; name: string }
+  /** What containerd, its shims and kubelet leave when killed: mounts below `dir`, sockets, CNI results, log links. */
+  | { type: 'containers'; dir: string; cniNetwork: string }
+)
+
+/** Undoes one resource other than a process (those are killed all at once, first). */
+export async function undo(resource: Exclude<Resource, { type: 'process' }>): Promise<void> {
+  switch (resource.type) {
+    case 'directory':
+      await unmountBelow(resource.path)
+      rmSync(resource.path, { recursive: true, force: true })
+      return
+    case 'link':
+      if (existsSync(`/sys/class/net/${resource.name}`)) await attempt('ip', ['link', 'del', resource.name])
+      return
+    case 'netns':
+      if (existsSync(`/run/netns/${resource.name}`)) await attempt('ip', ['netns', 'del', resource.name])
+      return
+    case 'route':
+      return attempt('ip', ['route', 'del', resource.destination, 'via', resource.via])
+    case 'iptables':
+      return attempt('iptables', ['-D', resource.chain, ...resource.rule])
+    case 'cgroup':
+      return removeCgroup(resource.name)
+    case 'containers':
+      return removeContainerTraces(resource.dir, resource.cniNetwork)
+  }
+}
+
+/** Processes in the cgroup `name` and all below it: containers, however their parents ended. */
+export function processesOfCgroup(name: string): ProcessIdentity[] {
+  const pids = new Set<number>()
+  for (const dir of cgroupHierarchies().map((hierarchy) => join(hierarchy, name))) {
+    for (const group of existsSync(dir) ? [dir, ...foldersBelow(dir)] : []) {
+      for (const line of readOrEmpty(join(group, 'cgroup.procs')).split('\n')) if (line !== '') pids.add(Number(line))
+    }
+  }
+  return [...pids].map(identifyProcess).filter((identity) => identity !== undefined)
+}
+
+/** Processes whose environment carries all of `marks` (`NAME=value`): children that no record names, such as shims. */
+export function processesMarked(marks: readonly string[]): ProcessIdentity[] {
+  return readdirSync('/proc')
+    .filter((entry) => /^\d+$/.test(entry))
+    .filter((pid) => {
+      const environment = readOrEmpty(`/proc/${pid}/environ`).split('\0')
+      return marks.every((mark) => environment.includes(mark))
+    })
+    .map((pid) => identifyProcess(Number(pid)))
+    .filter((identity) => identity !== undefined)
+}
+
+/** Mount points below `dir`, deepest first. */
+export function mountsBelow(dir: string): string[] {
+  return readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .map((line) =>
+      (line.split(' ')[4] ?? '').replace(/\\([0-7]{3})/g, (_, o: string) => String.fromCharCode(parseInt(o, 8))),
+    )
+    .filter((path) => path.startsWith(`${dir}/`))
+    .reverse()
+}
+
+async function unmountBelow(dir: string): Promise<void> {
+  for (const path of mountsBelow(dir)) await attempt('umount', ['-l', path])
+  const left = mountsBelow(dir)
+  if (left.length > 0) throw new Error(`could not unmount ${left.join(', ')}`)
+}
+
+async function removeCgroup(name: string): Promise<void> {
+  await killProcesses(processesOfCgroup(name))
+  const removed = (): boolean => {
+    for (const dir of cgroupHierarchies().map((hierarchy) => join(hierarchy, name))) {
+      for (const group of existsSync(dir) ? [...foldersBelow(dir).reverse(), dir] : []) rmdirSync(group)
+    }
+    return true
+  }
+  await waitFor(removed, { what: `cgroup "${name}" to be removed`, deadlineMs: 10_000, intervalMs: 20 })
+}
+
+async function removeContainerTraces(dir: string, cniNetwork: string): Promise<void> {
+  const tasks = join(dir, 'state', 'io.containerd.runtime.v2.task', 'k8s.io')
+  for (const id of listOrEmpty(tasks)) {
+    const address = readOrEmpty(join(tasks, id, 'address'))
+    if (address.startsWith('unix:///')) rmSync(address.slice('unix://'.length), { force: true })
+  }
+  await unmountBelow(dir)
+  const results = '/var/lib/cni/results'
+  for (const file of listOrEmpty(results)) {
+    if (file.startsWith(`${cniNetwork}-`)) rmSync(join(results, file), { force: true })
+  }
+  const links = '/var/log/containers'
+  for (const file of listOrEmpty(links).map((name) => join(links, name))) {
+    if (lstatSync(file).isSymbolicLink() && readlinkSync(file).startsWith(`${dir}/`)) rmSync(file, { force: true })
+  }
+}
+
+/** For what may be gone already, with its namespace or its bridge; what must be gone is checked by the caller. */
+async function attempt(command: string, args: readonly string[]): Promise<void> {
+  await runCommand(command, args, { expectCode: 'any', timeoutMs: 20_000 })
+}
+
+function foldersBelow(dir: string): string[] {
+  return readdirSync(dir, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort((a, b) => a.split('/').length - b.split('/').length)
+}
+
+function listOrEmpty(dir: string): string[] {
+  return existsSync(dir) ? readdirSync(dir) : []
+}
+
+function readOrEmpty(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}

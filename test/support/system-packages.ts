@@ -1,0 +1,108 @@
+// What a real node needs of the operating system: containerd, runc, CNI plugins, iptables, conntrack.
+
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { runCommand } from './command.ts'
+import { cacheDir } from './cache-dir.ts'
+import { withFileLock } from './file-lock.ts'
+
+const cniDirs = ['/usr/lib/cni', '/opt/cni/bin']
+const programs: Record<string, readonly string[]> = {
+  containerd: ['containerd', 'ctr'],
+  runc: ['runc'],
+  iptables: ['iptables', 'iptables-save', 'iptables-restore'],
+  conntrack: ['conntrack'],
+  iproute2: ['ip'],
+  'util-linux': ['nsenter', 'unshare', 'umount'],
+}
+const searchPath = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
+
+export interface SystemPackagesOptions {
+  signal?: AbortSignal | undefined
+  log?: (line: string) => void
+}
+
+let answer: Promise<string | undefined> | undefined
+
+/**
+ * Installs what is missing (as root, on Debian and its kin). Resolves with undefined when real nodes can run here,
+ * else with the reason they cannot. Asked once per process.
+ */
+export function ensureSystemPackages(options: SystemPackagesOptions = {}): Promise<string | undefined> {
+  answer ??= nodesImpossible(options)
+  return answer
+}
+
+/** Full path of a system program, also where the PATH of an ordinary user lacks the sbin folders. */
+export function systemProgram(name: string): string {
+  const found = findProgram(name)
+  if (found === undefined) throw new Error(`the system has no program "${name}"`)
+  return found
+}
+
+/** The folder with the CNI plugins. */
+export function cniPluginDir(): string {
+  const found = cniDirs.find((dir) => existsSync(join(dir, 'bridge')))
+  if (found === undefined) throw new Error(`no CNI plugin "bridge" in ${cniDirs.join(' or ')}`)
+  return found
+}
+
+async function nodesImpossible({
+  signal,
+  log = (line) => void process.stderr.write(`${line}\n`),
+}: SystemPackagesOptions): Promise<string | undefined> {
+  if (process.platform !== 'linux') return `nodes need Linux, this is ${process.platform}`
+  if (process.getuid?.() !== 0) return 'nodes need root (network namespaces, mounts, cgroups)'
+  if (missingPackages().length > 0) {
+    const reason = await withFileLock(join(cacheDir(), '.apt.lock'), () => install(log, signal), { signal })
+    if (reason !== undefined) return reason
+  }
+  // Root in a container without privileges may create neither of these.
+  const probe = await runCommand('unshare', ['--net', '--mount', 'true'], { expectCode: 'any', signal })
+  if (probe.code !== 0) return `this root may not create namespaces: ${probe.stderr.trim()}`
+  if (cgroupHierarchies().length === 0) return 'no cgroup hierarchy is mounted at /sys/fs/cgroup'
+  return undefined
+}
+
+async function install(log: (line: string) => void, signal: AbortSignal | undefined): Promise<string | undefined> {
+  const packages = missingPackages()
+  if (packages.length === 0) return undefined
+  if (findProgram('apt-get') === undefined) return `missing: ${packages.join(', ')}; and no apt-get to install them`
+  log(`installing system packages for real nodes: ${packages.join(' ')} ...`)
+  const options = {
+    env: { DEBIAN_FRONTEND: 'noninteractive' },
+    timeoutMs: 10 * 60_000,
+    expectCode: 'any',
+    signal,
+  } as const
+  const args = ['install', '-y', '-q', '--no-install-recommends', ...packages]
+  if ((await runCommand('apt-get', args, options)).code !== 0) {
+    await runCommand('apt-get', ['update', '-q'], options)
+    const second = await runCommand('apt-get', args, options)
+    if (second.code !== 0) return `could not install ${packages.join(', ')}: ${second.stderr.trim().slice(-500)}`
+  }
+  const left = missingPackages()
+  if (left.length > 0) return `installed, but still missing: ${left.join(', ')}`
+  log(`installing system packages: done`)
+  return undefined
+}
+
+function missingPackages(): string[] {
+  const missing = Object.entries(programs).filter(([, names]) => names.some((name) => findProgram(name) === undefined))
+  const cni = cniDirs.some((dir) => existsSync(join(dir, 'bridge'))) ? [] : ['containernetworking-plugins']
+  return [...missing.map(([name]) => name), ...cni]
+}
+
+function findProgram(name: string): string | undefined {
+  const dirs = [...(process.env.PATH ?? '').split(':'), ...searchPath].filter((dir) => dir !== '')
+  return dirs.map((dir) => join(dir, name)).find((file) => existsSync(file))
+}
+
+/** Where cgroups can be made: one folder per controller (v1) or one for all (v2). */
+export function cgroupHierarchies(): string[] {
+  return readFileSync('/proc/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' '))
+    .filter(([, dir, type]) => (type === 'cgroup' || type === 'cgroup2') && dir?.startsWith('/sys/fs/cgroup') === true)
+    .map(([, dir]) => dir ?? '')
+}
