@@ -1,0 +1,109 @@
+// Bearer tokens of pods: issued by members' kubelets, with an audience that names logical cluster and member.
+import { createHash } from 'node:crypto'
+import { decodeJwt } from 'jose'
+import { LRUCache } from 'lru-cache'
+import { tryClusterId, type ClusterId } from '../../apimachinery/meta/index.ts'
+import type { Clock } from '../../async/index.ts'
+import type { ClusterDirectory, LogicalCluster } from '../clusters/directory.ts'
+import type { MemberTokenIdentity, MemberTokens } from './member-tokens.ts'
+import type { UserInfo } from './user-info.ts'
+
+export interface TokenAuthentication {
+  readonly user: UserInfo
+  readonly cluster: LogicalCluster
+}
+
+export interface BearerTokens {
+  /** Who the token is for, in `wanted` where the path names a logical cluster. Undefined: believe nothing of it. */
+  authenticate(
+    token: string,
+    wanted: ClusterId | undefined,
+    signal: AbortSignal,
+  ): Promise<TokenAuthentication | undefined>
+}
+
+/** How long a member's answer is believed without asking again: a deleted pod's token ends that much later at most. */
+const positiveMs = 60_000
+/** A client that retries a bad token shall not make us ask the member each time. */
+const negativeMs = 5_000
+const maxCached = 20_000
+const maxTokenLength = 16 * 1024
+
+/** Room for whatever a token says of itself before anybody verified it: only where to ask, never whom to believe. */
+interface Claim {
+  readonly clusterId: ClusterId
+  readonly memberId: string
+  readonly expiresMs: number
+}
+
+export function createBearerTokens(deps: {
+  readonly memberTokens: MemberTokens | undefined
+  readonly directory: ClusterDirectory
+  readonly clock: Clock
+}): BearerTokens {
+  const { memberTokens, directory, clock } = deps
+  const cache = new LRUCache<string, { user: UserInfo | undefined; untilMs: number }>({ max: maxCached })
+
+  const userOf = async (token: string, claim: Claim, signal: AbortSignal): Promise<UserInfo | undefined> => {
+    // The candidate is part of the key: one token, judged for one logical cluster, says nothing about another.
+    const key = createHash('sha256').update(`${claim.clusterId}.${claim.memberId}\0${token}`).digest('base64')
+    const known = cache.get(key)
+    if (known !== undefined && clock.now() < known.untilMs) return known.user
+    const identity = await memberTokens?.verify(claim.memberId, token, signal)
+    const user = identity === undefined ? undefined : podUser(identity, claim.clusterId)
+    const life = user === undefined ? negativeMs : positiveMs
+    cache.set(key, { user, untilMs: Math.min(clock.now() + life, claim.expiresMs) })
+    return user
+  }
+
+  return {
+    authenticate: async (token, wanted, signal) => {
+      const claim = claimOf(token, wanted)
+      if (claim === undefined || clock.now() >= claim.expiresMs) return undefined
+      const cluster = directory.byId(claim.clusterId)
+      if (cluster === undefined) return undefined
+      const user = await userOf(token, claim, signal)
+      return user === undefined ? undefined : { user, cluster }
+    },
+  }
+}
+
+/**
+ * The one audience `ID.MEMBER-ID` of the token; where the path names a logical cluster, the one that is for it. A token
+ * that could mean two logical clusters means none.
+ */
+function claimOf(token: string, wanted: ClusterId | undefined): Claim | undefined {
+  if (token.length > maxTokenLength) return undefined
+  try {
+    const { aud, exp } = decodeJwt(token)
+    if (typeof exp !== 'number') return undefined
+    const claims: Claim[] = []
+    for (const audience of typeof aud === 'string' ? [aud] : (aud ?? [])) {
+      const dot = audience.indexOf('.')
+      const clusterId = dot < 0 ? undefined : tryClusterId(audience.slice(0, dot))
+      if (clusterId === undefined || (wanted !== undefined && clusterId !== wanted)) continue
+      claims.push({ clusterId, memberId: audience.slice(dot + 1), expiresMs: exp * 1000 })
+    }
+    return claims.length === 1 ? claims[0] : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The upstream ServiceAccount. A namespace of another logical cluster has another id in front: such a token is nobody. */
+function podUser({ serviceAccount, podName, podUid }: MemberTokenIdentity, clusterId: ClusterId): UserInfo | undefined {
+  const prefix = `${clusterId}-`
+  if (!serviceAccount.namespace.startsWith(prefix)) return undefined
+  const namespace = serviceAccount.namespace.slice(prefix.length)
+  if (namespace === '' || serviceAccount.name === '') return undefined
+  return {
+    name: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
+    uid: serviceAccount.uid,
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+    extra: {
+      ...(podName === undefined ? {} : { 'authentication.kubernetes.io/pod-name': [podName] }),
+      ...(podUid === undefined ? {} : { 'authentication.kubernetes.io/pod-uid': [podUid] }),
+    },
+    realm: { kind: 'cluster', id: clusterId },
+  }
+}

@@ -1,0 +1,538 @@
+import { expect } from 'chai'
+import { createSign, generateKeyPairSync, X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { connect, createServer, type DetailedPeerCertificate, type TLSSocket } from 'node:tls'
+import { clusterIdOf, type ClusterId, type ClusterName } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import type { ClusterDirectory, LogicalCluster } from '../clusters/directory.ts'
+import type { ClusterScope, RequestInfo, Way } from '../request/request-info.ts'
+import { createAuthenticator, type AuthenticatorOptions } from './create-authenticator.ts'
+import type { FrontProxyConfig } from './front-proxy.ts'
+import type { MemberTokenIdentity } from './member-tokens.ts'
+import {
+  createCertificateAuthority,
+  createPki,
+  createPkiMaterial,
+  signCertificate,
+  type KeyPair,
+  type Pki,
+  type PkiMaterial,
+} from './pki/index.ts'
+
+const day = 24 * 60 * 60 * 1000
+const signal = new AbortController().signal
+const a = logicalCluster('a')
+const b = logicalCluster('b')
+const directory: ClusterDirectory = {
+  byName: (name) => [a, b].find((cluster) => cluster.name === name),
+  byId: (id) => [a, b].find((cluster) => cluster.id === id),
+  all: () => [a, b],
+  onChange: () => () => undefined,
+}
+
+describe('authentication', () => {
+  let material: PkiMaterial
+  let pki: Pki
+  let proxyCa: KeyPair
+  let proxy: KeyPair
+  let frontProxyConfig: FrontProxyConfig
+
+  before(async () => {
+    material = await createPkiMaterial()
+    pki = createPki(material)
+    proxyCa = await authority('requestheader-ca')
+    proxy = await client(proxyCa, 'front-proxy-client')
+    frontProxyConfig = {
+      ca: proxyCa.certificate,
+      allowedNames: ['front-proxy-client'],
+      usernameHeaders: ['X-Remote-User'],
+      groupHeaders: ['X-Remote-Group'],
+      extraPrefixes: ['X-Remote-Extra-'],
+      uidHeaders: ['X-Remote-Uid'],
+    }
+  })
+
+  /** What comes out: the user's name and groups, `anonymous`, or the code of the refusal. */
+  async function ask(request: {
+    way?: Way
+    cluster?: LogicalCluster | 'all' | 'none' | 'missing'
+    peer?: DetailedPeerCertificate
+    headers?: string[]
+    options?: Partial<AuthenticatorOptions>
+  }) {
+    const { way = 'direct', cluster = a, peer, headers = [], options = {} } = request
+    const authenticator = createAuthenticator({ pki, directory, frontProxy: () => frontProxyConfig, ...options })
+    try {
+      const answer = await authenticator.authenticate(
+        {
+          info: requestInfo(way, scopeOf(cluster)),
+          rawHeaders: headers,
+          peerCertificate: peer,
+          cluster: typeof cluster === 'string' ? undefined : cluster,
+        },
+        signal,
+      )
+      return answer ?? 'anonymous'
+    } catch (error) {
+      if (isStatusError(error)) return error.code
+      throw error
+    }
+  }
+  const issue = async (commonName: string, organizations: string[], realm: ClusterId | 'installation') =>
+    peerOf(await pki.issueClientCertificate({ commonName, organizations, realm, days: 1 }))
+
+  describe('by client certificate', () => {
+    it('is the subject, at home in the logical cluster of the realm', async () => {
+      expect(await ask({ peer: await issue('bob', ['dev', 'ops'], a.id) })).to.deep.equal({
+        user: {
+          name: 'bob',
+          groups: ['dev', 'ops', 'system:authenticated'],
+          extra: {},
+          realm: { kind: 'cluster', id: a.id },
+        },
+      })
+    })
+    it('of the installation holds in every logical cluster and above them', async () => {
+      const peer = await issue('admin', ['system:masters'], 'installation')
+      for (const cluster of [a, b, 'all', 'none', 'missing'] as const) {
+        expect(await ask({ peer, cluster }), titleOf(cluster)).to.have.nested.property(
+          'user.realm.kind',
+          'installation',
+        )
+      }
+    })
+    it('of a is 401 in b, in one that does not exist, and over all', async () => {
+      const peer = await issue('bob', ['system:masters'], a.id)
+      for (const cluster of [b, 'missing', 'all'] as const) expect(await ask({ peer, cluster })).to.equal(401)
+    })
+    it('without a realm, with two realms, or with one in disguise is 401', async () => {
+      for (const uris of [
+        [],
+        [`kcp://clusters/${b.id}`, 'kcp://installation'],
+        ['kcp://clusters/'],
+        ['KCP://installation'],
+        ['kcp://installation/'],
+        [`kcp://clusters/${a.id}/x`],
+        ['https://kcp/installation'],
+        ['kcp://x/, URI:kcp://installation'],
+      ]) {
+        expect(await ask({ peer: peerOf(await client(material.clientCa, 'bob', { uris })) }), uris.join()).to.equal(401)
+      }
+    })
+    it('without a common name is 401', async () => {
+      expect(
+        await ask({ peer: peerOf(await client(material.clientCa, '', { uris: ['kcp://installation'] })) }),
+      ).to.equal(401)
+    })
+    it('expired or not yet valid is 401, also when it was verified before', async () => {
+      const uris = [`kcp://clusters/${a.id}`]
+      const past = await client(material.clientCa, 'bob', { uris, from: -2 * day, to: -day })
+      const future = await client(material.clientCa, 'bob', { uris, from: day, to: 2 * day })
+      expect(await ask({ peer: peerOf(past) })).to.equal(401)
+      expect(await ask({ peer: peerOf(future) })).to.equal(401)
+      let now = Date.now()
+      const authenticator = createAuthenticator({ pki, directory, clock: { now: () => now, monotonic: () => now } })
+      const request = {
+        info: requestInfo('direct', scopeOf(a)),
+        rawHeaders: [],
+        peerCertificate: peerOf(await client(material.clientCa, 'bob', { uris, to: day })),
+        cluster: a,
+      }
+      expect(await authenticator.authenticate(request, signal)).to.have.nested.property('user.name', 'bob')
+      now += 2 * day
+      expect(await authenticator.authenticate(request, signal).catch((error: unknown) => error)).to.have.property(
+        'code',
+        401,
+      )
+    })
+    it('of another authority is 401, also of one with the same name, of the serving authority and self-signed', async () => {
+      const uris = ['kcp://installation']
+      const namesake = await authority('kcp-client-ca')
+      const self = await authority('root')
+      for (const pair of [
+        await client(namesake, 'x', { uris }),
+        await client(material.servingCa, 'x', { uris }),
+        self,
+      ]) {
+        expect(await ask({ peer: peerOf(pair) })).to.equal(401)
+      }
+    })
+    it('for servers is 401', async () => {
+      const uris = ['kcp://installation']
+      expect(await ask({ peer: peerOf(await client(material.clientCa, 'x', { uris, usage: 'server' })) })).to.equal(401)
+    })
+    it('signed by a client certificate (which is no authority) is 401', async () => {
+      const bob = await pki.issueClientCertificate({ commonName: 'bob', organizations: [], realm: a.id, days: 1 })
+      const forged = peerOf(await client(bob, 'admin', { uris: ['kcp://installation'] }))
+      forged.issuerCertificate = peerOf(bob)
+      expect(await ask({ peer: forged })).to.equal(401)
+    })
+    it('that is garbage is 401', async () => {
+      expect(await ask({ peer: { raw: Buffer.from('no certificate') } as DetailedPeerCertificate })).to.equal(401)
+    })
+    it('arrives over a real TLS connection, and none does as an empty object', async () => {
+      const serving = await pki.servingCertificate()
+      const pair = await pki.issueClientCertificate({ commonName: 'bob', organizations: [], realm: a.id, days: 1 })
+      expect(await ask({ peer: await throughTls(serving, pki.servingCa, pair) })).to.have.nested.property(
+        'user.name',
+        'bob',
+      )
+      expect(await ask({ peer: await throughTls(serving, pki.servingCa, undefined) })).to.equal('anonymous')
+    })
+  })
+
+  describe('by the front proxy', () => {
+    const identity = ['X-Remote-User', 'alice', 'X-Remote-Group', 'dev', 'x-remote-group', 'system:authenticated']
+
+    it('is whom the headers name, as a host identity', async () => {
+      const headers = [
+        ...identity,
+        'X-Remote-Uid',
+        '7',
+        'X-Remote-Extra-Acme.com%2fTeam',
+        'blue',
+        'X-Remote-Extra-acme.com%2Fteam',
+        'red',
+      ]
+      expect(await ask({ way: 'aggregated', peer: peerOf(proxy), headers })).to.deep.equal({
+        user: {
+          name: 'alice',
+          uid: '7',
+          groups: ['dev', 'system:authenticated'],
+          extra: Object.assign(Object.create(null) as object, { 'acme.com/team': ['blue', 'red'] }),
+          realm: { kind: 'host' },
+        },
+      })
+    })
+    it('takes one header value for one group', async () => {
+      const headers = ['X-Remote-User', 'alice', 'X-Remote-Group', 'dev, system:masters', 'X-Remote-Group', 'a,b']
+      expect(await ask({ way: 'aggregated', peer: peerOf(proxy), headers }))
+        .to.have.nested.property('user.groups')
+        .deep.equal(['dev, system:masters', 'a,b'])
+    })
+    for (const [from, to] of [
+      ['system:serviceaccount:shop:deployer', 'host:system:serviceaccount:shop:deployer'],
+      ['system:admin', 'host:system:admin'],
+      ['host:system:serviceaccount:shop:deployer', 'host:host:system:serviceaccount:shop:deployer'],
+      ['alice', 'alice'],
+    ]) {
+      it(`calls the host's ${from} ${to}`, async () => {
+        const headers = [
+          'X-Remote-User',
+          from!,
+          'X-Remote-Group',
+          'system:masters',
+          'X-Remote-Group',
+          'system:authenticated',
+        ]
+        const answer = await ask({ way: 'aggregated', peer: peerOf(proxy), headers })
+        expect(answer).to.have.nested.property('user.name', to)
+        expect(answer)
+          .to.have.nested.property('user.groups')
+          .deep.equal(['host:system:masters', 'system:authenticated'])
+      })
+    }
+    it('is anonymous where the host says so, or says nothing', async () => {
+      for (const headers of [[], ['X-Remote-User', 'system:anonymous', 'X-Remote-Group', 'system:unauthenticated']]) {
+        expect(await ask({ way: 'aggregated', peer: peerOf(proxy), headers })).to.equal('anonymous')
+      }
+    })
+    it('ignores a bearer token beside it', async () => {
+      const headers = [...identity, 'Authorization', 'Bearer nonsense']
+      expect(await ask({ way: 'aggregated', peer: peerOf(proxy), headers })).to.have.nested.property(
+        'user.name',
+        'alice',
+      )
+    })
+    it('may ask for discovery above all logical clusters', async () => {
+      expect(await ask({ cluster: 'none', peer: peerOf(proxy), headers: identity })).to.have.nested.property(
+        'user.name',
+        'alice',
+      )
+    })
+    it('headers without any certificate make nobody of anybody', async () => {
+      const headers = ['X-Remote-User', 'admin', 'X-Remote-Group', 'system:masters']
+      for (const way of ['direct', 'aggregated', 'pathless'] as const) {
+        for (const cluster of [a, 'all', 'none'] as const) {
+          expect(await ask({ way, cluster, headers }), `${way} ${titleOf(cluster)}`).to.equal('anonymous')
+        }
+      }
+    })
+    it('headers beside a client certificate are ignored', async () => {
+      const peer = await issue('bob', ['dev'], a.id)
+      const headers = ['X-Remote-User', 'admin', 'X-Remote-Group', 'system:masters']
+      for (const way of ['direct', 'aggregated', 'pathless'] as const) {
+        expect(await ask({ way, peer, headers }), way).to.have.nested.property('user.name', 'bob')
+      }
+    })
+    it('certificate counts for nothing on the direct way', async () => {
+      for (const cluster of [a, 'all', 'missing'] as const) {
+        expect(await ask({ cluster, peer: peerOf(proxy), headers: identity })).to.equal(401)
+      }
+    })
+    it('certificate under a name that is not allowed is 401', async () => {
+      const other = await client(proxyCa, 'somebody-else')
+      expect(await ask({ way: 'aggregated', peer: peerOf(other), headers: identity })).to.equal(401)
+    })
+    it('with an empty list of names is refused entirely', async () => {
+      const options = { frontProxy: () => ({ ...frontProxyConfig, allowedNames: [] }) }
+      expect(await ask({ way: 'aggregated', peer: peerOf(proxy), headers: identity, options })).to.equal(401)
+    })
+    it('certificate from our own client authority is 401, whatever its name', async () => {
+      const cuckoo = await pki.issueClientCertificate({
+        commonName: 'front-proxy-client',
+        organizations: [],
+        realm: b.id,
+        days: 1,
+      })
+      expect(await ask({ way: 'aggregated', peer: peerOf(cuckoo), headers: identity })).to.equal(401)
+    })
+    it('certificate from the requestheader authority with a realm is no client certificate', async () => {
+      const pair = await client(proxyCa, 'front-proxy-client', { uris: ['kcp://installation'] })
+      expect(await ask({ peer: peerOf(pair), headers: identity })).to.equal(401)
+    })
+    it('is refused before the host has told who it is', async () => {
+      expect(
+        await ask({
+          way: 'aggregated',
+          peer: peerOf(proxy),
+          headers: identity,
+          options: { frontProxy: () => undefined },
+        }),
+      ).to.equal(401)
+    })
+    it('follows a rotation: the old authority ends when the new one comes', async () => {
+      let config = frontProxyConfig
+      const authenticator = createAuthenticator({ pki, directory, frontProxy: () => config })
+      const request = {
+        info: requestInfo('aggregated', scopeOf(a)),
+        rawHeaders: identity,
+        peerCertificate: peerOf(proxy),
+        cluster: a,
+      }
+      expect(await authenticator.authenticate(request, signal)).to.have.nested.property('user.name', 'alice')
+      config = { ...config, ca: (await authority('requestheader-ca')).certificate }
+      expect(await authenticator.authenticate(request, signal).catch((error: unknown) => error)).to.have.property(
+        'code',
+        401,
+      )
+    })
+  })
+
+  describe("by a member pod's token", () => {
+    const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const inHour = () => Math.floor(Date.now() / 1000) + 3600
+    const jwt = (payload: object, key = keys.privateKey): string => {
+      const text = [{ alg: 'ES256', typ: 'JWT' }, payload]
+        .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+        .join('.')
+      return `${text}.${createSign('sha256').update(text).sign({ key, dsaEncoding: 'ieee-p1363' }, 'base64url')}`
+    }
+    const pod: MemberTokenIdentity = {
+      serviceAccount: { namespace: `${a.id}-shop`, name: 'web', uid: 'sa-1' },
+      podName: 'web-0',
+      podUid: 'pod-1',
+    }
+    /** A member that really verifies the signature, and counts how often it is asked. */
+    function member(identity: MemberTokenIdentity | undefined = pod) {
+      const asked: string[] = []
+      return {
+        asked,
+        verify: async (memberId: string, token: string) => {
+          asked.push(memberId)
+          const { jwtVerify } = await import('jose')
+          const verified = await jwtVerify(token, keys.publicKey).catch(() => undefined)
+          return memberId === 'member-1' && verified !== undefined ? identity : undefined
+        },
+      }
+    }
+    const bearer = (token: string) => ['authorization', `Bearer ${token}`]
+    const good = () => jwt({ aud: [`${a.id}.member-1`], exp: inHour() })
+
+    it('is the upstream ServiceAccount in its logical cluster', async () => {
+      expect(await ask({ headers: bearer(good()), options: { memberTokens: member() } })).to.deep.equal({
+        user: {
+          name: 'system:serviceaccount:shop:web',
+          uid: 'sa-1',
+          groups: ['system:serviceaccounts', 'system:serviceaccounts:shop', 'system:authenticated'],
+          extra: {
+            'authentication.kubernetes.io/pod-name': ['web-0'],
+            'authentication.kubernetes.io/pod-uid': ['pod-1'],
+          },
+          realm: { kind: 'cluster', id: a.id },
+        },
+      })
+    })
+    it('tells the logical cluster where the path does not', async () => {
+      const answer = await ask({
+        way: 'pathless',
+        cluster: 'none',
+        headers: bearer(good()),
+        options: { memberTokens: member() },
+      })
+      expect(answer).to.have.property('cluster', a)
+    })
+    it('of a is 401 in b, in one that does not exist, and over all', async () => {
+      for (const cluster of [b, 'missing', 'all'] as const) {
+        expect(
+          await ask({ cluster, headers: bearer(good()), options: { memberTokens: member() } }),
+          String(cluster),
+        ).to.equal(401)
+      }
+    })
+    for (const { title, payload } of [
+      { title: 'for another member', payload: { aud: `${a.id}.member-2`, exp: inHour() } },
+      { title: 'for the member itself', payload: { aud: ['https://kubernetes.default.svc'], exp: inHour() } },
+      { title: 'for an id that is none', payload: { aud: ['shop.member-1'], exp: inHour() } },
+      { title: 'expired', payload: { aud: [`${a.id}.member-1`], exp: inHour() - 7200 } },
+      { title: 'without an expiry', payload: { aud: [`${a.id}.member-1`] } },
+      { title: 'for two members', payload: { aud: [`${a.id}.member-1`, `${a.id}.member-2`], exp: inHour() } },
+    ]) {
+      it(`${title} is 401`, async () => {
+        expect(await ask({ headers: bearer(jwt(payload)), options: { memberTokens: member() } })).to.equal(401)
+      })
+    }
+    it('that names two logical clusters is 401 where the path names none', async () => {
+      const headers = bearer(jwt({ aud: [`${a.id}.member-1`, `${b.id}.member-1`], exp: inHour() }))
+      expect(await ask({ way: 'pathless', cluster: 'none', headers, options: { memberTokens: member() } })).to.equal(
+        401,
+      )
+    })
+    it("of another logical cluster's ServiceAccount under our audience is 401", async () => {
+      const foreign = { serviceAccount: { namespace: `${b.id}-shop`, name: 'web', uid: 'sa-2' } }
+      expect(await ask({ headers: bearer(good()), options: { memberTokens: member(foreign) } })).to.equal(401)
+    })
+    it('of a ServiceAccount outside any logical cluster is 401', async () => {
+      for (const namespace of ['kube-system', `${a.id}-`, a.id]) {
+        const foreign = { serviceAccount: { namespace, name: 'web', uid: 'sa-2' } }
+        expect(await ask({ headers: bearer(good()), options: { memberTokens: member(foreign) } }), namespace).to.equal(
+          401,
+        )
+      }
+    })
+    it('with a wrong signature is 401', async () => {
+      const other = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      const headers = bearer(jwt({ aud: [`${a.id}.member-1`], exp: inHour() }, other.privateKey))
+      expect(await ask({ headers, options: { memberTokens: member() } })).to.equal(401)
+    })
+    it('unknown to us is 401, and asks nobody', async () => {
+      const asked = member()
+      for (const token of ['abc', 'a.b.c', 'x'.repeat(100_000), jwt({})]) {
+        expect(await ask({ headers: bearer(token), options: { memberTokens: asked } })).to.equal(401)
+      }
+      expect(asked.asked).to.deep.equal([])
+    })
+    it('is asked about once while it is believed, for good and for bad', async () => {
+      const asked = member()
+      let now = Date.now()
+      const authenticator = createAuthenticator({
+        pki,
+        directory,
+        memberTokens: asked,
+        clock: { now: () => now, monotonic: () => now },
+      })
+      const request = {
+        info: requestInfo('direct', scopeOf(a)),
+        rawHeaders: bearer(good()),
+        peerCertificate: undefined,
+        cluster: a,
+      }
+      for (let i = 0; i < 3; i++) await authenticator.authenticate(request, signal)
+      expect(asked.asked).to.have.length(1)
+      now += 61_000
+      await authenticator.authenticate(request, signal)
+      expect(asked.asked).to.have.length(2)
+      const bad = { ...request, rawHeaders: bearer(jwt({ aud: [`${a.id}.member-9`], exp: inHour() })) }
+      for (let i = 0; i < 3; i++) await authenticator.authenticate(bad, signal).catch(() => undefined)
+      expect(asked.asked).to.have.length(3)
+    })
+  })
+
+  it('without any proof is anonymous; basic authentication is no proof', async () => {
+    expect(await ask({})).to.equal('anonymous')
+    expect(await ask({ headers: ['Authorization', 'Basic YTpi'] })).to.equal('anonymous')
+  })
+})
+
+function logicalCluster(name: string): LogicalCluster {
+  const uid = `uid-${name}`
+  return {
+    name: name as ClusterName,
+    id: clusterIdOf(uid),
+    uid,
+    creationTimestamp: '2026-01-01T00:00:00Z',
+    owners: [],
+    deleting: false,
+  }
+}
+
+function titleOf(cluster: LogicalCluster | string): string {
+  return typeof cluster === 'string' ? cluster : cluster.name
+}
+
+function scopeOf(cluster: LogicalCluster | 'all' | 'none' | 'missing'): ClusterScope {
+  if (cluster === 'all' || cluster === 'none') return { kind: cluster }
+  return { kind: 'one', name: cluster === 'missing' ? ('missing' as ClusterName) : cluster.name }
+}
+
+function requestInfo(way: Way, cluster: ClusterScope): RequestInfo {
+  return {
+    way,
+    cluster,
+    verb: 'get',
+    method: 'GET',
+    target: { kind: 'path', path: '/version' },
+    query: new URLSearchParams(),
+    basePath: '',
+  }
+}
+
+function authority(commonName: string): Promise<KeyPair> {
+  return createCertificateAuthority({
+    commonName,
+    notBefore: new Date(Date.now() - 3 * day),
+    notAfter: new Date(Date.now() + 3650 * day),
+  })
+}
+
+function client(
+  by: KeyPair,
+  commonName: string,
+  {
+    uris = [],
+    from = -day,
+    to = day,
+    usage = 'client',
+  }: { uris?: string[]; from?: number; to?: number; usage?: 'client' | 'server' } = {},
+): Promise<KeyPair> {
+  const [notBefore, notAfter] = [new Date(Date.now() + from), new Date(Date.now() + to)]
+  return signCertificate(by, { subject: { commonName }, usage, uris, notBefore, notAfter })
+}
+
+/** As node:tls tells of it, reduced to what is looked at. */
+function peerOf({ certificate }: KeyPair): DetailedPeerCertificate {
+  return { raw: new X509Certificate(certificate).raw } as DetailedPeerCertificate
+}
+
+/** What the server side of a real connection sees of the client. */
+async function throughTls(serving: KeyPair, ca: string, pair: KeyPair | undefined): Promise<DetailedPeerCertificate> {
+  const server = createServer({
+    cert: serving.certificate,
+    key: serving.key,
+    requestCert: true,
+    rejectUnauthorized: false,
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const accepted = once(server, 'secureConnection') as Promise<[TLSSocket]>
+  const identity = pair === undefined ? {} : { cert: pair.certificate, key: pair.key }
+  const socket = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', ca, ...identity })
+  try {
+    const [connection] = await accepted
+    return connection.getPeerCertificate(true)
+  } finally {
+    socket.destroy()
+    server.close()
+  }
+}
