@@ -1,0 +1,113 @@
+// Conditions: what an object's controller says of it, for people, `kubectl wait` and GitOps.
+import type { Condition } from '../apimachinery/meta/index.ts'
+import type { JsonSchema, PrinterColumn } from './crd.ts'
+
+export interface ConditionUpdate {
+  readonly type: string
+  readonly status: Condition['status']
+  /** CamelCase, one word for programs. */
+  readonly reason: string
+  /** A sentence a person can act on. */
+  readonly message: string
+  readonly observedGeneration?: number
+}
+
+/**
+ * The conditions with this one put in its place. `now` (RFC 3339) becomes its lastTransitionTime only where the status
+ * differs from before. Pure; the same array is returned where nothing changed.
+ */
+export function setCondition(
+  conditions: readonly Readonly<Condition>[] | undefined,
+  update: ConditionUpdate,
+  now: string,
+): readonly Readonly<Condition>[] {
+  const before = conditions?.find(({ type }) => type === update.type)
+  const after: Condition = {
+    type: update.type,
+    status: update.status,
+    reason: update.reason,
+    message: update.message,
+    lastTransitionTime: before?.status === update.status ? before.lastTransitionTime : now,
+    ...(update.observedGeneration === undefined ? {} : { observedGeneration: update.observedGeneration }),
+  }
+  if (before === undefined) return [...(conditions ?? []), after]
+  const same =
+    before.status === after.status &&
+    before.reason === after.reason &&
+    before.message === after.message &&
+    before.observedGeneration === after.observedGeneration
+  if (same && conditions) return conditions
+  return (conditions ?? []).map((condition) => (condition.type === update.type ? after : condition))
+}
+
+/** The condition of this type, if the object has it. */
+export function findCondition(
+  object: { readonly status?: { readonly conditions?: readonly Readonly<Condition>[] } },
+  type: string,
+): Readonly<Condition> | undefined {
+  return object.status?.conditions?.find((condition) => condition.type === type)
+}
+
+/** True where the object says so of itself. */
+export function isConditionTrue(object: Parameters<typeof findCondition>[0], type: string): boolean {
+  return findCondition(object, type)?.status === 'True'
+}
+
+/** The schema of `status.conditions`. `types` tells people which to expect. */
+export function conditionsSchema(types: readonly string[]): JsonSchema {
+  return {
+    type: 'array',
+    description: `What is true of this object now. Types: ${types.join(', ')}.`,
+    maxItems: 32,
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': ['type'],
+    items: {
+      type: 'object',
+      required: ['type', 'status', 'reason', 'message', 'lastTransitionTime'],
+      properties: {
+        type: { type: 'string', description: 'What this is about.', minLength: 1, maxLength: 316 },
+        status: { type: 'string', enum: ['True', 'False', 'Unknown'] },
+        reason: { type: 'string', description: 'Why, in one word for programs.', minLength: 1, maxLength: 1024 },
+        message: { type: 'string', description: 'Why, in a sentence for people.', maxLength: 32768 },
+        lastTransitionTime: { type: 'string', format: 'date-time', description: 'When status changed last.' },
+        observedGeneration: {
+          type: 'integer',
+          format: 'int64',
+          minimum: 0,
+          description: 'The metadata.generation this was found out for.',
+        },
+      },
+    },
+  }
+}
+
+/** The schema of `status.observedGeneration`. */
+export const observedGenerationSchema: JsonSchema = {
+  type: 'integer',
+  format: 'int64',
+  minimum: 0,
+  description: 'The metadata.generation that this status is about.',
+}
+
+/** A column that shows the status of one condition. */
+export function conditionColumn(name: string, type: string, { priority }: { priority?: number } = {}): PrinterColumn {
+  return {
+    name,
+    type: 'string',
+    jsonPath: `.status.conditions[?(@.type=="${type}")].status`,
+    ...(priority === undefined ? {} : { priority }),
+  }
+}
+
+/** A column that shows why a condition is as it is. */
+export function reasonColumn(name: string, type: string, { priority }: { priority?: number } = {}): PrinterColumn {
+  return {
+    name,
+    type: 'string',
+    jsonPath: `.status.conditions[?(@.type=="${type}")].reason`,
+    ...(priority === undefined ? {} : { priority }),
+  }
+}
+
+/** How long ago the object was created. */
+export const ageColumn: PrinterColumn = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' }

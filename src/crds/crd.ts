@@ -1,0 +1,122 @@
+// What a CustomResourceDefinition looks like, as far as ours use it, and how one is made from a kind.
+import type { JsonValue, KubeObject } from '../apimachinery/meta/index.ts'
+
+/** JSONSchemaProps of apiextensions.k8s.io/v1, the part that structural schemas of ours use. */
+export interface JsonSchema {
+  type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean'
+  description?: string
+  format?: string
+  default?: JsonValue
+  enum?: JsonValue[]
+  pattern?: string
+  minLength?: number
+  maxLength?: number
+  minimum?: number
+  maximum?: number
+  minItems?: number
+  maxItems?: number
+  items?: JsonSchema
+  properties?: Record<string, JsonSchema>
+  additionalProperties?: JsonSchema
+  required?: string[]
+  'x-kubernetes-list-type'?: 'atomic' | 'set' | 'map'
+  'x-kubernetes-list-map-keys'?: string[]
+  'x-kubernetes-map-type'?: 'granular' | 'atomic'
+  'x-kubernetes-validations'?: { rule: string; message: string }[]
+}
+
+export interface PrinterColumn {
+  name: string
+  type: 'string' | 'integer' | 'date' | 'boolean' | 'number'
+  jsonPath: string
+  description?: string
+  /** Above 0: only with `-o wide`. */
+  priority?: number
+}
+
+export interface CustomResourceDefinition extends KubeObject {
+  spec: {
+    group: string
+    scope: 'Cluster' | 'Namespaced'
+    names: {
+      plural: string
+      singular: string
+      kind: string
+      listKind: string
+      shortNames?: string[]
+      categories?: string[]
+    }
+    versions: {
+      name: string
+      served: boolean
+      storage: boolean
+      schema: { openAPIV3Schema: JsonSchema }
+      subresources?: { status: Record<string, never> }
+      additionalPrinterColumns?: PrinterColumn[]
+    }[]
+  }
+}
+
+/** One kind of ours: its words, its schema, its columns. */
+export interface Kind {
+  readonly group: string
+  readonly version: string
+  readonly kind: string
+  readonly plural: string
+  readonly shortNames?: readonly string[]
+  readonly categories?: readonly string[]
+  readonly scope: 'Cluster' | 'Namespaced'
+  readonly description: string
+  /** Schemas of the members beside apiVersion, kind and metadata. */
+  readonly properties: Readonly<Record<string, JsonSchema>>
+  readonly required?: readonly string[]
+  readonly validations?: readonly { rule: string; message: string }[]
+  readonly status: boolean
+  readonly columns: readonly PrinterColumn[]
+}
+
+/** The CustomResourceDefinition that serves a kind. */
+export function crdOf(kind: Kind): CustomResourceDefinition {
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${kind.plural}.${kind.group}` },
+    spec: {
+      group: kind.group,
+      scope: kind.scope,
+      names: {
+        plural: kind.plural,
+        singular: kind.kind.toLowerCase(),
+        kind: kind.kind,
+        listKind: `${kind.kind}List`,
+        ...(kind.shortNames && { shortNames: [...kind.shortNames] }),
+        ...(kind.categories && { categories: [...kind.categories] }),
+      },
+      versions: [
+        {
+          name: kind.version,
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: schemaOf(kind) },
+          ...(kind.status && { subresources: { status: {} } }),
+          additionalPrinterColumns: kind.columns.map((column) => ({ ...column })),
+        },
+      ],
+    },
+  }
+}
+
+function schemaOf({ description, properties, required = [], validations = [] }: Kind): JsonSchema {
+  return {
+    type: 'object',
+    description,
+    properties: {
+      apiVersion: { type: 'string', description: 'The group and version of this object.' },
+      kind: { type: 'string', description: 'The kind of this object.' },
+      metadata: { type: 'object' },
+      ...structuredClone(properties),
+    },
+    ...(required.length > 0 && { required: [...required] }),
+    ...(validations.length > 0 && { 'x-kubernetes-validations': validations.map((rule) => ({ ...rule })) }),
+  }
+}

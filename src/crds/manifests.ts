@@ -1,0 +1,21 @@
+// All CustomResourceDefinitions of ours: what `kcp operator` installs in a host, what our own server serves in `root`.
+import { crdOf, type CustomResourceDefinition } from './crd.ts'
+import { logicalClusterKind } from './logical-cluster.ts'
+import { memberClusterKind } from './member-cluster.ts'
+import { placementKind } from './placement.ts'
+import { recordKind } from './record.ts'
+
+/** LogicalCluster, MemberCluster, Placement. New objects with each call. */
+export function kcpCrds(): CustomResourceDefinition[] {
+  return [logicalClusterKind, memberClusterKind, placementKind].map(crdOf)
+}
+
+/** Record: only for a host that keeps objects of logical clusters. */
+export function storageCrds(): CustomResourceDefinition[] {
+  return [crdOf(recordKind)]
+}
+
+/** Placement as a tenant has it: served in every logical cluster. */
+export function tenantCrds(): CustomResourceDefinition[] {
+  return [crdOf(placementKind)]
+}

@@ -1,0 +1,52 @@
+// Record: one object of a logical cluster, kept in the host's etcd by store/host. Not an API for tenants.
+import type { KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
+import { ageColumn } from './conditions.ts'
+import type { Kind } from './crd.ts'
+
+/** Members lie at the top, not under `spec`: nobody edits them, and each byte is kept for every object of every tenant. */
+export interface StorageRecord extends KubeObject {
+  apiVersion: 'storage.kcp.dev/v1'
+  kind: 'Record'
+  metadata: ObjectMeta & { name: string; namespace: string }
+  /** Id of the logical cluster. */
+  cluster: string
+  /** Resource and group, such as `deployments.apps`. */
+  resource: string
+  /** Empty or absent for cluster-scoped objects. */
+  namespace?: string
+  name: string
+  /** The object: one string, so that the host neither decodes nor tracks its fields. */
+  data: string
+}
+
+/** Labels of a Record: by these, and by its namespace (the bucket), the host selects. */
+export const recordClusterLabel = 'storage.kcp.dev/cluster'
+export const recordResourceLabel = 'storage.kcp.dev/resource'
+
+export const recordKind: Kind = {
+  group: 'storage.kcp.dev',
+  version: 'v1',
+  kind: 'Record',
+  plural: 'records',
+  scope: 'Namespaced',
+  description:
+    'A Record keeps one object of a logical cluster. It is written by the API server of kcp alone; use kubectl on the logical cluster instead.',
+  properties: {
+    cluster: { type: 'string', description: 'The id of the logical cluster.', maxLength: 63 },
+    resource: { type: 'string', description: 'Resource and group of the object.', maxLength: 317 },
+    namespace: { type: 'string', description: "The object's namespace in its logical cluster.", maxLength: 63 },
+    name: { type: 'string', description: "The object's name in its logical cluster.", maxLength: 253 },
+    data: { type: 'string', description: 'The object itself.' },
+  },
+  required: ['cluster', 'resource', 'name', 'data'],
+  status: false,
+  columns: [
+    { name: 'Cluster', type: 'string', jsonPath: '.cluster' },
+    { name: 'Resource', type: 'string', jsonPath: '.resource' },
+    { name: 'In Namespace', type: 'string', jsonPath: '.namespace' },
+    { name: 'Object', type: 'string', jsonPath: '.name' },
+    ageColumn,
+  ],
+}
+
+export const records = { group: 'storage.kcp.dev', version: 'v1', resource: 'records' } as const
