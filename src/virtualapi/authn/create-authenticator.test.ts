@@ -377,7 +377,7 @@ describe('authentication', () => {
       for (const cluster of [b, 'missing', 'all'] as const) {
         expect(
           await ask({ cluster, headers: bearer(good()), options: { memberTokens: member() } }),
-          String(cluster),
+          titleOf(cluster),
         ).to.equal(401)
       }
     })
