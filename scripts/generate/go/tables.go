@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/printers"
+	printersinternal "k8s.io/kubernetes/pkg/printers/internalversion"
+	printerstorage "k8s.io/kubernetes/pkg/printers/storage"
+
+	// Conversions to the types that the printers take.
+	_ "k8s.io/kubernetes/pkg/apis/admissionregistration/install"
+	_ "k8s.io/kubernetes/pkg/apis/flowcontrol/install"
+	_ "k8s.io/kubernetes/pkg/apis/networking/install"
+	_ "k8s.io/kubernetes/pkg/apis/node/install"
+)
+
+// A column is [name, type, format, priority].
+type column [4]any
+
+func convertor() printerstorage.TableConvertor {
+	return printerstorage.TableConvertor{TableGenerator: printers.NewTableGenerator().With(printersinternal.AddHandlers)}
+}
+
+// tableColumns are the columns of every kind that has its own, by "group/version/kind".
+func tableColumns(scheme *runtime.Scheme) map[string][]column {
+	result := map[string][]column{}
+	for _, gv := range stable {
+		for kind := range scheme.KnownTypes(gv) {
+			internal, err := legacyscheme.Scheme.New(schema.GroupVersionKind{Group: gv.Group, Version: runtime.APIVersionInternal, Kind: kind})
+			if err != nil || !legacyscheme.Scheme.Recognizes(gv.WithKind(kind)) {
+				continue
+			}
+			if len(kind) > 4 && kind[len(kind)-4:] == "List" {
+				continue
+			}
+			if columns := columnsOf(internal); columns != nil {
+				result[gv.String()+"/"+kind] = columns
+			}
+		}
+	}
+	return result
+}
+
+func columnsOf(object runtime.Object) (columns []column) {
+	// Some printers do not expect an empty object; those kinds have a list, and an empty list prints.
+	list, err := legacyscheme.Scheme.New(mustKind(object, "List"))
+	if err == nil {
+		object = list
+	}
+	table, err := convertor().ConvertToTable(context.Background(), object, nil)
+	if err != nil {
+		return nil
+	}
+	for _, c := range table.ColumnDefinitions {
+		columns = append(columns, column{c.Name, c.Type, c.Format, c.Priority})
+	}
+	return columns
+}
+
+func mustKind(object runtime.Object, suffix string) schema.GroupVersionKind {
+	kinds, _, err := legacyscheme.Scheme.ObjectKinds(object)
+	must(err)
+	return schema.GroupVersionKind{Group: kinds[0].Group, Version: kinds[0].Version, Kind: kinds[0].Kind + suffix}
+}
+
+type tableVector struct {
+	Object json.RawMessage `json:"object"`
+	Cells  []any           `json:"cells"`
+}
+
+var ago = regexp.MustCompile(`"@-(\d+)s"`)
+
+// tableVectors prints the objects of the corpus; "@-90s" there stands for a time 90 seconds ago.
+func tableVectors(file string) []tableVector {
+	text, err := os.ReadFile(file)
+	must(err)
+	objects := []json.RawMessage{}
+	must(json.Unmarshal(text, &objects))
+	result := []tableVector{}
+	for _, object := range objects {
+		now := time.Now()
+		dated := ago.ReplaceAllFunc(object, func(match []byte) []byte {
+			seconds, _ := strconv.Atoi(string(ago.FindSubmatch(match)[1]))
+			// Half a second more, so that a slow machine prints the same.
+			at := now.Add(-time.Duration(seconds)*time.Second - 300*time.Millisecond)
+			return []byte(fmt.Sprintf("%q", at.UTC().Format(time.RFC3339)))
+		})
+		versioned, gvk, err := legacyscheme.Codecs.UniversalDeserializer().Decode(dated, nil, nil)
+		must(err)
+		internal, err := legacyscheme.Scheme.ConvertToVersion(versioned, schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal})
+		must(err)
+		table, err := convertor().ConvertToTable(context.Background(), internal, &metav1.TableOptions{})
+		must(err)
+		if len(table.Rows) != 1 {
+			panic(reflect.TypeOf(internal).String())
+		}
+		result = append(result, tableVector{compact(object), table.Rows[0].Cells})
+	}
+	return result
+}
+
+func compact(text json.RawMessage) json.RawMessage {
+	var value any
+	must(json.Unmarshal(text, &value))
+	result, err := json.Marshal(value)
+	must(err)
+	return result
+}

@@ -1,0 +1,80 @@
+// Facts of Kubernetes as tables: resources and schemas from its published documents, protobuf forms, table columns and test
+// vectors from its Go types. `node scripts/generate/kubernetes-facts.ts` writes them; with --check it only compares.
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, relative } from 'node:path'
+import { kubernetesModuleDir, root } from './kubernetes-module.ts'
+import { readResources } from './resource-table.ts'
+import { readSchemas } from './schema-table.ts'
+
+const generated = 'src/virtualapi/registry/generated'
+const tableCorpus = join(root, 'src/virtualapi/codec/table/table-corpus.json')
+
+/** Where each file of the Go program goes. */
+const fromGo: Record<string, string> = {
+  'protobuf.json': `${generated}/protobuf.json`,
+  'table-columns.json': `${generated}/table-columns.json`,
+  'protobuf-vectors.json': 'src/virtualapi/codec/protobuf/generated/vectors.json',
+  'table-vectors.json': 'src/virtualapi/codec/table/generated/vectors.json',
+}
+
+function generate(): Map<string, string> {
+  const files = new Map<string, string>()
+  const module = kubernetesModuleDir()
+  files.set(`${generated}/resources.json`, lines(readResources(module)))
+  files.set(`${generated}/schemas.json`, lines(readSchemas(module)))
+  const out = mkdtempSync(join(tmpdir(), 'kcp-generate-'))
+  try {
+    execFileSync('go', ['run', '.', '-out', out, '-table-corpus', tableCorpus], {
+      cwd: join(root, 'scripts/generate/go'),
+      stdio: ['ignore', 'inherit', 'inherit'],
+    })
+    for (const [name, path] of Object.entries(fromGo))
+      files.set(path, lines(JSON.parse(readFileSync(join(out, name), 'utf8'))))
+  } finally {
+    rmSync(out, { recursive: true })
+  }
+  return files
+}
+
+/** JSON with one line per entry two levels down: small, and a difference still reads. Keys of the two levels are sorted. */
+function lines(value: unknown): string {
+  return `${section(value, 2)}\n`
+}
+
+function section(value: unknown, levels: number): string {
+  if (levels === 0 || typeof value !== 'object' || value === null) return JSON.stringify(value)
+  if (Array.isArray(value)) return `[\n${value.map((item) => JSON.stringify(item)).join(',\n')}\n]`
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return `{\n${entries.map(([key, item]) => `${JSON.stringify(key)}:${section(item, levels - 1)}`).join(',\n')}\n}`
+}
+
+function main(args: readonly string[]): void {
+  const check = args.includes('--check')
+  let stale = 0
+  for (const [path, text] of generate()) {
+    const file = join(root, path)
+    let current = ''
+    try {
+      current = readFileSync(file, 'utf8')
+    } catch {
+      // Not there: counts as different.
+    }
+    if (current === text) continue
+    stale++
+    if (check) {
+      console.error(`${relative(process.cwd(), file)} is not what Kubernetes' sources give`)
+      continue
+    }
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, text)
+    console.log(`${path}: ${text.length} bytes`)
+  }
+  if (check && stale > 0) {
+    console.error('repair with: node scripts/generate/kubernetes-facts.ts')
+    process.exitCode = 1
+  }
+}
+
+main(process.argv.slice(2))

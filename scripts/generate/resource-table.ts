@@ -1,0 +1,80 @@
+// The resource table: what a server of the pinned version says in /apis/GROUP/VERSION, for the group versions it serves by default.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ResourceInfo, SubresourceInfo } from '../../src/virtualapi/registry/resource-info.ts'
+
+interface ApiResource {
+  name: string
+  singularName: string
+  namespaced: boolean
+  kind: string
+  group?: string
+  version?: string
+  verbs: string[]
+  shortNames?: string[]
+  categories?: string[]
+  storageVersionHash?: string
+}
+interface ApiResourceList {
+  groupVersion: string
+  resources: ApiResource[]
+}
+interface ApiGroupList {
+  groups: { name: string; versions: { groupVersion: string; version: string }[] }[]
+}
+
+/** Serves other API servers, which a logical cluster does not have. */
+const leftOut = new Set(['apiregistration.k8s.io'])
+
+/** Stable versions in the order of discovery: groups by priority, the preferred version first. */
+export function stableGroupVersions(module: string): { group: string; version: string }[] {
+  const { groups } = readJson(module, 'apis.json') as ApiGroupList
+  const named = groups
+    .filter(({ name }) => !leftOut.has(name))
+    .flatMap(({ name, versions }) => versions.map(({ version }) => ({ group: name, version })))
+  return [{ group: '', version: 'v1' }, ...named].filter(({ version }) => /^v\d+$/.test(version))
+}
+
+/** Rows in the order of discovery. */
+export function readResources(module: string): ResourceInfo[] {
+  return stableGroupVersions(module).flatMap(({ group, version }) => {
+    const file = group === '' ? `api__${version}.json` : `apis__${group}__${version}.json`
+    const { resources } = readJson(module, file) as ApiResourceList
+    return resources
+      .filter(({ name }) => !name.includes('/'))
+      .map((resource): ResourceInfo => ({
+        group,
+        version,
+        resource: resource.name,
+        singular: resource.singularName,
+        kind: resource.kind,
+        namespaced: resource.namespaced,
+        verbs: resource.verbs,
+        shortNames: resource.shortNames ?? [],
+        categories: resource.categories ?? [],
+        subresources: subresourcesOf(resource.name, resources, { group, version }),
+        ...(resource.storageVersionHash === undefined ? {} : { storageVersionHash: resource.storageVersionHash }),
+        builtIn: true,
+      }))
+  })
+}
+
+function subresourcesOf(
+  parent: string,
+  resources: readonly ApiResource[],
+  gv: { group: string; version: string },
+): SubresourceInfo[] {
+  return resources
+    .filter(({ name }) => name.startsWith(`${parent}/`))
+    .map(({ name, group = gv.group, version = gv.version, kind, verbs }) => ({
+      name: name.slice(parent.length + 1),
+      group,
+      version,
+      kind,
+      verbs,
+    }))
+}
+
+function readJson(module: string, file: string): unknown {
+  return JSON.parse(readFileSync(join(module, 'api/discovery', file), 'utf8'))
+}

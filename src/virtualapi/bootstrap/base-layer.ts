@@ -1,0 +1,117 @@
+// The bootstrap objects as a layer under the store: bytes made from shared templates, with the identity of the logical
+// cluster that asks. Nothing is kept per logical cluster.
+import { createHash } from 'node:crypto'
+import { encodeJson, type ClusterId } from '../../apimachinery/meta/index.ts'
+import type { BaseLayer } from '../../store/hub/index.ts'
+import type { ObjectKey } from '../../store/index.ts'
+import type { ClusterDirectory } from '../clusters/directory.ts'
+import { bootstrapObjects, type BootstrapObject } from './bootstrap-objects.ts'
+
+interface Template {
+  readonly resource: string
+  readonly namespace: string
+  readonly name: string
+  /** Up to the value of uid, and from behind the value of creationTimestamp. */
+  readonly head: Buffer
+  readonly tail: Buffer
+  readonly path: string
+}
+
+interface ResourceTemplates {
+  /** In key order. */
+  readonly all: readonly Template[]
+  readonly byNamespace: ReadonlyMap<string, readonly Template[]>
+  readonly byKey: ReadonlyMap<string, Template>
+}
+
+/** Builds the templates once; `get` and `keys` then only put the logical cluster's identity in. */
+export function createBaseLayer(deps: {
+  /** For the creationTimestamp of a logical cluster. */
+  readonly directory: Pick<ClusterDirectory, 'byId'>
+  /** What `kube-root-ca.crt` holds. PEM. */
+  readonly rootCa: string
+}): BaseLayer {
+  const templates = templatesOf(bootstrapObjects(deps.rootCa))
+  return {
+    resources: [...templates.keys()].sort(),
+    get: ({ cluster, resource, namespace, name }) => {
+      const template = templates.get(resource)?.byKey.get(`${namespace}/${name}`)
+      // Of a logical cluster that has just gone, the epoch: its objects go with it.
+      const created = deps.directory.byId(cluster)?.creationTimestamp ?? '1970-01-01T00:00:00Z'
+      return template === undefined ? undefined : bytesOf(template, cluster, created)
+    },
+    keys: (cluster, resource, namespace) => {
+      const found = templates.get(resource)
+      const chosen = namespace === undefined ? found?.all : found?.byNamespace.get(namespace)
+      return (chosen ?? []).map((template): ObjectKey => ({
+        cluster,
+        resource,
+        namespace: template.namespace,
+        name: template.name,
+      }))
+    },
+  }
+}
+
+/**
+ * The uid of a bootstrap object: derived from the logical cluster's id, never from its name, else a recreated one would
+ * accept the tokens of its predecessor.
+ */
+export function baseUid(cluster: ClusterId, path: string): string {
+  const hex = createHash('sha256').update(`kcp.dev/base/${cluster}/${path}`).digest('hex')
+  // Version 8 (own scheme) and the variant of RFC 9562, so that parsers of UUIDs take it.
+  const variant = ((parseInt(hex[16] ?? '0', 16) & 3) | 8).toString(16)
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+function bytesOf({ head, tail, path }: Template, cluster: ClusterId, created: string): Uint8Array {
+  const identity = `${baseUid(cluster, path)}","creationTimestamp":"${created}`
+  const bytes = Buffer.allocUnsafe(head.length + identity.length + tail.length)
+  head.copy(bytes)
+  bytes.write(identity, head.length, 'latin1')
+  tail.copy(bytes, head.length + identity.length)
+  return bytes
+}
+
+function templatesOf(objects: readonly BootstrapObject[]): Map<string, ResourceTemplates> {
+  const sorted = objects.map(templateOf).sort((a, b) => compare(a.namespace, b.namespace) || compare(a.name, b.name))
+  const grouped = Map.groupBy(sorted, (template) => template.resource)
+  return new Map(
+    [...grouped].map(([resource, all]) => [
+      resource,
+      {
+        all,
+        byNamespace: Map.groupBy(all, (template) => template.namespace),
+        byKey: new Map(all.map((template) => [`${template.namespace}/${template.name}`, template])),
+      },
+    ]),
+  )
+}
+
+function templateOf({ resource, object }: BootstrapObject): Template {
+  const { kind, apiVersion, metadata, ...rest } = object
+  const { name = '', namespace = '', ...others } = metadata
+  const mark = '\u0001'
+  // kind, apiVersion, metadata in this order: the server puts the resourceVersion right behind `"metadata":{`.
+  const text = encodeJson({
+    kind,
+    apiVersion,
+    metadata: { name, ...(namespace === '' ? {} : { namespace }), uid: mark, ...others },
+    ...rest,
+  })
+  const printed = JSON.stringify(mark).slice(1, -1)
+  const at = text.indexOf(printed)
+  return {
+    resource,
+    namespace,
+    name,
+    head: Buffer.from(text.slice(0, at)),
+    tail: Buffer.from(text.slice(at + printed.length)),
+    path: `${resource}/${namespace}/${name}`,
+  }
+}
+
+/** By UTF-16 code units, as keys are ordered. */
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,2 @@
+export * from './base-layer.ts'
+export * from './bootstrap-objects.ts'
