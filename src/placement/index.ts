@@ -1,0 +1,3 @@
+export * from './choose.ts'
+export * from './move.ts'
+export * from './target.ts'

@@ -1,0 +1,60 @@
+// Which rule says where an object should run: its own annotation, its namespace's, a Placement, or none at all.
+import { clustersAnnotation } from '../crds/index.ts'
+
+/** What somebody asked for: these members, no member, or whichever is best. */
+export type Target =
+  | { readonly kind: 'members'; readonly names: readonly string[] }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'best' }
+
+type Annotations = Readonly<Record<string, string>> | undefined
+
+/** The part of a Placement that decides in the walking skeleton. */
+export interface PlacementRule {
+  readonly name: string
+  readonly priority: number
+  readonly creationTimestamp: string
+  readonly clusters?: readonly string[]
+}
+
+export interface Rules {
+  readonly object: Annotations
+  readonly namespace: Annotations
+  /** Placements that apply, level by level: the tenant's, the admin's for the logical cluster, the global ones. */
+  readonly placements: readonly (readonly PlacementRule[])[]
+}
+
+/** The target of one object. One rule decides as a whole; within a level the highest priority, then oldest, then name. */
+export function targetOf({
+  object,
+  namespace,
+  placements,
+}: Rules): Target & { readonly source: 'object' | 'namespace' | 'placement' | 'default' } {
+  const own = object?.[clustersAnnotation]
+  if (own !== undefined) return { ...parseTarget(own), source: 'object' }
+  const shared = namespace?.[clustersAnnotation]
+  if (shared !== undefined) return { ...parseTarget(shared), source: 'namespace' }
+  for (const level of placements) {
+    const [first] = level.filter((rule) => rule.clusters !== undefined).toSorted(byRank)
+    if (first?.clusters) return { ...members(first.clusters), source: 'placement' }
+  }
+  return { kind: 'best', source: 'default' }
+}
+
+/** `east`, `east,west`; `none` or nothing at all means no member. Order and repetition mean nothing. */
+export function parseTarget(text: string): Target {
+  const names = text.split(',').map((name) => name.trim())
+  return members(names.filter((name) => name !== '' && name !== 'none'))
+}
+
+function members(names: readonly string[]): Target {
+  return names.length === 0 ? { kind: 'none' } : { kind: 'members', names: [...new Set(names)].sort() }
+}
+
+function byRank(a: PlacementRule, b: PlacementRule): number {
+  return b.priority - a.priority || compare(a.creationTimestamp, b.creationTimestamp) || compare(a.name, b.name)
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

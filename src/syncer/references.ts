@@ -1,0 +1,54 @@
+// Which fields of a pod name other objects: one table. What it finds follows a workload into a member.
+import type { JsonValue } from '../apimachinery/meta/index.ts'
+import type { DeepReadonly } from '../client/index.ts'
+import type { PodSpec } from './transform/pod-types.ts'
+
+export type ReferencedResource = 'configmaps' | 'secrets' | 'serviceaccounts'
+
+export interface Reference {
+  readonly resource: ReferencedResource
+  readonly name: string
+}
+
+/** Paths below a pod's spec; `*` is every element of a list. The value is a name. */
+export const podReferences: readonly { readonly resource: ReferencedResource; readonly path: string }[] = [
+  { resource: 'serviceaccounts', path: 'serviceAccountName' },
+  { resource: 'secrets', path: 'imagePullSecrets.*.name' },
+  ...['containers', 'initContainers'].flatMap((containers) => [
+    { resource: 'configmaps' as const, path: `${containers}.*.env.*.valueFrom.configMapKeyRef.name` },
+    { resource: 'secrets' as const, path: `${containers}.*.env.*.valueFrom.secretKeyRef.name` },
+    { resource: 'configmaps' as const, path: `${containers}.*.envFrom.*.configMapRef.name` },
+    { resource: 'secrets' as const, path: `${containers}.*.envFrom.*.secretRef.name` },
+  ]),
+  { resource: 'configmaps', path: 'volumes.*.configMap.name' },
+  { resource: 'secrets', path: 'volumes.*.secret.secretName' },
+  { resource: 'configmaps', path: 'volumes.*.projected.sources.*.configMap.name' },
+  { resource: 'secrets', path: 'volumes.*.projected.sources.*.secret.name' },
+  { resource: 'secrets', path: 'volumes.*.csi.nodePublishSecretRef.name' },
+  { resource: 'secrets', path: 'volumes.*.azureFile.secretName' },
+  ...['cephfs', 'cinder', 'flexVolume', 'iscsi', 'rbd', 'scaleIO', 'storageos'].map((driver) => ({
+    resource: 'secrets' as const,
+    path: `volumes.*.${driver}.secretRef.name`,
+  })),
+]
+
+/** Every object a pod with this spec refers to, once each. Without a ServiceAccount it uses `default`. */
+export function referencesOf(spec: DeepReadonly<PodSpec>): Reference[] {
+  const found = new Map<string, Reference>([
+    ['serviceaccounts/default', { resource: 'serviceaccounts', name: 'default' }],
+  ])
+  if (spec.serviceAccountName) found.clear()
+  for (const { resource, path } of podReferences) {
+    for (const name of valuesAt(spec as unknown as JsonValue, path.split('.')))
+      found.set(`${resource}/${name}`, { resource, name })
+  }
+  return [...found.values()]
+}
+
+function valuesAt(value: JsonValue | undefined, path: readonly string[]): string[] {
+  const [head, ...rest] = path
+  if (head === undefined) return typeof value === 'string' && value !== '' ? [value] : []
+  if (head === '*') return Array.isArray(value) ? value.flatMap((element) => valuesAt(element, rest)) : []
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
+  return valuesAt(value[head], rest)
+}

@@ -1,0 +1,187 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { apiAccessVolume, journalAnnotation, podTemplateDown, podTemplateUp, type PodContext } from './pod-template.ts'
+import type { ContainerSpec, EnvVar, PodTemplate } from './pod-types.ts'
+
+const context: PodContext = {
+  namespace: 'shop',
+  audience: 'abcdefghij.klmnopqrst',
+  apiAddress: { host: 'api.example', port: 7443 },
+  nameserver: '10.96.0.53',
+}
+const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
+const containers = (env?: EnvVar[]): ContainerSpec[] => [{ name: 'c', image: 'i', ...(env && { env }) }]
+
+describe('pod templates on the way down', () => {
+  it('mount a token for our audience in place of the member’s own', () => {
+    const { spec } = podTemplateDown({ spec: { containers: containers() } }, context)
+    expect(spec.automountServiceAccountToken).to.equal(false)
+    expect(spec.containers[0]!.volumeMounts).to.deep.equal([
+      { name: apiAccessVolume, mountPath: accountDirectory, readOnly: true },
+    ])
+    expect(JSON.stringify(spec.volumes)).to.contain('"audience":"abcdefghij.klmnopqrst"')
+  })
+  for (const { title, automount, accountAutomount, mounted } of [
+    { title: 'no token where the pod says so', automount: false, mounted: false },
+    { title: 'no token where the ServiceAccount says so', accountAutomount: false, mounted: false },
+    {
+      title: 'a token where the pod wants it though its ServiceAccount does not',
+      automount: true,
+      accountAutomount: false,
+      mounted: true,
+    },
+  ] as { title: string; automount?: boolean; accountAutomount?: boolean; mounted: boolean }[]) {
+    it(`mount ${title}`, () => {
+      const template = {
+        spec: { containers: containers(), ...(automount !== undefined && { automountServiceAccountToken: automount }) },
+      }
+      const { spec } = podTemplateDown(template, {
+        ...context,
+        ...(accountAutomount !== undefined && { accountAutomount }),
+      })
+      expect(spec.volumes?.some(({ name }) => name === apiAccessVolume) ?? false).to.equal(mounted)
+    })
+  }
+  it('find the API of their logical cluster, unless they name another', () => {
+    const { spec } = podTemplateDown({ spec: { containers: containers() } }, context)
+    expect(spec.containers[0]!.env).to.deep.equal([
+      { name: 'KUBERNETES_SERVICE_HOST', value: 'api.example' },
+      { name: 'KUBERNETES_SERVICE_PORT', value: '7443' },
+    ])
+    const own = podTemplateDown(
+      { spec: { containers: containers([{ name: 'KUBERNETES_SERVICE_HOST', value: 'mine' }]) } },
+      context,
+    )
+    expect(own.spec.containers[0]!.env).to.deep.equal([{ name: 'KUBERNETES_SERVICE_HOST', value: 'mine' }])
+  })
+  it('see their upstream namespace', () => {
+    const { spec } = podTemplateDown(
+      {
+        spec: {
+          containers: containers([{ name: 'NS', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } }]),
+        },
+      },
+      context,
+    )
+    expect(spec.containers[0]!.env?.find(({ name }) => name === 'NS')).to.deep.equal({ name: 'NS', value: 'shop' })
+  })
+  it('ask our nameserver only where they ask cluster DNS from a network of their own', () => {
+    expect(podTemplateDown({ spec: { containers: containers() } }, context).spec.dnsConfig?.searches?.[0]).to.equal(
+      'shop.svc.cluster.local',
+    )
+    for (const part of [{ dnsPolicy: 'Default' }, { dnsPolicy: 'None' }, { hostNetwork: true }]) {
+      expect(podTemplateDown({ spec: { containers: containers(), ...part } }, context).spec.dnsConfig).to.equal(
+        undefined,
+      )
+    }
+  })
+})
+
+const name = fc.constantFrom('a', 'b', 'KUBERNETES_SERVICE_HOST', 'KUBERNETES_SERVICE_PORT', 'NS')
+const envVar: fc.Arbitrary<EnvVar> = fc.oneof(
+  fc.record({ name, value: fc.constantFrom('', 'x', 'shop') }),
+  fc.record({
+    name,
+    valueFrom: fc.record({
+      fieldRef: fc.constantFrom(
+        { fieldPath: 'metadata.namespace' },
+        { fieldPath: 'metadata.namespace', apiVersion: 'v1' },
+        { fieldPath: 'metadata.name' },
+      ),
+    }),
+  }),
+)
+const envList = fc.uniqueArray(envVar, { selector: (variable) => variable.name, maxLength: 4 })
+const volume = fc.oneof(
+  fc.record({ name: fc.constant('v1'), emptyDir: fc.constant({}) }),
+  fc.record({
+    name: fc.constant('v2'),
+    downwardAPI: fc.record({
+      items: fc.array(
+        fc.record({
+          path: fc.constant('p'),
+          fieldRef: fc.record({ fieldPath: fc.constantFrom('metadata.namespace', 'metadata.labels') }),
+        }),
+        { maxLength: 2 },
+      ),
+    }),
+  }),
+  fc.record({
+    name: fc.constant('v3'),
+    projected: fc.record({
+      sources: fc.array(
+        fc.record({
+          downwardAPI: fc.record({
+            items: fc.constant([{ path: 'n', fieldRef: { fieldPath: 'metadata.namespace' } }]),
+          }),
+        }),
+        { maxLength: 2 },
+      ),
+    }),
+  }),
+)
+const container = (names: string[]) =>
+  fc.record(
+    {
+      name: fc.constantFrom(...names),
+      image: fc.constant('i'),
+      env: envList,
+      volumeMounts: fc.array(
+        fc.record({ name: fc.constant('v1'), mountPath: fc.constantFrom('/data', accountDirectory) }),
+        { maxLength: 2 },
+      ),
+    },
+    { requiredKeys: ['name', 'image'] },
+  )
+const containersOf = (names: string[]) =>
+  fc.uniqueArray(container(names), { selector: (one) => one.name, minLength: 1, maxLength: names.length })
+const stringMap = fc.dictionary(fc.constantFrom('app', 'tier', 'x/y'), fc.constantFrom('', 'v'))
+const templates = fc.record(
+  {
+    metadata: fc.record({ labels: stringMap, annotations: stringMap }, { requiredKeys: [] }),
+    spec: fc.record(
+      {
+        automountServiceAccountToken: fc.boolean(),
+        hostNetwork: fc.boolean(),
+        dnsPolicy: fc.constantFrom('ClusterFirst', 'Default', 'None'),
+        dnsConfig: fc.record(
+          { searches: fc.constant(['corp.example']), options: fc.constantFrom([], [{ name: 'ndots', value: '2' }]) },
+          { requiredKeys: [] },
+        ),
+        volumes: fc.uniqueArray(volume, { selector: (one) => one.name }),
+        initContainers: containersOf(['i1', 'i2']),
+        containers: containersOf(['c1', 'c2']),
+      },
+      { requiredKeys: ['containers'] },
+    ),
+  },
+  { requiredKeys: ['spec'] },
+) as fc.Arbitrary<PodTemplate>
+
+describe('pod templates down and up again', () => {
+  it('are as they were', () => {
+    fc.assert(
+      fc.property(templates, fc.boolean(), (template, withNameserver) => {
+        const { nameserver: _, ...plain } = context
+        const down = podTemplateDown(template, withNameserver ? context : plain)
+        expect(podTemplateUp(down)).to.deep.equal(template)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+  it('change nothing when their context is the same: no needless rollout', () => {
+    fc.assert(
+      fc.property(templates, (template) => {
+        const [first, second] = [template, structuredClone(template)].map((one) =>
+          JSON.stringify(podTemplateDown(one, context)),
+        )
+        expect(first).to.equal(second)
+      }),
+    )
+  })
+  it('leave alone what is not ours', () => {
+    const template = { metadata: { annotations: {} }, spec: { containers: containers() } }
+    expect(podTemplateUp(template)).to.deep.equal(template)
+    expect(template.metadata.annotations).to.not.have.property(journalAnnotation)
+  })
+})
