@@ -156,7 +156,7 @@ export class ManagedProcess implements AsyncDisposable {
       await once(child, 'spawn') // rejects with the error event
       child.unref()
       this.#identity = child.pid === undefined ? undefined : identifyProcess(child.pid)
-      if (this.#identity === undefined) throw new Error('it ended at once')
+      if (this.#identity === undefined) throw new Error(`it ended with ${exitText(await this.#exited)} at once`)
       this.#entry = { type: 'process', name: this.spec.name, scope: this.#scope, ...this.#identity }
       this.#run.add(this.#entry)
     } finally {

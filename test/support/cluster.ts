@@ -1,0 +1,128 @@
+// A real Kubernetes cluster on this machine, for as long as a test needs it.
+
+import { cpSync, existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { clusterAddresses } from './address-plan.ts'
+import { type CertificateAuthority, type CertificateRequest } from './certificates.ts'
+import { type CommandResult } from './command.ts'
+import { startControlPlane, type ComponentName } from './control-plane.ts'
+import { kubectl } from './kubectl.ts'
+import { ensureBridge, machineAddress } from './network.ts'
+import { startNode, type ClusterNode } from './node.ts'
+import { type ManagedProcess } from './process.ts'
+import { acquireRun, type Run } from './run.ts'
+import { writeRecord } from './run-record.ts'
+import { ensureSystemPackages } from './system-packages.ts'
+
+export interface ClusterOptions {
+  /** Lower-case letters and digits; `host`, `east`. */
+  name: string
+  /** 0: control plane only. 1: a node that runs real pods (see needsNodes). */
+  nodes?: 0 | 1
+  /** As with a node, unless told otherwise. */
+  controllerManager?: boolean
+  scheduler?: boolean
+  /** etcd waits for the disk; false by default. */
+  durable?: boolean
+  /** Appended to a program's own flags. */
+  flags?: Partial<Record<ComponentName | 'kubelet' | 'kube-proxy', readonly string[]>>
+  /** Clusters of one run reach each other's pods. The run of this test process by default. */
+  run?: Run
+  signal?: AbortSignal
+}
+
+export interface Cluster extends AsyncDisposable {
+  readonly name: string
+  readonly run: Run
+  readonly dir: string
+  /** Of admin, in system:masters. */
+  readonly kubeconfig: string
+  /** `https://ADDRESS:PORT`, as this machine, the nodes and the pods of the run reach it. */
+  readonly server: string
+  readonly ca: CertificateAuthority
+  readonly frontProxyCa: CertificateAuthority
+  /** Where a server of ours listens so that this cluster's API server, its node and its pods reach it. */
+  readonly hostAddress: string
+  readonly node: ClusterNode | undefined
+  /** By program name; kill and start them to see what happens. */
+  readonly processes: ReadonlyMap<string, ManagedProcess>
+  kubectl(
+    args: readonly string[],
+    options?: { input?: string | object; expectCode?: number | 'any'; timeoutMs?: number; signal?: AbortSignal },
+  ): Promise<CommandResult>
+  /** Path of a kubeconfig for a user of this cluster; `organizations` are the groups. */
+  kubeconfigFor(who: CertificateRequest): Promise<string>
+  /** GET as admin: parsed JSON, or text. */
+  get: (path: string, signal?: AbortSignal) => Promise<unknown>
+  /** Ends all of it by pid and removes every trace. Twice is harmless. */
+  stop(): Promise<void>
+}
+
+/** Boots a cluster and resolves when it is ready for use. A failed or aborted start leaves nothing. */
+export async function startCluster({
+  name,
+  nodes = 0,
+  controllerManager = nodes > 0,
+  scheduler = nodes > 0,
+  durable = false,
+  flags = {},
+  run: givenRun,
+  signal,
+}: ClusterOptions): Promise<Cluster> {
+  if (!/^[a-z][a-z0-9]{0,15}$/.test(name)) throw new Error(`"${name}" is no name for a test cluster`)
+  const nodesImpossible = await ensureSystemPackages({ signal })
+  if (nodes > 0 && nodesImpossible !== undefined) throw new Error(`cluster "${name}": ${nodesImpossible}`)
+  const { run, release } =
+    givenRun === undefined ? await acquireRun({ signal }) : { run: givenRun, release: givenRun.hold() }
+  const index = takeIndex(run, name)
+  const addresses = clusterAddresses(run.record.slot, index)
+  const dir = join(run.dir, name)
+  let stopping: Promise<void> | undefined
+  const stop = (): Promise<void> => (stopping ??= stopCluster(run, name, dir).finally(release))
+  try {
+    run.add({ type: 'directory', path: dir, scope: name })
+    mkdirSync(join(dir, 'log'), { recursive: true })
+    const hostAddress = nodesImpossible === undefined ? await ensureBridge(run) : machineAddress()
+    const planeSpec = { name, dir, run, hostAddress, addresses, controllerManager, scheduler, durable, flags, signal }
+    const controlPlane = startControlPlane(planeSpec)
+    const nodeStart =
+      nodes > 0 ? startNode({ cluster: name, index, dir, run, addresses, flags, controlPlane, signal }) : undefined
+    // Both have ended, one way or the other, before anything is torn down again.
+    await Promise.allSettled([controlPlane, nodeStart])
+    const plane = await controlPlane
+    const node = await nodeStart
+    run.record.clusters.push({ name, kubeconfig: plane.kubeconfig, node: node !== undefined })
+    writeRecord(run.record)
+    const { kubeconfig, server, ca, frontProxyCa, processes, get } = plane
+    return {
+      ...{ name, run, dir, kubeconfig, server, ca, frontProxyCa, hostAddress, node, processes, get, stop },
+      kubectl: (args, options) => kubectl(kubeconfig, args, options),
+      kubeconfigFor: (who) =>
+        plane.kubeconfigFor(join(dir, `${who.commonName.replaceAll(/[^\w.-]/g, '_')}.kubeconfig`), who),
+      [Symbol.asyncDispose]: stop,
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+const indexes = new WeakMap<Run, Map<string, number>>()
+
+/** The number that decides the addresses of a cluster in its run; a name keeps its number. */
+function takeIndex(run: Run, name: string): number {
+  const known = indexes.get(run) ?? new Map<string, number>()
+  indexes.set(run, known)
+  if (run.record.resources.some(({ scope }) => scope === name)) throw new Error(`run ${run.id} has a "${name}" already`)
+  const index = known.get(name) ?? known.size
+  known.set(name, index)
+  return index
+}
+
+async function stopCluster(run: Run, name: string, dir: string): Promise<void> {
+  const keep = process.env.KCP_KEEP_LOGS
+  if (keep !== undefined && keep !== '' && existsSync(join(dir, 'log'))) {
+    cpSync(join(dir, 'log'), join(keep, run.id, name), { recursive: true })
+  }
+  await run.undo(name)
+}
