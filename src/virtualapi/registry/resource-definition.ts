@@ -55,6 +55,9 @@ export interface ResourceDefinition {
   readonly storageKey: string
   /** apiVersion that objects at rest carry. */
   readonly storageApiVersion: string
+  /** For versions whose form differs from the stored one by more than the apiVersion. Pure. */
+  readonly toStorage?: (object: KubeObject) => KubeObject
+  readonly fromStorage?: (object: KubeObject) => KubeObject
   readonly schema: SchemaNode | undefined
   readonly strategy: Strategy
   /** Of custom resources: columns of kubectl's table, paths of scale. */

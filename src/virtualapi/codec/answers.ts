@@ -1,0 +1,53 @@
+// Answers as bytes: JSON (or YAML, or indented) of documents, and Status.
+import { Buffer } from 'node:buffer'
+import { stringify } from 'yaml'
+import { encodeJson } from '../../apimachinery/meta/index.ts'
+import type { Status } from '../../apimachinery/status/index.ts'
+import type { BytesAnswer } from '../server/exchange.ts'
+
+const newline = Buffer.from('\n')
+
+interface AnswerOptions {
+  status?: number
+  headers?: Record<string, string>
+}
+
+/** JSON that is already encoded. */
+export function jsonBytes(bytes: Uint8Array, { status = 200, headers = {} }: AnswerOptions = {}): BytesAnswer {
+  return {
+    kind: 'bytes',
+    status,
+    headers: { 'content-type': 'application/json', ...headers },
+    body: bytes.at(-1) === 0x0a ? bytes : Buffer.concat([bytes, newline]),
+  }
+}
+
+/** Any document as JSON. */
+export function jsonDocument(document: unknown, options: AnswerOptions = {}): BytesAnswer {
+  return jsonBytes(Buffer.from(`${encodeJson(document)}\n`), options)
+}
+
+/** The JSON answer as YAML or indented, where the client asked for it. Decodes: for people, not for the hot path. */
+export function reformat(
+  answer: BytesAnswer,
+  { format, pretty }: { format: 'json' | 'yaml'; pretty: boolean },
+): BytesAnswer {
+  if ((format === 'json' && !pretty) || answer.headers['content-type'] !== 'application/json') return answer
+  const document: unknown = JSON.parse(Buffer.from(answer.body).toString())
+  const text = format === 'yaml' ? stringify(document) : `${JSON.stringify(document, null, 2)}\n`
+  const type = format === 'yaml' ? 'application/yaml' : 'application/json'
+  return { ...answer, headers: { ...answer.headers, 'content-type': type }, body: Buffer.from(text) }
+}
+
+export function statusAnswer(status: Status, headers: Readonly<Record<string, string>> = {}): BytesAnswer {
+  return jsonDocument(status, { status: status.code, headers: { ...headers } })
+}
+
+export function textAnswer(text: string, status = 200): BytesAnswer {
+  return {
+    kind: 'bytes',
+    status,
+    headers: { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' },
+    body: Buffer.from(text),
+  }
+}

@@ -1,0 +1,116 @@
+// The body of a write as an object: decoded from JSON, YAML or protobuf, of the kind the URL says, with complaints about
+// fields that the kind does not have.
+import { parseJson } from '../../apimachinery/json/index.ts'
+import {
+  apiVersionOf,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  type KubeObject,
+} from '../../apimachinery/meta/index.ts'
+import { pruneUnknown, typeErrors } from '../../apimachinery/schema/index.ts'
+import { badRequest, invalid, unsupportedMediaType } from '../../apimachinery/status/index.ts'
+import type { ResourceDefinition } from '../registry/resource-definition.ts'
+import { decodeProtobuf } from './protobuf/index.ts'
+import { parseYamlBody } from './yaml.ts'
+
+/** Largest body read, bytes; etcd behind a real server bounds it at 1.5 MiB, its own limit is 3 MiB. */
+export const maxBodyBytes = 3 * 1024 * 1024
+const maxDepth = 1000
+
+const supported = 'application/json, application/yaml, application/vnd.kubernetes.protobuf'
+
+export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
+
+/** The fieldValidation parameter; Warn where absent. Throws 422 for another word. */
+export function fieldValidationOf(query: URLSearchParams): FieldValidation {
+  const text = query.get('fieldValidation') ?? ''
+  if (text === '') return 'Warn'
+  if (text === 'Ignore' || text === 'Warn' || text === 'Strict') return text
+  throw invalid({ group: 'meta.k8s.io', kind: 'CreateOptions' }, '', [
+    {
+      reason: 'FieldValueNotSupported',
+      message: `Unsupported value: "${text}": supported values: "", "Ignore", "Strict", "Warn"`,
+      field: 'fieldValidation',
+    },
+  ])
+}
+
+export interface Decoded {
+  readonly value: JsonValue
+  /** Fields given twice, as texts. */
+  readonly duplicates: readonly string[]
+}
+
+/** Decodes a body by its Content-Type (JSON when absent). Throws 400 and 415. */
+export function decodeBody(body: Uint8Array, contentType: string | undefined): Decoded {
+  const type = (contentType ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
+  switch (type) {
+    case '':
+    case 'application/json': {
+      const { value, duplicateFields } = parseJson(body, { maxDepth, maxBytes: maxBodyBytes })
+      return { value, duplicates: duplicateFields }
+    }
+    case 'application/yaml': {
+      const { value, duplicateFields } = parseYamlBody(body, { maxDepth, maxBytes: maxBodyBytes })
+      return { value, duplicates: duplicateFields }
+    }
+    case 'application/vnd.kubernetes.protobuf': {
+      const { apiVersion, kind, object } = decodeProtobuf(body)
+      return { value: { ...object, kind, apiVersion }, duplicates: [] }
+    }
+    default:
+      throw unsupportedMediaType(
+        `the body of the request was in an unknown format - accepted media types include: ${supported}`,
+      )
+  }
+}
+
+interface Expectation {
+  readonly definition: ResourceDefinition
+  /** Kind that the endpoint takes: the resource's own, or a subresource's. */
+  readonly fieldValidation: FieldValidation
+  readonly warnings: string[]
+}
+
+/** The decoded body as an object of the endpoint's kind, without fields that the kind does not have. Throws 400. */
+export function objectOf(
+  { value, duplicates }: Decoded,
+  { definition, fieldValidation, warnings }: Expectation,
+): KubeObject {
+  if (!isJsonObject(value)) throw badRequest(`the body must be an object of kind ${definition.info.kind}`)
+  const object = requireKind(value, definition)
+  const { schema, info } = definition
+  if (!isJsonObject(object['metadata'] ?? {})) throw badRequest('json: cannot unmarshal metadata: it is not an object')
+  const meta = (object['metadata'] ??= {})
+  if (meta === null) object['metadata'] = {}
+  const complaints = [...duplicates]
+  if (schema !== undefined) {
+    if (info.builtIn) {
+      const [first] = typeErrors(object, schema)
+      if (first !== undefined)
+        throw badRequest(`${info.kind} in version "${info.version}" cannot be handled as a ${info.kind}: ${first}`)
+    }
+    complaints.push(...pruneUnknown(object, schema, { isResourceRoot: true }).map((path) => `unknown field "${path}"`))
+  }
+  if (complaints.length > 0 && fieldValidation === 'Strict')
+    throw badRequest(`strict decoding error: ${complaints.join(', ')}`)
+  if (fieldValidation === 'Warn') warnings.push(...complaints)
+  return object as unknown as KubeObject
+}
+
+function requireKind(object: JsonObject, { info }: ResourceDefinition): JsonObject {
+  const expected = apiVersionOf(info)
+  if (!info.builtIn && (typeof object['kind'] !== 'string' || object['kind'] === ''))
+    throw badRequest(`Object 'Kind' is missing in '${JSON.stringify(object).slice(0, 200)}'`)
+  const { kind = info.kind, apiVersion = expected } = object
+  if (apiVersion !== expected && apiVersion !== '')
+    throw badRequest(
+      `the API version in the data (${String(apiVersion)}) does not match the expected API version (${expected})`,
+    )
+  if (kind !== info.kind && kind !== '')
+    throw badRequest(
+      `${String(apiVersion)}, Kind=${String(kind)} is not what this endpoint takes: expected kind ${info.kind}`,
+    )
+  return { ...object, kind: info.kind, apiVersion: expected }
+}

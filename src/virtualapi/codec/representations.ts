@@ -1,0 +1,124 @@
+// Objects as the client asked for them: as they are, as rows of a table, or their metadata alone.
+import { Buffer } from 'node:buffer'
+import { apiVersionOf, encodeJson, type KubeObject } from '../../apimachinery/meta/index.ts'
+import type { ResourceDefinition } from '../registry/resource-definition.ts'
+import { decodeObject, headOf, rehead } from '../registry/object-bytes.ts'
+import { tableColumns, tableRow } from './table/index.ts'
+import type { Representation } from './negotiate.ts'
+
+export interface ObjectView {
+  /** One object, complete. */
+  object(bytes: Uint8Array): Uint8Array
+  /** Of several, the list of them; `metadata` is ListMeta. */
+  list(items: readonly Uint8Array[], metadata: ListMeta): Uint8Array
+  /** The object of a watch event; `first` is true once per stream (a table tells its columns once). */
+  event(bytes: Uint8Array, first: boolean): Uint8Array
+  /** True if `event` gives the same bytes to every watcher: they are encoded once and shared. */
+  readonly shared: boolean
+}
+
+export interface ListMeta {
+  resourceVersion: string
+  continue?: string
+  remainingItemCount?: number
+}
+
+/** How objects of this resource are shown to a client that asked for this representation. */
+export function viewOf(
+  definition: ResourceDefinition,
+  { as }: Representation,
+  { includeObject = 'Metadata', now }: { includeObject?: string; now: number },
+): ObjectView {
+  const convert = converter(definition)
+  if (as === 'Table') return tableView(definition, convert, includeObject, now)
+  if (as === 'PartialObjectMetadata') return metadataView(convert)
+  const { group, version, kind } = definition.info
+  const apiVersion = apiVersionOf({ group, version })
+  return {
+    object: convert,
+    list: (items, metadata) =>
+      listBytes(`${kind}List`, apiVersion, metadata, items, definition.info.builtIn ? '' : undefined, convert),
+    event: convert,
+    shared: true,
+  }
+}
+
+/** Bytes at rest -> bytes in the version asked for. */
+function converter({ info, storageApiVersion, fromStorage }: ResourceDefinition): (bytes: Uint8Array) => Uint8Array {
+  if (fromStorage !== undefined) return (bytes) => Buffer.from(encodeJson(fromStorage(decodeObject(bytes))))
+  const apiVersion = apiVersionOf(info)
+  if (apiVersion === storageApiVersion) return (bytes) => bytes
+  const head = headOf(info.kind, apiVersion)
+  return (bytes) => rehead(bytes, head)
+}
+
+/** A list of objects as bytes: joined, not decoded. `head` replaces the kind and apiVersion of every item, if given. */
+export function listBytes(
+  kind: string,
+  apiVersion: string,
+  metadata: ListMeta,
+  items: readonly Uint8Array[],
+  head: string | undefined,
+  convert: (bytes: Uint8Array) => Uint8Array,
+): Uint8Array {
+  const start = Buffer.from(
+    `{"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},"metadata":${JSON.stringify(metadata)},"items":[`,
+  )
+  const parts = items.map((bytes) => (head === undefined ? convert(bytes) : rehead(convert(bytes), head)))
+  const length = start.length + parts.reduce((sum, part) => sum + part.length + 1, 0) + 3
+  const result = Buffer.allocUnsafe(length)
+  let at = start.copy(result, 0)
+  for (const [index, part] of parts.entries()) {
+    if (index > 0) result[at++] = 0x2c
+    result.set(part, at)
+    at += part.length
+  }
+  at += result.write(']}\n', at, 'latin1')
+  return result.subarray(0, at)
+}
+
+function metadataView(convert: (bytes: Uint8Array) => Uint8Array): ObjectView {
+  const one = (bytes: Uint8Array): Uint8Array => Buffer.from(encodeJson(partial(decodeObject(convert(bytes)))))
+  return {
+    object: one,
+    list: (items, metadata) =>
+      listBytes('PartialObjectMetadataList', 'meta.k8s.io/v1', metadata, items.map(one), undefined, (bytes) => bytes),
+    event: one,
+    shared: false,
+  }
+}
+
+function partial({ metadata }: KubeObject): unknown {
+  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata }
+}
+
+function tableView(
+  { info, custom }: ResourceDefinition,
+  convert: (bytes: Uint8Array) => Uint8Array,
+  includeObject: string,
+  now: number,
+): ObjectView {
+  const columnDefinitions = tableColumns(info, custom?.columns)
+  const row = (bytes: Uint8Array): unknown => {
+    const object = decodeObject(convert(bytes))
+    const shown = includeObject === 'None' ? undefined : includeObject === 'Object' ? object : partial(object)
+    return { ...tableRow(info, object, now, custom?.columns), ...(shown === undefined ? {} : { object: shown }) }
+  }
+  const table = (rows: unknown[], metadata: unknown, withColumns = true): Uint8Array =>
+    Buffer.from(
+      encodeJson({
+        kind: 'Table',
+        apiVersion: 'meta.k8s.io/v1',
+        metadata,
+        columnDefinitions: withColumns ? columnDefinitions : [],
+        rows,
+      }),
+    )
+  return {
+    object: (bytes) => table([row(bytes)], { resourceVersion: decodeObject(bytes).metadata.resourceVersion }),
+    list: (items, metadata) => table(items.map(row), metadata),
+    event: (bytes, first) =>
+      table([row(bytes)], { resourceVersion: decodeObject(bytes).metadata.resourceVersion }, first),
+    shared: false,
+  }
+}

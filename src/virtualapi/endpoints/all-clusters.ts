@@ -1,0 +1,179 @@
+// `/clusters/*`: list and watch of one resource over all logical clusters. Read only. Every object says whose it is by the
+// annotation `kcp.dev/logical-cluster`.
+import { Buffer } from 'node:buffer'
+import { encodeJson, groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { forbidden, methodNotAllowed, pathNotFound } from '../../apimachinery/status/index.ts'
+import type { Entry } from '../../store/hub/index.ts'
+import { jsonBytes } from '../codec/answers.ts'
+import { negotiate } from '../codec/negotiate.ts'
+import { viewOf, type ObjectView } from '../codec/representations.ts'
+import type { ClusterDirectory } from '../clusters/directory.ts'
+import type { ResourceTarget } from '../request/request-info.ts'
+import { decodeObject } from '../registry/object-bytes.ts'
+import { storageKeyOf, type ResourceDefinition } from '../registry/resource-definition.ts'
+import { customStrategy } from '../registry/custom-strategy.ts'
+import type { Answer, Exchange } from '../server/exchange.ts'
+import type { ServerParts } from '../server/parts.ts'
+import { encodeToken, expiredList, expiredToken, listPosition, waitForRevision } from './read-position.ts'
+import { selectionOf } from './selection.ts'
+import { openWatch, watchAnswer, watchOptions } from './watch.ts'
+
+export const clusterAnnotation = 'kcp.dev/logical-cluster'
+
+export async function allClusters(exchange: Exchange, parts: ServerParts, request: ResourceTarget): Promise<Answer> {
+  const { verb } = exchange.info
+  if (verb !== 'list' && verb !== 'watch') {
+    if (request.name !== '') throw methodNotAllowed(request, verb)
+    throw forbidden(request, '', 'reads over all logical clusters are list and watch only; write to /clusters/NAME')
+  }
+  const definition = definitionFor(parts, request)
+  return verb === 'list'
+    ? listAll(exchange, parts, request, definition)
+    : watchAll(exchange, parts, request, definition)
+}
+
+/** Built-in resources are the same everywhere; a custom one may have as many schemas as logical clusters: bytes as stored. */
+function definitionFor({ catalog }: ServerParts, request: ResourceTarget): ResourceDefinition {
+  const builtIn = catalog.findBuiltIn(request)
+  if (builtIn !== undefined) return builtIn
+  if (request.group === '' || !request.group.includes('.')) throw pathNotFound()
+  const { group, version, resource } = request
+  const info = {
+    group,
+    version,
+    resource,
+    singular: '',
+    kind: '',
+    namespaced: true,
+    verbs: ['list', 'watch'],
+    shortNames: [],
+    categories: [],
+    subresources: [],
+    builtIn: false,
+  }
+  const storageApiVersion = `${group}/${version}`
+  return {
+    info,
+    storageKey: groupResourceText(info),
+    storageApiVersion,
+    schema: undefined,
+    strategy: customStrategy({ info }),
+  }
+}
+
+async function listAll(
+  exchange: Exchange,
+  parts: ServerParts,
+  request: ResourceTarget,
+  definition: ResourceDefinition,
+): Promise<Answer> {
+  const { hub, directory, clock } = parts
+  const { query } = exchange.info
+  const position = listPosition(query)
+  const selection = selectionOf(query, definition)
+  if (position.notOlderThan !== undefined) await waitForRevision(parts, position.notOlderThan, exchange.signal)
+  const clusters = [...directory.all()].map(({ id }) => id).sort()
+  const scope = {
+    resource: storageKeyOf(definition.info),
+    ...(request.namespace === '' ? {} : { namespace: request.namespace }),
+  }
+  const { entries, revision } = await hub.listAll({ ...scope, resource: definition.storageKey }, clusters, {
+    signal: exchange.signal,
+  })
+  // A page of an older state can only be given where nothing has changed since.
+  if (position.at !== undefined && position.at < revision && position.after === undefined) {
+    const newest = entries.reduce((most, entry) => Math.max(most, entry.revision), 0)
+    if (newest > position.at) throw expiredList(position.at)
+  }
+  const matching = entries.filter((entry) => selection.matches(entry))
+  const from = position.after === undefined ? 0 : matching.findIndex((entry) => wideKey(entry) > (position.after ?? ''))
+  if (
+    position.after !== undefined &&
+    position.at !== undefined &&
+    matching.some(({ revision: at }) => at > (position.at ?? 0))
+  )
+    throw expiredToken(position.after)
+  const rest = from < 0 ? [] : matching.slice(from)
+  const page = position.limit > 0 ? rest.slice(0, position.limit) : rest
+  const last = page.length < rest.length ? page.at(-1) : undefined
+  const metadata = {
+    resourceVersion: String(position.at ?? revision),
+    ...(last === undefined
+      ? {}
+      : {
+          continue: encodeToken(position.at ?? revision, wideKey(last)),
+          remainingItemCount: rest.length - page.length,
+        }),
+  }
+  const view = annotatedView(viewOf(definition, negotiate(exchange.header('accept')), { now: clock.now() }), directory)
+  return jsonBytes(
+    view.list(
+      page.map((entry) => view.annotate(entry)),
+      metadata,
+    ),
+  )
+}
+
+function wideKey({ key }: Entry): string {
+  return `${key.cluster}/${key.namespace}/${key.name}`
+}
+
+async function watchAll(
+  exchange: Exchange,
+  parts: ServerParts,
+  request: ResourceTarget,
+  definition: ResourceDefinition,
+): Promise<Answer> {
+  const { hub, directory, clock } = parts
+  const { query } = exchange.info
+  const options = watchOptions(query)
+  const selection = selectionOf(query, definition)
+  if (options.sendInitialEvents && options.since > 0) await waitForRevision(parts, options.since, exchange.signal)
+  const scope = {
+    resource: definition.storageKey,
+    ...(request.namespace === '' ? {} : { namespace: request.namespace }),
+  }
+  const withState = (options.since === 0 || options.sendInitialEvents) && options.sendsState
+  const clusters = [...directory.all()].map(({ id }) => id).sort()
+  const state = withState ? await hub.listAll(scope, clusters, { signal: exchange.signal }) : undefined
+  const since = state?.revision ?? (options.since === 0 ? hub.revision() : options.since)
+  const watch = await openWatch(() => hub.watchAll(scope, { since, signal: exchange.signal }))
+  const view = annotatedView(viewOf(definition, negotiate(exchange.header('accept')), { now: clock.now() }), directory)
+  return watchAnswer(
+    {
+      definition,
+      selection,
+      view,
+      entryBytes: view.annotate,
+      initial: state?.entries,
+      watch,
+      since,
+      bookmarks: options.bookmarks,
+      timeoutMs: options.timeoutMs,
+      marksInitialEnd: options.sendInitialEvents,
+    },
+    parts.watchClock,
+  )
+}
+
+/** The view, and how an entry becomes bytes that name its logical cluster. */
+function annotatedView(
+  view: ObjectView,
+  directory: ClusterDirectory,
+): ObjectView & { annotate: (entry: Entry) => Uint8Array } {
+  const annotated = new WeakMap<Entry, Uint8Array>()
+  return {
+    ...view,
+    shared: false,
+    annotate(entry) {
+      const known = annotated.get(entry)
+      if (known !== undefined) return known
+      const object: KubeObject = decodeObject(entry.bytes)
+      const name = directory.byId(entry.key.cluster)?.name ?? ''
+      object.metadata.annotations = { ...object.metadata.annotations, [clusterAnnotation]: name }
+      const bytes = Buffer.from(encodeJson(object))
+      annotated.set(entry, bytes)
+      return bytes
+    },
+  }
+}

@@ -1,0 +1,35 @@
+// POST of a new object.
+import { badRequest, unsupportedMediaType } from '../../apimachinery/status/index.ts'
+import { jsonBytes } from '../codec/answers.ts'
+import { decodeBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
+import { viewOf } from '../codec/representations.ts'
+import type { Answer } from '../server/exchange.ts'
+import type { Call } from './call.ts'
+
+export async function createObject(call: Call): Promise<Answer> {
+  const { definition, exchange, query, request, representation, parts, target } = call
+  const fieldValidation = fieldValidationOf(query)
+  const decoded = decodeBody(await exchange.request.body(), requireContentType(exchange.header('content-type')))
+  const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
+  requireNamespace(object.metadata.namespace, request.namespace)
+  const keepUid = exchange.user.realm.kind === 'installation' && exchange.header('kcp-keep-uid') === 'true'
+  const stored = definition.toStorage?.(object) ?? { ...object, apiVersion: definition.storageApiVersion }
+  const written = await parts.registry.create(target, stored, { keepUid })
+  const view = viewOf(definition, representation, { now: target.context.now })
+  return jsonBytes(view.object(written.bytes), { status: 201 })
+}
+
+/** The namespace of the object and that of the URL must agree. Throws 400. */
+export function requireNamespace(given: string | undefined, expected: string): void {
+  if (given !== undefined && given !== '' && given !== expected)
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+}
+
+/** A patch type sent to an endpoint that takes objects is 415, not a decoding error. */
+export function requireContentType(contentType: string | undefined): string | undefined {
+  if (contentType?.includes('patch') === true)
+    throw unsupportedMediaType(
+      `the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf`,
+    )
+  return contentType
+}

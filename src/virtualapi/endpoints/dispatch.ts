@@ -1,0 +1,63 @@
+// From an authorized request to the endpoint that answers it.
+import { methodNotAllowed, notFound, pathNotFound } from '../../apimachinery/status/index.ts'
+import type { ResourceTarget } from '../request/request-info.ts'
+import type { Answer, Exchange } from '../server/exchange.ts'
+import type { ServerParts } from '../server/parts.ts'
+import { allClusters } from './all-clusters.ts'
+import { prepareCall, type Call } from './call.ts'
+import { connectPod, isConnect } from './connect.ts'
+import { createObject } from './create.ts'
+import { deleteCollection, deleteObject } from './delete.ts'
+import { discovery } from './discovery.ts'
+import { getObject } from './get.ts'
+import { listObjects } from './list.ts'
+import { patchObject } from './patch.ts'
+import { createReview, isReview } from './reviews.ts'
+import { scale } from './scale.ts'
+import { updateObject } from './update.ts'
+import { watchObjects } from './watch.ts'
+
+type Endpoint = (call: Call) => Promise<Answer>
+
+const verbs: Readonly<Record<string, Endpoint>> = {
+  get: getObject,
+  list: listObjects,
+  watch: watchObjects,
+  create: createObject,
+  update: updateObject,
+  patch: patchObject,
+  delete: deleteObject,
+  deletecollection: deleteCollection,
+}
+
+/** Subresources that read and write the object itself, a part of it at a time. */
+const partSubresources = new Set(['status', 'finalize', 'approval', 'resize', 'ephemeralcontainers'])
+
+export async function dispatch(exchange: Exchange, parts: ServerParts): Promise<Answer> {
+  const { target, cluster } = exchange.info
+  if (target.kind === 'path') return discovery(exchange, parts, target.path)
+  if (cluster.kind === 'all') return allClusters(exchange, parts, target)
+  if (isReview(target)) return createReview(exchange, parts, target)
+  const call = await prepareCall(exchange, parts, target)
+  if (target.subresource !== '') return subresource(call, target)
+  const endpoint = verbs[exchange.info.verb]
+  // A verb that a resource does not have is 405, also for kinds that are only ever created.
+  if (endpoint === undefined || !call.definition.info.verbs.includes(exchange.info.verb))
+    throw methodNotAllowed(call.definition.info, exchange.request.method)
+  return endpoint(call)
+}
+
+async function subresource(call: Call, target: ResourceTarget): Promise<Answer> {
+  const { definition, exchange } = call
+  const { verb } = exchange.info
+  const { group, resource, subresource: name } = target
+  const row = definition.info.subresources.find((candidate) => candidate.name === name)
+  if (row === undefined) throw pathNotFound()
+  if (isConnect(resource, group, name)) return connectPod(call)
+  if (name === 'scale') return scale(call)
+  if (!partSubresources.has(name)) throw notFound(definition.info, `${target.name}/${name}`)
+  const endpoint = verbs[verb]
+  if (endpoint === undefined || !['get', 'update', 'patch'].includes(verb))
+    throw methodNotAllowed(definition.info, exchange.request.method)
+  return endpoint(call)
+}

@@ -1,0 +1,22 @@
+// Health of the process: /livez, /readyz, /healthz, as a real server answers them.
+import { pathNotFound } from '../../apimachinery/status/index.ts'
+import { textAnswer } from '../codec/answers.ts'
+import type { Answer } from '../server/exchange.ts'
+import type { ServerParts } from '../server/parts.ts'
+
+/** `?verbose` lists the checks; `/readyz/NAME` asks one. */
+export function health(path: string, query: URLSearchParams, { notReady }: ServerParts): Answer {
+  const [, endpoint = '', check = ''] = path.split('/')
+  const missing = endpoint === 'livez' ? undefined : notReady()
+  const checks = new Map([['ping', true]])
+  if (endpoint !== 'livez') checks.set('storage', missing === undefined)
+  if (check !== '') {
+    const passed = checks.get(check)
+    if (passed === undefined) throw pathNotFound()
+    return passed ? textAnswer('ok') : textAnswer(`not ready: ${missing ?? check}\n`, 500)
+  }
+  if (missing === undefined && !query.has('verbose')) return textAnswer('ok')
+  const lines = [...checks].map(([name, passed]) => (passed ? `[+]${name} ok` : `[-]${name} failed: ${missing ?? ''}`))
+  const verdict = missing === undefined ? 'passed' : 'failed'
+  return textAnswer(`${lines.join('\n')}\n${endpoint} check ${verdict}\n`, missing === undefined ? 200 : 500)
+}

@@ -1,0 +1,112 @@
+// GET of a collection: entries from memory, selected, paged, joined as bytes.
+import type { Revision } from '../../apimachinery/meta/index.ts'
+import type { Entry } from '../../store/hub/index.ts'
+import { jsonBytes } from '../codec/answers.ts'
+import { viewOf, type ListMeta } from '../codec/representations.ts'
+import type { Answer } from '../server/exchange.ts'
+import type { Call } from './call.ts'
+import {
+  encodeToken,
+  expiredList,
+  expiredToken,
+  listPosition,
+  waitForRevision,
+  type ListPosition,
+} from './read-position.ts'
+import { selectionOf, type Selection } from './selection.ts'
+
+export async function listObjects(call: Call): Promise<Answer> {
+  const { definition, representation, query, parts, target, objects, request } = call
+  const position = listPosition(query)
+  const selection = selectionOf(query, definition)
+  if (position.notOlderThan !== undefined) await waitForRevision(parts, position.notOlderThan, call.exchange.signal)
+  const revision = position.at ?? objects.revision()
+  const scope = {
+    resource: definition.storageKey,
+    ...(request.namespace === '' ? {} : { namespace: request.namespace }),
+  }
+  const all = entriesAt(call, scope, position, selection)
+  const page = paged(all, selection, position)
+  const metadata = listMeta(page, revision, selection)
+  const view = viewOf(definition, representation, {
+    includeObject: query.get('includeObject') ?? 'Metadata',
+    now: target.context.now,
+  })
+  return jsonBytes(
+    view.list(
+      page.entries.map(({ bytes }) => bytes),
+      metadata,
+    ),
+  )
+}
+
+function entriesAt(
+  { objects, definition, request }: Call,
+  scope: { resource: string; namespace?: string },
+  { at, after }: ListPosition,
+  selection: Selection,
+): readonly Entry[] {
+  if (at !== undefined && at < objects.revision()) {
+    const entries = objects.listAt(scope, at)
+    if (entries === undefined) throw after === undefined ? expiredList(at) : expiredToken(after)
+    return entries
+  }
+  // `kubectl wait` and `get -w` list one name: that is a look-up, where it is clear in which namespace to look.
+  if (selection.name !== undefined && (request.namespace !== '' || !definition.info.namespaced)) {
+    const entry = objects.get(definition.storageKey, request.namespace, selection.name)
+    return entry === undefined ? [] : [entry]
+  }
+  return objects.list(scope)
+}
+
+export interface Page {
+  readonly entries: readonly Entry[]
+  /** Key to go on after, where the limit cut the list. */
+  readonly next: string | undefined
+  readonly remaining: number
+}
+
+/** The entries that match, from the position on, at most `limit`. */
+export function paged(all: readonly Entry[], selection: Selection, { after, limit }: ListPosition): Page {
+  const from = after === undefined ? 0 : firstAfter(all, after)
+  if (selection.everything && limit === 0)
+    return { entries: from === 0 ? all : all.slice(from), next: undefined, remaining: 0 }
+  const entries: Entry[] = []
+  for (let i = from; i < all.length; i++) {
+    const entry = all[i]
+    if (entry === undefined || !selection.matches(entry)) continue
+    if (limit > 0 && entries.length === limit) {
+      const last = entries.at(-1)
+      return { entries, next: last === undefined ? undefined : keyText(last), remaining: all.length - i }
+    }
+    entries.push(entry)
+  }
+  return { entries, next: undefined, remaining: 0 }
+}
+
+function keyText({ key }: Entry): string {
+  return `${key.namespace}/${key.name}`
+}
+
+function firstAfter(all: readonly Entry[], after: string): number {
+  const slash = after.indexOf('/')
+  const [namespace, name] = [after.slice(0, slash), after.slice(slash + 1)]
+  let [low, high] = [0, all.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    const key = all[middle]?.key
+    if (key !== undefined && (key.namespace < namespace || (key.namespace === namespace && key.name <= name)))
+      low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** ListMeta of a page: where the next begins, and how many are left where that is known without looking. */
+export function listMeta({ next, remaining }: Page, revision: Revision, { everything }: Selection): ListMeta {
+  const metadata: ListMeta = { resourceVersion: String(revision) }
+  if (next === undefined) return metadata
+  metadata.continue = encodeToken(revision, next)
+  if (everything) metadata.remainingItemCount = remaining
+  return metadata
+}

@@ -1,0 +1,49 @@
+// The scale subresource: a few numbers of a workload, in one form for all kinds.
+import { isJsonObject, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { badRequest, methodNotAllowed } from '../../apimachinery/status/index.ts'
+import { jsonDocument } from '../codec/answers.ts'
+import { decodeBody } from '../codec/read-object.ts'
+import { decodeObject } from '../registry/object-bytes.ts'
+import { applyScale, scaleOf } from '../registry/strategies/index.ts'
+import type { Answer } from '../server/exchange.ts'
+import { requireSubresource, type Call } from './call.ts'
+import { requireContentType } from './create.ts'
+import { patchOf } from './patch.ts'
+
+export async function scale(call: Call): Promise<Answer> {
+  requireSubresource(call)
+  const { definition, parts, target, request, exchange } = call
+  const { verb } = exchange.info
+  if (verb === 'get')
+    return jsonDocument(scaleOf(decodeObject(parts.registry.get(target, request.name).bytes), definition))
+  if (verb !== 'update' && verb !== 'patch') throw methodNotAllowed(definition.info, verb)
+  const wanted = await wantedScale(call)
+  const written = await parts.registry.update(target, request.name, {
+    subresource: 'scale',
+    change: (current) => {
+      if (current === undefined) throw badRequest('there is nothing to scale')
+      return applyScale(current, wanted(scaleOf(current, definition)), definition)
+    },
+  })
+  return jsonDocument(scaleOf(written.object, definition))
+}
+
+/** The Scale asked for, as a function of the present one. */
+async function wantedScale({ exchange, definition, request }: Call): Promise<(current: KubeObject) => KubeObject> {
+  const body = await exchange.request.body()
+  if (exchange.info.verb === 'patch') {
+    const apply = patchOf(exchange.header('content-type'), { ...definition, schema: definition.schema ?? {} })
+    const { value } = decodeBody(body, undefined)
+    return (current) => requireScale(apply(current as unknown as JsonObject, value), request.name)
+  }
+  const { value } = decodeBody(body, requireContentType(exchange.header('content-type')))
+  return () => requireScale(value, request.name)
+}
+
+function requireScale(value: unknown, name: string): KubeObject {
+  if (!isJsonObject(value)) throw badRequest('the body must be a Scale')
+  const scaled = value as unknown as KubeObject
+  if (scaled.metadata.name !== undefined && scaled.metadata.name !== name)
+    throw badRequest(`the name of the object (${scaled.metadata.name}) does not match the name on the URL (${name})`)
+  return scaled
+}

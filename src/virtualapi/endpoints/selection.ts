@@ -1,0 +1,54 @@
+// Selectors of a list or watch, compiled once: does an entry match?
+import {
+  parseFieldSelector,
+  parseLabelSelector,
+  requireSupportedFields,
+  type FieldSelector,
+  type LabelSelector,
+} from '../../apimachinery/selector/index.ts'
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { Entry } from '../../store/hub/index.ts'
+import { decodeObject } from '../registry/object-bytes.ts'
+import type { ResourceDefinition } from '../registry/resource-definition.ts'
+
+export interface Selection {
+  readonly labels: LabelSelector
+  readonly fields: FieldSelector
+  /** True if nothing is left out. */
+  readonly everything: boolean
+  /** The one name that can match, where the field selector says so. */
+  readonly name: string | undefined
+  matches(entry: Entry): boolean
+}
+
+/** Compiles the selectors of a request. Throws 400 for fields the kind does not have. */
+export function selectionOf(
+  query: URLSearchParams,
+  { strategy }: ResourceDefinition,
+  { name }: { name?: string } = {},
+): Selection {
+  const labels = parseLabelSelector(query.get('labelSelector') ?? '')
+  const fields = parseFieldSelector(query.get('fieldSelector') ?? '')
+  const { selectableFields } = strategy
+  requireSupportedFields(fields, new Set(['metadata.name', 'metadata.namespace', ...Object.keys(selectableFields)]))
+  const decodes = fields.requirements.some(({ field }) => field in selectableFields)
+  const everything = labels.matchesEverything && fields.matchesEverything && name === undefined
+  return {
+    labels,
+    fields,
+    everything,
+    name: name ?? fields.exactly('metadata.name'),
+    matches(entry) {
+      if (everything) return true
+      if (name !== undefined && entry.key.name !== name) return false
+      if (!labels.matchesEverything && !labels.matches(entry.facts.labels)) return false
+      if (fields.matchesEverything) return true
+      const object: KubeObject | undefined = decodes ? decodeObject(entry.bytes) : undefined
+      return fields.matches((field) => {
+        if (field === 'metadata.name') return entry.key.name
+        if (field === 'metadata.namespace') return entry.key.namespace
+        return object === undefined ? '' : selectableFields[field]?.(object)
+      })
+    },
+  }
+}

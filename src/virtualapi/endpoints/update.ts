@@ -1,0 +1,32 @@
+// PUT of an object or of its status.
+import { badRequest } from '../../apimachinery/status/index.ts'
+import { jsonBytes } from '../codec/answers.ts'
+import { decodeBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
+import { viewOf } from '../codec/representations.ts'
+import type { Answer } from '../server/exchange.ts'
+import { requireSubresource, type Call } from './call.ts'
+import { requireContentType, requireNamespace } from './create.ts'
+
+export async function updateObject(call: Call): Promise<Answer> {
+  const { definition, exchange, query, request, representation, parts, target } = call
+  if (request.subresource !== '') requireSubresource(call)
+  const fieldValidation = fieldValidationOf(query)
+  const decoded = decodeBody(await exchange.request.body(), requireContentType(exchange.header('content-type')))
+  const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
+  requireNamespace(object.metadata.namespace, request.namespace)
+  if (object.metadata.name === undefined || object.metadata.name === '') object.metadata.name = request.name
+  if (object.metadata.name !== request.name)
+    throw badRequest(
+      `the name of the object (${object.metadata.name}) does not match the name on the URL (${request.name})`,
+    )
+  const written = await parts.registry.update(target, request.name, {
+    subresource: request.subresource,
+    // A fresh copy for every try: the registry fills it in.
+    change: () => {
+      const copy = structuredClone(object)
+      return definition.toStorage?.(copy) ?? { ...copy, apiVersion: definition.storageApiVersion }
+    },
+  })
+  const view = viewOf(definition, representation, { now: target.context.now })
+  return jsonBytes(view.object(written.bytes), { status: written.created ? 201 : 200 })
+}

@@ -1,0 +1,89 @@
+// One request and its answer, on the way through the stages.
+import type { DetailedPeerCertificate } from 'node:tls'
+import type { LogicalCluster } from '../clusters/directory.ts'
+import type { UserInfo } from '../authn/user-info.ts'
+import type { RequestInfo } from '../request/request-info.ts'
+
+/** A request as it came, by a socket or from within the process. */
+export interface IncomingRequest {
+  readonly method: string
+  /** Raw: path and query as sent. */
+  readonly url: string
+  /** Name, value, name, value: repeated headers stay apart. */
+  readonly rawHeaders: readonly string[]
+  readonly peerCertificate: DetailedPeerCertificate | undefined
+  /** The body, whole. Rejects 413 above the limit. */
+  readonly body: () => Promise<Uint8Array>
+  /** Aborted when the client goes away or the server stops. */
+  readonly signal: AbortSignal
+  /** Set for requests that never touched a socket: who asks is known, there is nothing to prove. */
+  readonly loopbackUser?: UserInfo
+}
+
+export interface BytesAnswer {
+  readonly kind: 'bytes'
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+}
+/** Headers go out at once, chunks as they come; ends cleanly when the iterable does. */
+export interface StreamAnswer {
+  readonly kind: 'stream'
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly chunks: AsyncIterable<Uint8Array>
+}
+export type Answer = BytesAnswer | StreamAnswer
+
+/** What the stages have found out so far. A stage reads only what an earlier one has set. */
+export class Exchange {
+  readonly request: IncomingRequest
+  /** Of this exchange alone: the client's, shortened by the deadline. */
+  signal: AbortSignal
+  /** For `Warning` headers. */
+  readonly warnings: string[] = []
+  /** Run when the answer is complete, in reverse order. */
+  readonly cleanups: (() => void)[] = []
+  answer: Answer | undefined
+  private understood: RequestInfo | undefined
+  private authenticated: UserInfo | undefined
+  /** The logical cluster of the request, where it exists. Whether to tell is authorization's decision. */
+  cluster: LogicalCluster | undefined
+
+  constructor(request: IncomingRequest) {
+    this.request = request
+    this.signal = request.signal
+  }
+
+  get info(): RequestInfo {
+    if (this.understood === undefined) throw new Error('a stage ran before the request was understood')
+    return this.understood
+  }
+  set info(info: RequestInfo) {
+    this.understood = info
+  }
+  get isUnderstood(): boolean {
+    return this.understood !== undefined
+  }
+  get user(): UserInfo {
+    if (this.authenticated === undefined) throw new Error('a stage ran before the client was authenticated')
+    return this.authenticated
+  }
+  set user(user: UserInfo) {
+    this.authenticated = user
+  }
+  get isAuthenticated(): boolean {
+    return this.authenticated !== undefined
+  }
+
+  /** The first header of this name (any case), or undefined. */
+  header(name: string): string | undefined {
+    return headerOf(this.request.rawHeaders, name)
+  }
+}
+
+/** The first header of this lower-case name among raw pairs. */
+export function headerOf(rawHeaders: readonly string[], name: string): string | undefined {
+  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]?.toLowerCase() === name) return rawHeaders[i + 1]
+  return undefined
+}

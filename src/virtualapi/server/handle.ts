@@ -1,0 +1,91 @@
+// Runs the stages and makes sure that there is an answer: what was thrown becomes a Status, here and nowhere else.
+import { internalError, isStatusError, type StatusError } from '../../apimachinery/status/index.ts'
+import { reformat, statusAnswer } from '../codec/answers.ts'
+import { isTrue } from '../request/parse-request.ts'
+import { Exchange, type Answer, type IncomingRequest, type StreamAnswer } from './exchange.ts'
+import type { ServerParts } from './parts.ts'
+import { stages } from './stages.ts'
+
+/** Most warnings told of one request, and longest text of one: clients print them all. */
+const maxWarnings = 20
+const maxWarningLength = 256
+
+/** Answers a request. Never rejects, but for the client's own going away. */
+export async function handle(request: IncomingRequest, parts: ServerParts): Promise<Answer> {
+  const exchange = new Exchange(request)
+  const started = parts.clock.monotonic()
+  let answer: Answer
+  try {
+    for (const stage of stages) await stage(exchange, parts)
+    if (exchange.answer === undefined) throw new Error('no stage gave an answer')
+    answer = shaped(exchange, exchange.answer)
+  } catch (error) {
+    const failure = toStatusError(error, exchange, parts)
+    answer = statusAnswer(failure.status, failure.headers)
+  }
+  answer = withHeaders(answer, exchange)
+  if (answer.kind === 'stream') return { ...answer, chunks: finishing(answer.chunks, exchange, parts) }
+  finish(exchange)
+  measure(exchange, answer, parts, parts.clock.monotonic() - started)
+  return answer
+}
+
+/** The StatusError that the client is told. Bugs are logged whole and answered without the inside. */
+export function toStatusError(error: unknown, exchange: Exchange, { log }: Pick<ServerParts, 'log'>): StatusError {
+  if (isStatusError(error)) {
+    if (error.code >= 500) log.warn('request failed', { url: exchange.request.url, error })
+    return error
+  }
+  // The deadline aborts with a Status of its own; any other abort means nobody is there to read the answer.
+  const reason: unknown = exchange.signal.reason
+  if (exchange.signal.aborted && isStatusError(reason)) return reason
+  if (!exchange.request.signal.aborted)
+    log.error('request met a bug', { method: exchange.request.method, url: exchange.request.url, error })
+  return internalError('an error on the server has prevented the request from succeeding', error)
+}
+
+function shaped(exchange: Exchange, answer: Answer): Answer {
+  if (answer.kind !== 'bytes' || exchange.info.target.kind !== 'resource') return answer
+  const pretty = isTrue(exchange.info.query.get('pretty'))
+  const yaml = /application\/yaml/.test(exchange.header('accept')?.split(',')[0] ?? '')
+  return pretty || yaml ? reformat(answer, { format: yaml ? 'yaml' : 'json', pretty }) : answer
+}
+
+function withHeaders(answer: Answer, exchange: Exchange): Answer {
+  const auditId = exchange.header('audit-id')
+  const headers: Record<string, string> = { 'cache-control': 'no-cache, private', ...answer.headers }
+  if (auditId !== undefined && /^[\x21-\x7e]{1,128}$/.test(auditId)) headers['audit-id'] = auditId
+  const warnings = exchange.warnings.slice(0, maxWarnings).map(warningText)
+  if (warnings.length > 0) headers['warning'] = warnings.join(', ')
+  return { ...answer, headers }
+}
+
+/** RFC 7234 warn-code 299 with the text quoted; control characters cannot be in a header. */
+function warningText(text: string): string {
+  const clean = text.slice(0, maxWarningLength).replace(/[^\x20-\x7e]/g, ' ')
+  return `299 - "${clean.replace(/["\\]/g, '\\$&')}"`
+}
+
+async function* finishing(
+  chunks: StreamAnswer['chunks'],
+  exchange: Exchange,
+  { log }: ServerParts,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* chunks
+  } catch (error) {
+    if (!exchange.signal.aborted) log.warn('a stream ended early', { url: exchange.request.url, error })
+    throw error
+  } finally {
+    finish(exchange)
+  }
+}
+
+function finish(exchange: Exchange): void {
+  for (const cleanup of exchange.cleanups.splice(0).reverse()) cleanup()
+}
+
+function measure(exchange: Exchange, { status }: Answer, { metrics }: ServerParts, elapsedMs: number): void {
+  const verb = exchange.isUnderstood ? exchange.info.verb : 'unknown'
+  metrics.requestSeconds.observe(elapsedMs / 1000, { verb, code: String(status) })
+}

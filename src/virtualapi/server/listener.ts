@@ -1,0 +1,190 @@
+// The TLS listener: HTTP/1.1 and HTTP/2 on one port. It turns sockets into IncomingRequests and Answers into bytes, and is
+// the only writer to sockets. Fastify owns connections and their end; the stages own everything about a request.
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import type { Http2ServerRequest } from 'node:http2'
+import type { Duplex } from 'node:stream'
+import type { AddressInfo } from 'node:net'
+import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
+import fastify from 'fastify'
+import { requestEntityTooLarge } from '../../apimachinery/status/index.ts'
+import { childSignal } from '../../async/index.ts'
+import { maxBodyBytes } from '../codec/read-object.ts'
+import type { Answer, IncomingRequest } from './exchange.ts'
+import { handle } from './handle.ts'
+import type { ServerParts } from './parts.ts'
+import { upgrade } from './upgrade.ts'
+
+export interface ListenOptions {
+  readonly host: string
+  readonly port: number
+  /** PEM. */
+  readonly certificate: string
+  readonly key: string
+  readonly signal: AbortSignal
+}
+
+export interface Listener extends AsyncDisposable {
+  readonly port: number
+  /** Serves new connections with another certificate. */
+  setCertificate(pair: { certificate: string; key: string }): void
+}
+
+type RawRequest = IncomingMessage | Http2ServerRequest
+/** What the responses of both protocols have in common, as far as it is used here. */
+interface RawResponse extends NodeJS.EventEmitter {
+  readonly writableFinished: boolean
+  readonly destroyed: boolean
+  writeHead(status: number, headers: Readonly<Record<string, string>>): unknown
+  flushHeaders?(): void
+  write(chunk: Uint8Array): boolean
+  end(chunk?: Uint8Array): unknown
+  destroy(): unknown
+}
+
+/** How long requests under way may take to end when the server stops, milliseconds. */
+const drainMs = 5000
+
+export async function listen(parts: ServerParts, options: ListenOptions): Promise<Listener> {
+  const { host, port, certificate, key, signal } = options
+  const app = fastify({
+    logger: false,
+    // One route for everything: the raw path is ours to parse, no router may have touched it.
+    rewriteUrl: () => '/',
+    exposeHeadRoutes: false,
+    keepAliveTimeout: 120_000,
+    http2: true,
+    https: {
+      allowHTTP1: true,
+      cert: certificate,
+      key,
+      // Asked for, not verified: which CA may vouch for whom is authentication's business, not one TLS pool's.
+      requestCert: true,
+      rejectUnauthorized: false,
+      // Node's defaults fail behind an aggregator that sends everything over few connections.
+      maxSessionMemory: 256,
+      maxHeaderListPairs: 1024,
+      settings: { maxConcurrentStreams: 1000, maxHeaderListSize: 256 * 1024, initialWindowSize: 1024 * 1024 },
+      minVersion: 'TLSv1.2',
+    },
+  })
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  app.all('/', (request, reply) => {
+    reply.hijack()
+    void serve(request.raw, reply.raw as unknown as RawResponse, request.originalUrl, parts, signal)
+  })
+  app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    void upgrade({ incoming: incomingOf(request, request.url ?? '/', signal), socket, head }, parts)
+  })
+  // Clients that break off a handshake or a session are no event.
+  app.server.on('sessionError', () => undefined)
+  app.server.on('tlsClientError', () => undefined)
+  await app.listen({ host, port })
+  return {
+    port: (app.server.address() as AddressInfo).port,
+    setCertificate: ({ certificate: cert, key: newKey }) => app.server.setSecureContext({ cert, key: newKey }),
+    [Symbol.asyncDispose]: () => close(app.server, () => app.close()),
+  }
+}
+
+async function close(server: object, end: () => PromiseLike<unknown>): Promise<void> {
+  const closed = end()
+  const { closeAllConnections, closeIdleConnections } = server as { closeAllConnections?: () => void; closeIdleConnections?: () => void }
+  closeIdleConnections?.call(server)
+  const timer = setTimeout(() => closeAllConnections?.call(server), drainMs)
+  try {
+    await closed
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function serve(
+  request: RawRequest,
+  response: RawResponse,
+  url: string,
+  parts: ServerParts,
+  signal: AbortSignal,
+): Promise<void> {
+  using life = childSignal(signal)
+  response.on('close', () => {
+    if (!response.writableFinished) life.abort(new Error('the client went away'))
+  })
+  response.on('error', () => life.abort(new Error('the connection failed')))
+  try {
+    const answer = await handle(incomingOf(request, url, life.signal), parts)
+    await send(response, answer, request.method === 'HEAD', life.signal)
+    // What the client still sends of a body nobody wanted would block the connection.
+    if (!request.complete) request.resume()
+  } catch (error) {
+    if (!life.signal.aborted) parts.log.error('an answer could not be sent', { url, error })
+    response.destroy()
+  }
+}
+
+async function send(response: RawResponse, answer: Answer, headOnly: boolean, signal: AbortSignal): Promise<void> {
+  if (signal.aborted && response.destroyed) return
+  if (answer.kind === 'bytes') {
+    response.writeHead(answer.status, { ...answer.headers, 'content-length': String(answer.body.length) })
+    response.end(headOnly ? undefined : answer.body)
+    return
+  }
+  response.writeHead(answer.status, answer.headers)
+  // The client waits for the headers of a watch before anything happens in it.
+  response.flushHeaders?.()
+  for await (const chunk of answer.chunks) {
+    if (chunk.length === 0) continue
+    if (!response.write(chunk)) await writable(response, signal)
+  }
+  response.end()
+}
+
+async function writable(response: RawResponse, signal: AbortSignal): Promise<void> {
+  if (response.destroyed) throw new Error('the client went away')
+  await once(response, 'drain', { signal })
+}
+
+// Asking TLS for the certificate decodes it; a connection's never changes.
+const certificates = new WeakMap<object, { certificate: DetailedPeerCertificate | undefined }>()
+
+function peerCertificateOf(request: RawRequest): DetailedPeerCertificate | undefined {
+  const socket = ('stream' in request ? request.stream.session?.socket : request.socket) as TLSSocket | undefined
+  const anchor = 'stream' in request ? request.stream.session : socket
+  if (socket === undefined || anchor === undefined || typeof socket.getPeerCertificate !== 'function') return undefined
+  const known = certificates.get(anchor)
+  if (known !== undefined) return known.certificate
+  const peer = socket.getPeerCertificate(true)
+  const certificate = Object.keys(peer).length === 0 ? undefined : peer
+  certificates.set(anchor, { certificate })
+  return certificate
+}
+
+function incomingOf(request: RawRequest, url: string, signal: AbortSignal): IncomingRequest {
+  let body: Promise<Uint8Array> | undefined
+  return {
+    method: request.method ?? 'GET',
+    url,
+    rawHeaders: request.rawHeaders,
+    peerCertificate: peerCertificateOf(request),
+    body: () => (body ??= readBody(request)),
+    signal,
+  }
+}
+
+async function readBody(request: RawRequest): Promise<Uint8Array> {
+  const announced = Number(request.headers['content-length'] ?? 0)
+  if (announced > maxBodyBytes) throw tooLarge()
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    length += chunk.length
+    if (length > maxBodyBytes) throw tooLarge()
+    chunks.push(chunk)
+  }
+  return chunks.length === 1 ? (chunks[0] ?? Buffer.alloc(0)) : Buffer.concat(chunks)
+}
+
+function tooLarge(): Error {
+  return requestEntityTooLarge(`Request entity too large: limit is ${maxBodyBytes}`)
+}

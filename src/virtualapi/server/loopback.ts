@@ -1,0 +1,54 @@
+// The server as a Transport within the process: our own loops use the same stages and endpoints as everybody, without
+// sockets, TLS or proofs of identity.
+import { Buffer } from 'node:buffer'
+import type { Transport, TransportRequest, TransportResponse } from '../../client/index.ts'
+import type { UserInfo } from '../authn/user-info.ts'
+import { statusAnswer } from '../codec/answers.ts'
+import { pathNotFound } from '../../apimachinery/status/index.ts'
+import type { Answer } from './exchange.ts'
+import { handle } from './handle.ts'
+import type { ServerParts } from './parts.ts'
+
+/** Who our own loops are. */
+export const loopbackUser: UserInfo = {
+  name: 'system:kcp',
+  groups: ['system:masters', 'system:authenticated'],
+  extra: {},
+  realm: { kind: 'installation' },
+}
+
+export function loopbackTransport(parts: ServerParts): Transport {
+  return {
+    async request(request) {
+      return toResponse(await handle(incoming(request), parts))
+    },
+    async upgrade() {
+      return { refused: toResponse(statusAnswer(pathNotFound().status)) }
+    },
+    async [Symbol.asyncDispose]() {
+      // Nothing is held: the server itself is closed by whoever opened it.
+    },
+  }
+}
+
+function incoming({ method, path, headers = {}, body, signal }: TransportRequest): Parameters<typeof handle>[0] {
+  const bytes = body === undefined ? new Uint8Array() : typeof body === 'string' ? Buffer.from(body) : body
+  return {
+    method,
+    url: path,
+    rawHeaders: Object.entries(headers).flat(),
+    peerCertificate: undefined,
+    body: () => Promise.resolve(bytes),
+    signal,
+    loopbackUser,
+  }
+}
+
+function toResponse(answer: Answer): TransportResponse {
+  const { status, headers } = answer
+  return { status, headers, body: answer.kind === 'stream' ? answer.chunks : single(answer.body) }
+}
+
+async function* single(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  if (bytes.length > 0) yield bytes
+}

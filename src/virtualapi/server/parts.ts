@@ -1,0 +1,34 @@
+// What the stages and endpoints work with: made once by createVirtualApi, then only read.
+import type { Clock } from '../../async/index.ts'
+import type { Hub } from '../../store/hub/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
+import type { Authenticator } from '../authn/authenticator.ts'
+import type { Authorizer } from '../authz/authorizer.ts'
+import type { ClusterDirectory } from '../clusters/directory.ts'
+import type { PodConnector } from '../members/pod-connector.ts'
+import type { Catalog } from '../registry/catalog.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { WatchClock } from '../endpoints/watch-clock.ts'
+import type { Fairness } from './fairness.ts'
+import type { ServerMetrics } from './server-metrics.ts'
+import type { TokenReviewer } from '../registry/reviews/index.ts'
+
+export interface ServerParts {
+  readonly hub: Hub
+  readonly directory: ClusterDirectory
+  readonly registry: Registry
+  readonly catalog: Catalog
+  readonly authenticator: Authenticator
+  readonly authorizer: Authorizer
+  readonly fairness: Fairness
+  readonly podConnector: PodConnector | undefined
+  readonly tokenReviewer: TokenReviewer | undefined
+  readonly watchClock: WatchClock
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: ServerMetrics
+  /** Of requests other than watches, log and exec. Milliseconds. */
+  readonly requestTimeoutMs: number
+  /** True once everything the server needs is there. The name of what is missing otherwise. */
+  readonly notReady: () => string | undefined
+}

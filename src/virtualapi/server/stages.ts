@@ -1,0 +1,105 @@
+// The way of every request, in reading order. Each stage adds what it found to the Exchange or throws a StatusError.
+import { childSignal } from '../../async/index.ts'
+import { forbidden, pathNotFound, timedOut, unauthorized } from '../../apimachinery/status/index.ts'
+import { anonymous } from '../authn/user-info.ts'
+import type { Attributes } from '../authz/authorizer.ts'
+import { forbiddenMessage } from '../authz/index.ts'
+import { dispatch } from '../endpoints/dispatch.ts'
+import { parseRequest } from '../request/parse-request.ts'
+import type { RequestInfo } from '../request/request-info.ts'
+import type { Exchange } from './exchange.ts'
+import type { ServerParts } from './parts.ts'
+
+type Stage = (exchange: Exchange, parts: ServerParts) => void | Promise<void>
+
+/** Order matters: who may not know is told nothing, who is over budget costs nothing. */
+export const stages: readonly Stage[] = [understand, setDeadline, authenticate, takePlace, authorize, answer]
+
+/** For upgrades, which answer on their own socket. */
+export const stagesBeforeAnswer: readonly Stage[] = stages.slice(0, -1)
+
+function understand(exchange: Exchange, { directory }: ServerParts): void {
+  const { method, url, loopbackUser } = exchange.request
+  const hasBearerToken = /^bearer /i.test(exchange.header('authorization') ?? '')
+  exchange.info = parseRequest(method, url, { hasBearerToken, loopback: loopbackUser !== undefined })
+  const { cluster } = exchange.info
+  if (cluster.kind === 'one') exchange.cluster = directory.byName(cluster.name)
+}
+
+function setDeadline(exchange: Exchange, { requestTimeoutMs }: ServerParts): void {
+  if (isLongRunning(exchange.info)) return
+  const child = childSignal(exchange.signal)
+  const timer = setTimeout(
+    () => child.abort(timedOut(`the request did not complete within ${requestTimeoutMs / 1000} s`)),
+    requestTimeoutMs,
+  )
+  exchange.signal = child.signal
+  exchange.cleanups.push(() => {
+    clearTimeout(timer)
+    child[Symbol.dispose]()
+  })
+}
+
+/** Watches, logs, exec and the like end when the client ends them. */
+export function isLongRunning({ verb, target }: RequestInfo): boolean {
+  if (verb === 'watch') return true
+  return target.kind === 'resource' && ['log', 'exec', 'attach', 'portforward', 'proxy'].includes(target.subresource)
+}
+
+async function authenticate(exchange: Exchange, { authenticator }: ServerParts): Promise<void> {
+  const { rawHeaders, peerCertificate, loopbackUser } = exchange.request
+  if (loopbackUser !== undefined) {
+    exchange.user = loopbackUser
+    return
+  }
+  const { info, cluster } = exchange
+  const result = await authenticator.authenticate({ info, rawHeaders, peerCertificate, cluster }, exchange.signal)
+  if (result === undefined && info.way === 'pathless') throw unauthorized()
+  exchange.user = result?.user ?? anonymous
+  if (result?.cluster !== undefined) exchange.cluster = result.cluster
+}
+
+function takePlace(exchange: Exchange, { fairness }: ServerParts): void {
+  const { info, cluster } = exchange
+  // Our own loops are few, bounded, and what makes the tenants' clusters work: they wait for nobody.
+  if (info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
+  const flow = cluster?.id ?? '-'
+  exchange.cleanups.push(fairness.enter(flow, info.verb === 'watch' ? 'watch' : 'request'))
+}
+
+async function authorize(exchange: Exchange, { authorizer }: ServerParts): Promise<void> {
+  const { info, user, cluster } = exchange
+  if (cluster === undefined) {
+    const decision = authorizer.authorizeAll(user, info)
+    if (!decision.allowed) throw denied(exchange, decision.reason)
+    // The door names a logical cluster that there is not; the client may know.
+    if (info.cluster.kind === 'one') throw pathNotFound()
+    return
+  }
+  const attributes = attributesOf(info)
+  const decision = await authorizer.authorize(user, attributes, cluster, exchange.signal)
+  if (!decision.allowed) throw denied(exchange, decision.reason)
+}
+
+function denied({ info, user }: Exchange, reason: string): Error {
+  const { target } = info
+  const message = forbiddenMessage(user, attributesOf(info)) + (reason === '' ? '' : `: ${reason}`)
+  if (target.kind === 'path') return forbidden({ group: '', resource: '' }, '', message)
+  return forbidden(target, target.name, message)
+}
+
+/** The request as authorization sees it. A list of one name, by field selector, is a request for that name. */
+export function attributesOf({ verb, target, query }: RequestInfo): Attributes {
+  if (target.kind === 'path') return { verb, path: target.path }
+  const { group, version, resource, subresource, namespace } = target
+  let { name } = target
+  if (name === '' && (verb === 'list' || verb === 'watch'))
+    name = /(?:^|,)metadata\.name==?([^,!=]+)(?:,|$)/.exec(query.get('fieldSelector') ?? '')?.[1] ?? ''
+  // RBAC for objects knows the namespace object by its own name as namespace, as upstream does.
+  const inNamespace = group === '' && resource === 'namespaces' && name !== '' ? name : namespace
+  return { verb, resource: { group, version, resource, subresource, namespace: inNamespace, name } }
+}
+
+async function answer(exchange: Exchange, parts: ServerParts): Promise<void> {
+  exchange.answer = await dispatch(exchange, parts)
+}

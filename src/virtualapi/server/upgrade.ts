@@ -1,0 +1,114 @@
+// HTTP upgrades (exec, attach, port-forward): the same stages, then bytes both ways. SPDY and WebSocket pass unchanged.
+import type { Duplex } from 'node:stream'
+import { badRequest, statusError } from '../../apimachinery/status/index.ts'
+import type { TransportResponse } from '../../client/index.ts'
+import { statusAnswer } from '../codec/answers.ts'
+import { notConnected, isConnect, podConnection } from '../endpoints/connect.ts'
+import { prepareCall } from '../endpoints/call.ts'
+import { Exchange, type BytesAnswer, type IncomingRequest } from './exchange.ts'
+import { toStatusError } from './handle.ts'
+import type { ServerParts } from './parts.ts'
+import { stagesBeforeAnswer } from './stages.ts'
+
+interface UpgradeRequest {
+  readonly incoming: IncomingRequest
+  readonly socket: Duplex
+  readonly head: Uint8Array
+}
+
+/** Longest answer to a refused upgrade that is passed on, bytes. */
+const maxRefusalBytes = 64 * 1024
+
+/** Answers an upgrade on its socket. Never rejects. */
+export async function upgrade({ incoming, socket, head }: UpgradeRequest, parts: ServerParts): Promise<void> {
+  const gone = new AbortController()
+  const stop = (): void => gone.abort(new Error('the client went away'))
+  socket.once('close', stop)
+  socket.on('error', stop)
+  const forward = (): void => gone.abort(incoming.signal.reason)
+  incoming.signal.addEventListener('abort', forward, { once: true })
+  const exchange = new Exchange({ ...incoming, body: () => Promise.resolve(new Uint8Array()), signal: gone.signal })
+  try {
+    for (const stage of stagesBeforeAnswer) await stage(exchange, parts)
+    await connect(exchange, { socket, head }, parts)
+  } catch (error) {
+    const failure = toStatusError(error, exchange, parts)
+    writeAnswer(socket, statusAnswer(failure.status, failure.headers))
+  } finally {
+    incoming.signal.removeEventListener('abort', forward)
+    for (const cleanup of exchange.cleanups.splice(0).reverse()) cleanup()
+  }
+}
+
+async function connect(
+  exchange: Exchange,
+  { socket, head }: { socket: Duplex; head: Uint8Array },
+  parts: ServerParts,
+): Promise<void> {
+  const { target } = exchange.info
+  if (target.kind !== 'resource' || !isConnect(target.resource, target.group, target.subresource))
+    throw badRequest(`${exchange.request.url.split('?')[0] ?? ''} takes no upgrade`)
+  if (parts.podConnector === undefined) throw notConnected()
+  const call = await prepareCall(exchange, parts, target)
+  const result = await parts.podConnector.upgrade(await podConnection(call))
+  if ('refused' in result) {
+    writeAnswer(socket, await refusal(result.refused))
+    return
+  }
+  const { headers, socket: remote, head: remoteHead } = result.upgraded
+  const lines = ['HTTP/1.1 101 Switching Protocols']
+  for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i] ?? ''}: ${headers[i + 1] ?? ''}`)
+  socket.write(`${lines.join('\r\n')}\r\n\r\n`)
+  if (remoteHead.length > 0) socket.write(remoteHead)
+  if (head.length > 0) remote.write(head)
+  await piped(socket, remote, exchange.signal)
+}
+
+/** Bytes both ways until both sides have ended; a side that breaks ends the other. */
+async function piped(a: Duplex, b: Duplex, signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const destroy = (): void => {
+      a.destroy()
+      b.destroy()
+      resolve()
+    }
+    a.on('error', destroy)
+    b.on('error', destroy)
+    a.on('close', () => b.end())
+    b.on('close', () => {
+      a.end()
+      resolve()
+    })
+    signal.addEventListener('abort', destroy, { once: true })
+    a.pipe(b)
+    b.pipe(a)
+  })
+}
+
+async function refusal({ status, headers, body }: TransportResponse): Promise<BytesAnswer> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of body) {
+    length += chunk.length
+    if (length > maxRefusalBytes) throw statusError(502, 'BadGateway', 'the member cluster refused the connection')
+    chunks.push(chunk)
+  }
+  return {
+    kind: 'bytes',
+    status,
+    headers: { 'content-type': headers['content-type'] ?? 'text/plain' },
+    body: Buffer.concat(chunks),
+  }
+}
+
+function writeAnswer(socket: Duplex, { status, headers, body }: BytesAnswer): void {
+  if (socket.destroyed) return
+  const lines = [
+    `HTTP/1.1 ${status} ${status === 101 ? 'Switching Protocols' : 'Refused'}`,
+    'connection: close',
+    `content-length: ${body.length}`,
+  ]
+  for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`)
+  socket.write(`${lines.join('\r\n')}\r\n\r\n`)
+  socket.end(body)
+}
