@@ -24,8 +24,8 @@ export interface StoredObject {
 
 export type StoreEvent =
   | { readonly type: 'put'; readonly object: StoredObject }
-  /** `revision` is that of the deletion. */
-  | { readonly type: 'delete'; readonly key: ObjectKey; readonly revision: Revision }
+  /** `revision` is that of the deletion; `previous` the last state, where the backend still knows it. */
+  | { readonly type: 'delete'; readonly key: ObjectKey; readonly revision: Revision; readonly previous?: StoredObject }
   /** Everything up to and including this revision was delivered. Sent where a backend learns it (bookmarks). */
   | { readonly type: 'progress'; readonly revision: Revision }
 

@@ -1,0 +1,101 @@
+// A bounded queue of batches between a producer that never waits and one consumer that may be slow.
+
+export interface BatchQueueOptions {
+  /** Sum of the sizes given to `push` that may wait; beyond it the queue fails. */
+  readonly maxSize: number
+  /** What the consumer's iteration rejects with once it fell behind. */
+  readonly overflow: () => Error
+  /** Called once, when the queue ends for whatever reason. */
+  readonly onEnd?: () => void
+}
+
+/**
+ * Batches come out as they went in. A queue that overflows drops what waits and rejects the consumer; `end` lets it read
+ * what waits and then finishes. For one consumer.
+ */
+export class BatchQueue<T> implements AsyncIterable<readonly T[]> {
+  readonly #options: BatchQueueOptions
+  #waiting: { batch: readonly T[]; size: number }[] = []
+  #size = 0
+  #state: 'open' | 'ended' | { failed: unknown } = 'open'
+  #reader: PromiseWithResolvers<IteratorResult<readonly T[], undefined>> | undefined
+
+  constructor(options: BatchQueueOptions) {
+    this.#options = options
+  }
+
+  /** True while nothing waits to be read. */
+  get isEmpty(): boolean {
+    return this.#waiting.length === 0
+  }
+
+  get isOpen(): boolean {
+    return this.#state === 'open'
+  }
+
+  /** Hands a batch to a waiting consumer at once, else keeps it. Does nothing once ended. */
+  push(batch: readonly T[], size: number): void {
+    if (this.#state !== 'open' || batch.length === 0) return
+    const reader = this.#reader
+    if (reader) {
+      this.#reader = undefined
+      reader.resolve({ value: batch, done: false })
+      return
+    }
+    // One batch always fits, however large: it was made already.
+    if (this.#size > 0 && this.#size + size > this.#options.maxSize) return this.fail(this.#options.overflow())
+    this.#waiting.push({ batch, size })
+    this.#size += size
+  }
+
+  /** No more batches; those that wait can still be read. */
+  end(): void {
+    if (this.#state !== 'open') return
+    this.#state = 'ended'
+    this.#reader?.resolve({ value: undefined, done: true })
+    this.#reader = undefined
+    this.#options.onEnd?.()
+  }
+
+  /** Drops what waits; the consumer's next step rejects with `error`. */
+  fail(error: unknown): void {
+    if (this.#state !== 'open') return
+    this.#waiting = []
+    this.#size = 0
+    if (this.#reader) {
+      this.#state = 'ended'
+      this.#reader.reject(error as Error)
+      this.#reader = undefined
+    } else this.#state = { failed: error }
+    this.#options.onEnd?.()
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<readonly T[], undefined> {
+    return {
+      next: () => this.#next(),
+      return: () => {
+        this.#waiting = []
+        this.#size = 0
+        this.end()
+        return Promise.resolve({ value: undefined, done: true })
+      },
+    }
+  }
+
+  #next(): Promise<IteratorResult<readonly T[], undefined>> {
+    const first = this.#waiting.shift()
+    if (first) {
+      this.#size -= first.size
+      return Promise.resolve({ value: first.batch, done: false })
+    }
+    if (this.#state === 'ended') return Promise.resolve({ value: undefined, done: true })
+    if (this.#state !== 'open') {
+      const { failed } = this.#state
+      this.#state = 'ended'
+      return Promise.reject(failed as Error)
+    }
+    if (this.#reader) return Promise.reject(new Error('a batch queue has one consumer'))
+    this.#reader = Promise.withResolvers()
+    return this.#reader.promise
+  }
+}

@@ -1,0 +1,138 @@
+// The main thread's end of the worker: collects calls while a batch is under way and sends them as the next one.
+import { Worker } from 'node:worker_threads'
+import { StoreError } from '../store.ts'
+import { Packer, type Answer, type Call, type FromWorker, type Slice, type ToWorker, type WorkerSettings } from './protocol.ts'
+
+/** Calls of one transaction; bounds how long the first of them waits for the last. */
+const maxBatchCalls = 1000
+const maxBatchBytes = 8 * 1024 * 1024
+/** Calls that may wait; a caller beyond that is told so instead of growing the queue. */
+const maxWaitingCalls = 100_000
+
+/** A call whose value, if it has one, still has to be laid into the batch's buffer. */
+export interface PendingCall {
+  readonly make: (value: Slice) => Call
+  readonly value?: Uint8Array
+  /** Called in the order of the calls, before anybody else hears of the batch. */
+  readonly answered: (answer: Answer, values: ArrayBuffer) => void
+  readonly failed: (error: unknown) => void
+}
+
+const noValue: Slice = { at: 0, length: 0 }
+const noBytes = new Uint8Array(0)
+
+/** Started with `DatabaseThread.start`; one batch is under way at a time. */
+export class DatabaseThread {
+  readonly instanceId: string
+  readonly firstRevision: number
+  readonly #worker: Worker
+  readonly #afterBatch: () => void
+  #waiting: PendingCall[] = []
+  #underWay: readonly PendingCall[] | undefined
+  #flushPlanned = false
+  #failure: StoreError | undefined
+  readonly #exited: Promise<void>
+
+  private constructor(worker: Worker, ready: Extract<FromWorker, { type: 'ready' }>, afterBatch: () => void) {
+    this.#worker = worker
+    this.#afterBatch = afterBatch
+    this.instanceId = ready.instanceId
+    this.firstRevision = ready.revision
+    this.#exited = new Promise((resolve) => worker.once('exit', () => resolve()))
+    worker.on('message', (message: FromWorker) => {
+      if (message.type === 'answers') this.#settle(message.answers, message.values)
+    })
+    worker.on('error', (error) => this.#fail(new StoreError('Unavailable', 'the database thread failed', { cause: error })))
+    worker.on('exit', () => this.#fail(new StoreError('Closed', 'the store is closed')))
+  }
+
+  /** `afterBatch` runs once per batch, after every call of it was answered. */
+  static async start(settings: WorkerSettings, afterBatch: () => void): Promise<DatabaseThread> {
+    // Beside this file, with its extension: sources when run from a checkout, compiled files when built.
+    const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
+    // node:sqlite announces itself as experimental on every start; that is for us to know, not for who runs the program.
+    const execArgv = [...process.execArgv, '--disable-warning=ExperimentalWarning']
+    const worker = new Worker(file, { workerData: settings, execArgv, name: 'store' })
+    const first = await new Promise<FromWorker>((resolve, reject) => {
+      worker.once('message', resolve)
+      worker.once('error', reject)
+    })
+    if (first.type !== 'ready') {
+      await worker.terminate()
+      throw new StoreError('Unavailable', first.type === 'refused' ? first.message : 'the database thread failed')
+    }
+    return new DatabaseThread(worker, first, afterBatch)
+  }
+
+  call(call: PendingCall): void {
+    if (this.#failure) return call.failed(this.#failure)
+    if (this.#waiting.length >= maxWaitingCalls) {
+      return call.failed(new StoreError('Unavailable', 'too many calls wait for the database'))
+    }
+    this.#waiting.push(call)
+    this.#planFlush()
+  }
+
+  /** Takes back a call that was not sent yet. False when it is too late for that. */
+  withdraw(call: PendingCall): boolean {
+    const at = this.#waiting.indexOf(call)
+    if (at < 0) return false
+    this.#waiting.splice(at, 1)
+    return true
+  }
+
+  /** Lets the batches that wait finish, then closes the database. */
+  async close(): Promise<void> {
+    while (!this.#failure && (this.#waiting.length > 0 || this.#underWay)) {
+      await new Promise<void>((resolve) => {
+        this.call({ make: () => ({ do: 'revision' }), answered: () => resolve(), failed: () => resolve() })
+      })
+    }
+    if (!this.#failure) {
+      this.#failure = new StoreError('Closed', 'the store is closed')
+      this.#worker.postMessage(null satisfies ToWorker)
+    }
+    await this.#exited
+  }
+
+  #planFlush(): void {
+    if (this.#flushPlanned || this.#underWay) return
+    this.#flushPlanned = true
+    // After whoever else is calling in this turn: they share the transaction.
+    queueMicrotask(() => {
+      this.#flushPlanned = false
+      this.#flush()
+    })
+  }
+
+  #flush(): void {
+    if (this.#underWay || this.#waiting.length === 0 || this.#failure) return
+    const packer = new Packer()
+    const calls: Call[] = []
+    let bytes = 0
+    while (calls.length < this.#waiting.length && calls.length < maxBatchCalls && bytes < maxBatchBytes) {
+      const { make, value } = this.#waiting[calls.length] as PendingCall
+      calls.push(make(value ? packer.add(value) : noValue))
+      bytes += (value ?? noBytes).length
+    }
+    this.#underWay = this.#waiting.splice(0, calls.length)
+    const values = packer.finish()
+    this.#worker.postMessage({ calls, values } satisfies ToWorker, [values])
+  }
+
+  #settle(answers: readonly Answer[], values: ArrayBuffer): void {
+    const batch = this.#underWay ?? []
+    this.#underWay = undefined
+    batch.forEach((call, i) => call.answered(answers[i] as Answer, values))
+    this.#afterBatch()
+    this.#planFlush()
+  }
+
+  #fail(error: StoreError): void {
+    this.#failure ??= error
+    const lost = [...(this.#underWay ?? []), ...this.#waiting]
+    this.#underWay = undefined
+    this.#waiting = []
+    for (const call of lost) call.failed(this.#failure)
+  }
+}

@@ -1,0 +1,128 @@
+// The newest events of the embedded store in memory, and everybody who watches them.
+import { BatchQueue } from '../../async/index.ts'
+import type { Revision } from '../../apimachinery/meta/index.ts'
+import { StoreError, type StoreEvent } from '../store.ts'
+
+type Change = Exclude<StoreEvent, { type: 'progress' }>
+
+/** Events kept for watches that begin a little in the past; older ones are read from disk. */
+const keptEvents = 1024
+const keptBytes = 16 * 1024 * 1024
+/** What may wait for one slow watcher. There are few: the hub is one. */
+const watcherBytes = 64 * 1024 * 1024
+
+export interface LiveEvents extends AsyncIterable<readonly StoreEvent[]> {
+  end(): void
+}
+
+interface Watcher {
+  readonly queue: BatchQueue<StoreEvent>
+  readonly since: number
+}
+
+/** Events of a batch are collected with `add`; `flush` delivers them and then answers the writers. */
+export class EventLog {
+  readonly #watchers = new Set<Watcher>()
+  #kept: Change[] = []
+  #keptBytes = 0
+  /** Events after this revision are all in `#kept`. */
+  #floor = 0
+  #revision = 0
+  #batch: Change[] = []
+  #batchBytes = 0
+  #afterFlush: (() => void)[] = []
+
+  start(revision: Revision): void {
+    this.#floor = revision
+    this.#revision = revision
+  }
+
+  /** Newest revision delivered. */
+  get revision(): Revision {
+    return this.#revision as Revision
+  }
+
+  /** True when every event after `since` is still here or yet to come. */
+  knows(since: Revision): boolean {
+    return since >= this.#floor
+  }
+
+  add(event: Change): void {
+    this.#batch.push(event)
+    this.#batchBytes += sizeOf(event)
+  }
+
+  /** Runs once the events added before it were delivered. */
+  afterFlush(run: () => void): void {
+    this.#afterFlush.push(run)
+  }
+
+  flush(): void {
+    const batch = this.#batch
+    const last = batch.at(-1)
+    if (last) {
+      this.#revision = revisionOf(last)
+      for (const { queue, since } of this.#watchers) {
+        // A watch may begin in the future; then it hears nothing before.
+        queue.push(revisionOf(batch[0] ?? last) > since ? batch : after(batch, since), this.#batchBytes)
+      }
+      this.#keep(batch)
+      this.#batch = []
+      this.#batchBytes = 0
+    }
+    const runs = this.#afterFlush
+    this.#afterFlush = []
+    for (const run of runs) run()
+  }
+
+  /** Events after `since`, which must be known here. Ends with the signal. */
+  watch(since: Revision, signal: AbortSignal): LiveEvents {
+    const end = (): void => queue.end()
+    const queue = new BatchQueue<StoreEvent>({
+      maxSize: watcherBytes,
+      overflow: () => new StoreError('Compacted', 'the watcher did not keep up'),
+      onEnd: () => {
+        this.#watchers.delete(watcher)
+        signal.removeEventListener('abort', end)
+      },
+    })
+    const watcher: Watcher = { queue, since }
+    this.#watchers.add(watcher)
+    signal.addEventListener('abort', end, { once: true })
+    queue.push(after(this.#kept, since), 0)
+    return { [Symbol.asyncIterator]: () => queue[Symbol.asyncIterator](), end }
+  }
+
+  fail(error: StoreError): void {
+    for (const { queue } of [...this.#watchers]) queue.fail(error)
+  }
+
+  #keep(batch: readonly Change[]): void {
+    this.#kept.push(...batch)
+    this.#keptBytes += this.#batchBytes
+    if (this.#kept.length <= 2 * keptEvents && this.#keptBytes <= keptBytes) return
+    let drop = Math.max(0, this.#kept.length - keptEvents)
+    let dropped = 0
+    for (let i = 0; i < this.#kept.length; i++) {
+      if (i >= drop && this.#keptBytes - dropped <= keptBytes / 2) break
+      dropped += sizeOf(this.#kept[i] as Change)
+      drop = Math.max(drop, i + 1)
+    }
+    const last = this.#kept.splice(0, drop).at(-1)
+    this.#keptBytes -= dropped
+    if (last) this.#floor = revisionOf(last)
+  }
+}
+
+function sizeOf(event: Change): number {
+  return event.type === 'put' ? event.object.value.length : (event.previous?.value.length ?? 0)
+}
+
+function revisionOf(event: Change): number {
+  return event.type === 'put' ? event.object.revision : event.revision
+}
+
+function after(events: readonly Change[], since: number): readonly Change[] {
+  const at = events.findIndex((event) => revisionOf(event) > since)
+  return at < 0 ? [] : at === 0 ? events.slice() : events.slice(at)
+}

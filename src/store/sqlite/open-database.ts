@@ -1,0 +1,170 @@
+// Opening the file: is it ours, is it of a format we know, is nobody else using it. Nothing is changed before all three
+// are answered.
+import { randomUUID } from 'node:crypto'
+import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+
+/** Format of the tables below; kept as the file's user_version. */
+export const formatVersion = 1
+
+/** "kcp1" in the file's header: tells our databases from others. */
+const applicationId = 0x6b637031
+
+/** A refusal in one line, meant for the person who started the program. */
+export class DatabaseRefused extends Error {}
+
+export interface OpenDatabase {
+  readonly database: DatabaseSync
+  readonly instanceId: string
+  close(): void
+}
+
+const schema = `
+CREATE TABLE objects (
+  cluster TEXT NOT NULL,
+  resource TEXT NOT NULL,
+  namespace TEXT NOT NULL,
+  name TEXT NOT NULL,
+  revision INTEGER NOT NULL,
+  create_revision INTEGER NOT NULL,
+  value BLOB NOT NULL,
+  PRIMARY KEY (cluster, resource, namespace, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX objects_by_revision ON objects (cluster, revision);
+-- The last state of what was deleted, so that a watch can resume over a restart. Bounded; see meta.floor.
+CREATE TABLE deletions (
+  revision INTEGER PRIMARY KEY,
+  cluster TEXT NOT NULL,
+  resource TEXT NOT NULL,
+  namespace TEXT NOT NULL,
+  name TEXT NOT NULL,
+  last_revision INTEGER NOT NULL,
+  create_revision INTEGER NOT NULL,
+  value BLOB NOT NULL
+) STRICT;
+CREATE INDEX deletions_by_cluster ON deletions (cluster, revision);
+-- One row. floor: deletions up to this revision are forgotten.
+CREATE TABLE meta (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  instance_id TEXT NOT NULL,
+  revision INTEGER NOT NULL,
+  floor INTEGER NOT NULL,
+  deletions INTEGER NOT NULL,
+  deletion_bytes INTEGER NOT NULL
+) STRICT;
+`
+
+/** Opens or makes the database. Throws DatabaseRefused with one line for people. */
+export function openDatabase(file: string, maxFileBytes: number): OpenDatabase {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  // From the header, before SQLite sees the file: even opening a database may write beside it.
+  refuseForeign(file, readHeader(file))
+  let database: DatabaseSync
+  try {
+    database = new DatabaseSync(file, { timeout: 0 })
+  } catch (error) {
+    throw new DatabaseRefused(`cannot open ${file}: ${(error as Error).message}`, { cause: error })
+  }
+  try {
+    // EXCLUSIVE keeps the lock until close, and the kernel gives it back when the process dies, however it dies.
+    database.exec('PRAGMA locking_mode = EXCLUSIVE')
+    database.exec('BEGIN EXCLUSIVE')
+    database.exec('ROLLBACK')
+    const version = pragma(database, 'user_version')
+    refuseForeign(file, { version, applicationId: pragma(database, 'application_id') })
+    database.exec('PRAGMA journal_mode = WAL')
+    database.exec('PRAGMA synchronous = FULL')
+    database.exec('PRAGMA temp_store = MEMORY')
+    database.exec('PRAGMA cache_size = -16384')
+    database.exec('PRAGMA wal_autocheckpoint = 4000')
+    database.exec('PRAGMA journal_size_limit = 33554432')
+    if (version === 0) create(database)
+    if (maxFileBytes > 0) {
+      database.exec(`PRAGMA max_page_count = ${Math.ceil(maxFileBytes / pragma(database, 'page_size'))}`)
+    }
+    const row = database.prepare('SELECT instance_id AS id FROM meta').get() as { id: string }
+    // Only for the message that a second process prints; the lock is SQLite's.
+    const pidFile = `${file}.pid`
+    writeFileSync(pidFile, `${process.pid}\n`)
+    return {
+      database,
+      instanceId: row.id,
+      close: () => {
+        rmSync(pidFile, { force: true })
+        database.close()
+      },
+    }
+  } catch (error) {
+    database.close()
+    throw refusal(file, error)
+  }
+}
+
+interface Header {
+  readonly version: number
+  readonly applicationId: number
+}
+
+function readHeader(file: string): Header {
+  let handle: number
+  try {
+    handle = openSync(file, 'r')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { version: 0, applicationId: 0 }
+    throw new DatabaseRefused(`cannot read ${file}: ${(error as Error).message}`, { cause: error })
+  }
+  try {
+    const header = Buffer.alloc(100)
+    const length = readSync(handle, header, 0, 100, 0)
+    if (length === 0) return { version: 0, applicationId: 0 }
+    if (length < 100 || header.toString('latin1', 0, 15) !== 'SQLite format 3') {
+      throw new DatabaseRefused(`${file} is not a database of kcp`)
+    }
+    return { version: header.readUInt32BE(60), applicationId: header.readUInt32BE(68) }
+  } finally {
+    closeSync(handle)
+  }
+}
+
+function refuseForeign(file: string, header: Header): void {
+  if (header.version > formatVersion && header.applicationId === applicationId) {
+    throw new DatabaseRefused(
+      `${file} has format ${header.version}, this program knows up to ${formatVersion}: it was written by a newer kcp`,
+    )
+  }
+  if (header.applicationId !== applicationId && (header.applicationId !== 0 || header.version !== 0)) {
+    throw new DatabaseRefused(`${file} is not a database of kcp`)
+  }
+}
+
+function create(database: DatabaseSync): void {
+  database.exec('BEGIN EXCLUSIVE')
+  database.exec(schema)
+  // Revisions begin above 1: objects of the base layer show 1, and no live object ever shows 0.
+  database.prepare('INSERT INTO meta VALUES (1, ?, 1, 0, 0, 0)').run(randomUUID())
+  database.exec(`PRAGMA application_id = ${applicationId}`)
+  database.exec(`PRAGMA user_version = ${formatVersion}`)
+  database.exec('COMMIT')
+}
+
+function pragma(database: DatabaseSync, name: string): number {
+  return Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0])
+}
+
+function refusal(file: string, error: unknown): Error {
+  if (error instanceof DatabaseRefused) return error
+  const { errcode, message } = error as { errcode?: number; message: string }
+  const primary = (errcode ?? 0) & 0xff
+  if (primary === 5 || primary === 6) return new DatabaseRefused(`${file} is in use by ${user(file)}`, { cause: error })
+  if (primary === 26) return new DatabaseRefused(`${file} is not a database of kcp`, { cause: error })
+  return new DatabaseRefused(`cannot open ${file}: ${message}`, { cause: error })
+}
+
+function user(file: string): string {
+  try {
+    return `process ${readFileSync(`${file}.pid`, 'utf8').trim()}`
+  } catch {
+    return 'another process'
+  }
+}

@@ -1,0 +1,107 @@
+// What the two threads of the embedded store say to each other: one message per batch each way, values packed into one
+// transferred buffer, because cloning thousands of small objects costs more than the writes themselves.
+import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
+import type { ListScope, ObjectKey, StoredObject, StoreErrorCode } from '../store.ts'
+
+/** Where a value lies in the batch's buffer. */
+export interface Slice {
+  readonly at: number
+  readonly length: number
+}
+
+/** An object whose value lies in the batch's buffer. */
+export type PackedObject = readonly [
+  cluster: string,
+  resource: string,
+  namespace: string,
+  name: string,
+  revision: number,
+  createRevision: number,
+  at: number,
+  length: number,
+]
+
+/** A deletion and the object's last state. */
+export interface PackedDeletion {
+  readonly revision: number
+  readonly previous: PackedObject
+}
+
+export type WriteCall =
+  | { readonly do: 'create'; readonly key: ObjectKey; readonly value: Slice }
+  | { readonly do: 'update'; readonly key: ObjectKey; readonly value: Slice; readonly ifRevision: number }
+  | { readonly do: 'delete'; readonly key: ObjectKey; readonly ifRevision: number }
+  | { readonly do: 'deleteSome'; readonly cluster: ClusterId; readonly limit: number }
+
+export type ReadCall =
+  | { readonly do: 'get'; readonly key: ObjectKey }
+  | { readonly do: 'list'; readonly scope: ListScope; readonly limit?: number; readonly after?: ObjectKey }
+  | { readonly do: 'changes'; readonly cluster?: ClusterId; readonly resource?: string; readonly since: number }
+  | { readonly do: 'revision' }
+
+export type Call = WriteCall | ReadCall
+
+export type Answer =
+  | { readonly is: 'put'; readonly revision: number; readonly createRevision: number }
+  | { readonly is: 'deleted'; readonly deletion: PackedDeletion }
+  | { readonly is: 'deletedSome'; readonly deletions: readonly PackedDeletion[] }
+  | { readonly is: 'object'; readonly object: PackedObject | undefined }
+  | { readonly is: 'list'; readonly objects: readonly PackedObject[]; readonly revision: number; readonly more: boolean }
+  | {
+      readonly is: 'changes'
+      readonly puts: readonly PackedObject[]
+      readonly deletions: readonly PackedDeletion[]
+      readonly revision: number
+    }
+  | { readonly is: 'revision'; readonly revision: number }
+  | { readonly is: 'error'; readonly code: StoreErrorCode; readonly message: string }
+
+/** Main thread to worker. `null` asks it to close the database and end. */
+export type ToWorker = { readonly calls: readonly Call[]; readonly values: ArrayBuffer } | null
+
+/** Worker to main thread: first one `ready` or `refused`, then one `answers` per batch. */
+export type FromWorker =
+  | { readonly type: 'ready'; readonly instanceId: string; readonly revision: number }
+  | { readonly type: 'refused'; readonly message: string }
+  | { readonly type: 'answers'; readonly answers: readonly Answer[]; readonly values: ArrayBuffer }
+
+/** What the worker is started with. */
+export interface WorkerSettings {
+  readonly file: string
+  readonly keptDeletions: number
+  readonly maxFileBytes: number
+}
+
+/** Lays values one after another into a buffer of its own, which can be transferred. */
+export class Packer {
+  #buffer = new Uint8Array(1024)
+  #length = 0
+
+  add(value: Uint8Array): Slice {
+    const at = this.#length
+    const end = at + value.length
+    if (end > this.#buffer.length) {
+      const grown = new Uint8Array(Math.max(end, this.#buffer.length * 2))
+      grown.set(this.#buffer.subarray(0, at))
+      this.#buffer = grown
+    }
+    this.#buffer.set(value, at)
+    this.#length = end
+    return { at, length: value.length }
+  }
+
+  finish(): ArrayBuffer {
+    return this.#buffer.buffer.transfer(this.#length)
+  }
+}
+
+/** The object with its value as a view into the batch's buffer. */
+export function unpack(packed: PackedObject, values: ArrayBuffer): StoredObject {
+  const [cluster, resource, namespace, name, revision, createRevision, at, length] = packed
+  return {
+    key: { cluster: cluster as ClusterId, resource, namespace, name },
+    revision: revision as Revision,
+    createRevision: createRevision as Revision,
+    value: new Uint8Array(values, at, length),
+  }
+}

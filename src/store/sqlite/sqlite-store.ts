@@ -1,0 +1,246 @@
+// The embedded store: SQLite on local disk in a thread of its own. Every acknowledged write is on disk.
+import { mkdirSync, realpathSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
+import {
+  StoreError,
+  type ListResult,
+  type ListScope,
+  type ObjectKey,
+  type Store,
+  type StoredObject,
+  type StoreEvent,
+  type Waiting,
+} from '../store.ts'
+import { DatabaseThread, type PendingCall } from './database-thread.ts'
+import { EventLog } from './event-log.ts'
+import { unpack, type Answer, type Call, type PackedDeletion, type Slice } from './protocol.ts'
+
+export interface SqliteStoreOptions {
+  /** The database file; its directory is made where missing. SQLite keeps `-wal` and we keep `.pid` beside it. */
+  readonly file: string
+  /** Size limit of one value. Default 3 MiB, what a kube-apiserver takes as a request. */
+  readonly maxValueBytes?: number
+  /** Deletions remembered for watches that resume over a restart. Default 100,000. */
+  readonly keptDeletions?: number
+  /** Size limit of the database file; writes beyond it reject Full. Default none but the disk. */
+  readonly maxFileBytes?: number
+}
+
+/** Objects deleted in one transaction when a logical cluster goes. */
+const deleteBatch = 500
+
+/** Files this process has open. The database's own lock would be lost if the same process opened and closed its file again. */
+const openFiles = new Set<string>()
+
+/**
+ * Opens or makes the database. Rejects StoreError Unavailable with one line for people: in use by another process,
+ * written by a newer program, not ours, not readable. Nothing is touched then.
+ */
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  const { maxValueBytes = 3 * 1024 * 1024, keptDeletions = 100_000, maxFileBytes = 0 } = options
+  const file = canonical(options.file)
+  if (openFiles.has(file)) throw new StoreError('Unavailable', `${file} is in use by process ${process.pid}`)
+  openFiles.add(file)
+  try {
+    const events = new EventLog()
+    const thread = await DatabaseThread.start({ file, keptDeletions, maxFileBytes }, () => events.flush())
+    events.start(thread.firstRevision as Revision)
+    return new SqliteStore(thread, events, maxValueBytes, () => openFiles.delete(file))
+  } catch (error) {
+    openFiles.delete(file)
+    throw error
+  }
+}
+
+function canonical(file: string): string {
+  const path = resolve(file)
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    return join(realpathSync(dirname(path)), basename(path))
+  } catch (error) {
+    throw new StoreError('Unavailable', `cannot open ${path}: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+class SqliteStore implements Store {
+  readonly maxValueBytes: number
+  readonly instanceId: string
+  readonly #thread: DatabaseThread
+  readonly #events: EventLog
+  readonly #closed: () => void
+
+  constructor(thread: DatabaseThread, events: EventLog, maxValueBytes: number, closed: () => void) {
+    this.maxValueBytes = maxValueBytes
+    this.instanceId = thread.instanceId
+    this.#thread = thread
+    this.#events = events
+    this.#closed = closed
+  }
+
+  get(key: ObjectKey, { signal }: Waiting): Promise<StoredObject | undefined> {
+    return this.#ask(signal, { do: 'get', key }, 'object', ({ object }, values) => object && unpack(object, values))
+  }
+
+  list(scope: ListScope, options: Waiting & { limit?: number; after?: ObjectKey }): Promise<ListResult> {
+    const { signal, limit, after } = options
+    const call: Call = { do: 'list', scope, ...(limit && { limit }), ...(after && { after }) }
+    return this.#ask(signal, call, 'list', ({ objects, revision, more }, values) => {
+      const items = objects.map((object) => unpack(object, values))
+      const last = items.at(-1)
+      return { items, revision: revision as Revision, ...(more && last && { next: last.key }) }
+    })
+  }
+
+  async create(key: ObjectKey, value: Uint8Array, { signal }: Waiting): Promise<StoredObject> {
+    this.#checkSize(key, value)
+    return this.#put(signal, key, value, (slice) => ({ do: 'create', key, value: slice }))
+  }
+
+  async update(
+    key: ObjectKey,
+    value: Uint8Array,
+    { signal, ifRevision }: Waiting & { ifRevision: Revision },
+  ): Promise<StoredObject> {
+    this.#checkSize(key, value)
+    return this.#put(signal, key, value, (slice) => ({ do: 'update', key, value: slice, ifRevision }))
+  }
+
+  delete(key: ObjectKey, { signal, ifRevision }: Waiting & { ifRevision: Revision }): Promise<Revision> {
+    return this.#ask(signal, { do: 'delete', key, ifRevision }, 'deleted', ({ deletion }, values) => {
+      this.#events.add(deleteEvent(deletion, values))
+      return deletion.revision as Revision
+    })
+  }
+
+  async deleteCluster(cluster: ClusterId, { signal }: Waiting): Promise<void> {
+    const call: Call = { do: 'deleteSome', cluster, limit: deleteBatch }
+    for (let left = true; left; ) {
+      left = await this.#ask(signal, call, 'deletedSome', ({ deletions }, values) => {
+        for (const deletion of deletions) this.#events.add(deleteEvent(deletion, values))
+        return deletions.length === deleteBatch
+      })
+    }
+  }
+
+  async *watch({ since, signal }: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]> {
+    if (signal.aborted) return
+    // The log may move on while older changes are read; it takes note of what comes after `from` in the meantime.
+    const from = this.#events.knows(since) ? since : this.#events.revision
+    const live = this.#events.watch(from, signal)
+    try {
+      if (from !== since) yield await this.#replay(since, from, signal)
+      yield* live
+    } catch (error) {
+      if (!signal.aborted) throw error
+    } finally {
+      live.end()
+    }
+  }
+
+  async changes(
+    { cluster, resource }: { cluster: ClusterId; resource: string },
+    { signal, since }: Waiting & { since: Revision },
+  ): Promise<readonly StoreEvent[]> {
+    return this.#changes(signal, { do: 'changes', cluster, resource, since })
+  }
+
+  revision({ signal }: Waiting): Promise<Revision> {
+    return this.#ask(signal, { do: 'revision' }, 'revision', ({ revision }) => revision as Revision)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#thread.close()
+    this.#events.fail(new StoreError('Closed', 'the store is closed'))
+    this.#closed()
+  }
+
+  /** Last states of what changed in (since, until], from disk. */
+  async #replay(since: Revision, until: Revision, signal: AbortSignal): Promise<readonly StoreEvent[]> {
+    const changes = await this.#changes(signal, { do: 'changes', since })
+    // What changed again after `until` comes from the log, which has every step of it.
+    return [...changes.filter((event) => revisionOf(event) <= until), { type: 'progress', revision: until }]
+  }
+
+  #changes(signal: AbortSignal, call: Call): Promise<readonly StoreEvent[]> {
+    return this.#ask(signal, call, 'changes', ({ puts, deletions }, values) => {
+      const last = new Map<string, StoreEvent>()
+      const note = (event: StoreEvent, { cluster, resource, namespace, name }: ObjectKey): void => {
+        last.set(`${cluster}\0${resource}\0${namespace}\0${name}`, event)
+      }
+      for (const deletion of deletions) {
+        const event = deleteEvent(deletion, values)
+        note(event, event.key)
+      }
+      // An object that exists was written after whatever deletion its key had before.
+      for (const put of puts) {
+        const object = unpack(put, values)
+        note({ type: 'put', object }, object.key)
+      }
+      return [...last.values()].sort((a, b) => revisionOf(a) - revisionOf(b))
+    })
+  }
+
+  #checkSize(key: ObjectKey, value: Uint8Array): void {
+    if (value.length <= this.maxValueBytes) return
+    const message = `"${key.resource}/${key.name}" has ${value.length} bytes, more than the limit of ${this.maxValueBytes}`
+    throw new StoreError('TooLarge', message)
+  }
+
+  #put(signal: AbortSignal, key: ObjectKey, value: Uint8Array, make: (slice: Slice) => Call): Promise<StoredObject> {
+    return this.#ask(
+      signal,
+      make,
+      'put',
+      (answer) => {
+        const revision = answer.revision as Revision
+        const object: StoredObject = { key, revision, createRevision: answer.createRevision as Revision, value }
+        this.#events.add({ type: 'put', object })
+        return object
+      },
+      value,
+    )
+  }
+
+  #ask<Kind extends Answer['is'], T>(
+    signal: AbortSignal,
+    call: Call | ((slice: Slice) => Call),
+    kind: Kind,
+    read: (answer: Extract<Answer, { is: Kind }>, values: ArrayBuffer) => T,
+    value?: Uint8Array,
+  ): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason as Error)
+      const abort = (): void => {
+        this.#thread.withdraw(pending)
+        reject(signal.reason as Error)
+      }
+      const pending: PendingCall = {
+        make: typeof call === 'function' ? call : () => call,
+        ...(value && { value }),
+        answered: (answer, values) => {
+          signal.removeEventListener('abort', abort)
+          if (answer.is === 'error') return reject(new StoreError(answer.code, answer.message))
+          // `read` also notes events, so it runs even where nobody waits any more.
+          const result = read(answer as Extract<Answer, { is: Kind }>, values)
+          this.#events.afterFlush(() => resolve(result))
+        },
+        failed: (error) => {
+          signal.removeEventListener('abort', abort)
+          reject(error as Error)
+        },
+      }
+      signal.addEventListener('abort', abort, { once: true })
+      this.#thread.call(pending)
+    })
+  }
+}
+
+function deleteEvent(deletion: PackedDeletion, values: ArrayBuffer): Extract<StoreEvent, { type: 'delete' }> {
+  const previous = unpack(deletion.previous, values)
+  return { type: 'delete', key: previous.key, revision: deletion.revision as Revision, previous }
+}
+
+function revisionOf(event: StoreEvent): Revision {
+  return event.type === 'put' ? event.object.revision : event.revision
+}

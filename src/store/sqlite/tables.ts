@@ -1,0 +1,293 @@
+// The SQL of the embedded store: one class over an open database, synchronous, knowing nothing of threads.
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
+import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import type { ListScope, ObjectKey } from '../store.ts'
+import { Packer, type Answer, type PackedDeletion, type PackedObject, type ReadCall, type WriteCall } from './protocol.ts'
+
+type Row = readonly [string, string, string, string, number, number, Uint8Array]
+
+const columns = 'cluster, resource, namespace, name, revision, create_revision, value'
+const byKey = 'cluster = ? AND resource = ? AND namespace = ? AND name = ?'
+
+interface Counters {
+  revision: number
+  floor: number
+  deletions: number
+  deletionBytes: number
+}
+
+/** Forgotten deletions go in steps, so that not every deletion pays for one. */
+const trimStep = 1000
+const maxDeletionBytes = 64 * 1024 * 1024
+
+/** Reads and writes; `begin`, some `write`, then `commit` or `rollback`. */
+export class Tables {
+  readonly #database: DatabaseSync
+  readonly #keptDeletions: number
+  readonly #statements = new Map<string, StatementSync>()
+  #now: Counters
+  #before: Counters
+
+  constructor(database: DatabaseSync, keptDeletions: number) {
+    this.#database = database
+    this.#keptDeletions = keptDeletions
+    const row = this.#sql('SELECT revision, floor, deletions, deletion_bytes FROM meta').get() as unknown as number[]
+    const [revision = 1, floor = 0, deletions = 0, deletionBytes = 0] = row
+    this.#now = { revision, floor, deletions, deletionBytes }
+    this.#before = this.#now
+  }
+
+  get revision(): number {
+    return this.#now.revision
+  }
+
+  begin(): void {
+    this.#before = { ...this.#now }
+    this.#sql('BEGIN IMMEDIATE').run()
+  }
+
+  /** On disk when this returns. */
+  commit(): void {
+    this.#trim()
+    const { revision, floor, deletions, deletionBytes } = this.#now
+    this.#sql('UPDATE meta SET revision = ?, floor = ?, deletions = ?, deletion_bytes = ?').run(
+      revision,
+      floor,
+      deletions,
+      deletionBytes,
+    )
+    this.#sql('COMMIT').run()
+  }
+
+  rollback(): void {
+    this.#now = this.#before
+    // A full disk makes SQLite roll back by itself.
+    if (this.#database.isTransaction) this.#sql('ROLLBACK').run()
+  }
+
+  write(call: WriteCall, values: Uint8Array, packer: Packer): Answer {
+    switch (call.do) {
+      case 'create':
+        return this.#create(call.key, values.subarray(call.value.at, call.value.at + call.value.length))
+      case 'update':
+        return this.#update(
+          call.key,
+          values.subarray(call.value.at, call.value.at + call.value.length),
+          call.ifRevision,
+        )
+      case 'delete':
+        return this.#delete(call.key, call.ifRevision, packer)
+      case 'deleteSome':
+        return this.#deleteSome(call.cluster, call.limit, packer)
+    }
+  }
+
+  read(call: ReadCall, packer: Packer): Answer {
+    switch (call.do) {
+      case 'get': {
+        const row = this.#sql(`SELECT ${columns} FROM objects WHERE ${byKey}`).get(...keyOf(call.key)) as unknown as
+          | Row
+          | undefined
+        return { is: 'object', object: row && pack(row, packer) }
+      }
+      case 'list':
+        return this.#list(call.scope, call.limit, call.after, packer)
+      case 'changes':
+        return this.#changes(call, packer)
+      case 'revision':
+        return { is: 'revision', revision: this.#now.revision }
+    }
+  }
+
+  #create(key: ObjectKey, value: Uint8Array): Answer {
+    const revision = this.#now.revision + 1
+    const { changes } = this.#sql(
+      `INSERT INTO objects (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+    ).run(...keyOf(key), revision, revision, value)
+    if (Number(changes) === 0) return { is: 'error', code: 'KeyExists', message: `${keyText(key)} exists already` }
+    this.#now.revision = revision
+    return { is: 'put', revision, createRevision: revision }
+  }
+
+  #update(key: ObjectKey, value: Uint8Array, ifRevision: number): Answer {
+    const revision = this.#now.revision + 1
+    const row = this.#sql(
+      `UPDATE objects SET revision = ?, value = ? WHERE ${byKey} AND revision = ? RETURNING create_revision`,
+    ).get(revision, value, ...keyOf(key), ifRevision) as unknown as [number] | undefined
+    if (!row) return this.#mismatch(key, ifRevision)
+    this.#now.revision = revision
+    return { is: 'put', revision, createRevision: row[0] }
+  }
+
+  #delete(key: ObjectKey, ifRevision: number, packer: Packer): Answer {
+    const row = this.#sql(`DELETE FROM objects WHERE ${byKey} AND revision = ? RETURNING ${columns}`).get(
+      ...keyOf(key),
+      ifRevision,
+    ) as unknown as Row | undefined
+    if (!row) return this.#mismatch(key, ifRevision)
+    return { is: 'deleted', deletion: this.#remember(row, packer) }
+  }
+
+  #deleteSome(cluster: string, limit: number, packer: Packer): Answer {
+    const rows = this.#sql(`SELECT ${columns} FROM objects WHERE cluster = ? LIMIT ?`).all(
+      cluster,
+      limit,
+    ) as unknown as Row[]
+    const remove = this.#sql(`DELETE FROM objects WHERE ${byKey}`)
+    const deletions = rows.map((row) => {
+      remove.run(row[0], row[1], row[2], row[3])
+      return this.#remember(row, packer)
+    })
+    return { is: 'deletedSome', deletions }
+  }
+
+  #remember(row: Row, packer: Packer): PackedDeletion {
+    const revision = ++this.#now.revision
+    const [cluster, resource, namespace, name, lastRevision, createRevision, value] = row
+    this.#sql('INSERT INTO deletions VALUES (?, ?, ?, ?, ?, ?, ?, ?)').run(
+      revision,
+      cluster,
+      resource,
+      namespace,
+      name,
+      lastRevision,
+      createRevision,
+      value,
+    )
+    this.#now.deletions++
+    this.#now.deletionBytes += value.length
+    return { revision, previous: pack(row, packer) }
+  }
+
+  /** Forgets the oldest deletions where there are too many, and says so in the floor. */
+  #trim(): void {
+    while (
+      this.#now.deletions > this.#keptDeletions + trimStep ||
+      (this.#now.deletionBytes > maxDeletionBytes && this.#now.deletions > 0)
+    ) {
+      const rows = this.#sql('SELECT revision, length(value) FROM deletions ORDER BY revision LIMIT ?').all(
+        trimStep,
+      ) as unknown as [number, number][]
+      const last = rows.at(-1)
+      if (!last) return
+      this.#sql('DELETE FROM deletions WHERE revision <= ?').run(last[0])
+      this.#now.floor = last[0]
+      this.#now.deletions -= rows.length
+      for (const [, length] of rows) this.#now.deletionBytes -= length
+    }
+  }
+
+  #mismatch(key: ObjectKey, ifRevision: number): Answer {
+    const row = this.#sql(`SELECT revision FROM objects WHERE ${byKey}`).get(...keyOf(key)) as unknown as
+      | [number]
+      | undefined
+    if (!row) return { is: 'error', code: 'KeyMissing', message: `${keyText(key)} does not exist` }
+    return {
+      is: 'error',
+      code: 'RevisionMismatch',
+      message: `${keyText(key)} is at revision ${row[0]}, not ${ifRevision}`,
+    }
+  }
+
+  #list(scope: ListScope, limit: number | undefined, after: ObjectKey | undefined, packer: Packer): Answer {
+    const wanted = limit === undefined ? Number.MAX_SAFE_INTEGER : limit + 1
+    let rows: Row[] = []
+    if (scope.cluster !== undefined || (scope.resource === undefined && scope.namespace === undefined)) {
+      rows = this.#range(scope, after, wanted)
+    } else {
+      // One resource over all logical clusters: a seek for each of them instead of an index that every create would pay for.
+      for (const cluster of this.#clusters(after?.cluster)) {
+        const within = after?.cluster === cluster ? after : undefined
+        for (const row of this.#range({ ...scope, cluster }, within, wanted - rows.length)) rows.push(row)
+        if (rows.length >= wanted) break
+      }
+    }
+    const more = limit !== undefined && rows.length > limit
+    if (more) rows.length = limit
+    return { is: 'list', objects: rows.map((row) => pack(row, packer)), revision: this.#now.revision, more }
+  }
+
+  #range(scope: Partial<ObjectKey>, after: ObjectKey | undefined, limit: number): Row[] {
+    const terms: string[] = []
+    const values: SQLInputValue[] = []
+    const open: (keyof ObjectKey)[] = []
+    for (const column of ['cluster', 'resource', 'namespace', 'name'] as const) {
+      const value = scope[column]
+      if (value === undefined) open.push(column)
+      else {
+        terms.push(`${column} = ?`)
+        values.push(value)
+      }
+    }
+    if (after) {
+      terms.push(`(${open.join(', ')}) > (${open.map(() => '?').join(', ')})`)
+      for (const column of open) values.push(after[column])
+    }
+    const where = terms.length > 0 ? `WHERE ${terms.join(' AND ')}` : ''
+    return this.#sql(
+      `SELECT ${columns} FROM objects ${where} ORDER BY cluster, resource, namespace, name LIMIT ?`,
+    ).all(...values, limit) as unknown as Row[]
+  }
+
+  *#clusters(from: ClusterId | undefined): Generator<ClusterId> {
+    const next = this.#sql('SELECT cluster FROM objects WHERE cluster > ? ORDER BY cluster LIMIT 1')
+    let cluster = from
+    if (cluster !== undefined) yield cluster
+    for (;;) {
+      const row = next.get(cluster ?? '') as unknown as [ClusterId] | undefined
+      if (!row) return
+      cluster = row[0]
+      yield cluster
+    }
+  }
+
+  #changes(call: Extract<ReadCall, { do: 'changes' }>, packer: Packer): Answer {
+    const { since, cluster, resource } = call
+    if (since < this.#now.floor) {
+      return {
+        is: 'error',
+        code: 'Compacted',
+        message: `changes after revision ${since} are no longer known, only after ${this.#now.floor}`,
+      }
+    }
+    const puts: PackedObject[] = []
+    const only = resource === undefined ? '' : ' AND resource = ?'
+    const wanted = resource === undefined ? [] : [resource]
+    for (const one of cluster === undefined ? this.#clusters(undefined) : [cluster]) {
+      const rows = this.#sql(
+        `SELECT ${columns} FROM objects INDEXED BY objects_by_revision WHERE cluster = ? AND revision > ?${only}`,
+      ).all(one, since, ...wanted) as unknown as Row[]
+      for (const row of rows) puts.push(pack(row, packer))
+    }
+    const inCluster = cluster === undefined ? '' : ' AND cluster = ?'
+    const rows = this.#sql(
+      `SELECT cluster, resource, namespace, name, last_revision, create_revision, value, revision
+       FROM deletions WHERE revision > ?${inCluster}${only} ORDER BY revision`,
+    ).all(since, ...(cluster === undefined ? [] : [cluster]), ...wanted) as unknown as [...Row, number][]
+    const deletions = rows.map((row) => ({ revision: row[7], previous: pack(row as unknown as Row, packer) }))
+    return { is: 'changes', puts, deletions, revision: this.#now.revision }
+  }
+
+  #sql(text: string): StatementSync {
+    let statement = this.#statements.get(text)
+    if (!statement) {
+      statement = this.#database.prepare(text)
+      statement.setReturnArrays(true)
+      this.#statements.set(text, statement)
+    }
+    return statement
+  }
+}
+
+function keyOf(key: ObjectKey): [string, string, string, string] {
+  return [key.cluster, key.resource, key.namespace, key.name]
+}
+
+function keyText(key: ObjectKey): string {
+  return `"${key.resource}/${key.namespace === '' ? '' : `${key.namespace}/`}${key.name}"`
+}
+
+function pack(row: Row, packer: Packer): PackedObject {
+  const { at, length } = packer.add(row[6])
+  return [row[0], row[1], row[2], row[3], row[4], row[5], at, length]
+}

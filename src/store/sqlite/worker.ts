@@ -1,0 +1,83 @@
+// The thread that owns the database. Takes a batch of calls, does all its writes in one transaction, answers after the
+// commit: so everybody who waits shares one flush to disk.
+import { parentPort, workerData } from 'node:worker_threads'
+import { DatabaseRefused, openDatabase, type OpenDatabase } from './open-database.ts'
+import { Packer, type Answer, type Call, type FromWorker, type ToWorker, type WorkerSettings } from './protocol.ts'
+import { Tables } from './tables.ts'
+
+const port = parentPort
+if (!port) throw new Error('this file runs as a worker thread')
+const settings = workerData as WorkerSettings
+
+function tell(message: FromWorker, transfer: ArrayBuffer[] = []): void {
+  port?.postMessage(message, transfer)
+}
+
+function isWrite(call: Call): call is Extract<Call, { do: 'create' | 'update' | 'delete' | 'deleteSome' }> {
+  return call.do === 'create' || call.do === 'update' || call.do === 'delete' || call.do === 'deleteSome'
+}
+
+/** Answers of all writes, or the same error for each of them: none of a failed transaction happened. */
+function doWrites(tables: Tables, calls: readonly Call[], values: Uint8Array, packer: Packer, answers: Answer[]): void {
+  if (!calls.some(isWrite)) return
+  try {
+    tables.begin()
+    calls.forEach((call, i) => {
+      if (isWrite(call)) answers[i] = tables.write(call, values, packer)
+    })
+    tables.commit()
+  } catch (error) {
+    tables.rollback()
+    const failed = failure(error)
+    calls.forEach((call, i) => {
+      if (isWrite(call)) answers[i] = failed
+    })
+  }
+}
+
+function failure(error: unknown): Answer {
+  const { errcode, message } = error as { errcode?: number; message: string }
+  const full = ((errcode ?? 0) & 0xff) === 13
+  return full
+    ? { is: 'error', code: 'Full', message: `the disk or the allowed size of the database is full: ${message}` }
+    : { is: 'error', code: 'Unavailable', message: `the database failed: ${message}` }
+}
+
+function answer(tables: Tables, calls: readonly Call[], values: Uint8Array): void {
+  const packer = new Packer()
+  const answers: Answer[] = []
+  doWrites(tables, calls, values, packer, answers)
+  // Reads after the commit: what they see is on disk.
+  calls.forEach((call, i) => {
+    if (isWrite(call)) return
+    try {
+      answers[i] = tables.read(call, packer)
+    } catch (error) {
+      answers[i] = failure(error)
+    }
+  })
+  const buffer = packer.finish()
+  tell({ type: 'answers', answers, values: buffer }, [buffer])
+}
+
+function open(): OpenDatabase | undefined {
+  try {
+    return openDatabase(settings.file, settings.maxFileBytes)
+  } catch (error) {
+    if (!(error instanceof DatabaseRefused)) throw error
+    tell({ type: 'refused', message: error.message })
+    return undefined
+  }
+}
+
+const opened = open()
+if (opened) {
+  const tables = new Tables(opened.database, settings.keptDeletions)
+  port.on('message', (message: ToWorker) => {
+    if (message === null) {
+      opened.close()
+      port.close()
+    } else answer(tables, message.calls, new Uint8Array(message.values))
+  })
+  tell({ type: 'ready', instanceId: opened.instanceId, revision: tables.revision })
+}
