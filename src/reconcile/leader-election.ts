@@ -1,0 +1,210 @@
+// One leader among several processes, on a Lease, by client-go's rules: a candidate takes over a Lease it has not seen
+// change for a whole lease duration, by its own monotonic clock; a leader that cannot renew stops before that.
+import { childSignal, sleep, systemClock, type Clock } from '../async/index.ts'
+import type { KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
+import { isStatusError } from '../apimachinery/status/index.ts'
+import type { KubeClient } from '../client/index.ts'
+import type { Logger } from '../telemetry/index.ts'
+
+export interface LeaderElectionOptions {
+  readonly client: KubeClient
+  readonly namespace: string
+  readonly name: string
+  /** Of this process, unique among the candidates. */
+  readonly identity: string
+  /** What the leader does. Its signal aborts when leadership is lost or the election ends; it must then end soon. */
+  readonly lead: (signal: AbortSignal) => Promise<void>
+  readonly log: Logger
+  readonly signal: AbortSignal
+  /** Default 15 s. */
+  readonly leaseMs?: number
+  /** A leader that could not renew for so long stops leading. Default 10 s. */
+  readonly renewDeadlineMs?: number
+  /** Default 2 s, a fifth more at random. */
+  readonly retryMs?: number
+  readonly clock?: Clock
+}
+
+interface Lease extends KubeObject {
+  apiVersion: 'coordination.k8s.io/v1'
+  kind: 'Lease'
+  metadata: ObjectMeta
+  spec?: {
+    holderIdentity?: string
+    leaseDurationSeconds?: number
+    acquireTime?: string
+    renewTime?: string
+    leaseTransitions?: number
+  }
+}
+
+/** `raced`: somebody changed the Lease between our read and our write; whoever holds it is seen with the next try. */
+type Attempt = 'held' | 'taken' | 'raced'
+
+const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases' } as const
+
+/**
+ * Competes for the Lease until the signal aborts; leads whenever it holds it. A Lease that was lost is competed for
+ * again. Resolves at the end, with the Lease given up; rejects with what `lead` rejects with.
+ */
+export async function runAsLeader(options: LeaderElectionOptions): Promise<void> {
+  const election = new Election(options)
+  const { signal } = options
+  while (!signal.aborted) {
+    try {
+      await election.acquire(signal)
+    } catch {
+      return
+    }
+    await election.leadWhileRenewed(signal)
+  }
+}
+
+class Election {
+  readonly #options: Required<LeaderElectionOptions>
+  /** What was seen last, and when: other processes' clocks are never compared with ours. */
+  #seen: { readonly lease: Lease; readonly at: number } | undefined
+
+  constructor({
+    leaseMs = 15_000,
+    renewDeadlineMs = 10_000,
+    retryMs = 2000,
+    clock = systemClock,
+    ...rest
+  }: LeaderElectionOptions) {
+    this.#options = { leaseMs, renewDeadlineMs, retryMs, clock, ...rest }
+  }
+
+  async acquire(signal: AbortSignal): Promise<void> {
+    const { log, name, identity } = this.#options
+    for (;;) {
+      try {
+        if ((await this.#tryAcquireOrRenew(signal)) === 'held') {
+          log.info('became leader', { lease: name, identity })
+          return
+        }
+      } catch (error) {
+        signal.throwIfAborted()
+        log.debug('could not ask for a lease', { lease: name, error })
+      }
+      await sleep(this.#retryMs(), signal)
+    }
+  }
+
+  async leadWhileRenewed(signal: AbortSignal): Promise<void> {
+    const { log, name, identity, lead } = this.#options
+    using term = childSignal(signal)
+    const leading = lead(term.signal).finally(() => term.abort(new DOMException('the leader has ended', 'AbortError')))
+    try {
+      await this.#renewUntilLost(term.signal)
+      log.warn('lost leadership', { lease: name, identity })
+      term.abort(new Error(`lost the lease "${name}"`))
+    } catch {
+      // The end of the term: the leader ended, or the program does.
+    }
+    try {
+      await leading
+    } catch (error) {
+      if (error !== term.signal.reason) throw error
+    } finally {
+      await this.#release()
+    }
+  }
+
+  /** Resolves when the lease is lost; rejects with signal.reason. */
+  async #renewUntilLost(signal: AbortSignal): Promise<void> {
+    const { clock, renewDeadlineMs, log, name } = this.#options
+    let renewed = clock.monotonic()
+    for (;;) {
+      await sleep(this.#retryMs(), signal)
+      const left = renewed + renewDeadlineMs - clock.monotonic()
+      if (left <= 0) return
+      using attempt = childSignal(signal)
+      const timer = setTimeout(() => attempt.abort(new Error('could not renew in time')), left)
+      const asked = clock.monotonic()
+      try {
+        const answer = await this.#tryAcquireOrRenew(attempt.signal)
+        if (answer === 'taken') return
+        if (answer === 'held') renewed = asked
+      } catch (error) {
+        signal.throwIfAborted()
+        log.debug('could not renew a lease', { lease: name, error })
+      } finally {
+        clearTimeout(timer)
+      }
+    }
+  }
+
+  async #tryAcquireOrRenew(signal: AbortSignal): Promise<Attempt> {
+    const { client, namespace, name, identity, clock, leaseMs } = this.#options
+    const current = await client.tryGet<Lease>(leases, { namespace, name }, { signal })
+    const now = microTime(clock.now())
+    if (current === undefined) {
+      return await this.#write(() =>
+        client.create<Lease>(
+          leases,
+          {
+            apiVersion: 'coordination.k8s.io/v1',
+            kind: 'Lease',
+            metadata: { namespace, name },
+            spec: { ...this.#held(now), acquireTime: now, leaseTransitions: 0 },
+          },
+          { signal },
+        ),
+      )
+    }
+    if (this.#seen?.lease.metadata.resourceVersion !== current.metadata.resourceVersion) {
+      this.#seen = { lease: current, at: clock.monotonic() }
+    }
+    const holder = current.spec?.holderIdentity ?? ''
+    const theirs = holder !== '' && holder !== identity
+    const lasts = Math.max(leaseMs, (current.spec?.leaseDurationSeconds ?? 0) * 1000)
+    if (theirs && clock.monotonic() < (this.#seen?.at ?? 0) + lasts) return 'taken'
+    const spec = { ...current.spec, ...this.#held(now) }
+    if (holder !== identity) {
+      spec.acquireTime = now
+      spec.leaseTransitions = (current.spec?.leaseTransitions ?? 0) + 1
+    }
+    return await this.#write(() => client.update<Lease>(leases, { ...current, spec }, { signal }))
+  }
+
+  async #write(write: () => Promise<Lease>): Promise<Attempt> {
+    try {
+      const lease = await write()
+      this.#seen = { lease, at: this.#options.clock.monotonic() }
+      return 'held'
+    } catch (error) {
+      if (isStatusError(error, 'Conflict') || isStatusError(error, 'AlreadyExists')) return 'raced'
+      throw error
+    }
+  }
+
+  /** Gives the lease up, so that the next leader need not wait. Best effort: it runs out by itself. */
+  async #release(): Promise<void> {
+    const { client, identity, clock, log, name } = this.#options
+    const lease = this.#seen?.lease
+    if (lease?.spec?.holderIdentity !== identity) return
+    const signal = AbortSignal.timeout(2000)
+    try {
+      const now = microTime(clock.now())
+      const spec = { ...lease.spec, holderIdentity: '', leaseDurationSeconds: 1, renewTime: now }
+      await client.update<Lease>(leases, { ...lease, spec }, { signal })
+    } catch (error) {
+      log.debug('could not give up a lease', { lease: name, error })
+    }
+    this.#seen = undefined
+  }
+
+  #held(now: string): { holderIdentity: string; leaseDurationSeconds: number; renewTime: string } {
+    const { identity, leaseMs } = this.#options
+    return { holderIdentity: identity, leaseDurationSeconds: Math.max(1, Math.ceil(leaseMs / 1000)), renewTime: now }
+  }
+
+  #retryMs(): number {
+    return this.#options.retryMs * (1 + Math.random() / 5)
+  }
+}
+
+function microTime(ms: number): string {
+  return new Date(ms).toISOString().replace(/Z$/, '000Z')
+}
