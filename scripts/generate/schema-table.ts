@@ -57,7 +57,8 @@ export function readSchemas(module: string): SchemaTable {
       definitions[name] = definitionOf(name, schema)
       const gvks = (schema['x-kubernetes-group-version-kind'] ?? []) as unknown as Gvk[]
       // DeleteOptions, Status and the like are of every group: asked for by kind alone.
-      for (const gvk of gvks) kinds[gvks.length > 1 ? `*/${gvk.kind}` : `${gvk.group}/${gvk.version}/${gvk.kind}`] = name
+      for (const gvk of gvks)
+        kinds[gvks.length > 1 ? `*/${gvk.kind}` : `${gvk.group}/${gvk.version}/${gvk.kind}`] = name
     }
   }
   return { kinds: sorted(kinds), definitions: sorted(definitions) }
@@ -73,7 +74,11 @@ function shortName(name: string): string {
 }
 
 function definitionOf(name: string, schema: JsonObject): JsonObject {
-  if (anyValue.has(name)) return { ...(name.endsWith('FieldsV1') || name.endsWith('RawExtension') ? { type: 'object' } : {}), preserveUnknownFields: true }
+  if (anyValue.has(name))
+    return {
+      ...(name.endsWith('FieldsV1') || name.endsWith('RawExtension') ? { type: 'object' } : {}),
+      preserveUnknownFields: true,
+    }
   if (name === 'apimachinery.pkg.util.intstr.IntOrString') return { intOrString: true }
   if (name === 'apimachinery.pkg.api.resource.Quantity')
     return { format: 'quantity', oneOf: [{ type: 'string' }, { type: 'number' }] }
@@ -92,7 +97,10 @@ function nodeOf(schema: JsonObject, at: string): JsonObject {
       node[key] = typeof value === 'boolean' ? value : nodeOf(value as JsonObject, `${at}{}`)
     else if (key === 'properties')
       node[key] = Object.fromEntries(
-        Object.entries(value as JsonObject).map(([field, child]) => [field, nodeOf(child as JsonObject, `${at}.${field}`)]),
+        Object.entries(value as JsonObject).map(([field, child]) => [
+          field,
+          nodeOf(child as JsonObject, `${at}.${field}`),
+        ]),
       )
     else if (key === 'default') {
       if (!isZero(value)) node[key] = value
@@ -111,6 +119,9 @@ function onlyOne(value: JsonValue, at: string): JsonObject {
 /** Zero values of Go are in the documents as defaults of fields that may not be left out; no server fills them in. */
 function isZero(value: JsonValue): boolean {
   return (
-    value === '' || value === 0 || value === false || (typeof value === 'object' && Object.keys(value ?? {}).length === 0)
+    value === '' ||
+    value === 0 ||
+    value === false ||
+    (typeof value === 'object' && Object.keys(value ?? {}).length === 0)
   )
 }
