@@ -1,0 +1,133 @@
+// Wire bytes -> the values of a message's fields, by position in its table. Nothing is said of JSON here.
+import type { FieldShape, FieldType, MessageType } from './message-table.ts'
+import { decodeSpecial, type SpecialValue } from './special-types.ts'
+import { malformed, type WireReader, type WireType } from './wire-reader.ts'
+
+/** Of a message, the value of each field that was sent. */
+export interface MessageValue {
+  readonly type: MessageType
+  readonly fields: (FieldValue | undefined)[]
+}
+export type SingleValue = boolean | number | string | Uint8Array | SpecialValue | MessageValue
+export type FieldValue = SingleValue | SingleValue[] | Map<string, SingleValue>
+
+/** No kind nests half as deep, but a CRD's schemas may: each of their levels takes two. */
+const maxDepth = 200
+
+/** Reads a message to its end. Repeated occurrences of a single message are merged, as protobuf asks. */
+export function decodeMessage(
+  reader: WireReader,
+  type: MessageType,
+  depth = 0,
+  into: MessageValue = { type, fields: new Array<undefined>(type.fields.length) },
+): MessageValue {
+  if (depth > maxDepth) throw malformed('nested too deep')
+  while (!reader.done) {
+    const { field, wire } = reader.tag()
+    const index = type.index.get(field)
+    const shape = index === undefined ? undefined : type.fields[index]
+    if (index === undefined || shape === undefined) reader.skip(wire)
+    else into.fields[index] = decodeField(reader, shape, wire, into.fields[index], depth)
+  }
+  return into
+}
+
+function decodeField(
+  reader: WireReader,
+  { type, container, json }: FieldShape,
+  wire: WireType,
+  before: FieldValue | undefined,
+  depth: number,
+): FieldValue {
+  if (container === 'map') {
+    expectWire(wire, 2, json)
+    const map = before instanceof Map ? before : new Map<string, SingleValue>()
+    const { key, value } = decodeEntry(reader.nested(), type, json, depth)
+    return map.set(key, value)
+  }
+  if (container === 'list') {
+    const list = Array.isArray(before) ? before : []
+    if (wire === 2 && isNumeric(type)) {
+      const packed = reader.nested()
+      while (!packed.done) list.push(decodeValue(packed, type, wireOf(type), json, undefined, depth))
+    } else list.push(decodeValue(reader, type, wire, json, undefined, depth))
+    return list
+  }
+  const old = before === undefined || Array.isArray(before) || before instanceof Map ? undefined : before
+  return decodeValue(reader, type, wire, json, old, depth)
+}
+
+function decodeEntry(
+  reader: WireReader,
+  type: FieldType,
+  json: string,
+  depth: number,
+): { key: string; value: SingleValue } {
+  let key = ''
+  let value: SingleValue | undefined
+  while (!reader.done) {
+    const { field, wire } = reader.tag()
+    if (field === 1) {
+      expectWire(wire, 2, json)
+      key = reader.string()
+    } else if (field === 2) value = decodeValue(reader, type, wire, json, undefined, depth)
+    else reader.skip(wire)
+  }
+  return { key, value: value ?? zeroOf(type) }
+}
+
+function decodeValue(
+  reader: WireReader,
+  type: FieldType,
+  wire: WireType,
+  json: string,
+  before: SingleValue | undefined,
+  depth: number,
+): SingleValue {
+  expectWire(wire, wireOf(type), json)
+  switch (type.is) {
+    case 'message': {
+      const old = isMessage(before) ? before : undefined
+      return decodeMessage(reader.nested(), type.message, depth + 1, old)
+    }
+    case 'special':
+      return decodeSpecial(type.special, reader.bytes(), depth + 1)
+    case 'scalar':
+      switch (type.scalar) {
+        case 'bool':
+          return reader.varint() !== 0
+        case 'integer':
+          return reader.varint()
+        case 'double':
+          return reader.double()
+        case 'string':
+          return reader.string()
+        case 'bytes':
+          return reader.bytes()
+      }
+  }
+}
+
+function isMessage(value: SingleValue | undefined): value is MessageValue {
+  return typeof value === 'object' && 'fields' in value
+}
+
+/** What Go has in a variable that nothing was assigned to. */
+export function zeroOf(type: FieldType): SingleValue {
+  if (type.is === 'message') return { type: type.message, fields: new Array<undefined>(type.message.fields.length) }
+  if (type.is === 'special') return decodeSpecial(type.special, new Uint8Array(), 0)
+  return { bool: false, integer: 0, double: 0, string: '', bytes: new Uint8Array() }[type.scalar]
+}
+
+function isNumeric(type: FieldType): boolean {
+  return wireOf(type) !== 2
+}
+
+function wireOf(type: FieldType): WireType {
+  if (type.is !== 'scalar' || type.scalar === 'string' || type.scalar === 'bytes') return 2
+  return type.scalar === 'double' ? 1 : 0
+}
+
+function expectWire(got: WireType, want: WireType, json: string): void {
+  if (got !== want) throw malformed(`wrong wire type ${got} for field "${json}"`)
+}

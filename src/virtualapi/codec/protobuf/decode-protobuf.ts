@@ -1,0 +1,64 @@
+// Protobuf bodies of built-in kinds. client-go sends them by default and does not fall back, so they must be understood.
+import type { JsonObject } from '../../../apimachinery/meta/index.ts'
+import { unsupportedMediaType } from '../../../apimachinery/status/index.ts'
+import { decodeMessage } from './decode-message.ts'
+import { messageOfKind } from './message-table.ts'
+import { messageJson } from './message-json.ts'
+import { malformed, WireReader } from './wire-reader.ts'
+
+export interface DecodedProtobuf {
+  readonly apiVersion: string
+  readonly kind: string
+  /** With kind and apiVersion in front, and the zero values that Go writes. */
+  readonly object: JsonObject
+}
+
+interface Envelope {
+  apiVersion: string
+  kind: string
+  raw: Uint8Array
+  contentEncoding: string
+}
+
+/** `k8s` and a zero: every body starts so. */
+const magic = [0x6b, 0x38, 0x73, 0x00]
+
+/**
+ * Decodes `k8s\0` + runtime.Unknown + the message of a built-in kind to the JSON object that the client's JSON encoder would have sent.
+ * Throws 400 for malformed bytes and 415 for kinds that have no protobuf form here, custom resources among them.
+ */
+export function decodeProtobuf(body: Uint8Array): DecodedProtobuf {
+  if (magic.some((byte, index) => body[index] !== byte)) throw malformed('it does not start with the prefix "k8s\\x00"')
+  const { apiVersion, kind, raw, contentEncoding } = decodeEnvelope(new WireReader(body, magic.length))
+  if (kind === '' || apiVersion === '') throw malformed('kind and apiVersion must be set')
+  if (contentEncoding !== '') throw malformed(`content encoding "${contentEncoding}" is not supported`)
+  const type = messageOfKind(apiVersion, kind)
+  if (type === undefined)
+    throw unsupportedMediaType(
+      `protobuf is not supported for kind "${kind}" of "${apiVersion}" - accepted media types include: application/json, application/yaml`,
+    )
+  const message = decodeMessage(new WireReader(raw), type)
+  return { apiVersion, kind, object: messageJson(message, { kind, apiVersion }) }
+}
+
+/** runtime.Unknown: 1 typeMeta {1 apiVersion, 2 kind}, 2 raw, 3 contentEncoding, 4 contentType. */
+function decodeEnvelope(reader: WireReader): Envelope {
+  const envelope: Envelope = { apiVersion: '', kind: '', raw: new Uint8Array(), contentEncoding: '' }
+  while (!reader.done) {
+    const { field, wire } = reader.tag()
+    if (wire !== 2 || field > 3) reader.skip(wire)
+    else if (field === 1) decodeTypeMeta(reader.nested(), envelope)
+    else if (field === 2) envelope.raw = reader.bytes()
+    else envelope.contentEncoding = reader.string()
+  }
+  return envelope
+}
+
+function decodeTypeMeta(reader: WireReader, envelope: Envelope): void {
+  while (!reader.done) {
+    const { field, wire } = reader.tag()
+    if (wire === 2 && field === 1) envelope.apiVersion = reader.string()
+    else if (wire === 2 && field === 2) envelope.kind = reader.string()
+    else reader.skip(wire)
+  }
+}

@@ -1,0 +1,116 @@
+// What the messages of built-in kinds look like, from the generated table.
+import { readGenerated } from '../../registry/generated-facts.ts'
+
+/** A scalar of the wire, or a type that has a JSON form of its own. */
+export type ScalarType = 'bool' | 'integer' | 'string' | 'bytes' | 'double'
+export type SpecialType =
+  | 'Time'
+  | 'MicroTime'
+  | 'Duration'
+  | 'Quantity'
+  | 'IntOrString'
+  | 'RawExtension'
+  | 'FieldsV1'
+  | 'JSON'
+  | 'JSONSchemaPropsOrBool'
+  | 'JSONSchemaPropsOrArray'
+  | 'JSONSchemaPropsOrStringArray'
+  | 'StringList'
+
+export type FieldType =
+  | { readonly is: 'scalar'; readonly scalar: ScalarType }
+  | { readonly is: 'special'; readonly special: SpecialType }
+  | { readonly is: 'message'; readonly message: MessageType }
+
+export interface FieldShape {
+  readonly number: number
+  /** Empty: the members of the message stand among those of its owner. */
+  readonly json: string
+  readonly type: FieldType
+  readonly container: 'one' | 'list' | 'map'
+  readonly pointer: boolean
+  readonly omitEmpty: boolean
+  readonly omitZero: boolean
+}
+
+/** `fields` are in the order in which Go writes them to JSON. */
+export interface MessageType {
+  readonly name: string
+  readonly fields: readonly FieldShape[]
+  /** Field number -> index into `fields`. */
+  readonly index: ReadonlyMap<number, number>
+}
+
+interface Table {
+  readonly kinds: Readonly<Record<string, Readonly<Record<string, string>>>>
+  readonly messages: Readonly<Record<string, readonly (readonly [number, string, string, string])[]>>
+}
+
+const scalars: Readonly<Record<string, ScalarType>> = { b: 'bool', i: 'integer', s: 'string', y: 'bytes', d: 'double' }
+const specials: Readonly<Record<string, SpecialType>> = {
+  T: 'Time',
+  U: 'MicroTime',
+  D: 'Duration',
+  Q: 'Quantity',
+  I: 'IntOrString',
+  R: 'RawExtension',
+  F: 'FieldsV1',
+  J: 'JSON',
+  B: 'JSONSchemaPropsOrBool',
+  A: 'JSONSchemaPropsOrArray',
+  S: 'JSONSchemaPropsOrStringArray',
+  L: 'StringList',
+}
+
+let table: Table | undefined
+const known = new Map<string, MessageType>()
+
+/** The message that objects of this kind are; undefined for kinds without a protobuf form. */
+export function messageOfKind(apiVersion: string, kind: string): MessageType | undefined {
+  const { kinds } = loadedTable()
+  const name = own(own(kinds, apiVersion), kind) ?? own(kinds['*'], kind)
+  return name === undefined ? undefined : messageNamed(name)
+}
+
+/** A message by the name it has in the table. */
+export function messageNamed(name: string): MessageType {
+  const made = known.get(name)
+  if (made !== undefined) return made
+  const rows = loadedTable().messages[name]
+  if (rows === undefined) throw new Error(`protobuf table: message "${name}" is referred to and missing`)
+  const fields: FieldShape[] = []
+  const index = new Map<number, number>()
+  const message: MessageType = { name, fields, index }
+  known.set(name, message)
+  for (const [number, json, type, flags] of rows) {
+    index.set(number, fields.length)
+    fields.push({
+      number,
+      json: flags.includes('n') ? '' : json,
+      type: typeOf(type),
+      container: flags.includes('r') ? 'list' : flags.includes('m') ? 'map' : 'one',
+      pointer: flags.includes('p'),
+      omitEmpty: flags.includes('o'),
+      omitZero: flags.includes('z'),
+    })
+  }
+  return message
+}
+
+function typeOf(code: string): FieldType {
+  if (code.startsWith('@')) return { is: 'message', message: messageNamed(code.slice(1)) }
+  const scalar = scalars[code]
+  if (scalar !== undefined) return { is: 'scalar', scalar }
+  const special = specials[code]
+  if (special === undefined) throw new Error(`protobuf table: unknown type "${code}"`)
+  return { is: 'special', special }
+}
+
+function loadedTable(): Table {
+  table ??= readGenerated('protobuf') as Table
+  return table
+}
+
+function own<T>(record: Readonly<Record<string, T>> | undefined, key: string): T | undefined {
+  return record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined
+}

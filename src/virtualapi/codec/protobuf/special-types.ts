@@ -1,0 +1,195 @@
+// Types whose JSON form is not that of their message: times, quantities, raw JSON.
+import { Buffer } from 'node:buffer'
+import { parseJson } from '../../../apimachinery/json/index.ts'
+import type { JsonValue } from '../../../apimachinery/meta/index.ts'
+import { decodeMessage, type MessageValue } from './decode-message.ts'
+import { messageNamed, type SpecialType } from './message-table.ts'
+import { malformed, WireReader } from './wire-reader.ts'
+
+/** A value that is what its JSON form says, or schemas, which are written like every message. */
+export interface SpecialValue {
+  readonly json: JsonValue
+  /** Go would leave it out under omitempty or omitzero. */
+  readonly empty: boolean
+  /** Stands for `json` where it is set. */
+  readonly schema?: MessageValue
+  readonly schemas?: readonly MessageValue[]
+}
+
+/** Deeper raw JSON is refused: everything behind the decoder walks it. */
+const maxRawDepth = 100
+const schemaMessage = 'apiextensions.v1.JSONSchemaProps'
+
+/** The value of a special type from the bytes of its message. */
+export function decodeSpecial(type: SpecialType, bytes: Uint8Array, depth: number): SpecialValue {
+  switch (type) {
+    case 'Time':
+      return timeOf(bytes, { micro: false })
+    case 'MicroTime':
+      return timeOf(bytes, { micro: true })
+    case 'Duration':
+      return { json: durationText(numbers(bytes).get(1) ?? 0), empty: false }
+    case 'Quantity':
+      return { json: quantityText(strings(bytes)[0]), empty: false }
+    case 'IntOrString':
+      return { json: intOrString(bytes), empty: false }
+    case 'RawExtension':
+    case 'FieldsV1':
+    case 'JSON':
+      return { json: rawJson(bytes), empty: false }
+    case 'StringList': {
+      const list = strings(bytes)
+      return { json: list.length === 0 ? null : list, empty: list.length === 0 }
+    }
+    case 'JSONSchemaPropsOrBool':
+      return schemaOrBool(bytes, depth)
+    case 'JSONSchemaPropsOrArray':
+      return schemaOrSchemas(bytes, depth)
+    case 'JSONSchemaPropsOrStringArray':
+      return schemaOrStrings(bytes, depth)
+  }
+}
+
+/** Seconds and nanoseconds; Go writes whole seconds of a Time, microseconds of a MicroTime, and null for no time. */
+function timeOf(bytes: Uint8Array, { micro }: { micro: boolean }): SpecialValue {
+  if (bytes.length === 0) return { json: null, empty: true }
+  const fields = numbers(bytes)
+  const seconds = fields.get(1) ?? 0
+  const date = new Date(seconds * 1000)
+  const year = date.getUTCFullYear()
+  if (Number.isNaN(year) || year < 1 || year > 9999) throw malformed('a time is outside of years 1 to 9999')
+  const text = date.toISOString().slice(0, 19)
+  if (!micro) return { json: `${text}Z`, empty: false }
+  const nanos = fields.get(2) ?? 0
+  if (nanos < 0 || nanos > 999_999_999) throw malformed('nanoseconds of a time are outside of one second')
+  return { json: `${text}.${String(Math.floor(nanos / 1000)).padStart(6, '0')}Z`, empty: false }
+}
+
+/** Nanoseconds as Go prints a time.Duration: `1h0m2.5s`. */
+export function durationText(nanoseconds: number): string {
+  if (nanoseconds === 0) return '0s'
+  const sign = nanoseconds < 0 ? '-' : ''
+  const total = Math.abs(nanoseconds)
+  if (total < 1e3) return `${sign}${total}ns`
+  if (total < 1e6) return `${sign}${trimmed(total, 1e3)}µs`
+  if (total < 1e9) return `${sign}${trimmed(total, 1e6)}ms`
+  const minutes = Math.floor(total / 60e9)
+  const seconds = `${trimmed(total - minutes * 60e9, 1e9)}s`
+  if (minutes === 0) return sign + seconds
+  const hours = Math.floor(minutes / 60)
+  return `${sign}${hours === 0 ? '' : `${hours}h`}${minutes % 60}m${seconds}`
+}
+
+function trimmed(value: number, unit: number): string {
+  const whole = Math.floor(value / unit)
+  const digits = String(Math.log10(unit) === 0 ? '' : value - whole * unit).padStart(Math.log10(unit), '0')
+  const fraction = digits.replace(/0+$/, '')
+  return fraction === '' ? String(whole) : `${whole}.${fraction}`
+}
+
+/** As sent: clients send the canonical form. Empty means zero. */
+function quantityText(text: string | undefined): string {
+  if (text === undefined || text === '') return '0'
+  if (!/^[+-]?[0-9.]+([eE][+-]?[0-9]+|[numkMGTPE]|[KMGTPE]i)?$/.test(text) || text.length > 64)
+    throw malformed('a quantity is none')
+  return text
+}
+
+function intOrString(bytes: Uint8Array): JsonValue {
+  const reader = new WireReader(bytes)
+  let type = 0
+  let number = 0
+  let text = ''
+  while (!reader.done) {
+    const { field, wire } = reader.tag()
+    if (field === 1 && wire === 0) type = reader.varint()
+    else if (field === 2 && wire === 0) number = reader.varint()
+    else if (field === 3 && wire === 2) text = reader.string()
+    else reader.skip(wire)
+  }
+  if (type !== 0 && type !== 1) throw malformed('a value is neither number nor string')
+  return type === 0 ? number : text
+}
+
+/** The JSON text in field 1; none is null. */
+function rawJson(bytes: Uint8Array): JsonValue {
+  const reader = new WireReader(bytes)
+  let raw: Uint8Array | undefined
+  while (!reader.done) {
+    const { field, wire } = reader.tag()
+    if (field === 1 && wire === 2) raw = reader.bytes()
+    else reader.skip(wire)
+  }
+  if (raw === undefined || raw.length === 0) return null
+  return parseJson(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength), { maxDepth: maxRawDepth }).value
+}
+
+function strings(bytes: Uint8Array): string[] {
+  const reader = new WireReader(bytes)
+  const list: string[] = []
+  while (!reader.done) {
+    const { field, wire } = reader.tag()
+    if (field === 1 && wire === 2) list.push(reader.string())
+    else reader.skip(wire)
+  }
+  return list
+}
+
+function numbers(bytes: Uint8Array): Map<number, number> {
+  const reader = new WireReader(bytes)
+  const values = new Map<number, number>()
+  while (!reader.done) {
+    const { field, wire } = reader.tag()
+    if (wire === 0) values.set(field, reader.varint())
+    else reader.skip(wire)
+  }
+  return values
+}
+
+/** Field 1 is a bool, field 2 a schema, which wins. */
+function schemaOrBool(bytes: Uint8Array, depth: number): SpecialValue {
+  const reader = new WireReader(bytes)
+  let allows = false
+  let schema: MessageValue | undefined
+  while (!reader.done) {
+    const { field, wire } = reader.tag()
+    if (field === 1 && wire === 0) allows = reader.varint() !== 0
+    else if (field === 2 && wire === 2) schema = decodeSchema(reader, depth)
+    else reader.skip(wire)
+  }
+  return { json: allows, empty: false, ...(schema === undefined ? {} : { schema }) }
+}
+
+/** Field 1 is a schema, field 2 a list of them, which wins if it has any. */
+function schemaOrSchemas(bytes: Uint8Array, depth: number): SpecialValue {
+  const reader = new WireReader(bytes)
+  let schema: MessageValue | undefined
+  const schemas: MessageValue[] = []
+  while (!reader.done) {
+    const { field, wire } = reader.tag()
+    if (field === 1 && wire === 2) schema = decodeSchema(reader, depth)
+    else if (field === 2 && wire === 2) schemas.push(decodeSchema(reader, depth))
+    else reader.skip(wire)
+  }
+  if (schemas.length > 0) return { json: null, empty: false, schemas }
+  return { json: null, empty: false, ...(schema === undefined ? {} : { schema }) }
+}
+
+/** Field 1 is a schema, field 2 a list of strings, which wins if it has any. */
+function schemaOrStrings(bytes: Uint8Array, depth: number): SpecialValue {
+  const reader = new WireReader(bytes)
+  let schema: MessageValue | undefined
+  const list: string[] = []
+  while (!reader.done) {
+    const { field, wire } = reader.tag()
+    if (field === 1 && wire === 2) schema = decodeSchema(reader, depth)
+    else if (field === 2 && wire === 2) list.push(reader.string())
+    else reader.skip(wire)
+  }
+  if (list.length > 0) return { json: list, empty: false }
+  return { json: null, empty: false, ...(schema === undefined ? {} : { schema }) }
+}
+
+function decodeSchema(reader: WireReader, depth: number): MessageValue {
+  return decodeMessage(reader.nested(), messageNamed(schemaMessage), depth)
+}

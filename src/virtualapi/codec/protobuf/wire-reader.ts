@@ -1,0 +1,108 @@
+// Reads protobuf's wire format. Every length is checked against what is left: the bytes come from anybody.
+import { badRequest, type StatusError } from '../../../apimachinery/status/index.ts'
+
+/** How a field is written. Groups (3 and 4) are not read. */
+export type WireType = 0 | 1 | 2 | 5
+
+export interface WireTag {
+  readonly field: number
+  readonly wire: WireType
+}
+
+const text = new TextDecoder('utf-8', { ignoreBOM: true })
+
+/** A 400 about a body that is no protobuf message of the kind it says it is. */
+export function malformed(message: string): StatusError {
+  return badRequest(`unable to decode the protobuf body: ${message}`)
+}
+
+export class WireReader {
+  readonly #bytes: Uint8Array
+  readonly #end: number
+  #at: number
+
+  constructor(bytes: Uint8Array, start = 0, end = bytes.length) {
+    this.#bytes = bytes
+    this.#at = start
+    this.#end = end
+  }
+
+  get done(): boolean {
+    return this.#at >= this.#end
+  }
+
+  /** The tag of the next field. */
+  tag(): WireTag {
+    const tag = this.varint()
+    const wire = tag % 8
+    const field = Math.floor(tag / 8)
+    if (tag < 0 || field < 1 || field > 0x1fffffff) throw malformed('illegal tag')
+    if (wire !== 0 && wire !== 1 && wire !== 2 && wire !== 5) throw malformed(`illegal wire type ${wire}`)
+    return { field, wire }
+  }
+
+  /** A varint as a signed 64-bit number. Beyond 2^53 it is the nearest double, as JSON would give it to this program. */
+  varint(): number {
+    let low = 0
+    let high = 0
+    for (let shift = 0; shift < 70; shift += 7) {
+      if (this.#at >= this.#end) throw malformed('unexpected end')
+      const byte = this.#bytes[this.#at++] ?? 0
+      const part = byte & 0x7f
+      if (shift < 28) low += part * 2 ** shift
+      else high += part * 2 ** (shift - 28)
+      if (byte < 0x80) return signed(low, high)
+    }
+    throw malformed('a number is too long')
+  }
+
+  double(): number {
+    const at = this.#advance(8)
+    return new DataView(this.#bytes.buffer, this.#bytes.byteOffset + at, 8).getFloat64(0, true)
+  }
+
+  /** The bytes of a length-delimited field: a view, not a copy. */
+  bytes(): Uint8Array {
+    const length = this.#length()
+    const at = this.#advance(length)
+    return this.#bytes.subarray(at, at + length)
+  }
+
+  string(): string {
+    return text.decode(this.bytes())
+  }
+
+  /** A reader of the nested message that comes next. */
+  nested(): WireReader {
+    const length = this.#length()
+    const at = this.#advance(length)
+    return new WireReader(this.#bytes, at, at + length)
+  }
+
+  skip(wire: WireType): void {
+    if (wire === 0) this.varint()
+    else if (wire === 1) this.#advance(8)
+    else if (wire === 5) this.#advance(4)
+    else this.#advance(this.#length())
+  }
+
+  #length(): number {
+    const length = this.varint()
+    if (length < 0 || length > this.#end - this.#at) throw malformed('unexpected end')
+    return length
+  }
+
+  /** Steps over `count` bytes and tells where they began. */
+  #advance(count: number): number {
+    const at = this.#at
+    if (count > this.#end - at) throw malformed('unexpected end')
+    this.#at = at + count
+    return at
+  }
+}
+
+/** 28 low bits and up to 42 bits above them, read as two's complement of 64 bits. */
+function signed(low: number, high: number): number {
+  const above = high % 2 ** 36
+  return above < 2 ** 35 ? above * 2 ** 28 + low : (above - 2 ** 36) * 2 ** 28 + low
+}
