@@ -1,0 +1,77 @@
+# kcp: targets call one script each. `make` alone prints this help.
+SHELL := /usr/bin/env bash
+NODE_BIN = $(shell scripts/node.sh --install)
+WITH_NODE = export PATH="$(NODE_BIN):$$PATH";
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## print this help
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+node_modules/.installed: package.json package-lock.json
+	@$(WITH_NODE) npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+.PHONY: install
+install: node_modules/.installed ## install the npm packages (and Node 24 where the system's is older)
+
+.PHONY: build
+build: install ## compile to dist/ and put the OpenAPI documents beside it
+	@$(WITH_NODE) npm run --silent build
+
+.PHONY: run
+run: build ## start kcp on its embedded store and say what to type next
+	@bin/kcp start --root-dir "$${KCP_ROOT:-.run/kcp}" --port "$${KCP_PORT:-6443}"
+
+.PHONY: test
+test: build ## everything: verify, unit, conformance, integration, end-to-end; the last line counts
+	@$(WITH_NODE) node scripts/test.ts all
+
+.PHONY: test-unit
+test-unit: install ## unit tests beside the sources
+	@$(WITH_NODE) node scripts/test.ts unit
+
+.PHONY: test-conformance
+test-conformance: build ## one suite per contract, on every implementation
+	@$(WITH_NODE) node scripts/test.ts conformance
+
+.PHONY: test-integration
+test-integration: build ## our program against real kubectl and a real kube-apiserver
+	@$(WITH_NODE) node scripts/test.ts integration
+
+.PHONY: test-e2e
+test-e2e: build ## the user's story on a real host and two real members with pods
+	@$(WITH_NODE) node scripts/test.ts e2e
+
+.PHONY: bench
+bench: build ## measure, side by side with a real kube-apiserver and etcd
+	@$(WITH_NODE) node bench/main.ts
+
+.PHONY: verify
+verify: install ## types, lint, format, unused code, import rules, generated files
+	@$(WITH_NODE) node scripts/verify.ts
+
+.PHONY: lint
+lint: install ## eslint and prettier
+	@$(WITH_NODE) npm run --silent lint
+
+.PHONY: manifests
+manifests: install ## regenerate config/crd and config/rbac from src/crds
+	@$(WITH_NODE) node scripts/manifests.ts
+
+.PHONY: generate
+generate: install ## regenerate the tables of built-in kinds from the pinned Kubernetes modules
+	@$(WITH_NODE) node scripts/generate.ts
+
+.PHONY: clusters-up
+clusters-up: install ## boot a real host and two real members to play with
+	@$(WITH_NODE) node scripts/clusters.ts up
+
+.PHONY: clusters-down
+clusters-down: install ## end them
+	@$(WITH_NODE) node scripts/clusters.ts down
+
+.PHONY: clean
+clean: ## remove what the build made
+	rm -rf dist node_modules .tools

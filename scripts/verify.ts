@@ -1,0 +1,40 @@
+// All static checks, one after the other, each naming the command that repairs it.   node scripts/verify.ts [--help]
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+const root = resolve(import.meta.dirname, '..')
+const bin = (name: string): string => join(root, 'node_modules/.bin', name)
+
+interface Check {
+  readonly name: string
+  readonly command: readonly string[]
+  readonly repair: string
+}
+
+const checks: readonly Check[] = [
+  { name: 'types', command: [bin('tsc'), '-p', 'tsconfig.json'], repair: 'mend the code' },
+  { name: 'lint', command: [bin('eslint'), '.'], repair: 'npx eslint --fix .' },
+  { name: 'format', command: [bin('prettier'), '--check', '--log-level', 'warn', '.'], repair: 'npm run format' },
+  { name: 'imports', command: [process.execPath, 'scripts/verify-imports.ts'], repair: 'move the code, or the table in ARCHITECTURE.md' },
+  { name: 'unused', command: [bin('knip'), '--no-progress'], repair: 'delete what nobody uses' },
+  { name: 'manifests', command: [process.execPath, 'scripts/manifests.ts', '--check'], repair: 'make manifests' },
+]
+
+if (process.argv.includes('--help')) {
+  console.log(`usage: node scripts/verify.ts [${checks.map(({ name }) => name).join('|')} ...]\nRuns the static checks (all, or those named).`)
+  process.exit(0)
+}
+const wanted = process.argv.slice(2)
+const failed: string[] = []
+for (const { name, command, repair } of checks) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue
+  const started = performance.now()
+  const [program = '', ...args] = command
+  if (!existsSync(program)) throw new Error(`${program} is missing: run 'make install'`)
+  const { status } = spawnSync(program, args, { cwd: root, stdio: 'inherit' })
+  const seconds = ((performance.now() - started) / 1000).toFixed(1)
+  console.error(`verify ${name}: ${status === 0 ? 'ok' : `FAILED (repair: ${repair})`} in ${seconds} s`)
+  if (status !== 0) failed.push(name)
+}
+process.exitCode = failed.length === 0 ? 0 : 1
