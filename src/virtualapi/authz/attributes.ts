@@ -1,0 +1,27 @@
+// A request as authorization sees it, and what is said when it is refused.
+import { goQuote } from '../../apimachinery/field/index.ts'
+import { forbidden, type StatusError } from '../../apimachinery/status/index.ts'
+import type { RequestInfo } from '../request/request-info.ts'
+import type { Attributes } from './authorizer.ts'
+
+export function attributesOf({ verb, target }: RequestInfo): Attributes {
+  if (target.kind === 'path') return { verb, path: target.path }
+  const { group, version, resource, subresource, namespace, name } = target
+  return { verb, resource: { group, version, resource, subresource, namespace, name } }
+}
+
+/** `User "bob" cannot list resource "pods" in API group "" in the namespace "x"`: clients and people know this text. */
+export function forbiddenMessage(user: { readonly name: string }, { verb, resource, path }: Attributes): string {
+  const who = `User ${goQuote(user.name)} cannot ${verb}`
+  if (resource === undefined) return `${who} path ${goQuote(path ?? '')}`
+  const what = resource.subresource === '' ? resource.resource : `${resource.resource}/${resource.subresource}`
+  const where = resource.namespace === '' ? 'at the cluster scope' : `in the namespace ${goQuote(resource.namespace)}`
+  return `${who} resource ${goQuote(what)} in API group ${goQuote(resource.group)} ${where}`
+}
+
+/** The 403 for it. Says the same whether the thing, or the logical cluster, exists or not. */
+export function forbiddenError(user: { readonly name: string }, attributes: Attributes, reason = ''): StatusError {
+  const message = forbiddenMessage(user, attributes)
+  const { group = '', resource = '', name = '' } = attributes.resource ?? {}
+  return forbidden({ group, resource }, name, reason === '' ? message : `${message}: ${reason}`)
+}

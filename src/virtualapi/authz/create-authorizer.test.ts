@@ -1,0 +1,581 @@
+import { expect } from 'chai'
+import { clusterIdOf, type ClusterName, type KubeObject, type Revision } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import type { ClusterObjects, Entry, Hub } from '../../store/hub/index.ts'
+import { anonymous, type UserInfo } from '../authn/user-info.ts'
+import { createBaseLayer } from '../bootstrap/index.ts'
+import type { LogicalCluster, OwnerSubject } from '../clusters/directory.ts'
+import type { ClusterScope, RequestInfo } from '../request/request-info.ts'
+import { forbiddenMessage } from './attributes.ts'
+import type { Attributes } from './authorizer.ts'
+import { createAuthorizer, type RbacAuthorizer } from './create-authorizer.ts'
+import { createRbacWriteCheck } from './escalation-check.ts'
+
+const signal = new AbortController().signal
+const rbac = 'rbac.authorization.k8s.io'
+const acme = logicalCluster('acme')
+const bobs = logicalCluster('bobs')
+
+describe('authorization', () => {
+  let objects: InMemory
+  let authorizer: RbacAuthorizer
+  beforeEach(() => {
+    objects = new InMemory()
+    authorizer = createAuthorizer({ hub: objects })
+  })
+  const may = async (who: UserInfo, attributes: Attributes, cluster = acme) =>
+    (await authorizer.authorize(who, attributes, cluster, signal)).allowed
+
+  describe('by RBAC', () => {
+    const rules: { title: string; rule: object; yes: Attributes[]; no: Attributes[] }[] = [
+      {
+        title: 'a verb on a resource of a group',
+        rule: { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get', 'list'] },
+        yes: [on('get', 'apps/deployments', 'web'), on('list', 'apps/deployments')],
+        no: [
+          on('delete', 'apps/deployments', 'web'),
+          on('get', '/deployments', 'web'),
+          on('get', 'apps/deployments/scale', 'web'),
+          on('get', 'apps/statefulsets', 'web'),
+        ],
+      },
+      {
+        title: 'names',
+        rule: { apiGroups: [''], resources: ['configmaps'], resourceNames: ['a', 'b'], verbs: ['get'] },
+        yes: [on('get', '/configmaps', 'a')],
+        no: [on('get', '/configmaps', 'c'), on('get', '/configmaps')],
+      },
+      {
+        title: 'one subresource of every resource',
+        rule: { apiGroups: ['*'], resources: ['*/scale'], verbs: ['*'] },
+        yes: [on('update', 'apps/deployments/scale', 'web')],
+        no: [on('update', 'apps/deployments', 'web'), on('update', 'apps/deployments/status', 'web')],
+      },
+      {
+        title: 'no wildcard behind the slash',
+        rule: { apiGroups: [''], resources: ['pods/*'], verbs: ['get'] },
+        yes: [],
+        no: [on('get', '/pods/log', 'web'), on('get', '/pods', 'web')],
+      },
+      {
+        title: 'everything',
+        rule: { apiGroups: ['*'], resources: ['*'], verbs: ['*'] },
+        yes: [on('deletecollection', '/pods'), on('create', 'a.b/things/status', 'x')],
+        no: [{ verb: 'get', path: '/metrics' }],
+      },
+      {
+        title: 'paths, a trailing star standing for the rest',
+        rule: { nonResourceURLs: ['/metrics', '/debug/*'], verbs: ['get'] },
+        yes: [
+          { verb: 'get', path: '/metrics' },
+          { verb: 'get', path: '/debug/pprof/heap' },
+        ],
+        no: [
+          { verb: 'get', path: '/metrics/x' },
+          { verb: 'post', path: '/metrics' },
+          { verb: 'get', path: '/debug' },
+          on('get', '/pods'),
+        ],
+      },
+    ]
+    for (const { title, rule, yes, no } of rules) {
+      it(`understands ${title}`, async () => {
+        objects.put(clusterRole('r', [rule]), clusterRoleBinding('b', 'r', user('bob')))
+        for (const attributes of yes)
+          expect(await may(tenant('bob'), attributes), JSON.stringify(attributes)).to.equal(true)
+        for (const attributes of no)
+          expect(await may(tenant('bob'), attributes), JSON.stringify(attributes)).to.equal(false)
+        for (const attributes of yes)
+          expect(await may(tenant('eve'), attributes), JSON.stringify(attributes)).to.equal(false)
+      })
+    }
+
+    it('knows users, groups and ServiceAccounts, and keeps RoleBindings to their namespace', async () => {
+      objects.put(
+        clusterRole('reader', [{ apiGroups: [''], resources: ['pods'], verbs: ['list'] }]),
+        roleBinding(
+          'shop',
+          'b',
+          { kind: 'ClusterRole', name: 'reader' },
+          user('bob'),
+          { kind: 'Group', name: 'dev' },
+          { kind: 'ServiceAccount', name: 'ci' },
+          { kind: 'ServiceAccount', name: 'ci', namespace: 'tools' },
+        ),
+      )
+      const inShop = on('list', '/pods', '', 'shop')
+      for (const who of [
+        tenant('bob'),
+        tenant('x', 'dev'),
+        tenant('system:serviceaccount:shop:ci'),
+        tenant('system:serviceaccount:tools:ci'),
+      ]) {
+        expect(await may(who, inShop), who.name).to.equal(true)
+        expect(await may(who, on('list', '/pods', '', 'other')), who.name).to.equal(false)
+        expect(await may(who, on('list', '/pods')), who.name).to.equal(false)
+      }
+      expect(await may(tenant('ci'), inShop)).to.equal(false)
+      expect(await may(tenant('system:serviceaccount:other:ci'), inShop)).to.equal(false)
+    })
+
+    it('takes a Role from the namespace of the binding, and none for a ClusterRoleBinding', async () => {
+      const pods = [{ apiGroups: [''], resources: ['pods'], verbs: ['list'] }]
+      objects.put(
+        role('shop', 'reader', pods),
+        roleBinding('shop', 'b', { kind: 'Role', name: 'reader' }, user('bob')),
+        roleBinding('other', 'b', { kind: 'Role', name: 'reader' }, user('bob')),
+        {
+          ...clusterRoleBinding('c', 'reader', user('eve')),
+          roleRef: { apiGroup: rbac, kind: 'Role', name: 'reader' },
+        },
+      )
+      expect(await may(tenant('bob'), on('list', '/pods', '', 'shop'))).to.equal(true)
+      const decision = await authorizer.authorize(tenant('bob'), on('list', '/pods', '', 'other'), acme, signal)
+      expect(decision).to.deep.equal({ allowed: false, reason: `RBAC: role.${rbac} "reader" not found` })
+      expect(await may(tenant('eve'), on('list', '/pods', '', 'shop'))).to.equal(false)
+    })
+
+    it('says which binding allowed it', async () => {
+      objects.put(clusterRoleBinding('b', 'view', user('bob')))
+      const { reason } = await authorizer.authorize(tenant('bob'), on('list', '/pods'), acme, signal)
+      expect(reason).to.equal('RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "view" to User "bob"')
+    })
+
+    it('has the default roles and bindings in every logical cluster', async () => {
+      objects.put(clusterRoleBinding('b', 'edit', user('bob')))
+      expect(await may(tenant('bob'), on('create', 'apps/deployments', '', 'shop'))).to.equal(true)
+      expect(await may(tenant('bob'), on('create', `${rbac}/roles`, '', 'shop'))).to.equal(false)
+      expect(await may(tenant('anybody'), on('create', 'authorization.k8s.io/selfsubjectaccessreviews'))).to.equal(true)
+      expect(await may(tenant('anybody'), { verb: 'get', path: '/apis/apps/v1' })).to.equal(true)
+    })
+
+    it('sees every change at once: grant, change of role, revocation, deletion of a default', async () => {
+      const list = on('list', '/secrets', '', 'shop')
+      expect(await may(tenant('bob'), list)).to.equal(false)
+      objects.put(clusterRole('r', []), clusterRoleBinding('b', 'r', user('bob')))
+      expect(await may(tenant('bob'), list)).to.equal(false)
+      objects.put(clusterRole('r', [{ apiGroups: [''], resources: ['secrets'], verbs: ['list'] }]))
+      expect(await may(tenant('bob'), list)).to.equal(true)
+      objects.remove(`clusterrolebindings.${rbac}`, '', 'b')
+      expect(await may(tenant('bob'), list)).to.equal(false)
+      expect(await may(tenant('bob'), { verb: 'get', path: '/api' })).to.equal(true)
+      objects.remove(`clusterrolebindings.${rbac}`, '', 'system:discovery')
+      expect(await may(tenant('bob'), { verb: 'get', path: '/api' })).to.equal(false)
+      expect(await may(tenant('bob'), on('create', 'authorization.k8s.io/selfsubjectaccessreviews'))).to.equal(true)
+    })
+
+    it('takes an overridden default role as it is now', async () => {
+      objects.put(clusterRoleBinding('b', 'view', user('bob')))
+      expect(await may(tenant('bob'), on('list', '/pods'))).to.equal(true)
+      objects.put(clusterRole('view', []))
+      expect(await may(tenant('bob'), on('list', '/pods'))).to.equal(false)
+    })
+
+    it('is not confused by broken RBAC objects', async () => {
+      objects.put(
+        { ...clusterRole('r', []), rules: [null, 7, { verbs: 'get', resources: ['pods'] }] as unknown },
+        { ...clusterRoleBinding('b', 'r'), subjects: [null, { kind: 'User' }, { kind: 'Robot', name: 'bob' }] },
+        { ...clusterRoleBinding('c', 'r'), roleRef: 'r' },
+      )
+      expect(await may(tenant('bob'), on('get', '/pods'))).to.equal(false)
+      expect(await may(tenant(''), on('get', '/pods'))).to.equal(false)
+    })
+  })
+
+  describe('of whom RBAC is not asked', () => {
+    const write = on('delete', '/secrets', 'x', 'shop')
+    it('system:masters of the logical cluster may everything there and nothing elsewhere', async () => {
+      expect(await may(tenant('bob', 'system:masters'), write)).to.equal(true)
+      expect(await may(tenant('bob', 'system:masters'), write, bobs)).to.equal(false)
+    })
+    it('an identity of another logical cluster may nothing, whatever is bound to its name', async () => {
+      objects.put(
+        clusterRoleBinding('b', 'cluster-admin', user('bob'), { kind: 'Group', name: 'system:authenticated' }),
+      )
+      expect(await may(tenant('bob'), write)).to.equal(true)
+      expect(await may({ ...tenant('bob'), realm: { kind: 'cluster', id: bobs.id } }, write)).to.equal(false)
+    })
+    it('administrators and processes of the installation may everything', async () => {
+      expect(await may({ ...tenant('admin', 'system:masters'), realm: { kind: 'installation' } }, write)).to.equal(true)
+      expect(await may({ ...tenant('operator', 'kcp:system'), realm: { kind: 'installation' } }, write)).to.equal(true)
+      expect(await may({ ...tenant('somebody', 'dev'), realm: { kind: 'installation' } }, write)).to.equal(false)
+    })
+    it('the same groups mean nothing when the host or a tenant says them', async () => {
+      expect(await may(hostUser('x', 'host:system:masters', 'kcp:system'), write)).to.equal(false)
+      expect(await may(hostUser('x', 'system:masters'), write)).to.equal(false)
+      expect(await may(tenant('x', 'kcp:system'), write)).to.equal(false)
+    })
+
+    const cases: { owner: OwnerSubject; is: UserInfo[]; isNot: UserInfo[] }[] = [
+      {
+        owner: { kind: 'User', name: 'alice' },
+        is: [hostUser('alice')],
+        isNot: [hostUser('bob'), tenant('alice'), hostUser('x', 'alice')],
+      },
+      {
+        owner: { kind: 'Group', name: 'dev' },
+        is: [hostUser('x', 'dev')],
+        isNot: [hostUser('dev'), tenant('x', 'dev')],
+      },
+      {
+        owner: { kind: 'Group', name: 'system:masters' },
+        is: [hostUser('x', 'host:system:masters')],
+        isNot: [hostUser('x', 'system:masters')],
+      },
+      {
+        owner: { kind: 'ServiceAccount', name: 'deployer', namespace: 'gitops' },
+        is: [hostUser('host:system:serviceaccount:gitops:deployer')],
+        isNot: [
+          hostUser('system:serviceaccount:gitops:deployer'),
+          tenant('system:serviceaccount:gitops:deployer'),
+          hostUser('host:system:serviceaccount:other:deployer'),
+        ],
+      },
+      {
+        owner: { kind: 'ServiceAccount', name: 'deployer' },
+        is: [],
+        isNot: [
+          hostUser('host:system:serviceaccount::deployer'),
+          hostUser('host:system:serviceaccount:undefined:deployer'),
+        ],
+      },
+    ]
+    for (const { owner, is, isNot } of cases) {
+      it(`owner ${owner.kind} ${owner.name} is cluster-admin inside`, async () => {
+        const owned = { ...acme, owners: [owner] }
+        for (const who of is) expect(await may(who, write, owned), who.name).to.equal(true)
+        for (const who of is) expect(await may(who, write), who.name).to.equal(false)
+        for (const who of isNot) expect(await may(who, write, owned), who.name).to.equal(false)
+      })
+    }
+
+    it('anonymous sees health and version, whatever a tenant binds', async () => {
+      objects.put(
+        clusterRoleBinding('b', 'cluster-admin', user('system:anonymous'), {
+          kind: 'Group',
+          name: 'system:unauthenticated',
+        }),
+      )
+      for (const path of ['/healthz', '/livez', '/readyz', '/version'])
+        expect(await may(anonymous, { verb: 'get', path }), path).to.equal(true)
+      for (const attributes of [
+        write,
+        { verb: 'get', path: '/api' },
+        { verb: 'post', path: '/version' },
+        { verb: 'get', path: '/versions' },
+        { verb: 'get', path: '/metrics' },
+      ]) {
+        expect(await may(anonymous, attributes), JSON.stringify(attributes)).to.equal(false)
+      }
+    })
+  })
+
+  describe('above all logical clusters', () => {
+    const installation = (...groups: string[]): UserInfo => ({
+      ...tenant('x', ...groups),
+      realm: { kind: 'installation' },
+    })
+    const ask = (who: UserInfo, info: Partial<RequestInfo>) =>
+      authorizer.authorizeAll(who, { ...wildcard('list'), ...info }).allowed
+
+    it('reading takes its own permission, writing nobody has', () => {
+      for (const verb of ['get', 'list', 'watch']) {
+        expect(ask(installation('kcp:system'), { verb }), verb).to.equal(true)
+        expect(ask(installation('kcp:wildcard-readers'), { verb }), verb).to.equal(true)
+        for (const who of [
+          installation('dev'),
+          tenant('x', 'system:masters', 'kcp:system', 'kcp:wildcard-readers'),
+          hostUser('x', 'kcp:wildcard-readers', 'host:system:masters'),
+          anonymous,
+        ]) {
+          expect(ask(who, { verb }), `${who.realm.kind} ${verb}`).to.equal(false)
+        }
+      }
+      for (const verb of ['create', 'update', 'patch', 'delete', 'deletecollection', 'connect']) {
+        expect(ask(installation('kcp:system', 'system:masters'), { verb }), verb).to.equal(false)
+      }
+    })
+    it('the aggregator finds health and discovery, and nobody else more', () => {
+      const at = (path: string, verb = 'get'): Partial<RequestInfo> => ({
+        cluster: { kind: 'none' },
+        verb,
+        target: { kind: 'path', path },
+      })
+      const aggregator = hostUser('host:system:kube-aggregator', 'host:system:masters')
+      for (const path of [
+        '/apis/virtual.kcp.dev/v1alpha1',
+        '/apis',
+        '/openapi/v2',
+        '/openapi/v3/apis/virtual.kcp.dev/v1alpha1',
+      ]) {
+        expect(ask(aggregator, at(path)), path).to.equal(true)
+        expect(ask(anonymous, at(path)), path).to.equal(false)
+        expect(ask(aggregator, at(path, 'post')), path).to.equal(false)
+      }
+      expect(ask(anonymous, at('/livez'))).to.equal(true)
+      expect(ask(aggregator, at('/metrics'))).to.equal(false)
+      expect(ask(installation('kcp:system'), at('/metrics'))).to.equal(true)
+    })
+    it('only administrators of the installation may know which logical clusters there are not', () => {
+      expect(authorizer.mayKnowAll(installation('system:masters'))).to.equal(true)
+      for (const who of [
+        tenant('x', 'system:masters'),
+        hostUser('x', 'host:system:masters'),
+        installation('kcp:wildcard-readers'),
+        anonymous,
+      ]) {
+        expect(authorizer.mayKnowAll(who)).to.equal(false)
+      }
+    })
+  })
+
+  describe('says no as kube-apiserver does', () => {
+    for (const [attributes, text] of [
+      [on('list', '/pods', '', 'x'), 'User "bob" cannot list resource "pods" in API group "" in the namespace "x"'],
+      [
+        on('get', '/pods/log', 'web', 'x'),
+        'User "bob" cannot get resource "pods/log" in API group "" in the namespace "x"',
+      ],
+      [
+        on('list', 'apps/deployments'),
+        'User "bob" cannot list resource "deployments" in API group "apps" at the cluster scope',
+      ],
+      [{ verb: 'get', path: '/metrics' }, 'User "bob" cannot get path "/metrics"'],
+    ] as const) {
+      it(text, () => expect(forbiddenMessage(tenant('bob'), attributes)).to.equal(text))
+    }
+  })
+
+  describe('against escalation', () => {
+    const pods = { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list'] }
+    const write = async (
+      object: KubeObject,
+      { old, who = tenant('bob', 'dev') }: { old?: KubeObject; who?: UserInfo } = {},
+    ) => {
+      const check = createRbacWriteCheck(authorizer)
+      try {
+        await check(
+          {
+            verb: old === undefined ? 'create' : 'update',
+            object,
+            ...(old === undefined ? {} : { old }),
+            user: who,
+            cluster: acme,
+          },
+          signal,
+        )
+        return 'allowed'
+      } catch (error) {
+        if (!isStatusError(error)) throw error
+        return `${error.code} ${error.message}`
+      }
+    }
+    beforeEach(() => objects.put(clusterRole('pods', [pods]), clusterRoleBinding('b', 'pods', user('bob'))))
+
+    it('lets hand out what one holds', async () => {
+      expect(await write(clusterRole('x', [pods]))).to.equal('allowed')
+      expect(await write(role('shop', 'x', [{ ...pods, verbs: ['get'], resourceNames: ['web'] }]))).to.equal('allowed')
+      expect(await write(roleBinding('shop', 'x', { kind: 'ClusterRole', name: 'pods' }, user('eve')))).to.equal(
+        'allowed',
+      )
+    })
+    it('refuses what one does not hold, naming it', async () => {
+      expect(await write(clusterRole('x', [{ ...pods, verbs: ['get', 'delete', 'create'] }]))).to.equal(
+        '403 clusterroles.rbac.authorization.k8s.io "x" is forbidden: user "bob" (groups=["dev" "system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[""], Resources:["pods"], Verbs:["delete" "create"]}',
+      )
+      for (const rule of [
+        { ...pods, resources: ['*'] },
+        { ...pods, apiGroups: ['*'] },
+        { ...pods, verbs: ['*'] },
+        { nonResourceURLs: ['/metrics'], verbs: ['get'] },
+      ]) {
+        expect(await write(clusterRole('x', [rule])), JSON.stringify(rule)).to.match(/^403 .*not currently held/)
+      }
+    })
+    it('refuses to bind a role with more rights, unless one may bind it', async () => {
+      const binding = clusterRoleBinding('x', 'cluster-admin', user('bob'))
+      expect(await write(binding)).to.match(
+        /^403 clusterrolebindings.rbac.authorization.k8s.io "x" is forbidden: user "bob"/,
+      )
+      objects.put(
+        clusterRole('binder', [
+          { apiGroups: [rbac], resources: ['clusterroles'], resourceNames: ['cluster-admin'], verbs: ['bind'] },
+        ]),
+        clusterRoleBinding('c', 'binder', user('bob')),
+      )
+      expect(await write(binding)).to.equal('allowed')
+      expect(await write(clusterRoleBinding('x', 'admin', user('bob')))).to.match(/^403/)
+    })
+    it('refuses a wider role, unless one may escalate', async () => {
+      objects.put(
+        clusterRole('esc', [{ apiGroups: [rbac], resources: ['clusterroles'], verbs: ['escalate'] }]),
+        clusterRoleBinding('c', 'esc', user('bob')),
+      )
+      expect(await write(clusterRole('x', [{ ...pods, verbs: ['*'] }]))).to.equal('allowed')
+      expect(await write(role('shop', 'x', [{ ...pods, verbs: ['*'] }]))).to.match(/^403/)
+    })
+    it('rights in one namespace do not go to another', async () => {
+      objects.put(roleBinding('shop', 'adm', { kind: 'ClusterRole', name: 'admin' }, user('eve')))
+      const who = tenant('eve')
+      expect(
+        await write(roleBinding('shop', 'x', { kind: 'ClusterRole', name: 'edit' }, user('mallory')), { who }),
+      ).to.equal('allowed')
+      expect(
+        await write(roleBinding('other', 'x', { kind: 'ClusterRole', name: 'edit' }, user('mallory')), { who }),
+      ).to.match(/^403/)
+      expect(await write(clusterRoleBinding('x', 'edit', user('mallory')), { who })).to.match(/^403/)
+    })
+    it('an aggregation rule takes everything', async () => {
+      const gathering = {
+        ...clusterRole('x', []),
+        aggregationRule: { clusterRoleSelectors: [{ matchLabels: { a: 'b' } }] },
+      }
+      expect(await write(gathering)).to.contain('must have cluster-admin privileges to use the aggregationRule')
+      expect(await write(clusterRole('x', []), { old: gathering })).to.contain('must have cluster-admin privileges')
+      objects.put(clusterRoleBinding('c', 'cluster-admin', user('bob')))
+      expect(await write(gathering)).to.equal('allowed')
+    })
+    it('an update that changes nothing that counts goes through', async () => {
+      const old = clusterRole('x', [{ ...pods, verbs: ['*'] }])
+      expect(
+        await write({ ...old, metadata: { ...old.metadata, resourceVersion: '9', finalizers: [] } }, { old }),
+      ).to.equal('allowed')
+      expect(await write({ ...old, metadata: { ...old.metadata, labels: { a: 'b' } } }, { old })).to.match(/^403/)
+    })
+    it('a role that is not there can not be bound', async () => {
+      expect(await write(clusterRoleBinding('x', 'missing', user('bob')))).to.equal(
+        '404 clusterroles.rbac.authorization.k8s.io "missing" not found',
+      )
+    })
+    it('owners and system:masters may all of it', async () => {
+      const binding = clusterRoleBinding('x', 'cluster-admin', user('bob'))
+      expect(await write(binding, { who: tenant('x', 'system:masters') })).to.equal('allowed')
+      expect(
+        await write(binding, { who: { ...tenant('x', 'system:masters'), realm: { kind: 'cluster', id: bobs.id } } }),
+      ).to.match(/^403/)
+    })
+  })
+})
+
+/** One logical cluster's objects over the real base layer, as the hub shows them; every logical cluster sees the same. */
+class InMemory implements Pick<Hub, 'cluster'> {
+  readonly #layer = createBaseLayer({ directory: { byId: () => acme }, rootCa: '' })
+  readonly #own = new Map<
+    string,
+    { resource: string; namespace: string; name: string; revision: number; bytes: Buffer | undefined }
+  >()
+  #revision = 1
+
+  put(...objects: KubeObject[]): void {
+    for (const object of objects) {
+      const resource = `${object.kind.toLowerCase()}s.${rbac}`
+      const { name = '', namespace = '' } = object.metadata
+      this.#own.set(`${resource}/${namespace}/${name}`, {
+        resource,
+        namespace,
+        name,
+        revision: ++this.#revision,
+        bytes: Buffer.from(JSON.stringify(object)),
+      })
+    }
+  }
+  remove(resource: string, namespace: string, name: string): void {
+    this.#own.set(`${resource}/${namespace}/${name}`, {
+      resource,
+      namespace,
+      name,
+      revision: ++this.#revision,
+      bytes: undefined,
+    })
+  }
+  async cluster(): Promise<ClusterObjects> {
+    return {
+      revision: () => this.#revision as Revision,
+      list: ({ resource }: { resource: string }) => this.#list(resource),
+    } as unknown as ClusterObjects
+  }
+  #list(resource: string): Entry[] {
+    const entry = (
+      key: { resource: string; namespace: string; name: string },
+      revision: number,
+      bytes: Uint8Array,
+      base: boolean,
+    ): Entry => ({
+      key: { cluster: acme.id, resource, namespace: key.namespace, name: key.name },
+      revision: revision as Revision,
+      createRevision: revision as Revision,
+      bytes,
+      facts: { uid: '', labels: undefined, ownerUids: [] },
+      base,
+    })
+    const base = this.#layer
+      .keys(acme.id, resource)
+      .filter((key) => !this.#own.has(`${resource}/${key.namespace}/${key.name}`))
+      .map((key) => entry(key, 1, this.#layer.get(key)!, true))
+    const own = [...this.#own.values()].filter((item) => item.resource === resource && item.bytes !== undefined)
+    return [...base, ...own.map((item) => entry(item, item.revision, item.bytes!, false))]
+  }
+}
+
+function logicalCluster(name: string): LogicalCluster {
+  return {
+    name: name as ClusterName,
+    id: clusterIdOf(name),
+    uid: name,
+    creationTimestamp: '2026-01-01T00:00:00Z',
+    owners: [],
+    deleting: false,
+  }
+}
+function tenant(name: string, ...groups: string[]): UserInfo {
+  return { name, groups: [...groups, 'system:authenticated'], extra: {}, realm: { kind: 'cluster', id: acme.id } }
+}
+function hostUser(name: string, ...groups: string[]): UserInfo {
+  return { ...tenant(name, ...groups), realm: { kind: 'host' } }
+}
+function user(name: string): object {
+  return { apiGroup: rbac, kind: 'User', name }
+}
+/** `on('get', 'apps/deployments/scale', 'web', 'shop')` */
+function on(verb: string, path: string, name = '', namespace = ''): Attributes {
+  const [group = '', resource = '', subresource = ''] = path.split('/')
+  return { verb, resource: { group, version: 'v1', resource, subresource, namespace, name } }
+}
+function clusterRole(name: string, rules: object[]): KubeObject & { rules: object[] } {
+  return { apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name }, rules }
+}
+function role(namespace: string, name: string, rules: object[]): KubeObject {
+  return { apiVersion: `${rbac}/v1`, kind: 'Role', metadata: { name, namespace }, rules }
+}
+function clusterRoleBinding(name: string, roleName: string, ...subjects: object[]): KubeObject {
+  return {
+    apiVersion: `${rbac}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { name },
+    roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: roleName },
+    subjects,
+  }
+}
+function roleBinding(namespace: string, name: string, roleRef: object, ...subjects: object[]): KubeObject {
+  return {
+    apiVersion: `${rbac}/v1`,
+    kind: 'RoleBinding',
+    metadata: { name, namespace },
+    roleRef: { apiGroup: rbac, ...roleRef },
+    subjects,
+  }
+}
+function wildcard(verb: string): RequestInfo {
+  const cluster: ClusterScope = { kind: 'all' }
+  const target = {
+    kind: 'resource',
+    group: '',
+    version: 'v1',
+    resource: 'pods',
+    namespace: '',
+    name: '',
+    subresource: '',
+    rest: '',
+  } as const
+  return { way: 'direct', cluster, verb, method: 'GET', target, query: new URLSearchParams(), basePath: '/clusters/*' }
+}

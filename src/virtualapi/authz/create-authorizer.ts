@@ -1,0 +1,153 @@
+// May they: RBAC inside the logical cluster, owners from its spec, and what is above all logical clusters.
+import type { Hub } from '../../store/hub/index.ts'
+import type { UserInfo } from '../authn/user-info.ts'
+import type { LogicalCluster } from '../clusters/directory.ts'
+import type { RequestInfo } from '../request/request-info.ts'
+import type { Attributes, Authorizer, Decision } from './authorizer.ts'
+import { createClusterPolicies } from './cluster-policies.ts'
+import { isOwner } from './owners.ts'
+import type { Grant, Policy } from './policy.ts'
+import { ruleAllows, type PolicyRule } from './policy-rules.ts'
+
+/** Our own processes, by a certificate of the installation. */
+export const kcpSystemGroup = 'kcp:system'
+/** Reads all logical clusters at once, and nothing else; a group of the installation. */
+export const wildcardReadersGroup = 'kcp:wildcard-readers'
+const mastersGroup = 'system:masters'
+
+/** RBAC's rules behind the decisions, for review APIs and escalation checks. */
+export interface RbacAuthorizer extends Authorizer {
+  /** May do everything in `cluster`, whatever RBAC says. */
+  isSuperuser(user: UserInfo, cluster: LogicalCluster): boolean
+  /** All rules that hold for `user` in `namespace` (empty: at the cluster scope). */
+  rulesFor(
+    user: UserInfo,
+    namespace: string,
+    cluster: LogicalCluster,
+    signal: AbortSignal,
+  ): Promise<readonly PolicyRule[]>
+  /** The rules of a role; undefined where there is none. */
+  roleRules(
+    role: RoleReference,
+    cluster: LogicalCluster,
+    signal: AbortSignal,
+  ): Promise<readonly PolicyRule[] | undefined>
+  /** May `user` learn that a logical cluster does not exist (404 in place of 403)? */
+  mayKnowAll(user: UserInfo): boolean
+}
+
+export interface RoleReference {
+  readonly kind: string
+  readonly name: string
+  /** Of the binding; empty for a ClusterRoleBinding. */
+  readonly namespace: string
+}
+
+/** What cluster-admin holds. */
+export const allRules: readonly PolicyRule[] = [
+  { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },
+  { verbs: ['*'], nonResourceURLs: ['*'] },
+]
+
+const openPaths = /^\/(healthz|livez|readyz|version)\/?$/
+
+/** Answered to everybody, without proof of identity: health and version, nothing of what a logical cluster holds. */
+export function isOpenPath({ verb, path }: Attributes): boolean {
+  return path !== undefined && (verb === 'get' || verb === 'head') && openPaths.test(path)
+}
+
+export function createAuthorizer({ hub }: { readonly hub: Pick<Hub, 'cluster'> }): RbacAuthorizer {
+  const policies = createClusterPolicies(hub)
+  return {
+    authorize: async (user, attributes, cluster, signal) => {
+      if (isOpenPath(attributes)) return allow('open to everybody')
+      if (isAnonymous(user)) return deny('')
+      // A second fence behind authentication: an identity from elsewhere has no rights here at all.
+      if (isForeign(user, cluster)) return deny('')
+      const superior = superiority(user, cluster)
+      if (superior !== undefined) return allow(superior)
+      return decide(await policies.of(cluster.id, signal), user, attributes)
+    },
+    authorizeAll,
+    isSuperuser: (user, cluster) => !isForeign(user, cluster) && superiority(user, cluster) !== undefined,
+    rulesFor: async (user, namespace, cluster, signal) => {
+      if (isAnonymous(user) || isForeign(user, cluster)) return []
+      if (superiority(user, cluster) !== undefined) return allRules
+      const policy = await policies.of(cluster.id, signal)
+      return [...policy.grantsOf(user, namespace)].flatMap((grant) => rulesOfGrant(policy, grant) ?? [])
+    },
+    roleRules: async ({ kind, name, namespace }, cluster, signal) =>
+      (await policies.of(cluster.id, signal)).rulesOf(kind, name, namespace),
+    mayKnowAll: isInstallationAdmin,
+  }
+}
+
+function decide(policy: Policy, user: UserInfo, attributes: Attributes): Decision {
+  const missing: string[] = []
+  for (const grant of policy.grantsOf(user, attributes.resource?.namespace ?? '')) {
+    const rules = rulesOfGrant(policy, grant)
+    if (rules === undefined)
+      missing.push(`${grant.roleKind.toLowerCase()}.rbac.authorization.k8s.io "${grant.roleName}" not found`)
+    else if (rules.some((rule) => ruleAllows(rule, attributes))) return allow(`RBAC: allowed by ${grantText(grant)}`)
+  }
+  if (missing.length === 0) return deny('')
+  return deny(`RBAC: ${missing.length === 1 ? missing.join() : `[${[...new Set(missing)].join(', ')}]`}`)
+}
+
+function rulesOfGrant(policy: Policy, grant: Grant): readonly PolicyRule[] | undefined {
+  return policy.rulesOf(grant.roleKind, grant.roleName, grant.namespace)
+}
+
+function grantText({ namespace, binding, roleKind, roleName, subjectText }: Grant): string {
+  const name = namespace === '' ? `ClusterRoleBinding "${binding}"` : `RoleBinding "${binding}/${namespace}"`
+  return `${name} of ${roleKind} "${roleName}" to ${subjectText}`
+}
+
+/** Why this user may do everything in `cluster`; undefined: it is up to RBAC. */
+function superiority(user: UserInfo, cluster: LogicalCluster): string | undefined {
+  if (isInstallationAdmin(user)) return 'administrator of the installation'
+  if (user.realm.kind === 'cluster' && user.groups.includes(mastersGroup)) return `member of group "${mastersGroup}"`
+  return isOwner(user, cluster.owners) ? 'owner of the logical cluster' : undefined
+}
+
+function isInstallationAdmin({ realm, groups }: UserInfo): boolean {
+  return realm.kind === 'installation' && (groups.includes(mastersGroup) || groups.includes(kcpSystemGroup))
+}
+
+/** Of another logical cluster; or of the host under a name that only the logical cluster gives out (see hostName). */
+function isForeign({ realm, name, groups }: UserInfo, cluster: LogicalCluster): boolean {
+  if (realm.kind === 'cluster') return realm.id !== cluster.id
+  const isOurs = (text: string): boolean => text.startsWith('system:') && text !== 'system:authenticated'
+  return realm.kind === 'host' && (isOurs(name) || groups.some(isOurs))
+}
+
+function isAnonymous(user: UserInfo): boolean {
+  return user.name === 'system:anonymous' || user.groups.includes('system:unauthenticated')
+}
+
+/** Paths above the logical clusters that any authenticated client may read: the aggregator asks for them. */
+const discoveryPaths = /^\/(api|apis|apis\/virtual\.kcp\.dev(\/v1alpha1)?|openapi\/v[23](\/.*)?)\/?$/
+const readVerbs = new Set(['get', 'list', 'watch', 'head'])
+
+function authorizeAll(user: UserInfo, info: RequestInfo): Decision {
+  const path = info.target.kind === 'path' ? info.target.path : undefined
+  if (path !== undefined && isOpenPath({ verb: info.verb, path })) return allow('open to everybody')
+  if (info.cluster.kind === 'all') {
+    if (!readVerbs.has(info.verb)) return deny('all logical clusters at once can only be read')
+    if (isInstallationAdmin(user)) return allow('administrator of the installation')
+    const isReader = user.realm.kind === 'installation' && user.groups.includes(wildcardReadersGroup)
+    return isReader ? allow(`member of group "${wildcardReadersGroup}"`) : deny('')
+  }
+  if (isInstallationAdmin(user)) return allow('administrator of the installation')
+  const isRead = info.verb === 'get' || info.verb === 'head'
+  if (path !== undefined && isRead && discoveryPaths.test(path) && !isAnonymous(user)) return allow('discovery')
+  return deny('')
+}
+
+function allow(reason: string): Decision {
+  return { allowed: true, reason }
+}
+
+function deny(reason: string): Decision {
+  return { allowed: false, reason }
+}

@@ -1,0 +1,138 @@
+// Nobody hands out rights they do not hold: checked at every write of an RBAC object.
+import { goQuote } from '../../apimachinery/field/index.ts'
+import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { forbidden, notFound } from '../../apimachinery/status/index.ts'
+import type { UserInfo } from '../authn/user-info.ts'
+import type { LogicalCluster } from '../clusters/directory.ts'
+import { allRules, type RbacAuthorizer } from './create-authorizer.ts'
+import { rbacGroup } from './policy.ts'
+import { compactRules, parseRules, quotedList, ruleText, uncoveredRules, type PolicyRule } from './policy-rules.ts'
+
+export interface RbacWrite {
+  readonly verb: 'create' | 'update' | 'patch'
+  readonly object: KubeObject
+  /** What is there now; absent for a create. */
+  readonly old?: KubeObject
+  readonly user: UserInfo
+  readonly cluster: LogicalCluster
+}
+
+/** Rejects 403 where `user` would hand out more than it has. Does not change the object. */
+export type RbacWriteCheck = (write: RbacWrite, signal: AbortSignal) => Promise<void>
+
+const resourceOfKind: Readonly<Record<string, string>> = {
+  Role: 'roles',
+  ClusterRole: 'clusterroles',
+  RoleBinding: 'rolebindings',
+  ClusterRoleBinding: 'clusterrolebindings',
+}
+
+/** For admission: call it for creates and updates of the group rbac.authorization.k8s.io, once the object is valid. */
+export function createRbacWriteCheck(authorizer: RbacAuthorizer): RbacWriteCheck {
+  return async (write, signal) => {
+    const resource = resourceOfKind[write.object.kind]
+    if (resource === undefined || authorizer.isSuperuser(write.user, write.cluster)) return
+    if (write.old !== undefined && isUnchanged(write.object, write.old)) return
+    if (resource === 'roles' || resource === 'clusterroles') await checkRole(authorizer, resource, write, signal)
+    else await checkBinding(authorizer, resource, write, signal)
+  }
+}
+
+async function checkRole(
+  authorizer: RbacAuthorizer,
+  resource: string,
+  write: RbacWrite,
+  signal: AbortSignal,
+): Promise<void> {
+  const { object, old, user, cluster } = write
+  const { name = '', namespace = '' } = object.metadata
+  if (await may(authorizer, 'escalate', resource, namespace, name, write, signal)) return
+  const refuse = (message: string): never => {
+    throw forbidden({ group: rbacGroup, resource }, name, message)
+  }
+  const missing = await escalationCheck(authorizer, parseRules(object['rules']), namespace, write, signal)
+  if (missing !== undefined) refuse(missing)
+  // An aggregation rule gathers whatever comes later: only who has everything may set it, or touch a role that has one.
+  if (resource === 'clusterroles' && (hasAggregation(object) || (old !== undefined && hasAggregation(old)))) {
+    const held = await authorizer.rulesFor(user, '', cluster, signal)
+    if (uncoveredRules(held, allRules).length > 0)
+      refuse('must have cluster-admin privileges to use the aggregationRule')
+  }
+}
+
+async function checkBinding(
+  authorizer: RbacAuthorizer,
+  resource: string,
+  write: RbacWrite,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name = '', namespace = '' } = write.object.metadata
+  const { roleRef } = write.object
+  if (!isJsonObject(roleRef)) return
+  const { kind, name: roleName } = roleRef
+  if (typeof kind !== 'string' || typeof roleName !== 'string') return
+  const roleResource = resourceOfKind[kind] ?? ''
+  if (await may(authorizer, 'bind', roleResource, namespace, roleName, write, signal)) return
+  const rules = await authorizer.roleRules({ kind, name: roleName, namespace }, write.cluster, signal)
+  if (rules === undefined) throw notFound({ group: rbacGroup, resource: roleResource }, roleName)
+  const missing = await escalationCheck(authorizer, rules, namespace, write, signal)
+  if (missing !== undefined) throw forbidden({ group: rbacGroup, resource }, name, missing)
+}
+
+/** What `user` lacks of `rules` in `namespace`, as a sentence; undefined: it holds them all. */
+export async function escalationCheck(
+  authorizer: RbacAuthorizer,
+  rules: readonly PolicyRule[],
+  namespace: string,
+  { user, cluster }: { readonly user: UserInfo; readonly cluster: LogicalCluster },
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const missing = uncoveredRules(await authorizer.rulesFor(user, namespace, cluster, signal), rules)
+  if (missing.length === 0) return undefined
+  const texts = [...new Set(compactRules(missing).map(ruleText))].sort()
+  const who = `user ${goQuote(user.name)} (groups=${quotedList(user.groups)})`
+  return `${who} is attempting to grant RBAC permissions not currently held:\n${texts.join('\n')}`
+}
+
+async function may(
+  authorizer: RbacAuthorizer,
+  verb: 'bind' | 'escalate',
+  resource: string,
+  namespace: string,
+  name: string,
+  { user, cluster }: RbacWrite,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const target = { group: rbacGroup, version: '*', resource, subresource: '', namespace, name }
+  return (await authorizer.authorize(user, { verb, resource: target }, cluster, signal)).allowed
+}
+
+function hasAggregation(object: KubeObject): boolean {
+  const rule = object['aggregationRule']
+  if (!isJsonObject(rule)) return false
+  const selectors = rule['clusterRoleSelectors']
+  return Array.isArray(selectors) && selectors.length > 0
+}
+
+/** Only what garbage collection needs to change differs: that may go through, or the object could never be deleted. */
+function isUnchanged(object: KubeObject, old: KubeObject): boolean {
+  const relevant = ({ metadata, ...rest }: KubeObject): string => {
+    const {
+      resourceVersion: _1,
+      generation: _2,
+      managedFields: _3,
+      finalizers: _4,
+      ownerReferences: _5,
+      ...others
+    } = metadata
+    return canonical({ ...rest, metadata: others })
+  }
+  return relevant(object) === relevant(old)
+}
+
+/** JSON with sorted keys. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, part: unknown) =>
+    isJsonObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
+  )
+}

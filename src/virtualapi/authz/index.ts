@@ -1,0 +1,5 @@
+export * from './attributes.ts'
+export * from './authorizer.ts'
+export * from './create-authorizer.ts'
+export * from './escalation-check.ts'
+export type { PolicyRule } from './policy-rules.ts'
