@@ -49,19 +49,14 @@ export async function makeNodeNamespace(run: Run, cluster: string, index: number
     const peer = clusterAddresses(run.record.slot, other)
     if (other !== index) await ip('-n', name, 'route', 'add', peer.podCidr, 'via', peer.node)
   }
-  const inside = ['--net=' + namespacePath(name), systemProgram('sh'), '-c', nodeSysctls]
-  await runCommand(systemProgram('nsenter'), inside)
+  const forward = ['--net=' + namespacePath(name), systemProgram('sh'), '-c', 'echo 1 > /proc/sys/net/ipv4/ip_forward']
+  await runCommand(systemProgram('nsenter'), forward)
   run.add({ type: 'route', destination: podCidr, via: node, scope: cluster })
   await ip('route', 'replace', podCidr, 'via', node)
   return name
 }
 
 export const namespacePath = (name: string): string => `/run/netns/${name}`
-
-/** A node forwards; and frames on its pod bridge pass iptables, or answers of Services come back unrewritten. */
-const nodeSysctls = `
-echo 1 > /proc/sys/net/ipv4/ip_forward
-for f in /proc/sys/net/bridge/bridge-nf-call-iptables; do if [ -e $f ]; then echo 1 > $f; fi; done`
 
 async function makeBridge(run: Run): Promise<void> {
   const name = bridgeName(run)

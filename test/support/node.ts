@@ -77,7 +77,7 @@ export async function startNode(spec: NodeSpec): Promise<ClusterNode> {
   }
 
   writeFileSync(join(dir, 'containerd.toml'), containerdConfig(dir, socket))
-  writeFileSync(join(dir, 'cni', '10-bridge.conflist'), cniConfig(namespace, addresses.podCidr, dir))
+  writeFileSync(join(dir, 'cni', '10-pods.conflist'), cniConfig(namespace, addresses.podCidr, dir))
   const containerd = start('containerd', systemProgram('containerd'), ['-c', 'containerd.toml'], async () => {
     await ctr('version')
     return true
@@ -177,8 +177,11 @@ function cniConfig(network: string, podCidr: string, dir: string): string {
     ranges: [[{ subnet: podCidr }]],
     routes: [{ dst: '0.0.0.0/0' }],
   }
-  const bridge = { type: 'bridge', bridge: 'cni0', isGateway: true, ipMasq: false, hairpinMode: true, ipam }
-  const plugins = [bridge, { type: 'portmap', capabilities: { portMappings: true } }]
+  // Routed, a veth per pod: on a bridge, answers between pods of a node bypass NAT unless br_netfilter is there.
+  const plugins = [
+    { type: 'ptp', ipMasq: false, ipam },
+    { type: 'portmap', capabilities: { portMappings: true } },
+  ]
   return JSON.stringify({ cniVersion: '1.0.0', name: network, plugins })
 }
 

@@ -60,6 +60,13 @@ describe('runs', () => {
     await next.release()
   })
 
+  it('are one for all who ask at once, also after the last run has ended', async () => {
+    await (await acquireRun()).release()
+    const asked = await Promise.all([acquireRun(), acquireRun(), acquireRun()])
+    expect(new Set(asked.map(({ run }) => run.id)).size).to.equal(1)
+    await Promise.all(asked.map(({ release }) => release()))
+  })
+
   it('are swept when their owner is dead: recorded and marked processes, folders', async () => {
     const recorded = await sleeper()
     const marked = await sleeper({ [runVariable]: 'abc123' })

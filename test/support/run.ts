@@ -131,19 +131,39 @@ let current: Promise<Run> | undefined
 /** The run of this process, made when first asked for, with a hold on it that the caller releases. */
 export async function acquireRun(options: NewRunOptions = {}): Promise<{ run: Run; release: () => Promise<void> }> {
   for (;;) {
-    current ??= newRun(options).then(endWithProcess, (error: unknown) => {
-      current = undefined
+    current ??= newRun(options).then(endWithProcess)
+    const asked = current
+    // Only what this caller waited for is dropped: another may have begun the next run meanwhile.
+    const drop = (): void => {
+      if (current === asked) current = undefined
+    }
+    const run = await asked.catch((error: unknown) => {
+      drop()
       throw error
     })
-    const run = await current
     if (!run.stopped) return { run, release: run.hold() }
     await run.stop()
-    current = undefined
+    drop()
   }
 }
 
+const runsOfProcess = new Set<Run>()
+
 function endWithProcess(run: Run): Run {
-  process.once('exit', () => run.killNow())
+  watchOwnExit()
+  for (const other of runsOfProcess) if (other.stopped) runsOfProcess.delete(other)
+  runsOfProcess.add(run)
+  return run
+}
+
+let watching = false
+
+function watchOwnExit(): void {
+  if (watching) return
+  watching = true
+  process.once('exit', () => {
+    for (const run of runsOfProcess) run.killNow()
+  })
   for (const [name, code] of [
     ['SIGTERM', 143],
     ['SIGHUP', 129],
@@ -152,7 +172,6 @@ function endWithProcess(run: Run): Run {
     // Without a listener a signal ends the process and no exit handler runs. Who listens already (mocha), decides.
     if (process.listenerCount(name) === 0) process.once(name, () => process.exit(code))
   }
-  return run
 }
 
 async function sweepLocked(

@@ -42,8 +42,8 @@ export function systemProgram(name: string): string {
 
 /** The folder with the CNI plugins. */
 export function cniPluginDir(): string {
-  const found = cniDirs.find((dir) => existsSync(join(dir, 'bridge')))
-  if (found === undefined) throw new Error(`no CNI plugin "bridge" in ${cniDirs.join(' or ')}`)
+  const found = cniDirs.find((dir) => existsSync(join(dir, 'ptp')))
+  if (found === undefined) throw new Error(`no CNI plugin "ptp" in ${cniDirs.join(' or ')}`)
   return found
 }
 
@@ -89,7 +89,7 @@ async function install(log: (line: string) => void, signal: AbortSignal | undefi
 
 function missingPackages(): string[] {
   const missing = Object.entries(programs).filter(([, names]) => names.some((name) => findProgram(name) === undefined))
-  const cni = cniDirs.some((dir) => existsSync(join(dir, 'bridge'))) ? [] : ['containernetworking-plugins']
+  const cni = cniDirs.some((dir) => existsSync(join(dir, 'ptp'))) ? [] : ['containernetworking-plugins']
   return [...missing.map(([name]) => name), ...cni]
 }
 

@@ -1,0 +1,36 @@
+// Our own program as a user starts it: `bin/kcp` of the checkout.
+
+import { accessSync, constants } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { repositoryRoot } from './cache-dir.ts'
+import { runCommand, type CommandOptions, type CommandResult } from './command.ts'
+import { startProcess, type ManagedProcess, type ProcessSpec, type StartOptions } from './process.ts'
+
+export const kcpProgram = join(repositoryRoot, 'bin', 'kcp')
+
+export type KcpOptions = Partial<Omit<ProcessSpec, 'command' | 'args'>> & StartOptions
+
+let started = 0
+
+/**
+ * Starts `bin/kcp ARGS` under the test's Node and resolves once `ready` says so. Stop ends it with SIGTERM, and by
+ * SIGKILL after the grace period; `kill` is a crash, `start` brings it back with the same arguments.
+ */
+export async function startKcp(args: readonly string[], options: KcpOptions = {}): Promise<ManagedProcess> {
+  const { run, scope, signal, name = `kcp-${args[0] ?? 'none'}-${++started}`, env = {}, ...rest } = options
+  accessSync(kcpProgram, constants.X_OK) // rejects with the path that is missing
+  return startProcess(
+    { name, command: kcpProgram, args, env: { ...kcpEnvironment(), ...env }, ...rest },
+    { signal, ...(run === undefined ? {} : { run }), ...(scope === undefined ? {} : { scope }) },
+  )
+}
+
+/** Runs `bin/kcp ARGS` to its end. */
+export async function runKcp(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+  return runCommand(kcpProgram, args, { ...options, env: { ...kcpEnvironment(), ...options.env } })
+}
+
+/** The Node that runs the tests first in PATH, and nothing of the person's own cluster. */
+function kcpEnvironment(): Record<string, string | undefined> {
+  return { PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ''}`, KUBECONFIG: undefined }
+}
