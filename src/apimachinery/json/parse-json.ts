@@ -1,0 +1,104 @@
+// The strict reader of JSON bodies. JSON.parse does the work; one pass over the bytes before it bounds the depth and
+// counts members, and only a body that has fewer members after parsing than before is read again, to name the fields
+// that are there twice.
+import { goQuote } from '../field/index.ts'
+import type { JsonValue } from '../meta/index.ts'
+import { badRequest, requestEntityTooLarge } from '../status/index.ts'
+import { scanJson } from './scan-json.ts'
+
+/**
+ * Depth a document may have. Go allows 10,000; every walker here recurses, V8's own JSON.stringify too, and no object of
+ * Kubernetes comes near a hundred.
+ */
+export const defaultMaxJsonDepth = 1000
+/** What kube-apiserver reads of a body. */
+export const defaultMaxJsonBytes = 3 * 1024 * 1024
+
+export interface ParsedJson {
+  value: JsonValue
+  /** Complaints such as `duplicate field "spec.containers[0].name"`; the last one counts. At most 100. */
+  duplicateFields: string[]
+  /**
+   * True if a number has more digits than a double holds: it was rounded, as every JavaScript client would. Integers are
+   * exact up to 2^53; int64 fields of Kubernetes (generations, ports, sizes, seconds) stay far below.
+   */
+  inexactNumbers: boolean
+}
+
+export interface JsonLimits {
+  maxDepth?: number
+  maxBytes?: number
+}
+
+const [quote, backslash, colon, openBracket, closeBracket, openBrace, closeBrace] = [34, 92, 58, 91, 93, 123, 125]
+
+/**
+ * Reads a JSON document. Invalid UTF-8 becomes U+FFFD, as in Go. Throws RequestEntityTooLarge above `maxBytes`, BadRequest
+ * above `maxDepth` or for what is no JSON; the message is Go's text of the syntax error.
+ */
+export function parseJson(
+  bytes: Uint8Array,
+  { maxDepth = defaultMaxJsonDepth, maxBytes = defaultMaxJsonBytes }: JsonLimits = {},
+): ParsedJson {
+  if (bytes.length > maxBytes) {
+    throw requestEntityTooLarge(`Request entity too large: limit is ${String(maxBytes)}`)
+  }
+  const { members, depth, longNumbers } = survey(bytes, maxDepth)
+  if (depth > maxDepth) throw badRequest(`exceeded max depth: the document has more than ${String(maxDepth)} levels`)
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
+  let value: JsonValue
+  try {
+    value = JSON.parse(text) as JsonValue
+  } catch (cause) {
+    throw badRequest(scanJson(text).error ?? 'invalid JSON', cause)
+  }
+  const duplicateFields =
+    countMembers(value) === members ? [] : scanJson(text).duplicates.map((path) => `duplicate field ${goQuote(path)}`)
+  return { value, duplicateFields, inexactNumbers: longNumbers && scanJson(text).inexactNumbers }
+}
+
+/** Counts members and depth without understanding the document; stops early when it is too deep. */
+function survey(bytes: Uint8Array, maxDepth: number): { members: number; depth: number; longNumbers: boolean } {
+  let [members, depth, deepest, digits] = [0, 0, 0, 0]
+  let longNumbers = false
+  const end = bytes.length
+  for (let i = 0; i < end; i++) {
+    const byte = bytes[i] ?? 0
+    if (byte === quote) {
+      i = bytes.indexOf(quote, i + 1)
+      while (i > 0 && bytes[i - 1] === backslash && isEscaped(bytes, i)) i = bytes.indexOf(quote, i + 1)
+      if (i < 0) break
+    } else if (byte === colon) members++
+    else if (byte === openBrace || byte === openBracket) {
+      if (++depth > deepest) deepest = depth
+      if (deepest > maxDepth) break
+    } else if (byte === closeBrace || byte === closeBracket) depth--
+    else if (byte >= 48 && byte <= 57) {
+      if (++digits > 15) longNumbers = true
+      continue
+    }
+    digits = 0
+  }
+  return { members, depth: deepest, longNumbers }
+}
+
+function isEscaped(bytes: Uint8Array, quoteAt: number): boolean {
+  let at = quoteAt - 1
+  while (at >= 0 && bytes[at] === backslash) at--
+  return (quoteAt - at) % 2 === 0
+}
+
+function countMembers(value: JsonValue): number {
+  if (typeof value !== 'object' || value === null) return 0
+  let count = 0
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item === 'object') count += countMembers(item)
+    return count
+  }
+  for (const key in value) {
+    count++
+    const item = value[key]
+    if (typeof item === 'object') count += countMembers(item)
+  }
+  return count
+}
