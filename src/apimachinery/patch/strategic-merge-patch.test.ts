@@ -119,7 +119,7 @@ describe('strategic merge patch', () => {
         }
         expect(JSON.stringify([original, patch])).to.equal(before)
       }),
-      { numRuns: 2000 },
+      { numRuns: 500 },
     )
   })
 })

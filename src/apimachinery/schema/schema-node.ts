@@ -7,6 +7,8 @@ export type SchemaType = 'object' | 'array' | 'string' | 'integer' | 'number' | 
 export interface SchemaNode {
   type?: SchemaType
   format?: string
+  /** Go type of a built-in object or scalar, such as `DeploymentSpec` or `Quantity`: decoding errors name it. */
+  typeName?: string
   description?: string
   nullable?: boolean
   default?: JsonValue

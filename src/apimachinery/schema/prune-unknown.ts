@@ -1,0 +1,83 @@
+// Drops the fields a schema does not know, and says which: pruning of custom resources, and what fieldValidation reports.
+import type { JsonObject, JsonValue } from '../meta/index.ts'
+import { objectMetaSchema } from './object-meta-schema.ts'
+import { propertyOf } from './property.ts'
+import type { SchemaNode } from './schema-node.ts'
+import { pathText, type ValuePath } from './value-path.ts'
+
+export interface PruneOptions {
+  /** The value is a whole object: apiVersion, kind and the fields of ObjectMeta are known without the schema. */
+  isResourceRoot: boolean
+}
+
+/** More paths than this are not told; the fields are dropped all the same. */
+const maxPaths = 1000
+
+/**
+ * Changes `object`: removes what the schema does not know. Returns the paths of what was removed, sorted, such as
+ * `spec.containers[0].bar`. Where the schema preserves unknown fields they stay, but known ones below are looked into.
+ */
+export function pruneUnknown(object: JsonObject, schema: SchemaNode, { isResourceRoot }: PruneOptions): string[] {
+  const pruner: Pruner = { path: [], dropped: [] }
+  if (isResourceRoot && !(schema.embeddedResource ?? false)) pruneObject(object, schema, pruner, { isResource: true })
+  else prune(object, schema, pruner, false)
+  return pruner.dropped.sort()
+}
+
+interface Pruner {
+  readonly path: ValuePath
+  readonly dropped: string[]
+}
+
+/** `keep`: the list around preserves unknown fields, so its items do. */
+function prune(value: JsonValue, schema: SchemaNode | undefined, pruner: Pruner, keep: boolean): void {
+  if (typeof value !== 'object' || value === null) return
+  if (!Array.isArray(value)) {
+    pruneObject(value, schema, pruner, { isResource: schema?.embeddedResource ?? false, keep })
+    return
+  }
+  const keepItems = keep || schema?.preserveUnknownFields === true
+  if (keepItems && schema?.items === undefined) return
+  for (let i = 0; i < value.length; i++) {
+    const item = value[i]
+    if (typeof item !== 'object' || item === null) continue
+    pruner.path.push(i)
+    prune(item, schema?.items, pruner, keepItems)
+    pruner.path.pop()
+  }
+}
+
+function pruneObject(
+  object: JsonObject,
+  schema: SchemaNode | undefined,
+  pruner: Pruner,
+  { isResource, keep = false }: { isResource: boolean; keep?: boolean },
+): void {
+  const { path, dropped } = pruner
+  const additional = schema?.additionalProperties
+  const keepUnknown = keep || schema?.preserveUnknownFields === true || additional === true
+  for (const key in object) {
+    if (isResource && (key === 'apiVersion' || key === 'kind')) continue
+    const value = object[key] ?? null
+    const field = isResource && key === 'metadata' ? objectMetaSchema : fieldOf(schema, key, additional)
+    if (field !== undefined) {
+      if (typeof value !== 'object') continue
+      path.push(key)
+      prune(value, field, pruner, false)
+      path.pop()
+    } else if (!keepUnknown) {
+      if (dropped.length < maxPaths) dropped.push(pathText(path, key))
+      // eslint-disable-next-line @typescript-eslint/no-dynamic-delete -- this is the job
+      delete object[key]
+    }
+  }
+}
+
+function fieldOf(
+  schema: SchemaNode | undefined,
+  key: string,
+  additional: SchemaNode | boolean | undefined,
+): SchemaNode | undefined {
+  if (schema === undefined) return undefined
+  return propertyOf(schema, key) ?? (typeof additional === 'object' ? additional : undefined)
+}

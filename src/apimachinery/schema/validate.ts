@@ -1,0 +1,267 @@
+// Checks a value against a schema and tells what is wrong in the words of kube-apiserver. One walk; texts are made only
+// for failures. The order of checks at a node is upstream's: type, combinations, string, format, number, list, enum, object.
+import {
+  fieldInvalid,
+  fieldNotSupported,
+  fieldRequired,
+  fieldTooLong,
+  fieldTooMany,
+  fieldTypeInvalid,
+  goJson,
+  goNumber,
+} from '../field/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
+import type { StatusCause } from '../status/index.ts'
+import { formatCheck } from './formats.ts'
+import { listCauses } from './list-types.ts'
+import { compilePattern } from './pattern.ts'
+import { propertyOf } from './property.ts'
+import type { SchemaNode } from './schema-node.ts'
+import { pathText, type ValuePath } from './value-path.ts'
+
+/** Looking for failures stops after this many: an answer must not be larger than its question. */
+const maxCauses = 500
+
+/** What is wrong with the value; empty if nothing is. Includes uniqueness of lists of type set and map. */
+export function validate(value: JsonValue, schema: SchemaNode): StatusCause[] {
+  const found = new Findings()
+  check(value, schema, found)
+  if (found.causes.length < maxCauses) found.causes.push(...listCauses(value, schema))
+  return found.causes
+}
+
+class Findings {
+  readonly causes: StatusCause[] = []
+  readonly path: ValuePath
+  /** How many checks ran: among alternatives that all fail, upstream explains the one that got furthest. */
+  checks = 0
+
+  constructor(path: ValuePath = []) {
+    this.path = path
+  }
+  get name(): string {
+    return pathText(this.path)
+  }
+  invalid(value: JsonValue, why: string): void {
+    this.causes.push(fieldInvalid(this.name, value, `${this.name} in body ${why}`))
+  }
+  /** A failure of a combination, which upstream reports without a field. */
+  general(why: string): void {
+    this.causes.push(fieldInvalid('', '', `"${this.name}" ${why}`))
+  }
+}
+
+function check(value: JsonValue, schema: SchemaNode, found: Findings): void {
+  if (found.causes.length >= maxCauses) return
+  found.checks += 2
+  checkType(value, schema, found)
+  if (value !== null) {
+    if (schema.anyOf ?? schema.oneOf ?? schema.allOf ?? schema.not) checkCombinations(value, schema, found)
+    if (typeof value === 'string') checkString(value, schema, found)
+    else if (typeof value === 'number') checkNumber(value, schema, found)
+    else if (Array.isArray(value)) checkList(value, schema, found)
+  }
+  if (schema.enum !== undefined) checkEnum(value, schema.enum, found)
+  if (isJsonObject(value)) checkObject(value, schema, found)
+}
+
+function typeOf(value: JsonValue): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'array'
+  return typeof value === 'number' ? (Number.isInteger(value) ? 'integer' : 'number') : typeof value
+}
+
+function checkType(value: JsonValue, schema: SchemaNode, found: Findings): void {
+  const { type, intOrString, format } = schema
+  if (type === undefined && intOrString !== true && format === undefined) return
+  const actual = typeOf(value)
+  if (actual === type || (actual === 'integer' && type === 'number')) return
+  const expected = intOrString === true ? 'integer,string' : (type ?? '')
+  if (intOrString === true && (actual === 'integer' || actual === 'string')) return
+  if (actual === 'null') {
+    if (expected !== '' && schema.nullable !== true) wrongType(expected, 'null', found)
+    return
+  }
+  const check = format === undefined ? undefined : formatCheck(format)
+  if (check !== undefined && format !== undefined) {
+    if (actual !== 'string' && actual !== 'array') {
+      wrongType(format, actual === 'integer' ? 'int64' : actual === 'number' ? 'float64' : '', found)
+      return
+    }
+    if (type !== 'number' && type !== 'integer' && intOrString !== true) return
+  }
+  if (expected !== '') wrongType(expected, actual, found)
+}
+
+function wrongType(expected: string, actual: string, found: Findings): void {
+  const { name } = found
+  found.causes.push(fieldTypeInvalid(name, actual, `${name} in body must be of type ${expected}: "${actual}"`))
+}
+
+function checkCombinations(value: JsonValue, { anyOf, oneOf, allOf, not }: SchemaNode, found: Findings): void {
+  if (anyOf !== undefined) {
+    const { valid, best } = alternatives(value, anyOf, found)
+    if (valid === 0) {
+      found.general('must validate at least one schema (anyOf)')
+      found.causes.push(...best)
+    }
+  }
+  if (oneOf !== undefined) {
+    const { valid, best } = alternatives(value, oneOf, found)
+    if (valid !== 1) {
+      const how = valid === 0 ? 'Found none valid' : `Found ${String(valid)} valid alternatives`
+      found.general(`must validate one and only one schema (oneOf). ${how}`)
+      found.causes.push(...best)
+    }
+  }
+  if (allOf !== undefined) {
+    const before = found.causes.length
+    let valid = 0
+    for (const schema of allOf) {
+      const own = found.causes.length
+      check(value, schema, found)
+      if (found.causes.length === own) valid++
+    }
+    if (found.causes.length > before)
+      found.general(`must validate all the schemas (allOf)${valid === 0 ? '. None validated' : ''}`)
+  }
+  if (not !== undefined && trial(value, not, found).causes.length === 0)
+    found.general('must not validate the schema (not)')
+}
+
+function trial(value: JsonValue, schema: SchemaNode, found: Findings): Findings {
+  const own = new Findings(found.path)
+  check(value, schema, own)
+  found.checks += own.checks
+  return own
+}
+
+function alternatives(
+  value: JsonValue,
+  schemas: SchemaNode[],
+  found: Findings,
+): { valid: number; best: StatusCause[] } {
+  let valid = 0
+  let best: Findings | undefined
+  for (const schema of schemas) {
+    const own = trial(value, schema, found)
+    if (own.causes.length === 0) valid++
+    else if (best === undefined || own.checks > best.checks) best = own
+  }
+  return { valid, best: valid === 0 ? (best?.causes ?? []) : [] }
+}
+
+function checkString(value: string, { minLength, maxLength, pattern, format }: SchemaNode, found: Findings): void {
+  found.checks++
+  if (maxLength !== undefined && value.length > maxLength && countRunes(value) > maxLength) {
+    found.causes.push(fieldTooLong(found.name, maxLength))
+  }
+  if (minLength !== undefined && countRunes(value) < minLength) {
+    found.invalid(value, `should be at least ${String(minLength)} chars long`)
+  }
+  if (pattern !== undefined) {
+    const compiled = compilePattern(pattern)
+    if ('error' in compiled)
+      found.invalid(value, `should match '${pattern}, but pattern is invalid: ${compiled.error}'`)
+    else if (!compiled.test(value)) found.invalid(value, `should match '${pattern}'`)
+  }
+  if (format !== undefined && formatCheck(format)?.(value) === false) {
+    found.causes.push(
+      fieldTypeInvalid(found.name, value, `${found.name} in body must be of type ${format}: ${JSON.stringify(value)}`),
+    )
+  }
+}
+
+function countRunes(value: string): number {
+  let count = value.length
+  for (let i = 0; i < value.length; i++) if ((value.charCodeAt(i) & 0xfc00) === 0xd800) count--
+  return count
+}
+
+function checkNumber(value: number, schema: SchemaNode, found: Findings): void {
+  found.checks++
+  const { multipleOf, minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema
+  if (multipleOf !== undefined && !isMultiple(value, multipleOf)) {
+    found.invalid(value, `should be a multiple of ${goNumber(multipleOf)}`)
+  }
+  if (maximum !== undefined && (exclusiveMaximum === true ? value >= maximum : value > maximum)) {
+    found.invalid(value, `should be less than ${exclusiveMaximum === true ? '' : 'or equal to '}${goNumber(maximum)}`)
+  }
+  if (minimum !== undefined && (exclusiveMinimum === true ? value <= minimum : value < minimum)) {
+    found.invalid(
+      value,
+      `should be greater than ${exclusiveMinimum === true ? '' : 'or equal to '}${goNumber(minimum)}`,
+    )
+  }
+}
+
+function isMultiple(value: number, factor: number): boolean {
+  if (factor <= 0) return false
+  const quotient = factor < 1 ? (1 / factor) * value : value / factor
+  return Math.abs(quotient - Math.round(quotient)) < 1e-9 * Math.max(1, Math.abs(quotient))
+}
+
+function checkList(list: JsonValue[], { items, minItems, maxItems, uniqueItems }: SchemaNode, found: Findings): void {
+  found.checks++
+  if (items !== undefined) {
+    for (let i = 0; i < list.length; i++) {
+      found.path.push(i)
+      check(list[i] ?? null, items, found)
+      found.path.pop()
+    }
+  }
+  if (minItems !== undefined && list.length < minItems) {
+    found.invalid(list.length, `should have at least ${String(minItems)} items`)
+  }
+  if (maxItems !== undefined && list.length > maxItems) {
+    found.causes.push(fieldTooMany(found.name, list.length, maxItems))
+  }
+  if (uniqueItems === true && new Set(list.map(goJson)).size < list.length) {
+    found.invalid('', "shouldn't contain duplicates")
+  }
+}
+
+function checkEnum(value: JsonValue, allowed: JsonValue[], found: Findings): void {
+  found.checks++
+  for (const option of allowed) if (option === value) return
+  if (typeof value === 'object' && allowed.some((option) => goJson(option) === goJson(value))) return
+  found.causes.push(
+    fieldNotSupported(
+      found.name,
+      value ?? '',
+      allowed.map((option) => (typeof option === 'string' ? option : goJson(option))),
+    ),
+  )
+}
+
+function checkObject(object: JsonObject, schema: SchemaNode, found: Findings): void {
+  found.checks++
+  const { minProperties, maxProperties, required, additionalProperties, properties } = schema
+  if (minProperties !== undefined || maxProperties !== undefined) {
+    const count = Object.keys(object).length
+    if (minProperties !== undefined && count < minProperties) {
+      found.invalid(count, `should have at least ${String(minProperties)} properties`)
+    }
+    if (maxProperties !== undefined && count > maxProperties)
+      found.causes.push(fieldTooMany(found.name, count, maxProperties))
+  }
+  if (properties !== undefined || additionalProperties !== undefined) {
+    for (const key in object) {
+      const property = propertyOf(schema, key)
+      const field = property ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined)
+      if (field !== undefined) {
+        found.path.push(key)
+        check(object[key] ?? null, field, found)
+        found.path.pop()
+      } else if (additionalProperties === false) {
+        const { name } = found
+        found.causes.push(fieldInvalid(name, key, `${name}.${key} in body is a forbidden property`))
+      }
+    }
+  }
+  if (required !== undefined) {
+    for (const key of required) {
+      if (!Object.hasOwn(object, key)) found.causes.push(fieldRequired(pathText(found.path, key)))
+    }
+  }
+}
