@@ -43,7 +43,10 @@ export class BatchQueue<T> implements AsyncIterable<readonly T[]> {
       return
     }
     // One batch always fits, however large: it was made already.
-    if (this.#size > 0 && this.#size + size > this.#options.maxSize) return this.fail(this.#options.overflow())
+    if (this.#size > 0 && this.#size + size > this.#options.maxSize) {
+      this.fail(this.#options.overflow())
+      return
+    }
     this.#waiting.push({ batch, size })
     this.#size += size
   }
@@ -64,7 +67,7 @@ export class BatchQueue<T> implements AsyncIterable<readonly T[]> {
     this.#size = 0
     if (this.#reader) {
       this.#state = 'ended'
-      this.#reader.reject(error as Error)
+      this.#reader.reject(error)
       this.#reader = undefined
     } else this.#state = { failed: error }
     this.#options.onEnd?.()
@@ -92,7 +95,7 @@ export class BatchQueue<T> implements AsyncIterable<readonly T[]> {
     if (this.#state !== 'open') {
       const { failed } = this.#state
       this.#state = 'ended'
-      return Promise.reject(failed as Error)
+      return Promise.reject(failed)
     }
     if (this.#reader) return Promise.reject(new Error('a batch queue has one consumer'))
     this.#reader = Promise.withResolvers()

@@ -1,3 +1,4 @@
+export * from './abortable.ts'
 export * from './batch-queue.ts'
 export * from './child-signal.ts'
 export * from './clock.ts'

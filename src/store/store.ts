@@ -105,7 +105,10 @@ export interface Store extends AsyncDisposable {
    * What changed in one logical cluster after `since`, without a running watch: for every key its last state only.
    * Lets a watch resume over a restart. Rejects Compacted when deletions that old are forgotten.
    */
-  changes(scope: { cluster: ClusterId; resource: string }, options: Waiting & { since: Revision }): Promise<readonly StoreEvent[]>
+  changes(
+    scope: { cluster: ClusterId; resource: string },
+    options: Waiting & { since: Revision },
+  ): Promise<readonly StoreEvent[]>
   /** The newest revision that is durable and known here. */
   revision(options: Waiting): Promise<Revision>
 }

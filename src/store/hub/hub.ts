@@ -24,9 +24,19 @@ export interface EntryFacts {
 
 export type HubEvent =
   | { readonly type: 'ADDED'; readonly entry: Entry; readonly revision: Revision }
-  | { readonly type: 'MODIFIED'; readonly entry: Entry; readonly previous: Entry | undefined; readonly revision: Revision }
+  | {
+      readonly type: 'MODIFIED'
+      readonly entry: Entry
+      readonly previous: Entry | undefined
+      readonly revision: Revision
+    }
   /** `entry` is the last state, its bytes stamped with the revision of the deletion. */
-  | { readonly type: 'DELETED'; readonly entry: Entry; readonly previous: Entry | undefined; readonly revision: Revision }
+  | {
+      readonly type: 'DELETED'
+      readonly entry: Entry
+      readonly previous: Entry | undefined
+      readonly revision: Revision
+    }
 
 /**
  * What every logical cluster has from birth, shared by all: one immutable layer under the store. An update writes an
@@ -42,7 +52,10 @@ export interface BaseLayer {
 }
 
 export interface HubOptions {
-  /** Puts a revision into an object's JSON. Called once per change, the result is what everybody gets. */
+  /**
+   * Puts a revision into an object's JSON, in place of one that is there. Called once per change, the result is what
+   * everybody gets.
+   */
   readonly stamp: (value: Uint8Array, revision: Revision) => Uint8Array
   readonly readFacts: (bytes: Uint8Array) => EntryFacts
   readonly baseLayer?: BaseLayer
@@ -85,7 +98,11 @@ export interface ClusterObjects {
   resources(): readonly string[]
   /** Resolves once durable and visible to reads here. Rejects StoreError. */
   create(key: Omit<ObjectKey, 'cluster'>, value: Uint8Array, options: Waiting): Promise<Entry>
-  update(key: Omit<ObjectKey, 'cluster'>, value: Uint8Array, options: Waiting & { ifRevision: Revision }): Promise<Entry>
+  update(
+    key: Omit<ObjectKey, 'cluster'>,
+    value: Uint8Array,
+    options: Waiting & { ifRevision: Revision },
+  ): Promise<Entry>
   delete(key: Omit<ObjectKey, 'cluster'>, options: Waiting & { ifRevision: Revision }): Promise<Entry>
   /**
    * Changes after `since` (from the window, else from the store's changes). Throws StoreError Compacted when too old.
@@ -105,7 +122,11 @@ export interface Hub extends AsyncDisposable {
   /** Deletes all its content from the store and forgets it. */
   deleteCluster(id: ClusterId, options: Waiting): Promise<void>
   /** One resource over the given logical clusters at one revision, unloaded ones included without loading them. */
-  listAll(scope: WatchScope, clusters: Iterable<ClusterId>, options: Waiting): Promise<{ entries: readonly Entry[]; revision: Revision }>
+  listAll(
+    scope: WatchScope,
+    clusters: Iterable<ClusterId>,
+    options: Waiting,
+  ): Promise<{ entries: readonly Entry[]; revision: Revision }>
   /** One resource over all logical clusters, unloaded ones included. */
   watchAll(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch>
   revision(): Revision

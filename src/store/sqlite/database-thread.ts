@@ -1,7 +1,15 @@
 // The main thread's end of the worker: collects calls while a batch is under way and sends them as the next one.
 import { Worker } from 'node:worker_threads'
 import { StoreError } from '../store.ts'
-import { Packer, type Answer, type Call, type FromWorker, type Slice, type ToWorker, type WorkerSettings } from './protocol.ts'
+import {
+  Packer,
+  type Answer,
+  type Call,
+  type FromWorker,
+  type Slice,
+  type ToWorker,
+  type WorkerSettings,
+} from './protocol.ts'
 
 /** Calls of one transaction; bounds how long the first of them waits for the last. */
 const maxBatchCalls = 1000
@@ -42,7 +50,9 @@ export class DatabaseThread {
     worker.on('message', (message: FromWorker) => {
       if (message.type === 'answers') this.#settle(message.answers, message.values)
     })
-    worker.on('error', (error) => this.#fail(new StoreError('Unavailable', 'the database thread failed', { cause: error })))
+    worker.on('error', (error) =>
+      this.#fail(new StoreError('Unavailable', 'the database thread failed', { cause: error })),
+    )
     worker.on('exit', () => this.#fail(new StoreError('Closed', 'the store is closed')))
   }
 
@@ -65,9 +75,13 @@ export class DatabaseThread {
   }
 
   call(call: PendingCall): void {
-    if (this.#failure) return call.failed(this.#failure)
+    if (this.#failure) {
+      call.failed(this.#failure)
+      return
+    }
     if (this.#waiting.length >= maxWaitingCalls) {
-      return call.failed(new StoreError('Unavailable', 'too many calls wait for the database'))
+      call.failed(new StoreError('Unavailable', 'too many calls wait for the database'))
+      return
     }
     this.#waiting.push(call)
     this.#planFlush()

@@ -46,7 +46,12 @@ export type Answer =
   | { readonly is: 'deleted'; readonly deletion: PackedDeletion }
   | { readonly is: 'deletedSome'; readonly deletions: readonly PackedDeletion[] }
   | { readonly is: 'object'; readonly object: PackedObject | undefined }
-  | { readonly is: 'list'; readonly objects: readonly PackedObject[]; readonly revision: number; readonly more: boolean }
+  | {
+      readonly is: 'list'
+      readonly objects: readonly PackedObject[]
+      readonly revision: number
+      readonly more: boolean
+    }
   | {
       readonly is: 'changes'
       readonly puts: readonly PackedObject[]

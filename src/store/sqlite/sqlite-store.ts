@@ -115,7 +115,7 @@ class SqliteStore implements Store {
 
   async deleteCluster(cluster: ClusterId, { signal }: Waiting): Promise<void> {
     const call: Call = { do: 'deleteSome', cluster, limit: deleteBatch }
-    for (let left = true; left; ) {
+    for (let left = true; left;) {
       left = await this.#ask(signal, call, 'deletedSome', ({ deletions }, values) => {
         for (const deletion of deletions) this.#events.add(deleteEvent(deletion, values))
         return deletions.length === deleteBatch
@@ -210,7 +210,10 @@ class SqliteStore implements Store {
     value?: Uint8Array,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason as Error)
+      if (signal.aborted) {
+        reject(signal.reason as Error)
+        return
+      }
       const abort = (): void => {
         this.#thread.withdraw(pending)
         reject(signal.reason as Error)
@@ -220,14 +223,17 @@ class SqliteStore implements Store {
         ...(value && { value }),
         answered: (answer, values) => {
           signal.removeEventListener('abort', abort)
-          if (answer.is === 'error') return reject(new StoreError(answer.code, answer.message))
+          if (answer.is === 'error') {
+            reject(new StoreError(answer.code, answer.message))
+            return
+          }
           // `read` also notes events, so it runs even where nobody waits any more.
           const result = read(answer as Extract<Answer, { is: Kind }>, values)
           this.#events.afterFlush(() => resolve(result))
         },
         failed: (error) => {
           signal.removeEventListener('abort', abort)
-          reject(error as Error)
+          reject(error)
         },
       }
       signal.addEventListener('abort', abort, { once: true })

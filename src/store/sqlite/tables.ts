@@ -2,7 +2,14 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import type { ListScope, ObjectKey } from '../store.ts'
-import { Packer, type Answer, type PackedDeletion, type PackedObject, type ReadCall, type WriteCall } from './protocol.ts'
+import {
+  type Packer,
+  type Answer,
+  type PackedDeletion,
+  type PackedObject,
+  type ReadCall,
+  type WriteCall,
+} from './protocol.ts'
 
 type Row = readonly [string, string, string, string, number, number, Uint8Array]
 
@@ -86,8 +93,7 @@ export class Tables {
     switch (call.do) {
       case 'get': {
         const row = this.#sql(`SELECT ${columns} FROM objects WHERE ${byKey}`).get(...keyOf(call.key)) as unknown as
-          | Row
-          | undefined
+          Row | undefined
         return { is: 'object', object: row && pack(row, packer) }
       }
       case 'list':
@@ -179,8 +185,7 @@ export class Tables {
 
   #mismatch(key: ObjectKey, ifRevision: number): Answer {
     const row = this.#sql(`SELECT revision FROM objects WHERE ${byKey}`).get(...keyOf(key)) as unknown as
-      | [number]
-      | undefined
+      [number] | undefined
     if (!row) return { is: 'error', code: 'KeyMissing', message: `${keyText(key)} does not exist` }
     return {
       is: 'error',
@@ -224,9 +229,10 @@ export class Tables {
       for (const column of open) values.push(after[column])
     }
     const where = terms.length > 0 ? `WHERE ${terms.join(' AND ')}` : ''
-    return this.#sql(
-      `SELECT ${columns} FROM objects ${where} ORDER BY cluster, resource, namespace, name LIMIT ?`,
-    ).all(...values, limit) as unknown as Row[]
+    return this.#sql(`SELECT ${columns} FROM objects ${where} ORDER BY cluster, resource, namespace, name LIMIT ?`).all(
+      ...values,
+      limit,
+    ) as unknown as Row[]
   }
 
   *#clusters(from: ClusterId | undefined): Generator<ClusterId> {

@@ -24,16 +24,26 @@ function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** Bytes at rest -> bytes for the wire: the revision becomes metadata's first member. */
+/** Bytes at rest -> bytes for the wire: the revision becomes metadata's first member, in place of one stamped before. */
 export function stampRevision(value: Uint8Array, revision: Revision): Buffer {
   const bytes = asBuffer(value)
   const at = metadataOffset(bytes)
-  const stamp = `"resourceVersion":"${revision}"${bytes[at] === 0x7d ? '' : ','}`
-  const result = Buffer.allocUnsafeSlow(bytes.length + stamp.length)
+  const rest = afterStamp(bytes, at)
+  const stamp = `"resourceVersion":"${revision}"${bytes[rest] === 0x7d ? '' : ','}`
+  const result = Buffer.allocUnsafeSlow(at + stamp.length + bytes.length - rest)
   bytes.copy(result, 0, 0, at)
   result.write(stamp, at, 'latin1')
-  bytes.copy(result, at + stamp.length, at)
+  bytes.copy(result, at + stamp.length, rest)
   return result
+}
+
+const stampStart = Buffer.from('"resourceVersion":"')
+
+/** Where metadata goes on after a stamp at `at`; `at` itself where there is none. */
+function afterStamp(bytes: Buffer, at: number): number {
+  if (bytes.compare(stampStart, 0, stampStart.length, at, at + stampStart.length) !== 0) return at
+  const end = bytes.indexOf(0x22, at + stampStart.length) + 1
+  return bytes[end] === 0x2c ? end + 1 : end
 }
 
 /** The object in wire bytes. */

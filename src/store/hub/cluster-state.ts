@@ -1,0 +1,350 @@
+// One logical cluster in memory.
+import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
+import {
+  isStoreError,
+  StoreError,
+  type ObjectKey,
+  type Store,
+  type StoredObject,
+  type StoreEvent,
+  type Waiting,
+} from '../store.ts'
+import type { BaseEntries } from './base-entries.ts'
+import { Dependents } from './dependents.ts'
+import type { ClusterObjects, Entry, HubEvent, HubOptions, HubWatch, WatchScope } from './hub.ts'
+import { mergeByKey, rewind } from './lists.ts'
+import { ResourceTable } from './resource-table.ts'
+import { StoredEntry } from './stored-entry.ts'
+import { isTombstone, tombstoneValue } from './tombstone.ts'
+import { replayOf } from './replay.ts'
+import type { Watcher } from './watcher.ts'
+
+type Change = Exclude<StoreEvent, { type: 'progress' }>
+type LocalKey = Omit<ObjectKey, 'cluster'>
+
+/** What a logical cluster needs of the hub around it. */
+export interface HubCore {
+  readonly store: Store
+  readonly options: HubOptions
+  readonly base: BaseEntries
+  readonly windowEvents: number
+  applied(): Revision
+  reached(revision: Revision, options: Waiting): Promise<void>
+  newWatcher(scope: WatchScope, since: Revision, signal: AbortSignal, onEnd: (watcher: Watcher) => void): Watcher
+  /** Counts what came into memory and what left. */
+  count(objects: number, bytes: number): void
+}
+
+/** Filled by `load`, changed by `apply` alone; both are called by the hub. */
+export class ClusterState implements ClusterObjects {
+  readonly cluster: ClusterId
+  readonly #core: HubCore
+  readonly #tables = new Map<string, ResourceTable>()
+  #dependents: Dependents | undefined
+  /** The list that filled it was at this revision; older events are in it already. */
+  #loadedAt: Revision
+  #unloaded = false
+
+  constructor(cluster: ClusterId, core: HubCore, items: readonly StoredObject[], loadedAt: Revision) {
+    this.cluster = cluster
+    this.#core = core
+    this.#loadedAt = loadedAt
+    for (const object of items) this.#load(object)
+  }
+
+  revision(): Revision {
+    return Math.max(this.#core.applied(), this.#loadedAt) as Revision
+  }
+
+  get(resource: string, namespace: string, name: string): Entry | undefined {
+    this.#check()
+    const table = this.#tables.get(resource)
+    const entry = table?.get(namespace, name)
+    if (entry || table?.tombstone(namespace, name)) return entry
+    return this.#base({ resource, namespace, name })
+  }
+
+  list({ resource, namespace }: WatchScope): readonly Entry[] {
+    this.#check()
+    const table = this.#tables.get(resource)
+    const stored = table?.list(namespace) ?? []
+    const keys = this.#core.base.keys(this.cluster, resource, namespace)
+    if (keys.length === 0) return stored
+    const under: Entry[] = []
+    for (const key of keys) {
+      if (table?.get(key.namespace, key.name) ?? table?.tombstone(key.namespace, key.name)) continue
+      const entry = this.#core.base.get(key)
+      if (entry) under.push(entry)
+    }
+    return mergeByKey(stored, under)
+  }
+
+  listAt(scope: WatchScope, at: Revision): readonly Entry[] | undefined {
+    const current = this.list(scope)
+    const window = this.#tables.get(scope.resource)?.window
+    if (at < (window?.floor ?? this.#loadedAt)) return undefined
+    return rewind(current, window?.after(at) ?? [], scope)
+  }
+
+  count({ resource, namespace }: WatchScope): number {
+    this.#check()
+    const table = this.#tables.get(resource)
+    let count = table?.count(namespace) ?? 0
+    for (const key of this.#core.base.keys(this.cluster, resource, namespace)) {
+      if (!(table?.get(key.namespace, key.name) ?? table?.tombstone(key.namespace, key.name))) count++
+    }
+    return count
+  }
+
+  dependents(ownerUid: string): readonly Entry[] {
+    this.#check()
+    if (!this.#dependents) {
+      this.#dependents = new Dependents()
+      for (const table of this.#tables.values()) for (const entry of table.entries) this.#dependents.add(entry)
+    }
+    return this.#dependents.of(ownerUid)
+  }
+
+  resources(): readonly string[] {
+    this.#check()
+    const found = new Set<string>()
+    for (const table of this.#tables.values()) if (table.size > 0) found.add(table.resource)
+    for (const resource of this.#core.base.resources) if (this.count({ resource }) > 0) found.add(resource)
+    return [...found].sort()
+  }
+
+  async create(key: LocalKey, value: Uint8Array, options: Waiting): Promise<Entry> {
+    const full = this.#fullKey(key)
+    const table = this.#tables.get(key.resource)
+    const tombstone = table?.tombstone(key.namespace, key.name)
+    if (tombstone) {
+      const writing = this.#core.store.update(full, value, { ...options, ifRevision: tombstone.revision })
+      return this.#written(await raced(writing, 'KeyExists', key), options)
+    }
+    if (!table?.get(key.namespace, key.name) && this.#base(key)) throw exists(key)
+    return this.#written(await this.#core.store.create(full, value, options), options)
+  }
+
+  async update(key: LocalKey, value: Uint8Array, options: Waiting & { ifRevision: Revision }): Promise<Entry> {
+    return this.#written(await this.#replace(key, value, options), options)
+  }
+
+  async delete(key: LocalKey, options: Waiting & { ifRevision: Revision }): Promise<Entry> {
+    const last = this.get(key.resource, key.namespace, key.name)
+    const full = this.#fullKey(key)
+    // Under a deleted object of the base layer the layer's own would come to light: a marker hides it.
+    const revision = this.#base(key)
+      ? (await this.#replace(key, tombstoneValue, options)).revision
+      : await this.#core.store.delete(full, options)
+    await this.#core.reached(revision, options)
+    const event = this.#tables
+      .get(key.resource)
+      ?.window.after((revision - 1) as Revision)
+      .find((one) => one.revision === revision)
+    if (event) return event.entry
+    if (last) return this.#gone(last, revision)
+    throw new StoreError('Unavailable', `${text(key)} was deleted, but its last state is not known here`)
+  }
+
+  async watch(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch> {
+    this.#check()
+    const { since, signal } = options
+    let table = this.#table(scope.resource)
+    let replay: readonly HubEvent[] = []
+    if (since < table.window.floor) {
+      const until = this.revision()
+      const changes = await this.#core.store.changes({ cluster: this.cluster, resource: scope.resource }, options)
+      this.#check()
+      table = this.#table(scope.resource)
+      if (until < table.window.floor) throw new StoreError('Compacted', `revision ${since} is too old to watch from`)
+      const asEvent = (change: Change): HubEvent | undefined => this.#pastEvent(change, since)
+      replay = replayOf({ changes, since, until, newer: table.window.after(until), asEvent })
+    } else replay = table.window.after(since)
+    const watcher = this.#core.newWatcher(scope, since, signal, (ended) => this.#removeWatcher(scope.resource, ended))
+    if (!signal.aborted) table.addWatcher(watcher)
+    for (const event of replay) watcher.offer(event)
+    watcher.flush()
+    return watcher
+  }
+
+  /** True where the list that filled this state had the change in it. */
+  wasLoadedWith(change: Change): boolean {
+    return (change.type === 'put' ? change.object.revision : change.revision) <= this.#loadedAt
+  }
+
+  /** Applies a change of the store's stream. Returns what watchers hear, and the table whose watchers they are. */
+  apply(change: Change): { event: HubEvent; table: ResourceTable } | undefined {
+    if (this.wasLoadedWith(change)) return undefined
+    const { resource } = change.type === 'put' ? change.object.key : change.key
+    const table = this.#table(resource)
+    const event = change.type === 'put' ? this.#applyPut(table, change.object) : this.#applyDelete(table, change)
+    if (!event) return undefined
+    table.window.push(event)
+    if (table.window.size > this.#core.windowEvents) table.window.dropFirst()
+    return { event, table }
+  }
+
+  /** Ends its watches; every later use rejects Closed. */
+  unload(): void {
+    if (this.#unloaded) return
+    this.#unloaded = true
+    for (const table of this.#tables.values()) {
+      for (const watcher of [...table.watchers]) watcher.end()
+      for (const entry of table.entries) this.#core.count(-1, -entry.bytes.length)
+    }
+    this.#tables.clear()
+    this.#dependents = undefined
+  }
+
+  #check(): void {
+    if (this.#unloaded) throw new StoreError('Closed', `logical cluster "${this.cluster}" is no longer in memory here`)
+  }
+
+  #table(resource: string): ResourceTable {
+    let table = this.#tables.get(resource)
+    if (!table) {
+      table = new ResourceTable(resource, this.#loadedAt)
+      this.#tables.set(resource, table)
+    }
+    return table
+  }
+
+  #removeWatcher(resource: string, watcher: Watcher): void {
+    const table = this.#tables.get(resource)
+    table?.removeWatcher(watcher)
+    if (table?.isIdle && table.window.floor === this.#loadedAt) this.#tables.delete(resource)
+  }
+
+  #load(object: StoredObject): void {
+    const table = this.#table(object.key.resource)
+    if (isTombstone(object.value)) table.setTombstone(object.key.namespace, object.key.name, object.revision)
+    else this.#put(table, this.#entry(table, object))
+  }
+
+  #put(table: ResourceTable, entry: Entry): Entry | undefined {
+    const before = table.set(entry)
+    this.#core.count(before ? 0 : 1, entry.bytes.length - (before?.bytes.length ?? 0))
+    if (before) this.#dependents?.remove(before)
+    this.#dependents?.add(entry)
+    return before
+  }
+
+  #remove(table: ResourceTable, { namespace, name }: ObjectKey): Entry | undefined {
+    const before = table.remove(namespace, name)
+    if (!before) return undefined
+    this.#core.count(-1, -before.bytes.length)
+    this.#dependents?.remove(before)
+    return before
+  }
+
+  #entry(table: ResourceTable, { key, revision, createRevision, value }: StoredObject): Entry {
+    const { options } = this.#core
+    // One string for all keys of a table: those that come with the object are copies.
+    const own = { cluster: this.cluster, resource: table.resource, namespace: key.namespace, name: key.name }
+    const bytes = options.stamp(value, revision)
+    return new StoredEntry({ key: own, revision, createRevision, bytes, base: false }, options.readFacts)
+  }
+
+  #applyPut(table: ResourceTable, object: StoredObject): HubEvent | undefined {
+    const { key, revision } = object
+    if (isTombstone(object.value)) {
+      const hidden = table.tombstone(key.namespace, key.name) !== undefined
+      const last = this.#remove(table, key) ?? (hidden ? undefined : this.#base(key))
+      table.setTombstone(key.namespace, key.name, revision)
+      return last && { type: 'DELETED', entry: this.#gone(last, revision), previous: last, revision }
+    }
+    const entry = this.#entry(table, object)
+    const wasTombstone = table.removeTombstone(key.namespace, key.name)
+    const previous = this.#put(table, entry) ?? (wasTombstone ? undefined : this.#base(key))
+    return previous ? { type: 'MODIFIED', entry, previous, revision } : { type: 'ADDED', entry, revision }
+  }
+
+  #applyDelete(table: ResourceTable, { key, revision }: Extract<Change, { type: 'delete' }>): HubEvent | undefined {
+    table.removeTombstone(key.namespace, key.name)
+    const last = this.#remove(table, key)
+    return last && { type: 'DELETED', entry: this.#gone(last, revision), previous: last, revision }
+  }
+
+  /** The last state as a DELETED event shows it. */
+  #gone(last: Entry, revision: Revision): Entry {
+    const { options } = this.#core
+    const bytes = options.stamp(last.bytes, revision)
+    return new StoredEntry(
+      { ...last, key: last.key, revision, bytes, createRevision: last.createRevision, base: false },
+      options.readFacts,
+    )
+  }
+
+  /** A change that happened before the window began: what it did is told from the object alone. */
+  #pastEvent(change: Change, since: Revision): HubEvent | undefined {
+    const table = this.#table(change.type === 'put' ? change.object.key.resource : change.key.resource)
+    if (change.type === 'put' && !isTombstone(change.object.value)) {
+      const entry = this.#entry(table, change.object)
+      const { revision } = entry
+      const isNew = entry.createRevision > since && !this.#base(entry.key)
+      return isNew ? { type: 'ADDED', entry, revision } : { type: 'MODIFIED', entry, previous: undefined, revision }
+    }
+    const revision = change.type === 'put' ? change.object.revision : change.revision
+    const last =
+      change.type === 'put' ? this.#base(change.object.key) : change.previous && this.#entry(table, change.previous)
+    return last && { type: 'DELETED', entry: this.#gone(last, revision), previous: undefined, revision }
+  }
+
+  async #replace(key: LocalKey, value: Uint8Array, options: Waiting & { ifRevision: Revision }): Promise<StoredObject> {
+    const full = this.#fullKey(key)
+    const table = this.#tables.get(key.resource)
+    const { store, base } = this.#core
+    if (table?.tombstone(key.namespace, key.name)) throw missing(key)
+    if (table?.get(key.namespace, key.name) || !this.#base(key)) return store.update(full, value, options)
+    if (options.ifRevision !== base.revision) throw mismatch(key)
+    return raced(store.create(full, value, options), 'RevisionMismatch', key)
+  }
+
+  /** What was written, as reads here see it. */
+  async #written(object: StoredObject, options: Waiting): Promise<Entry> {
+    await this.#core.reached(object.revision, options)
+    const table = this.#tables.get(object.key.resource)
+    const entry = table?.get(object.key.namespace, object.key.name)
+    if (entry?.revision === object.revision) return entry
+    return this.#entry(table ?? new ResourceTable(object.key.resource, object.revision), object)
+  }
+
+  #base(key: LocalKey): Entry | undefined {
+    return this.#core.base.hasResource(key.resource) ? this.#core.base.get(this.#fullKey(key)) : undefined
+  }
+
+  #fullKey({ resource, namespace, name }: LocalKey): ObjectKey {
+    this.#check()
+    return { cluster: this.cluster, resource, namespace, name }
+  }
+}
+
+/** A write over the base layer that somebody else's write preceded: the store's answer in the caller's terms. */
+async function raced(
+  writing: Promise<StoredObject>,
+  as: 'KeyExists' | 'RevisionMismatch',
+  key: LocalKey,
+): Promise<StoredObject> {
+  try {
+    return await writing
+  } catch (error) {
+    const lost = isStoreError(error) && ['KeyExists', 'KeyMissing', 'RevisionMismatch'].includes(error.code)
+    throw lost ? (as === 'KeyExists' ? exists(key) : mismatch(key)) : error
+  }
+}
+
+function exists(key: LocalKey): StoreError {
+  return new StoreError('KeyExists', `${text(key)} exists already`)
+}
+
+function missing(key: LocalKey): StoreError {
+  return new StoreError('KeyMissing', `${text(key)} does not exist`)
+}
+
+function mismatch(key: LocalKey): StoreError {
+  return new StoreError('RevisionMismatch', `${text(key)} is at another revision`)
+}
+
+function text({ resource, namespace, name }: LocalKey): string {
+  return `"${resource}/${namespace === '' ? '' : `${namespace}/`}${name}"`
+}

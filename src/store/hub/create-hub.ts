@@ -1,0 +1,301 @@
+// All logical clusters of this process in memory: one stream from the store, applied in order, told to every watcher.
+import { abortable } from '../../async/index.ts'
+import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
+import { StoreError, type Store, type StoredObject, type StoreEvent, type Waiting } from '../store.ts'
+import { BaseEntries } from './base-entries.ts'
+import { ClusterState, type HubCore } from './cluster-state.ts'
+import { EventWindow } from './event-window.ts'
+import type { ClusterObjects, Entry, Hub, HubEvent, HubOptions, HubWatch, WatchScope } from './hub.ts'
+import { mergeByKey } from './lists.ts'
+import type { ResourceTable } from './resource-table.ts'
+import { Revisions } from './revisions.ts'
+import { StoredEntry } from './stored-entry.ts'
+import { isTombstone } from './tombstone.ts'
+import { Watcher } from './watcher.ts'
+
+type Change = Exclude<StoreEvent, { type: 'progress' }>
+
+/** Bounds of all windows together; the oldest event of any logical cluster goes first. */
+const maxWindowEvents = 65_536
+const maxWindowBytes = 64 * 1024 * 1024
+
+interface Loading {
+  readonly done: Promise<ClusterState>
+  /** Changes since the load began; those the list does not have are applied after it. */
+  readonly changes: Change[]
+}
+
+interface WindowItem {
+  readonly revision: Revision
+  readonly event: HubEvent
+  /** Absent where the logical cluster was not loaded. */
+  readonly table: ResourceTable | undefined
+}
+
+/** A hub over the store, following it from now on. Disposing it ends its watches and leaves the store open. */
+export async function createHub(store: Store, options: HubOptions & Waiting): Promise<Hub> {
+  const hub = new MemoryHub(store, options, await store.revision(options))
+  hub.follow()
+  return hub
+}
+
+class MemoryHub implements Hub, HubCore {
+  readonly store: Store
+  readonly options: HubOptions
+  readonly base: BaseEntries
+  readonly windowEvents: number
+  readonly #watcherBytes: number
+  readonly #loaded = new Map<ClusterId, ClusterState>()
+  readonly #loading = new Map<ClusterId, Loading>()
+  readonly #wildcards = new Map<string, Set<Watcher>>()
+  readonly #watchers = new Set<Watcher>()
+  readonly #window: EventWindow<WindowItem>
+  readonly #revisions: Revisions
+  readonly #life = new AbortController()
+  #windowBytes = 0
+  #objects = 0
+  #bytes = 0
+  #following: Promise<void> = Promise.resolve()
+  #failure: StoreError | undefined
+
+  constructor(store: Store, options: HubOptions, revision: Revision) {
+    this.store = store
+    this.options = options
+    this.base = new BaseEntries(options)
+    this.windowEvents = options.windowEvents ?? 1024
+    this.#watcherBytes = options.watcherBufferBytes ?? 8 * 1024 * 1024
+    this.#revisions = new Revisions(revision)
+    this.#window = new EventWindow(revision)
+  }
+
+  /** Starts to apply the store's stream. */
+  follow(): void {
+    this.#following = this.#follow()
+  }
+
+  applied(): Revision {
+    return this.#revisions.current
+  }
+
+  revision(): Revision {
+    return this.#revisions.current
+  }
+
+  reached(revision: Revision, { signal }: Waiting): Promise<void> {
+    if (this.#failure && revision > this.#revisions.current) return Promise.reject(this.#failure)
+    return this.#revisions.reached(revision, signal)
+  }
+
+  count(objects: number, bytes: number): void {
+    this.#objects += objects
+    this.#bytes += bytes
+  }
+
+  loaded(id: ClusterId): ClusterObjects | undefined {
+    return this.#loaded.get(id)
+  }
+
+  async cluster(id: ClusterId, { signal }: Waiting): Promise<ClusterObjects> {
+    if (this.#failure) throw this.#failure
+    const loaded = this.#loaded.get(id)
+    if (loaded) return loaded
+    let loading = this.#loading.get(id)
+    if (!loading) {
+      const changes: Change[] = []
+      loading = { changes, done: this.#load(id, changes) }
+      // Whoever waits hears of a failure; it is nobody's unhandled rejection when none does.
+      loading.done.catch(() => undefined)
+      this.#loading.set(id, loading)
+    }
+    return abortable(loading.done, signal)
+  }
+
+  unload(id: ClusterId): void {
+    this.#loaded.get(id)?.unload()
+    this.#loaded.delete(id)
+  }
+
+  async deleteCluster(id: ClusterId, options: Waiting): Promise<void> {
+    await this.store.deleteCluster(id, options)
+    await this.reached(await this.store.revision(options), options)
+    this.unload(id)
+  }
+
+  async listAll(
+    scope: WatchScope,
+    clusters: Iterable<ClusterId>,
+    { signal }: Waiting,
+  ): Promise<{ entries: readonly Entry[]; revision: Revision }> {
+    if (this.#failure) throw this.#failure
+    const ids = [...clusters].sort()
+    const states = ids.map((id) => this.#loaded.get(id))
+    const revision = this.#revisions.current
+    if (states.every((state) => state !== undefined && state.revision() === revision)) {
+      return { entries: states.flatMap((state) => state?.list(scope) ?? []), revision }
+    }
+    // One snapshot, so all of it from the store; what is in memory at the same revision is shared, not copied.
+    const list = await this.store.list(scope, { signal })
+    const byCluster = Map.groupBy(list.items, ({ key }) => key.cluster)
+    const entries: Entry[] = []
+    for (const id of ids) for (const entry of this.#snapshot(id, scope, byCluster.get(id) ?? [])) entries.push(entry)
+    return { entries, revision: list.revision }
+  }
+
+  async watchAll(scope: WatchScope, { since, signal }: { since: Revision; signal: AbortSignal }): Promise<HubWatch> {
+    if (this.#failure) throw this.#failure
+    if (since < this.#window.floor) throw new StoreError('Compacted', `revision ${since} is too old to watch from`)
+    const watcher = this.newWatcher(scope, since, signal, (ended) => {
+      const all = this.#wildcards.get(scope.resource)
+      all?.delete(ended)
+      if (all?.size === 0) this.#wildcards.delete(scope.resource)
+    })
+    if (!signal.aborted) {
+      const all = this.#wildcards.get(scope.resource) ?? new Set()
+      this.#wildcards.set(scope.resource, all.add(watcher))
+    }
+    for (const { event } of this.#window.after(since)) {
+      if (event.entry.key.resource === scope.resource) watcher.offer(event)
+    }
+    watcher.flush()
+    return watcher
+  }
+
+  newWatcher(scope: WatchScope, since: Revision, signal: AbortSignal, onEnd: (watcher: Watcher) => void): Watcher {
+    const watcher: Watcher = new Watcher({
+      scope,
+      since,
+      signal,
+      maxBytes: this.#watcherBytes,
+      applied: () => this.#revisions.current,
+      onEnd: (ended) => {
+        this.#watchers.delete(ended)
+        onEnd(ended)
+      },
+    })
+    if (!signal.aborted) this.#watchers.add(watcher)
+    return watcher
+  }
+
+  usage(): { clusters: number; objects: number; bytes: number; watchers: number } {
+    return {
+      clusters: this.#loaded.size,
+      objects: this.#objects,
+      bytes: this.#bytes,
+      watchers: this.#watchers.size,
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#fail(new StoreError('Closed', 'the server is shutting down'))
+    this.#life.abort(this.#failure)
+    for (const watcher of [...this.#watchers]) watcher.end()
+    await this.#following
+    for (const id of [...this.#loaded.keys()]) this.unload(id)
+  }
+
+  async #follow(): Promise<void> {
+    try {
+      for await (const batch of this.store.watch({ since: this.#revisions.current, signal: this.#life.signal })) {
+        this.#apply(batch)
+      }
+    } catch (error) {
+      const failure = new StoreError('Unavailable', 'the stream of changes from the store broke', { cause: error })
+      this.#fail(failure)
+      for (const watcher of [...this.#watchers]) watcher.fail(failure)
+    }
+  }
+
+  #fail(failure: StoreError): void {
+    this.#failure ??= failure
+    this.#revisions.fail(this.#failure)
+  }
+
+  #apply(batch: readonly StoreEvent[]): void {
+    const touched: Watcher[] = []
+    let revision = this.#revisions.current
+    for (const change of batch) {
+      if (change.type === 'progress') {
+        revision = Math.max(revision, change.revision) as Revision
+        continue
+      }
+      revision = change.type === 'put' ? change.object.revision : change.revision
+      this.#applyChange(change, touched)
+    }
+    while (this.#window.size > maxWindowEvents || (this.#windowBytes > maxWindowBytes && this.#window.size > 0)) {
+      this.#forgetOldest()
+    }
+    this.#revisions.advance(revision)
+    for (const watcher of touched) watcher.flush()
+  }
+
+  #applyChange(change: Change, touched: Watcher[]): void {
+    const key = change.type === 'put' ? change.object.key : change.key
+    this.#loading.get(key.cluster)?.changes.push(change)
+    const state = this.#loaded.get(key.cluster)
+    // What a load's list had already is no news to that logical cluster, but it is to who watches all of them.
+    const known = state === undefined || state.wasLoadedWith(change)
+    const applied = known ? undefined : state.apply(change)
+    const event = known ? this.#unloadedEvent(change) : applied?.event
+    if (!event) return
+    this.#window.push({ revision: event.revision, event, table: applied?.table })
+    this.#windowBytes += event.entry.bytes.length
+    for (const watcher of applied?.table.watchers ?? []) if (watcher.offer(event)) touched.push(watcher)
+    for (const watcher of this.#wildcards.get(key.resource) ?? []) if (watcher.offer(event)) touched.push(watcher)
+  }
+
+  #forgetOldest(): void {
+    const item = this.#window.dropFirst()
+    if (!item) return
+    this.#windowBytes -= item.event.entry.bytes.length
+    if (item.table?.window.first === item.event) item.table.window.dropFirst()
+  }
+
+  /** A change of a logical cluster that is not in memory, for those who watch all of them. */
+  #unloadedEvent(change: Change): HubEvent | undefined {
+    if (change.type === 'delete' || isTombstone(change.object.value)) {
+      const key = change.type === 'put' ? change.object.key : change.key
+      const revision = change.type === 'put' ? change.object.revision : change.revision
+      const previous = change.type === 'put' ? undefined : change.previous
+      const last = previous && !isTombstone(previous.value) ? previous.value : this.base.get(key)?.bytes
+      if (!last || (previous && isTombstone(previous.value))) return undefined
+      const entry = this.#entry({ key, revision, createRevision: previous?.createRevision ?? revision, value: last })
+      return { type: 'DELETED', entry, previous: undefined, revision }
+    }
+    const entry = this.#entry(change.object)
+    const { revision } = entry
+    const isNew = entry.createRevision === revision && !this.base.get(entry.key)
+    return isNew ? { type: 'ADDED', entry, revision } : { type: 'MODIFIED', entry, previous: undefined, revision }
+  }
+
+  async #load(id: ClusterId, changes: Change[]): Promise<ClusterState> {
+    try {
+      const { items, revision } = await this.store.list({ cluster: id }, { signal: this.#life.signal })
+      const state = new ClusterState(id, this, items, revision)
+      for (const change of changes) state.apply(change)
+      this.#loaded.set(id, state)
+      return state
+    } finally {
+      this.#loading.delete(id)
+    }
+  }
+
+  #snapshot(id: ClusterId, scope: WatchScope, items: readonly StoredObject[]): readonly Entry[] {
+    const written = new Set(items.map(({ key }) => `${key.namespace}/${key.name}`))
+    const stored = items.filter(({ value }) => !isTombstone(value)).map((object) => this.#entry(object))
+    const under: Entry[] = []
+    for (const key of this.base.keys(id, scope.resource, scope.namespace)) {
+      const entry = written.has(`${key.namespace}/${key.name}`) ? undefined : this.base.get(key)
+      if (entry) under.push(entry)
+    }
+    return mergeByKey(stored, under)
+  }
+
+  /** Shared with what is in memory where it is the same. */
+  #entry(object: StoredObject): Entry {
+    const { key, revision, createRevision, value } = object
+    const known = this.#loaded.get(key.cluster)?.get(key.resource, key.namespace, key.name)
+    if (known?.revision === revision) return known
+    const bytes = this.options.stamp(value, revision)
+    return new StoredEntry({ key, revision, createRevision, bytes, base: false }, this.options.readFacts)
+  }
+}

@@ -1,0 +1,43 @@
+// What a watch hears first when it begins before the window does: the last states of what changed, from the store.
+import type { Revision } from '../../apimachinery/meta/index.ts'
+import type { StoreEvent } from '../store.ts'
+import type { Entry, HubEvent } from './hub.ts'
+
+type Change = Exclude<StoreEvent, { type: 'progress' }>
+
+export interface ReplayInput {
+  /** Last state per key of what changed after `since`; may go beyond `until`. */
+  readonly changes: readonly StoreEvent[]
+  readonly since: Revision
+  /** The window knows every event after this revision: `newer`. */
+  readonly until: Revision
+  readonly newer: readonly HubEvent[]
+  readonly asEvent: (change: Change) => HubEvent | undefined
+}
+
+/**
+ * Events in (since, until] as last states, then `newer` as they happened. Where a key changed on both sides of `until`,
+ * the store knows only the later state; the earlier one is what the window's event replaced.
+ */
+export function replayOf({ changes, since, until, newer, asEvent }: ReplayInput): readonly HubEvent[] {
+  const older: HubEvent[] = []
+  for (const change of changes) {
+    if (change.type === 'progress') continue
+    const revision = change.type === 'put' ? change.object.revision : change.revision
+    if (revision > until) continue
+    const event = asEvent(change)
+    if (event) older.push(event)
+  }
+  for (const event of newer) {
+    const replaced: Entry | undefined = event.type === 'ADDED' ? undefined : event.previous
+    if (!replaced || replaced.revision <= since || replaced.revision > until) continue
+    const { revision } = replaced
+    older.push(
+      replaced.createRevision > since
+        ? { type: 'ADDED', entry: replaced, revision }
+        : { type: 'MODIFIED', entry: replaced, previous: undefined, revision },
+    )
+  }
+  older.sort((a, b) => a.revision - b.revision)
+  return [...older, ...newer]
+}
