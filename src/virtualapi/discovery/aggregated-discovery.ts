@@ -1,0 +1,70 @@
+// Aggregated discovery: all groups, versions and resources in one document.
+import type { ResourceInfo } from '../registry/resource-info.ts'
+import { servedGroups, type ServedVersion } from './served-groups.ts'
+
+/** The exact content type of the answer; clients compare it. */
+export const aggregatedContentType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
+
+/**
+ * True if the client takes the aggregated form: that type stands in its Accept header before plain JSON does. Other parameters, such as
+ * `profile=nopeer`, do not matter.
+ */
+export function acceptsAggregated(accept: string | undefined): boolean {
+  for (const clause of (accept ?? '').split(',')) {
+    const [type, ...params] = clause.split(';').map((part) => part.trim())
+    if (type !== 'application/json' && type !== 'application/*' && type !== '*/*') continue
+    if (!params.some((param) => param.startsWith('as='))) return false
+    if (['g=apidiscovery.k8s.io', 'v=v2', 'as=APIGroupDiscoveryList'].every((param) => params.includes(param)))
+      return true
+  }
+  return false
+}
+
+/** `/api` (the core group) or `/apis` (all others) in the aggregated form. */
+export function aggregatedDiscovery(infos: readonly ResourceInfo[], which: 'core' | 'groups'): unknown {
+  const groups = servedGroups(infos.filter(({ group }) => (group === '') === (which === 'core')))
+  return {
+    kind: 'APIGroupDiscoveryList',
+    apiVersion: 'apidiscovery.k8s.io/v2',
+    metadata: {},
+    items: groups.map(({ group, versions }) => ({
+      metadata: group === '' ? {} : { name: group },
+      versions: versions.map(versionOf),
+    })),
+  }
+}
+
+function versionOf({ version, resources }: ServedVersion): unknown {
+  return { version, resources: resources.map(resourceOf), freshness: 'Current' }
+}
+
+function resourceOf(info: ResourceInfo): unknown {
+  const { group, version, resource, singular, kind, namespaced, verbs, shortNames, categories, subresources } = info
+  return {
+    resource,
+    responseKind: responseKind({ group, version, kind }, info),
+    scope: namespaced ? 'Namespaced' : 'Cluster',
+    singularResource: singular,
+    verbs,
+    ...(shortNames.length === 0 ? {} : { shortNames }),
+    ...(categories.length === 0 ? {} : { categories }),
+    ...(subresources.length === 0
+      ? {}
+      : {
+          subresources: subresources.map((sub) => ({
+            subresource: sub.name,
+            responseKind: responseKind(sub, info),
+            verbs: sub.verbs,
+          })),
+        }),
+  }
+}
+
+/** As measured: of built-in resources, the parent's own group and version are left empty; custom resources have them in full. */
+function responseKind(
+  { group, version, kind }: { group: string; version: string; kind: string },
+  parent: ResourceInfo,
+): unknown {
+  const same = parent.builtIn && group === parent.group && version === parent.version
+  return same ? { group: '', version: '', kind } : { group, version, kind }
+}

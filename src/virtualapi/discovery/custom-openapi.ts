@@ -1,0 +1,112 @@
+// The OpenAPI v3 document of a group version that CustomResourceDefinitions serve.
+import {
+  isJsonObject,
+  type GroupVersion,
+  type GroupVersionKind,
+  type JsonObject,
+} from '../../apimachinery/meta/index.ts'
+import type { ResourceInfo } from '../registry/resource-info.ts'
+import { builtInDefinitionName, builtInDefinitions } from './openapi-definitions.ts'
+import { commonDefinitions, reference, resourcePaths } from './openapi-operations.ts'
+
+/** A custom resource in one version: its row, and the version's schema as the CustomResourceDefinition has it. */
+export interface CustomResourceOpenApi {
+  readonly info: ResourceInfo
+  readonly openAPIV3Schema?: JsonObject
+  /** spec.names.listKind, where it is not the kind and `List`. */
+  readonly listKind?: string
+}
+
+const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1'
+const text = (description: string): JsonObject => ({ description, type: 'string' })
+const apiVersionProperty = text('Group and version of the schema that this object is written in.')
+const kindProperty = text('Name of the type of this object.')
+
+/** The document of `/openapi/v3/apis/GROUP/VERSION`. `resources` are all that the logical cluster serves there. */
+export function openApiV3ForCustomResources(gv: GroupVersion, resources: readonly CustomResourceOpenApi[]): JsonObject {
+  const schemas: Record<string, JsonObject> = {}
+  const paths: Record<string, JsonObject> = {}
+  const used = new Set([...commonDefinitions, `${meta}.ObjectMeta`, `${meta}.ListMeta`])
+  for (const resource of resources.toSorted((a, b) => (a.info.resource < b.info.resource ? -1 : 1))) {
+    const { info, listKind = `${info.kind}List` } = resource
+    const own = new Map([
+      [info.kind, objectSchema(resource)],
+      [listKind, listSchema(info, listKind)],
+    ])
+    for (const [kind, schema] of own) schemas[customDefinitionName({ ...gv, kind })] = schema
+    const definitionOf = (gvk: GroupVersionKind): string | undefined => {
+      if (gvk.group === gv.group && gvk.version === gv.version)
+        return customDefinitionName(gvk.kind === `${info.kind}List` ? { ...gvk, kind: listKind } : gvk)
+      const name = builtInDefinitionName(gvk)
+      if (name !== undefined) used.add(name)
+      return name
+    }
+    Object.assign(paths, resourcePaths(info, { definitionOf }))
+  }
+  return {
+    openapi: '3.0.0',
+    info: { title: 'Kubernetes CRD Swagger', version: 'v0.1.0' },
+    paths,
+    components: { schemas: { ...schemas, ...builtInDefinitions(used) } },
+  }
+}
+
+/** `dev.example.v1.Widget`: the group's labels are turned around. */
+export function customDefinitionName({ group, version, kind }: GroupVersionKind): string {
+  return [...group.split('.').reverse(), version, kind].join('.')
+}
+
+function objectSchema({ info, openAPIV3Schema }: CustomResourceOpenApi): JsonObject {
+  const schema: JsonObject = openAPIV3Schema === undefined ? { type: 'object' } : published(openAPIV3Schema)
+  const properties = isJsonObject(schema['properties']) ? schema['properties'] : undefined
+  return {
+    ...schema,
+    // Of a schema that keeps all fields and names none, clients would take three properties for the only ones.
+    ...(properties === undefined && schema['x-kubernetes-preserve-unknown-fields'] === true
+      ? {}
+      : {
+          properties: {
+            ...properties,
+            apiVersion: apiVersionProperty,
+            kind: kindProperty,
+            metadata: { description: 'Metadata that every object has.', allOf: [reference(`${meta}.ObjectMeta`)] },
+          },
+        }),
+    'x-kubernetes-group-version-kind': [gvkOf(info, info.kind)],
+  }
+}
+
+function listSchema(info: ResourceInfo, listKind: string): JsonObject {
+  return {
+    description: `${listKind} is a list of ${info.kind}`,
+    type: 'object',
+    required: ['items'],
+    properties: {
+      apiVersion: apiVersionProperty,
+      items: { type: 'array', items: reference(customDefinitionName(info)) },
+      kind: kindProperty,
+      metadata: { description: 'Metadata of the list.', allOf: [reference(`${meta}.ListMeta`)] },
+    },
+    'x-kubernetes-group-version-kind': [gvkOf(info, listKind)],
+  }
+}
+
+function gvkOf({ group, version }: GroupVersion, kind: string): JsonObject {
+  return { group, version, kind }
+}
+
+/** The schema as documents show it: int-or-string says which two types it means. */
+function published(schema: JsonObject): JsonObject {
+  const result: JsonObject = {}
+  for (const [key, value] of Object.entries(schema)) {
+    if (key === 'properties' && isJsonObject(value))
+      result[key] = Object.fromEntries(
+        Object.entries(value).map(([name, child]) => [name, isJsonObject(child) ? published(child) : child]),
+      )
+    else if ((key === 'items' || key === 'additionalProperties') && isJsonObject(value)) result[key] = published(value)
+    else result[key] = value
+  }
+  if (result['x-kubernetes-int-or-string'] === true && result['anyOf'] === undefined && result['allOf'] === undefined)
+    result['anyOf'] = [{ type: 'integer' }, { type: 'string' }]
+  return result
+}

@@ -1,0 +1,99 @@
+// /api, /apis, /apis/GROUP and /apis/GROUP/VERSION as every client reads them.
+import { apiVersionOf, type GroupVersion } from '../../apimachinery/meta/index.ts'
+import type { ResourceInfo } from '../registry/resource-info.ts'
+import { servedGroups, type ServedGroup } from './served-groups.ts'
+
+interface VersionForDiscovery {
+  groupVersion: string
+  version: string
+}
+/** metav1.APIGroup, as an item of the list or with kind and apiVersion in front. */
+export interface ApiGroup {
+  kind?: 'APIGroup'
+  apiVersion?: 'v1'
+  name: string
+  versions: VersionForDiscovery[]
+  preferredVersion: VersionForDiscovery
+}
+/** metav1.APIResource. */
+export interface ApiResource {
+  name: string
+  singularName: string
+  namespaced: boolean
+  group?: string
+  version?: string
+  kind: string
+  verbs: readonly string[]
+  shortNames?: readonly string[]
+  categories?: readonly string[]
+  storageVersionHash?: string
+}
+
+/** `/api`. `serverAddress` is the host:port a client of any network should use. */
+export function apiVersions(serverAddress: string): unknown {
+  return {
+    kind: 'APIVersions',
+    versions: ['v1'],
+    serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress }],
+  }
+}
+
+/** `/apis` */
+export function apiGroupList(infos: readonly ResourceInfo[]): unknown {
+  const groups = servedGroups(infos).filter(({ group }) => group !== '')
+  return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(apiGroupOf) }
+}
+
+/** `/apis/GROUP`; undefined where it is not served. */
+export function apiGroup(infos: readonly ResourceInfo[], group: string): ApiGroup | undefined {
+  const [served] = servedGroups(infos.filter((info) => info.group === group))
+  if (served === undefined || group === '') return undefined
+  return { kind: 'APIGroup', apiVersion: 'v1', ...apiGroupOf(served) }
+}
+
+/** `/api/v1` and `/apis/GROUP/VERSION`; undefined where it is not served. */
+export function apiResourceList(infos: readonly ResourceInfo[], { group, version }: GroupVersion): unknown {
+  const [served] = servedGroups(infos.filter((info) => info.group === group && info.version === version))
+  const resources = served?.versions[0]?.resources
+  if (resources === undefined) return undefined
+  return {
+    kind: 'APIResourceList',
+    // As measured: the core group alone leaves it out.
+    ...(group === '' ? {} : { apiVersion: 'v1' }),
+    groupVersion: apiVersionOf({ group, version }),
+    resources: resources.flatMap(apiResources),
+  }
+}
+
+function apiGroupOf({ group, versions }: ServedGroup): ApiGroup {
+  const list = versions.map(({ version }) => ({ groupVersion: apiVersionOf({ group, version }), version }))
+  const [preferredVersion] = list
+  if (preferredVersion === undefined) throw new Error(`group "${group}" has no version`)
+  return { name: group, versions: list, preferredVersion }
+}
+
+function apiResources(info: ResourceInfo): ApiResource[] {
+  const { resource, singular, namespaced, kind, verbs, shortNames, categories, storageVersionHash, group, version } =
+    info
+  const subresources = info.subresources.map((sub): ApiResource => ({
+    name: `${resource}/${sub.name}`,
+    singularName: '',
+    namespaced,
+    ...(sub.group === group && sub.version === version ? {} : { group: sub.group, version: sub.version }),
+    kind: sub.kind,
+    verbs: sub.verbs,
+  }))
+  return [
+    {
+      name: resource,
+      singularName: singular,
+      namespaced,
+      kind,
+      verbs,
+      ...(shortNames.length === 0 ? {} : { shortNames }),
+      ...(categories.length === 0 ? {} : { categories }),
+      ...(storageVersionHash === undefined ? {} : { storageVersionHash }),
+    },
+    ...subresources,
+  ]
+}

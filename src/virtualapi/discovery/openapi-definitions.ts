@@ -1,0 +1,73 @@
+// Definitions of built-in kinds in the words of OpenAPI, made of the schema table: without texts, else as upstream has them.
+import type { JsonObject, JsonValue } from '../../apimachinery/meta/index.ts'
+import { builtInSchemaTable, type SchemaTableNode } from '../registry/builtin-schemas.ts'
+import { reference } from './openapi-operations.ts'
+
+const prefix = 'io.k8s.'
+
+const words: Readonly<Record<string, string>> = {
+  listType: 'x-kubernetes-list-type',
+  listMapKeys: 'x-kubernetes-list-map-keys',
+  mapType: 'x-kubernetes-map-type',
+  patchMergeKey: 'x-kubernetes-patch-merge-key',
+}
+
+/** The definition that objects of this kind have, by its name in documents. */
+export function builtInDefinitionName(gvk: { group: string; version: string; kind: string }): string | undefined {
+  const { kinds } = builtInSchemaTable()
+  const name = kinds[`${gvk.group}/${gvk.version}/${gvk.kind}`] ?? kinds[`*/${gvk.kind}`]
+  return name === undefined ? undefined : prefix + name
+}
+
+/** The named definitions and all that they refer to, by name. Names that the table lacks are left out. */
+export function builtInDefinitions(names: Iterable<string>): Record<string, JsonObject> {
+  const { definitions } = builtInSchemaTable()
+  const kinds = kindsByDefinition()
+  const found = new Map<string, JsonObject>()
+  const visit = (name: string): void => {
+    const node = definitions[name]
+    if (node === undefined || found.has(name)) return
+    found.set(name, {})
+    const definition = openApiOf(node, visit)
+    const gvks = kinds.get(name)
+    found.set(name, gvks === undefined ? definition : { ...definition, 'x-kubernetes-group-version-kind': gvks })
+  }
+  for (const name of names) if (name.startsWith(prefix)) visit(name.slice(prefix.length))
+  const sorted = [...found].sort(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(sorted.map(([name, definition]) => [prefix + name, definition]))
+}
+
+/** Kinds of every group have no entry: no single one is theirs. */
+function kindsByDefinition(): Map<string, JsonObject[]> {
+  const result = new Map<string, JsonObject[]>()
+  for (const [key, name] of Object.entries(builtInSchemaTable().kinds)) {
+    const [group = '', version = '', kind = ''] = key.split('/')
+    if (group === '*') continue
+    result.set(name, [...(result.get(name) ?? []), { group, version, kind }])
+  }
+  return result
+}
+
+function openApiOf(node: SchemaTableNode, visit: (name: string) => void): JsonObject {
+  const { $ref, properties, items, additionalProperties, intOrString, preserveUnknownFields, patchStrategy, ...rest } =
+    node
+  const result: JsonObject = {}
+  for (const [key, value] of Object.entries(rest)) result[words[key] ?? key] = value as JsonValue
+  // `quantity` is a word of the table only.
+  if (result['format'] === 'quantity') delete result['format']
+  if (intOrString) Object.assign(result, { format: 'int-or-string', oneOf: [{ type: 'integer' }, { type: 'string' }] })
+  if (preserveUnknownFields && node.type === undefined) result['x-kubernetes-preserve-unknown-fields'] = true
+  if (patchStrategy !== undefined) result['x-kubernetes-patch-strategy'] = patchStrategy.join(',')
+  if (properties !== undefined)
+    result['properties'] = Object.fromEntries(
+      Object.entries(properties).map(([name, child]) => [name, openApiOf(child, visit)]),
+    )
+  if (items !== undefined) result['items'] = openApiOf(items, visit)
+  if (additionalProperties !== undefined)
+    result['additionalProperties'] =
+      typeof additionalProperties === 'boolean' ? additionalProperties : openApiOf(additionalProperties, visit)
+  if ($ref === undefined) return result
+  visit($ref)
+  const target: JsonObject = reference(prefix + $ref)
+  return Object.keys(result).length === 0 ? target : { ...result, allOf: [target] }
+}

@@ -1,0 +1,187 @@
+// Paths and operations of a resource in an OpenAPI v3 document: kubectl and helm look up by kind which query parameters a verb takes.
+import { groupVersionPath, type GroupVersionKind, type JsonObject } from '../../apimachinery/meta/index.ts'
+import type { ResourceInfo, SubresourceInfo } from '../registry/resource-info.ts'
+
+/** Names of the definitions that the operations refer to, beside those of the common options. */
+export interface OperationSchemas {
+  /** The definition of a kind that is read or written; undefined: the document has none. */
+  definitionOf(gvk: GroupVersionKind): string | undefined
+}
+
+const common = 'io.k8s.apimachinery.pkg.apis.meta.v1'
+
+/** Definitions that the operations below refer to. */
+export const commonDefinitions = [`${common}.DeleteOptions`, `${common}.Patch`, `${common}.Status`]
+
+/** The paths of one resource and its subresources. */
+export function resourcePaths(info: ResourceInfo, schemas: OperationSchemas): Record<string, JsonObject> {
+  const base = groupVersionPath(info)
+  const collection = info.namespaced ? `${base}/namespaces/{namespace}/${info.resource}` : `${base}/${info.resource}`
+  const paths: Record<string, JsonObject> = {}
+  const add = (path: string, operations: JsonObject): void => {
+    if (Object.keys(operations).length > 0) paths[path] = { ...operations, parameters: pathParameters(path, info.kind) }
+  }
+  const build = new Operations(info, schemas)
+  add(collection, build.collection())
+  add(`${collection}/{name}`, build.single())
+  if (info.namespaced) add(`${base}/${info.resource}`, build.everywhere())
+  for (const sub of info.subresources) {
+    // What is connected to is no document.
+    if (sub.kind.endsWith('Options')) continue
+    add(`${collection}/{name}/${sub.name}`, build.subresource(sub))
+  }
+  return paths
+}
+
+class Operations {
+  readonly #info: ResourceInfo
+  readonly #schemas: OperationSchemas
+
+  constructor(info: ResourceInfo, schemas: OperationSchemas) {
+    this.#info = info
+    this.#schemas = schemas
+  }
+
+  collection(): JsonObject {
+    return {
+      ...this.#if('list', 'get', () => this.#operation('list', listParameters, { answer: this.#list() })),
+      ...this.#if('create', 'post', () =>
+        this.#operation('post', writeParameters, { body: this.#info, answer: this.#info }),
+      ),
+      ...this.#if('deletecollection', 'delete', () =>
+        this.#operation('deletecollection', [...listParameters, ...deleteParameters], { options: true }),
+      ),
+    }
+  }
+
+  single(): JsonObject {
+    return {
+      ...this.#if('get', 'get', () => this.#operation('get', [], { answer: this.#info })),
+      ...this.#if('update', 'put', () =>
+        this.#operation('put', writeParameters, { body: this.#info, answer: this.#info }),
+      ),
+      ...this.#if('delete', 'delete', () => this.#operation('delete', deleteParameters, { options: true })),
+      ...this.#if('patch', 'patch', () =>
+        this.#operation('patch', patchParameters, { patch: true, answer: this.#info }),
+      ),
+    }
+  }
+
+  everywhere(): JsonObject {
+    return this.#if('list', 'get', () => this.#operation('list', listParameters, { answer: this.#list() }))
+  }
+
+  subresource(sub: SubresourceInfo): JsonObject {
+    const has = (verb: string, method: string, make: () => JsonObject): JsonObject =>
+      sub.verbs.includes(verb) ? { [method]: make() } : {}
+    return {
+      ...has('get', 'get', () => this.#operation('get', [], { kind: sub, answer: sub })),
+      ...has('update', 'put', () => this.#operation('put', writeParameters, { kind: sub, body: sub, answer: sub })),
+      ...has('create', 'post', () => this.#operation('post', writeParameters, { kind: sub, body: sub, answer: sub })),
+      ...has('patch', 'patch', () =>
+        this.#operation('patch', patchParameters, { kind: sub, patch: true, answer: sub }),
+      ),
+    }
+  }
+
+  #list(): GroupVersionKind {
+    return { ...this.#info, kind: `${this.#info.kind}List` }
+  }
+
+  #if(verb: string, method: string, make: () => JsonObject): JsonObject {
+    return this.#info.verbs.includes(verb) ? { [method]: make() } : {}
+  }
+
+  #operation(
+    action: string,
+    parameters: readonly Parameter[],
+    parts: {
+      kind?: GroupVersionKind
+      body?: GroupVersionKind
+      answer?: GroupVersionKind
+      options?: true
+      patch?: true
+    },
+  ): JsonObject {
+    const { group, version, kind } = parts.kind ?? this.#info
+    return {
+      tags: [`${tagOf(this.#info.group)}_${this.#info.version}`],
+      ...(parameters.length === 0 ? {} : { parameters: parameters.map(queryParameter) }),
+      ...this.#requestBody(parts),
+      responses: {
+        '200': { description: 'OK', content: this.#content(['application/json', 'application/yaml'], parts.answer) },
+        '401': { description: 'Unauthorized' },
+      },
+      'x-kubernetes-action': action,
+      'x-kubernetes-group-version-kind': { group, version, kind },
+    }
+  }
+
+  #requestBody({ body, options, patch }: { body?: GroupVersionKind; options?: true; patch?: true }): JsonObject {
+    if (body !== undefined) return { requestBody: { content: this.#content(['*/*'], body), required: true } }
+    if (options) return { requestBody: { content: { '*/*': { schema: reference(`${common}.DeleteOptions`) } } } }
+    if (!patch) return {}
+    const types = ['apply-patch+yaml', 'json-patch+json', 'merge-patch+json']
+    if (this.#info.builtIn) types.push('strategic-merge-patch+json')
+    const content = Object.fromEntries(
+      types.map((type) => [`application/${type}`, { schema: reference(`${common}.Patch`) }]),
+    )
+    return { requestBody: { content, required: true } }
+  }
+
+  #content(types: readonly string[], gvk: GroupVersionKind | undefined): JsonObject {
+    const name = gvk === undefined ? `${common}.Status` : this.#schemas.definitionOf(gvk)
+    const content: JsonObject = name === undefined ? {} : { schema: reference(name) }
+    return Object.fromEntries(types.map((type) => [type, content]))
+  }
+}
+
+interface Parameter {
+  readonly name: string
+  readonly type: 'string' | 'boolean' | 'integer'
+}
+
+const parametersOf = (type: Parameter['type'], ...names: string[]): Parameter[] => names.map((name) => ({ name, type }))
+
+const listParameters = [
+  ...parametersOf('boolean', 'allowWatchBookmarks'),
+  ...parametersOf('string', 'continue', 'fieldSelector', 'labelSelector'),
+  ...parametersOf('integer', 'limit'),
+  ...parametersOf('string', 'resourceVersion', 'resourceVersionMatch'),
+  ...parametersOf('boolean', 'sendInitialEvents'),
+  ...parametersOf('integer', 'timeoutSeconds'),
+  ...parametersOf('boolean', 'watch'),
+]
+const writeParameters = parametersOf('string', 'dryRun', 'fieldManager', 'fieldValidation')
+const patchParameters = [...writeParameters, ...parametersOf('boolean', 'force')]
+const deleteParameters = [
+  ...parametersOf('string', 'dryRun'),
+  ...parametersOf('integer', 'gracePeriodSeconds'),
+  ...parametersOf('boolean', 'orphanDependents'),
+  ...parametersOf('string', 'propagationPolicy'),
+]
+
+function queryParameter({ name, type }: Parameter): JsonObject {
+  return { name, in: 'query', schema: { type, uniqueItems: true } }
+}
+
+function pathParameters(path: string, kind: string): JsonObject[] {
+  const parameters: JsonObject[] = []
+  const add = (name: string, description: string): void => {
+    parameters.push({ name, in: 'path', description, required: true, schema: { type: 'string', uniqueItems: true } })
+  }
+  if (path.includes('{name}')) add('name', `name of the ${kind}`)
+  if (path.includes('{namespace}')) add('namespace', 'namespace of the object')
+  return [...parameters, queryParameter({ name: 'pretty', type: 'string' })]
+}
+
+/** `exampleDev` for `example.dev`. */
+function tagOf(group: string): string {
+  if (group === '') return 'core'
+  return group.replace(/\.k8s\.io$/, '').replace(/[.-]([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/** A reference to a definition of the same document. */
+export function reference(name: string): { $ref: string } {
+  return { $ref: `#/components/schemas/${name}` }
+}

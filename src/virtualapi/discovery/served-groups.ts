@@ -1,0 +1,63 @@
+// The resource table as discovery tells it: groups, their versions in order of preference, the resources of each.
+import type { GroupVersion } from '../../apimachinery/meta/index.ts'
+import type { ResourceInfo } from '../registry/resource-info.ts'
+
+export interface ServedVersion extends GroupVersion {
+  readonly resources: readonly ResourceInfo[]
+}
+export interface ServedGroup {
+  readonly group: string
+  /** The preferred version first. */
+  readonly versions: readonly ServedVersion[]
+}
+
+/**
+ * Groups what is served. Built-in groups keep the order of the table; custom ones follow by name. Versions of built-in groups keep the
+ * order of the table, others are sorted as Kubernetes does: stable before beta before alpha, higher numbers first.
+ */
+export function servedGroups(infos: readonly ResourceInfo[]): ServedGroup[] {
+  const groups = new Map<string, Map<string, ResourceInfo[]>>()
+  const builtInGroups = new Set<string>()
+  for (const info of infos) {
+    if (info.builtIn) builtInGroups.add(info.group)
+    const versions = groups.get(info.group) ?? new Map<string, ResourceInfo[]>()
+    groups.set(info.group, versions)
+    const rows = versions.get(info.version) ?? []
+    versions.set(info.version, rows)
+    rows.push(info)
+  }
+  const served = [...groups].map(([group, versions]) => servedGroup(group, versions, builtInGroups.has(group)))
+  const custom = served.filter(({ group }) => !builtInGroups.has(group))
+  custom.sort((a, b) => compareText(a.group, b.group))
+  return [...served.filter(({ group }) => builtInGroups.has(group)), ...custom]
+}
+
+function servedGroup(group: string, versions: Map<string, ResourceInfo[]>, builtIn: boolean): ServedGroup {
+  const list = [...versions].map(([version, resources]) => ({
+    group,
+    version,
+    resources: resources.toSorted((a, b) => compareText(a.resource, b.resource)),
+  }))
+  if (!builtIn) list.sort((a, b) => compareVersions(a.version, b.version))
+  return { group, versions: list }
+}
+
+const stages = ['alpha', 'beta', undefined]
+
+/** Below zero if `a` is preferred: v10 < v2 < v11beta2 < v3alpha1 < other, and others by name. */
+export function compareVersions(a: string, b: string): number {
+  const left = parseVersion(a)
+  const right = parseVersion(b)
+  if (left === undefined || right === undefined) return left === right ? compareText(a, b) : left === undefined ? 1 : -1
+  return right.stage - left.stage || right.major - left.major || right.minor - left.minor
+}
+
+function parseVersion(version: string): { stage: number; major: number; minor: number } | undefined {
+  const match = /^v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?$/.exec(version)
+  if (match === null) return undefined
+  return { stage: stages.indexOf(match[2]), major: Number(match[1]), minor: Number(match[3] ?? 0) }
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,33 @@
+// /version: which Kubernetes this server behaves like.
+
+/** The Kubernetes whose facts the generated tables hold. */
+export const kubernetesVersion = 'v1.34.3'
+
+/** The document of `/version`. Helm and kubectl parse gitVersion as a semantic version; what follows the plus is ours. */
+export function versionInfo({
+  programVersion,
+  gitCommit = '',
+  buildDate = '1970-01-01T00:00:00Z',
+  platform = `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
+}: {
+  programVersion: string
+  gitCommit?: string
+  buildDate?: string
+  platform?: string
+}): Record<string, string> {
+  return {
+    major: '1',
+    minor: '34',
+    emulationMajor: '1',
+    emulationMinor: '34',
+    minCompatibilityMajor: '1',
+    minCompatibilityMinor: '33',
+    gitVersion: `${kubernetesVersion}+kcp-${programVersion}`,
+    gitCommit,
+    gitTreeState: '',
+    buildDate,
+    goVersion: '',
+    compiler: `node-${process.version}`,
+    platform,
+  }
+}
