@@ -1,0 +1,180 @@
+// The directory of logical clusters, kept true by an informer on LogicalCluster objects: of the host, or of the logical
+// cluster `root` where there is no host.
+import {
+  clusterIdOf,
+  rootClusterName,
+  tryClusterName,
+  type ClusterId,
+  type ClusterName,
+} from '../../apimachinery/meta/index.ts'
+import { createInformer, type DeepReadonly, type KubeClient } from '../../client/index.ts'
+import { logicalClusters, type LogicalCluster as LogicalClusterObject } from '../../crds/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
+import type { ClusterDirectory, LogicalCluster, OwnerSubject } from './directory.ts'
+
+export interface KeptDirectory extends ClusterDirectory {
+  /**
+   * Keeps the directory as the LogicalCluster objects of `client` say, until the signal. Called once, when the API behind
+   * `client` can answer: in embedded mode that is this server itself, which needs the directory first.
+   */
+  follow(source: { readonly client: KubeClient; readonly log: Logger; readonly signal: AbortSignal }): Followed
+}
+
+export interface Followed extends AsyncDisposable {
+  /** Resolves once every LogicalCluster there is is known. Rejects with signal.reason. */
+  synced(signal: AbortSignal): Promise<void>
+}
+
+type Listener = Parameters<ClusterDirectory['onChange']>[0]
+
+/** The logical cluster `root` of an installation without a host: always there, known by the identity of its data. */
+export function rootCluster({
+  instanceId,
+  creationTimestamp,
+}: {
+  readonly instanceId: string
+  readonly creationTimestamp: string
+}): LogicalCluster {
+  return {
+    name: rootClusterName,
+    id: clusterIdOf(instanceId),
+    uid: instanceId,
+    creationTimestamp,
+    owners: [],
+    deleting: false,
+  }
+}
+
+/** A directory that knows `root` (embedded mode) or nothing, until it follows an API. */
+export function createDirectory({ root }: { readonly root?: LogicalCluster } = {}): KeptDirectory {
+  return new InformedDirectory(root)
+}
+
+/** A directory that follows the LogicalClusters of `client` from the start. */
+export function watchDirectory(source: {
+  readonly client: KubeClient
+  readonly log: Logger
+  readonly signal: AbortSignal
+  readonly root?: LogicalCluster
+}): ClusterDirectory & Followed {
+  const directory = new InformedDirectory(source.root)
+  const followed = directory.follow(source)
+  return Object.assign(directory, followed)
+}
+
+class InformedDirectory implements KeptDirectory {
+  readonly #root: LogicalCluster | undefined
+  readonly #byName = new Map<ClusterName, LogicalCluster>()
+  readonly #byId = new Map<ClusterId, LogicalCluster>()
+  /** What the API says, served or not: one for each id, save for a miracle. */
+  readonly #offers = new Map<ClusterId, LogicalCluster[]>()
+  readonly #listeners = new Set<Listener>()
+
+  constructor(root: LogicalCluster | undefined) {
+    this.#root = root
+    if (root !== undefined) this.#put(root)
+  }
+
+  byName(name: ClusterName): LogicalCluster | undefined {
+    return this.#byName.get(name)
+  }
+  byId(id: ClusterId): LogicalCluster | undefined {
+    return this.#byId.get(id)
+  }
+  all(): Iterable<LogicalCluster> {
+    return this.#byName.values()
+  }
+  onChange(listener: Listener): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  follow({ client, log, signal }: Parameters<KeptDirectory['follow']>[0]): Followed {
+    const informer = createInformer<LogicalClusterObject>({ client, gvr: logicalClusters, log, signal })
+    const stop = informer.onChange(({ before, after }) => {
+      const told = after ?? before
+      const name = tryClusterName(told?.metadata.name ?? '')
+      if (name === undefined || name === this.#root?.name) {
+        log.warn('a LogicalCluster is not served: its name is no label or is taken', { name: told?.metadata.name })
+        return
+      }
+      const [was, is] = [before, after].map((object) =>
+        object === undefined ? undefined : logicalClusterOf(name, object),
+      )
+      if (was !== undefined && was.id !== is?.id) this.#offer(was, undefined, log)
+      if (is !== undefined) this.#offer(is, is, log)
+    })
+    return {
+      synced: (until) => informer.synced(until),
+      [Symbol.asyncDispose]: () => {
+        stop()
+        return informer[Symbol.asyncDispose]()
+      },
+    }
+  }
+
+  /**
+   * Takes what is said of `subject` now. Ids are 49 bits of a hash: should two objects ever have the same, the older is
+   * served and the later refused, or one would read the other's data; also after a restart, in whatever order they come.
+   */
+  #offer(subject: LogicalCluster, now: LogicalCluster | undefined, log: Logger): void {
+    const { id } = subject
+    const others = (this.#offers.get(id) ?? []).filter((offer) => offer.name !== subject.name)
+    const offers = (now === undefined ? others : [...others, now]).sort(older)
+    if (offers.length === 0) this.#offers.delete(id)
+    else this.#offers.set(id, offers)
+    if (this.#root?.id === id) {
+      log.error('a LogicalCluster is refused: its id is that of "root"', { name: subject.name, id })
+      return
+    }
+    const [winner, ...refused] = offers
+    for (const { name } of refused) log.error('a LogicalCluster is refused: an older one has the same id', { name, id })
+    const holder = this.#byId.get(id)
+    if (holder !== undefined && holder.name !== winner?.name) this.#drop(holder)
+    if (winner !== undefined && !isSame(winner, this.#byId.get(id))) this.#put(winner)
+  }
+
+  #put(cluster: LogicalCluster): void {
+    const before = this.#byId.get(cluster.id)
+    this.#byName.set(cluster.name, cluster)
+    this.#byId.set(cluster.id, cluster)
+    this.#tell({ ...(before === undefined ? {} : { before }), after: cluster })
+  }
+
+  #drop(cluster: LogicalCluster): void {
+    this.#byName.delete(cluster.name)
+    this.#byId.delete(cluster.id)
+    this.#tell({ before: cluster })
+  }
+
+  #tell(change: Parameters<Listener>[0]): void {
+    for (const listener of this.#listeners) listener(change)
+  }
+}
+
+/** A status update changes nothing that the server looks at. */
+function isSame(a: LogicalCluster, b: LogicalCluster | undefined): boolean {
+  return b !== undefined && JSON.stringify(a) === JSON.stringify(b)
+}
+
+function older(a: LogicalCluster, b: LogicalCluster): number {
+  if (a.creationTimestamp !== b.creationTimestamp) return a.creationTimestamp < b.creationTimestamp ? -1 : 1
+  return a.uid < b.uid ? -1 : 1
+}
+
+function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalClusterObject>): LogicalCluster {
+  const { uid = '', creationTimestamp = '', deletionTimestamp } = object.metadata
+  const owners = object.spec?.owners ?? []
+  return {
+    name,
+    id: clusterIdOf(uid),
+    uid,
+    creationTimestamp,
+    owners: owners.map(({ kind, name, namespace }): OwnerSubject => ({
+      kind,
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+    })),
+    deleting: deletionTimestamp !== undefined,
+  }
+}
