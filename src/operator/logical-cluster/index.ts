@@ -1,0 +1,1 @@
+export { logicalClusterController } from './controller.ts'

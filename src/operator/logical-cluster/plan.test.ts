@@ -1,0 +1,138 @@
+import { expect } from 'chai'
+import { clusterIdOf, type Condition } from '../../apimachinery/meta/index.ts'
+import type { LogicalCluster } from '../../crds/index.ts'
+import { plan, type Observed } from './plan.ts'
+
+const now = '2026-03-01T00:00:00Z'
+const urls = { url: 'https://host/acme', directURL: 'https://direct/clusters/acme' }
+const uid = '5d0b9e52-37f6-44a4-9d6e-0f4c4a3f7a11'
+
+function observed(more: Partial<Observed> & { metadata?: object; status?: object } = {}): Observed {
+  const { metadata = {}, status, ...rest } = more
+  const object: LogicalCluster = {
+    apiVersion: 'kcp.dev/v1alpha1',
+    kind: 'LogicalCluster',
+    metadata: { name: 'acme', uid, generation: 3, resourceVersion: '7', ...metadata },
+    ...(status && { status }),
+  }
+  return { object, urls, now, ...rest }
+}
+
+const held = { finalizers: ['kcp.dev/content'] }
+const deleting = { ...held, deletionTimestamp: now }
+const servedCondition: Condition = {
+  type: 'Ready',
+  status: 'True',
+  reason: 'Served',
+  message: 'its API is served',
+  lastTransitionTime: '2026-01-01T00:00:00Z',
+  observedGeneration: 3,
+}
+const readyStatus = { id: clusterIdOf(uid), ...urls, observedGeneration: 3, conditions: [servedCondition] }
+const content = {
+  total: 2,
+  held: [],
+  counts: [{ resource: 'deployments.apps', finalizer: 'syncer.kcp.dev/east', count: 2 }],
+}
+
+describe('the plan for a LogicalCluster', () => {
+  for (const { title, given, steps } of [
+    {
+      title: 'takes the finalizer first, then asks whether its API answers',
+      given: observed(),
+      steps: ['takeFinalizer', 'probe'],
+    },
+    { title: 'asks only once it has the finalizer', given: observed({ metadata: held }), steps: ['probe'] },
+    {
+      title: 'writes one status when its API answers',
+      given: observed({ metadata: held, served: { ok: true } }),
+      steps: ['setStatus'],
+    },
+    {
+      title: 'does nothing for one that is Ready',
+      given: observed({ metadata: held, status: readyStatus }),
+      steps: [],
+    },
+    {
+      title: 'does not ask again for one that is Ready, but follows its generation',
+      given: observed({ metadata: { ...held, generation: 4 }, status: readyStatus }),
+      steps: ['setStatus'],
+    },
+    {
+      title: 'follows its address',
+      given: observed({ metadata: held, status: { ...readyStatus, url: 'https://old/acme' } }),
+      steps: ['setStatus'],
+    },
+    {
+      title: 'tells of an API that does not answer',
+      given: observed({ metadata: held, served: { ok: false, message: 'connection refused' } }),
+      steps: ['setStatus'],
+    },
+    {
+      title: 'takes no finalizer for a reserved name',
+      given: observed({ metadata: { name: 'root' } }),
+      steps: ['setStatus'],
+    },
+    {
+      title: 'leaves one alone that is deleted and not ours to hold',
+      given: observed({ metadata: { deletionTimestamp: now } }),
+      steps: [],
+    },
+    {
+      title: 'looks at the content of one that is deleted',
+      given: observed({ metadata: deleting }),
+      steps: ['lookAtContent'],
+    },
+    {
+      title: 'deletes what members hold, says what is left, and waits',
+      given: observed({ metadata: deleting, content }),
+      steps: ['deleteObjects', 'setStatus', 'waitForContent'],
+    },
+    {
+      title: 'drops the rest once members hold nothing',
+      given: observed({ metadata: deleting, status: readyStatus, content: { total: 0, held: [], counts: [] } }),
+      steps: ['purgeAndRelease'],
+    },
+  ] satisfies { title: string; given: Observed; steps: string[] }[]) {
+    it(title, () => expect(plan(given).map((step) => step.do)).to.deep.equal(steps))
+  }
+
+  function statusOf(given: Observed) {
+    const step = plan(given).find((step) => step.do === 'setStatus')
+    if (step?.do !== 'setStatus') throw new Error('no status is set')
+    return step.status
+  }
+
+  it('says id, addresses, generation and Ready in the status', () => {
+    expect(statusOf(observed({ metadata: held, served: { ok: true } }))).to.deep.equal({
+      ...readyStatus,
+      conditions: [{ ...servedCondition, lastTransitionTime: now }],
+    })
+  })
+  it('keeps the time of a condition that stays as it is', () => {
+    const given = observed({ metadata: { ...held, generation: 4 }, status: readyStatus })
+    expect(statusOf(given).conditions).to.deep.equal([{ ...servedCondition, observedGeneration: 4 }])
+  })
+  it('drops a direct address there is no more', () => {
+    const given = observed({ metadata: held, status: readyStatus, urls: { url: urls.url } })
+    expect(statusOf(given)).not.to.have.property('directURL')
+  })
+  it('names what is left and who holds it', () => {
+    const { conditions = [] } = statusOf(observed({ metadata: deleting, status: readyStatus, content }))
+    expect(conditions.map(({ type, status, reason }) => [type, status, reason])).to.deep.equal([
+      ['Ready', 'False', 'Deleting'],
+      ['ContentDeleted', 'False', 'ContentRemains'],
+    ])
+    expect(conditions[1]?.message).to.equal(
+      '2 objects are left: 2 deployments.apps held by finalizer "syncer.kcp.dev/east"',
+    )
+  })
+  for (const [name, ready] of [
+    ['root', 'NameNotAllowed'],
+    ['a.b', 'NameNotAllowed'],
+  ] as const) {
+    it(`refuses the name "${name}" with a reason`, () => {
+      expect(statusOf(observed({ metadata: { name } })).conditions?.[0]).to.include({ status: 'False', reason: ready })
+    })
+  }
+})

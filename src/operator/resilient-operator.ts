@@ -1,0 +1,178 @@
+// The base of operators on @dot-i/k8s-operator. From the library come the lifecycle (start, init, stop), the shape of
+// events and handleResourceFinalizer; what reaches an API is ours: the library's watch ends the process on a bookmark,
+// a 410 or a reset and loses deletions while it reconnects, and its writes swallow errors.
+import operatorLibrary, { type ResourceEvent, type ResourceMeta } from '@dot-i/k8s-operator'
+import type { GroupVersionResource, KubeObject } from '../apimachinery/meta/index.ts'
+import { internalError } from '../apimachinery/status/index.ts'
+import type { DeepReadonly, KubeClient } from '../client/index.ts'
+import type { Logger } from '../telemetry/index.ts'
+import type { SharedInformers } from './informers.ts'
+
+/**
+ * The library's class with a constructor of its own: the original reads the user's kubeconfig and makes clients, which
+ * an operator beside our own server has no use for.
+ */
+const Lifecycle = ((): typeof operatorLibrary.default => {
+  function Bare(): void {
+    // Nothing: fields are set by ResilientOperator.
+  }
+  Bare.prototype = operatorLibrary.default.prototype
+  return Bare as unknown as typeof operatorLibrary.default
+})()
+
+const { ResourceEventType } = operatorLibrary
+const eventTypes = {
+  ADDED: ResourceEventType.Added,
+  MODIFIED: ResourceEventType.Modified,
+  DELETED: ResourceEventType.Deleted,
+} as const
+
+export interface ResilientOperatorOptions {
+  readonly client: KubeClient
+  readonly informers: SharedInformers
+  readonly log: Logger
+}
+
+export abstract class ResilientOperator extends Lifecycle {
+  protected readonly client: KubeClient
+  protected readonly log: Logger
+  readonly #informers: SharedInformers
+  readonly #resources = new Map<string, GroupVersionResource>()
+  readonly #subscriptions: (() => void)[] = []
+  /** What our own last write of an object answered, until a watch tells of it or of something newer. */
+  readonly #written = new Map<string, KubeObject>()
+
+  constructor({ client, informers, log }: ResilientOperatorOptions) {
+    super()
+    this.client = client
+    this.log = log
+    this.#informers = informers
+    const say = (level: 'debug' | 'info' | 'warn' | 'error') => (message: string) => log[level](message)
+    this.logger = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') }
+  }
+
+  /** Ends the subscriptions. The informers are the operator's and end with it. */
+  override stop(): void {
+    for (const unsubscribe of this.#subscriptions.splice(0)) unsubscribe()
+    this.#written.clear()
+  }
+
+  /** `onEvent` is called for everything there is, then for every change; it must only put keys into a queue. */
+  protected override async watchResource(
+    group: string,
+    version: string,
+    plural: string,
+    onEvent: (event: ResourceEvent) => Promise<void>,
+    namespace?: string,
+  ): Promise<void> {
+    const gvr = { group, version, resource: plural }
+    const id = idOf(gvr)
+    this.#resources.set(id, gvr)
+    const informer = this.#informers.of(gvr, namespace === undefined ? {} : { namespace })
+    const unsubscribe = informer.onChange(({ before, after }) => {
+      const object = after ?? before
+      if (object === undefined) return
+      this.#forgetWritten(id, object, after === undefined)
+      const type = after === undefined ? 'DELETED' : before === undefined ? 'ADDED' : 'MODIFIED'
+      const failed = (error: unknown): void => this.log.error('an event was not taken', { id, error })
+      onEvent(eventOf(gvr, object, type)).catch(failed)
+    })
+    this.#subscriptions.push(unsubscribe)
+  }
+
+  protected override getCustomResourceApiUri(): string {
+    throw internalError('this operator asks through its client, not by URI')
+  }
+
+  protected override registerCustomResourceDefinition(): Promise<never> {
+    return Promise.reject(internalError('CustomResourceDefinitions are installed by ensureCrds'))
+  }
+
+  /** Writes exactly this list; rejects with Conflict where the object has changed since `meta` was read. */
+  protected override async setResourceFinalizers(meta: ResourceMeta, finalizers: string[]): Promise<void> {
+    const patch = { metadata: { finalizers, resourceVersion: meta.resourceVersion } }
+    this.#remember(meta.id, await this.client.patch(this.#gvrOf(meta), refOf(meta), 'merge', patch, writing()))
+  }
+
+  protected override async setResourceStatus(meta: ResourceMeta, status: unknown): Promise<ResourceMeta | null> {
+    return await this.#writeStatus(meta, [{ op: 'add', path: '/status', value: status }], 'json')
+  }
+
+  protected override async patchResourceStatus(meta: ResourceMeta, status: unknown): Promise<ResourceMeta | null> {
+    return await this.#writeStatus(meta, { metadata: { resourceVersion: meta.resourceVersion }, status }, 'merge')
+  }
+
+  async #writeStatus(meta: ResourceMeta, patch: unknown, type: 'json' | 'merge'): Promise<ResourceMeta> {
+    const gvr = this.#gvrOf(meta)
+    const test = { op: 'test', path: '/metadata/resourceVersion', value: meta.resourceVersion }
+    const body = type === 'json' ? [test, ...(patch as unknown[])] : patch
+    const object = await this.client.patch(gvr, refOf(meta), type, body, { ...writing(), subresource: 'status' })
+    this.#remember(meta.id, object)
+    return metaOf(gvr, object)
+  }
+
+  /** The object as we know it best: what our last write answered, where no watch has told of it yet. */
+  protected newest<T extends KubeObject>(gvr: GroupVersionResource, cached: DeepReadonly<T>): DeepReadonly<T> {
+    const written: unknown = this.#written.get(writtenKey(idOf(gvr), cached))
+    return (written ?? cached) as DeepReadonly<T>
+  }
+
+  /** An event about an object, as handleResourceFinalizer wants it: a copy that it may change. */
+  protected eventFor(gvr: GroupVersionResource, object: DeepReadonly<KubeObject>): ResourceEvent {
+    return eventOf(gvr, structuredClone(object), 'MODIFIED')
+  }
+
+  #gvrOf(meta: ResourceMeta): GroupVersionResource {
+    const gvr = this.#resources.get(meta.id)
+    if (gvr === undefined) throw internalError(`"${meta.id}" is not watched by this operator`)
+    return gvr
+  }
+
+  #remember(id: string, object: KubeObject): void {
+    const gone = object.metadata.deletionTimestamp !== undefined && (object.metadata.finalizers ?? []).length === 0
+    if (!gone) this.#written.set(writtenKey(id, object), object)
+  }
+
+  #forgetWritten(id: string, seen: DeepReadonly<KubeObject>, deleted: boolean): void {
+    const key = writtenKey(id, seen)
+    const written = this.#written.get(key)
+    if (written === undefined) return
+    const position = (object: DeepReadonly<KubeObject>): number => Number(object.metadata.resourceVersion)
+    // Positions of one resource can be compared: KEP-5504.
+    if (deleted || position(seen) >= position(written)) this.#written.delete(key)
+  }
+}
+
+function idOf({ group, version, resource }: GroupVersionResource): string {
+  return `${resource}.${group === '' ? version : `${group}/${version}`}`
+}
+
+function writtenKey(id: string, { metadata }: DeepReadonly<KubeObject>): string {
+  return `${id}/${metadata.uid ?? ''}`
+}
+
+function refOf({ name, namespace }: ResourceMeta): { name: string; namespace?: string } {
+  return namespace === undefined ? { name } : { name, namespace }
+}
+
+function metaOf(gvr: GroupVersionResource, { apiVersion, kind, metadata }: DeepReadonly<KubeObject>): ResourceMeta {
+  const { name = '', namespace, resourceVersion = '' } = metadata
+  return { id: idOf(gvr), name, resourceVersion, apiVersion, kind, ...(namespace === undefined ? {} : { namespace }) }
+}
+
+function eventOf(
+  gvr: GroupVersionResource,
+  object: DeepReadonly<KubeObject>,
+  type: keyof typeof eventTypes,
+): ResourceEvent {
+  return {
+    meta: metaOf(gvr, object),
+    type: eventTypes[type],
+    object: object as unknown as ResourceEvent['object'],
+  }
+}
+
+/** The library's writers take no signal: each write of ours ends by itself. */
+function writing(): { signal: AbortSignal; fieldManager: string } {
+  return { signal: AbortSignal.timeout(30_000), fieldManager: 'kcp-operator' }
+}
