@@ -1,6 +1,7 @@
 export * from './authenticator.ts'
 export * from './create-authenticator.ts'
-export * from './front-proxy.ts'
+export type { FrontProxyConfig } from './front-proxy.ts'
+export * from './front-proxy-from-host.ts'
 export * from './host-names.ts'
 export * from './member-tokens.ts'
 export * from './pki/index.ts'

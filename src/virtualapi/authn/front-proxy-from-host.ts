@@ -1,0 +1,89 @@
+// The host tells who its front proxy is in a ConfigMap, which rotates: watched, never read once. The ConfigMap's other
+// half, the host's authority for client certificates, is not ours to believe: it would make host users tenants.
+import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
+import { createInformer, type DeepReadonly, type KubeClient } from '../../client/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
+import { parseCertificates } from './client-certificates.ts'
+import type { FrontProxyConfig } from './front-proxy.ts'
+
+export interface FrontProxySource extends AsyncDisposable {
+  /** For createAuthenticator: what holds now. Undefined: nothing usable was told, so nobody is believed. */
+  readonly current: () => FrontProxyConfig | undefined
+  /** Resolves once the ConfigMap was looked for, there or not: serve only then. Rejects with signal.reason. */
+  synced(signal: AbortSignal): Promise<void>
+}
+
+const configMaps: GroupVersionResource = { group: '', version: 'v1', resource: 'configmaps' }
+const namespace = 'kube-system'
+const name = 'extension-apiserver-authentication'
+
+/** Follows the host's ConfigMap until the signal. */
+export function frontProxyFromHost(options: {
+  readonly client: KubeClient
+  readonly log: Logger
+  readonly signal: AbortSignal
+}): FrontProxySource {
+  const { log } = options
+  const informer = createInformer({ ...options, gvr: configMaps, namespace, fieldSelector: `metadata.name=${name}` })
+  let current: FrontProxyConfig | undefined
+  const stop = informer.onChange(({ after }) => {
+    if (after?.metadata.name !== undefined && after.metadata.name !== name) return
+    try {
+      current = after === undefined ? undefined : parseFrontProxyConfig(after)
+      if (current === undefined)
+        log.warn('the host says nothing of its front proxy: identity headers are ignored', { namespace, name })
+      else log.info('the host told who its front proxy is', { allowedNames: current.allowedNames })
+    } catch (error) {
+      // Better nobody for a while than the former authority for ever.
+      current = undefined
+      log.error('what the host says of its front proxy is unusable: identity headers are ignored', {
+        namespace,
+        name,
+        error,
+      })
+    }
+  })
+  return {
+    current: () => current,
+    synced: (signal) => informer.synced(signal),
+    [Symbol.asyncDispose]: async () => {
+      stop()
+      await informer[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** Reads the ConfigMap. Undefined: there is no front proxy. Throws a plain Error for what must not be guessed around. */
+export function parseFrontProxyConfig(object: DeepReadonly<KubeObject>): FrontProxyConfig | undefined {
+  const data = (object['data'] ?? {}) as Readonly<Record<string, unknown>>
+  const ca = data['requestheader-client-ca-file']
+  if (typeof ca !== 'string' || ca.trim() === '') return undefined
+  if (parseCertificates(ca).length === 0) throw new Error('requestheader-client-ca-file holds no certificate')
+  const allowedNames = list(data, 'requestheader-allowed-names')
+  if (allowedNames.length === 0) {
+    throw new Error(
+      'requestheader-allowed-names is empty: whoever holds any certificate of that authority could be anybody',
+    )
+  }
+  const config = {
+    ca,
+    allowedNames,
+    usernameHeaders: list(data, 'requestheader-username-headers'),
+    groupHeaders: list(data, 'requestheader-group-headers'),
+    extraPrefixes: list(data, 'requestheader-extra-headers-prefix'),
+    // Absent before Kubernetes 1.32.
+    uidHeaders: list(data, 'requestheader-uid-headers'),
+  }
+  if (config.usernameHeaders.length === 0) throw new Error('requestheader-username-headers is empty')
+  return config
+}
+
+/** Each value is a JSON list of strings. */
+function list(data: Readonly<Record<string, unknown>>, key: string): string[] {
+  const text = data[key]
+  if (text === undefined || text === '') return []
+  const items: unknown = typeof text === 'string' ? JSON.parse(text) : undefined
+  if (!Array.isArray(items) || !items.every((item) => typeof item === 'string'))
+    throw new Error(`${key} is no list of strings`)
+  return items.map((item) => item.trim()).filter((item) => item !== '')
+}
