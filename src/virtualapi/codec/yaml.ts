@@ -1,0 +1,132 @@
+// YAML bodies: read as JSON would be, with bounds against documents that grow when aliases are followed.
+import { isScalar, LineCounter, parseDocument, visit, type Document, type Tags } from 'yaml'
+import { goQuote } from '../../apimachinery/field/index.ts'
+import { isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
+import { badRequest, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
+
+export interface ParsedYaml {
+  value: JsonValue
+  /** Complaints such as `key "image" already set in map`, at most 100; the last value counts. */
+  duplicateFields: string[]
+}
+
+export interface YamlLimits {
+  /** Levels of nesting. */
+  maxDepth?: number
+  /** Bytes of the body. */
+  maxBytes?: number
+}
+
+/** An alias may make a document larger, but not without bound. */
+const maxAliasCount = 100
+/** Values after aliases are followed. */
+const maxValues = 1_000_000
+const maxDuplicates = 100
+
+/**
+ * YAML as the Go library of kube-apiserver reads it: version 1.1, where `yes` and `on` are booleans and `0777` is octal,
+ * but no times of day and no timestamps.
+ */
+const goYaml = {
+  version: '1.1',
+  merge: true,
+  customTags: (tags: Tags) =>
+    tags.filter((tag) => typeof tag === 'string' || !(isForeign(tag.tag) || tag.format === 'TIME')),
+} as const
+
+function isForeign(tag: string): boolean {
+  return /:(timestamp|binary|omap|pairs|set)$/.test(tag)
+}
+
+/**
+ * Reads one YAML document. Throws RequestEntityTooLarge above `maxBytes`, BadRequest for what is no YAML, for several
+ * documents, for values JSON does not have, and for documents that are too deep or grow too large by their aliases.
+ */
+export function parseYamlBody(
+  bytes: Uint8Array,
+  { maxDepth = 1000, maxBytes = 3 * 1024 * 1024 }: YamlLimits = {},
+): ParsedYaml {
+  if (bytes.length > maxBytes) throw requestEntityTooLarge(`Request entity too large: limit is ${String(maxBytes)}`)
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
+  refuseDeep(text, maxDepth)
+  const lineCounter = new LineCounter()
+  let document: Document.Parsed
+  try {
+    document = parseDocument(text, { uniqueKeys: false, lineCounter, prettyErrors: false, ...goYaml })
+  } catch (cause) {
+    throw badRequest('error converting YAML to JSON: the document cannot be read', cause)
+  }
+  const [error] = document.errors
+  if (error !== undefined) {
+    const { line } = lineCounter.linePos(error.pos[0])
+    throw badRequest(`error converting YAML to JSON: yaml: line ${String(line)}: ${error.message}`)
+  }
+  const duplicateFields = duplicatesOf(document)
+  let value: unknown
+  try {
+    value = document.toJS({ maxAliasCount })
+  } catch (cause) {
+    throw badRequest('error converting YAML to JSON: yaml: document contains excessive aliasing', cause)
+  }
+  return { value: asJson(value, maxDepth), duplicateFields }
+}
+
+/** Flow collections nest by one byte each: refused before the parser, which recurses, sees them. */
+function refuseDeep(text: string, maxDepth: number): void {
+  let depth = 0
+  for (let i = 0; i < text.length; i++) {
+    const char = text.charCodeAt(i)
+    if (char === 91 || char === 123) {
+      if (++depth > maxDepth) throw tooDeep(maxDepth)
+    } else if (char === 93 || char === 125) depth = Math.max(0, depth - 1)
+  }
+  // Block collections nest by indentation, or by `- - -` on one line.
+  for (const match of text.matchAll(/(?:[-?:][ \t]+){2,}/g)) {
+    if (match[0].length / 2 > maxDepth) throw tooDeep(maxDepth)
+  }
+  for (const match of text.matchAll(/^ +/gm)) if (match[0].length > maxDepth) throw tooDeep(maxDepth)
+}
+
+function tooDeep(maxDepth: number): Error {
+  return badRequest(
+    `error converting YAML to JSON: exceeded max depth: the document has more than ${String(maxDepth)} levels`,
+  )
+}
+
+function duplicatesOf(document: Document.Parsed): string[] {
+  const duplicates: string[] = []
+  visit(document, {
+    Map(_, map) {
+      const seen = new Set<string>()
+      for (const { key } of map.items) {
+        if (!isScalar(key)) continue
+        const name = String(key.value)
+        if (seen.has(name) && name !== '<<' && duplicates.length < maxDuplicates) {
+          duplicates.push(`key ${goQuote(name)} already set in map`)
+        }
+        seen.add(name)
+      }
+    },
+  })
+  return duplicates
+}
+
+/** The decoded value as JSON: aliases become copies, so that no two places share an object. */
+function asJson(value: unknown, maxDepth: number): JsonValue {
+  let count = 0
+  const copy = (from: unknown, depth: number): JsonValue => {
+    if (depth > maxDepth) throw tooDeep(maxDepth)
+    if (++count > maxValues)
+      throw badRequest('error converting YAML to JSON: yaml: document contains excessive aliasing')
+    if (from === null || from === undefined) return null
+    if (typeof from === 'string' || typeof from === 'boolean') return from
+    if (typeof from === 'number') {
+      if (Number.isFinite(from)) return from
+      throw badRequest(`error converting YAML to JSON: json: unsupported value: ${String(from)}`)
+    }
+    if (Array.isArray(from)) return from.map((item) => copy(item, depth + 1))
+    if (!isJsonObject(from)) throw badRequest(`error converting YAML to JSON: unsupported value of type ${typeof from}`)
+    return Object.fromEntries(Object.entries(from).map(([key, item]) => [key, copy(item, depth + 1)]))
+  }
+  return copy(value, 0)
+}
