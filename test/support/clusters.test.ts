@@ -1,13 +1,15 @@
+import { spawn } from 'node:child_process'
 import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
 import { type AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { type Cluster, startCluster } from './cluster.ts'
+import { kubectl } from './kubectl.ts'
 import { leftovers } from './leftovers.ts'
 import { needsNodes } from './needs.ts'
 import { agnhostImage } from './node-images.ts'
 import { clusterPrograms, ensurePrograms } from './programs.ts'
-import { acquireRun } from './run.ts'
+import { acquireRun, sweepRuns } from './run.ts'
 import { waitFor } from './wait-for.ts'
 
 /** A pod that answers HTTP on 8080, and a Service before it. */
@@ -94,6 +96,20 @@ describe('a cluster with a node', function () {
     expect(leftovers(cluster.run.id)).to.deep.equal([])
   })
 
+  it('is seen whole by the look for leftovers', () => {
+    const found = leftovers(cluster.run.id).join('\n')
+    for (const part of [
+      'process',
+      'mount',
+      '/run/netns/',
+      '/sys/class/net/',
+      '/sys/fs/cgroup/',
+      '/var/lib/cni/results/',
+    ]) {
+      expect(found).to.contain(part)
+    }
+  })
+
   it('runs pods and gives their logs', async () => {
     const { stdout } = await cluster.kubectl(['logs', 'web'])
     expect(stdout).to.contain('Started HTTP server on port 8080')
@@ -126,6 +142,34 @@ describe('a cluster with a node', function () {
     const server = await listen(cluster.hostAddress)
     expect(await fetchFrom(cluster, 'web', `${cluster.hostAddress}:${port(server)}`)).to.contain('answers')
     server.close()
+  })
+})
+
+describe('a cluster whose test process is killed', function () {
+  this.timeout(120_000)
+  before(async function () {
+    await needsNodes(this)
+    this.timeout(60 * 60_000)
+    await ensurePrograms(clusterPrograms)
+  })
+
+  it('is cleaned, its running pods included, by the next run', async () => {
+    const script = `
+      const { startCluster } = await import('./cluster.ts')
+      const cluster = await startCluster({ name: 'east', nodes: 1 })
+      process.stdout.write(JSON.stringify({ id: cluster.run.id, kubeconfig: cluster.kubeconfig }))
+      setInterval(() => undefined, 1000)`
+    const args = ['--input-type=module', '-e', script]
+    const child = spawn(process.execPath, args, { cwd: import.meta.dirname, stdio: ['ignore', 'pipe', 'inherit'] })
+    const [line] = (await once(child.stdout, 'data')) as [Buffer]
+    const { id, kubeconfig } = JSON.parse(line.toString()) as { id: string; kubeconfig: string }
+    await kubectl(kubeconfig, ['apply', '-f', '-'], { input: web('web') })
+    await kubectl(kubeconfig, ['wait', '--for=condition=Ready', 'pod/web', '--timeout=60s'])
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    expect(leftovers(id)).to.not.deep.equal([])
+    expect(await sweepRuns({ log: () => undefined })).to.include(id)
+    expect(leftovers(id)).to.deep.equal([])
   })
 })
 

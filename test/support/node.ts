@@ -1,6 +1,6 @@
 // A real node in a network namespace of its own: containerd, kubelet, kube-proxy, and CoreDNS as a process.
 
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ClusterAddresses } from './address-plan.ts'
 import { runCommand } from './command.ts'
@@ -11,7 +11,8 @@ import { nodeImages, pauseImage } from './node-images.ts'
 import { startProcess } from './process.ts'
 import { ensurePrograms } from './programs.ts'
 import { type Run } from './run.ts'
-import { cniPluginDir, systemProgram } from './system-packages.ts'
+import { settingBefore } from './run-record.ts'
+import { cgroupHierarchies, cniPluginDir, systemProgram } from './system-packages.ts'
 import { waitFor } from './wait-for.ts'
 
 export interface NodeSpec {
@@ -48,6 +49,8 @@ export async function startNode(spec: NodeSpec): Promise<ClusterNode> {
   const cgroup = `kcp-${run.id}-${cluster}`
   const socket = join(dir, 'containerd.sock')
   run.add({ type: 'cgroup', name: cgroup, scope: cluster })
+  makeCgroup(cgroup)
+  for (const file of kubeletSettings) run.add({ type: 'sysctl', file, before: settingBefore(file), scope: cluster })
   run.add({ type: 'containers', dir, cniNetwork: namespace, scope: cluster })
   // Not `ip netns exec`: that gives a fresh /sys, without the cgroup mounts.
   const inside = [`--net=${namespacePath(namespace)}`]
@@ -144,6 +147,25 @@ export async function startNode(spec: NodeSpec): Promise<ClusterNode> {
   }
 }
 
+/** Settings of the whole machine that kubelet changes to its taste. */
+const kubeletSettings = ['vm/overcommit_memory', 'vm/panic_on_oom', 'kernel/panic', 'kernel/panic_on_oops']
+  .map((name) => join('/proc/sys', name))
+  .filter((file) => existsSync(file))
+
+/** The root of all pods' cgroups; kubelet wants to find it. */
+function makeCgroup(name: string): void {
+  for (const hierarchy of cgroupHierarchies()) {
+    const dir = join(hierarchy, name)
+    mkdirSync(dir, { recursive: true })
+    // A v1 cpuset is empty at birth, and no process may enter an empty one.
+    for (const file of ['cpuset.mems', 'cpuset.cpus']) {
+      if (existsSync(join(dir, file)) && hierarchy.endsWith('cpuset')) {
+        writeFileSync(join(dir, file), readFileSync(join(hierarchy, file)))
+      }
+    }
+  }
+}
+
 function isReady(node: unknown): boolean {
   const { status } = node as { status?: { conditions?: { type: string; status: string }[] } }
   return status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true
@@ -207,7 +229,7 @@ function kubeletConfig({
     tlsPrivateKeyFile: `${dir}/kubelet.key`,
     cgroupDriver: 'cgroupfs',
     cgroupRoot: `/${cgroup}`,
-    cgroupsPerQOS: false,
+    cgroupsPerQOS: true,
     enforceNodeAllocatable: [],
     failCgroupV1: false,
     failSwapOn: false,

@@ -1,7 +1,16 @@
 // Everything a run makes on the machine, as it stands in the run's record, and how each is undone.
 // Undoing is idempotent: a record is written before the thing is made, so the thing may not exist.
 
-import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, rmdirSync, rmSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { runCommand } from './command.ts'
 import { identifyProcess, killProcesses, type ProcessIdentity } from './process-identity.ts'
@@ -17,6 +26,8 @@ export type Resource = { scope: string } & (
   /** Arguments after `-A CHAIN` or `-D CHAIN`. */
   | { type: 'iptables'; chain: string; rule: string[] }
   | { type: 'cgroup'; name: string }
+  /** A setting of the whole kernel that a program of ours changes. */
+  | { type: 'sysctl'; file: string; before: string }
   /** What containerd, its shims and kubelet leave when killed: mounts below `dir`, sockets, CNI results, log links. */
   | { type: 'containers'; dir: string; cniNetwork: string }
 )
@@ -38,6 +49,9 @@ export async function undo(resource: Exclude<Resource, { type: 'process' }>): Pr
       return attempt('ip', ['route', 'del', resource.destination, 'via', resource.via])
     case 'iptables':
       return attempt('iptables', ['-D', resource.chain, ...resource.rule])
+    case 'sysctl':
+      if (readOrEmpty(resource.file) !== resource.before) writeFileSync(resource.file, resource.before)
+      return
     case 'cgroup':
       return removeCgroup(resource.name)
     case 'containers':
@@ -105,7 +119,9 @@ async function removeContainerTraces(dir: string, cniNetwork: string): Promise<v
   await unmountBelow(dir)
   const results = '/var/lib/cni/results'
   for (const file of listOrEmpty(results)) {
-    if (file.startsWith(`${cniNetwork}-`)) rmSync(join(results, file), { force: true })
+    // The loopback network's name is not ours to choose; its results tell the sandbox they belong to.
+    const ours = file.startsWith(`${cniNetwork}-`) || readOrEmpty(join(results, file)).includes(`"${dir}/`)
+    if (ours) rmSync(join(results, file), { force: true })
   }
   const links = '/var/log/containers'
   for (const file of listOrEmpty(links).map((name) => join(links, name))) {

@@ -75,7 +75,26 @@ export async function undoRecord(
   for (let i = 0; i < 2; i++) await killProcesses(livingProcesses(record, scope))
   const ours = record.resources.filter((resource) => scope === undefined || resource.scope === scope)
   for (const resource of ours.reverse()) {
-    if (resource.type !== 'process') await undo(resource)
+    if (resource.type !== 'process' && !isNeededByOthers(resource, record)) await undo(resource)
     forget(resource)
   }
+}
+
+/** Kernel settings are shared: the last run that needs one puts it back. */
+function isNeededByOthers(resource: Resource, { id }: RunRecord): boolean {
+  return (
+    resource.type === 'sysctl' && readRecords().some((other) => other.id !== id && settingsOf(other).has(resource.file))
+  )
+}
+
+/** Kernel settings a run has changed, with what was there before. */
+function settingsOf({ resources }: RunRecord): Map<string, string> {
+  const settings = resources.filter((resource) => resource.type === 'sysctl')
+  return new Map(settings.map(({ file, before }) => [file, before]))
+}
+
+/** What the kernel setting `file` was before any run changed it. */
+export function settingBefore(file: string): string {
+  const known = readRecords().map((record) => settingsOf(record).get(file))
+  return known.find((before) => before !== undefined) ?? readFileSync(file, 'utf8')
 }
