@@ -1,0 +1,106 @@
+// What our processes may do in a host. Asked for verb by verb: what is not used is not there.
+import type { KubeObject } from '../src/apimachinery/meta/index.ts'
+
+interface PolicyRule {
+  apiGroups: string[]
+  resources: string[]
+  resourceNames?: string[]
+  verbs: string[]
+}
+
+/** The namespace of our processes and their Secrets. */
+const systemNamespace = 'kcp-system'
+
+const read = ['get', 'list', 'watch']
+
+/** Applies our CustomResourceDefinitions and waits for them; others are only seen by name. */
+const installCrds: PolicyRule[] = [
+  { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: ['create', ...read] },
+  {
+    apiGroups: ['apiextensions.k8s.io'],
+    resources: ['customresourcedefinitions'],
+    resourceNames: [
+      'logicalclusters.kcp.dev',
+      'memberclusters.kcp.dev',
+      'placements.kcp.dev',
+      'records.storage.kcp.dev',
+    ],
+    verbs: ['patch', 'update'],
+  },
+]
+
+const leaderElection: PolicyRule = {
+  apiGroups: ['coordination.k8s.io'],
+  resources: ['leases'],
+  verbs: ['create', 'update', ...read],
+}
+
+const operator: PolicyRule[] = [
+  {
+    apiGroups: ['kcp.dev'],
+    resources: ['logicalclusters', 'memberclusters', 'placements'],
+    verbs: [...read, 'patch', 'update'],
+  },
+  {
+    apiGroups: ['kcp.dev'],
+    resources: ['logicalclusters/status', 'memberclusters/status', 'placements/status'],
+    verbs: ['patch', 'update'],
+  },
+  {
+    apiGroups: ['kcp.dev'],
+    resources: ['logicalclusters/finalizers', 'memberclusters/finalizers'],
+    verbs: ['update'],
+  },
+  { apiGroups: ['', 'events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] },
+  ...installCrds,
+]
+
+const apiserver: PolicyRule[] = [
+  { apiGroups: ['kcp.dev'], resources: ['logicalclusters', 'memberclusters', 'placements'], verbs: read },
+  {
+    apiGroups: ['storage.kcp.dev'],
+    resources: ['records'],
+    verbs: ['create', 'delete', 'deletecollection', 'patch', 'update', ...read],
+  },
+  { apiGroups: [''], resources: ['namespaces'], verbs: ['create', ...read] },
+  { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
+  { apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'], verbs: ['create'] },
+  ...installCrds,
+]
+
+/** The roles of one process: what it may do everywhere, and in its own namespace. */
+function rolesOf(name: string, everywhere: PolicyRule[], here: PolicyRule[]): KubeObject[] {
+  const apiVersion = 'rbac.authorization.k8s.io/v1'
+  return [
+    { apiVersion, kind: 'ClusterRole', metadata: { name }, rules: everywhere },
+    { apiVersion, kind: 'Role', metadata: { name, namespace: systemNamespace }, rules: here },
+  ]
+}
+
+/** Files of config/rbac by name. */
+export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
+  // Kubeconfigs of members are Secrets in our namespace.
+  'operator.yaml': rolesOf('kcp-operator', operator, [
+    leaderElection,
+    { apiGroups: [''], resources: ['secrets'], verbs: read },
+  ]),
+  // Keys and certificates of the installation, kubeconfigs of the members whose pods are dialled. The front proxy's
+  // authorities are read by the host's own role.
+  'apiserver.yaml': [
+    ...rolesOf('kcp-apiserver', apiserver, [
+      leaderElection,
+      { apiGroups: [''], resources: ['secrets'], verbs: ['create', 'update', ...read] },
+    ]),
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'RoleBinding',
+      metadata: { name: 'kcp-apiserver-authentication-reader', namespace: 'kube-system' },
+      roleRef: {
+        apiGroup: 'rbac.authorization.k8s.io',
+        kind: 'Role',
+        name: 'extension-apiserver-authentication-reader',
+      },
+      subjects: [{ kind: 'ServiceAccount', name: 'kcp-apiserver', namespace: systemNamespace }],
+    },
+  ],
+}
