@@ -116,8 +116,8 @@ export function piecesOf<T>(object: KubeObject): Record<string, T> {
 
 /** What a member says of its copy of a Deployment. */
 export interface DeploymentPiece {
-  /** Upstream generation that the member's controller has acted on. */
-  readonly observedGeneration?: number
+  /** Content hash of the upstream spec that the member's controller has acted on. */
+  readonly observed?: string
   readonly replicas?: number
   readonly updatedReplicas?: number
   readonly readyReplicas?: number

@@ -4,6 +4,8 @@ import type { CopyState, DeploymentPiece, PieceCondition } from '../crds/index.t
 export interface MergeInput {
   /** Upstream generation now. */
   readonly generation: number
+  /** Content hash of the upstream spec now. */
+  readonly spec: string
   /** What the status upstream says so far: nothing goes back, and times stay where nothing changed. */
   readonly previous: Readonly<Record<string, unknown>>
   readonly pieces: Readonly<Record<string, DeploymentPiece>>
@@ -20,20 +22,15 @@ const worstFirst = ['False', 'Unknown', 'True']
  * The status of a Deployment: sums of counts; of conditions the worst among the members that serve, or among all while
  * none does; observedGeneration only when every target has observed it, so that `rollout status` tells the truth.
  */
-export function mergeDeploymentStatus({
-  generation,
-  previous,
-  pieces,
-  states,
-  now,
-}: MergeInput): Record<string, unknown> {
+export function mergeDeploymentStatus(input: MergeInput): Record<string, unknown> {
+  const { generation, previous, pieces, states, now } = input
   const status: Record<string, unknown> = {}
   const members = Object.keys(pieces).sort()
   for (const count of counts) {
     const sum = members.reduce((total, member) => total + (pieces[member]?.[count] ?? 0), 0)
     if (sum > 0) status[count] = sum
   }
-  const observed = observedGeneration(pieces, states, generation)
+  const observed = observedGeneration(input)
   const before = typeof previous['observedGeneration'] === 'number' ? previous['observedGeneration'] : 0
   const shown = Math.max(observed, Math.min(before, generation))
   if (shown > 0) status['observedGeneration'] = shown
@@ -43,11 +40,11 @@ export function mergeDeploymentStatus({
 }
 
 /** Draining and leaving copies are not asked: the object's present generation is not for them. */
-function observedGeneration(pieces: MergeInput['pieces'], states: MergeInput['states'], generation: number): number {
+function observedGeneration({ pieces, states, generation, spec }: MergeInput): number {
   const targets = Object.entries(states).filter(([, state]) => !['Draining', 'Terminating', 'Held'].includes(state))
   // No target at all is not "all of them" (I2).
-  if (targets.length === 0) return 0
-  return Math.min(generation, ...targets.map(([member]) => pieces[member]?.observedGeneration ?? 0))
+  const all = targets.length > 0 && targets.every(([member]) => pieces[member]?.observed === spec)
+  return all ? generation : 0
 }
 
 function mergeConditions(

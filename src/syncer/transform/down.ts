@@ -9,11 +9,15 @@ import {
   servingLabel,
   type Locator,
 } from '../../crds/index.ts'
+import { contentHash } from '../canonical.ts'
 import { podTemplateDown, type PodContext } from './pod-template.ts'
 import type { PodTemplate } from './pod-types.ts'
 
-/** Upstream generation of the object that a downstream copy was made from. */
-export const generationAnnotation = 'kcp.dev/generation'
+/**
+ * On downstream workloads: the content hash of the upstream spec they were made from. Not its generation: that also counts
+ * changes of annotations, our own among them.
+ */
+export const sourceAnnotation = 'kcp.dev/source'
 
 export interface Place {
   readonly cluster: string
@@ -55,11 +59,13 @@ interface DeploymentSpec {
 export function deploymentDown(object: DeepReadonly<KubeObject>, place: Place, context: PodContext): KubeObject {
   const spec = cloneJson(object['spec']) as DeploymentSpec
   const metadata = copyMetadata(object, place)
-  const generation = String(object.metadata.generation ?? 0)
   return {
     apiVersion: object.apiVersion,
     kind: object.kind,
-    metadata: { ...metadata, annotations: { ...metadata.annotations, [generationAnnotation]: generation } },
+    metadata: {
+      ...metadata,
+      annotations: { ...metadata.annotations, [sourceAnnotation]: contentHash(object['spec']) },
+    },
     spec: { ...spec, template: podTemplateDown(spec.template, context) },
   }
 }

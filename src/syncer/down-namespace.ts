@@ -1,0 +1,126 @@
+// The namespace in a member: made when something is to be there, with what every pod in it needs; deleted when nothing is.
+import type { KubeObject } from '../apimachinery/meta/index.ts'
+import { conflict, isStatusError, statusError } from '../apimachinery/status/index.ts'
+import {
+  locatorAnnotation,
+  managedLabel,
+  maxPlacedNamespaceLength,
+  syncerFieldManager,
+  type Locator,
+} from '../crds/index.ts'
+import { saysAll } from './canonical.ts'
+import { gvrs } from './synced-kinds.ts'
+import {
+  downstreamObject,
+  downstreamSpace,
+  locatorOf,
+  upstreamObject,
+  type SyncContext,
+  type Visit,
+} from './sync-context.ts'
+import { rootCaConfigMap } from './transform/pod-template.ts'
+
+type Space = Pick<Visit, 'cluster' | 'namespace'>
+
+/** The namespace with the root CA in it. Rejects Conflict where a namespace of that name is not ours. */
+export async function ensureNamespace(context: SyncContext, space: Space, signal: AbortSignal): Promise<string> {
+  const { downstream, upstream } = context
+  const { cluster, namespace } = space
+  const clusterId = upstream.ids.idOf(cluster)
+  const name = downstreamSpace(context, space)
+  if (clusterId === undefined || name === undefined)
+    throw statusError(503, 'ServiceUnavailable', `the id of logical cluster "${cluster}" is not known yet`)
+  if (namespace.length > maxPlacedNamespaceLength)
+    throw statusError(
+      422,
+      'NamespaceNameTooLong',
+      `namespace "${namespace}" has more than ${maxPlacedNamespaceLength} characters: it can't be placed`,
+    )
+  const known = downstreamObject(context, 'namespaces', '', name)
+  if (known === undefined) {
+    const object = upstreamObject(context, 'namespaces', { cluster, namespace: '', name: namespace })
+    const locator: Locator = { cluster, clusterId, namespace: '', name: namespace, uid: object?.metadata.uid ?? '' }
+    const metadata = {
+      name,
+      labels: { [managedLabel]: 'true' },
+      annotations: { [locatorAnnotation]: JSON.stringify(locator) },
+    }
+    try {
+      await downstream.create(
+        gvrs.namespaces,
+        { apiVersion: 'v1', kind: 'Namespace', metadata },
+        { fieldManager: syncerFieldManager, signal },
+      )
+    } catch (error) {
+      if (!isStatusError(error, 'AlreadyExists')) throw error
+      // Our cache may be behind. If it isn't, somebody else's namespace has this name.
+      refuseForeign(await downstream.get(gvrs.namespaces, { name }, { signal }), clusterId, name)
+    }
+  } else {
+    refuseForeign(known as KubeObject, clusterId, name)
+  }
+  await ensureRootCa(context, space, name, signal)
+  return name
+}
+
+function refuseForeign(object: KubeObject, clusterId: string, name: string): void {
+  if (locatorOf(object)?.clusterId !== clusterId)
+    throw conflict(gvrs.namespaces, name, 'it exists in the member and is not of this logical cluster')
+  if (object.metadata.deletionTimestamp !== undefined)
+    throw conflict(gvrs.namespaces, name, 'it is being deleted in the member')
+}
+
+/** What pods mount beside their token: the CA by which they know their logical cluster, and their namespace's name. */
+async function ensureRootCa(
+  context: SyncContext,
+  { cluster, namespace }: Space,
+  name: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const source = upstreamObject(context, 'configmaps', { cluster, namespace, name: 'kube-root-ca.crt' })
+  const ca = (source?.['data'] as Record<string, string> | undefined)?.['ca.crt'] ?? ''
+  const data = { 'ca.crt': ca, namespace }
+  if (saysAll(downstreamObject(context, 'configmaps', name, rootCaConfigMap)?.['data'], data)) return
+  const metadata = { name: rootCaConfigMap, namespace: name, labels: { [managedLabel]: 'true' } }
+  await context.downstream.patch(
+    gvrs.configmaps,
+    { namespace: name, name: rootCaConfigMap },
+    'apply',
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata, data },
+    { fieldManager: syncerFieldManager, force: true, signal },
+  )
+}
+
+/** Keeps the namespace true: there while something of it is in the member, gone with everything in it after the last. */
+export async function visitNamespace(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
+  const name = downstreamSpace(context, visit)
+  if (name === undefined) return
+  const { present, servicesWanted } = context.view(visit.cluster, visit.namespace)
+  if (present) await ensureNamespace(context, visit, signal)
+  if (present || (servicesWanted && hasServices(context, visit))) return
+  const object = downstreamObject(context, 'namespaces', '', name)
+  if (object === undefined || object.metadata.deletionTimestamp !== undefined) return
+  if (locatorOf(object)?.clusterId !== context.upstream.ids.idOf(visit.cluster)) return
+  // A workload that is still there has not been waited for: its own visit comes first, and asks for this one again.
+  for (const _ of context.downstreamIn('deployments', name)) return
+  await deleteNamespace(context, name, object.metadata.uid, signal)
+}
+
+function hasServices(context: SyncContext, { cluster, namespace }: Visit): boolean {
+  for (const _ of context.upstreamIn('services', cluster, namespace)) return true
+  return false
+}
+
+async function deleteNamespace(
+  { downstream, log }: SyncContext,
+  name: string,
+  uid: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  log.info('deleting a namespace in a member: nothing of it is placed there', { namespace: name })
+  try {
+    await downstream.delete(gvrs.namespaces, { name }, { ...(uid && { uid }), signal })
+  } catch (error) {
+    if (!isStatusError(error, 'NotFound')) throw error
+  }
+}

@@ -1,0 +1,286 @@
+import { expect } from 'chai'
+import type { KubeObject } from '../apimachinery/meta/index.ts'
+import { asWildcard, clientOf, oneCluster } from '../../test/syncer/ordinary-upstream.ts'
+import { playKubelet, type PlayedKubelet } from '../../test/syncer/played-member.ts'
+import { startCluster, waitFor, type Cluster } from '../../test/support/index.ts'
+import type { KubeClient } from '../client/index.ts'
+import { placedOnAnnotation, syncerFinalizer, type CopyState } from '../crds/index.ts'
+import { createLogger } from '../telemetry/index.ts'
+import { startSyncer } from './syncer.ts'
+import { gvrs } from './synced-kinds.ts'
+import { createUpstream } from './upstream.ts'
+
+const namespace = 'shop'
+const signal = new AbortController().signal
+
+function web(image: string, states: Record<string, CopyState>): KubeObject {
+  const labels = { app: 'web' }
+  const container = {
+    name: 'web',
+    image,
+    envFrom: [{ configMapRef: { name: 'settings' } }],
+    env: [{ name: 'NS', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } }],
+  }
+  const placed = Object.fromEntries(
+    Object.entries(states).map(([member, state]) => [member, { state, since: new Date().toISOString() }]),
+  )
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'web', namespace, annotations: { [placedOnAnnotation]: JSON.stringify(placed) } },
+    spec: {
+      replicas: 2,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers: [container] } },
+    },
+  }
+}
+
+describe('a syncer between a logical cluster and real members', function () {
+  this.timeout(60_000)
+  const ids = oneCluster('acme')
+  const stack = new AsyncDisposableStack()
+  const down = `${ids.id}-${namespace}`
+  let up: KubeClient
+  const members: Record<string, { client: KubeClient; kubelet: PlayedKubelet; cluster: Cluster }> = {}
+
+  before(async function () {
+    this.timeout(300_000)
+    const life = new AbortController()
+    const log = createLogger({ level: (process.env['KCP_TEST_LOG'] as 'debug' | undefined) ?? 'error' })
+    const upstreamFlags = { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] }
+    const upCluster = stack.use(await startCluster({ name: 'up', flags: upstreamFlags }))
+    up = await clientOf(upCluster.kubeconfig, stack)
+    const upstream = stack.use(
+      createUpstream({ wildcard: asWildcard(up, 'acme'), client: () => up, ids, log, signal: life.signal }),
+    )
+    for (const [index, name] of ['east', 'west'].entries()) {
+      const cluster = stack.use(await startCluster({ name, controllerManager: true }))
+      const client = await clientOf(cluster.kubeconfig, stack)
+      const kubelet = playKubelet(client, { subnet: `10.9${index}.0`, signal: life.signal })
+      const member = { name, id: `${name}member`, serviceNetwork: 'Flat' as const }
+      stack.use(
+        startSyncer({
+          member,
+          upstream,
+          downstream: client,
+          apiAddress: { host: 'kcp.example', port: 7443 },
+          nameserver: '10.0.0.53',
+          log,
+          signal: life.signal,
+        }),
+      )
+      members[name] = { client, kubelet, cluster }
+    }
+    stack.defer(() => life.abort())
+    await up.create(gvrs.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }, { signal })
+    await up.create(
+      gvrs.configmaps,
+      { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'settings', namespace }, data: { a: '1' } },
+      { signal },
+    )
+    await up.create(
+      gvrs.configmaps,
+      { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'unused', namespace }, data: { a: '1' } },
+      { signal },
+    )
+    const ports = [{ port: 80, targetPort: 8080 }]
+    await up.create(
+      gvrs.services,
+      {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata: { name: 'web', namespace },
+        spec: { selector: { app: 'web' }, ports },
+      },
+      { signal },
+    )
+  })
+  after(async function () {
+    this.timeout(60_000)
+    await stack.disposeAsync()
+  })
+
+  const get = async (
+    client: KubeClient,
+    resource: keyof typeof gvrs,
+    space: string,
+    name: string,
+  ): Promise<KubeObject | undefined> =>
+    await client.tryGet(gvrs[resource], space === '' ? { name } : { namespace: space, name }, { signal })
+  const list = async (client: KubeClient, resource: keyof typeof gvrs, space: string): Promise<KubeObject[]> =>
+    (await client.list(gvrs[resource], { namespace: space, signal })).items
+  const until = async <T>(what: string, attempt: () => Promise<T | undefined | false>): Promise<T> => {
+    const found = await waitFor(async () => (await attempt()) || undefined, { what, deadlineMs: 20_000 })
+    return found as T
+  }
+  const place = async (states: Record<string, CopyState>): Promise<void> => {
+    const { annotations } = web('', states).metadata
+    await up.patch(gvrs.deployments, { namespace, name: 'web' }, 'merge', { metadata: { annotations } }, { signal })
+  }
+  const status = (object: KubeObject | undefined): Record<string, unknown> =>
+    (object?.['status'] ?? {}) as Record<string, unknown>
+
+  it('brings a Deployment down with what it refers to, and only that', async () => {
+    await up.create(gvrs.deployments, web('example/web:1', { east: 'Syncing' }), { signal })
+    const copy = await until('the copy', () => get(members['east']!.client, 'deployments', down, 'web'))
+    expect(JSON.stringify(copy['spec'])).to.contain('"value":"shop"').and.contain('kcp.example')
+    expect(await get(members['east']!.client, 'configmaps', down, 'settings')).to.have.nested.property('data.a', '1')
+    expect(await get(members['east']!.client, 'configmaps', down, 'unused')).to.equal(undefined)
+    const service = await until('the service', () => get(members['east']!.client, 'services', down, 'web'))
+    expect(service).to.have.deep.nested.property('spec.selector', { app: 'web', 'kcp.dev/serving': 'true' })
+    expect(await get(members['west']!.client, 'namespaces', '', down)).to.equal(undefined)
+  })
+
+  it('brings status, ReplicaSets, pods and endpoints up as if the tenant’s own cluster had made them', async () => {
+    const deployment = await until('the status', async () => {
+      const object = await get(up, 'deployments', namespace, 'web')
+      return status(object)['availableReplicas'] === 2 && object
+    })
+    expect(status(deployment)['observedGeneration']).to.equal(deployment.metadata.generation)
+    const pods = await until('pods', async () => {
+      const found = await list(up, 'pods', namespace)
+      return found.length === 2 && found.every((pod) => status(pod)['phase'] === 'Running') && found
+    })
+    const [replicaSet] = await list(up, 'replicasets', namespace)
+    expect(replicaSet!.metadata.annotations).to.have.property('deployment.kubernetes.io/revision', '1')
+    expect(pods[0]!.metadata.ownerReferences?.[0]?.uid).to.equal(replicaSet!.metadata.uid)
+    for (const object of [...pods, replicaSet!]) {
+      expect(JSON.stringify({ spec: object['spec'], labels: object.metadata.labels })).to.not.match(/kcp/)
+    }
+    const [slice] = await until('endpoints', async () => {
+      const found = await list(up, 'endpointslices', namespace)
+      return (found[0]?.['endpoints'] as unknown[] | undefined)?.length === 2 && found
+    })
+    expect(slice!.metadata.annotations).to.have.property('kcp.dev/member', 'east')
+  })
+
+  it('follows a change of a ConfigMap and a scale, and takes the tenant’s pod deletion down', async () => {
+    await up.patch(gvrs.configmaps, { namespace, name: 'settings' }, 'merge', { data: { a: '2' } }, { signal })
+    await until(
+      'the new data',
+      async () =>
+        ((await get(members['east']!.client, 'configmaps', down, 'settings'))?.['data'] as { a?: string } | undefined)
+          ?.a === '2',
+    )
+    await up.patch(gvrs.deployments, { namespace, name: 'web' }, 'merge', { spec: { replicas: 3 } }, { signal })
+    const pods = await until('three pods', async () => {
+      const found = await list(up, 'pods', namespace)
+      return found.length === 3 && found
+    })
+    const { name = '', annotations } = pods[0]!.metadata
+    await up.delete(gvrs.pods, { namespace, name }, { signal })
+    await until('the pod replaced', async () => {
+      const found = await list(members['east']!.client, 'pods', down)
+      return found.length === 3 && found.every(({ metadata }) => metadata.uid !== annotations?.['kcp.dev/member-uid'])
+    })
+    await until('three pods again', async () => (await list(up, 'pods', namespace)).length === 3)
+  })
+
+  it('keeps the history over a rollout and its undo', async () => {
+    const template = (image: string): object => ({
+      spec: { template: { spec: { containers: [{ name: 'web', image }] } } },
+    })
+    await up.patch(gvrs.deployments, { namespace, name: 'web' }, 'strategic', template('example/web:2'), { signal })
+    const revisions = async (): Promise<Record<string, unknown>> =>
+      Object.fromEntries(
+        (await list(up, 'replicasets', namespace)).map((one) => [
+          one.metadata.annotations?.['deployment.kubernetes.io/revision'] ?? '',
+          (one['spec'] as { replicas: number }).replicas,
+        ]),
+      )
+    await until('revision 2', async () => {
+      const seen = await revisions()
+      return seen['2'] === 3 && seen['1'] === 0
+    })
+    await up.patch(gvrs.deployments, { namespace, name: 'web' }, 'strategic', template('example/web:1'), { signal })
+    await until('revision 3 in place of 1', async () => {
+      const seen = await revisions()
+      return seen['3'] === 3 && seen['2'] === 0 && seen['1'] === undefined
+    })
+    expect(await list(up, 'replicasets', namespace)).to.have.length(2)
+  })
+
+  it('shows the endpoints of each member in the other while an application is in both', async () => {
+    await place({ east: 'Serving', west: 'Syncing' })
+    const known = async (member: string): Promise<unknown> =>
+      JSON.parse(
+        (await get(up, 'services', namespace, 'web'))?.metadata.annotations?.[`status.kcp.dev/${member}`] ?? '{}',
+      )
+    for (const member of ['east', 'west']) {
+      await until(
+        `six endpoints known in ${member}`,
+        async () => JSON.stringify(await known(member)) === '{"endpoints":{"east":3,"west":3}}',
+      )
+    }
+    const object = await until('the sum', async () => {
+      const seen = await get(up, 'deployments', namespace, 'web')
+      return status(seen)['availableReplicas'] === 6 && seen
+    })
+    expect(object.metadata.finalizers).to.include.members([syncerFinalizer('east'), syncerFinalizer('west')])
+    await until(
+      'one ReplicaSet with six pods',
+      async () =>
+        (await list(up, 'replicasets', namespace)).filter((one) => (one['spec'] as { replicas: number }).replicas === 6)
+          .length === 1,
+    )
+  })
+
+  it('takes endpoints of a draining copy out of both members while its pods live on', async () => {
+    await place({ east: 'Draining', west: 'Serving' })
+    await until('no endpoint of east', async () => {
+      const { annotations = {} } = (await get(up, 'services', namespace, 'web'))?.metadata ?? {}
+      return ['east', 'west'].every((member) => annotations[`status.kcp.dev/${member}`] === '{"endpoints":{"west":3}}')
+    })
+    expect(await list(members['east']!.client, 'pods', down)).to.have.length(3)
+  })
+
+  it('leaves a member clean when the copy has gone', async () => {
+    await place({ east: 'Terminating', west: 'Serving' })
+    await until(
+      'the finalizer of east gone',
+      async () =>
+        !(await get(up, 'deployments', namespace, 'web'))?.metadata.finalizers?.includes(syncerFinalizer('east')),
+    )
+    await until(
+      'the namespace in east gone',
+      async () => (await get(members['east']!.client, 'namespaces', '', down)) === undefined,
+    )
+    await until('three pods left upstream', async () => (await list(up, 'pods', namespace)).length === 3)
+    await until(
+      'status of west alone',
+      async () => status(await get(up, 'deployments', namespace, 'web'))['replicas'] === 3,
+    )
+  })
+
+  it('says upstream why something can’t be synced', async () => {
+    const foreign = `${ids.id}-taken`
+    await members['west']!.client.create(
+      gvrs.namespaces,
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: foreign } },
+      { signal },
+    )
+    await up.create(gvrs.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'taken' } }, { signal })
+    const object = web('example/web:1', { west: 'Syncing' })
+    await up.create(gvrs.deployments, { ...object, metadata: { ...object.metadata, namespace: 'taken' } }, { signal })
+    const conditions = await until('the condition', async () => {
+      const seen = await get(up, 'deployments', 'taken', 'web')
+      return (status(seen)['conditions'] as { type: string; message: string }[] | undefined)?.filter(
+        ({ type }) => type === 'Synced',
+      )
+    })
+    expect(conditions[0]?.message).to.contain('not of this logical cluster')
+    expect(await list(members['west']!.client, 'deployments', foreign)).to.be.empty
+  })
+
+  it('lets a deletion upstream go on only when nothing is left in the member', async () => {
+    await up.delete(gvrs.deployments, { namespace: 'taken', name: 'web' }, { signal })
+    await up.delete(gvrs.deployments, { namespace, name: 'web' }, { signal })
+    await until('the deployment gone', async () => (await get(up, 'deployments', namespace, 'web')) === undefined)
+    await until('pods gone upstream', async () => (await list(up, 'pods', namespace)).length === 0)
+    await until(
+      'the namespace in west gone',
+      async () => (await get(members['west']!.client, 'namespaces', '', down)) === undefined,
+    )
+  })
+})

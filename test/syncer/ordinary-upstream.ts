@@ -1,0 +1,58 @@
+// An ordinary cluster in the role of one logical cluster: what its server does not say over "all clusters" is added.
+import { clusterIdOf, tryClusterName, type KubeObject } from '../../src/apimachinery/meta/index.ts'
+import {
+  createClient,
+  httpTransport,
+  loadKubeconfig,
+  logicalClusterAnnotation,
+  type KubeClient,
+  type WatchEvent,
+} from '../../src/client/index.ts'
+import type { ClusterIds } from '../../src/syncer/index.ts'
+
+/** A client of a test cluster; dispose of the stack to close it. */
+export async function clientOf(kubeconfig: string, stack: AsyncDisposableStack): Promise<KubeClient> {
+  const transport = stack.use(httpTransport(await loadKubeconfig({ file: kubeconfig }, { trusted: true })))
+  return createClient(transport)
+}
+
+/** As `/clusters/*` would show it. */
+export function asWildcard(client: KubeClient, cluster: string): KubeClient {
+  const told = <T extends KubeObject>(object: T): T => {
+    object.metadata.annotations = { ...object.metadata.annotations, [logicalClusterAnnotation]: cluster }
+    return object
+  }
+  return new Proxy(client, {
+    get(target, property) {
+      if (property === 'list') {
+        return async (...args: Parameters<KubeClient['list']>) => {
+          const list = await target.list(...args)
+          list.items.forEach(told)
+          return list
+        }
+      }
+      if (property === 'watch') {
+        return async function* (...args: Parameters<KubeClient['watch']>): AsyncGenerator<WatchEvent<KubeObject>> {
+          for await (const event of target.watch(...args)) {
+            if (event.type !== 'BOOKMARK') told(event.object)
+            yield event
+          }
+        }
+      }
+      const value: unknown = Reflect.get(target, property)
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value
+    },
+  })
+}
+
+/** One logical cluster whose id never changes. */
+export function oneCluster(name: string): ClusterIds & { readonly id: ReturnType<typeof clusterIdOf> } {
+  if (tryClusterName(name) === undefined) throw new Error(`"${name}" is no name of a logical cluster`)
+  const id = clusterIdOf(`uid of ${name}`)
+  return {
+    id,
+    idOf: (cluster) => (cluster === name ? id : undefined),
+    nameOf: (known) => (known === id ? name : undefined),
+    onKnown: () => () => undefined,
+  }
+}
