@@ -16,12 +16,21 @@ interface Rules {
 function readRules(): Rules {
   const text = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
   const table = /<!-- imports -->([\s\S]*?)<!-- \/imports -->/.exec(text)?.[1]
-  if (table === undefined) throw new Error('ARCHITECTURE.md has no import table between <!-- imports --> and <!-- /imports -->')
+  if (table === undefined)
+    throw new Error('ARCHITECTURE.md has no import table between <!-- imports --> and <!-- /imports -->')
   const allowed = new Map<string, ReadonlySet<string>>()
   for (const line of table.split('\n')) {
     const [, folder = '', targets = ''] = line.split('|').map((cell) => cell.trim().replaceAll('`', ''))
     if (folder === '' || folder === 'folder' || folder.startsWith('-')) continue
-    allowed.set(folder, new Set(targets.split(',').map((target) => target.trim()).filter((target) => target !== '' && target !== '-')))
+    allowed.set(
+      folder,
+      new Set(
+        targets
+          .split(',')
+          .map((target) => target.trim())
+          .filter((target) => target !== '' && target !== '-'),
+      ),
+    )
   }
   return { folders: [...allowed.keys()], allowed }
 }
@@ -43,7 +52,8 @@ function complaint(file: string, target: string, { folders, allowed }: Rules): s
   if (!(allowed.get(from)?.has(to) ?? false) && !(allowed.get(from)?.has(topTo) ?? false) && topFrom !== topTo)
     return `${file}: may not import ${to} (${target}); see the table in ARCHITECTURE.md`
   const isDoor = target.endsWith('/index.ts') || target.endsWith('.json')
-  if (topFrom !== topTo && !isDoor) return `${file}: enters ${topTo} by ${target}; use ${manyDoors.includes(topTo) ? dirname(target) : topTo}/index.ts`
+  if (topFrom !== topTo && !isDoor)
+    return `${file}: enters ${topTo} by ${target}; use ${manyDoors.includes(topTo) ? dirname(target) : topTo}/index.ts`
   return undefined
 }
 

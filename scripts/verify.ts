@@ -16,13 +16,19 @@ const checks: readonly Check[] = [
   { name: 'types', command: [bin('tsc'), '-p', 'tsconfig.json'], repair: 'mend the code' },
   { name: 'lint', command: [bin('eslint'), '.'], repair: 'npx eslint --fix .' },
   { name: 'format', command: [bin('prettier'), '--check', '--log-level', 'warn', '.'], repair: 'npm run format' },
-  { name: 'imports', command: [process.execPath, 'scripts/verify-imports.ts'], repair: 'move the code, or the table in ARCHITECTURE.md' },
+  {
+    name: 'imports',
+    command: [process.execPath, 'scripts/verify-imports.ts'],
+    repair: 'move the code, or the table in ARCHITECTURE.md',
+  },
   { name: 'unused', command: [bin('knip'), '--no-progress'], repair: 'delete what nobody uses' },
   { name: 'manifests', command: [process.execPath, 'scripts/manifests.ts', '--check'], repair: 'make manifests' },
 ]
 
 if (process.argv.includes('--help')) {
-  console.log(`usage: node scripts/verify.ts [${checks.map(({ name }) => name).join('|')} ...]\nRuns the static checks (all, or those named).`)
+  console.log(
+    `usage: node scripts/verify.ts [${checks.map(({ name }) => name).join('|')} ...]\nRuns the static checks (all, or those named).`,
+  )
   process.exit(0)
 }
 const wanted = process.argv.slice(2)

@@ -9,6 +9,7 @@ export interface AdmissionRequest {
   readonly namespace: string
   readonly name: string
   readonly context: RequestContext
+  readonly signal: AbortSignal
 }
 
 export interface AdmissionPlugin {

@@ -51,7 +51,10 @@ export async function watchObjects(call: Call): Promise<Answer> {
     now: target.context.now,
   })
   const { bookmarks, timeoutMs, sendInitialEvents: marksInitialEnd } = options
-  return watchAnswer({ definition, selection, view, initial, watch, since, bookmarks, timeoutMs, marksInitialEnd }, parts.watchClock)
+  return watchAnswer(
+    { definition, selection, view, initial, watch, since, bookmarks, timeoutMs, marksInitialEnd },
+    parts.watchClock,
+  )
 }
 
 /** Opens the hub's watch; a position that is gone becomes 410. */

@@ -98,6 +98,7 @@ export class Registry {
       namespace,
       name: metadata.name ?? '',
       context,
+      signal,
     } as const
     if (strategy.hasStatus && !keepUid) resetStatus(object, undefined)
     strategy.applyDefaults?.(object, context)
@@ -166,16 +167,16 @@ export class Registry {
     next: KubeObject,
     subresource: string,
   ): Promise<Written> {
-    const { definition, context, namespace } = target
+    const { definition, context, namespace, signal } = target
     const { info, strategy } = definition
     const name = entry.key.name
     checkPreconditions(definition, next.metadata, old.metadata)
     if (info.namespaced && !next.metadata.namespace) next.metadata.namespace = namespace
-    const request = { operation: 'UPDATE', definition, subresource, namespace, name, context } as const
+    const request = { operation: 'UPDATE', definition, subresource, namespace, name, context, signal } as const
     keepServerMeta(next.metadata, old.metadata)
     keepOtherHalf(strategy, next, old, subresource)
     strategy.applyDefaults?.(next, context)
-    strategy.prepareForUpdate?.(next, old, context)
+    strategy.prepareForUpdate?.(next, old, context, subresource)
     this.admission.mutate(request, next, old)
     tidyMeta(next.metadata)
     if (strategy.hasGeneration && subresource !== 'status' && specChanged(next, old, strategy.statusMembers))
@@ -183,7 +184,7 @@ export class Registry {
     refuse(definition, next.metadata, [
       ...metaCauses(next, definition),
       ...metaChangeCauses(next.metadata, old.metadata),
-      ...(strategy.validateUpdate?.(next, old, context) ?? []),
+      ...(strategy.validateUpdate?.(next, old, context, subresource) ?? []),
     ])
     await this.admission.validate(request, next, old)
     return this.writeUpdate(target, entry, old, next)
@@ -248,7 +249,7 @@ export class Registry {
     const object = decodeObject(entry.bytes)
     const { metadata } = object
     checkDeletePreconditions(definition, metadata, options)
-    const request = { operation: 'DELETE', definition, subresource: '', namespace, name: key.name, context } as const
+    const request = { operation: 'DELETE', definition, subresource: '', namespace, name: key.name, context, signal } as const
     await this.admission.validate(request, undefined, object)
     const finalizers = finalizersFor(metadata.finalizers ?? [], options.propagationPolicy)
     const grace = strategy.gracePeriodSeconds?.(object, options.gracePeriodSeconds) ?? 0
@@ -258,7 +259,7 @@ export class Registry {
       return { deleted: true, object, bytes: gone.bytes }
     }
     const marked = markDeleted(object, { finalizers, grace, now: context.now })
-    strategy.prepareForUpdate?.(object, decodeObject(entry.bytes), context)
+    strategy.prepareForUpdate?.(object, decodeObject(entry.bytes), context, '')
     if (!marked || context.dryRun) return { deleted: false, object, bytes: entry.bytes }
     delete metadata.resourceVersion
     const written = await context.objects.update(key, encodeObject(object), { signal, ifRevision: revision })

@@ -26,9 +26,10 @@ export interface RequestContext {
  */
 export interface Strategy {
   prepareForCreate?(object: KubeObject, context: RequestContext): void
-  prepareForUpdate?(object: KubeObject, old: KubeObject, context: RequestContext): void
+  /** `subresource`: through which the update came; empty for the object itself and for deletion marks. */
+  prepareForUpdate?(object: KubeObject, old: KubeObject, context: RequestContext, subresource: string): void
   validateCreate?(object: KubeObject, context: RequestContext): StatusCause[]
-  validateUpdate?(object: KubeObject, old: KubeObject, context: RequestContext): StatusCause[]
+  validateUpdate?(object: KubeObject, old: KubeObject, context: RequestContext, subresource: string): StatusCause[]
   /** Values of a new object that nobody set. Also run on updates. */
   applyDefaults?(object: KubeObject, context: RequestContext): void
   /** True: a PUT without resourceVersion overwrites. Default true for built-in kinds, as most there. */

@@ -90,7 +90,10 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
 
 async function close(server: object, end: () => PromiseLike<unknown>): Promise<void> {
   const closed = end()
-  const { closeAllConnections, closeIdleConnections } = server as { closeAllConnections?: () => void; closeIdleConnections?: () => void }
+  const { closeAllConnections, closeIdleConnections } = server as {
+    closeAllConnections?: () => void
+    closeIdleConnections?: () => void
+  }
   closeIdleConnections?.call(server)
   const timer = setTimeout(() => closeAllConnections?.call(server), drainMs)
   try {

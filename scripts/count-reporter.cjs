@@ -1,0 +1,17 @@
+// Mocha's spec reporter, which also writes its counts to the file named by KCP_TEST_COUNTS, for scripts/test.ts.
+'use strict'
+const { writeFileSync } = require('node:fs')
+const { reporters } = require('mocha')
+
+module.exports = class CountReporter extends reporters.Spec {
+  constructor(runner, options) {
+    super(runner, options)
+    const skipped = []
+    runner.on('pending', (test) => skipped.push(test.fullTitle()))
+    runner.once('end', () => {
+      const { passes, failures, pending } = this.stats
+      const file = process.env.KCP_TEST_COUNTS
+      if (file) writeFileSync(file, JSON.stringify({ passed: passes, failed: failures, skipped: pending, skippedNames: skipped }))
+    })
+  }
+}

@@ -1,0 +1,92 @@
+// Runs the suites and counts.   node scripts/test.ts all|verify|unit|conformance|integration|e2e ...
+// The last line is `N passed, N failed, N skipped`. With CI=true a skipped test is a failure: CI has what every test needs.
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+
+const root = resolve(import.meta.dirname, '..')
+
+interface Suite {
+  readonly name: string
+  readonly files: readonly string[]
+  /** Of one test, milliseconds. */
+  readonly timeoutMs: number
+}
+interface Counts {
+  passed: number
+  failed: number
+  skipped: number
+  skippedNames?: readonly string[]
+}
+
+const suites: readonly Suite[] = [
+  { name: 'unit', files: ['src/**/*.test.ts'], timeoutMs: 20_000 },
+  { name: 'conformance', files: ['test/conformance/**/*.test.ts'], timeoutMs: 120_000 },
+  {
+    name: 'integration',
+    files: ['test/support/**/*.test.ts', 'test/integration/**/*.test.ts', 'test/parity/**/*.test.ts'],
+    timeoutMs: 180_000,
+  },
+  { name: 'e2e', files: ['test/e2e/**/*.test.ts'], timeoutMs: 300_000 },
+]
+const names = ['verify', ...suites.map(({ name }) => name)]
+
+function verify(): Counts {
+  const { status } = spawnSync(process.execPath, [join(root, 'scripts/verify.ts')], { cwd: root, stdio: 'inherit' })
+  return status === 0 ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 }
+}
+
+function run({ name, files, timeoutMs }: Suite): Counts {
+  const dir = mkdtempSync(join(tmpdir(), 'kcp-test-'))
+  const counts = join(dir, 'counts.json')
+  const mocha = [join(root, 'node_modules/mocha/bin/mocha.js'), '--no-config', '--forbid-only', '--extension', 'ts']
+  const options = ['--reporter', join(root, 'scripts/count-reporter.cjs'), '--timeout', String(timeoutMs)]
+  try {
+    const args = ['--disable-warning=ExperimentalWarning', ...mocha, ...options, ...files]
+    const { status } = spawnSync(process.execPath, args, {
+      cwd: root,
+      stdio: 'inherit',
+      env: { ...process.env, KCP_TEST_COUNTS: counts },
+    })
+    const result = readCounts(counts)
+    if (result === undefined) return { passed: 0, failed: 1, skipped: 0 }
+    if (status !== 0 && result.failed === 0) result.failed = 1
+    for (const title of result.skippedNames ?? []) console.error(`skipped: ${name}: ${title}`)
+    return result
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+function readCounts(file: string): Counts | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Counts
+  } catch {
+    return undefined
+  }
+}
+
+const asked = process.argv.slice(2)
+if (asked.includes('--help') || asked.length === 0 || asked.some((name) => name !== 'all' && !names.includes(name))) {
+  console.error(`usage: node scripts/test.ts all|${names.join('|')} ...`)
+  process.exit(asked.includes('--help') ? 0 : 2)
+}
+const wanted = asked.includes('all') ? names : asked
+const total: Counts = { passed: 0, failed: 0, skipped: 0 }
+for (const name of wanted) {
+  const started = performance.now()
+  console.error(`== ${name}`)
+  const suite = suites.find((candidate) => candidate.name === name)
+  const counts = suite === undefined ? verify() : run(suite)
+  console.error(
+    `== ${name}: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped in ${((performance.now() - started) / 1000).toFixed(0)} s`,
+  )
+  total.passed += counts.passed
+  total.failed += counts.failed
+  total.skipped += counts.skipped
+}
+const inCi = process.env['CI'] === 'true'
+if (inCi && total.skipped > 0) console.error('a skipped test fails CI: it has all that the tests need')
+console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)
+process.exitCode = total.failed > 0 || (inCi && total.skipped > 0) ? 1 : 0

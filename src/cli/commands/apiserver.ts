@@ -1,0 +1,52 @@
+// `kcp apiserver`: the virtual API server in front of a host.
+import { Command } from 'commander'
+import { createLogger } from '../../telemetry/index.ts'
+import { aborted, processSignal } from '../process-signal.ts'
+import { startApiserver } from '../roles/apiserver.ts'
+import { openHost } from '../roles/host-installation.ts'
+import { ownAddress } from '../roles/own-address.ts'
+import { parsePort } from './start.ts'
+
+interface Flags {
+  readonly kubeconfig?: string
+  readonly port: number
+  readonly bindAddress: string
+  readonly advertiseAddress?: string
+  readonly register: boolean
+  readonly logLevel: string
+}
+
+export function apiserverCommand(): Command {
+  return new Command('apiserver')
+    .description("serve logical clusters kept in a host's etcd, through the host's own API endpoint and directly")
+    .option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)')
+    .option('--port <port>', 'port to listen on', parsePort, 6443)
+    .option('--bind-address <address>', 'address to listen on', '0.0.0.0')
+    .option(
+      '--advertise-address <host>',
+      "address by which the host's kube-apiserver and pods in members reach us (default: this machine's own)",
+    )
+    .option('--no-register', 'leave Service, EndpointSlice and APIService to whoever installs us')
+    .option('--log-level <level>', 'debug, info, warn or error', 'info')
+    .action(run)
+}
+
+async function run(flags: Flags): Promise<void> {
+  const signal = processSignal()
+  const stopping = new AbortController()
+  signal.addEventListener('abort', () => stopping.abort(signal.reason), { once: true })
+  await using host = await openHost(flags.kubeconfig)
+  const { port, bindAddress, register, advertiseAddress = ownAddress() } = flags
+  const log = createLogger({ level: flags.logLevel as 'info' })
+  await using server = await startApiserver({
+    host,
+    port,
+    bindAddress,
+    advertiseAddress,
+    register,
+    log,
+    signal: stopping.signal,
+  })
+  console.log(`kcp apiserver is ready on https://${advertiseAddress}:${server.port}`)
+  await aborted(signal)
+}

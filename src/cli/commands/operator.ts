@@ -1,0 +1,33 @@
+// `kcp operator`: the loops over our custom resources in a host.
+import { Command } from 'commander'
+import { createLogger } from '../../telemetry/index.ts'
+import { aborted, processSignal } from '../process-signal.ts'
+import { openHost } from '../roles/host-installation.ts'
+import { startOperatorRole } from '../roles/operator.ts'
+
+interface Flags {
+  readonly kubeconfig?: string
+  readonly apiserverUrl?: string
+  readonly logLevel: string
+}
+
+export function operatorCommand(): Command {
+  return new Command('operator')
+    .description('reconcile LogicalClusters and MemberClusters of a host, place workloads, sync members')
+    .option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)')
+    .option('--apiserver-url <url>', "kcp apiserver's direct listener (default: what it has published in the host)")
+    .option('--log-level <level>', 'debug, info, warn or error', 'info')
+    .action(run)
+}
+
+async function run({ kubeconfig, apiserverUrl, logLevel }: Flags): Promise<void> {
+  const signal = processSignal()
+  const stopping = new AbortController()
+  signal.addEventListener('abort', () => stopping.abort(signal.reason), { once: true })
+  await using host = await openHost(kubeconfig)
+  const log = createLogger({ level: logLevel as 'info' })
+  const options = { host, log, signal: stopping.signal, ...(apiserverUrl === undefined ? {} : { apiserverUrl }) }
+  await using operator = await startOperatorRole(options)
+  console.log('kcp operator is ready')
+  await Promise.race([aborted(signal), operator.done])
+}

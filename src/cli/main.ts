@@ -1,0 +1,29 @@
+// The program: flags in, exit codes out. Everything else is wired by a role.
+import { Command } from 'commander'
+import { apiserverCommand } from './commands/apiserver.ts'
+import { kubeconfigCommand } from './commands/kubeconfig.ts'
+import { memberCommand } from './commands/member.ts'
+import { operatorCommand } from './commands/operator.ts'
+import { startCommand } from './commands/start.ts'
+import { messageOf } from './exit-error.ts'
+
+const program = new Command('kcp')
+  .description('logical clusters for many tenants, placed transparently on many member clusters')
+  .version('0.1.0')
+  .showHelpAfterError('(try --help)')
+  .addCommand(startCommand())
+  .addCommand(kubeconfigCommand())
+  .addCommand(memberCommand())
+  .addCommand(operatorCommand())
+  .addCommand(apiserverCommand())
+
+try {
+  await program.parseAsync()
+  process.exitCode = 0
+} catch (error) {
+  console.error(`kcp: ${messageOf(error)}`)
+  if (process.env['KCP_DEBUG'] !== undefined) console.error(error)
+  process.exitCode = 1
+}
+// What is left open after everything was closed must not keep a stopped process alive.
+process.exit()

@@ -1,0 +1,21 @@
+// The life of the process as a signal: aborted by SIGTERM and SIGINT. A second one ends the process at once.
+
+/** Aborts when the process is asked to stop. Call once. */
+export function processSignal(): AbortSignal {
+  const controller = new AbortController()
+  const stop = (name: NodeJS.Signals): void => {
+    if (controller.signal.aborted) process.exit(1)
+    controller.abort(new Error(`stopped by ${name}`))
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+  return controller.signal
+}
+
+/** Resolves when the signal is aborted. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}

@@ -1,0 +1,76 @@
+// `kcp apiserver`: the virtual API server over Records in the host's etcd, registered with the host's aggregator.
+import { ensureCrds } from '../../operator/index.ts'
+import { kcpCrds, storageCrds } from '../../crds/index.ts'
+import type { ClusterName } from '../../apimachinery/meta/index.ts'
+import { startControllers } from '../../controllers/index.ts'
+import { openHostStore } from '../../store/host/index.ts'
+import { createMetrics, type Logger } from '../../telemetry/index.ts'
+import { createMembers, createVirtualApi, frontProxyFromHost } from '../../virtualapi/index.ts'
+import { registerApiService, serviceHosts } from './api-service.ts'
+import { installationKeys, publishAddress, type Host } from './host-installation.ts'
+
+export interface ApiserverOptions {
+  readonly host: Host
+  readonly port: number
+  readonly bindAddress: string
+  /** By which the host's kube-apiserver and pods in members reach us. */
+  readonly advertiseAddress: string
+  /** False where a chart has made Service and APIService. */
+  readonly register: boolean
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+export interface RunningApiserver extends AsyncDisposable {
+  readonly port: number
+}
+
+/** Starts it; resolves once it serves and is registered. */
+export async function startApiserver(options: ApiserverOptions): Promise<RunningApiserver> {
+  const { host, bindAddress, advertiseAddress, log, signal } = options
+  const { client, transport } = host
+  await using stack = new AsyncDisposableStack()
+  await ensureCrds(client, { crds: [...kcpCrds(), ...storageCrds()], signal })
+  const { pki, sealKey } = await installationKeys(client, signal)
+  const frontProxy = stack.use(frontProxyFromHost({ client, log, signal }))
+  await frontProxy.synced(signal)
+  const store = stack.use(
+    await openHostStore({
+      client,
+      transport,
+      sealKey,
+      sealResource: (resource) => resource === 'secrets',
+      log,
+      signal,
+    }),
+  )
+  const api = stack.use(
+    await createVirtualApi({
+      store,
+      pki,
+      frontProxy: () => frontProxy.current(),
+      members: () => createMembers({ transport, basePath: '', log, signal }),
+      log,
+      metrics: createMetrics(),
+      signal,
+    }),
+  )
+  await api.follow(client)
+  const hosts = [...new Set([advertiseAddress, bindAddress])].filter((name) => name !== '0.0.0.0' && name !== '::')
+  const { certificate, key } = await pki.servingCertificate([...hosts, ...serviceHosts])
+  const listener = stack.use(await api.listen({ host: bindAddress, port: options.port, certificate, key }))
+  stack.use(
+    await startControllers({
+      wildcard: api.client('*'),
+      cluster: (name) => api.client(name as ClusterName),
+      rootCa: pki.servingCa,
+      log,
+      signal,
+    }),
+  )
+  await publishAddress(client, `https://${advertiseAddress}:${listener.port}`, signal)
+  if (options.register)
+    await registerApiService(client, { address: advertiseAddress, port: listener.port, ca: pki.servingCa }, signal)
+  const owned = stack.move()
+  return { port: listener.port, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}

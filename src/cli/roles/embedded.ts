@@ -1,0 +1,190 @@
+// `kcp start`: store, server, controllers and operator in one process. No Kubernetes needed.
+import { X509Certificate } from 'node:crypto'
+import { access, constants, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { rootClusterName, type ClusterName } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import { timestamp } from '../../async/index.ts'
+import type { KubeClient } from '../../client/index.ts'
+import { startControllers } from '../../controllers/index.ts'
+import { kcpCrds, type CustomResourceDefinition } from '../../crds/index.ts'
+import { startOperator } from '../../operator/index.ts'
+import { openSqliteStore } from '../../store/sqlite/index.ts'
+import { createMetrics, type Logger } from '../../telemetry/index.ts'
+import { createMembers, createVirtualApi, openPki, rootCluster } from '../../virtualapi/index.ts'
+import { ExitError, messageOf } from '../exit-error.ts'
+import { kubeconfigText } from '../kubeconfig-writer.ts'
+import { memberControllers } from './member-controllers.ts'
+
+export interface EmbeddedOptions {
+  readonly rootDir: string
+  readonly port: number
+  /** Where to listen. */
+  readonly bindAddress: string
+  /** Host name or address by which pods in members reach us; in the certificate. */
+  readonly advertiseAddress: string
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+export interface Embedded extends AsyncDisposable {
+  readonly adminKubeconfig: string
+  readonly port: number
+  /** Rejects when a part of the program broke for good. */
+  readonly failed: Promise<never>
+}
+
+/** Starts it all; resolves once it is ready and admin.kubeconfig is written. Rejects with ExitError and nothing touched. */
+export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
+  const { rootDir, log, signal, advertiseAddress, bindAddress } = options
+  await requirePort(options)
+  await requireDirectory(rootDir)
+  await using stack = new AsyncDisposableStack()
+  const store = stack.use(await openStore(rootDir))
+  const pki = await openPki(rootDir)
+  const { validFromDate } = new X509Certificate(pki.clientCa)
+  const root = rootCluster({ instanceId: store.instanceId, creationTimestamp: timestamp(validFromDate.getTime()) })
+  const port = { value: options.port }
+  const api = stack.use(
+    await createVirtualApi({
+      store,
+      pki,
+      root,
+      log,
+      metrics: createMetrics(),
+      signal,
+      members: (loopback) => createMembers({ transport: loopback, basePath: '/clusters/root', log, signal }),
+    }),
+  )
+  const rootClient = api.client(rootClusterName)
+  await putCrds(rootClient, kcpCrds(), signal)
+  await api.follow(rootClient)
+  const serving = await pki.servingCertificate(
+    [advertiseAddress, bindAddress].filter((host) => host !== '0.0.0.0' && host !== '::'),
+  )
+  const listener = stack.use(
+    await api.listen({ host: bindAddress, port: options.port, certificate: serving.certificate, key: serving.key }),
+  )
+  port.value = listener.port
+  const broken = Promise.withResolvers<never>()
+  broken.promise.catch(() => undefined)
+  const local = `https://127.0.0.1:${port.value}`
+  stack.use(
+    await startControllers({
+      wildcard: api.client('*'),
+      cluster: (name) => api.client(name as ClusterName),
+      rootCa: pki.servingCa,
+      log,
+      signal,
+    }),
+  )
+  const operator = stack.use(
+    await startOperator({
+      clusters: rootClient,
+      virtual: (basePath) => api.client(basePath.replace('/clusters/', '') as ClusterName),
+      urls: (name) => ({
+        url: `${local}/clusters/${name}`,
+        directURL: `https://${advertiseAddress}:${port.value}/clusters/${name}`,
+      }),
+      controllers: memberControllers({ advertise: { host: advertiseAddress, port: port.value } }),
+      log,
+      signal,
+    }),
+  )
+  operator.done.catch((error: unknown) => broken.reject(error))
+  const admin = await pki.issueClientCertificate({
+    commonName: 'kcp-admin',
+    organizations: ['system:masters'],
+    realm: 'installation',
+    days: 365,
+  })
+  const adminKubeconfig = join(rootDir, 'admin.kubeconfig')
+  const text = kubeconfigText({
+    name: 'root',
+    server: `${local}/clusters/root`,
+    ca: pki.servingCa,
+    cert: admin.certificate,
+    key: admin.key,
+  })
+  await writePrivate(adminKubeconfig, text)
+  const owned = stack.move()
+  return {
+    adminKubeconfig,
+    port: port.value,
+    failed: broken.promise,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+/** Refuses a port in use before anything is touched. */
+async function requirePort({ port, bindAddress }: EmbeddedOptions): Promise<void> {
+  const probe = createServer()
+  try {
+    await new Promise<void>((resolve, reject) => {
+      probe.once('error', reject)
+      probe.listen(port, bindAddress, () => probe.close(() => resolve()))
+    })
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code
+    const why = code === 'EADDRINUSE' ? 'it is in use' : messageOf(cause)
+    throw new ExitError(`cannot listen on ${bindAddress}:${port}: ${why}; choose another with --port`, { cause })
+  }
+}
+
+/** Refuses what is not an empty directory, one of ours, or a place where one can be made. */
+async function requireDirectory(dir: string): Promise<void> {
+  const found = await stat(dir).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw new ExitError(`cannot read "${dir}": ${messageOf(error)}`)
+  })
+  if (found === undefined) {
+    await mkdir(dir, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+      throw new ExitError(`cannot make "${dir}": ${messageOf(error)}`)
+    })
+    return
+  }
+  if (!found.isDirectory()) throw new ExitError(`"${dir}" is not a directory`)
+  try {
+    await access(dir, constants.R_OK | constants.W_OK | constants.X_OK)
+    const entries = await readdir(dir)
+    if (entries.length > 0 && !entries.includes('data'))
+      throw new ExitError(`"${dir}" has other files in it and no data of kcp: choose an empty or a new directory`)
+  } catch (error) {
+    throw error instanceof ExitError ? error : new ExitError(`cannot use "${dir}": ${messageOf(error)}`)
+  }
+}
+
+async function openStore(rootDir: string) {
+  try {
+    return await openSqliteStore({ file: join(rootDir, 'data', 'kcp.db') })
+  } catch (error) {
+    throw new ExitError(messageOf(error), { cause: error })
+  }
+}
+
+const crdResource = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' } as const
+
+/** Our kinds in the logical cluster `root`; an update only where a new release changed one. */
+async function putCrds(
+  client: KubeClient,
+  crds: readonly CustomResourceDefinition[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const crd of crds) {
+    const name = crd.metadata.name ?? ''
+    const current = await client.tryGet<CustomResourceDefinition>(crdResource, { name }, { signal })
+    try {
+      if (current === undefined) await client.create(crdResource, crd, { signal })
+      else await client.update(crdResource, { ...current, spec: crd.spec }, { signal })
+    } catch (error) {
+      if (!isStatusError(error, 'AlreadyExists')) throw error
+    }
+  }
+}
+
+async function writePrivate(file: string, text: string): Promise<void> {
+  const temporary = `${file}.${process.pid}`
+  await writeFile(temporary, text, { mode: 0o600 })
+  await rename(temporary, file)
+}

@@ -1,0 +1,125 @@
+// What an installation keeps in its host: the namespace, the keys of all its processes, and where its server is reached.
+import { randomBytes } from 'node:crypto'
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import {
+  createClient,
+  httpTransport,
+  inClusterConfig,
+  loadKubeconfig,
+  type Kubeconfig,
+  type KubeClient,
+  type Transport,
+} from '../../client/index.ts'
+import { createPki, createPkiMaterial, pkiFromSecret, pkiToSecret, type Pki } from '../../virtualapi/index.ts'
+import { ExitError } from '../exit-error.ts'
+
+export const installationNamespace = 'kcp-system'
+const keysName = 'kcp-keys'
+const addressName = 'kcp-apiserver'
+
+const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
+const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
+const configMaps = { group: '', version: 'v1', resource: 'configmaps' } as const
+
+export interface Host extends AsyncDisposable {
+  readonly kubeconfig: Kubeconfig
+  readonly transport: Transport
+  readonly client: KubeClient
+}
+
+/** The host given by a file, by KUBECONFIG, or by the pod we run in. */
+export async function openHost(file: string | undefined): Promise<Host> {
+  const path = file ?? process.env['KUBECONFIG']
+  if (path === undefined && process.env['KUBERNETES_SERVICE_HOST'] === undefined)
+    throw new ExitError('no host cluster: set KUBECONFIG, give --kubeconfig, or run in a pod of the host')
+  const kubeconfig =
+    path === undefined ? await inClusterConfig() : await loadKubeconfig({ file: path }, { trusted: true })
+  const transport = httpTransport(kubeconfig)
+  return {
+    kubeconfig,
+    transport,
+    client: createClient(transport),
+    [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
+  }
+}
+
+interface Secret extends KubeObject {
+  data?: Record<string, string>
+}
+interface ConfigMap extends KubeObject {
+  data?: Record<string, string>
+}
+
+export interface InstallationKeys {
+  readonly pki: Pki
+  /** Seals tenants' Secrets at rest; 32 bytes. */
+  readonly sealKey: Uint8Array
+}
+
+/** The keys of this installation, made by whichever process comes first. */
+export async function installationKeys(client: KubeClient, signal: AbortSignal): Promise<InstallationKeys> {
+  await ensureNamespace(client, signal)
+  const ref = { namespace: installationNamespace, name: keysName }
+  const kept = (await client.tryGet<Secret>(secrets, ref, { signal })) ?? (await createKeys(client, signal))
+  const data = kept.data ?? {}
+  const seal = data['seal.key']
+  if (seal === undefined)
+    throw new ExitError(
+      `Secret "${installationNamespace}/${keysName}" has no "seal.key": restore it, tenants' Secrets are sealed with it`,
+    )
+  return { pki: createPki(pkiFromSecret(data)), sealKey: Buffer.from(seal, 'base64') }
+}
+
+async function createKeys(client: KubeClient, signal: AbortSignal): Promise<Secret> {
+  const data = { ...pkiToSecret(await createPkiMaterial()), 'seal.key': randomBytes(32).toString('base64') }
+  const metadata = { name: keysName, namespace: installationNamespace }
+  try {
+    return await client.create<Secret>(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data }, { signal })
+  } catch (error) {
+    if (!isStatusError(error, 'AlreadyExists')) throw error
+    return client.get<Secret>(secrets, { namespace: installationNamespace, name: keysName }, { signal })
+  }
+}
+
+async function ensureNamespace(client: KubeClient, signal: AbortSignal): Promise<void> {
+  if ((await client.tryGet(namespaces, { name: installationNamespace }, { signal })) !== undefined) return
+  try {
+    await client.create(
+      namespaces,
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: installationNamespace } },
+      { signal },
+    )
+  } catch (error) {
+    if (!isStatusError(error, 'AlreadyExists')) throw error
+  }
+}
+
+/** Tells the other processes, and `kcp kubeconfig`, where the server's direct listener is. */
+export async function publishAddress(client: KubeClient, url: string, signal: AbortSignal): Promise<void> {
+  const metadata = { name: addressName, namespace: installationNamespace }
+  const object: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { url } }
+  await client.patch(configMaps, metadata, 'apply', object, { fieldManager: 'kcp-apiserver', force: true, signal })
+}
+
+/** Where the server's direct listener is; waits until it has told. */
+export async function publishedAddress(client: KubeClient, signal: AbortSignal): Promise<string> {
+  for (;;) {
+    const watch = client.watch<ConfigMap>(configMaps, {
+      namespace: installationNamespace,
+      fieldSelector: `metadata.name=${addressName}`,
+      signal,
+    })
+    for await (const event of watch) {
+      const url = event.type === 'ADDED' || event.type === 'MODIFIED' ? event.object.data?.['url'] : undefined
+      if (url !== undefined) return url
+    }
+    signal.throwIfAborted()
+  }
+}
+
+/** The same if it is there already. */
+export async function tryPublishedAddress(client: KubeClient, signal: AbortSignal): Promise<string | undefined> {
+  const ref = { namespace: installationNamespace, name: addressName }
+  return (await client.tryGet<ConfigMap>(configMaps, ref, { signal }))?.data?.['url']
+}

@@ -1,0 +1,15 @@
+// Nobody may give away rights they do not have: the escalation and bind checks of RBAC, as an admission plugin.
+import type { RbacWriteCheck } from '../authz/index.ts'
+import type { AdmissionPlugin } from './admission.ts'
+
+export function rbacWrites(check: RbacWriteCheck): AdmissionPlugin {
+  return {
+    name: 'RbacWrites',
+    async validate({ operation, definition, context, signal }, object, old) {
+      if (object === undefined || definition.info.group !== 'rbac.authorization.k8s.io') return
+      const { user, cluster } = context
+      const verb = operation === 'CREATE' ? 'create' : 'update'
+      await check({ verb, object, user, cluster, ...(old === undefined ? {} : { old }) }, signal)
+    },
+  }
+}

@@ -1,0 +1,118 @@
+// Puts the virtual API server together: a store below, a listener and a loopback above.
+import type { Clock } from '../async/index.ts'
+import { systemClock } from '../async/index.ts'
+import { createClient, type KubeClient, type Transport } from '../client/index.ts'
+import type { ClusterName } from '../apimachinery/meta/index.ts'
+import type { Store } from '../store/index.ts'
+import { createHub, type Hub } from '../store/hub/index.ts'
+import type { Logger, Metrics } from '../telemetry/index.ts'
+import { createAdmission } from './admission/admission.ts'
+import { standardPlugins } from './admission/plugins/index.ts'
+import { rbacWrites } from './admission/rbac-writes.ts'
+import { createAuthenticator, type FrontProxyConfig, type MemberTokens, type Pki } from './authn/index.ts'
+import { createAuthorizer, createRbacWriteCheck } from './authz/index.ts'
+import { createBaseLayer } from './bootstrap/index.ts'
+import { createDirectory, type KeptDirectory, type LogicalCluster } from './clusters/index.ts'
+import { WatchClock } from './endpoints/watch-clock.ts'
+import type { PodConnector } from './members/pod-connector.ts'
+import { Catalog } from './registry/catalog.ts'
+import { readFacts, stampRevision } from './registry/object-bytes.ts'
+import { Registry } from './registry/registry.ts'
+import { Fairness, type FairnessLimits } from './server/fairness.ts'
+import { listen, type Listener, type ListenOptions } from './server/listener.ts'
+import { loopbackTransport } from './server/loopback.ts'
+import type { ServerParts } from './server/parts.ts'
+import { serverMetrics } from './server/server-metrics.ts'
+
+/** Requests other than watches and streams are ended after this, as a real server does. */
+const requestTimeoutMs = 60_000
+
+export interface VirtualApiOptions {
+  readonly store: Store
+  readonly pki: Pki
+  /** The logical cluster that is always there: where LogicalClusters live when there is no host. */
+  readonly root?: LogicalCluster
+  /** The front proxy whose identity headers are believed; none without a host. */
+  readonly frontProxy?: () => FrontProxyConfig | undefined
+  /** Made once the loopback is there, because where members are registered may be one of our own logical clusters. */
+  readonly members?: (loopback: Transport) => { podConnector: PodConnector; memberTokens: MemberTokens }
+  readonly limits?: FairnessLimits
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly clock?: Clock
+  readonly signal: AbortSignal
+}
+
+export interface VirtualApi extends AsyncDisposable {
+  /** The server from within, as the installation itself. */
+  readonly loopback: Transport
+  readonly directory: KeptDirectory
+  readonly hub: Hub
+  /** Serves the LogicalClusters of `client` from now on. Resolves once all there are is known: the server is ready then. */
+  follow(client: KubeClient): Promise<void>
+  /** A client of one logical cluster, or of all (`*`, read only), over the loopback. */
+  client(cluster: ClusterName | '*'): KubeClient
+  listen(options: Omit<ListenOptions, 'signal'>): Promise<Listener>
+}
+
+/** The server without a listener; nothing is served to sockets until `listen`. */
+export async function createVirtualApi(options: VirtualApiOptions): Promise<VirtualApi> {
+  const { store, pki, root, frontProxy, members, limits, log, metrics, clock = systemClock, signal } = options
+  const directory = createDirectory(root === undefined ? {} : { root })
+  const baseLayer = createBaseLayer({ directory, rootCa: pki.servingCa })
+  const hub = await createHub(store, { stamp: stampRevision, readFacts, baseLayer, signal })
+  const watchClock = new WatchClock()
+  const authorizer = createAuthorizer({ hub })
+  const ready = { yet: false }
+  // The parts know the loopback and the loopback the parts: members are read through the server itself.
+  const lazy: { members?: ReturnType<NonNullable<VirtualApiOptions['members']>> } = {}
+  const memberTokens: MemberTokens = {
+    verify: async (memberId, token, waiting) => lazy.members?.memberTokens.verify(memberId, token, waiting),
+  }
+  const authenticator = createAuthenticator({
+    pki,
+    directory,
+    memberTokens,
+    clock,
+    ...(frontProxy === undefined ? {} : { frontProxy }),
+  })
+  const parts: ServerParts = {
+    hub,
+    directory,
+    registry: new Registry({
+      admission: createAdmission([...standardPlugins(), rbacWrites(createRbacWriteCheck(authorizer))]),
+    }),
+    catalog: new Catalog(),
+    authenticator,
+    authorizer,
+    fairness: new Fairness(limits),
+    get podConnector() {
+      return lazy.members?.podConnector
+    },
+    tokenReviewer: undefined,
+    watchClock,
+    clock,
+    log,
+    metrics: serverMetrics(metrics, { hub, watchClock }),
+    requestTimeoutMs,
+    notReady: () => (ready.yet ? undefined : 'the list of logical clusters is not read yet'),
+  }
+  const loopback = loopbackTransport(parts)
+  if (members !== undefined) lazy.members = members(loopback)
+  return {
+    loopback,
+    directory,
+    hub,
+    async follow(client) {
+      const followed = directory.follow({ client, log, signal })
+      await followed.synced(signal)
+      ready.yet = true
+    },
+    client: (cluster) => createClient(loopback, { basePath: `/clusters/${cluster}` }),
+    listen: (listenOptions) => listen(parts, { ...listenOptions, signal }),
+    async [Symbol.asyncDispose]() {
+      watchClock[Symbol.dispose]()
+      await hub[Symbol.asyncDispose]()
+    },
+  }
+}

@@ -1,0 +1,70 @@
+// What the host's aggregator asks of us itself: the group through which it reaches logical clusters. Tiny on purpose: when
+// we are down the host can read no complete discovery, and everything in it delays the deletion of namespaces there.
+import { pathNotFound } from '../../apimachinery/status/index.ts'
+import { jsonDocument } from '../codec/answers.ts'
+import { acceptsAggregated, aggregatedContentType } from '../discovery/index.ts'
+import { virtualGroup, virtualVersion } from '../request/parse-request.ts'
+import type { Answer, Exchange } from '../server/exchange.ts'
+
+const groupVersion = `${virtualGroup}/${virtualVersion}`
+const version = { groupVersion, version: virtualVersion }
+const verbs = ['create', 'delete', 'get', 'patch', 'update']
+
+/** `/apis`, `/apis/virtual.kcp.dev` and below, `/openapi/v3`: the same for everybody. Throws 404 for other paths. */
+export function aggregatedGroupDiscovery(exchange: Exchange, path: string): Answer {
+  switch (path) {
+    case '/apis':
+      return acceptsAggregated(exchange.header('accept'))
+        ? jsonDocument(aggregatedForm(), { headers: { 'content-type': aggregatedContentType } })
+        : jsonDocument({ kind: 'APIGroupList', apiVersion: 'v1', groups: [group()] })
+    case `/apis/${virtualGroup}`:
+      return jsonDocument({ kind: 'APIGroup', apiVersion: 'v1', ...group() })
+    case `/apis/${groupVersion}`:
+      return jsonDocument({
+        kind: 'APIResourceList',
+        apiVersion: 'v1',
+        groupVersion,
+        resources: [
+          { name: 'logicalclusters/proxy', singularName: '', namespaced: false, kind: 'LogicalClusterProxy', verbs },
+        ],
+      })
+    case '/openapi/v3':
+      return jsonDocument({ paths: {} })
+    case '/openapi/v2':
+      return jsonDocument({
+        swagger: '2.0',
+        info: { title: 'kcp', version: virtualVersion },
+        paths: {},
+        definitions: {},
+      })
+    default:
+      throw pathNotFound()
+  }
+}
+
+function group(): object {
+  return { name: virtualGroup, versions: [version], preferredVersion: version }
+}
+
+function aggregatedForm(): object {
+  const responseKind = { group: '', version: '', kind: 'LogicalClusterProxy' }
+  const resource = {
+    resource: 'logicalclusters',
+    responseKind,
+    scope: 'Cluster',
+    singularResource: '',
+    verbs: [],
+    subresources: [{ subresource: 'proxy', responseKind, verbs }],
+  }
+  return {
+    kind: 'APIGroupDiscoveryList',
+    apiVersion: 'apidiscovery.k8s.io/v2',
+    metadata: {},
+    items: [
+      {
+        metadata: { name: virtualGroup },
+        versions: [{ version: virtualVersion, freshness: 'Current', resources: [resource] }],
+      },
+    ],
+  }
+}

@@ -1,0 +1,176 @@
+// Paths that name no resource: what is served, how it is written, how the process is. All derived from the resource table
+// of the logical cluster; nothing is kept per logical cluster.
+import { LRUCache } from 'lru-cache'
+import { notFound, pathNotFound } from '../../apimachinery/status/index.ts'
+import type { ClusterObjects } from '../../store/hub/index.ts'
+import { jsonDocument, textAnswer } from '../codec/answers.ts'
+import {
+  acceptsAggregated,
+  aggregatedContentType,
+  aggregatedDiscovery,
+  apiGroup,
+  apiGroupList,
+  apiResourceList,
+  apiVersions,
+  builtInOpenApi,
+  discoveryDocument,
+  encodeOpenApiDocument,
+  matchesEtag,
+  openApiIndex,
+  openApiKey,
+  openApiV3ForCustomResources,
+  versionInfo,
+  type CustomResourceOpenApi,
+  type DiscoveryDocument,
+  type OpenApiDocument,
+} from '../discovery/index.ts'
+import { crdStorageKey } from '../registry/catalog.ts'
+import type { CompiledCrd } from '../registry/crds/index.ts'
+import type { ResourceInfo } from '../registry/resource-info.ts'
+import type { Answer, Exchange } from '../server/exchange.ts'
+import type { ServerParts } from '../server/parts.ts'
+import { aggregatedGroupDiscovery } from './aggregated-group.ts'
+import { health } from './health.ts'
+import { purge } from './purge.ts'
+
+// Thousands of logical clusters serve the same few sets of resources: documents are kept by what they say.
+const documents = new LRUCache<string, DiscoveryDocument>({
+  max: 500,
+  maxSize: 64 << 20,
+  sizeCalculation: ({ body }) => body.length,
+})
+const openApiDocuments = new LRUCache<string, OpenApiDocument>({ max: 500 })
+
+export async function discovery(exchange: Exchange, parts: ServerParts, path: string): Promise<Answer> {
+  const { info, cluster, signal } = exchange
+  if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) return health(path, info.query, parts)
+  if (path === '/' && info.method === 'DELETE') return purge(exchange, parts)
+  if (info.method !== 'GET' && info.method !== 'HEAD') throw pathNotFound()
+  if (path === '/version') return jsonDocument(versionInfo())
+  if (path === '/metrics' && info.cluster.kind === 'none') {
+    const { body } = await parts.metrics.scrape()
+    return textAnswer(body)
+  }
+  if (cluster === undefined) return aggregatedGroupDiscovery(exchange, path)
+  const objects = await parts.hub.cluster(cluster.id, { signal })
+  return answerFor(exchange, parts, objects, path)
+}
+
+function answerFor(exchange: Exchange, parts: ServerParts, objects: ClusterObjects, path: string): Answer {
+  const infos = (): readonly ResourceInfo[] => parts.catalog.all(objects)
+  const [, root = '', group = '', version = '', more] = path.split('/')
+  if (root === 'openapi') return openApi(exchange, parts, objects, path)
+  if (more !== undefined) throw pathNotFound()
+  const aggregated = acceptsAggregated(exchange.header('accept'))
+  // What is served depends on the CustomResourceDefinitions alone.
+  const set = fingerprint(objects)
+  const cached = (key: string, make: () => unknown): DiscoveryDocument => {
+    const full = `${set}|${key}`
+    let document = documents.get(full)
+    if (document === undefined) {
+      const value = make()
+      if (value === undefined) throw pathNotFound()
+      documents.set(full, (document = discoveryDocument(value)))
+    }
+    return document
+  }
+  switch (path) {
+    case '/':
+      return jsonDocument({
+        paths: ['/api', '/api/v1', '/apis', '/healthz', '/livez', '/openapi/v3', '/readyz', '/version'],
+      })
+    case '/api':
+      return aggregated
+        ? conditional(
+            exchange,
+            cached('core', () => aggregatedDiscovery(infos(), 'core')),
+            aggregatedContentType,
+          )
+        : jsonDocument(apiVersions(exchange.header('host') ?? ''))
+    case '/apis':
+      return aggregated
+        ? conditional(
+            exchange,
+            cached('groups', () => aggregatedDiscovery(infos(), 'groups')),
+            aggregatedContentType,
+          )
+        : plain(cached('list', () => apiGroupList(infos())))
+    case `/api/${group}`:
+      return plain(cached(path, () => apiResourceList(infos(), { group: '', version: group })))
+    case `/apis/${group}`:
+      return plain(cached(path, () => apiGroup(infos(), group)))
+    case `/apis/${group}/${version}`:
+      return plain(cached(path, () => apiResourceList(infos(), { group, version })))
+    default:
+      throw pathNotFound()
+  }
+}
+
+/** Names the set of CustomResourceDefinitions: equal texts, equal documents. Base layers have none. */
+function fingerprint(objects: ClusterObjects): string {
+  const entries = objects.list({ resource: crdStorageKey })
+  return entries.length === 0
+    ? ''
+    : `${objects.cluster}:${entries.map(({ key, revision }) => `${key.name}@${revision}`).join(',')}`
+}
+
+function plain({ body }: DiscoveryDocument): Answer {
+  return { kind: 'bytes', status: 200, headers: { 'content-type': 'application/json' }, body }
+}
+
+function conditional(exchange: Exchange, { body, etag }: DiscoveryDocument, contentType: string): Answer {
+  const headers = { 'content-type': contentType, etag, vary: 'Accept', 'cache-control': 'public' }
+  if (matchesEtag(exchange.header('if-none-match'), etag))
+    return { kind: 'bytes', status: 304, headers, body: new Uint8Array() }
+  return { kind: 'bytes', status: 200, headers, body }
+}
+
+function openApi(exchange: Exchange, parts: ServerParts, objects: ClusterObjects, path: string): Answer {
+  if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/'))
+    throw notFound({ group: '', resource: 'openapi' }, path)
+  const all = allOpenApi(parts.catalog.crds(objects))
+  if (path === '/openapi/v3') {
+    const { body, etag } = discoveryDocument(openApiIndex(all, exchange.info.basePath))
+    return conditional(exchange, { body, etag }, 'application/json')
+  }
+  const document = all.get(path.slice('/openapi/v3/'.length))
+  if (document === undefined) throw pathNotFound()
+  const { hash } = document
+  const asked = exchange.info.query.get('hash')
+  const etag = `"${hash}"`
+  const headers: Record<string, string> = { 'content-type': 'application/json', etag, vary: 'Accept' }
+  // The URL names the content: it may be kept for ever.
+  headers['cache-control'] = asked === hash ? 'public, immutable' : 'no-cache, private'
+  if (matchesEtag(exchange.header('if-none-match'), etag))
+    return { kind: 'bytes', status: 304, headers, body: new Uint8Array() }
+  if (/\bgzip\b/.test(exchange.header('accept-encoding') ?? ''))
+    return { kind: 'bytes', status: 200, headers: { ...headers, 'content-encoding': 'gzip' }, body: document.gzip() }
+  return { kind: 'bytes', status: 200, headers, body: document.json() }
+}
+
+/** The documents of all group versions served: upstream's own, and one for each group version of custom resources. */
+function allOpenApi(crds: readonly CompiledCrd[]): ReadonlyMap<string, OpenApiDocument> {
+  const all = new Map(builtInOpenApi())
+  const byGroupVersion = new Map<string, { resources: CustomResourceOpenApi[]; hashes: string[] }>()
+  for (const crd of crds) {
+    if (!crd.served) continue
+    for (const { info, openAPIV3Schema } of crd.versions.values()) {
+      const key = openApiKey(info)
+      const group = byGroupVersion.get(key) ?? { resources: [], hashes: [] }
+      byGroupVersion.set(key, group)
+      group.resources.push({ info, ...(openAPIV3Schema === undefined ? {} : { openAPIV3Schema }) })
+      group.hashes.push(`${crd.contentHash}/${info.version}`)
+    }
+  }
+  for (const [key, { resources, hashes }] of byGroupVersion) {
+    const content = `${key}|${hashes.sort().join(',')}`
+    let document = openApiDocuments.get(content)
+    const [first] = resources
+    if (document === undefined && first !== undefined) {
+      document = encodeOpenApiDocument(openApiV3ForCustomResources(first.info, resources))
+      openApiDocuments.set(content, document)
+    }
+    if (document !== undefined) all.set(key, document)
+  }
+  return all
+}

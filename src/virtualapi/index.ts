@@ -1,0 +1,14 @@
+// The virtual API server, as the roles see it.
+export { createMembers, type Members } from './members/index.ts'
+export {
+  createPki,
+  createPkiMaterial,
+  frontProxyFromHost,
+  openPki,
+  pkiFromSecret,
+  pkiToSecret,
+  type FrontProxyConfig,
+  type Pki,
+} from './authn/index.ts'
+export { rootCluster } from './clusters/index.ts'
+export { createVirtualApi, type VirtualApi, type VirtualApiOptions } from './create-virtual-api.ts'
