@@ -1,0 +1,15 @@
+// The plugins every logical cluster has, in order.
+import type { AdmissionPlugin } from '../admission.ts'
+import { kcpAnnotations } from './kcp-annotations.ts'
+import { namespaceLifecycle } from './namespace-lifecycle.ts'
+import { serviceAccountDefault } from './service-account-default.ts'
+
+export { kcpAnnotations, namespaceLifecycle, serviceAccountDefault }
+
+/**
+ * Plugins in order. `rbacWrites`: refuses roles and bindings beyond the writer's own rights; authorization provides it
+ * and it runs last, when the object has its final form.
+ */
+export function standardPlugins({ rbacWrites }: { rbacWrites?: AdmissionPlugin } = {}): readonly AdmissionPlugin[] {
+  return [namespaceLifecycle, kcpAnnotations, serviceAccountDefault, ...(rbacWrites ? [rbacWrites] : [])]
+}

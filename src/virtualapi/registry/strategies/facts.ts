@@ -1,0 +1,91 @@
+// The table of what differs between built-in kinds and needs no code, as Kubernetes 1.34 has it.
+import type { ResourceInfo } from '../resource-info.ts'
+import { groupResourceText } from '../../../apimachinery/meta/index.ts'
+import { label1035Name, labelName, pathSegmentName, subdomainName, type NameCheck } from '../names.ts'
+
+export interface KindFacts {
+  readonly hasGeneration: boolean
+  readonly allowUnconditionalUpdate: boolean
+  readonly allowCreateOnUpdate: boolean
+  readonly validateName: NameCheck
+}
+
+const withGeneration = new Set([
+  'mutatingwebhookconfigurations.admissionregistration.k8s.io',
+  'validatingadmissionpolicies.admissionregistration.k8s.io',
+  'validatingadmissionpolicybindings.admissionregistration.k8s.io',
+  'validatingwebhookconfigurations.admissionregistration.k8s.io',
+  'daemonsets.apps',
+  'deployments.apps',
+  'replicasets.apps',
+  'statefulsets.apps',
+  'cronjobs.batch',
+  'jobs.batch',
+  'pods',
+  'podtemplates',
+  'replicationcontrollers',
+  'customresourcedefinitions.apiextensions.k8s.io',
+  'endpointslices.discovery.k8s.io',
+  'flowschemas.flowcontrol.apiserver.k8s.io',
+  'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io',
+  'ingresses.networking.k8s.io',
+  'ingressclasses.networking.k8s.io',
+  'networkpolicies.networking.k8s.io',
+  'poddisruptionbudgets.policy',
+  'deviceclasses.resource.k8s.io',
+  'resourceslices.resource.k8s.io',
+  'priorityclasses.scheduling.k8s.io',
+])
+
+const conditionalUpdate = new Set([
+  'mutatingwebhookconfigurations.admissionregistration.k8s.io',
+  'validatingadmissionpolicies.admissionregistration.k8s.io',
+  'validatingadmissionpolicybindings.admissionregistration.k8s.io',
+  'validatingwebhookconfigurations.admissionregistration.k8s.io',
+  'customresourcedefinitions.apiextensions.k8s.io',
+  'leases.coordination.k8s.io',
+  'poddisruptionbudgets.policy',
+  'runtimeclasses.node.k8s.io',
+  'csidrivers.storage.k8s.io',
+  'csinodes.storage.k8s.io',
+  'csistoragecapacities.storage.k8s.io',
+  'volumeattachments.storage.k8s.io',
+])
+
+const createOnUpdate = new Set([
+  'leases.coordination.k8s.io',
+  'endpoints',
+  'events',
+  'events.events.k8s.io',
+  'limitranges',
+  'services',
+  'runtimeclasses.node.k8s.io',
+  'clusterrolebindings.rbac.authorization.k8s.io',
+  'clusterroles.rbac.authorization.k8s.io',
+  'rolebindings.rbac.authorization.k8s.io',
+  'roles.rbac.authorization.k8s.io',
+])
+
+const names: Readonly<Record<string, NameCheck>> = {
+  namespaces: labelName,
+  services: label1035Name,
+  'clusterrolebindings.rbac.authorization.k8s.io': pathSegmentName,
+  'clusterroles.rbac.authorization.k8s.io': pathSegmentName,
+  'rolebindings.rbac.authorization.k8s.io': pathSegmentName,
+  'roles.rbac.authorization.k8s.io': pathSegmentName,
+  'certificatesigningrequests.certificates.k8s.io': pathSegmentName,
+  // Their names hold times and addresses; validation of the kind looks at them.
+  events: () => [],
+  'events.events.k8s.io': () => [],
+}
+
+/** The facts of a built-in resource. */
+export function factsOf(info: ResourceInfo): KindFacts {
+  const key = groupResourceText(info)
+  return {
+    hasGeneration: withGeneration.has(key),
+    allowUnconditionalUpdate: !conditionalUpdate.has(key),
+    allowCreateOnUpdate: createOnUpdate.has(key),
+    validateName: names[key] ?? subdomainName,
+  }
+}

@@ -1,0 +1,54 @@
+// The Strategy of built-in kinds: facts from one table, the typed form from generated structs, rules from kinds/.
+import { groupResourceText, type JsonObject } from '../../../apimachinery/meta/index.ts'
+import type { Strategy } from '../resource-definition.ts'
+import type { ResourceInfo } from '../resource-info.ts'
+import { factsOf } from './facts.ts'
+import { rulesOf } from './kinds/index.ts'
+import { selectableFieldsOf } from './selectable-fields.ts'
+import { applyTypedDefaults } from './typed/apply-defaults.ts'
+import { decodeTyped } from './typed/decode.ts'
+import { structOfKind } from './typed/go-types.ts'
+import { apiVersionOf } from '../../../apimachinery/meta/index.ts'
+
+export * from './conversions.ts'
+export * from './scale.ts'
+
+const strategies = new Map<string, Strategy>()
+
+/** How a built-in resource behaves. The same object for the same resource version. */
+export function builtInStrategy(info: ResourceInfo): Strategy {
+  const key = `${apiVersionOf(info)}/${info.resource}`
+  let strategy = strategies.get(key)
+  if (strategy === undefined) {
+    strategy = createStrategy(info)
+    strategies.set(key, strategy)
+  }
+  return strategy
+}
+
+function createStrategy(info: ResourceInfo): Strategy {
+  const groupResource = groupResourceText(info)
+  const rules = rulesOf(apiVersionOf(info), info.kind)
+  const struct = structOfKind(apiVersionOf(info), info.kind)
+  const { prepareForCreate, prepareForUpdate, gracePeriodSeconds } = rules
+  return {
+    ...factsOf(info),
+    statusMembers: ['status'],
+    hasStatus: info.subresources.some(({ name }) => name === 'status'),
+    selectableFields: selectableFieldsOf(groupResource),
+    applyDefaults(object) {
+      rules.beforeDefaults?.(object)
+      if (struct === undefined) return
+      decodeTyped(object, struct)
+      applyTypedDefaults(struct, object as unknown as JsonObject)
+    },
+    ...(prepareForCreate ? { prepareForCreate } : {}),
+    ...(prepareForUpdate ? { prepareForUpdate } : {}),
+    ...(gracePeriodSeconds ? { gracePeriodSeconds } : {}),
+    validateCreate: (object, context) => rules.validate?.(object, undefined, context) ?? [],
+    validateUpdate: (object, old, context, subresource) =>
+      subresource === ''
+        ? [...(rules.validate?.(object, old, context) ?? []), ...(rules.validateChange?.(object, old, context) ?? [])]
+        : [],
+  }
+}

@@ -1,0 +1,19 @@
+// What one built-in kind does beyond the generic; one small file per kind under kinds/.
+import type { KubeObject } from '../../../apimachinery/meta/index.ts'
+import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import type { RequestContext, Strategy } from '../resource-definition.ts'
+
+/** Hooks of a kind. Objects are decoded, so their members have the types of the kind. */
+export interface KindRules extends Pick<Strategy, 'prepareForCreate' | 'prepareForUpdate' | 'gracePeriodSeconds'> {
+  /** Before defaults: what must see the object as it was sent. May change it. */
+  beforeDefaults?(object: KubeObject): void
+  /** What must hold of every object, new or changed. `old` is absent for a new one. */
+  validate?(object: KubeObject, old: KubeObject | undefined, context: RequestContext): StatusCause[]
+  /** What may not change. Not asked about updates of a subresource. */
+  validateChange?(object: KubeObject, old: KubeObject, context: RequestContext): StatusCause[]
+}
+
+/** True while the object is being deleted: it may still be changed so that its finalizers can go. */
+export function isTerminating({ metadata }: KubeObject): boolean {
+  return metadata.deletionTimestamp !== undefined
+}

@@ -1,0 +1,29 @@
+// Jobs: the selector is generated from the uid unless the user wants to own it.
+import type { V1JobSpec } from '@kubernetes/client-node'
+import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
+import type { KindRules } from '../kind-rules.ts'
+import type { Data } from '../typed/data.ts'
+
+export interface Job extends KubeObject {
+  spec: Data<V1JobSpec>
+}
+
+const uidLabel = 'batch.kubernetes.io/controller-uid'
+
+export const jobRules: KindRules = {
+  prepareForCreate(object) {
+    const { spec, metadata } = object as Job
+    if (spec.manualSelector === true) return
+    const { name = '', uid = '' } = metadata
+    const template = (spec.template.metadata ??= {})
+    template.labels = {
+      'job-name': name,
+      'batch.kubernetes.io/job-name': name,
+      'controller-uid': uid,
+      [uidLabel]: uid,
+      ...template.labels,
+    }
+    spec.selector ??= {}
+    spec.selector.matchLabels = { [uidLabel]: uid, ...spec.selector.matchLabels }
+  },
+}

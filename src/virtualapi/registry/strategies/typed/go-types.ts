@@ -1,0 +1,86 @@
+// How built-in kinds look as Go structs, from the generated table. A real server decodes into such structs: that drops
+// what is unknown or empty, adds what is always printed, and refuses what has the wrong type.
+import { readFileSync } from 'node:fs'
+
+/** b bool, i int32, l int64, s string, y bytes, d double, T Time, U MicroTime, D Duration, Q Quantity, I IntOrString, R any JSON, @ struct */
+export type TypeCode = 'b' | 'i' | 'l' | 's' | 'y' | 'd' | 'T' | 'U' | 'D' | 'Q' | 'I' | 'R' | '@'
+
+export interface Member {
+  readonly name: string
+  readonly code: TypeCode
+  readonly container: 'none' | 'list' | 'map' | 'mapOfLists'
+  readonly pointer: boolean
+  readonly omitEmpty: boolean
+  readonly omitZero: boolean
+  /** Go's name of the type of one value, for messages. */
+  readonly goName: string
+  /** Of structs. */
+  readonly struct: string
+}
+
+export interface StructType {
+  /** Such as `core.v1.Container`. */
+  readonly name: string
+  readonly members: readonly Member[]
+}
+
+interface Table {
+  kinds: Record<string, string>
+  structs: Record<string, [string, string, string, string?][]>
+}
+
+const table = JSON.parse(readFileSync(new URL('generated/go-types.json', import.meta.url), 'utf8')) as Table
+const structs = new Map<string, StructType>()
+
+const plainNames: Partial<Record<TypeCode, string>> = {
+  b: 'bool',
+  i: 'int32',
+  l: 'int64',
+  s: 'string',
+  y: '[]uint8',
+  d: 'float64',
+  T: 'v1.Time',
+  U: 'v1.MicroTime',
+  D: 'v1.Duration',
+  Q: 'resource.Quantity',
+  I: 'intstr.IntOrString',
+}
+
+/** The struct of a built-in kind, undefined for kinds that are none. */
+export function structOfKind(apiVersion: string, kind: string): StructType | undefined {
+  const name = table.kinds[`${apiVersion}/${kind}`]
+  return name === undefined ? undefined : structNamed(name)
+}
+
+/** The struct of this name. Throws for a name that the table does not have: a bug. */
+export function structNamed(name: string): StructType {
+  const known = structs.get(name)
+  if (known !== undefined) return known
+  const rows = table.structs[name]
+  if (rows === undefined) throw new Error(`no Go struct "${name}" in the table`)
+  const struct = { name, members: rows.map(memberOf) }
+  structs.set(name, struct)
+  return struct
+}
+
+/** `v1.Container` of `core.v1.Container`: how Go's messages call it. */
+export function goStructName(name: string): string {
+  return name.split('.').slice(-2).join('.')
+}
+
+function memberOf([name, type, flags, goName]: [string, string, string, string?]): Member {
+  const code = type.slice(0, 1) as TypeCode
+  const struct = code === '@' ? type.slice(1) : ''
+  const list = flags.includes('r')
+  const map = flags.includes('m')
+  return {
+    name,
+    code,
+    container: map ? (list ? 'mapOfLists' : 'map') : list ? 'list' : 'none',
+    pointer: flags.includes('p'),
+    omitEmpty: flags.includes('o'),
+    omitZero: flags.includes('z'),
+    goName: goName ?? (code === '@' ? goStructName(struct) : (plainNames[code] ?? '')),
+    struct,
+  }
+}

@@ -1,0 +1,30 @@
+// metav1.Time and MicroTime: RFC 3339 in, UTC out, in seconds or with six digits.
+
+const pattern = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
+const secondsLayout = '2006-01-02T15:04:05Z07:00'
+const microLayout = '2006-01-02T15:04:05.000000Z07:00'
+
+export type GoTime = { readonly text: string } | { readonly error: string }
+
+/** A metav1.Time; fractions of a second are dropped. */
+export function goTime(text: string): GoTime {
+  return format(text, secondsLayout, (date) => `${date.toISOString().slice(0, 19)}Z`)
+}
+
+/** A metav1.MicroTime. */
+export function goMicroTime(text: string): GoTime {
+  return format(text, microLayout, (date, fraction) => {
+    const micros = fraction.slice(1, 7).padEnd(6, '0')
+    return `${date.toISOString().slice(0, 19)}.${micros}Z`
+  })
+}
+
+function format(text: string, layout: string, print: (date: Date, fraction: string) => string): GoTime {
+  const match = pattern.exec(text)
+  const date = new Date(text)
+  if (match === null || Number.isNaN(date.getTime()))
+    return {
+      error: `parsing time ${JSON.stringify(text)} as "${layout}": cannot parse ${JSON.stringify(text)} as "2006"`,
+    }
+  return { text: print(date, match[7] ?? '') }
+}
