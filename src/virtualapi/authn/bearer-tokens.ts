@@ -11,6 +11,8 @@ import type { UserInfo } from './user-info.ts'
 export interface TokenAuthentication {
   readonly user: UserInfo
   readonly cluster: LogicalCluster
+  /** `ID.MEMBER-ID`, as the token says. */
+  readonly audience: string
 }
 
 export interface BearerTokens {
@@ -63,7 +65,7 @@ export function createBearerTokens(deps: {
       const cluster = directory.byId(claim.clusterId)
       if (cluster === undefined) return undefined
       const user = await userOf(token, claim, signal)
-      return user === undefined ? undefined : { user, cluster }
+      return user === undefined ? undefined : { user, cluster, audience: `${claim.clusterId}.${claim.memberId}` }
     },
   }
 }

@@ -399,6 +399,16 @@ describe('authentication', () => {
         401,
       )
     })
+    it('is reviewed for its own logical cluster and the audiences asked for', async () => {
+      const reviewer = createAuthenticator({ pki, directory, memberTokens: member() })
+      const review = async (audiences: string[], cluster = a) =>
+        (await reviewer.reviewToken(good(), audiences, cluster, signal))?.audiences
+      expect(await review([])).to.deep.equal(['https://kubernetes.default.svc'])
+      expect(await review(['https://kubernetes.default.svc', 'x'])).to.deep.equal(['https://kubernetes.default.svc'])
+      expect(await review([`${a.id}.member-1`])).to.deep.equal([`${a.id}.member-1`])
+      expect(await review(['x'])).to.equal(undefined)
+      expect(await review([], b)).to.equal(undefined)
+    })
     it("of another logical cluster's ServiceAccount under our audience is 401", async () => {
       const foreign = { serviceAccount: { namespace: `${b.id}-shop`, name: 'web', uid: 'sa-2' } }
       expect(await ask({ headers: bearer(good()), options: { memberTokens: member(foreign) } })).to.equal(401)

@@ -9,6 +9,7 @@ import { createCertificateVerifier, type CertificateIdentity } from './client-ce
 import { createFrontProxyAuthenticator, type FrontProxyConfig } from './front-proxy.ts'
 import type { MemberTokens } from './member-tokens.ts'
 import { tryRealm } from './pki/index.ts'
+import type { TokenReviewer } from './token-reviewer.ts'
 import type { UserInfo } from './user-info.ts'
 
 export interface AuthenticatorOptions {
@@ -21,17 +22,28 @@ export interface AuthenticatorOptions {
   readonly clock?: Clock
 }
 
+/** What tokens for this API are for, in every logical cluster. */
+export const apiAudience = 'https://kubernetes.default.svc'
+
 /**
  * In order: front-proxy headers (through the front proxy's own door only), client certificate, bearer token. A proof that is there and
  * wrong is 401 unless another one holds; no proof at all is anonymous (undefined).
  */
-export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator & TokenReviewer {
   const { pki, directory, frontProxy, memberTokens, clock = systemClock } = options
   const certificates = createCertificateVerifier(pki.clientCa, { clock })
   const proxies = createFrontProxyAuthenticator({ clock })
   const tokens = createBearerTokens({ memberTokens, directory, clock })
 
   return {
+    reviewToken: async (token, audiences, cluster, signal) => {
+      const found = await tokens.authenticate(token, cluster.id, signal)
+      if (found === undefined) return undefined
+      // A pod's token is for this API, whatever the member called it.
+      const meant = audiences.filter((audience) => audience === found.audience || audience === apiAudience)
+      if (audiences.length > 0 && meant.length === 0) return undefined
+      return { user: found.user, audiences: meant.length > 0 ? meant : [apiAudience] }
+    },
     authenticate: async ({ info, rawHeaders, peerCertificate, cluster }, signal) => {
       if (info.way === 'loopback') return undefined
       const peer = hasCertificate(peerCertificate) ? peerCertificate : undefined
@@ -61,10 +73,10 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   }
 }
 
-function tokenAnswer(found: Required<Authentication>, info: RequestInfo): Authentication {
+function tokenAnswer({ user, cluster }: Required<Authentication>, info: RequestInfo): Authentication {
   // Tokens of one logical cluster do not open what is above all of them.
   if (info.cluster.kind === 'all') throw unauthorized()
-  return info.way === 'pathless' ? found : { user: found.user }
+  return info.way === 'pathless' ? { user, cluster } : { user }
 }
 
 /**

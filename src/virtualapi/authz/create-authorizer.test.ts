@@ -6,7 +6,7 @@ import { anonymous, type UserInfo } from '../authn/user-info.ts'
 import { createBaseLayer } from '../bootstrap/index.ts'
 import type { LogicalCluster, OwnerSubject } from '../clusters/directory.ts'
 import type { ClusterScope, RequestInfo } from '../request/request-info.ts'
-import { forbiddenMessage } from './attributes.ts'
+import { forbiddenMessage } from './forbidden-message.ts'
 import type { Attributes } from './authorizer.ts'
 import { createAuthorizer, type RbacAuthorizer } from './create-authorizer.ts'
 import { createRbacWriteCheck } from './escalation-check.ts'
@@ -315,6 +315,19 @@ describe('authorization', () => {
       expect(ask(anonymous, at('/livez'))).to.equal(true)
       expect(ask(aggregator, at('/metrics'))).to.equal(false)
       expect(ask(installation('kcp:system'), at('/metrics'))).to.equal(true)
+    })
+    it('one that does not exist looks like one that is closed', () => {
+      const missing: ClusterScope = { kind: 'one', name: 'missing' as ClusterName }
+      for (const target of [
+        { kind: 'path', path: '/apis' },
+        { kind: 'path', path: '/version' },
+        wildcard('list').target,
+      ] as const) {
+        const info = { cluster: missing, verb: 'get', target }
+        for (const who of [hostUser('alice'), tenant('x', 'system:masters'), anonymous])
+          expect(ask(who, info)).to.equal(false)
+        expect(ask(installation('system:masters'), info)).to.equal(true)
+      }
     })
     it('only administrators of the installation may know which logical clusters there are not', () => {
       expect(authorizer.mayKnowAll(installation('system:masters'))).to.equal(true)

@@ -131,17 +131,24 @@ const readVerbs = new Set(['get', 'list', 'watch', 'head'])
 
 function authorizeAll(user: UserInfo, info: RequestInfo): Decision {
   const path = info.target.kind === 'path' ? info.target.path : undefined
-  if (path !== undefined && isOpenPath({ verb: info.verb, path })) return allow('open to everybody')
-  if (info.cluster.kind === 'all') {
-    if (!readVerbs.has(info.verb)) return deny('all logical clusters at once can only be read')
-    if (isInstallationAdmin(user)) return allow('administrator of the installation')
-    const isReader = user.realm.kind === 'installation' && user.groups.includes(wildcardReadersGroup)
-    return isReader ? allow(`member of group "${wildcardReadersGroup}"`) : deny('')
+  switch (info.cluster.kind) {
+    case 'all': {
+      if (!readVerbs.has(info.verb)) return deny('all logical clusters at once can only be read')
+      if (isInstallationAdmin(user)) return allow('administrator of the installation')
+      const isReader = user.realm.kind === 'installation' && user.groups.includes(wildcardReadersGroup)
+      return isReader ? allow(`member of group "${wildcardReadersGroup}"`) : deny('')
+    }
+    // It does not exist: refused as if it did, but to those who may know.
+    case 'one':
+      return isInstallationAdmin(user) ? allow('administrator of the installation') : deny('')
+    case 'none': {
+      if (path !== undefined && isOpenPath({ verb: info.verb, path })) return allow('open to everybody')
+      if (isInstallationAdmin(user)) return allow('administrator of the installation')
+      const isRead = info.verb === 'get' || info.verb === 'head'
+      const isDiscovery = path !== undefined && isRead && discoveryPaths.test(path)
+      return isDiscovery && !isAnonymous(user) ? allow('discovery') : deny('')
+    }
   }
-  if (isInstallationAdmin(user)) return allow('administrator of the installation')
-  const isRead = info.verb === 'get' || info.verb === 'head'
-  if (path !== undefined && isRead && discoveryPaths.test(path) && !isAnonymous(user)) return allow('discovery')
-  return deny('')
 }
 
 function allow(reason: string): Decision {

@@ -1,14 +1,7 @@
-// A request as authorization sees it, and what is said when it is refused.
+// What is said when a request is refused.
 import { goQuote } from '../../apimachinery/field/index.ts'
 import { forbidden, type StatusError } from '../../apimachinery/status/index.ts'
-import type { RequestInfo } from '../request/request-info.ts'
 import type { Attributes } from './authorizer.ts'
-
-export function attributesOf({ verb, target }: RequestInfo): Attributes {
-  if (target.kind === 'path') return { verb, path: target.path }
-  const { group, version, resource, subresource, namespace, name } = target
-  return { verb, resource: { group, version, resource, subresource, namespace, name } }
-}
 
 /** `User "bob" cannot list resource "pods" in API group "" in the namespace "x"`: clients and people know this text. */
 export function forbiddenMessage(user: { readonly name: string }, { verb, resource, path }: Attributes): string {

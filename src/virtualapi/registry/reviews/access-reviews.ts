@@ -1,0 +1,109 @@
+// SelfSubjectAccessReview, SubjectAccessReview, LocalSubjectAccessReview: may they?
+import { isJsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import { badRequest, invalid, type StatusCause } from '../../../apimachinery/status/index.ts'
+import type { UserInfo } from '../../authn/user-info.ts'
+import type { Attributes } from '../../authz/authorizer.ts'
+import { answered, specOf, textOf, textsOf, type Review, type ReviewContext } from './review.ts'
+
+/** May I? */
+export const selfSubjectAccessReview: Review = async (object, context) => {
+  checked(object, attributesCauses(object))
+  return decided(object, context.user, context)
+}
+
+/** May this user? */
+export const subjectAccessReview: Review = async (object, context) => {
+  checked(object, [...attributesCauses(object), ...subjectCauses(object)])
+  return decided(object, subjectOf(object, context), context)
+}
+
+/** May this user, in this namespace? Asked by those who may ask about one namespace only. */
+export const localSubjectAccessReview: Review = async (object, context) => {
+  const causes = [...attributesCauses(object), ...subjectCauses(object)]
+  const { resourceAttributes, nonResourceAttributes } = specOf(object)
+  if (nonResourceAttributes !== undefined)
+    causes.push(invalidField('spec.nonResourceAttributes', 'disallowed on this kind of request'))
+  checked(object, causes)
+  const asked = isJsonObject(resourceAttributes) ? textOf(resourceAttributes['namespace']) : ''
+  if (asked !== context.namespace) {
+    throw badRequest(`spec.resourceAttributes.namespace must match namespace: ${context.namespace}`)
+  }
+  return decided(object, subjectOf(object, context), context)
+}
+
+async function decided(
+  object: KubeObject,
+  user: UserInfo,
+  { authorizer, cluster, signal }: ReviewContext,
+): Promise<KubeObject> {
+  const { allowed, reason } = await authorizer.authorize(user, attributesOf(object), cluster, signal)
+  return answered(object, { allowed, ...(reason === '' ? {} : { reason }) })
+}
+
+function attributesOf(object: KubeObject): Attributes {
+  const { resourceAttributes, nonResourceAttributes } = specOf(object)
+  if (isJsonObject(resourceAttributes)) {
+    const field = (name: string): string => textOf(resourceAttributes[name])
+    const resource = {
+      group: field('group'),
+      version: field('version'),
+      resource: field('resource'),
+      subresource: field('subresource'),
+      namespace: field('namespace'),
+      name: field('name'),
+    }
+    return { verb: field('verb'), resource }
+  }
+  const path = isJsonObject(nonResourceAttributes) ? nonResourceAttributes : {}
+  return { verb: textOf(path['verb']), path: textOf(path['path']) }
+}
+
+/** The user that is asked about, as an identity of this logical cluster: whoever asks can't speak for the host's. */
+function subjectOf(object: KubeObject, { cluster }: ReviewContext): UserInfo {
+  const { user, uid, groups, extra } = specOf(object)
+  const extras = isJsonObject(extra)
+    ? Object.entries(extra).map(([key, values]) => [key, textsOf(values)] as const)
+    : []
+  return {
+    name: textOf(user),
+    ...(typeof uid === 'string' && uid !== '' ? { uid } : {}),
+    groups: textsOf(groups),
+    extra: Object.fromEntries(extras),
+    realm: { kind: 'cluster', id: cluster.id },
+  }
+}
+
+function attributesCauses(object: KubeObject): StatusCause[] {
+  const { resourceAttributes, nonResourceAttributes } = specOf(object)
+  const [resource, path] = [isJsonObject(resourceAttributes), isJsonObject(nonResourceAttributes)]
+  if (resource && path) {
+    return [invalidField('spec.nonResourceAttributes', 'cannot be specified in combination with resourceAttributes')]
+  }
+  if (resource || path) return []
+  return [
+    invalidField(
+      'spec.resourceAttributes',
+      'exactly one of nonResourceAttributes or resourceAttributes must be specified',
+    ),
+  ]
+}
+
+function subjectCauses(object: KubeObject): StatusCause[] {
+  const { user, groups } = specOf(object)
+  if (textOf(user) !== '' || textsOf(groups).length > 0) return []
+  return [
+    {
+      reason: 'FieldValueInvalid',
+      field: 'spec.user',
+      message: 'Invalid value: "": at least one of user or group must be specified',
+    },
+  ]
+}
+
+function invalidField(field: string, message: string): StatusCause {
+  return { reason: 'FieldValueInvalid', field, message: `Invalid value: null: ${message}` }
+}
+
+function checked({ kind }: KubeObject, causes: StatusCause[]): void {
+  if (causes.length > 0) throw invalid({ group: 'authorization.k8s.io', kind }, '', causes)
+}

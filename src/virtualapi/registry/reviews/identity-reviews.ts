@@ -1,0 +1,14 @@
+// SelfSubjectReview: who am I? TokenReview: whose token is this?
+import { badRequest } from '../../../apimachinery/status/index.ts'
+import { answered, specOf, textOf, textsOf, userInfoOf, type Review } from './review.ts'
+
+/** Behind `kubectl auth whoami`. */
+export const selfSubjectReview: Review = async (object, { user }) => answered(object, { userInfo: userInfoOf(user) })
+
+export const tokenReview: Review = async (object, { cluster, tokenReviewer, signal }) => {
+  const { token, audiences } = specOf(object)
+  if (textOf(token) === '') throw badRequest('token is required for TokenReview in authentication')
+  const found = await tokenReviewer?.reviewToken(textOf(token), textsOf(audiences), cluster, signal)
+  if (found === undefined) return answered(object, { user: {}, error: 'the token is not valid here' })
+  return answered(object, { authenticated: true, user: userInfoOf(found.user), audiences: found.audiences })
+}

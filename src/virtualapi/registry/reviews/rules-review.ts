@@ -1,0 +1,20 @@
+// SelfSubjectRulesReview: what may I do in this namespace? Behind `kubectl auth can-i --list`.
+import { badRequest } from '../../../apimachinery/status/index.ts'
+import { answered, specOf, textOf, type Review } from './review.ts'
+
+export const selfSubjectRulesReview: Review = async (object, { user, cluster, authorizer, signal }) => {
+  const namespace = textOf(specOf(object)['namespace'])
+  if (namespace === '') throw badRequest('no namespace on request')
+  const rules = await authorizer.rulesFor(user, namespace, cluster, signal)
+  return answered(object, {
+    resourceRules: rules.flatMap(({ verbs, apiGroups, resources, resourceNames }) =>
+      resources === undefined
+        ? []
+        : [{ verbs, apiGroups: apiGroups ?? [], resources, ...(resourceNames === undefined ? {} : { resourceNames }) }],
+    ),
+    nonResourceRules: rules.flatMap(({ verbs, nonResourceURLs }) =>
+      nonResourceURLs === undefined ? [] : [{ verbs, nonResourceURLs }],
+    ),
+    incomplete: false,
+  })
+}
