@@ -1,0 +1,5 @@
+export * from './compile-crd.ts'
+export * from './crd-conditions.ts'
+export * from './crd-types.ts'
+export * from './default-crd.ts'
+export * from './validate-crd.ts'
