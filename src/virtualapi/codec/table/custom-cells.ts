@@ -1,0 +1,38 @@
+// Cells of custom resources: what the JSONPath of a printer column finds, in the column's type.
+import type { JsonObject, JsonValue } from '../../../apimachinery/meta/index.ts'
+import type { PrinterColumn } from '../../registry/resource-definition.ts'
+import { timeSince } from './human-duration.ts'
+import { tryJsonPath, type JsonPath } from './json-path.ts'
+
+/** Parsed paths by their text: printer columns are few and asked for with every row. */
+const parsed = new Map<string, JsonPath | undefined>()
+const maxParsed = 10_000
+
+/** The cell of one column; null where the path finds nothing or something of another type. */
+export function customCell({ jsonPath, type }: PrinterColumn, object: JsonObject, nowMs: number): JsonValue {
+  const value = pathOf(jsonPath)?.(object)[0]
+  if (value === undefined || value === null) return null
+  switch (type) {
+    case 'string':
+      return typeof value === 'object' ? JSON.stringify(value) : String(value)
+    case 'integer':
+      return typeof value === 'number' ? Math.trunc(value) : null
+    case 'number':
+      return typeof value === 'number' ? value : null
+    case 'boolean':
+      return typeof value === 'boolean' ? value : null
+    case 'date':
+      if (typeof value !== 'string') return null
+      return Number.isNaN(Date.parse(value)) ? '<invalid>' : timeSince(value, nowMs)
+    default:
+      return null
+  }
+}
+
+function pathOf(text: string): JsonPath | undefined {
+  if (parsed.has(text)) return parsed.get(text)
+  if (parsed.size >= maxParsed) parsed.clear()
+  const path = tryJsonPath(text)
+  parsed.set(text, path)
+  return path
+}

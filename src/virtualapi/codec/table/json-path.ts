@@ -1,0 +1,169 @@
+// The JSONPath of kubectl, as far as printer columns and scale paths use it: members, indexes, slices, wildcards, filters.
+import { isJsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
+
+/** Finds values in JSON, in document order. */
+export type JsonPath = (root: JsonValue) => JsonValue[]
+
+type Step = (value: JsonValue) => JsonValue[]
+
+/** The parsed path, such as `.spec.items[0].name` or `.status.conditions[?(@.type=="Ready")].status`; undefined for what is none. */
+export function tryJsonPath(text: string): JsonPath | undefined {
+  const source = text.startsWith('{') && text.endsWith('}') ? text.slice(1, -1) : text
+  const steps = parseSteps(source.startsWith('$') ? source.slice(1) : source)
+  if (steps === undefined) return undefined
+  return (root) => run(steps, root)
+}
+
+function run(steps: readonly Step[], root: JsonValue): JsonValue[] {
+  return steps.reduce<JsonValue[]>((values, step) => values.flatMap(step), [root])
+}
+
+function parseSteps(source: string): Step[] | undefined {
+  const steps: Step[] = []
+  let rest = source
+  while (rest !== '') {
+    const next = parseStep(rest)
+    if (next === undefined) return undefined
+    if (next.step !== undefined) steps.push(next.step)
+    rest = rest.slice(next.length)
+  }
+  return steps
+}
+
+interface Parsed {
+  readonly step: Step | undefined
+  readonly length: number
+}
+
+function parseStep(text: string): Parsed | undefined {
+  if (text.startsWith('[')) return parseBracket(text)
+  if (text.startsWith('..')) {
+    const name = /^\.\.((?:\\.|[^.[\\])+)/.exec(text)
+    if (name?.[1] === undefined) return undefined
+    const key = unescaped(name[1])
+    return { step: (value) => descendants(value, key, 0), length: name[0].length }
+  }
+  if (text.startsWith('.*')) return { step: children, length: 2 }
+  // A lone dot, as in `.` or `.['x']`, is the value itself.
+  const match = /^\.?((?:\\.|[^.[\\])*)/.exec(text)
+  if (match === null || match[0] === '') return undefined
+  const name = unescaped(match[1] ?? '')
+  return { step: name === '' ? undefined : (value) => member(value, name), length: match[0].length }
+}
+
+function parseBracket(text: string): Parsed | undefined {
+  const inner = bracketContent(text)
+  if (inner === undefined) return undefined
+  const step = bracketStep(inner.trim())
+  return step === undefined ? undefined : { step, length: inner.length + 2 }
+}
+
+/** What stands between the first bracket and its partner; quotes may hold brackets. */
+function bracketContent(text: string): string | undefined {
+  let depth = 0
+  let quote = ''
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charAt(at)
+    if (quote !== '') {
+      if (character === '\\') at++
+      else if (character === quote) quote = ''
+    } else if (character === '"' || character === "'") quote = character
+    else if (character === '[') depth++
+    else if (character === ']' && --depth === 0) return text.slice(1, at)
+  }
+  return undefined
+}
+
+function bracketStep(inner: string): Step | undefined {
+  if (inner === '*') return children
+  const filter = /^\?\((.*)\)$/s.exec(inner)
+  if (filter?.[1] !== undefined) return filterStep(filter[1].trim())
+  const quoted = /^(['"])(.*)\1$/s.exec(inner)
+  if (quoted?.[2] !== undefined) {
+    const name = unescaped(quoted[2])
+    return (value) => member(value, name)
+  }
+  if (/^-?\d+$/.test(inner)) return (value) => element(value, Number(inner))
+  const slice = /^(-?\d+)?:(-?\d+)?$/.exec(inner)
+  if (slice === null) return undefined
+  const from = slice[1] === undefined ? 0 : Number(slice[1])
+  const to = slice[2] === undefined ? undefined : Number(slice[2])
+  return (value) => (Array.isArray(value) ? value.slice(from, to) : [])
+}
+
+function filterStep(expression: string): Step | undefined {
+  const match = /^@((?:[^=!<>"']|"[^"]*"|'[^']*')*?)\s*(?:(==|!=|<=|>=|<|>)\s*(.+))?$/s.exec(expression)
+  if (match === null) return undefined
+  const [, path = '', operator, literal] = match
+  const steps = parseSteps(path.trim())
+  if (steps === undefined) return undefined
+  if (operator === undefined || literal === undefined)
+    return (value) => elements(value).filter((item) => run(steps, item).length > 0)
+  const wanted = parseLiteral(literal.trim())
+  if (wanted === undefined) return undefined
+  return (value) =>
+    elements(value).filter((item) => {
+      const found = run(steps, item)[0]
+      return found !== undefined && compare(found, operator, wanted)
+    })
+}
+
+function parseLiteral(text: string): string | number | boolean | undefined {
+  const quoted = /^(['"])(.*)\1$/s.exec(text)
+  if (quoted?.[2] !== undefined) return unescaped(quoted[2])
+  if (text === 'true' || text === 'false') return text === 'true'
+  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : undefined
+}
+
+function compare(found: JsonValue, operator: string, wanted: string | number | boolean): boolean {
+  if (operator === '==') return found === wanted
+  if (operator === '!=') return found !== wanted
+  if (typeof found === 'number' && typeof wanted === 'number') return ordered(found - wanted, operator)
+  if (typeof found === 'string' && typeof wanted === 'string')
+    return ordered(found < wanted ? -1 : found > wanted ? 1 : 0, operator)
+  return false
+}
+
+function ordered(difference: number, operator: string): boolean {
+  switch (operator) {
+    case '<':
+      return difference < 0
+    case '<=':
+      return difference <= 0
+    case '>':
+      return difference > 0
+    default:
+      return difference >= 0
+  }
+}
+
+function member(value: JsonValue, name: string): JsonValue[] {
+  if (!isJsonObject(value) || !Object.hasOwn(value, name)) return []
+  const found = value[name]
+  return found === undefined ? [] : [found]
+}
+
+function element(value: JsonValue, index: number): JsonValue[] {
+  const found = Array.isArray(value) ? value.at(index) : undefined
+  return found === undefined ? [] : [found]
+}
+
+function elements(value: JsonValue): JsonValue[] {
+  return Array.isArray(value) ? value : []
+}
+
+function children(value: JsonValue): JsonValue[] {
+  if (Array.isArray(value)) return value
+  return isJsonObject(value) ? Object.values(value) : []
+}
+
+const maxDepth = 100
+
+function descendants(value: JsonValue, name: string, depth: number): JsonValue[] {
+  if (depth > maxDepth) return []
+  return [...member(value, name), ...children(value).flatMap((child) => descendants(child, name, depth + 1))]
+}
+
+function unescaped(text: string): string {
+  return text.replace(/\\(.)/gs, '$1')
+}

@@ -1,0 +1,86 @@
+// Columns of kubectl's tables.
+import { apiVersionOf } from '../../../apimachinery/meta/index.ts'
+import { readGenerated } from '../../registry/generated-facts.ts'
+import type { PrinterColumn } from '../../registry/resource-definition.ts'
+import type { ResourceInfo } from '../../registry/resource-info.ts'
+
+/** metav1.TableColumnDefinition. Priority above 0: only with `-o wide`. */
+export interface TableColumn {
+  readonly name: string
+  readonly type: string
+  readonly format: string
+  readonly description: string
+  readonly priority: number
+}
+
+type Row = readonly [name: string, type: string, format: string, priority: number]
+
+const nameColumn: TableColumn = {
+  name: 'Name',
+  type: 'string',
+  format: 'name',
+  description: 'Name of the object, unique among its kind and namespace.',
+  priority: 0,
+}
+const createdColumn: TableColumn = {
+  name: 'Created At',
+  type: 'date',
+  format: '',
+  description: 'When the object was created.',
+  priority: 0,
+}
+
+/** The columns of custom resources that name none. */
+export const defaultPrinterColumns: readonly PrinterColumn[] = [
+  {
+    name: 'Age',
+    type: 'date',
+    jsonPath: '.metadata.creationTimestamp',
+    description: createdColumn.description,
+  },
+]
+
+let builtInColumns: ReadonlyMap<string, readonly TableColumn[]> | undefined
+
+/** The columns of a resource; `printerColumns` are additionalPrinterColumns of a custom one, if it has any. */
+export function tableColumns(info: ResourceInfo, printerColumns?: readonly PrinterColumn[]): readonly TableColumn[] {
+  if (!info.builtIn) return customColumns(printerColumnsOf(printerColumns))
+  return columnsOfKind(info) ?? [nameColumn, createdColumn]
+}
+
+/** What a custom resource shows besides its name. */
+export function printerColumnsOf(columns: readonly PrinterColumn[] | undefined): readonly PrinterColumn[] {
+  return columns === undefined || columns.length === 0 ? defaultPrinterColumns : columns
+}
+
+/** The columns of a built-in kind that has its own. */
+export function columnsOfKind(info: {
+  group: string
+  version: string
+  kind: string
+}): readonly TableColumn[] | undefined {
+  builtInColumns ??= new Map(
+    Object.entries(readGenerated('table-columns') as Record<string, Row[]>).map(([key, rows]) => [
+      key,
+      rows.map(([name, type, format, priority]) => ({
+        name,
+        type,
+        format,
+        description: name === 'Name' ? nameColumn.description : name === 'Age' ? createdColumn.description : '',
+        priority,
+      })),
+    ]),
+  )
+  return builtInColumns.get(`${apiVersionOf(info)}/${info.kind}`)
+}
+
+function customColumns(columns: readonly PrinterColumn[]): TableColumn[] {
+  const custom = columns.map(({ name, type, format = '', description = '', jsonPath, priority = 0 }) => ({
+    name,
+    type,
+    format,
+    description: description || `Custom resource definition column (in JSONPath format): ${jsonPath}`,
+    priority,
+  }))
+  return [nameColumn, ...custom]
+}

@@ -1,0 +1,38 @@
+// One object as a row of kubectl's table.
+import { apiVersionOf, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import type { PrinterColumn } from '../../registry/resource-definition.ts'
+import type { ResourceInfo } from '../../registry/resource-info.ts'
+import { customCell } from './custom-cells.ts'
+import { nameOf } from './format-cells.ts'
+import { cellPrinters } from './printers/index.ts'
+import { podRowConditions, type RowCondition } from './printers/pods.ts'
+import { valueAt } from './read-fields.ts'
+import { printerColumnsOf } from './table-columns.ts'
+
+/** metav1.TableRow without its object, which the caller adds in the form the client asked for. */
+export interface TableRow {
+  readonly cells: JsonValue[]
+  readonly conditions?: readonly RowCondition[]
+}
+
+/** The cells of an object, in the order of `tableColumns`. `nowMs` is what ages are counted to. */
+export function tableRow(
+  info: ResourceInfo,
+  object: KubeObject,
+  nowMs: number,
+  printerColumns?: readonly PrinterColumn[],
+): TableRow {
+  const json = object as unknown as JsonObject
+  if (!info.builtIn)
+    return {
+      cells: [nameOf(json), ...printerColumnsOf(printerColumns).map((column) => customCell(column, json, nowMs))],
+    }
+  const key = `${apiVersionOf(info)}/${info.kind}`
+  const print = cellPrinters.get(key) ?? nameAndCreation
+  const conditions = key === 'v1/Pod' ? podRowConditions(json) : undefined
+  return { cells: print(json, nowMs), ...(conditions === undefined ? {} : { conditions }) }
+}
+
+function nameAndCreation(object: JsonObject): JsonValue[] {
+  return [nameOf(object), valueAt(object, 'metadata', 'creationTimestamp') ?? null]
+}
