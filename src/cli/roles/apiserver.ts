@@ -35,14 +35,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   const frontProxy = stack.use(frontProxyFromHost({ client, log, signal }))
   await frontProxy.synced(signal)
   const store = stack.use(
-    await openHostStore({
-      client,
-      transport,
-      sealKey,
-      sealResource: (resource) => resource === 'secrets',
-      log,
-      signal,
-    }),
+    await openHostStore({ client, sealKey, onProblem: (message, error) => log.warn(message, { error }), signal }),
   )
   const api = stack.use(
     await createVirtualApi({

@@ -2,7 +2,7 @@
 // of the logical cluster; nothing is kept per logical cluster.
 import { LRUCache } from 'lru-cache'
 import { notFound, pathNotFound } from '../../apimachinery/status/index.ts'
-import type { ClusterObjects } from '../../store/hub/index.ts'
+import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
 import { jsonDocument, textAnswer } from '../codec/answers.ts'
 import {
   acceptsAggregated,
@@ -24,14 +24,18 @@ import {
   type DiscoveryDocument,
   type OpenApiDocument,
 } from '../discovery/index.ts'
-import { crdStorageKey } from '../registry/catalog.ts'
-import type { CompiledCrd } from '../registry/crds/index.ts'
+import { crdStorageKey } from '../registry/crd-strategy.ts'
+import type { ServedCrd } from '../registry/catalog.ts'
+import type { CustomResourceDefinition } from '../registry/crds/index.ts'
+import { decodeObject } from '../registry/object-bytes.ts'
 import type { ResourceInfo } from '../registry/resource-info.ts'
 import type { Answer, Exchange } from '../server/exchange.ts'
 import type { ServerParts } from '../server/parts.ts'
 import { aggregatedGroupDiscovery } from './aggregated-group.ts'
 import { health } from './health.ts'
 import { purge } from './purge.ts'
+
+const programVersion = '0.1.0'
 
 // Thousands of logical clusters serve the same few sets of resources: documents are kept by what they say.
 const documents = new LRUCache<string, DiscoveryDocument>({
@@ -46,7 +50,7 @@ export async function discovery(exchange: Exchange, parts: ServerParts, path: st
   if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) return health(path, info.query, parts)
   if (path === '/' && info.method === 'DELETE') return purge(exchange, parts)
   if (info.method !== 'GET' && info.method !== 'HEAD') throw pathNotFound()
-  if (path === '/version') return jsonDocument(versionInfo())
+  if (path === '/version') return jsonDocument(versionInfo({ programVersion }))
   if (path === '/metrics' && info.cluster.kind === 'none') {
     const { body } = await parts.metrics.scrape()
     return textAnswer(body)
@@ -149,28 +153,29 @@ function openApi(exchange: Exchange, parts: ServerParts, objects: ClusterObjects
 }
 
 /** The documents of all group versions served: upstream's own, and one for each group version of custom resources. */
-function allOpenApi(crds: readonly CompiledCrd[]): ReadonlyMap<string, OpenApiDocument> {
+function allOpenApi(crds: readonly ServedCrd[]): ReadonlyMap<string, OpenApiDocument> {
   const all = new Map(builtInOpenApi())
-  const byGroupVersion = new Map<string, { resources: CustomResourceOpenApi[]; hashes: string[] }>()
-  for (const crd of crds) {
-    if (!crd.served) continue
-    for (const { info, openAPIV3Schema } of crd.versions.values()) {
-      const key = openApiKey(info)
-      const group = byGroupVersion.get(key) ?? { resources: [], hashes: [] }
-      byGroupVersion.set(key, group)
-      group.resources.push({ info, ...(openAPIV3Schema === undefined ? {} : { openAPIV3Schema }) })
-      group.hashes.push(`${crd.contentHash}/${info.version}`)
-    }
-  }
-  for (const [key, { resources, hashes }] of byGroupVersion) {
-    const content = `${key}|${hashes.sort().join(',')}`
+  const byGroupVersion = Map.groupBy(
+    crds.flatMap(({ entry, compiled }) => compiled.versions.map((version) => ({ entry, compiled, version }))),
+    ({ version }) => openApiKey(version.info),
+  )
+  for (const [key, members] of byGroupVersion) {
+    // Equal definitions in thousands of logical clusters are one document.
+    const content = `${key}|${members.map(({ compiled, version }) => `${compiled.hash}/${version.info.version}`).sort().join(',')}`
     let document = openApiDocuments.get(content)
-    const [first] = resources
+    const [first] = members
     if (document === undefined && first !== undefined) {
-      document = encodeOpenApiDocument(openApiV3ForCustomResources(first.info, resources))
+      const resources = members.map(({ entry, version: { info, listKind } }) => openApiOf(entry, info, listKind))
+      document = encodeOpenApiDocument(openApiV3ForCustomResources(first.version.info, resources))
       openApiDocuments.set(content, document)
     }
     if (document !== undefined) all.set(key, document)
   }
   return all
+}
+
+function openApiOf(entry: Entry, info: ResourceInfo, listKind: string): CustomResourceOpenApi {
+  const { spec } = decodeObject(entry.bytes) as unknown as CustomResourceDefinition
+  const schema = spec.versions.find(({ name }) => name === info.version)?.schema?.openAPIV3Schema
+  return { info, listKind, ...(schema === undefined ? {} : { openAPIV3Schema: schema }) }
 }

@@ -1,9 +1,10 @@
 // What a logical cluster serves: the built-in resources, and what its CustomResourceDefinitions add.
-import { apiVersionOf, type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
+import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
 import { builtInResource, builtInResources } from './builtin-resources.ts'
 import { builtInSchema } from './builtin-schemas.ts'
-import { compileCrd, type CompiledCrd, type CustomResourceDefinition } from './crds/index.ts'
+import { crdStorageKey, crdStrategy } from './crd-strategy.ts'
+import { compileCrd, isEstablished, type CompiledCrd, type CustomResourceDefinition } from './crds/index.ts'
 import { customStrategy } from './custom-strategy.ts'
 import { decodeObject } from './object-bytes.ts'
 import { storageKeyOf, type ResourceDefinition } from './resource-definition.ts'
@@ -11,12 +12,16 @@ import type { ResourceInfo } from './resource-info.ts'
 import { storageOf } from './strategies/conversions.ts'
 import { builtInStrategy } from './strategies/index.ts'
 
-export const crdStorageKey = 'customresourcedefinitions.apiextensions.k8s.io'
+/** A CustomResourceDefinition that is served: as it is kept, and compiled. */
+export interface ServedCrd {
+  readonly entry: Entry
+  readonly compiled: CompiledCrd
+}
 
 export class Catalog {
   private readonly builtIn = new Map<string, ResourceDefinition>()
   // A CRD is compiled when its bytes are first asked for; an unchanged one is the same Entry.
-  private readonly compiled = new WeakMap<Entry, CompiledCrd>()
+  private readonly compiled = new WeakMap<Entry, CompiledCrd | undefined>()
   private readonly custom = new WeakMap<CompiledCrd, Map<string, ResourceDefinition>>()
 
   /** The resource of this name and version in this logical cluster, or undefined where it serves none. */
@@ -35,7 +40,7 @@ export class Catalog {
       info,
       ...storageOf(info),
       schema: builtInSchema(info),
-      strategy: builtInStrategy(info),
+      strategy: info.resource === 'customresourcedefinitions' ? crdStrategy(builtInStrategy(info)) : builtInStrategy(info),
     }
     this.builtIn.set(key, definition)
     return definition
@@ -48,8 +53,7 @@ export class Catalog {
     const entry = objects.get(crdStorageKey, '', `${resource}.${group}`)
     if (entry === undefined) return undefined
     const compiled = this.compile(entry)
-    if (!compiled.served) return undefined
-    return this.definitionOf(compiled, version)
+    return compiled === undefined ? undefined : this.definitionOf(compiled, version)
   }
 
   private definitionOf(compiled: CompiledCrd, version: string): ResourceDefinition | undefined {
@@ -57,13 +61,13 @@ export class Catalog {
     if (versions === undefined) this.custom.set(compiled, (versions = new Map()))
     const known = versions.get(version)
     if (known !== undefined) return known
-    const facts = compiled.versions.get(version)
+    const facts = compiled.versions.find(({ info }) => info.version === version)
     if (facts === undefined) return undefined
     const { info } = facts
     const definition: ResourceDefinition = {
       info,
       storageKey: storageKeyOf(info),
-      storageApiVersion: apiVersionOf({ group: info.group, version: compiled.storageVersion }),
+      storageApiVersion: compiled.storageApiVersion,
       schema: facts.schema,
       strategy: customStrategy(facts),
       custom: { columns: facts.columns, ...(facts.scale === undefined ? {} : { scale: facts.scale }) },
@@ -75,19 +79,23 @@ export class Catalog {
   /** All that this logical cluster serves, for discovery. */
   all(objects: ClusterObjects): readonly ResourceInfo[] {
     const infos = [...builtInResources()]
-    for (const crd of this.crds(objects)) if (crd.served) for (const { info } of crd.versions.values()) infos.push(info)
+    for (const { compiled } of this.crds(objects)) infos.push(...compiled.resourceInfos)
     return infos
   }
 
-  /** The compiled CustomResourceDefinitions of this logical cluster. */
-  crds(objects: ClusterObjects): readonly CompiledCrd[] {
-    return objects.list({ resource: crdStorageKey }).map((entry) => this.compile(entry))
+  /** The CustomResourceDefinitions that this logical cluster serves, compiled. */
+  crds(objects: ClusterObjects): readonly ServedCrd[] {
+    return objects.list({ resource: crdStorageKey }).flatMap((entry) => {
+      const compiled = this.compile(entry)
+      return compiled === undefined ? [] : [{ entry, compiled }]
+    })
   }
 
-  private compile(entry: Entry): CompiledCrd {
-    const known = this.compiled.get(entry)
-    if (known !== undefined) return known
-    const compiled = compileCrd(decodeObject(entry.bytes) as KubeObject & CustomResourceDefinition)
+  /** Undefined: its names were not accepted, so nothing is served. */
+  private compile(entry: Entry): CompiledCrd | undefined {
+    if (this.compiled.has(entry)) return this.compiled.get(entry)
+    const crd = decodeObject(entry.bytes) as KubeObject & CustomResourceDefinition
+    const compiled = isEstablished(crd) ? compileCrd(crd) : undefined
     this.compiled.set(entry, compiled)
     return compiled
   }

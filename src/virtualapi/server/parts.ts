@@ -3,7 +3,7 @@ import type { Clock } from '../../async/index.ts'
 import type { Hub } from '../../store/hub/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { Authenticator } from '../authn/authenticator.ts'
-import type { Authorizer } from '../authz/authorizer.ts'
+import type { RbacAuthorizer } from '../authz/index.ts'
 import type { ClusterDirectory } from '../clusters/directory.ts'
 import type { PodConnector } from '../members/pod-connector.ts'
 import type { Catalog } from '../registry/catalog.ts'
@@ -19,7 +19,7 @@ export interface ServerParts {
   readonly registry: Registry
   readonly catalog: Catalog
   readonly authenticator: Authenticator
-  readonly authorizer: Authorizer
+  readonly authorizer: RbacAuthorizer
   readonly fairness: Fairness
   readonly podConnector: PodConnector | undefined
   readonly tokenReviewer: TokenReviewer | undefined

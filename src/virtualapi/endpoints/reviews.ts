@@ -1,0 +1,28 @@
+// Kinds that are asked, not kept: access reviews and identity reviews.
+import { methodNotAllowed, pathNotFound } from '../../apimachinery/status/index.ts'
+import { jsonDocument } from '../codec/answers.ts'
+import { decodeBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
+import { reviewOf } from '../registry/reviews/index.ts'
+import type { ResourceTarget } from '../request/request-info.ts'
+import type { Answer, Exchange } from '../server/exchange.ts'
+import type { ServerParts } from '../server/parts.ts'
+import { requireContentType } from './create.ts'
+
+export function isReview(target: ResourceTarget): boolean {
+  return target.subresource === '' && reviewOf(target) !== undefined
+}
+
+/** POST of a question; the answer is the same object with a status. */
+export async function createReview(exchange: Exchange, parts: ServerParts, target: ResourceTarget): Promise<Answer> {
+  const { cluster, info, user, signal } = exchange
+  const review = reviewOf(target)
+  const definition = parts.catalog.findBuiltIn(target)
+  if (cluster === undefined || review === undefined || definition === undefined) throw pathNotFound()
+  if (definition.info.namespaced !== (target.namespace !== '')) throw pathNotFound()
+  if (info.verb !== 'create') throw methodNotAllowed(target, info.method)
+  const decoded = decodeBody(await exchange.request.body(), requireContentType(exchange.header('content-type')))
+  const object = objectOf(decoded, { definition, fieldValidation: fieldValidationOf(info.query), warnings: exchange.warnings })
+  const { authorizer, tokenReviewer } = parts
+  const context = { user, cluster, namespace: target.namespace, authorizer, tokenReviewer, signal }
+  return jsonDocument(await review(object, context), { status: 201 })
+}
