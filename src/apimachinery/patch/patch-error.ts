@@ -15,7 +15,12 @@ export function unprocessablePatch(why: string): StatusError {
 
 /** 400 for a document that is no patch of its type at all. */
 export function undecodablePatch(patch: JsonValue, goType: string): StatusError {
-  return badRequest(`error decoding patch: json: cannot unmarshal ${goKind(patch)} into Go value of type ${goType}`)
+  return badRequest(`error decoding patch: ${unmarshalText(patch, goType)}`)
+}
+
+/** Go's text of a value that does not fit a type. */
+export function unmarshalText(value: JsonValue, goType: string): string {
+  return `json: cannot unmarshal ${goKind(value)} into Go value of type ${goType}`
 }
 
 /** What Go's JSON decoder calls a value. */

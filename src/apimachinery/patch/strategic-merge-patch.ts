@@ -10,7 +10,7 @@ import type { SchemaNode } from '../schema/schema-node.ts'
 import { goPrint } from '../field/index.ts'
 import { badRequest } from '../status/index.ts'
 import { deleteMarked, mergeKeyOf, mergeOrdered, placeIn, requireMaps, sameKindOfItems } from './list-order.ts'
-import { goType, undecodablePatch } from './patch-error.ts'
+import { goType, unmarshalText } from './patch-error.ts'
 
 const directive = '$patch'
 const retainKeys = '$retainKeys'
@@ -19,10 +19,11 @@ const deleteListPrefix = '$deleteFromPrimitiveList'
 
 /**
  * The document after the patch. Arguments are never changed; the result may share parts with both. A field the schema
- * does not know merges like a merge patch. Throws BadRequest or Invalid (422) for a patch that makes no sense.
+ * does not know merges like a merge patch. Throws BadRequest or Invalid (422) for a patch that makes no sense, also where
+ * a real server answers 500: a client's mistake is no failure of ours.
  */
 export function applyStrategicMergePatch(document: JsonObject, patch: JsonValue, schema: SchemaNode): JsonObject {
-  if (!isJsonObject(patch)) throw undecodablePatch(patch, 'map[string]interface {}')
+  if (!isJsonObject(patch)) throw badRequest(unmarshalText(patch, 'map[string]interface {}'))
   return mergeObject(document, patch, schema)
 }
 

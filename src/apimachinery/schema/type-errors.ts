@@ -1,6 +1,6 @@
 // What Go's decoder says of a body whose values do not fit the built-in types. A real server decodes into Go structs, so
 // for built-in kinds this is the only thing it checks of a value's type.
-import { goNumber } from '../field/index.ts'
+import { goNumber, goQuote } from '../field/index.ts'
 import { isJsonObject, type JsonValue } from '../meta/index.ts'
 import { fieldSchemaOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
@@ -42,8 +42,9 @@ function walk(value: JsonValue, schema: SchemaNode, walker: Walker): void {
       else if (schema.items !== undefined) for (const item of value) walk(item, schema.items, walker)
       return
     case 'string':
-      if (typeof value === 'string') checkText(value, schema, walker)
-      else if (typeof value !== 'number' || !isQuantity(schema)) fail(kindOf(value), schema, walker)
+      if (isQuantity(schema)) checkQuantity(value, walker)
+      else if (typeof value === 'string') checkText(value, schema, walker)
+      else fail(kindOf(value), schema, walker)
       return
     case 'boolean':
       if (typeof value !== 'boolean') fail(kindOf(value), schema, walker)
@@ -111,13 +112,19 @@ function isQuantity({ typeName, format }: SchemaNode): boolean {
   return typeName === 'Quantity' || format === 'quantity'
 }
 
+const int32: SchemaNode = { type: 'integer', format: 'int32' }
+
 function checkIntOrString(value: JsonValue, walker: Walker): void {
   if (typeof value === 'string') return
-  if (typeof value !== 'number')
-    walker.errors.push(`json: cannot unmarshal ${kindOf(value)} into Go value of type int32`)
-  else if (!fitsInteger(value, 'int32')) {
-    walker.errors.push(`json: cannot unmarshal number ${goNumber(value)} into Go value of type int32`)
-  }
+  if (typeof value !== 'number') fail(kindOf(value), int32, walker)
+  else if (!fitsInteger(value, 'int32')) fail(`number ${goNumber(value)}`, int32, walker)
+}
+
+const quantity = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$/
+
+function checkQuantity(value: JsonValue, walker: Walker): void {
+  if (typeof value === 'number' || (typeof value === 'string' && quantity.test(value.trim()))) return
+  walker.errors.push("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
 }
 
 function checkText(value: string, { format, typeName }: SchemaNode, walker: Walker): void {
@@ -131,18 +138,41 @@ function checkText(value: string, { format, typeName }: SchemaNode, walker: Walk
       )
     }
   } else if (format === 'date-time' && (typeName === undefined || typeName === 'Time' || typeName === 'MicroTime')) {
-    if (value !== '' && !isTime(value)) {
-      const layout = typeName === 'MicroTime' ? '2006-01-02T15:04:05.000000Z07:00' : '2006-01-02T15:04:05Z07:00'
-      walker.errors.push(
-        `parsing time ${JSON.stringify(value)} as ${JSON.stringify(layout)}: cannot parse ${JSON.stringify(value)}`,
-      )
-    }
+    const layout = typeName === 'MicroTime' ? '2006-01-02T15:04:05.000000Z07:00' : '2006-01-02T15:04:05Z07:00'
+    const why = value === '' ? undefined : timeError(value)
+    if (why !== undefined)
+      walker.errors.push(`parsing time ${goQuote(value)}${why.startsWith(':') ? '' : ` as ${goQuote(layout)}: `}${why}`)
   }
 }
 
-function isTime(value: string): boolean {
-  if (!/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}([.,]\d+)?(Z|[+-]\d{2}:\d{2})$/.test(value)) return false
-  return !Number.isNaN(Date.parse(value.replace(',', '.')))
+/** Parts of RFC 3339 by the names Go's layout gives them, with the range of each. */
+const timeParts: [RegExp, string, [number, number, string]?][] = [
+  [/^[0-9]{4}/, '2006'],
+  [/^-/, '-'],
+  [/^[0-9]{2}/, '01', [1, 12, 'month']],
+  [/^-/, '-'],
+  [/^[0-9]{2}/, '02', [1, 31, 'day']],
+  [/^T/, 'T'],
+  [/^[0-9]{2}/, '15', [0, 23, 'hour']],
+  [/^:/, ':'],
+  [/^[0-9]{2}/, '04', [0, 59, 'minute']],
+  [/^:/, ':'],
+  [/^[0-9]{2}(?:[.,][0-9]+)?/, '05', [0, 59.999999999, 'second']],
+  [/^(?:Z|[+-][0-9]{2}:[0-9]{2})/, 'Z07:00'],
+]
+
+function timeError(value: string): string | undefined {
+  let rest = value
+  for (const [pattern, name, range] of timeParts) {
+    const match = pattern.exec(rest)?.[0]
+    if (match === undefined) return `cannot parse ${goQuote(rest)} as ${goQuote(name)}`
+    const number = Number(match.replace(',', '.'))
+    if (range !== undefined && (number < range[0] || number > range[1])) return `: ${range[2]} out of range`
+    rest = rest.slice(match.length)
+  }
+  if (rest !== '') return `: extra text: ${goQuote(rest)}`
+  const [year = 0, month = 1, day = 1] = value.slice(0, 10).split('-').map(Number)
+  return day > new Date(Date.UTC(year, month, 0)).getUTCDate() ? ': day out of range' : undefined
 }
 
 function fitsInteger(value: number, format: string | undefined): boolean {
