@@ -327,7 +327,7 @@ export function validateSelectableFields(
       continue
     }
     if (!/^(\.[A-Za-z_][A-Za-z0-9_-]*)+$/.test(jsonPath)) {
-      causes.push(fieldInvalid(at, jsonPath, 'is an invalid path: must be a simple json path starting with .'))
+      causes.push(fieldInvalid(at, jsonPath, `is an invalid path: expected [ or . but got: ${jsonPath}`))
       continue
     }
     const steps = jsonPath.slice(1).split('.')

@@ -70,7 +70,10 @@ function validateSpec({ spec }: CustomResourceDefinition): StatusCause[] {
   }
   for (const [i, { name }] of versions.entries()) {
     const errors = dns1035LabelErrors(name)
-    if (errors.length > 0) causes.push(fieldInvalid(`spec.versions[${String(i)}].name`, name, errors.join(',')))
+    if (errors.length === 0) continue
+    causes.push(fieldInvalid(`spec.versions[${String(i)}].name`, name, errors.join(',')))
+    // Upstream repeats the first version's name in a field of its own.
+    if (i === 0) causes.push(fieldInvalid('spec.version', name, errors.join(',')))
   }
   causes.push(...validateVersions(versions))
   const all = versions as unknown as JsonValue
