@@ -1,0 +1,93 @@
+// Ends namespaces: deletes what is in one, says what is in the way, and lets it go once it is empty.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import { systemClock, timestamp } from '../../async/index.ts'
+import { parseKey, type KubeClient } from '../../client/index.ts'
+import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
+import { namespaces } from '../resources.ts'
+import type { Loop, LoopContext } from '../start-controllers.ts'
+import { deleteContent, type Remaining } from './delete-content.ts'
+import { namespaceConditions, type NamespaceCondition } from './namespace-conditions.ts'
+
+const finalizer = 'kubernetes'
+
+interface Namespace extends KubeObject {
+  spec?: { finalizers?: string[] }
+  status?: { phase?: string; conditions?: NamespaceCondition[] }
+}
+
+/** Follows every namespace that has a deletionTimestamp. */
+export async function startNamespaceDeletion({ namespaceInformer, cluster, log, signal }: LoopContext): Loop {
+  using queue = createKeyQueue()
+  const stop = namespaceInformer.onChange(({ key, after }) => {
+    if (after?.metadata.deletionTimestamp !== undefined) queue.add(key)
+  })
+  await runController({
+    name: 'namespace-deletion',
+    queue,
+    log,
+    signal,
+    reconcile: async (key, visit) => {
+      const { cluster: logicalCluster = '', name } = parseKey(key)
+      return finishNamespace(cluster(logicalCluster), name, visit)
+    },
+  })
+  stop()
+}
+
+/** One pass over a namespace that is being deleted. Asks for another one while something is left. */
+export async function finishNamespace(
+  client: KubeClient,
+  name: string,
+  signal: AbortSignal,
+): Promise<Outcome | undefined> {
+  const namespace = await client.tryGet<Namespace>(namespaces, { name }, { signal })
+  if (namespace?.metadata.deletionTimestamp === undefined) return undefined
+  if (!(namespace.spec?.finalizers ?? []).includes(finalizer)) return undefined
+  const remaining = await deleteContent(client, name, signal)
+  if (!isEmpty(remaining)) {
+    await tell(client, namespace, remaining, signal)
+    return { requeueAfterSeconds: patience(namespace.metadata.deletionTimestamp) }
+  }
+  await release(client, namespace, signal)
+  return undefined
+}
+
+function isEmpty({ byResource, discoveryFailures, deletionFailures }: Remaining): boolean {
+  return byResource.size === 0 && discoveryFailures.length === 0 && deletionFailures.length === 0
+}
+
+/** Soon at first, as pods usually go within seconds; seldom for one that has been stuck for long. */
+function patience(deletedAt: string): number {
+  const seconds = (systemClock.now() - Date.parse(deletedAt)) / 1000
+  return Math.min(30, Math.max(0.2, seconds / 4))
+}
+
+async function tell(
+  client: KubeClient,
+  namespace: Namespace,
+  remaining: Remaining,
+  signal: AbortSignal,
+): Promise<void> {
+  const before = namespace.status?.conditions ?? []
+  const conditions = namespaceConditions(remaining, before, timestamp(systemClock.now()))
+  if (JSON.stringify(conditions) === JSON.stringify(before)) return
+  await client.update(
+    namespaces,
+    { ...namespace, status: { ...namespace.status, conditions } },
+    { subresource: 'status', signal },
+  )
+}
+
+async function release(client: KubeClient, namespace: Namespace, signal: AbortSignal): Promise<void> {
+  const finalizers = (namespace.spec?.finalizers ?? []).filter((name) => name !== finalizer)
+  try {
+    await client.update(
+      namespaces,
+      { ...namespace, spec: { ...namespace.spec, finalizers } },
+      { subresource: 'finalize', signal },
+    )
+  } catch (error) {
+    if (!isStatusError(error, 'NotFound')) throw error
+  }
+}

@@ -1,0 +1,14 @@
+// Resources that the loops read and write.
+import type { GroupVersionResource } from '../apimachinery/meta/index.ts'
+
+export const namespaces: GroupVersionResource = { group: '', version: 'v1', resource: 'namespaces' }
+export const serviceAccounts: GroupVersionResource = { group: '', version: 'v1', resource: 'serviceaccounts' }
+export const configMaps: GroupVersionResource = { group: '', version: 'v1', resource: 'configmaps' }
+export const clusterRoles: GroupVersionResource = {
+  group: 'rbac.authorization.k8s.io',
+  version: 'v1',
+  resource: 'clusterroles',
+}
+
+/** Namespaces that are there from birth and can't be deleted. */
+export const permanentNamespaces: readonly string[] = ['default', 'kube-public', 'kube-system']
