@@ -32,6 +32,10 @@ function walk(value: JsonValue, schema: SchemaNode, walker: Walker): void {
     checkIntOrString(value, walker)
     return
   }
+  if (isQuantity(schema)) {
+    checkQuantity(value, walker)
+    return
+  }
   switch (type) {
     case 'object':
       if (isJsonObject(value)) walkObject(value, schema, walker)
@@ -42,8 +46,7 @@ function walk(value: JsonValue, schema: SchemaNode, walker: Walker): void {
       else if (schema.items !== undefined) for (const item of value) walk(item, schema.items, walker)
       return
     case 'string':
-      if (isQuantity(schema)) checkQuantity(value, walker)
-      else if (typeof value === 'string') checkText(value, schema, walker)
+      if (typeof value === 'string') checkText(value, schema, walker)
       else fail(kindOf(value), schema, walker)
       return
     case 'boolean':

@@ -56,7 +56,8 @@ class Linker {
     if (known !== undefined) return known
     const source = this.#table.definitions[name]
     if (source === undefined) throw new Error(`schema table: "${name}" is referred to and missing`)
-    const node: SchemaNode = {}
+    // Decoding errors name the Go type.
+    const node: SchemaNode = { typeName: name.slice(name.lastIndexOf('.') + 1) }
     linked.set(name, node)
     this.#fill(node, source)
     return node
