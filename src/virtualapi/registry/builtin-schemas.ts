@@ -56,8 +56,10 @@ class Linker {
     if (known !== undefined) return known
     const source = this.#table.definitions[name]
     if (source === undefined) throw new Error(`schema table: "${name}" is referred to and missing`)
-    // Decoding errors name the Go type.
-    const node: SchemaNode = { typeName: name.slice(name.lastIndexOf('.') + 1) }
+    const node: SchemaNode = {}
+    // Decoding errors name the Go type of structs and times.
+    if (source.properties !== undefined || source.format === 'date-time')
+      node.typeName = name.slice(name.lastIndexOf('.') + 1)
     linked.set(name, node)
     this.#fill(node, source)
     return node
