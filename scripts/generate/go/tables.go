@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"reflect"
 	"regexp"
 	"strconv"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -75,45 +77,65 @@ func mustKind(object runtime.Object, suffix string) schema.GroupVersionKind {
 }
 
 type tableVector struct {
-	Object json.RawMessage `json:"object"`
-	Cells  []any           `json:"cells"`
+	Object  json.RawMessage `json:"object"`
+	Columns json.RawMessage `json:"columns,omitempty"`
+	Cells   []any           `json:"cells"`
 }
 
-var ago = regexp.MustCompile(`"@-(\d+)s"`)
+var ago = regexp.MustCompile(`"@-(\d+)([su])"`)
 
-// tableVectors prints the objects of the corpus; "@-90s" there stands for a time 90 seconds ago.
+// tableVectors prints the objects of the corpus; "@-90s" there stands for a time 90 seconds ago, "@-90u" for one with microseconds. Objects with printer columns are custom
+// resources.
 func tableVectors(file string) []tableVector {
 	text, err := os.ReadFile(file)
 	must(err)
-	objects := []json.RawMessage{}
-	must(json.Unmarshal(text, &objects))
-	result := []tableVector{}
-	for _, object := range objects {
+	vectors := []tableVector{}
+	must(json.Unmarshal(text, &vectors))
+	for i, vector := range vectors {
 		now := time.Now()
-		dated := ago.ReplaceAllFunc(object, func(match []byte) []byte {
-			seconds, _ := strconv.Atoi(string(ago.FindSubmatch(match)[1]))
-			// Half a second more, so that a slow machine prints the same.
+		dated := ago.ReplaceAllFunc(vector.Object, func(match []byte) []byte {
+			parts := ago.FindSubmatch(match)
+			seconds, _ := strconv.Atoi(string(parts[1]))
+			layout := time.RFC3339
+			if string(parts[2]) == "u" {
+				layout = metav1.RFC3339Micro
+			}
+			// A little more, because fractions of seconds are cut off.
 			at := now.Add(-time.Duration(seconds)*time.Second - 300*time.Millisecond)
-			return []byte(fmt.Sprintf("%q", at.UTC().Format(time.RFC3339)))
+			return []byte(fmt.Sprintf("%q", at.UTC().Format(layout)))
 		})
-		versioned, gvk, err := legacyscheme.Codecs.UniversalDeserializer().Decode(dated, nil, nil)
-		must(err)
-		internal, err := legacyscheme.Scheme.ConvertToVersion(versioned, schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal})
-		must(err)
-		table, err := convertor().ConvertToTable(context.Background(), internal, &metav1.TableOptions{})
-		must(err)
-		if len(table.Rows) != 1 {
-			panic(reflect.TypeOf(internal).String())
+		var table *metav1.Table
+		if vector.Columns == nil {
+			table = builtInTable(dated)
+		} else {
+			table = customTable(dated, vector.Columns)
 		}
-		result = append(result, tableVector{compact(object), table.Rows[0].Cells})
+		if len(table.Rows) != 1 {
+			panic(string(vector.Object))
+		}
+		vectors[i].Cells = table.Rows[0].Cells
 	}
-	return result
+	return vectors
 }
 
-func compact(text json.RawMessage) json.RawMessage {
-	var value any
-	must(json.Unmarshal(text, &value))
-	result, err := json.Marshal(value)
+func builtInTable(text []byte) *metav1.Table {
+	versioned, gvk, err := legacyscheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
 	must(err)
-	return result
+	internal, err := legacyscheme.Scheme.ConvertToVersion(versioned, schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal})
+	must(err)
+	table, err := convertor().ConvertToTable(context.Background(), internal, &metav1.TableOptions{})
+	must(err)
+	return table
+}
+
+func customTable(text, columns []byte) *metav1.Table {
+	definitions := []apiextensionsv1.CustomResourceColumnDefinition{}
+	must(json.Unmarshal(columns, &definitions))
+	custom, err := tableconvertor.New(definitions)
+	must(err)
+	object := &unstructured.Unstructured{}
+	must(object.UnmarshalJSON(text))
+	table, err := custom.ConvertToTable(context.Background(), object, &metav1.TableOptions{})
+	must(err)
+	return table
 }

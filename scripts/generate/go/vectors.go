@@ -185,7 +185,7 @@ func (f filler) fill(v reflect.Value, depth int) {
 	case reflect.Int32, reflect.Int, reflect.Int64:
 		numbers := []int64{1, 7, 300, -1, -2147483648, 2147483647, 0}
 		if v.Kind() == reflect.Int64 {
-			numbers = append(numbers, 1<<53-1, -(1 << 53) + 1, 5000000000)
+			numbers = append(numbers, 1<<53-1, -(1<<53)+1, 5000000000)
 		}
 		v.SetInt(numbers[f.random.Intn(len(numbers))])
 	case reflect.Float64:

@@ -1,5 +1,5 @@
 // Cells of custom resources: what the JSONPath of a printer column finds, in the column's type.
-import type { JsonObject, JsonValue } from '../../../apimachinery/meta/index.ts'
+import { encodeJson, isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 import type { PrinterColumn } from '../../registry/resource-definition.ts'
 import { timeSince } from './human-duration.ts'
 import { tryJsonPath, type JsonPath } from './json-path.ts'
@@ -11,10 +11,12 @@ const maxParsed = 10_000
 /** The cell of one column; null where the path finds nothing or something of another type. */
 export function customCell({ jsonPath, type }: PrinterColumn, object: JsonObject, nowMs: number): JsonValue {
   const value = pathOf(jsonPath)?.(object)[0]
-  if (value === undefined || value === null) return null
+  if (value === undefined) return null
+  // A null that is there prints so, as measured; one that is not leaves the cell empty.
+  if (value === null) return type === 'string' ? '<no value>' : null
   switch (type) {
     case 'string':
-      return typeof value === 'object' ? JSON.stringify(value) : String(value)
+      return typeof value === 'object' ? goJson(value) : String(value)
     case 'integer':
       return typeof value === 'number' ? Math.trunc(value) : null
     case 'number':
@@ -27,6 +29,19 @@ export function customCell({ jsonPath, type }: PrinterColumn, object: JsonObject
     default:
       return null
   }
+}
+
+/** JSON as Go's encoder writes it: keys sorted, `<`, `>` and `&` escaped. */
+function goJson(value: JsonValue): string {
+  const escapes: Readonly<Record<string, string>> = { '<': '\\u003c', '>': '\\u003e', '&': '\\u0026' }
+  return encodeJson(sorted(value)).replace(/[<>&]/g, (character) => escapes[character] ?? character)
+}
+
+function sorted(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (!isJsonObject(value)) return value
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(entries.map(([key, child]) => [key, sorted(child)]))
 }
 
 function pathOf(text: string): JsonPath | undefined {

@@ -4,18 +4,30 @@ import { isJsonObject, type JsonValue } from '../../../apimachinery/meta/index.t
 /** Finds values in JSON, in document order. */
 export type JsonPath = (root: JsonValue) => JsonValue[]
 
-type Step = (value: JsonValue) => JsonValue[]
+/** How many values a path may still look at: a tenant's path over a tenant's object could look at each many times. */
+interface Budget {
+  left: number
+}
+const maxVisits = 100_000
+
+type Step = (value: JsonValue, budget: Budget) => JsonValue[]
 
 /** The parsed path, such as `.spec.items[0].name` or `.status.conditions[?(@.type=="Ready")].status`; undefined for what is none. */
 export function tryJsonPath(text: string): JsonPath | undefined {
   const source = text.startsWith('{') && text.endsWith('}') ? text.slice(1, -1) : text
   const steps = parseSteps(source.startsWith('$') ? source.slice(1) : source)
   if (steps === undefined) return undefined
-  return (root) => run(steps, root)
+  return (root) => run(steps, root, { left: maxVisits })
 }
 
-function run(steps: readonly Step[], root: JsonValue): JsonValue[] {
-  return steps.reduce<JsonValue[]>((values, step) => values.flatMap(step), [root])
+function run(steps: readonly Step[], root: JsonValue, budget: Budget): JsonValue[] {
+  return steps.reduce<JsonValue[]>((values, step) => values.flatMap((value) => visit(value, step, budget)), [root])
+}
+
+/** Nothing is found any more once the budget is spent. */
+function visit(value: JsonValue, step: Step, budget: Budget): JsonValue[] {
+  if (--budget.left < 0) return []
+  return step(value, budget)
 }
 
 function parseSteps(source: string): Step[] | undefined {
@@ -41,7 +53,7 @@ function parseStep(text: string): Parsed | undefined {
     const name = /^\.\.((?:\\.|[^.[\\])+)/.exec(text)
     if (name?.[1] === undefined) return undefined
     const key = unescaped(name[1])
-    return { step: (value) => descendants(value, key, 0), length: name[0].length }
+    return { step: (value, budget) => descendants(value, key, 0, budget), length: name[0].length }
   }
   if (text.startsWith('.*')) return { step: children, length: 2 }
   // A lone dot, as in `.` or `.['x']`, is the value itself.
@@ -98,12 +110,12 @@ function filterStep(expression: string): Step | undefined {
   const steps = parseSteps(path.trim())
   if (steps === undefined) return undefined
   if (operator === undefined || literal === undefined)
-    return (value) => elements(value).filter((item) => run(steps, item).length > 0)
+    return (value, budget) => elements(value).filter((item) => run(steps, item, budget).length > 0)
   const wanted = parseLiteral(literal.trim())
   if (wanted === undefined) return undefined
-  return (value) =>
+  return (value, budget) =>
     elements(value).filter((item) => {
-      const found = run(steps, item)[0]
+      const found = run(steps, item, budget)[0]
       return found !== undefined && compare(found, operator, wanted)
     })
 }
@@ -159,9 +171,10 @@ function children(value: JsonValue): JsonValue[] {
 
 const maxDepth = 100
 
-function descendants(value: JsonValue, name: string, depth: number): JsonValue[] {
-  if (depth > maxDepth) return []
-  return [...member(value, name), ...children(value).flatMap((child) => descendants(child, name, depth + 1))]
+function descendants(value: JsonValue, name: string, depth: number, budget: Budget): JsonValue[] {
+  if (depth > maxDepth || --budget.left < 0) return []
+  const below = children(value).flatMap((child) => descendants(child, name, depth + 1, budget))
+  return [...member(value, name), ...below]
 }
 
 function unescaped(text: string): string {

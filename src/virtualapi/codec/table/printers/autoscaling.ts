@@ -12,13 +12,11 @@ export function autoscalerCells(object: JsonObject, nowMs: number): JsonValue[] 
   )
 }
 
-/** autoscaling/v1 knows one metric, in fields of its own. */
+/** autoscaling/v1 knows one metric, in fields of its own; without a target it aims at 80 %. */
 export function autoscalerV1Cells(object: JsonObject, nowMs: number): JsonValue[] {
-  const target = valueAt(object, 'spec', 'targetCPUUtilizationPercentage')
+  const target = scalarText(valueAt(object, 'spec', 'targetCPUUtilizationPercentage'), '80')
   const current = valueAt(object, 'status', 'currentCPUUtilizationPercentage')
-  const metrics =
-    typeof target === 'number' ? [`cpu: ${typeof current === 'number' ? `${current}%` : '<unknown>'}/${target}%`] : []
-  return cells(object, metrics, nowMs)
+  return cells(object, [`cpu: ${typeof current === 'number' ? `${current}%` : '<unknown>'}/${target}%`], nowMs)
 }
 
 function cells(object: JsonObject, metrics: readonly string[], nowMs: number): JsonValue[] {

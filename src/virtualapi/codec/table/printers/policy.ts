@@ -9,7 +9,11 @@ export function roleBindingCells(object: JsonObject, nowMs: number): JsonValue[]
   const named = (kind: string): string =>
     subjects
       .filter((subject) => subject['kind'] === kind)
-      .map((subject) => (kind === 'ServiceAccount' ? accountText(subject) : textAt(subject, 'name')))
+      .map((subject) =>
+        kind === 'ServiceAccount'
+          ? `${textAt(subject, 'namespace')}/${textAt(subject, 'name')}`
+          : textAt(subject, 'name'),
+      )
       .join(', ')
   return [
     nameOf(object),
@@ -19,11 +23,6 @@ export function roleBindingCells(object: JsonObject, nowMs: number): JsonValue[]
     named('Group'),
     named('ServiceAccount'),
   ]
-}
-
-function accountText(subject: JsonObject): string {
-  const namespace = textAt(subject, 'namespace')
-  return namespace === '' ? textAt(subject, 'name') : `${namespace}/${textAt(subject, 'name')}`
 }
 
 export function signingRequestCells(object: JsonObject, nowMs: number): JsonValue[] {
