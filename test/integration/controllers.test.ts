@@ -1,0 +1,282 @@
+// The loops of src/controllers over the real virtual API server on a real embedded store.
+import { expect } from 'chai'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  rootClusterName,
+  type ClusterName,
+  type GroupVersionResource,
+  type KubeObject,
+} from '../../src/apimachinery/meta/index.ts'
+import type { KubeClient } from '../../src/client/index.ts'
+import { startControllers } from '../../src/controllers/index.ts'
+import { kcpCrds } from '../../src/crds/index.ts'
+import { openSqliteStore } from '../../src/store/sqlite/index.ts'
+import { createMetrics, silentLogger } from '../../src/telemetry/index.ts'
+import { createVirtualApi, openPki, rootCluster, type VirtualApi } from '../../src/virtualapi/index.ts'
+
+const core = (resource: string): GroupVersionResource => ({ group: '', version: 'v1', resource })
+const clusterRoles = { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterroles' }
+const crds = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' }
+const logicalClusters = { group: 'kcp.dev', version: 'v1alpha1', resource: 'logicalclusters' }
+
+describe('the loops inside logical clusters', function () {
+  this.timeout(60_000)
+  let stack: AsyncDisposableStack
+  let life: AbortController
+  let signal: AbortSignal
+  let api: VirtualApi
+  let root: KubeClient
+  let rootCa: string
+  /** What the loops wrote, such as `create acme serviceaccounts`. */
+  let writes: string[]
+
+  beforeEach(async () => {
+    stack = new AsyncDisposableStack()
+    life = new AbortController()
+    signal = life.signal
+    writes = []
+    const dir = await mkdtemp(join(tmpdir(), 'kcp-controllers-'))
+    stack.defer(() => rm(dir, { recursive: true, force: true }))
+    const store = stack.use(await openSqliteStore({ file: join(dir, 'store.db') }))
+    const pki = await openPki(dir)
+    rootCa = pki.servingCa
+    const born = rootCluster({ instanceId: store.instanceId, creationTimestamp: '2026-01-01T00:00:00Z' })
+    api = stack.use(
+      await createVirtualApi({ store, pki, root: born, log: silentLogger, metrics: createMetrics(), signal }),
+    )
+    root = api.client(rootClusterName)
+    for (const crd of kcpCrds()) await root.create(crds, crd, { signal })
+    await api.follow(root)
+  })
+  afterEach(async () => {
+    life.abort(new Error('the test is over'))
+    await stack.disposeAsync()
+  })
+
+  async function startLoops(): Promise<void> {
+    stack.use(
+      await startControllers({
+        wildcard: api.client('*'),
+        cluster: (name) => noted(name, api.client(name as ClusterName)),
+        rootCa,
+        log: silentLogger,
+        signal,
+      }),
+    )
+  }
+
+  function noted(name: string, client: KubeClient): KubeClient {
+    return {
+      get: (...args) => client.get(...args),
+      tryGet: (...args) => client.tryGet(...args),
+      list: (...args) => client.list(...args),
+      watch: (...args) => client.watch(...args),
+      raw: (...args) => client.raw(...args),
+      create: (gvr, ...args) => (writes.push(`create ${name} ${gvr.resource}`), client.create(gvr, ...args)),
+      update: (gvr, ...args) => (writes.push(`update ${name} ${gvr.resource}`), client.update(gvr, ...args)),
+      patch: (gvr, ...args) => (writes.push(`patch ${name} ${gvr.resource}`), client.patch(gvr, ...args)),
+      delete: (gvr, ...args) => (writes.push(`delete ${name} ${gvr.resource}`), client.delete(gvr, ...args)),
+    }
+  }
+
+  /** The first state of one object that satisfies `condition` (undefined: it is gone), told by a watch. */
+  async function until(
+    client: KubeClient,
+    gvr: GroupVersionResource,
+    ref: { namespace?: string; name: string },
+    condition: (object: KubeObject | undefined) => boolean,
+  ) {
+    const { namespace, name } = ref
+    const deadline = AbortSignal.timeout(20_000)
+    const list = await client.list(gvr, {
+      ...(namespace === undefined ? {} : { namespace }),
+      fieldSelector: `metadata.name=${name}`,
+      signal: deadline,
+    })
+    let object = list.items[0]
+    if (condition(object)) return object
+    const { resourceVersion = '0' } = list.metadata
+    const scope = {
+      ...(namespace === undefined ? {} : { namespace }),
+      fieldSelector: `metadata.name=${name}`,
+      resourceVersion,
+      signal: deadline,
+    }
+    for await (const event of client.watch(gvr, scope)) {
+      if (event.type === 'BOOKMARK') continue
+      object = event.type === 'DELETED' ? undefined : event.object
+      if (condition(object)) return object
+    }
+    throw new Error(`the watch on ${gvr.resource} ${name} ended`)
+  }
+  const isThere = (object: KubeObject | undefined): boolean => object !== undefined
+  const isGone = (object: KubeObject | undefined): boolean => object === undefined
+  const createCluster = async (name: string): Promise<KubeClient> => {
+    const seen = new Promise<void>((resolve) => {
+      const stop = api.directory.onChange(({ after }) => {
+        if (after?.name !== name) return
+        stop()
+        resolve()
+      })
+    })
+    await root.create(
+      logicalClusters,
+      { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name } },
+      { signal },
+    )
+    await seen
+    return api.client(name as ClusterName)
+  }
+  const createNamespace = (client: KubeClient, name: string) =>
+    client.create(core('namespaces'), { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }, { signal })
+
+  it('write nothing for a new logical cluster, and what every namespace needs for a new namespace', async () => {
+    await startLoops()
+    const clients: KubeClient[] = []
+    for (let i = 0; i < 20; i++) clients.push(await createCluster(`c${i}`))
+    for (const [i, client] of clients.entries()) {
+      if (i % 10 === 0) await createNamespace(client, 'shop')
+    }
+    for (const i of [0, 10]) {
+      await until(clients[i]!, core('serviceaccounts'), { namespace: 'shop', name: 'default' }, isThere)
+      const map = await until(clients[i]!, core('configmaps'), { namespace: 'shop', name: 'kube-root-ca.crt' }, isThere)
+      expect(map?.['data']).to.deep.equal({ 'ca.crt': rootCa })
+    }
+    expect([...writes].sort()).to.deep.equal([
+      'create c0 configmaps',
+      'create c0 serviceaccounts',
+      'create c10 configmaps',
+      'create c10 serviceaccounts',
+    ])
+  })
+
+  it('put back what somebody deleted or edited, in namespaces of birth too', async () => {
+    const acme = await createCluster('acme')
+    await startLoops()
+    const before = await acme.get(core('serviceaccounts'), { namespace: 'default', name: 'default' }, { signal })
+    await acme.delete(core('serviceaccounts'), { namespace: 'default', name: 'default' }, { signal })
+    const after = await until(
+      acme,
+      core('serviceaccounts'),
+      { namespace: 'default', name: 'default' },
+      (object) => object !== undefined && object.metadata.uid !== before.metadata.uid,
+    )
+    expect(after?.metadata.uid).to.be.a('string')
+    await acme.patch(
+      core('configmaps'),
+      { namespace: 'kube-system', name: 'kube-root-ca.crt' },
+      'merge',
+      { metadata: { labels: { mine: 'yes' } }, data: { 'ca.crt': 'forged', more: 'x' } },
+      { signal },
+    )
+    const healed = await until(
+      acme,
+      core('configmaps'),
+      { namespace: 'kube-system', name: 'kube-root-ca.crt' },
+      (object) => (object?.['data'] as Record<string, string>)['ca.crt'] === rootCa,
+    )
+    expect(healed?.['data']).to.deep.equal({ 'ca.crt': rootCa })
+    expect(healed?.metadata.labels).to.deep.equal({ mine: 'yes' })
+  })
+
+  it('end a namespace with all its content, here and nowhere else', async () => {
+    await startLoops()
+    const [acme, bobs] = [await createCluster('acme'), await createCluster('bobs')]
+    for (const client of [acme, bobs]) {
+      await createNamespace(client, 'shop')
+      await until(client, core('serviceaccounts'), { namespace: 'shop', name: 'default' }, isThere)
+      await client.create(
+        core('secrets'),
+        { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'shop' } },
+        { signal },
+      )
+    }
+    await acme.delete(core('namespaces'), { name: 'shop' }, { signal })
+    await until(acme, core('namespaces'), { name: 'shop' }, isGone)
+    expect((await acme.list(core('secrets'), { signal })).items).to.deep.equal([])
+    expect((await bobs.list(core('secrets'), { signal })).items).to.have.length(1)
+    expect(writes.filter((write) => write.includes('bobs'))).to.have.members([
+      'create bobs configmaps',
+      'create bobs serviceaccounts',
+    ])
+  })
+
+  it('say what is in the way of an end, and go on when it has gone', async () => {
+    await startLoops()
+    const acme = await createCluster('acme')
+    await createNamespace(acme, 'shop')
+    const held = { namespace: 'shop', name: 'held' }
+    await acme.create(
+      core('configmaps'),
+      { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...held, finalizers: ['example.com/hold'] } },
+      { signal },
+    )
+    await acme.delete(core('namespaces'), { name: 'shop' }, { signal })
+    const conditionsOf = (object: KubeObject | undefined) =>
+      (object?.['status'] as { conditions?: { type: string; status: string; message: string }[] } | undefined)
+        ?.conditions ?? []
+    const stuck = await until(acme, core('namespaces'), { name: 'shop' }, (object) => conditionsOf(object).length > 0)
+    const told = Object.fromEntries(
+      conditionsOf(stuck)
+        .filter(({ status }) => status === 'True')
+        .map(({ type, message }) => [type, message]),
+    )
+    expect(told).to.deep.equal({
+      NamespaceContentRemaining: 'Some resources are remaining: configmaps. has 1 resource instances',
+      NamespaceFinalizersRemaining:
+        'Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances',
+    })
+    await acme.patch(core('configmaps'), held, 'merge', { metadata: { finalizers: null } }, { signal })
+    await until(acme, core('namespaces'), { name: 'shop' }, isGone)
+  })
+
+  it('let the Secrets of a namespace outlive its pods', async () => {
+    await startLoops()
+    const acme = await createCluster('acme')
+    await createNamespace(acme, 'shop')
+    await until(acme, core('serviceaccounts'), { namespace: 'shop', name: 'default' }, isThere)
+    const pod = { namespace: 'shop', name: 'web' }
+    const spec = { containers: [{ name: 'c', image: 'i' }] }
+    await acme.create(
+      core('pods'),
+      { apiVersion: 'v1', kind: 'Pod', metadata: { ...pod, finalizers: ['example.com/hold'] }, spec },
+      { signal },
+    )
+    await acme.create(
+      core('secrets'),
+      { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'shop' } },
+      { signal },
+    )
+    await acme.delete(core('namespaces'), { name: 'shop' }, { signal })
+    const type = 'NamespaceContentRemaining'
+    await until(acme, core('namespaces'), { name: 'shop' }, (object) =>
+      JSON.stringify(object?.['status'] ?? {}).includes(type),
+    )
+    expect((await acme.list(core('secrets'), { namespace: 'shop', signal })).items).to.have.length(1)
+    await acme.patch(core('pods'), pod, 'merge', { metadata: { finalizers: null } }, { signal })
+    // Nothing runs pods here: what a kubelet would do when its grace is over.
+    await acme.delete(core('pods'), pod, { gracePeriodSeconds: 0, signal }).catch(() => undefined)
+    await until(acme, core('namespaces'), { name: 'shop' }, isGone)
+  })
+
+  it('gather rules into aggregated ClusterRoles, through several steps', async () => {
+    await startLoops()
+    const acme = await createCluster('acme')
+    const rule = { apiGroups: ['example.com'], resources: ['things'], verbs: ['get'] }
+    const labels = { 'rbac.authorization.k8s.io/aggregate-to-view': 'true' }
+    const role: KubeObject = {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      metadata: { name: 'things', labels },
+      rules: [rule],
+    }
+    const holds = (object: KubeObject | undefined): boolean => JSON.stringify(object?.['rules']).includes('example.com')
+    await acme.create(clusterRoles, role, { signal })
+    for (const name of ['view', 'edit', 'admin']) await until(acme, clusterRoles, { name }, holds)
+    await acme.delete(clusterRoles, { name: 'things' }, { signal })
+    for (const name of ['view', 'edit', 'admin']) await until(acme, clusterRoles, { name }, (object) => !holds(object))
+    expect(writes.filter((write) => !write.startsWith('update acme clusterroles'))).to.deep.equal([])
+  })
+})
