@@ -1,7 +1,7 @@
 // What the built program needs besides JavaScript: the generated tables, and Kubernetes' own OpenAPI documents with their texts, for
 // `kubectl explain`. The documents and their licence come from the pinned Go module; without a Go command they are left out,
 // and the program makes documents without texts. `node scripts/generate/build-assets.ts`, after tsc.
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -9,11 +9,11 @@ import { kubernetesModuleDir, root } from './kubernetes-module.ts'
 import { stableGroupVersions } from './resource-table.ts'
 import { kubernetesVersion } from '../../src/virtualapi/discovery/version-info.ts'
 
-const tables = 'virtualapi/registry/generated'
 const out = join(root, 'dist/openapi/v3')
 
 function copyTables(): void {
-  cpSync(join(root, 'src', tables), join(root, 'dist/src', tables), { recursive: true })
+  for (const file of globSync('src/**/generated/*.json', { cwd: root }))
+    if (!file.endsWith('vectors.json')) cpSync(join(root, file), join(root, 'dist', file))
 }
 
 function writeDocuments(module: string): void {

@@ -1,9 +1,9 @@
 // Facts of Kubernetes as tables: resources and schemas from its published documents, protobuf forms, table columns and test
-// vectors from its Go types. `node scripts/generate/kubernetes-facts.ts` writes them; with --check it only compares.
+// vectors from its Go types. `make generate` runs this and compares when asked to.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join } from 'node:path'
 import { kubernetesModuleDir, root } from './kubernetes-module.ts'
 import { readResources } from './resource-table.ts'
 import { readSchemas } from './schema-table.ts'
@@ -50,31 +50,12 @@ function section(value: unknown, levels: number): string {
   return `{\n${entries.map(([key, item]) => `${JSON.stringify(key)}:${section(item, levels - 1)}`).join(',\n')}\n}`
 }
 
-function main(args: readonly string[]): void {
-  const check = args.includes('--check')
-  let stale = 0
+function main(): void {
   for (const [path, text] of generate()) {
     const file = join(root, path)
-    let current = ''
-    try {
-      current = readFileSync(file, 'utf8')
-    } catch {
-      // Not there: counts as different.
-    }
-    if (current === text) continue
-    stale++
-    if (check) {
-      console.error(`${relative(process.cwd(), file)} is not what Kubernetes' sources give`)
-      continue
-    }
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, text)
-    console.log(`${path}: ${text.length} bytes`)
-  }
-  if (check && stale > 0) {
-    console.error('repair with: node scripts/generate/kubernetes-facts.ts')
-    process.exitCode = 1
   }
 }
 
-main(process.argv.slice(2))
+main()

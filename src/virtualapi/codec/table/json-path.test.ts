@@ -50,7 +50,7 @@ describe('JSONPath of printer columns', () => {
       `[?(@${'"'.repeat(10_001)})]`,
     ])
       tryJsonPath(text)
-    expect(performance.now() - started).to.be.lessThan(1000)
+    expect(performance.now() - started).to.be.lessThan(3000)
   })
 
   it('takes no time over hostile objects', () => {
@@ -59,6 +59,6 @@ describe('JSONPath of printer columns', () => {
     const started = performance.now()
     tryJsonPath('..a..a..a..a..b')?.(deep)
     tryJsonPath('..b[?(@..a)]..a..missing')?.(deep)
-    expect(performance.now() - started).to.be.lessThan(1000)
+    expect(performance.now() - started).to.be.lessThan(3000)
   })
 })

@@ -1,0 +1,67 @@
+// Regenerates every table that is derived from Kubernetes.   node scripts/generate.ts [--check] [--help]
+// With --check nothing is left changed: a difference is named and the exit code is 1. Wants the go command.
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+const root = resolve(import.meta.dirname, '..')
+
+interface Step {
+  readonly command: readonly string[]
+  /** What it writes, beside the project's root. */
+  readonly outputs: readonly string[]
+}
+
+const registry = 'src/virtualapi/registry/generated'
+const steps: readonly Step[] = [
+  {
+    command: [process.execPath, 'scripts/generate/kubernetes-facts.ts'],
+    outputs: [
+      ...['resources', 'schemas', 'protobuf', 'table-columns'].map((name) => `${registry}/${name}.json`),
+      'src/virtualapi/codec/protobuf/generated/vectors.json',
+      'src/virtualapi/codec/table/generated/vectors.json',
+    ],
+  },
+  {
+    command: ['bash', 'scripts/generate/bootstrap-objects.sh'],
+    outputs: ['src/virtualapi/bootstrap/generated/bootstrap-objects.json'],
+  },
+]
+
+function main(args: readonly string[]): void {
+  if (args.includes('--help')) {
+    console.log(
+      'usage: node scripts/generate.ts [--check]\nRegenerates the tables of built-in kinds, or only compares.',
+    )
+    return
+  }
+  const stale = steps.flatMap((step) => run(step, { check: args.includes('--check') }))
+  if (stale.length === 0) return
+  console.error(`not what Kubernetes' sources give: ${stale.join(', ')}\nrepair with: make generate`)
+  process.exitCode = 1
+}
+
+/** Runs a step; with `check`, puts back what it changed and names it. */
+function run({ command, outputs }: Step, { check }: { check: boolean }): string[] {
+  const before = new Map(outputs.map((path) => [path, readText(path)]))
+  const [program = '', ...args] = command
+  const { status, error } = spawnSync(program, args, { cwd: root, stdio: 'inherit' })
+  if (status !== 0) throw new Error(`${command.join(' ')} failed`, { cause: error })
+  if (!check) return []
+  const changed = outputs.filter((path) => readText(path) !== before.get(path))
+  for (const path of changed) {
+    const text = before.get(path)
+    if (text !== undefined) writeFileSync(join(root, path), text)
+  }
+  return changed
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(join(root, path), 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+main(process.argv.slice(2))
