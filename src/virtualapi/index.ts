@@ -1,5 +1,4 @@
 // The virtual API server, as the roles see it.
-export { createMembers, type Members } from './members/index.ts'
 export {
   createPki,
   createPkiMaterial,

@@ -34,6 +34,8 @@ export interface ClusterNode {
   podCidr: string
   /** Makes the images of a docker-archive tar (see image-archive.ts) available to pods. */
   importImages(archive: string): Promise<void>
+  /** Program and arguments to put before a command that shall stay in the node's network namespace. */
+  enter: readonly string[]
   /** Runs a program in the node's network namespace. */
   run(command: string, args: readonly string[]): Promise<{ stdout: string }>
 }
@@ -143,6 +145,7 @@ export async function startNode(spec: NodeSpec): Promise<ClusterNode> {
     address: addresses.node,
     podCidr: addresses.podCidr,
     importImages,
+    enter: [systemProgram('nsenter'), ...inside],
     run: (command, args) => runCommand(systemProgram('nsenter'), [...inside, command, ...args]),
   }
 }

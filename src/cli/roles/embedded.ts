@@ -12,7 +12,7 @@ import { kcpCrds, type CustomResourceDefinition } from '../../crds/index.ts'
 import { startOperator } from '../../operator/index.ts'
 import { openSqliteStore } from '../../store/sqlite/index.ts'
 import { createMetrics, type Logger } from '../../telemetry/index.ts'
-import { createMembers, createVirtualApi, openPki, rootCluster } from '../../virtualapi/index.ts'
+import { createVirtualApi, openPki, rootCluster } from '../../virtualapi/index.ts'
 import { ExitError, messageOf } from '../exit-error.ts'
 import { kubeconfigText } from '../kubeconfig-writer.ts'
 import { memberControllers } from './member-controllers.ts'
@@ -54,7 +54,6 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       log,
       metrics: createMetrics(),
       signal,
-      members: (loopback) => createMembers({ transport: loopback, basePath: '/clusters/root', log, signal }),
     }),
   )
   const rootClient = api.client(rootClusterName)

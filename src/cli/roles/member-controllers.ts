@@ -1,0 +1,78 @@
+// The controllers of the operator with what they need of the syncer: operator and syncer know nothing of each other.
+import { clusterIdOf, type ClusterId } from '../../apimachinery/meta/index.ts'
+import { logicalClusters, type LogicalCluster } from '../../crds/index.ts'
+import {
+  allControllers,
+  memberClusterController,
+  placementController,
+  type OperatorContext,
+  type OperatorController,
+} from '../../operator/index.ts'
+import { createUpstream, ensureNameserver, startSyncer, type ClusterIds, type Upstream } from '../../syncer/index.ts'
+
+export interface MemberControllersOptions {
+  /** Where pods in members reach the direct listener. */
+  readonly advertise: { readonly host: string; readonly port: number }
+  /** Default registry.k8s.io/coredns/coredns:v1.12.4. */
+  readonly nameserverImage?: string
+  readonly drainSeconds?: number
+}
+
+/** All controllers of the operator. One set of informers over the logical clusters serves the syncers of all members. */
+export function memberControllers({
+  advertise,
+  nameserverImage,
+  drainSeconds,
+}: MemberControllersOptions): OperatorController[] {
+  const upstreams = new WeakMap<OperatorContext, Upstream>()
+  const members = memberClusterController({
+    async startSyncer({ name, id, serviceNetwork, client, log, signal }, context) {
+      let upstream = upstreams.get(context)
+      if (upstream === undefined) {
+        const { virtual } = context
+        const wildcard = virtual('/clusters/*')
+        upstream = createUpstream({
+          wildcard,
+          client: (cluster) => virtual(`/clusters/${cluster}`),
+          ids: clusterIds(context),
+          log,
+          signal,
+        })
+        upstreams.set(context, upstream)
+      }
+      const image = nameserverImage === undefined ? {} : { image: nameserverImage }
+      const nameserver = await ensureNameserver({ member: client, apiAddress: advertise, ...image, signal })
+      const member = { name, id, serviceNetwork }
+      return startSyncer({ member, upstream, downstream: client, apiAddress: advertise, nameserver, log, signal })
+    },
+  })
+  return [...allControllers, members, placementController(drainSeconds === undefined ? {} : { drainSeconds })]
+}
+
+/** Ids of logical clusters, kept true by the operator's informer. */
+function clusterIds({ informers }: OperatorContext): ClusterIds {
+  const informer = informers.of<LogicalCluster>(logicalClusters)
+  const names = new Map<string, string>()
+  const ids = new Map<string, ClusterId>()
+  const listeners = new Set<(cluster: string) => void>()
+  informer.onChange(({ key, before, after }) => {
+    const gone = before === undefined ? undefined : ids.get(key)
+    if (gone !== undefined && before?.metadata.uid !== after?.metadata.uid) {
+      names.delete(gone)
+      ids.delete(key)
+    }
+    if (after === undefined || ids.has(key)) return
+    const id = clusterIdOf(after.metadata.uid ?? '')
+    ids.set(key, id)
+    names.set(id, key)
+    for (const listener of listeners) listener(key)
+  })
+  return {
+    idOf: (cluster) => ids.get(cluster),
+    nameOf: (id) => names.get(id),
+    onKnown(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+  }
+}

@@ -1,0 +1,137 @@
+// Our program on the lab: with the host, as `kcp apiserver` and `kcp operator`; without, as `kcp start`.
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort, kubectl, runKcp, startKcp, waitFor, type Cluster, type ManagedProcess } from '../support/index.ts'
+import type { Lab } from './lab.ts'
+
+export interface Installation extends AsyncDisposable {
+  readonly title: string
+  /** Where LogicalClusters and MemberClusters live. */
+  readonly admin: string
+  /** Flags by which commands find this installation. */
+  readonly flags: readonly string[]
+  readonly processes: readonly ManagedProcess[]
+  /** A kubeconfig for `user` in a logical cluster, by the way in that such a user has. */
+  tenant(logicalCluster: string, user: string): Promise<string>
+  join(member: Cluster): Promise<void>
+}
+
+const group = 'virtual.kcp.dev'
+
+/** `kcp apiserver` and `kcp operator` against the real host. */
+export async function installOnHost({ host }: Lab): Promise<Installation> {
+  const port = await freePort(host.hostAddress)
+  const env = { KUBECONFIG: host.kubeconfig }
+  const apiserver = await startKcp(
+    ['apiserver', '--port', String(port), '--bind-address', host.hostAddress, '--advertise-address', host.hostAddress],
+    { env, ready: () => apiserverLog().includes('kcp apiserver is ready') },
+  )
+  function apiserverLog(): string {
+    return apiserver.log()
+  }
+  const operator = await startKcp(['operator'], { env })
+  await waitFor(() => operator.log().includes('kcp operator is ready'), {
+    what: 'kcp operator to be ready',
+    deadlineMs: 30_000,
+  })
+  const flags = ['--host-kubeconfig', host.kubeconfig]
+  const dir = await mkdtemp(join(tmpdir(), 'kcp-e2e-'))
+  return {
+    title: 'with a host',
+    admin: host.kubeconfig,
+    flags,
+    processes: [apiserver, operator],
+    async tenant(logicalCluster, user) {
+      await admit(host, logicalCluster, user)
+      const base = await host.kubeconfigFor({ commonName: user, organizations: ['tenants'] })
+      const text = await readFile(base, 'utf8')
+      const url = `${host.server}/apis/${group}/v1alpha1/logicalclusters/${logicalCluster}/proxy`
+      const file = join(dir, `${user}-${logicalCluster}.kubeconfig`)
+      await writeFile(file, text.replaceAll(host.server, url), { mode: 0o600 })
+      return file
+    },
+    join: (member) => joinMember(member, flags),
+    async [Symbol.asyncDispose]() {
+      await operator.stop()
+      await apiserver.stop()
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Host RBAC for one logical cluster: the only thing the host must know of a tenant. */
+async function admit(host: Cluster, logicalCluster: string, user: string): Promise<void> {
+  const name = `tenant-${logicalCluster}`
+  const rules = [
+    { apiGroups: [group], resources: ['logicalclusters/proxy'], resourceNames: [logicalCluster], verbs: ['*'] },
+  ]
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name }
+  const subjects = [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: user }]
+  const items = [
+    { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name }, rules },
+    { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRoleBinding', metadata: { name }, roleRef, subjects },
+  ]
+  await host.kubectl(['apply', '-f', '-'], { input: { apiVersion: 'v1', kind: 'List', items } })
+}
+
+/** `kcp start`, no host; it listens where pods of the members reach it. */
+export async function installWithoutHost({ east }: Lab): Promise<Installation> {
+  const dir = await mkdtemp(join(tmpdir(), 'kcp-e2e-'))
+  const rootDir = join(dir, 'root')
+  const port = await freePort(east.hostAddress)
+  const admin = join(rootDir, 'admin.kubeconfig')
+  const args = [
+    'start',
+    '--root-dir',
+    rootDir,
+    '--port',
+    String(port),
+    '--bind-address',
+    '0.0.0.0',
+    '--advertise-address',
+    east.hostAddress,
+  ]
+  const kcp = await startKcp(args)
+  await waitFor(() => kcp.log().includes('kcp is ready'), { what: 'kcp start to be ready', deadlineMs: 30_000 })
+  const flags = ['--root-dir', rootDir]
+  return {
+    title: 'without a host',
+    admin,
+    flags,
+    processes: [kcp],
+    async tenant(logicalCluster, user) {
+      const { stdout } = await runKcp(['kubeconfig', logicalCluster, ...flags])
+      const file = join(dir, `${user}-${logicalCluster}.kubeconfig`)
+      await writeFile(file, stdout, { mode: 0o600 })
+      return file
+    },
+    join: (member) => joinMember(member, flags),
+    async [Symbol.asyncDispose]() {
+      await kcp.stop()
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+async function joinMember(member: Cluster, flags: readonly string[]): Promise<void> {
+  await runKcp([
+    'member',
+    'join',
+    member.name,
+    '--kubeconfig',
+    member.kubeconfig,
+    '--service-network',
+    'Flat',
+    ...flags,
+  ])
+}
+
+/** Creates a LogicalCluster with an owner and waits until it is Ready. */
+export async function createLogicalCluster({ admin }: Installation, name: string, owner: string): Promise<void> {
+  const spec = { owners: [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: owner }] }
+  await kubectl(admin, ['create', '-f', '-'], {
+    input: { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name }, spec },
+  })
+  await kubectl(admin, ['wait', '--for=condition=Ready', `logicalclusters.kcp.dev/${name}`, '--timeout=20s'])
+}

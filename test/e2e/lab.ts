@@ -1,0 +1,59 @@
+// The real clusters all stories share: a host and two members with nodes and pods. Booted once, ended after the last test.
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { after } from 'mocha'
+import { cacheDir, ensurePrograms, startCluster, writeImageArchive, type Cluster } from '../support/index.ts'
+
+export interface Lab {
+  readonly host: Cluster
+  readonly east: Cluster
+  readonly west: Cluster
+}
+
+/** An image with kubectl in it: an unchanged client with in-cluster configuration. */
+export const kubectlImage = 'kcp.test/kubectl:1'
+
+let booting: Promise<Lab> | undefined
+
+/** The lab, booted on first use. */
+export function lab(): Promise<Lab> {
+  booting ??= boot()
+  return booting
+}
+
+async function boot(): Promise<Lab> {
+  const [host, east, west, image] = await Promise.all([
+    startCluster({ name: 'host', nodes: 0 }),
+    startCluster({ name: 'east', nodes: 1 }),
+    startCluster({ name: 'west', nodes: 1 }),
+    kubectlArchive(),
+  ])
+  for (const { node } of [east, west]) await node?.importImages(image)
+  return { host, east, west }
+}
+
+async function kubectlArchive(): Promise<string> {
+  const { kubectl } = await ensurePrograms(['kubectl'])
+  const version = createHash('sha256').update(kubectl).digest('hex').slice(0, 16)
+  const file = join(cacheDir(), 'images', `kubectl-${version}.tar`)
+  if (existsSync(file)) return file
+  const layer = [
+    { path: 'tmp', directory: true as const, mode: 0o1777 },
+    { path: 'kubectl', file: kubectl, mode: 0o755 },
+  ]
+  await writeImageArchive(file, [
+    { tags: [kubectlImage], layers: [layer], entrypoint: ['/kubectl'], env: { HOME: '/tmp' } },
+  ])
+  return file
+}
+
+/** Registers the end of the lab; called once, from the file that mocha loads first. */
+export function endLabAfterAll(): void {
+  after(async function () {
+    this.timeout(60_000)
+    const running = await booting?.catch(() => undefined)
+    booting = undefined
+    await Promise.all([running?.east.stop(), running?.west.stop(), running?.host.stop()])
+  })
+}

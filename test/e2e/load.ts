@@ -1,0 +1,44 @@
+// Steady requests against one address from within a node, so that they go the way a pod's requests go: through kube-proxy.
+// Every request is its own connection: a kept-alive one would not notice a move.
+import { join } from 'node:path'
+import { repositoryRoot, startProcess, type Cluster, type ManagedProcess } from '../support/index.ts'
+
+export interface LoadResult {
+  readonly sent: number
+  readonly failed: number
+  /** How often which pod answered. */
+  readonly answers: Readonly<Record<string, number>>
+  readonly errors: readonly string[]
+}
+
+export interface Load {
+  /** Ends it and tells what happened. */
+  stop(): Promise<LoadResult>
+}
+
+/** Starts `perSecond` GETs of `url` a second in the network of this member's node. */
+export async function startLoad(member: Cluster, url: string, { perSecond = 50 } = {}): Promise<Load> {
+  const { node } = member
+  if (node === undefined) throw new Error(`${member.name} has no node`)
+  const script = join(repositoryRoot, 'test/e2e/load-generator.ts')
+  const generator: ManagedProcess = await startProcess({
+    name: `load-${member.name}`,
+    command: node.enter[0] ?? '',
+    args: [
+      ...node.enter.slice(1),
+      process.execPath,
+      '--disable-warning=ExperimentalWarning',
+      script,
+      url,
+      String(perSecond),
+    ],
+    graceMs: 15_000,
+  })
+  return {
+    async stop() {
+      await generator.stop()
+      const line = generator.log().trimEnd().split('\n').at(-1) ?? ''
+      return JSON.parse(line) as LoadResult
+    },
+  }
+}

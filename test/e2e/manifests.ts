@@ -1,0 +1,70 @@
+// What the tenants of the stories apply: ordinary manifests, nothing of ours but the one annotation.
+import { agnhostImage } from '../support/index.ts'
+import { kubectlImage } from './lab.ts'
+
+type Manifest = Record<string, unknown>
+
+/** A namespace; `clusters` is the tenant's one attribute. */
+export function namespace(name: string, clusters?: string): Manifest {
+  const annotations = clusters === undefined ? {} : { 'kcp.dev/clusters': clusters }
+  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, annotations } }
+}
+
+/** A web application: Deployment, Service and ConfigMap named `web`, answering with its pod's name. */
+export function webApplication(inNamespace: string, { replicas = 2, greeting = 'hello' } = {}): Manifest {
+  const metadata = { name: 'web', namespace: inNamespace }
+  const labels = { app: 'web' }
+  const container = {
+    name: 'web',
+    image: agnhostImage,
+    args: ['netexec', '--http-port=8080', '--delay-shutdown=2'],
+    ports: [{ containerPort: 8080 }],
+    env: [{ name: 'GREETING', valueFrom: { configMapKeyRef: { name: 'web', key: 'greeting' } } }],
+    readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+  }
+  const template = { metadata: { labels }, spec: { terminationGracePeriodSeconds: 10, containers: [container] } }
+  return {
+    apiVersion: 'v1',
+    kind: 'List',
+    items: [
+      { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { greeting } },
+      {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata,
+        spec: { selector: labels, ports: [{ port: 80, targetPort: 8080 }] },
+      },
+      {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata,
+        spec: { replicas, selector: { matchLabels: labels }, template },
+      },
+    ],
+  }
+}
+
+/** A pod that asks the API about ConfigMaps of its namespace for ever, with nothing but in-cluster configuration. */
+export function apiClient(inNamespace: string): Manifest {
+  const metadata = { name: 'asker', namespace: inNamespace }
+  const labels = { app: 'asker' }
+  const container = { name: 'asker', image: kubectlImage, args: ['get', 'configmaps', '--watch', '--output=name'] }
+  const subjects = [{ kind: 'ServiceAccount', name: 'asker', namespace: inNamespace }]
+  const template = { metadata: { labels }, spec: { serviceAccountName: 'asker', containers: [container] } }
+  return {
+    apiVersion: 'v1',
+    kind: 'List',
+    items: [
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata },
+      {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'RoleBinding',
+        metadata,
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' },
+        subjects,
+      },
+      { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec: { selector: { matchLabels: labels }, template } },
+    ],
+  }
+}
