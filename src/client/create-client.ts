@@ -190,7 +190,9 @@ class Client implements KubeClient {
     if (options.dryRun) query.set('dryRun', 'All')
     if (options.fieldManager !== undefined) query.set('fieldManager', options.fieldManager)
     if (options.force !== undefined) query.set('force', String(options.force))
-    return (await this.#json(method, withQuery(path, query), { signal: options.signal, body: value, contentType })) as T
+    const { signal, headers } = options
+    const request = { signal, body: value, contentType, ...(headers === undefined ? {} : { headers }) }
+    return (await this.#json(method, withQuery(path, query), request)) as T
   }
 
   async #json(method: string, path: string, request: SendOptions): Promise<unknown> {
@@ -200,12 +202,12 @@ class Client implements KubeClient {
   async #send(
     method: string,
     path: string,
-    { signal, accept = json, body, contentType = json }: SendOptions,
+    { signal, accept = json, body, contentType = json, headers = {} }: SendOptions,
   ): Promise<TransportResponse> {
     return await this.#transport.request({
       method,
       path: this.#options.basePath + path,
-      headers: { accept, ...(body === undefined ? {} : { 'content-type': contentType }) },
+      headers: { ...headers, accept, ...(body === undefined ? {} : { 'content-type': contentType }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal,
     })
@@ -217,6 +219,7 @@ interface SendOptions {
   readonly accept?: string
   readonly body?: unknown
   readonly contentType?: string
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 function pathOf(gvr: GroupVersionResource, { namespace, name }: ObjectRef, subresource?: string): string {

@@ -52,6 +52,7 @@ class HttpTransport implements Transport {
   async request(request: TransportRequest): Promise<TransportResponse> {
     request.signal.throwIfAborted()
     const link = await this.#connected()
+    request.signal.throwIfAborted()
     const response = await this.#send(link, request)
     // A token may have been renewed on disk since we read it: look again before the next request.
     if (response.status === 401) link.refreshAt = 0
@@ -66,6 +67,7 @@ class HttpTransport implements Transport {
   }): Promise<{ upgraded: UpgradedConnection } | { refused: TransportResponse }> {
     request.signal.throwIfAborted()
     const link = await this.#connected()
+    request.signal.throwIfAborted()
     const rawHeaders = ['host', link.base.host]
     for (const [name, value] of Object.entries(link.headers)) rawHeaders.push(name, value)
     for (let i = 0; i + 1 < request.rawHeaders.length; i += 2) {

@@ -1,0 +1,171 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { expect } from 'chai'
+import { createClient } from './create-client.ts'
+import { httpTransport } from './http-transport.ts'
+import type { Transport, TransportResponse } from './transport.ts'
+
+const never = new AbortController().signal
+
+async function textOf(response: TransportResponse): Promise<string> {
+  const parts: Uint8Array[] = []
+  for await (const part of response.body) parts.push(part)
+  return Buffer.concat(parts).toString()
+}
+
+describe('the HTTP transport', () => {
+  let server: Server
+  let transport: Transport
+  let handle: (request: IncomingMessage, response: ServerResponse) => void
+  const sockets = new Set<Socket>()
+  let connections = 0
+
+  beforeEach(async () => {
+    connections = 0
+    server = createServer((request, response) => handle(request, response))
+    server.on('connection', (socket) => {
+      connections++
+      sockets.add(socket)
+      socket.on('close', () => sockets.delete(socket))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    transport = httpTransport({ server: `http://127.0.0.1:${(server.address() as AddressInfo).port}/base`, token: 't' })
+  })
+  afterEach(async () => {
+    await transport[Symbol.asyncDispose]()
+    server.closeAllConnections()
+    for (const socket of sockets) socket.destroy()
+    server.close()
+    await once(server, 'close')
+  })
+  const get = (path = '/x', signal = never): Promise<TransportResponse> =>
+    transport.request({ method: 'GET', path, signal })
+
+  it('asks below the path of the server, with the token', async () => {
+    handle = ({ url, headers }, response) => response.end(`${url ?? ''} ${headers.authorization ?? ''}`)
+    expect(await textOf(await get('/api?limit=1'))).to.equal('/base/api?limit=1 Bearer t')
+  })
+  it('uses one connection again for request after request', async () => {
+    handle = (_, response) => response.end('ok')
+    for (let i = 0; i < 20; i++) await textOf(await get())
+    expect(connections).to.equal(1)
+  })
+  it('answers requests while hundreds of watches are open', async () => {
+    handle = ({ url }, response) => {
+      if (url?.includes('watch')) response.write('{}\n')
+      else response.end('ok')
+    }
+    const watches = new AbortController()
+    const open = await Promise.all(Array.from({ length: 300 }, () => get('/watch', watches.signal)))
+    expect(await textOf(await get())).to.equal('ok')
+    watches.abort(new Error('enough'))
+    for (const response of open.slice(0, 3)) {
+      const error = await textOf(response).catch((error: unknown) => error)
+      expect(error).to.include({ message: 'enough' })
+    }
+  })
+  it('rejects with the reason of its signal, before and during an answer', async () => {
+    handle = () => undefined
+    const controller = new AbortController()
+    const waiting = get('/slow', controller.signal).catch((error: unknown) => error)
+    const reason = new Error('changed my mind')
+    controller.abort(reason)
+    expect(await waiting).to.equal(reason)
+    expect(await get('/x', controller.signal).catch((error: unknown) => error)).to.equal(reason)
+  })
+  it('is ServiceUnavailable where nobody listens', async () => {
+    await using nobody = httpTransport({ server: 'http://127.0.0.1:1' })
+    const error = await nobody.request({ method: 'GET', path: '/x', signal: never }).catch((error: unknown) => error)
+    expect(error).to.include({ code: 503, reason: 'ServiceUnavailable' })
+    expect((error as Error).message).to.contain('could not GET "/x" at "127.0.0.1:1"')
+  })
+  it('is ServiceUnavailable where no answer comes in time', async () => {
+    handle = () => undefined
+    const { port } = server.address() as AddressInfo
+    await using hasty = httpTransport({ server: `http://127.0.0.1:${port}` }, { answerTimeoutMs: 20 })
+    const error = await hasty.request({ method: 'GET', path: '/x', signal: never }).catch((error: unknown) => error)
+    expect(error).to.include({ code: 503 })
+  })
+  it('tells when an answer breaks off', async () => {
+    handle = (_, response) => {
+      response.writeHead(200, { 'content-length': '100' })
+      response.write('half', () => response.destroy())
+    }
+    const error = await textOf(await get()).catch((error: unknown) => error)
+    expect(error).to.include({ code: 503 })
+  })
+  for (const { method, outcome } of [
+    { method: 'GET', outcome: 'ok' },
+    { method: 'POST', outcome: 'ServiceUnavailable' },
+  ]) {
+    it(`on a connection the server just closed, ${method} ends with ${outcome}`, async () => {
+      const seen = new Set<Socket>()
+      handle = ({ socket }, response) => {
+        // As a server whose idle limit ends in this very moment.
+        if (seen.has(socket)) socket.destroy()
+        else response.end('ok')
+        seen.add(socket)
+      }
+      await textOf(await get())
+      const asked = transport.request({ method, path: '/x', signal: never, ...(method === 'POST' && { body: '{}' }) })
+      const result = await asked.then(textOf, (error: unknown) => (error as { reason: string }).reason)
+      expect(result).to.equal(outcome)
+    })
+  }
+  it('bounds the body that a client reads', async () => {
+    handle = (_, response) => response.end(JSON.stringify({ text: 'x'.repeat(1000) }))
+    const client = createClient(transport, { maxBytes: 500 })
+    const error = await client.raw('/x', { signal: never }).catch((error: unknown) => error)
+    expect(error).to.include({ reason: 'RequestEntityTooLarge' })
+  })
+
+  const upgrade = (signal = never): ReturnType<Transport['upgrade']> =>
+    transport.upgrade({
+      method: 'POST',
+      path: '/exec',
+      rawHeaders: ['Connection', 'Upgrade', 'Upgrade', 'SPDY/3.1'],
+      signal,
+    })
+
+  it('passes the bytes of an upgrade both ways, to the end of each', async () => {
+    server.on('upgrade', (request, socket) => {
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Path: ${request.url ?? ''}\r\n\r\nearly`,
+      )
+      socket.on('data', (bytes: Buffer) => void socket.write(`<${bytes.toString()}>`))
+      socket.on('end', () => void socket.end('bye'))
+    })
+    const answer = await upgrade()
+    if (!('upgraded' in answer)) throw new Error('refused')
+    const { socket, head, headers } = answer.upgraded
+    expect(headers).to.include('/base/exec')
+    let text = Buffer.from(head).toString()
+    socket.on('data', (bytes: Buffer) => (text += bytes.toString()))
+    socket.end('hello')
+    await once(socket, 'end')
+    expect(text).to.equal('early<hello>bye')
+  })
+  it('gives the ordinary answer where an upgrade is refused', async () => {
+    server.on('upgrade', (_, socket) => socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno'))
+    const answer = await upgrade()
+    if (!('refused' in answer)) throw new Error('upgraded')
+    expect(answer.refused.status).to.equal(403)
+    expect(await textOf(answer.refused)).to.equal('no')
+  })
+  it('ends an upgraded connection with its signal', async () => {
+    server.on('upgrade', (_, socket) => {
+      socket.on('error', () => undefined)
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n')
+    })
+    const controller = new AbortController()
+    const answer = await upgrade(controller.signal)
+    if (!('upgraded' in answer)) throw new Error('refused')
+    const { socket } = answer.upgraded
+    socket.on('error', () => undefined)
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    controller.abort(new Error('enough'))
+    await closed
+  })
+})

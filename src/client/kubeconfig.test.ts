@@ -1,0 +1,127 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { stringify } from 'yaml'
+import { inClusterConfig, loadKubeconfig } from './kubeconfig.ts'
+
+function config({
+  cluster = {},
+  user = {},
+  context = {},
+}: {
+  cluster?: object
+  user?: object
+  context?: object
+}): string {
+  return stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'c', cluster: { server: 'https://east:6443/', ...cluster } }],
+    users: [{ name: 'u', user }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u', ...context } }],
+    'current-context': 'x',
+  })
+}
+
+async function messageOf(work: Promise<unknown>): Promise<string> {
+  return await work.then(
+    () => 'no error',
+    (error: unknown) => (error as Error).message,
+  )
+}
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+
+describe('a kubeconfig', () => {
+  it('gives server, authority, client certificate and token', async () => {
+    const text = config({
+      cluster: { 'certificate-authority-data': base64('CA'), 'tls-server-name': 'api' },
+      user: { 'client-certificate-data': base64('CERT'), 'client-key-data': base64('KEY'), token: 't' },
+      context: { namespace: 'shop' },
+    })
+    const kubeconfig = await loadKubeconfig({ text })
+    expect(kubeconfig).to.include({ server: 'https://east:6443', context: 'x', namespace: 'shop' })
+    const endpoint = await kubeconfig.endpoint()
+    expect(Object.fromEntries(Object.entries(endpoint).map(([k, v]) => [k, String(v)]))).to.deep.equal({
+      server: 'https://east:6443',
+      ca: 'CA',
+      cert: 'CERT',
+      key: 'KEY',
+      token: 't',
+      serverName: 'api',
+    })
+  })
+
+  describe('that was given to us', () => {
+    for (const { given, field } of [
+      { given: { user: { exec: { command: '/bin/sh' } } }, field: 'exec' },
+      { given: { user: { 'auth-provider': { name: 'gcp' } } }, field: 'auth-provider' },
+      { given: { user: { tokenFile: '/etc/shadow' } }, field: 'tokenFile' },
+      { given: { user: { 'client-certificate': '/a', 'client-key': '/b' } }, field: 'client-certificate' },
+      { given: { user: { username: 'a', password: 'b' } }, field: 'username' },
+      { given: { user: { as: 'system:admin' } }, field: 'as' },
+      { given: { cluster: { 'certificate-authority': '/etc/shadow' } }, field: 'certificate-authority' },
+      { given: { cluster: { 'proxy-url': 'http://evil' } }, field: 'proxy-url' },
+      { given: { cluster: { 'insecure-skip-tls-verify': true } }, field: 'insecure-skip-tls-verify' },
+    ]) {
+      it(`may not use ${field}`, async () => {
+        expect(await messageOf(loadKubeconfig({ text: config(given) }))).to.contain(
+          `uses "${field}", which is not allowed`,
+        )
+      })
+    }
+    for (const { title, text, message } of [
+      {
+        title: 'a plain-text server',
+        text: config({ cluster: { server: 'http://east' } }),
+        message: 'must be an https URL',
+      },
+      {
+        title: 'a server with a password',
+        text: config({ cluster: { server: 'https://a:b@east' } }),
+        message: 'no user',
+      },
+      { title: 'a server that is no URL', text: config({ cluster: { server: 'east' } }), message: 'is not a URL' },
+      { title: 'no cluster', text: config({ context: { cluster: 'other' } }), message: 'has no cluster "other"' },
+      { title: 'no current-context', text: 'kind: Config', message: 'has no current-context' },
+      { title: 'half a key pair', text: config({ user: { 'client-key-data': 'aa' } }), message: 'must come together' },
+      { title: 'a token that is no text', text: config({ user: { token: 5 } }), message: '"token" must be a string' },
+      { title: 'a list', text: '[]', message: 'is not a kubeconfig' },
+      { title: 'broken YAML', text: '{', message: 'is not YAML' },
+    ]) {
+      it(`is refused with ${title}`, async () => expect(await messageOf(loadKubeconfig({ text }))).to.contain(message))
+    }
+  })
+
+  it('of a person may run a program for its token', async () => {
+    const credential = {
+      kind: 'ExecCredential',
+      apiVersion: 'client.authentication.k8s.io/v1',
+      status: { token: 'fresh' },
+    }
+    const exec = {
+      apiVersion: 'client.authentication.k8s.io/v1',
+      command: process.execPath,
+      args: ['-e', `console.log(${JSON.stringify(JSON.stringify(credential))})`],
+      interactiveMode: 'Never',
+    }
+    const kubeconfig = await loadKubeconfig({ text: config({ user: { exec } }) }, { trusted: true })
+    expect((await kubeconfig.endpoint()).headers).to.deep.equal({ authorization: 'Bearer fresh' })
+  })
+
+  it('of a pod follows its token as the kubelet renews it', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'kcp-'))
+    try {
+      await writeFile(join(directory, 'ca.crt'), 'CA')
+      await writeFile(join(directory, 'token'), 'one\n')
+      const env = { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' }
+      const kubeconfig = await inClusterConfig({ env, directory })
+      expect(await kubeconfig.endpoint()).to.deep.equal({ server: 'https://[fd00::1]:443', ca: 'CA', token: 'one' })
+      await writeFile(join(directory, 'token'), 'two\n')
+      expect((await kubeconfig.endpoint()).token).to.equal('two')
+    } finally {
+      await rm(directory, { recursive: true })
+    }
+  })
+})
