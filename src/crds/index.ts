@@ -1,4 +1,5 @@
 export * from './conditions.ts'
+export * from './content-hash.ts'
 export * from './crd.ts'
 export * from './label-selector.ts'
 export * from './logical-cluster.ts'

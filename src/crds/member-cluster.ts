@@ -17,6 +17,8 @@ export interface MemberClusterSpec {
   /** Default Active. */
   state?: 'Active' | 'Cordoned' | 'Draining'
   logicalClusterSelector?: LabelSelector
+  /** Default None. */
+  serviceNetwork?: { type?: 'None' | 'Flat' }
 }
 
 export interface MemberClusterStatus {
@@ -31,7 +33,7 @@ export interface MemberClusterStatus {
   conditions?: Condition[]
 }
 
-export const memberClusterConditions = ['Accepted', 'Reachable', 'CredentialsValid', 'Ready'] as const
+export const memberClusterConditions = ['Accepted', 'Reachable', 'CredentialsValid', 'Ready', 'Schedulable'] as const
 
 export const memberClusterKind: Kind = {
   group: 'kcp.dev',
@@ -74,6 +76,19 @@ export const memberClusterKind: Kind = {
         logicalClusterSelector: labelSelectorSchema(
           'Which logical clusters may run workloads here, by the labels of their LogicalCluster. Absent or empty: all.',
         ),
+        serviceNetwork: {
+          type: 'object',
+          description: 'How pods of other members are reached.',
+          properties: {
+            type: {
+              type: 'string',
+              description:
+                'None: not at all; namespaces move whole. Flat: pods of all Flat members reach each other by their own addresses.',
+              enum: ['None', 'Flat'],
+              default: 'None',
+            },
+          },
+        },
       },
     },
     status: {

@@ -8,7 +8,7 @@ import {
   syncerFieldManager,
   type Locator,
 } from '../crds/index.ts'
-import { saysAll } from './canonical.ts'
+import { saysAll } from './says-all.ts'
 import { gvrs } from './synced-kinds.ts'
 import {
   downstreamObject,

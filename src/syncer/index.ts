@@ -1,3 +1,5 @@
 export { startSyncer, type Syncer, type SyncerOptions } from './syncer.ts'
 export { type SyncedMember } from './sync-context.ts'
 export { createUpstream, type ClusterIds, type Upstream, type UpstreamOptions } from './upstream.ts'
+export { joinMember, type JoinedMember, type JoinOptions } from './join/join-member.ts'
+export { ensureNameserver } from './member-dns/ensure-nameserver.ts'

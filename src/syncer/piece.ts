@@ -4,6 +4,8 @@ import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { isStatusError } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import {
+  canonicalJson,
+  contentHash,
   parseAnnotation,
   pieceAnnotation,
   piecesOf,
@@ -11,7 +13,6 @@ import {
   type DeploymentPiece,
   type PieceCondition,
 } from '../crds/index.ts'
-import { canonicalJson, contentHash } from './canonical.ts'
 import { mergeDeploymentStatus } from './merge-status.ts'
 import { gvrs, type ResourceName } from './synced-kinds.ts'
 import { downstreamObject, downstreamSpace, upstreamObject, type SyncContext, type Visit } from './sync-context.ts'

@@ -112,7 +112,7 @@ describe('a syncer between a logical cluster and real members', function () {
     (await client.list(gvrs[resource], { namespace: space, signal })).items
   const until = async <T>(what: string, attempt: () => Promise<T | undefined | false>): Promise<T> => {
     const found = await waitFor(async () => (await attempt()) || undefined, { what, deadlineMs: 20_000 })
-    return found as T
+    return found
   }
   const place = async (states: Record<string, CopyState>): Promise<void> => {
     const { annotations } = web('', states).metadata

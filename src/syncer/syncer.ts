@@ -165,21 +165,36 @@ async function visitOne(
 
 async function visitKind(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
   switch (visit.kind) {
-    case 'namespace':
-      return await visitNamespace(context, visit, signal)
-    case 'history':
-      return await visitHistory(context, visit, signal)
-    case 'pod':
-      return await visitPod(context, visit, signal)
-    case 'slice':
-      return await visitSlice(context, visit, signal)
-    case 'remote':
-      return await visitRemoteSlice(context, visit, signal)
+    case 'namespace': {
+      await visitNamespace(context, visit, signal)
+      return
+    }
+    case 'history': {
+      await visitHistory(context, visit, signal)
+      return
+    }
+    case 'pod': {
+      await visitPod(context, visit, signal)
+      return
+    }
+    case 'slice': {
+      await visitSlice(context, visit, signal)
+      return
+    }
+    case 'remote': {
+      await visitRemoteSlice(context, visit, signal)
+      return
+    }
     case 'deployments':
       await visitObject(context, visit, signal)
-      return await visitDeploymentStatus(context, visit, signal)
-    case 'services':
-      return await reportEndpoints(context, visit, (await visitObject(context, visit, signal)) !== undefined, signal)
+      {
+        await visitDeploymentStatus(context, visit, signal)
+        return
+      }
+    case 'services': {
+      await reportEndpoints(context, visit, (await visitObject(context, visit, signal)) !== undefined, signal)
+      return
+    }
     case 'configmaps':
     case 'secrets':
     case 'serviceaccounts':

@@ -2,8 +2,14 @@
 import type { KubeObject, OwnerReference } from '../apimachinery/meta/index.ts'
 import { isStatusError } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
-import { memberAnnotation, memberUidAnnotation, piecesOf, placedOn, servingLabel } from '../crds/index.ts'
-import { canonicalJson } from './canonical.ts'
+import {
+  canonicalJson,
+  memberAnnotation,
+  memberUidAnnotation,
+  piecesOf,
+  placedOn,
+  servingLabel,
+} from '../crds/index.ts'
 import { gvrs } from './synced-kinds.ts'
 import {
   downstreamObject,
@@ -20,6 +26,9 @@ type Kept = DeepReadonly<KubeObject>
 interface Bound {
   nodeName?: string
 }
+
+/** Asks the server to take uid and status as they are: the pod is the member's. */
+const keepUid = { 'kcp-keep-uid': 'true' }
 
 /** Makes the upstream pod agree with the member's, and the member's with what the tenant asked of the upstream one. */
 export async function visitPod(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
@@ -151,7 +160,7 @@ async function createCopy(
   const object = podUp(live, { namespace: visit.namespace, member: context.member.name, owner })
   let created: KubeObject
   try {
-    created = await client.create<KubeObject>(gvrs.pods, object, { signal })
+    created = await client.create<KubeObject>(gvrs.pods, object, { headers: keepUid, signal })
   } catch (error) {
     // Ours, and our cache is behind: its event brings us back.
     if (isStatusError(error, 'AlreadyExists')) return

@@ -15,9 +15,7 @@ export interface ClusterIds {
 export interface UpstreamOptions {
   /** Lists and watches over `/clusters/*`: every object says its logical cluster. */
   readonly wildcard: KubeClient
-  /**
-   * Reads and writes one logical cluster. Its requests carry `Kcp-Keep-Uid: true`, so that a pod keeps its member's uid.
-   */
+  /** Reads and writes one logical cluster. */
   readonly client: (cluster: string) => KubeClient
   readonly ids: ClusterIds
   readonly log: Logger

@@ -2,6 +2,7 @@
 import { cloneJson, type ClusterId, type KubeObject } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import {
+  contentHash,
   downstreamNamespace,
   locatorAnnotation,
   managedLabel,
@@ -9,7 +10,6 @@ import {
   servingLabel,
   type Locator,
 } from '../../crds/index.ts'
-import { contentHash } from '../canonical.ts'
 import { podTemplateDown, type PodContext } from './pod-template.ts'
 import type { PodTemplate } from './pod-types.ts'
 
@@ -98,7 +98,7 @@ export function serviceDown(object: DeepReadonly<KubeObject>, place: Place): Kub
 /** ConfigMaps and Secrets: their content as it is. */
 export function contentDown(object: DeepReadonly<KubeObject>, place: Place): KubeObject {
   const { metadata: _metadata, status: _status, ...content } = cloneJson(object) as KubeObject
-  return { ...content, metadata: copyMetadata(object, place) } as KubeObject
+  return { ...content, metadata: copyMetadata(object, place) }
 }
 
 /** A ServiceAccount: its name and its pull secrets. Tokens are the member's own, with our audience. */

@@ -1,8 +1,7 @@
 // Pod templates on the way down, and pods and templates on the way up. What is changed is written into one annotation of
 // the template, so that the way up needs nothing but the object itself: the member's ReplicaSets and pods carry it too.
 import { cloneJson } from '../../apimachinery/meta/index.ts'
-import { managedLabel, servingLabel } from '../../crds/index.ts'
-import { contentHash } from '../canonical.ts'
+import { contentHash, managedLabel, servingLabel } from '../../crds/index.ts'
 import type { ContainerSpec, PodSpec, PodTemplate, VolumeSpec } from './pod-types.ts'
 
 /** What a template of this logical cluster needs to know in this member. Stable: a change rolls out every workload. */

@@ -1,0 +1,296 @@
+// MemberClusters: their status, a syncer for each one that answers, and their end.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import { systemClock, timestamp, type Clock } from '../../async/index.ts'
+import type { DeepReadonly, Informer, KubeClient } from '../../client/index.ts'
+import {
+  hasCopy,
+  memberClusters,
+  memberIdOf,
+  placedOn,
+  syncerFinalizer,
+  systemNamespace,
+  type MemberCluster,
+} from '../../crds/index.ts'
+import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
+import type { OperatorContext, OperatorController } from '../operator-context.ts'
+import { connect, kubeconfigOf, probe, type Connection } from './connection.ts'
+import { memberStatus, type Probe } from './status.ts'
+
+/** Kept on a MemberCluster until nothing of any logical cluster is in the member. */
+export const memberFinalizer = 'kcp.dev/member'
+
+/** A member that answers, to be synced with until `signal` aborts. */
+export interface MemberToSync {
+  readonly name: string
+  /** memberIdOf the uid of its kube-system. */
+  readonly id: string
+  readonly serviceNetwork: 'None' | 'Flat'
+  readonly client: KubeClient
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+export interface MemberClusterDeps {
+  /** Starts a syncer. Whoever wires the program knows how: this controller only knows when. */
+  readonly startSyncer: (member: MemberToSync, context: OperatorContext) => Promise<AsyncDisposable>
+  readonly clock?: Clock
+  /** Between two looks at a member. Default 10. */
+  readonly probeSeconds?: number
+}
+
+const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
+const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
+const deployments = { group: 'apps', version: 'v1', resource: 'deployments' } as const
+const probeTimeoutMs = 10_000
+const remainingSeconds = 2
+
+export function memberClusterController(deps: MemberClusterDeps): OperatorController {
+  return {
+    name: 'member-cluster',
+    async run(context, { signal, started }) {
+      const informer = context.informers.of<MemberCluster>(memberClusters)
+      using queue = createKeyQueue({ maxMs: 30_000 })
+      await using members = new Members(context, informer, deps, signal)
+      const end = informer.onChange(({ key, before, after }) => {
+        // Our own writes of status are no reason to look again.
+        const same =
+          before?.metadata.generation === after?.metadata.generation &&
+          before?.metadata.deletionTimestamp === after?.metadata.deletionTimestamp
+        if (before === undefined || after === undefined || !same) queue.add(key)
+      })
+      try {
+        await informer.synced(signal)
+        started()
+        await runController({
+          name: 'member-cluster',
+          queue,
+          reconcile: async (name, life) => await members.reconcile(name, life),
+          log: context.log,
+          signal,
+        })
+      } finally {
+        end()
+      }
+    },
+  }
+}
+
+interface Running extends AsyncDisposable {
+  readonly connection: Connection
+  /** What the syncer was started for; another value means another syncer. */
+  readonly identity: string
+}
+
+class Members implements AsyncDisposable {
+  readonly #context: OperatorContext
+  readonly #informer: Informer<MemberCluster>
+  readonly #deps: Required<MemberClusterDeps>
+  readonly #signal: AbortSignal
+  readonly #connections = new Map<string, Connection>()
+  readonly #syncers = new Map<string, Running>()
+
+  constructor(
+    context: OperatorContext,
+    informer: Informer<MemberCluster>,
+    { startSyncer, clock = systemClock, probeSeconds = 10 }: MemberClusterDeps,
+    signal: AbortSignal,
+  ) {
+    this.#context = context
+    this.#informer = informer
+    this.#deps = { startSyncer, clock, probeSeconds }
+    this.#signal = signal
+  }
+
+  async reconcile(name: string, signal: AbortSignal): Promise<Outcome> {
+    const object = this.#informer.store.get(name)
+    if (object === undefined) {
+      await this.#forget(name)
+      return {}
+    }
+    if (object.metadata.deletionTimestamp !== undefined) return await this.#retire(object, signal)
+    await this.#takeFinalizer(object, signal)
+    const found = await this.#look(object, signal)
+    const twin = found.kind === 'answered' ? this.#twinOf(object, found.uid) : undefined
+    await this.#writeStatus(object, found, twin, signal)
+    if (found.kind === 'answered' && twin === undefined) await this.#sync(object, memberIdOf(found.uid))
+    if (twin !== undefined) await this.#stopSyncer(name)
+    return { requeueAfterSeconds: this.#deps.probeSeconds }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#syncers.keys()].map((name) => this.#forget(name)))
+    await Promise.all([...this.#connections.keys()].map((name) => this.#forget(name)))
+  }
+
+  async #look(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<Probe> {
+    try {
+      const connection = await this.#connect(object, signal)
+      return await probe(connection.client, { timeoutMs: probeTimeoutMs, signal })
+    } catch (error) {
+      if (signal.aborted) throw error
+      return { kind: 'unusable', message: error instanceof Error ? error.message : String(error) }
+    }
+  }
+
+  async #connect(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<Connection> {
+    const { name } = object.metadata
+    const text = await kubeconfigOf(object, this.#context.clusters, signal)
+    const known = this.#connections.get(name)
+    if (known?.kubeconfig === text) return known
+    const connection = await connect(text)
+    this.#connections.set(name, connection)
+    // The syncer on the old credentials is replaced by #sync; only then may its connection close.
+    if (known !== undefined && this.#syncers.get(name)?.connection !== known) await known[Symbol.asyncDispose]()
+    return connection
+  }
+
+  /** The same physical cluster under an older name. */
+  #twinOf(object: DeepReadonly<MemberCluster>, uid: string): string | undefined {
+    const older = (one: DeepReadonly<MemberCluster>): boolean => {
+      const [a = '', b = ''] = [one.metadata.creationTimestamp, object.metadata.creationTimestamp]
+      return a < b || (a === b && one.metadata.name < object.metadata.name)
+    }
+    return this.#informer.store
+      .list()
+      .find((one) => one.metadata.name !== object.metadata.name && one.status?.id === uid && older(one))?.metadata.name
+  }
+
+  async #writeStatus(
+    object: DeepReadonly<MemberCluster>,
+    found: Probe,
+    twin: string | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { name, generation = 0 } = object.metadata
+    const nowMs = this.#deps.clock.now()
+    const previous = object.status as MemberCluster['status']
+    const state = object.metadata.deletionTimestamp === undefined ? (object.spec?.state ?? 'Active') : 'Draining'
+    const placed = await this.#placed(name, signal)
+    const status = memberStatus({
+      previous,
+      generation,
+      state,
+      probe: found,
+      twin,
+      placed: placed.length,
+      nowMs,
+      now: timestamp(nowMs),
+    })
+    if (status === previous) return
+    await this.#context.clusters.patch(memberClusters, { name }, 'merge', { status }, { subresource: 'status', signal })
+  }
+
+  /** Workloads with anything in the member: by their decision, or by the syncer's own mark. */
+  async #placed(name: string, signal: AbortSignal): Promise<string[]> {
+    const { items } = await this.#context.virtual('/clusters/*').list<KubeObject>(deployments, { signal })
+    return items
+      .filter((item) => item.metadata.finalizers?.includes(syncerFinalizer(name)) || hasCopy(placedOn(item)[name]))
+      .map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name ?? ''}`)
+  }
+
+  async #sync(object: DeepReadonly<MemberCluster>, id: string): Promise<void> {
+    const { name } = object.metadata
+    const connection = this.#connections.get(name)
+    if (connection === undefined) return
+    const serviceNetwork = object.spec?.serviceNetwork?.type ?? 'None'
+    const identity = `${id} ${serviceNetwork}`
+    const running = this.#syncers.get(name)
+    if (running?.connection === connection && running.identity === identity) return
+    await this.#stopSyncer(name)
+    const { log } = this.#context
+    log.info('starting to sync with a member', { member: name, id, serviceNetwork })
+    const syncer = await this.#deps.startSyncer(
+      { name, id, serviceNetwork, client: connection.client, log, signal: this.#signal },
+      this.#context,
+    )
+    this.#syncers.set(name, { connection, identity, [Symbol.asyncDispose]: () => syncer[Symbol.asyncDispose]() })
+  }
+
+  async #stopSyncer(name: string): Promise<void> {
+    const running = this.#syncers.get(name)
+    if (running === undefined) return
+    this.#syncers.delete(name)
+    await running[Symbol.asyncDispose]()
+    if (this.#connections.get(name) !== running.connection) await running.connection[Symbol.asyncDispose]()
+  }
+
+  async #forget(name: string): Promise<void> {
+    await this.#stopSyncer(name)
+    const connection = this.#connections.get(name)
+    this.#connections.delete(name)
+    await connection?.[Symbol.asyncDispose]()
+  }
+
+  async #takeFinalizer({ metadata }: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<void> {
+    if (metadata.finalizers?.includes(memberFinalizer)) return
+    await this.#writeFinalizers(metadata, [...(metadata.finalizers ?? []), memberFinalizer], signal)
+  }
+
+  async #writeFinalizers(
+    { name, resourceVersion }: DeepReadonly<MemberCluster['metadata']>,
+    finalizers: string[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    await this.#context.clusters.patch(
+      memberClusters,
+      { name },
+      'merge',
+      { metadata: { resourceVersion, finalizers } },
+      { signal },
+    )
+  }
+
+  /**
+   * Deletion drains: placement takes it for Draining, so what runs there moves or is Held. When nothing is left, our own
+   * parts leave the member, our identity last, and the object may go.
+   */
+  async #retire(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<Outcome> {
+    const { name, finalizers = [] } = object.metadata
+    if (!finalizers.includes(memberFinalizer)) return {}
+    const found = await this.#look(object, signal)
+    if (found.kind === 'answered' && this.#twinOf(object, found.uid) === undefined)
+      await this.#sync(object, memberIdOf(found.uid))
+    const remaining = await this.#placed(name, signal)
+    if (remaining.length > 0) {
+      this.#context.log.info('a member that is deleted still has workloads', {
+        member: name,
+        remaining: remaining.length,
+        first: remaining[0],
+      })
+      await this.#writeStatus(object, found, undefined, signal)
+      return { requeueAfterSeconds: remainingSeconds }
+    }
+    const connection = this.#connections.get(name)
+    const twin = found.kind === 'answered' ? this.#twinOf(object, found.uid) : undefined
+    await this.#stopSyncer(name)
+    if (found.kind === 'answered' && twin === undefined && connection !== undefined)
+      await removeOurs(connection.client, signal)
+    const ref = object.spec?.connection?.kubeconfigSecretRef
+    if (ref?.namespace === systemNamespace && ref.name === `member-${name}`)
+      await ignoreMissing(
+        this.#context.clusters.delete(secrets, { namespace: ref.namespace, name: ref.name }, { signal }),
+      )
+    await this.#writeFinalizers(
+      object.metadata,
+      finalizers.filter((one) => one !== memberFinalizer),
+      signal,
+    )
+    await this.#forget(name)
+    return {}
+  }
+}
+
+/** Our namespace in the member, and with it nameserver, identity and token. */
+async function removeOurs(member: KubeClient, signal: AbortSignal): Promise<void> {
+  await ignoreMissing(member.delete(namespaces, { name: systemNamespace }, { signal }))
+}
+
+async function ignoreMissing(deletion: Promise<void>): Promise<void> {
+  try {
+    await deletion
+  } catch (error) {
+    if (!isStatusError(error, 'NotFound')) throw error
+  }
+}

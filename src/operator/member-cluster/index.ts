@@ -1,0 +1,1 @@
+export { memberClusterController, memberFinalizer, type MemberClusterDeps, type MemberToSync } from './controller.ts'

@@ -1,0 +1,62 @@
+import { expect } from 'chai'
+import { memberStatus, type Probe, type StatusInput } from './status.ts'
+
+const answered: Probe = { kind: 'answered', uid: 'u', version: 'v1.34.3', nodes: { ready: 1, total: 2 } }
+const start = Date.parse('2026-01-01T00:00:00Z')
+const input = (parts: Partial<StatusInput> = {}): StatusInput => ({
+  previous: undefined,
+  generation: 1,
+  state: 'Active',
+  probe: answered,
+  twin: undefined,
+  placed: 0,
+  nowMs: start,
+  now: '2026-01-01T00:00:00Z',
+  ...parts,
+})
+const words = (parts: Partial<StatusInput>): string =>
+  (memberStatus(input(parts)).conditions ?? []).map(({ type, status }) => `${type}=${status}`).join(' ')
+
+describe('the status of a MemberCluster', () => {
+  for (const { title, parts, expected } of [
+    {
+      title: 'is Ready and Schedulable when it answers',
+      parts: {},
+      expected: 'Accepted=True Reachable=True CredentialsValid=True Ready=True Schedulable=True',
+    },
+    {
+      title: 'is Ready but not Schedulable when cordoned',
+      parts: { state: 'Cordoned' },
+      expected: 'Accepted=True Reachable=True CredentialsValid=True Ready=True Schedulable=False',
+    },
+    {
+      title: 'is Unknown, not False, when unreachable',
+      parts: { probe: { kind: 'unreachable', message: 'm' } },
+      expected: 'Accepted=True Reachable=False CredentialsValid=Unknown Ready=Unknown Schedulable=False',
+    },
+    {
+      title: 'tells refused credentials from a lost member',
+      parts: { probe: { kind: 'refused', message: 'm' } },
+      expected: 'Accepted=True Reachable=True CredentialsValid=False Ready=Unknown Schedulable=False',
+    },
+    {
+      title: 'is not accepted under a second name',
+      parts: { twin: 'east' },
+      expected: 'Accepted=False Reachable=True CredentialsValid=True Ready=False Schedulable=False',
+    },
+  ] as { title: string; parts: Partial<StatusInput>; expected: string }[]) {
+    it(title, () => expect(words(parts)).to.equal(expected))
+  }
+  it('keeps what a silent member said last', () => {
+    const previous = memberStatus(input())
+    const silent = memberStatus(input({ previous, probe: { kind: 'unreachable', message: 'm' } }))
+    expect(silent).to.include({ version: 'v1.34.3', lastHeartbeatTime: '2026-01-01T00:00:00Z' })
+  })
+  it('writes a heartbeat at most every 30 s', () => {
+    const previous = memberStatus(input())
+    expect(memberStatus(input({ previous, nowMs: start + 29_000, now: '2026-01-01T00:00:29Z' }))).to.equal(previous)
+    expect(
+      memberStatus(input({ previous, nowMs: start + 30_000, now: '2026-01-01T00:00:30Z' })).lastHeartbeatTime,
+    ).to.equal('2026-01-01T00:00:30Z')
+  })
+})

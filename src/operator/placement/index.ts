@@ -1,0 +1,1 @@
+export { heldAnnotation, placementController, type PlacementDeps } from './controller.ts'

@@ -1,0 +1,193 @@
+// Everything placement looks at, from caches: workloads, Services and namespaces of all logical clusters; members; rules.
+import { cloneJson, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
+import { createInformer, keyFor, parseKey, type DeepReadonly, type Informer } from '../../client/index.ts'
+import {
+  hasCopy,
+  isConditionTrue,
+  logicalClusters,
+  memberClusters,
+  placedOn,
+  placements,
+  type LogicalCluster,
+  type MemberCluster,
+  type Placement,
+} from '../../crds/index.ts'
+import {
+  choose,
+  currentMembers,
+  targetOf,
+  type Candidate,
+  type Decision,
+  type PlacementRule,
+} from '../../placement/index.ts'
+import type { OperatorContext } from '../operator-context.ts'
+
+type Kept = DeepReadonly<KubeObject>
+const gvrs = {
+  deployments: { group: 'apps', version: 'v1', resource: 'deployments' },
+  services: { group: '', version: 'v1', resource: 'services' },
+  namespaces: { group: '', version: 'v1', resource: 'namespaces' },
+  placements,
+} as const
+
+export class World implements AsyncDisposable {
+  readonly deployments: Informer<KubeObject>
+  readonly services: Informer<KubeObject>
+  readonly namespaces: Informer<KubeObject>
+  readonly tenantPlacements: Informer<Placement>
+  readonly members: Informer<MemberCluster>
+  readonly adminPlacements: Informer<Placement>
+  readonly clusters: Informer<LogicalCluster>
+  /** Keys of workloads and Services by `CLUSTER|NAMESPACE`, copies by member: looked at without walking over all. */
+  readonly #workloads = new Map<string, Set<string>>()
+  readonly #services = new Map<string, Set<string>>()
+  readonly #load = new Map<string, number>()
+
+  constructor({ virtual, informers, log }: OperatorContext, signal: AbortSignal) {
+    const client = virtual('/clusters/*')
+    const all = <T extends KubeObject>(gvr: (typeof gvrs)[keyof typeof gvrs]): Informer<T> =>
+      createInformer<T>({ client, gvr, allClusters: true, log, signal, transform: withoutManagedFields })
+    this.deployments = all(gvrs.deployments)
+    this.services = all(gvrs.services)
+    this.namespaces = all(gvrs.namespaces)
+    this.tenantPlacements = all<Placement>(gvrs.placements)
+    this.members = informers.of<MemberCluster>(memberClusters)
+    this.adminPlacements = informers.of<Placement>(placements)
+    this.clusters = informers.of<LogicalCluster>(logicalClusters)
+    this.deployments.onChange(({ key, before, after }) => {
+      index(this.#workloads, key, after)
+      for (const member of copiesOf(before)) this.#load.set(member, (this.#load.get(member) ?? 0) - 1)
+      for (const member of copiesOf(after)) this.#load.set(member, (this.#load.get(member) ?? 0) + 1)
+    })
+    this.services.onChange(({ key, after }) => index(this.#services, key, after))
+  }
+
+  async synced(signal: AbortSignal): Promise<void> {
+    const own = [this.deployments, this.services, this.namespaces, this.tenantPlacements]
+    await Promise.all(
+      [...own, this.members, this.adminPlacements, this.clusters].map((informer) => informer.synced(signal)),
+    )
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(
+      [this.deployments, this.services, this.namespaces, this.tenantPlacements].map((informer) =>
+        informer[Symbol.asyncDispose](),
+      ),
+    )
+  }
+
+  workloadKeys(space: string): Iterable<string> {
+    return this.#workloads.get(space) ?? []
+  }
+
+  servicesOf(space: string): Kept[] {
+    return [...(this.#services.get(space) ?? [])].flatMap((key) => this.services.store.get(key) ?? [])
+  }
+
+  isFlat(member: string): boolean {
+    return this.members.store.get(member)?.spec?.serviceNetwork?.type === 'Flat'
+  }
+
+  /** Where this workload should run, and why not elsewhere. Undefined: its logical cluster is not known (yet). */
+  decide(key: string, workload: Kept): Decision | undefined {
+    const { cluster = '', namespace = '' } = parseKey(key)
+    const owner = this.clusters.store.get(cluster)
+    if (owner === undefined) return undefined
+    const space = this.namespaces.store.get(keyFor({ cluster, name: namespace }))
+    const target = targetOf({
+      object: workload.metadata.annotations,
+      namespace: space?.metadata.annotations,
+      placements: [this.#tenantRules(cluster, space), this.#adminRules(owner, space)],
+    })
+    const candidates = this.#candidates(owner)
+    const own = currentMembers(placedOn(workload as KubeObject))
+    return choose({ target, candidates, current: own.length > 0 ? own : this.#neighbours(key) })
+  }
+
+  /** What is new goes where its namespace is already. */
+  #neighbours(key: string): string[] {
+    const found = new Set<string>()
+    for (const other of this.workloadKeys(spaceOf(key))) {
+      const workload = this.deployments.store.get(other)
+      if (other !== key && workload !== undefined) for (const member of copiesOf(workload)) found.add(member)
+    }
+    return [...found]
+  }
+
+  #candidates({ metadata: { labels } }: DeepReadonly<LogicalCluster>): Candidate[] {
+    return this.members.store.list().map((member) => ({
+      name: member.metadata.name,
+      ready: isConditionTrue(member, 'Ready'),
+      state: member.metadata.deletionTimestamp === undefined ? (member.spec?.state ?? 'Active') : 'Draining',
+      admits: matches(member.spec?.logicalClusterSelector, labels),
+      load: this.#load.get(member.metadata.name) ?? 0,
+    }))
+  }
+
+  #tenantRules(cluster: string, space: Kept | undefined): PlacementRule[] {
+    return this.tenantPlacements.store
+      .list()
+      .filter(
+        (rule) =>
+          rule.metadata.annotations?.['kcp.dev/logical-cluster'] === cluster &&
+          matches(rule.spec?.namespaceSelector, space?.metadata.labels),
+      )
+      .map(ruleOf)
+  }
+
+  #adminRules(owner: DeepReadonly<LogicalCluster>, space: Kept | undefined): PlacementRule[] {
+    return this.adminPlacements.store
+      .list()
+      .filter(
+        ({ spec }) =>
+          matches(spec?.logicalClusterSelector, owner.metadata.labels) &&
+          matches(spec?.namespaceSelector, space?.metadata.labels),
+      )
+      .map(ruleOf)
+  }
+}
+
+/** `CLUSTER|NAMESPACE` of an object's key. */
+export function spaceOf(key: string): string {
+  return key.slice(0, key.lastIndexOf('/'))
+}
+
+function copiesOf(workload: Kept | undefined): string[] {
+  if (workload === undefined) return []
+  return Object.entries(placedOn(workload as KubeObject))
+    .filter(([, copy]) => hasCopy(copy))
+    .map(([member]) => member)
+}
+
+function index(map: Map<string, Set<string>>, key: string, after: unknown): void {
+  const space = spaceOf(key)
+  const keys = map.get(space) ?? new Set<string>()
+  if (after === undefined) keys.delete(key)
+  else keys.add(key)
+  if (keys.size === 0) map.delete(space)
+  else map.set(space, keys)
+}
+
+function ruleOf({ metadata, spec }: DeepReadonly<Placement>): PlacementRule {
+  return {
+    name: metadata.name,
+    priority: spec?.priority ?? 0,
+    creationTimestamp: metadata.creationTimestamp ?? '',
+    ...(spec?.clusters && { clusters: spec.clusters }),
+  }
+}
+
+type Selector = DeepReadonly<NonNullable<Placement['spec']>>['namespaceSelector']
+
+/** An absent selector, and an empty one, select everything. */
+function matches(selector: Selector, labels: Readonly<Record<string, string>> | undefined): boolean {
+  if (selector === undefined) return true
+  return selectorFromObject(cloneJson(selector) as LabelSelectorSource).matches(labels ?? {})
+}
+
+function withoutManagedFields<T extends KubeObject>(object: T): T {
+  delete object.metadata.managedFields
+  return object
+}

@@ -1,0 +1,190 @@
+// Registers a physical cluster that we can reach (push): an identity of ours in it, and a MemberCluster that names it.
+import { stringify } from 'yaml'
+import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
+import { badRequest, conflict, serviceUnavailable } from '../../apimachinery/status/index.ts'
+import { sleep } from '../../async/index.ts'
+import { createClient, httpTransport, type Endpoint, type KubeClient, type Kubeconfig } from '../../client/index.ts'
+import { memberClusters, memberIdOf, systemNamespace, type MemberCluster } from '../../crds/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
+import { memberObjects, tokenSecret } from './member-objects.ts'
+
+const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
+const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
+
+export interface JoinOptions {
+  readonly name: string
+  /** Of an admin of the member; used once, not kept. */
+  readonly memberKubeconfig: Kubeconfig
+  /** Where MemberClusters live: the host, or logical cluster `root`. */
+  readonly clusters: KubeClient
+  /** Default None. */
+  readonly serviceNetwork?: 'None' | 'Flat'
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+export interface JoinedMember {
+  /** memberIdOf the uid of its kube-system. */
+  readonly id: string
+}
+
+/**
+ * Joins a member. Running it again for the same member under the same name renews what it made. Rejects with Conflict
+ * where the member is registered under another name, or the name belongs to another member.
+ */
+export async function joinMember({
+  name,
+  memberKubeconfig,
+  clusters,
+  serviceNetwork = 'None',
+  log,
+  signal,
+}: JoinOptions): Promise<JoinedMember> {
+  if (!/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name))
+    throw badRequest(
+      `"${name}" is no name for a member cluster: lower-case letters, digits and "-", at most 63 characters`,
+    )
+  await using transport = httpTransport(memberKubeconfig)
+  const member = createClient(transport)
+  const kubeSystem = await member.get<KubeObject>(namespaces, { name: 'kube-system' }, { signal })
+  const uid = kubeSystem.metadata.uid ?? ''
+  const existing = await refuseTwice(clusters, name, uid, signal)
+  for (const object of memberObjects()) await apply(member, object, signal)
+  log.info('made an identity for the syncer in the member', { member: name })
+  const endpoint = await memberKubeconfig.endpoint()
+  const token = await readToken(member, signal)
+  const kubeconfig = plainKubeconfig(memberKubeconfig.server, endpoint, token)
+  await register({ clusters, name, uid, kubeconfig, serviceNetwork, existing, signal })
+  return { id: memberIdOf(uid) }
+}
+
+/** The same physical cluster under two names would be counted, filled and cleaned twice. */
+async function refuseTwice(
+  clusters: KubeClient,
+  name: string,
+  uid: string,
+  signal: AbortSignal,
+): Promise<MemberCluster | undefined> {
+  const { items } = await clusters.list<MemberCluster>(memberClusters, { signal })
+  const twin = items.find((item) => item.metadata.name !== name && memberUid(item) === uid)
+  if (twin) throw conflict(memberClusters, name, `this cluster is registered already, as "${twin.metadata.name}"`)
+  const existing = items.find((item) => item.metadata.name === name)
+  const known = existing && memberUid(existing)
+  if (known !== undefined && known !== uid)
+    throw conflict(memberClusters, name, 'another cluster is registered under this name')
+  return existing
+}
+
+/** Told by the joining, before the first status is. */
+export const memberUidAnnotationOfJoin = 'kcp.dev/kube-system-uid'
+
+function memberUid({ metadata, status }: MemberCluster): string | undefined {
+  return status?.id ?? metadata.annotations?.[memberUidAnnotationOfJoin]
+}
+
+const resources: Readonly<Record<string, GroupVersionResource>> = {
+  Namespace: namespaces,
+  Secret: secrets,
+  ServiceAccount: { group: '', version: 'v1', resource: 'serviceaccounts' },
+  ClusterRole: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterroles' },
+  ClusterRoleBinding: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterrolebindings' },
+  MemberCluster: memberClusters,
+}
+
+async function apply(client: KubeClient, object: KubeObject, signal: AbortSignal): Promise<KubeObject> {
+  const gvr = resources[object.kind]
+  if (gvr === undefined) throw badRequest(`"${object.kind}" is nothing that joining makes`)
+  const { name = '', namespace } = object.metadata
+  return await client.patch(gvr, { name, ...(namespace && { namespace }) }, 'apply', object, {
+    fieldManager: 'kcp-join',
+    force: true,
+    signal,
+  })
+}
+
+/** The member's controllers fill the Secret; without them there are no tokens, and no pods either. */
+async function readToken(member: KubeClient, signal: AbortSignal): Promise<{ token: string; ca: string }> {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const secret = await member.get<KubeObject>(secrets, { namespace: systemNamespace, name: tokenSecret }, { signal })
+    const { token, 'ca.crt': ca } = (secret['data'] ?? {}) as Record<string, string>
+    if (token !== undefined && ca !== undefined) return { token: Buffer.from(token, 'base64').toString(), ca }
+    await sleep(200, signal)
+  }
+  throw serviceUnavailable(
+    `the member did not fill Secret "${systemNamespace}/${tokenSecret}" within 20 s: does its kube-controller-manager run?`,
+  )
+}
+
+/** Server, CA and token: nothing that would make our process run or read anything. */
+function plainKubeconfig(server: string, endpoint: Endpoint, { token, ca }: { token: string; ca: string }): string {
+  // The admin's own CA is what the connection was verified with; the member's is for endpoints that have no other.
+  const authority = endpoint.ca === undefined ? ca : Buffer.from(endpoint.ca).toString('base64')
+  const cluster = {
+    server,
+    'certificate-authority-data': authority,
+    ...(endpoint.serverName && { 'tls-server-name': endpoint.serverName }),
+  }
+  return stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'member',
+    clusters: [{ name: 'member', cluster }],
+    users: [{ name: 'kcp-syncer', user: { token } }],
+    contexts: [{ name: 'member', context: { cluster: 'member', user: 'kcp-syncer' } }],
+  })
+}
+
+interface Registration {
+  readonly clusters: KubeClient
+  readonly name: string
+  readonly uid: string
+  readonly kubeconfig: string
+  readonly serviceNetwork: 'None' | 'Flat'
+  readonly existing: MemberCluster | undefined
+  readonly signal: AbortSignal
+}
+
+async function register({ clusters, name, uid, kubeconfig, serviceNetwork, signal }: Registration): Promise<void> {
+  const ref = { namespace: systemNamespace, name: `member-${name}` }
+  await ensureSystemNamespace(clusters, signal)
+  const secret: KubeObject = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: ref,
+    type: 'Opaque',
+    data: { kubeconfig: Buffer.from(kubeconfig).toString('base64') },
+  }
+  await put(clusters, secrets, secret, signal)
+  const object: MemberCluster = {
+    apiVersion: 'kcp.dev/v1alpha1',
+    kind: 'MemberCluster',
+    metadata: { name, annotations: { [memberUidAnnotationOfJoin]: uid } },
+    spec: {
+      connection: { kubeconfigSecretRef: { ...ref, key: 'kubeconfig' } },
+      serviceNetwork: { type: serviceNetwork },
+    },
+  }
+  await put(clusters, memberClusters, object, signal)
+}
+
+async function ensureSystemNamespace(clusters: KubeClient, signal: AbortSignal): Promise<void> {
+  if ((await clusters.tryGet(namespaces, { name: systemNamespace }, { signal })) !== undefined) return
+  await clusters.create(
+    namespaces,
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: systemNamespace } },
+    { signal },
+  )
+}
+
+/** Create or merge: a logical cluster serves these before it serves apply. */
+async function put(
+  client: KubeClient,
+  gvr: GroupVersionResource,
+  object: KubeObject,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name = '', namespace } = object.metadata
+  const ref = { name, ...(namespace && { namespace }) }
+  if ((await client.tryGet(gvr, ref, { signal })) === undefined) await client.create(gvr, object, { signal })
+  else await client.patch(gvr, ref, 'merge', object, { signal })
+}

@@ -1,0 +1,48 @@
+// Brings the nameserver into a member and tells its address.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { serviceUnavailable } from '../../apimachinery/status/index.ts'
+import type { KubeClient } from '../../client/index.ts'
+import { syncerFieldManager, systemNamespace } from '../../crds/index.ts'
+import { gvrs } from '../synced-kinds.ts'
+import { corefile } from './corefile.ts'
+import { defaultNameserverImage, nameserverName, nameserverObjects, type SyncerAddress } from './nameserver-objects.ts'
+
+const resources: Readonly<Record<string, (typeof gvrs)[keyof typeof gvrs]>> = {
+  ConfigMap: gvrs.configmaps,
+  Deployment: gvrs.deployments,
+  Service: gvrs.services,
+}
+
+export interface NameserverOptions {
+  /** With the syncer's rights. */
+  readonly member: KubeClient
+  readonly apiAddress: SyncerAddress
+  /** Default registry.k8s.io/coredns/coredns:v1.12.4. */
+  readonly image?: string
+  readonly signal: AbortSignal
+}
+
+/** Applies the nameserver; resolves with the address that pods are to ask, which stays the same for the member's life. */
+export async function ensureNameserver({
+  member,
+  apiAddress,
+  image = defaultNameserverImage,
+  signal,
+}: NameserverOptions): Promise<string> {
+  let address: string | undefined
+  for (const object of nameserverObjects({ corefile: corefile({ apiAddress }), image })) {
+    const gvr = resources[object.kind] ?? gvrs.configmaps
+    const options = { fieldManager: syncerFieldManager, force: true, signal }
+    const applied = await member.patch<KubeObject>(
+      gvr,
+      { namespace: systemNamespace, name: nameserverName },
+      'apply',
+      object,
+      options,
+    )
+    if (object.kind === 'Service') address = (applied['spec'] as { clusterIP?: string }).clusterIP
+  }
+  if (address === undefined || address === '')
+    throw serviceUnavailable(`Service "${systemNamespace}/${nameserverName}" has no cluster IP in the member`)
+  return address
+}
