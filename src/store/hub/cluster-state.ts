@@ -96,6 +96,11 @@ export class ClusterState implements ClusterObjects {
     return count
   }
 
+  changedAt(resource: string): Revision {
+    this.#check()
+    return this.#tables.get(resource)?.window.newest ?? this.#loadedAt
+  }
+
   dependents(ownerUid: string): readonly Entry[] {
     this.#check()
     if (!this.#dependents) {
@@ -140,8 +145,8 @@ export class ClusterState implements ClusterObjects {
     const event = this.#tables
       .get(key.resource)
       ?.window.after((revision - 1) as Revision)
-      .find((one) => one.revision === revision)
-    if (event) return event.entry
+      .find(({ entry: { key: other } }) => other.namespace === key.namespace && other.name === key.name)
+    if (event?.type === 'DELETED') return event.entry
     if (last) return this.#gone(last, revision)
     throw new StoreError('Unavailable', `${text(key)} was deleted, but its last state is not known here`)
   }

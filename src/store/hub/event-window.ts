@@ -22,6 +22,11 @@ export class EventWindow<E extends { readonly revision: Revision }> {
     return this.#events.length - this.#head
   }
 
+  /** Revision of the newest event that ever was here; the floor where there was none. */
+  get newest(): Revision {
+    return this.#events.at(-1)?.revision ?? this.#floor
+  }
+
   get first(): E | undefined {
     return this.#events[this.#head]
   }

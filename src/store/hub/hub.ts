@@ -92,6 +92,8 @@ export interface ClusterObjects {
   /** The list as it was at `at`; undefined when that is older than the window (410) . Rejects nothing; `at` must not be in the future. */
   listAt(scope: WatchScope, at: Revision): readonly Entry[] | undefined
   count(scope: WatchScope): number
+  /** Newer after every change of an object of this resource: what is derived from them is true while this stays the same. */
+  changedAt(resource: string): Revision
   /** Objects that name this uid as an owner, over all resources. */
   dependents(ownerUid: string): readonly Entry[]
   /** Resources of which there is at least one object. */

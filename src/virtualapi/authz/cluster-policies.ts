@@ -11,8 +11,7 @@ export interface ClusterPolicies {
 }
 
 interface Compiled {
-  /** Newest revision of the logical cluster at which `state` was seen to hold. */
-  revision: number
+  /** changedAt of each RBAC resource. */
   readonly state: string
   readonly policy: Policy
 }
@@ -27,35 +26,15 @@ export function createClusterPolicies(hub: Pick<Hub, 'cluster'>): ClusterPolicie
   return {
     of: async (cluster, signal) => {
       const objects = await hub.cluster(cluster, { signal })
-      const revision = objects.revision()
+      const state = resources.map((resource) => objects.changedAt(resource)).join()
       const known = cache.get(cluster)
-      if (known?.revision === revision) return known.policy
+      if (known?.state === state) return known.policy
       const entries = resources.flatMap((resource) => objects.list({ resource }))
-      const state = stateOf(entries)
-      if (known?.state === state) {
-        known.revision = revision
-        return known.policy
-      }
       const policy = policyOf(layersOf(entries, base, baseLayer))
-      cache.set(cluster, { revision, state, policy })
+      cache.set(cluster, { state, policy })
       return policy
     },
   }
-}
-
-/**
- * Changes with every change of any RBAC object: a write brings a revision that was not there, a deletion lowers a count.
- * Cheap, because it is made again whenever anything was written in the logical cluster.
- */
-function stateOf(entries: readonly Entry[]): string {
-  let own = 0
-  let newest = 0
-  for (const entry of entries) {
-    if (entry.base) continue
-    own++
-    if (entry.revision > newest) newest = entry.revision
-  }
-  return `${entries.length}/${own}/${newest}`
 }
 
 /** Where the base layer is as it was, it is shared; else what is left of it is arranged anew, together with the own objects. */

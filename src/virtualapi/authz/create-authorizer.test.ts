@@ -1,13 +1,19 @@
 import { expect } from 'chai'
-import { clusterIdOf, type ClusterName, type KubeObject, type Revision } from '../../apimachinery/meta/index.ts'
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { clusterIdOf, type ClusterId, type ClusterName, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { ClusterObjects, Entry, Hub } from '../../store/hub/index.ts'
+import { createHub, type ClusterObjects, type Hub } from '../../store/hub/index.ts'
+import { openSqliteStore } from '../../store/sqlite/index.ts'
 import { anonymous, type UserInfo } from '../authn/user-info.ts'
 import { createBaseLayer } from '../bootstrap/index.ts'
 import type { LogicalCluster, OwnerSubject } from '../clusters/directory.ts'
 import type { ClusterScope, RequestInfo } from '../request/request-info.ts'
 import { forbiddenMessage } from './forbidden-message.ts'
 import type { Attributes } from './authorizer.ts'
+import { readFacts, stampRevision } from '../registry/object-bytes.ts'
 import { createAuthorizer, type RbacAuthorizer } from './create-authorizer.ts'
 import { createRbacWriteCheck } from './escalation-check.ts'
 
@@ -17,12 +23,16 @@ const acme = logicalCluster('acme')
 const bobs = logicalCluster('bobs')
 
 describe('authorization', () => {
-  let objects: InMemory
+  let objects: Objects
   let authorizer: RbacAuthorizer
+  before(async () => {
+    objects = await Objects.open()
+  })
   beforeEach(() => {
-    objects = new InMemory()
     authorizer = createAuthorizer({ hub: objects })
   })
+  afterEach(() => objects.clear())
+  after(() => objects[Symbol.asyncDispose]())
   const may = async (who: UserInfo, attributes: Attributes, cluster = acme) =>
     (await authorizer.authorize(who, attributes, cluster, signal)).allowed
 
@@ -470,63 +480,60 @@ describe('authorization', () => {
   })
 })
 
-/** One logical cluster's objects over the real base layer, as the hub shows them; every logical cluster sees the same. */
-class InMemory implements Pick<Hub, 'cluster'> {
-  readonly #layer = createBaseLayer({ directory: { byId: () => acme }, rootCa: '' })
-  readonly #own = new Map<
-    string,
-    { resource: string; namespace: string; name: string; revision: number; bytes: Buffer | undefined }
-  >()
-  #revision = 1
+/** The objects of one logical cluster in a real hub on a real store. Writes are in order; whoever reads waits for them. */
+class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
+  readonly #hub: Hub
+  readonly #stack: AsyncDisposableStack
+  #writes: Promise<unknown> = Promise.resolve()
 
+  private constructor(hub: Hub, stack: AsyncDisposableStack) {
+    this.#hub = hub
+    this.#stack = stack
+  }
+  static async open(): Promise<Objects> {
+    const stack = new AsyncDisposableStack()
+    const dir = await mkdtemp(join(tmpdir(), 'kcp-authz-'))
+    stack.defer(() => rm(dir, { recursive: true, force: true }))
+    const store = stack.use(await openSqliteStore({ file: join(dir, 'store.db') }))
+    const baseLayer = createBaseLayer({ directory: { byId: () => acme }, rootCa: '' })
+    return new Objects(stack.use(await createHub(store, { stamp: stampRevision, readFacts, baseLayer, signal })), stack)
+  }
   put(...objects: KubeObject[]): void {
-    for (const object of objects) {
-      const resource = `${object.kind.toLowerCase()}s.${rbac}`
-      const { name = '', namespace = '' } = object.metadata
-      this.#own.set(`${resource}/${namespace}/${name}`, {
-        resource,
-        namespace,
-        name,
-        revision: ++this.#revision,
-        bytes: Buffer.from(JSON.stringify(object)),
-      })
-    }
+    for (const object of objects) this.#write((cluster) => this.#put(cluster, object))
   }
   remove(resource: string, namespace: string, name: string): void {
-    this.#own.set(`${resource}/${namespace}/${name}`, {
-      resource,
-      namespace,
-      name,
-      revision: ++this.#revision,
-      bytes: undefined,
+    this.#write((cluster) => {
+      const ifRevision = cluster.get(resource, namespace, name)!.revision
+      return cluster.delete({ resource, namespace, name }, { ifRevision, signal })
     })
   }
-  async cluster(): Promise<ClusterObjects> {
-    return {
-      revision: () => this.#revision as Revision,
-      list: ({ resource }: { resource: string }) => this.#list(resource),
-    } as unknown as ClusterObjects
+  async cluster(id: ClusterId): Promise<ClusterObjects> {
+    await this.#writes
+    return this.#hub.cluster(id, { signal })
   }
-  #list(resource: string): Entry[] {
-    const entry = (
-      key: { resource: string; namespace: string; name: string },
-      revision: number,
-      bytes: Uint8Array,
-      base: boolean,
-    ): Entry => ({
-      key: { cluster: acme.id, resource, namespace: key.namespace, name: key.name },
-      revision: revision as Revision,
-      createRevision: revision as Revision,
-      bytes,
-      facts: { uid: '', labels: undefined, ownerUids: [] },
-      base,
-    })
-    const base = this.#layer
-      .keys(acme.id, resource)
-      .filter((key) => !this.#own.has(`${resource}/${key.namespace}/${key.name}`))
-      .map((key) => entry(key, 1, this.#layer.get(key)!, true))
-    const own = [...this.#own.values()].filter((item) => item.resource === resource && item.bytes !== undefined)
-    return [...base, ...own.map((item) => entry(item, item.revision, item.bytes!, false))]
+  async clear(): Promise<void> {
+    await this.#writes
+    await this.#hub.deleteCluster(acme.id, { signal })
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#writes
+    await this.#stack.disposeAsync()
+  }
+  #put(cluster: ClusterObjects, { kind, apiVersion, metadata, ...rest }: KubeObject): Promise<unknown> {
+    const key = {
+      resource: `${kind.toLowerCase()}s.${rbac}`,
+      namespace: metadata.namespace ?? '',
+      name: metadata.name ?? '',
+    }
+    const identity = { ...metadata, uid: randomUUID(), creationTimestamp: '2026-01-01T00:00:00Z' }
+    const bytes = Buffer.from(JSON.stringify({ kind, apiVersion, metadata: identity, ...rest }))
+    const there = cluster.get(key.resource, key.namespace, key.name)
+    return there === undefined
+      ? cluster.create(key, bytes, { signal })
+      : cluster.update(key, bytes, { ifRevision: there.revision, signal })
+  }
+  #write(write: (cluster: ClusterObjects) => Promise<unknown>): void {
+    this.#writes = this.#writes.then(async () => write(await this.#hub.cluster(acme.id, { signal })))
   }
 }
 
