@@ -1,6 +1,6 @@
 // The namespace in a member: made when something is to be there, with what every pod in it needs; deleted when nothing is.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { conflict, isStatusError, statusError } from '../apimachinery/status/index.ts'
+import { conflict, isStatusError, serviceUnavailable, statusError } from '../apimachinery/status/index.ts'
 import {
   locatorAnnotation,
   managedLabel,
@@ -67,7 +67,7 @@ function refuseForeign(object: KubeObject, clusterId: string, name: string): voi
   if (locatorOf(object)?.clusterId !== clusterId)
     throw conflict(gvrs.namespaces, name, 'it exists in the member and is not of this logical cluster')
   if (object.metadata.deletionTimestamp !== undefined)
-    throw conflict(gvrs.namespaces, name, 'it is being deleted in the member')
+    throw serviceUnavailable(`namespace "${name}" is still being deleted in the member`)
 }
 
 /** What pods mount beside their token: the CA by which they know their logical cluster, and their namespace's name. */

@@ -1,9 +1,9 @@
 // A member whose controllers are real and whose one node is played: its pods only say that they run.
-import { sleep } from '../../src/async/index.ts'
-import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import { createInformer, type KubeClient } from '../../src/client/index.ts'
-import { createKeyQueue, runController } from '../../src/reconcile/index.ts'
-import { silentLogger } from '../../src/telemetry/index.ts'
+import { sleep } from '../../../src/async/index.ts'
+import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
+import { createInformer, type KubeClient } from '../../../src/client/index.ts'
+import { createKeyQueue, runController } from '../../../src/reconcile/index.ts'
+import { silentLogger } from '../../../src/telemetry/index.ts'
 
 const nodes = { group: '', version: 'v1', resource: 'nodes' }
 const pods = { group: '', version: 'v1', resource: 'pods' }

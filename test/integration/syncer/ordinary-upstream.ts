@@ -1,5 +1,5 @@
 // An ordinary cluster in the role of one logical cluster: what its server does not say over "all clusters" is added.
-import { clusterIdOf, tryClusterName, type KubeObject } from '../../src/apimachinery/meta/index.ts'
+import { clusterIdOf, tryClusterName, type KubeObject } from '../../../src/apimachinery/meta/index.ts'
 import {
   createClient,
   httpTransport,
@@ -7,8 +7,8 @@ import {
   logicalClusterAnnotation,
   type KubeClient,
   type WatchEvent,
-} from '../../src/client/index.ts'
-import type { ClusterIds } from '../../src/syncer/index.ts'
+} from '../../../src/client/index.ts'
+import type { ClusterIds } from '../../../src/syncer/index.ts'
 
 /** A client of a test cluster; dispose of the stack to close it. */
 export async function clientOf(kubeconfig: string, stack: AsyncDisposableStack): Promise<KubeClient> {
