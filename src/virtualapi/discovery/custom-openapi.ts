@@ -61,17 +61,12 @@ function objectSchema({ info, openAPIV3Schema }: CustomResourceOpenApi): JsonObj
   const properties = isJsonObject(schema['properties']) ? schema['properties'] : undefined
   return {
     ...schema,
-    // Of a schema that keeps all fields and names none, clients would take three properties for the only ones.
-    ...(properties === undefined && schema['x-kubernetes-preserve-unknown-fields'] === true
-      ? {}
-      : {
-          properties: {
-            ...properties,
-            apiVersion: apiVersionProperty,
-            kind: kindProperty,
-            metadata: { description: 'Metadata that every object has.', allOf: [reference(`${meta}.ObjectMeta`)] },
-          },
-        }),
+    properties: {
+      ...properties,
+      apiVersion: apiVersionProperty,
+      kind: kindProperty,
+      metadata: { description: 'Metadata that every object has.', allOf: [reference(`${meta}.ObjectMeta`)] },
+    },
     'x-kubernetes-group-version-kind': [gvkOf(info, info.kind)],
   }
 }

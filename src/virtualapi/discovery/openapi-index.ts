@@ -31,5 +31,6 @@ export function openApiIndex(documents: ReadonlyMap<string, OpenApiDocument>, ba
 /** A document of ours as bytes. */
 export function encodeOpenApiDocument(document: unknown): OpenApiDocument {
   const body = Buffer.from(encodeJson(document))
-  return { hash: contentHash(body), json: () => body, gzip: () => gzipSync(body) }
+  let zipped: Buffer | undefined
+  return { hash: contentHash(body), json: () => body, gzip: () => (zipped ??= gzipSync(body)) }
 }

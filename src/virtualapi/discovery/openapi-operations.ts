@@ -49,14 +49,17 @@ class Operations {
         this.#operation('post', writeParameters, { body: this.#info, answer: this.#info }),
       ),
       ...this.#if('deletecollection', 'delete', () =>
-        this.#operation('deletecollection', [...listParameters, ...deleteParameters], { options: true }),
+        // As measured: only built-in resources document the options of deleting many.
+        this.#info.builtIn
+          ? this.#operation('deletecollection', [...selectParameters, ...deleteParameters], { options: true })
+          : this.#operation('deletecollection', listParameters, {}),
       ),
     }
   }
 
   single(): JsonObject {
     return {
-      ...this.#if('get', 'get', () => this.#operation('get', [], { answer: this.#info })),
+      ...this.#if('get', 'get', () => this.#operation('get', this.#getParameters(), { answer: this.#info })),
       ...this.#if('update', 'put', () =>
         this.#operation('put', writeParameters, { body: this.#info, answer: this.#info }),
       ),
@@ -75,13 +78,17 @@ class Operations {
     const has = (verb: string, method: string, make: () => JsonObject): JsonObject =>
       sub.verbs.includes(verb) ? { [method]: make() } : {}
     return {
-      ...has('get', 'get', () => this.#operation('get', [], { kind: sub, answer: sub })),
+      ...has('get', 'get', () => this.#operation('get', this.#getParameters(), { kind: sub, answer: sub })),
       ...has('update', 'put', () => this.#operation('put', writeParameters, { kind: sub, body: sub, answer: sub })),
       ...has('create', 'post', () => this.#operation('post', writeParameters, { kind: sub, body: sub, answer: sub })),
       ...has('patch', 'patch', () =>
         this.#operation('patch', patchParameters, { kind: sub, patch: true, answer: sub }),
       ),
     }
+  }
+
+  #getParameters(): readonly Parameter[] {
+    return this.#info.builtIn ? [] : parametersOf('string', 'resourceVersion')
   }
 
   #list(): GroupVersionKind {
@@ -103,23 +110,32 @@ class Operations {
       patch?: true
     },
   ): JsonObject {
-    const { group, version, kind } = parts.kind ?? this.#info
+    // Subresources of custom resources go by their parent's kind, as measured.
+    const { group, version, kind } = this.#info.builtIn ? (parts.kind ?? this.#info) : this.#info
     return {
       tags: [`${tagOf(this.#info.group)}_${this.#info.version}`],
       ...(parameters.length === 0 ? {} : { parameters: parameters.map(queryParameter) }),
       ...this.#requestBody(parts),
-      responses: {
-        '200': { description: 'OK', content: this.#content(['application/json', 'application/yaml'], parts.answer) },
-        '401': { description: 'Unauthorized' },
-      },
+      responses: this.#responses(action, parts.answer),
       'x-kubernetes-action': action,
       'x-kubernetes-group-version-kind': { group, version, kind },
     }
   }
 
+  #responses(action: string, answer: GroupVersionKind | undefined): JsonObject {
+    const content = this.#content(['application/json', 'application/yaml'], answer)
+    const answers = (texts: Readonly<Record<string, string>>): JsonObject =>
+      Object.fromEntries(Object.entries(texts).map(([code, description]) => [code, { description, content }]))
+    return { ...answers(answerTexts[action] ?? { '200': 'OK' }), '401': { description: 'Unauthorized' } }
+  }
+
   #requestBody({ body, options, patch }: { body?: GroupVersionKind; options?: true; patch?: true }): JsonObject {
-    if (body !== undefined) return { requestBody: { content: this.#content(['*/*'], body), required: true } }
-    if (options) return { requestBody: { content: { '*/*': { schema: reference(`${common}.DeleteOptions`) } } } }
+    const accepted = this.#info.builtIn ? ['*/*'] : ['application/json', 'application/yaml']
+    if (body !== undefined) return { requestBody: { content: this.#content(accepted, body), required: true } }
+    if (options) {
+      const schema = reference(`${common}.DeleteOptions`)
+      return { requestBody: { content: Object.fromEntries(accepted.map((type) => [type, { schema }])) } }
+    }
     if (!patch) return {}
     const types = ['apply-patch+yaml', 'json-patch+json', 'merge-patch+json']
     if (this.#info.builtIn) types.push('strategic-merge-patch+json')
@@ -134,6 +150,14 @@ class Operations {
     const content: JsonObject = name === undefined ? {} : { schema: reference(name) }
     return Object.fromEntries(types.map((type) => [type, content]))
   }
+}
+
+/** Actions that may answer more than 200. */
+const answerTexts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  post: { '200': 'OK', '201': 'Created', '202': 'Accepted' },
+  put: { '200': 'OK', '201': 'Created' },
+  patch: { '200': 'OK', '201': 'Created' },
+  delete: { '200': 'OK', '202': 'Accepted' },
 }
 
 interface Parameter {
@@ -152,6 +176,7 @@ const listParameters = [
   ...parametersOf('integer', 'timeoutSeconds'),
   ...parametersOf('boolean', 'watch'),
 ]
+const selectParameters = listParameters.filter(({ name }) => name !== 'allowWatchBookmarks' && name !== 'watch')
 const writeParameters = parametersOf('string', 'dryRun', 'fieldManager', 'fieldValidation')
 const patchParameters = [...writeParameters, ...parametersOf('boolean', 'force')]
 const deleteParameters = [
