@@ -34,6 +34,9 @@ func convertor() printerstorage.TableConvertor {
 	return printerstorage.TableConvertor{TableGenerator: printers.NewTableGenerator().With(printersinternal.AddHandlers)}
 }
 
+// kube-apiserver prints this kind by the default columns, although there is a printer for it: measured.
+var printerUnused = "storage.k8s.io/v1/CSIStorageCapacity"
+
 // tableColumns are the columns of every kind that has its own, by "group/version/kind".
 func tableColumns(scheme *runtime.Scheme) map[string][]column {
 	result := map[string][]column{}
@@ -46,7 +49,7 @@ func tableColumns(scheme *runtime.Scheme) map[string][]column {
 			if len(kind) > 4 && kind[len(kind)-4:] == "List" {
 				continue
 			}
-			if columns := columnsOf(internal); columns != nil {
+			if columns := columnsOf(internal); columns != nil && gv.String()+"/"+kind != printerUnused {
 				result[gv.String()+"/"+kind] = columns
 			}
 		}

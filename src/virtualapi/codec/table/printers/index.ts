@@ -50,7 +50,6 @@ export const cellPrinters: ReadonlyMap<string, CellPrinter> = new Map<string, Ce
   ['scheduling.k8s.io/v1/PriorityClass', cluster.priorityClassCells],
   ['storage.k8s.io/v1/CSIDriver', storage.csiDriverCells],
   ['storage.k8s.io/v1/CSINode', storage.csiNodeCells],
-  ['storage.k8s.io/v1/CSIStorageCapacity', storage.csiStorageCapacityCells],
   ['storage.k8s.io/v1/StorageClass', storage.storageClassCells],
   ['storage.k8s.io/v1/VolumeAttachment', storage.volumeAttachmentCells],
   ['storage.k8s.io/v1/VolumeAttributesClass', storage.volumeAttributesClassCells],

@@ -107,7 +107,3 @@ export function csiDriverCells(object: JsonObject, nowMs: number): JsonValue[] {
     ageOf(object, nowMs),
   ]
 }
-
-export function csiStorageCapacityCells(object: JsonObject): JsonValue[] {
-  return [nameOf(object), textAt(object, 'storageClassName'), scalarText(valueAt(object, 'capacity'), '<unset>')]
-}
