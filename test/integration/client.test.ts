@@ -1,0 +1,168 @@
+// src/client, src/reconcile and src/operator/install against a real kube-apiserver, which is killed in between.
+import { expect } from 'chai'
+import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
+import {
+  createClient,
+  createInformer,
+  httpTransport,
+  loadKubeconfig,
+  type KubeClient,
+  type Transport,
+} from '../../src/client/index.ts'
+import { kcpCrds, logicalClusters, storageCrds } from '../../src/crds/index.ts'
+import { ensureCrds } from '../../src/operator/index.ts'
+import { runAsLeader } from '../../src/reconcile/index.ts'
+import { silentLogger } from '../../src/telemetry/index.ts'
+import { startCluster, waitFor, type Cluster } from '../support/index.ts'
+
+const configMaps = { group: '', version: 'v1', resource: 'configmaps' }
+const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases' }
+const namespace = 'default'
+
+function configMap(name: string, data: Record<string, string> = {}): KubeObject {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name }, data }
+}
+
+describe('the client on a real kube-apiserver', function () {
+  this.timeout(120_000)
+  const signal = new AbortController().signal
+  let cluster: Cluster
+  let transport: Transport
+  let client: KubeClient
+
+  before(async function () {
+    this.timeout(15 * 60_000)
+    cluster = await startCluster({ name: 'client' })
+    // As strict as with a kubeconfig from a Secret: the harness writes plain ones.
+    transport = httpTransport(await loadKubeconfig({ file: cluster.kubeconfig }))
+    client = createClient(transport, { pageSize: 3 })
+  })
+  after(async () => {
+    await transport[Symbol.asyncDispose]()
+    await cluster.stop()
+  })
+
+  it('keeps fields it does not know, joins pages, and fills in what a list leaves out', async () => {
+    for (let i = 0; i < 8; i++)
+      await client.create(configMaps, configMap(`page-${i}`, { text: 'a\u2028b' }), { signal })
+    const list = await client.list(configMaps, { namespace, signal })
+    const mine = list.items.filter(({ metadata }) => metadata.name?.startsWith('page-'))
+    expect(mine).to.have.length(8)
+    expect(mine[0]).to.include({ apiVersion: 'v1', kind: 'ConfigMap' })
+    expect(list.metadata).not.to.have.any.keys('continue', 'remainingItemCount')
+    const metadataOnly = await client.list(configMaps, { namespace, metadataOnly: true, signal })
+    expect(metadataOnly.items[0]).not.to.have.property('data')
+  })
+
+  it('gives the server its own words back as a StatusError', async () => {
+    const missing = await client.get(configMaps, { namespace, name: 'no' }, { signal }).catch((error: unknown) => error)
+    expect(missing).to.include({ code: 404, reason: 'NotFound', message: 'configmaps "no" not found' })
+    expect(await client.tryGet(configMaps, { namespace, name: 'no' }, { signal })).to.equal(undefined)
+    const made = await client.create(configMaps, configMap('once'), { signal })
+    const twice = await client.create(configMaps, configMap('once'), { signal }).catch((error: unknown) => error)
+    expect(twice).to.include({ reason: 'AlreadyExists' })
+    await client.update(configMaps, { ...made, data: { a: '1' } }, { signal })
+    const stale = await client
+      .update(configMaps, { ...made, data: { a: '2' } }, { signal })
+      .catch((error: unknown) => error)
+    expect(stale).to.include({ reason: 'Conflict' })
+    const wrongUid = client.delete(configMaps, { namespace, name: 'once' }, { uid: 'other', signal })
+    expect(await wrongUid.catch((error: unknown) => error)).to.include({ reason: 'Conflict' })
+  })
+
+  it('speaks every patch type', async () => {
+    const ref = { namespace, name: 'patched' }
+    const applied = { ...configMap('patched', { a: '1' }) }
+    await client.patch(configMaps, ref, 'apply', applied, { fieldManager: 'one', signal })
+    const other = client.patch(configMaps, ref, 'apply', configMap('patched', { a: '2' }), {
+      fieldManager: 'two',
+      signal,
+    })
+    expect(await other.catch((error: unknown) => error)).to.include({ reason: 'Conflict' })
+    const forced = { fieldManager: 'two', force: true, signal }
+    await client.patch(configMaps, ref, 'apply', configMap('patched', { a: '2' }), forced)
+    await client.patch(configMaps, ref, 'merge', { data: { b: '2' } }, { signal })
+    await client.patch(configMaps, ref, 'strategic', { data: { c: '3' } }, { signal })
+    const last = await client.patch(configMaps, ref, 'json', [{ op: 'add', path: '/data/d', value: '4' }], { signal })
+    expect(last['data']).to.deep.equal({ a: '2', b: '2', c: '3', d: '4' })
+  })
+
+  it('follows a resource while its server is killed and comes back', async () => {
+    await using informer = createInformer({
+      client,
+      gvr: configMaps,
+      namespace,
+      log: silentLogger,
+      signal,
+      backoff: { firstMs: 20, maxMs: 500 },
+    })
+    const gone: string[] = []
+    informer.onChange(({ key, after }) => after === undefined && void gone.push(key))
+    await informer.synced(signal)
+    const text = 'lines\u2028in\u2029text'
+    await client.create(configMaps, configMap('before', { text }), { signal })
+    await waitFor(() => informer.store.get(`${namespace}/before`)?.['data'], { what: 'an event', deadlineMs: 10_000 })
+    expect(informer.store.get(`${namespace}/before`)?.['data']).to.deep.equal({ text })
+    const server = cluster.processes.get('kube-apiserver')!
+    await server.kill()
+    await server.start()
+    const create = (): Promise<KubeObject> => client.create(configMaps, configMap('after'), { signal })
+    await waitFor(create, { what: 'the server to be back', deadlineMs: 60_000 })
+    await client.delete(configMaps, { namespace, name: 'before' }, { signal })
+    await waitFor(() => gone.includes(`${namespace}/before`), { what: 'the deletion', deadlineMs: 30_000 })
+    const truth = await client.list(configMaps, { namespace, signal })
+    expect(informer.store.keys().sort()).to.deep.equal(
+      truth.items.map(({ metadata }) => `${namespace}/${metadata.name ?? ''}`).sort(),
+    )
+  })
+
+  it('installs our CustomResourceDefinitions, twice without harm, and the host refuses reserved names', async () => {
+    const crds = [...kcpCrds(), ...storageCrds()]
+    await ensureCrds(client, { crds, signal })
+    await ensureCrds(client, { crds, signal })
+    for (const name of ['root', 'a.b']) {
+      const object = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name } }
+      const refused = await client.create(logicalClusters, object, { signal }).catch((error: unknown) => error)
+      expect(refused, name).to.include({ reason: 'Invalid' })
+    }
+  })
+
+  it('has one leader at a time, and another one when that stops', async () => {
+    const leading: string[] = []
+    let most = 0
+    const campaign = (identity: string) => {
+      const stop = new AbortController()
+      const ended = runAsLeader({
+        client,
+        namespace,
+        name: 'election',
+        identity,
+        log: silentLogger,
+        signal: stop.signal,
+        leaseMs: 3000,
+        renewDeadlineMs: 2000,
+        retryMs: 100,
+        lead: async (life) => {
+          leading.push(identity)
+          most = Math.max(most, leading.length)
+          await new Promise((resolve) => life.addEventListener('abort', resolve, { once: true }))
+          leading.splice(leading.indexOf(identity), 1)
+        },
+      })
+      return { identity, stop: () => (stop.abort(new Error('stop')), ended) }
+    }
+    const candidates = [campaign('a'), campaign('b')]
+    const first = await waitFor(() => leading[0], { what: 'a leader', deadlineMs: 10_000 })
+    const held = await client.get<KubeObject & { spec: { holderIdentity: string } }>(
+      leases,
+      { namespace, name: 'election' },
+      { signal },
+    )
+    expect(held.spec.holderIdentity).to.equal(first)
+    await candidates.find(({ identity }) => identity === first)!.stop()
+    const second = await waitFor(() => leading[0], { what: 'the other leader', deadlineMs: 2500 })
+    expect(second).not.to.equal(first)
+    expect(most).to.equal(1)
+    await candidates.find(({ identity }) => identity === second)!.stop()
+  })
+})
