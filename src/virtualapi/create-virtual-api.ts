@@ -89,7 +89,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     get podConnector() {
       return lazy.members?.podConnector
     },
-    tokenReviewer: undefined,
+    tokenReviewer: authenticator,
     watchClock,
     clock,
     log,
