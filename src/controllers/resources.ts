@@ -10,5 +10,11 @@ export const clusterRoles: GroupVersionResource = {
   resource: 'clusterroles',
 }
 
+export const customResourceDefinitions: GroupVersionResource = {
+  group: 'apiextensions.k8s.io',
+  version: 'v1',
+  resource: 'customresourcedefinitions',
+}
+
 /** Namespaces that are there from birth and can't be deleted. */
 export const permanentNamespaces: readonly string[] = ['default', 'kube-public', 'kube-system']

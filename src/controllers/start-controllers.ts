@@ -4,6 +4,7 @@ import { createInformer, type Informer, type KubeClient } from '../client/index.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { childSignal } from '../async/index.ts'
 import type { Logger } from '../telemetry/index.ts'
+import { startCrdDeletion } from './custom-resources/crd-deletion.ts'
 import { startNamespaceDefaults } from './namespaces/namespace-defaults.ts'
 import { startNamespaceDeletion } from './namespaces/namespace-deletion.ts'
 import { skeletonOf } from './namespaces/skeleton.ts'
@@ -49,9 +50,12 @@ export async function startControllers(options: ControllersOptions): Promise<Asy
     signal,
   })
   const context: LoopContext = { ...options, log, signal, namespaceInformer }
-  const loops = [startNamespaceDeletion(context), startNamespaceDefaults(context), startRoleAggregation(context)].map(
-    (loop) => loop.catch((error: unknown) => log.error('a loop ended with a failure', { error })),
-  )
+  const loops = [
+    startNamespaceDeletion(context),
+    startNamespaceDefaults(context),
+    startRoleAggregation(context),
+    startCrdDeletion(context),
+  ].map((loop) => loop.catch((error: unknown) => log.error('a loop ended with a failure', { error })))
   return {
     [Symbol.asyncDispose]: async () => {
       life.abort(new DOMException('the controllers were stopped', 'AbortError'))

@@ -22,6 +22,7 @@ export class Catalog {
   private readonly builtIn = new Map<string, ResourceDefinition>()
   // A CRD is compiled when its bytes are first asked for; an unchanged one is the same Entry.
   private readonly compiled = new WeakMap<Entry, CompiledCrd | undefined>()
+  private readonly terminating = new WeakMap<Entry, boolean>()
   private readonly custom = new WeakMap<CompiledCrd, Map<string, ResourceDefinition>>()
 
   /** The resource of this name and version in this logical cluster, or undefined where it serves none. */
@@ -40,7 +41,8 @@ export class Catalog {
       info,
       ...storageOf(info),
       schema: builtInSchema(info),
-      strategy: info.resource === 'customresourcedefinitions' ? crdStrategy(builtInStrategy(info)) : builtInStrategy(info),
+      strategy:
+        info.resource === 'customresourcedefinitions' ? crdStrategy(builtInStrategy(info)) : builtInStrategy(info),
     }
     this.builtIn.set(key, definition)
     return definition
@@ -74,6 +76,19 @@ export class Catalog {
     }
     versions.set(version, definition)
     return definition
+  }
+
+  /** True while the definition of a custom resource is being deleted: its objects go, and no new ones come. */
+  isTerminating(objects: ClusterObjects, { info, custom }: ResourceDefinition): boolean {
+    if (custom === undefined) return false
+    const entry = objects.get(crdStorageKey, '', `${info.resource}.${info.group}`)
+    if (entry === undefined) return true
+    let terminating = this.terminating.get(entry)
+    if (terminating === undefined) {
+      terminating = decodeObject(entry.bytes).metadata.deletionTimestamp !== undefined
+      this.terminating.set(entry, terminating)
+    }
+    return terminating
   }
 
   /** All that this logical cluster serves, for discovery. */

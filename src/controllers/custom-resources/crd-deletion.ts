@@ -1,0 +1,99 @@
+// Ends CustomResourceDefinitions: deletes the objects of the kind, then lets the definition go.
+import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import { systemClock } from '../../async/index.ts'
+import { createInformer, parseKey, type KubeClient } from '../../client/index.ts'
+import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
+import { skeletonOf } from '../namespaces/skeleton.ts'
+import { customResourceDefinitions } from '../resources.ts'
+import type { Loop, LoopContext } from '../start-controllers.ts'
+
+const finalizer = 'customresourcecleanup.apiextensions.k8s.io'
+
+interface CustomResourceDefinition extends KubeObject {
+  spec: { group: string; names: { plural: string }; versions: { name: string; served: boolean }[] }
+}
+
+/** Follows every CustomResourceDefinition that has a deletionTimestamp. */
+export async function startCrdDeletion({ wildcard, cluster, log, signal }: LoopContext): Loop {
+  using queue = createKeyQueue()
+  await using informer = createInformer<KubeObject>({
+    client: wildcard,
+    gvr: customResourceDefinitions,
+    allClusters: true,
+    transform: skeletonOf,
+    log,
+    signal,
+  })
+  const stop = informer.onChange(({ key, after }) => {
+    if (after?.metadata.deletionTimestamp !== undefined) queue.add(key)
+  })
+  await runController({
+    name: 'crd-deletion',
+    queue,
+    log,
+    signal,
+    reconcile: async (key, visit) => {
+      const { cluster: logicalCluster = '', name } = parseKey(key)
+      return finishDefinition(cluster(logicalCluster), name, visit)
+    },
+  })
+  stop()
+}
+
+/** One pass over a definition that is being deleted. Asks for another one while objects are left. */
+export async function finishDefinition(
+  client: KubeClient,
+  name: string,
+  signal: AbortSignal,
+): Promise<Outcome | undefined> {
+  const crd = await client.tryGet<CustomResourceDefinition>(customResourceDefinitions, { name }, { signal })
+  const { deletionTimestamp, finalizers = [] } = crd?.metadata ?? {}
+  if (crd === undefined || deletionTimestamp === undefined || !finalizers.includes(finalizer)) return undefined
+  const left = await deleteInstances(client, crd, signal)
+  if (left > 0) return { requeueAfterSeconds: patience(deletionTimestamp) }
+  const rest = finalizers.filter((other) => other !== finalizer)
+  try {
+    await client.update(
+      customResourceDefinitions,
+      { ...crd, metadata: { ...crd.metadata, finalizers: rest } },
+      { signal },
+    )
+  } catch (error) {
+    if (!isStatusError(error, 'NotFound')) throw error
+  }
+  return undefined
+}
+
+/** Soon at first; seldom for one whose objects have been held for long. */
+function patience(deletedAt: string): number {
+  const seconds = (systemClock.now() - Date.parse(deletedAt)) / 1000
+  return Math.min(30, Math.max(0.2, seconds / 4))
+}
+
+/** Deletes what is not being deleted already; how many objects are still there. */
+async function deleteInstances(
+  client: KubeClient,
+  { spec }: CustomResourceDefinition,
+  signal: AbortSignal,
+): Promise<number> {
+  const version = spec.versions.find(({ served }) => served)?.name
+  if (version === undefined) return 0
+  const gvr: GroupVersionResource = { group: spec.group, version, resource: spec.names.plural }
+  try {
+    const { items } = await client.list(gvr, { metadataOnly: true, signal })
+    for (const { metadata } of items) {
+      const { name = '', namespace, uid, deletionTimestamp } = metadata
+      if (deletionTimestamp !== undefined) continue
+      const ref = { name, ...(namespace === undefined ? {} : { namespace }) }
+      await client.delete(gvr, ref, { ...(uid === undefined ? {} : { uid }), signal }).catch((error: unknown) => {
+        if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
+      })
+    }
+    return items.length === 0 ? 0 : (await client.list(gvr, { metadataOnly: true, signal })).items.length
+  } catch (error) {
+    // Never established: there can be no objects.
+    if (isStatusError(error, 'NotFound')) return 0
+    throw error
+  }
+}
