@@ -17,7 +17,7 @@ export class BatchQueue<T> implements AsyncIterable<readonly T[]> {
   readonly #options: BatchQueueOptions
   #waiting: { batch: readonly T[]; size: number }[] = []
   #size = 0
-  #state: 'open' | 'ended' | { failed: unknown } = 'open'
+  #state: 'open' | 'ended' | { failed: Error } = 'open'
   #reader: PromiseWithResolvers<IteratorResult<readonly T[], undefined>> | undefined
 
   constructor(options: BatchQueueOptions) {
@@ -61,7 +61,7 @@ export class BatchQueue<T> implements AsyncIterable<readonly T[]> {
   }
 
   /** Drops what waits; the consumer's next step rejects with `error`. */
-  fail(error: unknown): void {
+  fail(error: Error): void {
     if (this.#state !== 'open') return
     this.#waiting = []
     this.#size = 0

@@ -70,7 +70,7 @@ export class Watcher implements HubWatch {
     this.#queue.end()
   }
 
-  fail(error: unknown): void {
+  fail(error: Error): void {
     this.#queue.fail(error)
   }
 

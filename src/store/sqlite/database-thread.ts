@@ -23,7 +23,7 @@ export interface PendingCall {
   readonly value?: Uint8Array
   /** Called in the order of the calls, before anybody else hears of the batch. */
   readonly answered: (answer: Answer, values: ArrayBuffer) => void
-  readonly failed: (error: unknown) => void
+  readonly failed: (error: Error) => void
 }
 
 const noValue: Slice = { at: 0, length: 0 }

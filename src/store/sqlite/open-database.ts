@@ -62,6 +62,8 @@ export function openDatabase(file: string, maxFileBytes: number): OpenDatabase {
   refuseForeign(file, readHeader(file))
   let database: DatabaseSync
   try {
+    // For its owner only, and so what SQLite puts beside it: there are Secrets in it.
+    closeSync(openSync(file, 'a', 0o600))
     database = new DatabaseSync(file, { timeout: 0 })
   } catch (error) {
     throw new DatabaseRefused(`cannot open ${file}: ${(error as Error).message}`, { cause: error })
@@ -73,6 +75,8 @@ export function openDatabase(file: string, maxFileBytes: number): OpenDatabase {
     database.exec('ROLLBACK')
     const version = pragma(database, 'user_version')
     refuseForeign(file, { version, applicationId: pragma(database, 'application_id') })
+    if (version === 0 && Number(database.prepare('SELECT count(*) AS n FROM sqlite_master').get()?.['n']) > 0)
+      throw new DatabaseRefused(`${file} is not a database of kcp`)
     database.exec('PRAGMA journal_mode = WAL')
     database.exec('PRAGMA synchronous = FULL')
     database.exec('PRAGMA temp_store = MEMORY')

@@ -13,7 +13,7 @@ import {
   type Waiting,
 } from '../store.ts'
 import { DatabaseThread, type PendingCall } from './database-thread.ts'
-import { EventLog } from './event-log.ts'
+import { EventLog } from '../event-log.ts'
 import { unpack, type Answer, type Call, type PackedDeletion, type Slice } from './protocol.ts'
 
 export interface SqliteStoreOptions {
@@ -115,12 +115,13 @@ class SqliteStore implements Store {
 
   async deleteCluster(cluster: ClusterId, { signal }: Waiting): Promise<void> {
     const call: Call = { do: 'deleteSome', cluster, limit: deleteBatch }
-    for (let left = true; left;) {
-      left = await this.#ask(signal, call, 'deletedSome', ({ deletions }, values) => {
+    let deleted: number
+    do {
+      deleted = await this.#ask(signal, call, 'deletedSome', ({ deletions }, values) => {
         for (const deletion of deletions) this.#events.add(deleteEvent(deletion, values))
-        return deletions.length === deleteBatch
+        return deletions.length
       })
-    }
+    } while (deleted === deleteBatch)
   }
 
   async *watch({ since, signal }: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]> {
@@ -131,8 +132,6 @@ class SqliteStore implements Store {
     try {
       if (from !== since) yield await this.#replay(since, from, signal)
       yield* live
-    } catch (error) {
-      if (!signal.aborted) throw error
     } finally {
       live.end()
     }

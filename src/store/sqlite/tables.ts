@@ -34,6 +34,7 @@ export class Tables {
   readonly #statements = new Map<string, StatementSync>()
   #now: Counters
   #before: Counters
+  #forgetting = false
 
   constructor(database: DatabaseSync, keptDeletions: number) {
     this.#database = database
@@ -50,11 +51,21 @@ export class Tables {
 
   begin(): void {
     this.#before = { ...this.#now }
+    this.#forgetting = false
     this.#sql('BEGIN IMMEDIATE').run()
+  }
+
+  /** Gives up what is remembered of deletions, those of this transaction included: it makes room where there is none. */
+  forgetDeletions(): void {
+    this.#sql('DELETE FROM deletions').run()
+    this.#now.deletions = 0
+    this.#now.deletionBytes = 0
+    this.#forgetting = true
   }
 
   /** On disk when this returns. */
   commit(): void {
+    if (this.#forgetting) this.#now.floor = this.#now.revision
     this.#trim()
     const { revision, floor, deletions, deletionBytes } = this.#now
     this.#sql('UPDATE meta SET revision = ?, floor = ?, deletions = ?, deletion_bytes = ?').run(
@@ -150,6 +161,7 @@ export class Tables {
   #remember(row: Row, packer: Packer): PackedDeletion {
     const revision = ++this.#now.revision
     const [cluster, resource, namespace, name, lastRevision, createRevision, value] = row
+    if (this.#forgetting) return { revision, previous: pack(row, packer) }
     this.#sql('INSERT INTO deletions VALUES (?, ?, ?, ?, ?, ?, ?, ?)').run(
       revision,
       cluster,

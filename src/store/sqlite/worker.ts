@@ -2,7 +2,15 @@
 // commit: so everybody who waits shares one flush to disk.
 import { parentPort, workerData } from 'node:worker_threads'
 import { DatabaseRefused, openDatabase, type OpenDatabase } from './open-database.ts'
-import { Packer, type Answer, type Call, type FromWorker, type ToWorker, type WorkerSettings } from './protocol.ts'
+import {
+  Packer,
+  type Answer,
+  type Call,
+  type FromWorker,
+  type ToWorker,
+  type WorkerSettings,
+  type WriteCall,
+} from './protocol.ts'
 import { Tables } from './tables.ts'
 
 const port = parentPort
@@ -13,29 +21,49 @@ function tell(message: FromWorker, transfer: ArrayBuffer[] = []): void {
   port?.postMessage(message, transfer)
 }
 
-function isWrite(call: Call): call is Extract<Call, { do: 'create' | 'update' | 'delete' | 'deleteSome' }> {
-  return call.do === 'create' || call.do === 'update' || call.do === 'delete' || call.do === 'deleteSome'
+function isWrite(call: Call): call is WriteCall {
+  return call.do === 'create' || call.do === 'update' || isDeletion(call)
+}
+
+function isDeletion(call: Call): call is Extract<WriteCall, { do: 'delete' | 'deleteSome' }> {
+  return call.do === 'delete' || call.do === 'deleteSome'
 }
 
 /** Answers of all writes, or the same error for each of them: none of a failed transaction happened. */
 function doWrites(tables: Tables, calls: readonly Call[], values: Uint8Array, packer: Packer, answers: Answer[]): void {
-  if (!calls.some(isWrite)) return
+  const failed = transact(tables, calls, isWrite, values, packer, answers)
+  // A full disk must still take deletions, or it would stay full.
+  if (failed?.code === 'Full') transact(tables, calls, isDeletion, values, packer, answers)
+}
+
+function transact(
+  tables: Tables,
+  calls: readonly Call[],
+  which: (call: Call) => call is WriteCall,
+  values: Uint8Array,
+  packer: Packer,
+  answers: Answer[],
+): Extract<Answer, { is: 'error' }> | undefined {
+  if (!calls.some(which)) return undefined
   try {
     tables.begin()
+    if (which === isDeletion) tables.forgetDeletions()
     calls.forEach((call, i) => {
-      if (isWrite(call)) answers[i] = tables.write(call, values, packer)
+      if (which(call)) answers[i] = tables.write(call, values, packer)
     })
     tables.commit()
+    return undefined
   } catch (error) {
     tables.rollback()
     const failed = failure(error)
     calls.forEach((call, i) => {
-      if (isWrite(call)) answers[i] = failed
+      if (which(call)) answers[i] = failed
     })
+    return failed
   }
 }
 
-function failure(error: unknown): Answer {
+function failure(error: unknown): Extract<Answer, { is: 'error' }> {
   const { errcode, message } = error as { errcode?: number; message: string }
   const full = ((errcode ?? 0) & 0xff) === 13
   return full

@@ -1,7 +1,7 @@
-// The newest events of the embedded store in memory, and everybody who watches them.
-import { BatchQueue } from '../../async/index.ts'
-import type { Revision } from '../../apimachinery/meta/index.ts'
-import { StoreError, type StoreEvent } from '../store.ts'
+// The newest events of a store in memory, and everybody who watches them: the part of `watch` that backends share.
+import { BatchQueue } from '../async/index.ts'
+import type { Revision } from '../apimachinery/meta/index.ts'
+import { StoreError, type StoreEvent } from './store.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 
@@ -9,6 +9,8 @@ type Change = Exclude<StoreEvent, { type: 'progress' }>
 const keptEvents = 1024
 const keptBytes = 16 * 1024 * 1024
 /** What may wait for one slow watcher. There are few: the hub is one. */
+/** What a progress event counts for. */
+const progressBytes = 100
 const watcherBytes = 64 * 1024 * 1024
 
 export interface LiveEvents extends AsyncIterable<readonly StoreEvent[]> {
@@ -73,6 +75,16 @@ export class EventLog {
     const runs = this.#afterFlush
     this.#afterFlush = []
     for (const run of runs) run()
+  }
+
+  /** Tells everybody that nothing happened up to this revision but what was delivered. */
+  progress(revision: Revision): void {
+    this.flush()
+    if (revision <= this.#revision) return
+    this.#revision = revision
+    for (const { queue, since } of this.#watchers) {
+      if (revision > since) queue.push([{ type: 'progress', revision }], progressBytes)
+    }
   }
 
   /** Events after `since`, which must be known here. Ends with the signal. */

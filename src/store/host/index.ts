@@ -1,0 +1,1 @@
+export { openHostStore, type HostStoreOptions } from './open-host-store.ts'

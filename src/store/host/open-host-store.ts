@@ -1,0 +1,264 @@
+// Objects of logical clusters as Records in the host's etcd. The host's resourceVersion is the revision; compare-and-swap
+// is the host's own.
+import { abortable } from '../../async/index.ts'
+import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import type { KubeClient } from '../../client/index.ts'
+import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
+import { EventLog } from '../event-log.ts'
+import {
+  StoreError,
+  type ListResult,
+  type ListScope,
+  type ObjectKey,
+  type Store,
+  type StoredObject,
+  type StoreEvent,
+  type Waiting,
+} from '../store.ts'
+import { RecordCodec } from './record-codec.ts'
+import { RecordStream } from './record-stream.ts'
+import { RecordWriter, type RecordWrite } from './record-writer.ts'
+import { Seal } from './seal.ts'
+
+export interface HostStoreOptions {
+  /** Admin of Records and of the bucket namespaces in the host. */
+  readonly client: KubeClient
+  /** 32 bytes, kept by the installation. */
+  readonly sealKey: Uint8Array
+  /** Resources whose payloads host users must not read; `true` for `secrets` by default. */
+  readonly sealResource?: (resource: string) => boolean
+  /** 256 namespaces `PREFIX00` to `PREFIXff`, each made when first needed. Default `kcp-records-`. */
+  readonly namespacePrefix?: string
+  /** The host's deadline for one write; keep it below the remaining lease of an owner. Default 10 s. */
+  readonly writeTimeoutMs?: number
+  /** Told of broken watches and unreadable Records; the store goes on. */
+  readonly onProblem?: (message: string, error: unknown) => void
+}
+
+/** Records deleted in one request when a logical cluster goes. */
+const deleteBatch = 200
+/** A request for a batch; the host deletes one Record after the other. */
+const deleteBatchTimeoutMs = 60_000
+
+/** Reads which Records there are and follows them. Rejects StoreError Unavailable where the host has no Records. */
+export async function openHostStore(options: HostStoreOptions & Waiting): Promise<Store> {
+  const {
+    client,
+    sealKey,
+    sealResource = (resource) => resource === 'secrets',
+    namespacePrefix = 'kcp-records-',
+  } = options
+  const life = new AbortController()
+  const codec = new RecordCodec({ namespacePrefix, sealResource, seal: new Seal(sealKey) })
+  const log = new EventLog()
+  const writer = new RecordWriter({ client, signal: life.signal, writeTimeoutMs: options.writeTimeoutMs ?? 10_000 })
+  const stream = new RecordStream({ client, codec, log, onProblem: options.onProblem ?? (() => undefined) })
+  try {
+    // The first bucket is there as long as the data is: its uid is the installation's.
+    const first = await abortable(writer.ensureNamespace(codec.bucket(0)), options.signal)
+    await stream.start(options.signal)
+    return new HostStore({ client, codec, log, writer, stream, life, instanceId: first.metadata.uid ?? '' })
+  } catch (error) {
+    life.abort(error)
+    throw toStoreError(error)
+  }
+}
+
+interface Parts {
+  readonly client: KubeClient
+  readonly codec: RecordCodec
+  readonly log: EventLog
+  readonly writer: RecordWriter
+  readonly stream: RecordStream
+  readonly life: AbortController
+  readonly instanceId: string
+}
+
+class HostStore implements Store {
+  /** Before encoding; what counts is the Record's size, which `create` and `update` check. */
+  readonly maxValueBytes = 1_400_000
+  readonly instanceId: string
+  readonly #parts: Parts
+  readonly #running: Promise<void>
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.instanceId = parts.instanceId
+    this.#running = parts.stream.run(parts.life.signal)
+  }
+
+  async get(key: ObjectKey, { signal }: Waiting): Promise<StoredObject | undefined> {
+    const { client, codec, writer } = this.#parts
+    const name = codec.nameOf(key)
+    await abortable(writer.settled(name), signal)
+    const place = { namespace: codec.bucketOf(key.cluster), name }
+    const record = await this.#asked(client.tryGet<StorageRecord>(recordsGvr, place, { signal }))
+    return record && codec.decode(record)
+  }
+
+  async list(scope: ListScope, options: Waiting & { limit?: number; after?: ObjectKey }): Promise<ListResult> {
+    const { signal, limit, after } = options
+    const { client, codec, writer } = this.#parts
+    await abortable(writer.settled(), signal)
+    const selectors: string[] = []
+    if (scope.cluster !== undefined) selectors.push(codec.clusterSelector(scope.cluster))
+    if (scope.resource !== undefined) selectors.push(codec.resourceSelector(scope.resource))
+    const list = await this.#asked(
+      client.list<StorageRecord>(recordsGvr, {
+        signal,
+        ...(scope.cluster !== undefined && { namespace: codec.bucketOf(scope.cluster) }),
+        ...(selectors.length > 0 && { labelSelector: selectors.join(',') }),
+      }),
+    )
+    // The host orders by the hash that names a Record: key order and pages are made here.
+    const items = list.items
+      .filter((record) => codec.isBucket(record.metadata.namespace) && isIn(scope, record))
+      .map((record) => codec.decode(record))
+      .filter(({ key }) => !after || compareKeys(key, after) > 0)
+      .sort((a, b) => compareKeys(a.key, b.key))
+    const revision = Number(list.metadata.resourceVersion) as Revision
+    if (limit === undefined || items.length <= limit) return { items, revision }
+    items.length = limit
+    const last = items.at(-1)
+    return { items, revision, ...(last && { next: last.key }) }
+  }
+
+  async create(key: ObjectKey, value: Uint8Array, { signal }: Waiting): Promise<StoredObject> {
+    signal.throwIfAborted()
+    const revision = await this.#write({ do: 'create', record: this.#parts.codec.encode(key, value) }, signal)
+    return { key, value, revision, createRevision: revision }
+  }
+
+  async update(
+    key: ObjectKey,
+    value: Uint8Array,
+    { signal, ifRevision }: Waiting & { ifRevision: Revision },
+  ): Promise<StoredObject> {
+    signal.throwIfAborted()
+    const { codec, stream } = this.#parts
+    // Not known yet: it was created a moment ago, and is still at the revision that the writer saw.
+    const known = stream.index.get(key.cluster, codec.nameOf(key))
+    const createRevision = known?.createRevision ?? ifRevision
+    const record = codec.encode(key, value, { revision: ifRevision, createRevision })
+    const revision = await this.#write({ do: 'update', record }, signal)
+    return { key, value, revision, createRevision }
+  }
+
+  async delete(key: ObjectKey, { signal, ifRevision }: Waiting & { ifRevision: Revision }): Promise<Revision> {
+    signal.throwIfAborted()
+    const { codec, stream, life } = this.#parts
+    const name = codec.nameOf(key)
+    const deletion = stream.nextDeletion(name)
+    try {
+      await this.#write({ do: 'delete', namespace: codec.bucketOf(key.cluster), name, ifRevision }, signal)
+      // The host does not say at which revision it deleted; our own stream does.
+      return await abortable(deletion.revision, AbortSignal.any([signal, life.signal]))
+    } finally {
+      deletion.leave()
+    }
+  }
+
+  async deleteCluster(cluster: ClusterId, { signal }: Waiting): Promise<void> {
+    const { client, codec, writer, stream } = this.#parts
+    await abortable(writer.settled(), signal)
+    const namespace = codec.bucketOf(cluster)
+    const labelSelector = codec.clusterSelector(cluster)
+    const query = new URLSearchParams({
+      labelSelector,
+      limit: String(deleteBatch),
+      timeout: `${deleteBatchTimeoutMs / 1000}s`,
+    })
+    for (;;) {
+      const left = await this.#asked(
+        client.list(recordsGvr, { namespace, labelSelector, limit: 1, metadataOnly: true, signal }),
+      )
+      if (left.items.length === 0) break
+      const path = `/apis/${recordsGvr.group}/${recordsGvr.version}/namespaces/${namespace}/${recordsGvr.resource}`
+      await this.#asked(client.raw(`${path}?${query.toString()}`, { method: 'DELETE', signal }))
+    }
+    await stream.until(() => !stream.index.has(cluster), signal)
+  }
+
+  async *watch({ since, signal }: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]> {
+    const { log } = this.#parts
+    if (signal.aborted) return
+    if (!log.knows(since)) throw new StoreError('Compacted', `changes after revision ${since} are no longer known`)
+    const live = log.watch(since, signal)
+    try {
+      yield* live
+    } finally {
+      live.end()
+    }
+  }
+
+  async changes(
+    scope: { cluster: ClusterId; resource: string },
+    { signal, since }: Waiting & { since: Revision },
+  ): Promise<readonly StoreEvent[]> {
+    const { stream } = this.#parts
+    const list = await this.list(scope, { signal })
+    // The stream may be a moment behind the list; what it has not told yet, a watch will hear from it.
+    const deletions = stream.deletions.after(scope, since)
+    if (!deletions) throw new StoreError('Compacted', `changes after revision ${since} are no longer known`)
+    const last = new Map<string, StoreEvent>()
+    for (const deletion of deletions) last.set(placeOf(deletion.key), deletion)
+    for (const object of list.items) {
+      if (object.revision > since) last.set(placeOf(object.key), { type: 'put', object })
+      else last.delete(placeOf(object.key))
+    }
+    return [...last.values()].sort((a, b) => revisionOf(a) - revisionOf(b))
+  }
+
+  async revision({ signal }: Waiting): Promise<Revision> {
+    signal.throwIfAborted()
+    return this.#parts.log.revision
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = new StoreError('Closed', 'the store is closed')
+    this.#parts.life.abort(closed)
+    this.#parts.log.fail(closed)
+    await this.#running
+  }
+
+  #write(write: RecordWrite, signal: AbortSignal): Promise<Revision> {
+    if (this.#parts.life.signal.aborted) throw new StoreError('Closed', 'the store is closed')
+    return abortable(this.#parts.writer.write(write), signal)
+  }
+
+  async #asked<T>(asking: Promise<T>): Promise<T> {
+    try {
+      return await asking
+    } catch (error) {
+      throw toStoreError(error)
+    }
+  }
+}
+
+function toStoreError(error: unknown): unknown {
+  if (!isStatusError(error)) return error
+  const message = error.code === 404 ? `the host has no Records: ${error.message}` : `the host: ${error.message}`
+  return new StoreError('Unavailable', message, { cause: error })
+}
+
+function isIn(scope: ListScope, record: StorageRecord): boolean {
+  if (scope.cluster !== undefined && record.cluster !== scope.cluster) return false
+  if (scope.resource !== undefined && record.resource !== scope.resource) return false
+  return scope.namespace === undefined || (record.namespace ?? '') === scope.namespace
+}
+
+function compareKeys(a: ObjectKey, b: ObjectKey): number {
+  for (const part of ['cluster', 'resource', 'namespace', 'name'] as const) {
+    if (a[part] !== b[part]) return a[part] < b[part] ? -1 : 1
+  }
+  return 0
+}
+
+function placeOf({ namespace, name }: ObjectKey): string {
+  return `${namespace}/${name}`
+}
+
+function revisionOf(event: StoreEvent): Revision {
+  return event.type === 'put' ? event.object.revision : event.revision
+}

@@ -1,0 +1,143 @@
+// Between objects and Records: where a Record lies, what it is called, and how the payload becomes one string.
+import { createHash } from 'node:crypto'
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
+import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
+import { recordClusterLabel, recordResourceLabel, type StorageRecord } from '../../crds/index.ts'
+import { StoreError, type ObjectKey, type StoredObject } from '../store.ts'
+import type { Seal } from './seal.ts'
+
+/** Set by the first update: the host says when an object was created, but not at which revision. */
+export const createRevisionAnnotation = 'storage.kcp.dev/create-revision'
+
+/** What etcd takes as a request by default is 1.5 MiB; the rest is for metadata and managed fields. */
+const maxRecordBytes = 1_500_000
+/** Plain payloads above this are compressed: quoted once more as a string they may not fit otherwise. */
+const compressAbove = 512 * 1024
+const maxOpenedBytes = 64 * 1024 * 1024
+
+// JSON begins with `{` or is `null`; nothing of it begins like these.
+const sealedPrefix = 'sealed:'
+const compressedPrefix = 'deflate:'
+
+export interface RecordCodecOptions {
+  readonly namespacePrefix: string
+  readonly seal: Seal
+  readonly sealResource: (resource: string) => boolean
+}
+
+export class RecordCodec {
+  readonly #options: RecordCodecOptions
+
+  constructor(options: RecordCodecOptions) {
+    this.#options = options
+  }
+
+  /** The namespace of the host that keeps this logical cluster, together with others. */
+  bucketOf(cluster: ClusterId): string {
+    const first = createHash('sha256').update(cluster).digest()[0] ?? 0
+    return this.bucket(first)
+  }
+
+  bucket(number: number): string {
+    return `${this.#options.namespacePrefix}${number.toString(16).padStart(2, '0')}`
+  }
+
+  /** False for Records that somebody put elsewhere: they are not ours. */
+  isBucket(namespace: string): boolean {
+    const { namespacePrefix } = this.#options
+    return namespace.startsWith(namespacePrefix) && /^[0-9a-f]{2}$/.test(namespace.slice(namespacePrefix.length))
+  }
+
+  nameOf({ cluster, resource, namespace, name }: ObjectKey): string {
+    return createHash('sha256').update([cluster, resource, namespace, name].join('\0')).digest('hex').slice(0, 40)
+  }
+
+  clusterSelector(cluster: ClusterId): string {
+    return `${recordClusterLabel}=${cluster}`
+  }
+
+  resourceSelector(resource: string): string {
+    return `${recordResourceLabel}=${hashOf(resource)}`
+  }
+
+  /** The Record to send. Throws TooLarge. `existing` is what an update replaces. */
+  encode(
+    key: ObjectKey,
+    value: Uint8Array,
+    existing?: { revision: Revision; createRevision: Revision },
+  ): StorageRecord {
+    const { cluster, resource, namespace, name } = key
+    const record: StorageRecord = {
+      apiVersion: 'storage.kcp.dev/v1',
+      kind: 'Record',
+      metadata: {
+        name: this.nameOf(key),
+        namespace: this.bucketOf(cluster),
+        labels: { [recordClusterLabel]: cluster, [recordResourceLabel]: hashOf(resource) },
+        ...(existing && {
+          resourceVersion: String(existing.revision),
+          annotations: { [createRevisionAnnotation]: String(existing.createRevision) },
+        }),
+      },
+      cluster,
+      resource,
+      ...(namespace !== '' && { namespace }),
+      name,
+      data: this.#payload(key, value),
+    }
+    const bytes = Buffer.byteLength(JSON.stringify(record.data))
+    if (bytes > maxRecordBytes) {
+      throw new StoreError(
+        'TooLarge',
+        `"${resource}/${name}" takes ${bytes} bytes in the host, more than the limit of ${maxRecordBytes}`,
+      )
+    }
+    return record
+  }
+
+  /** Throws StoreError Unavailable for a Record that is not where its key says, or that does not open. */
+  decode(record: StorageRecord): StoredObject {
+    const key = this.keyOf(record)
+    const { metadata, data } = record
+    const revision = Number(metadata.resourceVersion) as Revision
+    return { key, revision, createRevision: createRevisionOf(record, revision), value: this.#open(key, data) }
+  }
+
+  /** The key that a Record says it has; refused where its name is another's, as after a copy by hand. */
+  keyOf(record: StorageRecord): ObjectKey {
+    const { cluster, resource, namespace = '', name } = record
+    const key: ObjectKey = { cluster: cluster as ClusterId, resource, namespace, name }
+    if (this.nameOf(key) !== record.metadata.name || this.bucketOf(key.cluster) !== record.metadata.namespace) {
+      const where = `${record.metadata.namespace}/${record.metadata.name}`
+      throw new StoreError('Unavailable', `Record "${where}" is not where the object it holds belongs`)
+    }
+    return key
+  }
+
+  #payload(key: ObjectKey, value: Uint8Array): string {
+    const { seal, sealResource } = this.#options
+    if (sealResource(key.resource)) return sealedPrefix + seal.close(key, value)
+    if (value.length > compressAbove) return compressedPrefix + deflateRawSync(value).toString('base64')
+    return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString()
+  }
+
+  #open(key: ObjectKey, data: string): Uint8Array {
+    if (data.startsWith(sealedPrefix)) return this.#options.seal.open(key, data.slice(sealedPrefix.length))
+    // A plain payload where a sealed one belongs was not written by us.
+    if (this.#options.sealResource(key.resource) && data !== 'null') {
+      throw new StoreError('Unavailable', `the Record of "${key.resource}/${key.name}" is not sealed`)
+    }
+    if (!data.startsWith(compressedPrefix)) return Buffer.from(data)
+    const packed = Buffer.from(data.slice(compressedPrefix.length), 'base64')
+    return inflateRawSync(packed, { maxOutputLength: maxOpenedBytes })
+  }
+}
+
+function createRevisionOf({ metadata }: StorageRecord, revision: Revision): Revision {
+  const noted = Number(metadata.annotations?.[createRevisionAnnotation])
+  return Number.isSafeInteger(noted) && noted > 0 ? (noted as Revision) : revision
+}
+
+function hashOf(resource: string): string {
+  return createHash('sha256').update(resource).digest('hex').slice(0, 16)
+}

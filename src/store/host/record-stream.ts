@@ -1,0 +1,215 @@
+// The host's stream of all Records: list once, then watch for ever. Where the host forgot what came in between, a new
+// list is compared with what was known, and told as ordinary events: a relist of the host is never one of tenants.
+import { sleep } from '../../async/index.ts'
+import type { Revision } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import type { KubeClient } from '../../client/index.ts'
+import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
+import type { EventLog } from '../event-log.ts'
+import type { StoredObject, StoreEvent } from '../store.ts'
+import { DeletionLog } from './deletion-log.ts'
+import type { RecordCodec } from './record-codec.ts'
+import { RecordIndex } from './record-index.ts'
+
+type Change = Exclude<StoreEvent, { type: 'progress' }>
+
+const pageSize = 500
+const firstRetryMs = 100
+const lastRetryMs = 5000
+
+export interface RecordStreamOptions {
+  readonly client: KubeClient
+  readonly codec: RecordCodec
+  readonly log: EventLog
+  /** Called with what cannot be read, once per occurrence: such a Record is left alone. */
+  readonly onProblem: (message: string, error: unknown) => void
+}
+
+/** Started with `start`, which resolves when the first list is read; then `run` follows until the signal. */
+export class RecordStream {
+  readonly index = new RecordIndex()
+  readonly deletions = new DeletionLog()
+  readonly #options: RecordStreamOptions
+  readonly #waiters = new Set<() => boolean>()
+  /** By Record name: who waits to hear at which revision it was deleted. */
+  readonly #deletionWaiters = new Map<string, Set<(revision: Revision) => void>>()
+  #revision = 0
+
+  constructor(options: RecordStreamOptions) {
+    this.#options = options
+  }
+
+  async start(signal: AbortSignal): Promise<void> {
+    for await (const { record, change } of this.#list(signal)) this.index.apply(record, change)
+    this.#options.log.start(this.#revision as Revision)
+    this.deletions.start(this.#revision as Revision)
+  }
+
+  /** Ends only with the signal. */
+  async run(signal: AbortSignal): Promise<void> {
+    let retryMs = firstRetryMs
+    while (!signal.aborted) {
+      const before = this.#revision
+      try {
+        await this.#watch(signal)
+      } catch (error) {
+        if (isAborted(signal)) return
+        if (isStatusError(error) && (error.code === 410 || error.reason === 'Expired')) await this.#compare(signal)
+        else this.#options.onProblem('the watch on Records broke and is started again', error)
+      }
+      retryMs = this.#revision > before ? firstRetryMs : Math.min(retryMs * 2, lastRetryMs)
+      await sleep(retryMs, signal).catch(() => undefined)
+    }
+  }
+
+  /** Resolves once `done` says so; asked after every batch of events. Rejects with signal.reason. */
+  until(done: () => boolean, signal: AbortSignal): Promise<void> {
+    if (done()) return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      const settle = (): boolean => {
+        if (!done()) return false
+        signal.removeEventListener('abort', abort)
+        resolve()
+        return true
+      }
+      const abort = (): void => {
+        this.#waiters.delete(settle)
+        reject(signal.reason as Error)
+      }
+      if (signal.aborted) {
+        abort()
+        return
+      }
+      this.#waiters.add(settle)
+      signal.addEventListener('abort', abort, { once: true })
+    })
+  }
+
+  /** The revision at which this Record is deleted next. Call it before deleting; `leave` when nothing was deleted. */
+  nextDeletion(record: string): { revision: Promise<Revision>; leave: () => void } {
+    const { promise, resolve } = Promise.withResolvers<Revision>()
+    const waiters = this.#deletionWaiters.get(record) ?? new Set()
+    this.#deletionWaiters.set(record, waiters.add(resolve))
+    return {
+      revision: promise,
+      leave: () => {
+        waiters.delete(resolve)
+        if (waiters.size === 0 && this.#deletionWaiters.get(record) === waiters) this.#deletionWaiters.delete(record)
+      },
+    }
+  }
+
+  async #watch(signal: AbortSignal): Promise<void> {
+    const { client, codec } = this.#options
+    const events = client.watch<StorageRecord>(recordsGvr, { resourceVersion: String(this.#revision), signal })
+    for await (const { type, object } of events) {
+      const revision = Number(object.metadata.resourceVersion) as Revision
+      if (type === 'BOOKMARK') this.#options.log.progress(revision)
+      else if (codec.isBucket(object.metadata.namespace)) this.#tell(object, this.#change(type, object, revision))
+      this.#revision = Math.max(this.#revision, revision)
+    }
+  }
+
+  #change(type: 'ADDED' | 'MODIFIED' | 'DELETED', record: StorageRecord, revision: Revision): Change | undefined {
+    const { codec, onProblem } = this.#options
+    try {
+      if (type !== 'DELETED') return { type: 'put', object: codec.decode(record) }
+      const key = codec.keyOf(record)
+      const known = this.index.get(key.cluster, record.metadata.name)
+      return { type: 'delete', key, revision, ...this.#last(record, known?.revision ?? revision) }
+    } catch (error) {
+      onProblem('a Record cannot be read and is left out', error)
+      return undefined
+    }
+  }
+
+  #last(record: StorageRecord, revision: Revision): { previous?: StoredObject } {
+    try {
+      return { previous: { ...this.#options.codec.decode(record), revision } }
+    } catch {
+      // It was left out when it was written; that it is gone can be told all the same.
+      return {}
+    }
+  }
+
+  #tell(record: StorageRecord, change: Change | undefined): void {
+    if (!change) return
+    this.#note(record.metadata.name, change)
+    this.#options.log.flush()
+    this.#wake()
+  }
+
+  #note(record: string, change: Change): void {
+    this.index.apply(record, change)
+    this.#options.log.add(change)
+    if (change.type === 'put') return
+    this.deletions.add(change)
+    const { revision } = change
+    const waiters = this.#deletionWaiters.get(record)
+    this.#deletionWaiters.delete(record)
+    // After the event went out: whoever deleted hears of it last.
+    if (waiters) this.#options.log.afterFlush(() => waiters.forEach((told) => told(revision)))
+  }
+
+  #wake(): void {
+    for (const waiter of this.#waiters) if (waiter()) this.#waiters.delete(waiter)
+  }
+
+  /** After the host forgot: what a list shows, against what was known, as events. */
+  async #compare(signal: AbortSignal): Promise<void> {
+    const { log, onProblem } = this.#options
+    const gone = new Map(this.index.all())
+    const changes: { record: string; change: Change }[] = []
+    try {
+      for await (const { record, change } of this.#list(signal)) {
+        const known = gone.get(record)
+        gone.delete(record)
+        if (change.object.revision !== known?.revision) changes.push({ record, change })
+      }
+    } catch (error) {
+      onProblem('Records cannot be listed', error)
+      return
+    }
+    const revision = this.#revision as Revision
+    changes.sort((a, b) => revisionOf(a.change) - revisionOf(b.change))
+    // When they were deleted nobody knows any more; not after the list.
+    for (const [record, { key }] of gone) changes.push({ record, change: { type: 'delete', key, revision } })
+    for (const { record, change } of changes) {
+      this.#note(record, change)
+    }
+    log.progress(revision)
+    this.#wake()
+  }
+
+  /** Every readable Record at one revision, which is `#revision` afterwards. */
+  async *#list(signal: AbortSignal): AsyncGenerator<{ record: string; change: Extract<Change, { type: 'put' }> }> {
+    const { client, codec, onProblem } = this.#options
+    let page: string | undefined
+    do {
+      const list = await client.list<StorageRecord>(recordsGvr, {
+        limit: pageSize,
+        signal,
+        ...(page !== undefined && { continue: page }),
+      })
+      for (const record of list.items) {
+        if (!codec.isBucket(record.metadata.namespace)) continue
+        try {
+          yield { record: record.metadata.name, change: { type: 'put', object: codec.decode(record) } }
+        } catch (error) {
+          onProblem('a Record cannot be read and is left out', error)
+        }
+      }
+      page = list.metadata.continue === '' ? undefined : list.metadata.continue
+      if (page === undefined) this.#revision = Number(list.metadata.resourceVersion)
+    } while (page !== undefined)
+  }
+}
+
+function revisionOf(change: Change): number {
+  return change.type === 'put' ? change.object.revision : change.revision
+}
+
+/** Asked anew: the compiler takes a signal's state for settled once it was looked at. */
+function isAborted(signal: AbortSignal): boolean {
+  return signal.aborted
+}

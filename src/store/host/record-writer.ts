@@ -1,0 +1,216 @@
+// Writes to the host. One whose outcome is unknown is looked up before anybody hears of its key again.
+import { sleep } from '../../async/index.ts'
+import type { KubeObject, Revision } from '../../apimachinery/meta/index.ts'
+import { resourcePath } from '../../apimachinery/meta/index.ts'
+import { isStatusError, type StatusError } from '../../apimachinery/status/index.ts'
+import type { KubeClient } from '../../client/index.ts'
+import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
+import { StoreError } from '../store.ts'
+
+/** The answer carries metadata only: the host need not send back what we just sent. */
+const metadataOnly = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json'
+/** What the host may take beyond its own deadline to end a write for good, clocks and networks included. */
+const settleMarginMs = 1000
+const lookAgainMs = 250
+const busyRetries = 5
+
+export type RecordWrite =
+  | { readonly do: 'create'; readonly record: StorageRecord }
+  | { readonly do: 'update'; readonly record: StorageRecord }
+  | { readonly do: 'delete'; readonly namespace: string; readonly name: string; readonly ifRevision: Revision }
+
+export interface RecordWriterOptions {
+  readonly client: KubeClient
+  /** The store's life: a write goes on when its caller has left. */
+  readonly signal: AbortSignal
+  /** The host's own deadline for one write. */
+  readonly writeTimeoutMs: number
+}
+
+interface Place {
+  readonly namespace: string
+  readonly name: string
+}
+
+export class RecordWriter {
+  readonly #options: RecordWriterOptions
+  /** Writes of unknown outcome by Record name. */
+  readonly #unsettled = new Map<string, Promise<unknown>>()
+  readonly #namespaces = new Set<string>()
+
+  constructor(options: RecordWriterOptions) {
+    this.#options = options
+  }
+
+  /** Resolves when no write to this Record is of unknown outcome; without a name, to any Record. */
+  async settled(name?: string): Promise<void> {
+    if (this.#unsettled.size === 0) return
+    const pending: Promise<unknown>[] = []
+    for (const [record, settling] of this.#unsettled) if (name === undefined || name === record) pending.push(settling)
+    await Promise.allSettled(pending)
+  }
+
+  /** Resolves with the revision of the write; of a deletion 0, as the host does not tell. Rejects StoreError. */
+  async write(write: RecordWrite): Promise<Revision> {
+    const place = placeOf(write)
+    await this.settled(place.name)
+    const startedAt = performance.now()
+    try {
+      return await this.#sendWithNamespace(write, place)
+    } catch (error) {
+      if (!isUnknown(error)) throw this.#told(error, write)
+      const settling = this.#settle(write, place, startedAt, error)
+      this.#unsettled.set(place.name, settling)
+      try {
+        return await settling
+      } finally {
+        if (this.#unsettled.get(place.name) === settling) this.#unsettled.delete(place.name)
+      }
+    }
+  }
+
+  /** Makes the bucket's namespace where it is missing. */
+  async ensureNamespace(namespace: string): Promise<KubeObject> {
+    const { client, signal } = this.#options
+    const gvr = { group: '', version: 'v1', resource: 'namespaces' }
+    const known = await client.tryGet(gvr, { name: namespace }, { signal })
+    if (known) return known
+    const labels = { 'app.kubernetes.io/managed-by': 'kcp', 'app.kubernetes.io/component': 'records' }
+    const object = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels } }
+    try {
+      return await client.create(gvr, object, { signal })
+    } catch (error) {
+      if (!isStatusError(error, 'AlreadyExists')) throw error
+      return await client.get(gvr, { name: namespace }, { signal })
+    }
+  }
+
+  async #sendWithNamespace(write: RecordWrite, place: Place): Promise<Revision> {
+    try {
+      return await this.#sendPatiently(write, place)
+    } catch (error) {
+      const missing =
+        write.do === 'create' && isStatusError(error, 'NotFound') && !this.#namespaces.has(place.namespace)
+      if (!missing) throw error
+      await this.ensureNamespace(place.namespace)
+      this.#namespaces.add(place.namespace)
+      return await this.#sendPatiently(write, place)
+    }
+  }
+
+  /** The host says "later" (429) before it begins anything: such a write did not happen. */
+  async #sendPatiently(write: RecordWrite, place: Place): Promise<Revision> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#send(write, place)
+      } catch (error) {
+        if (!isStatusError(error, 'TooManyRequests') || tries === busyRetries) throw error
+        await sleep(1000 * (error.status.details?.retryAfterSeconds ?? 1), this.#options.signal)
+      }
+    }
+  }
+
+  async #send(write: RecordWrite, place: Place): Promise<Revision> {
+    const { client, writeTimeoutMs } = this.#options
+    const query = `timeout=${Math.ceil(writeTimeoutMs / 1000)}s&fieldManager=kcp`
+    const path = resourcePath(recordsGvr, write.do === 'create' ? { namespace: place.namespace } : place)
+    // Later than the host's deadline, so that as a rule it is the host who says that it was too late.
+    const signal = AbortSignal.any([this.#options.signal, AbortSignal.timeout(writeTimeoutMs + settleMarginMs)])
+    const method = ({ create: 'POST', update: 'PUT', delete: 'DELETE' } as const)[write.do]
+    const body = write.do === 'delete' ? deleteOptions(write.ifRevision) : write.record
+    const answer = await client.raw(`${path}?${query}`, { method, body, accept: metadataOnly, signal })
+    return write.do === 'delete' ? (0 as Revision) : revisionOf(answer as KubeObject)
+  }
+
+  /** Reads the Record until it says what became of the write. */
+  async #settle(write: RecordWrite, place: Place, startedAt: number, cause: unknown): Promise<Revision> {
+    const { client, signal, writeTimeoutMs } = this.#options
+    for (;;) {
+      const decided = performance.now() - startedAt > writeTimeoutMs + settleMarginMs
+      try {
+        const found = await client.tryGet<StorageRecord>(recordsGvr, place, { signal })
+        const outcome = outcomeOf(write, found, decided)
+        if (outcome === 'refused') throw this.#told(conflictOf(write, found), write)
+        if (outcome === 'not done')
+          throw new StoreError('Unavailable', 'the host did not do a write in time', { cause })
+        if (outcome !== 'unknown') return outcome
+      } catch (error) {
+        if (error instanceof StoreError) throw error
+        signal.throwIfAborted()
+        // Not reachable: nobody may hear of this key before it is.
+      }
+      await sleep(lookAgainMs, signal)
+    }
+  }
+
+  #told(error: unknown, write: RecordWrite): unknown {
+    if (error instanceof StoreError) return error
+    if (!isStatusError(error)) return new StoreError('Unavailable', 'the host cannot be reached', { cause: error })
+    const what = write.do === 'delete' ? write.name : `"${write.record.resource}/${write.record.name}"`
+    const say = (code: StoreError['code'], text: string): StoreError => new StoreError(code, text, { cause: error })
+    if (error.reason === 'AlreadyExists') return say('KeyExists', `${what} exists already`)
+    if (error.reason === 'Conflict') return say('RevisionMismatch', `${what} is at another revision`)
+    if (error.reason === 'NotFound') {
+      return write.do === 'create'
+        ? say('Unavailable', `the host cannot keep Records: ${error.message}`)
+        : say('KeyMissing', `${what} does not exist`)
+    }
+    if (isTooLarge(error)) return say('TooLarge', `${what} is too large for the host: ${error.message}`)
+    if (isFull(error)) return say('Full', `the host takes no more objects: ${error.message}`)
+    return say('Unavailable', `the host refused a write: ${error.message}`)
+  }
+}
+
+/** What the Record tells of the write: its revision, or that it can't happen any more, or nothing yet. */
+function outcomeOf(
+  write: RecordWrite,
+  found: StorageRecord | undefined,
+  decided: boolean,
+): Revision | 'refused' | 'not done' | 'unknown' {
+  const waiting = decided ? 'not done' : 'unknown'
+  if (write.do === 'delete') {
+    if (!found) return 0 as Revision
+    return revisionOf(found) === write.ifRevision ? waiting : 'refused'
+  }
+  if (!found) return write.do === 'create' ? waiting : 'refused'
+  // Sealed payloads differ each time and plain ones carry uid and change: equal data is our write.
+  if (found.data === write.record.data) return revisionOf(found)
+  if (write.do === 'create') return 'refused'
+  return found.metadata.resourceVersion === write.record.metadata.resourceVersion ? waiting : 'refused'
+}
+
+function conflictOf(write: RecordWrite, found: StorageRecord | undefined): StoreError {
+  if (write.do === 'create') return new StoreError('KeyExists', `"${write.record.name}" exists already`)
+  if (!found) return new StoreError('KeyMissing', 'the object does not exist any more')
+  return new StoreError('RevisionMismatch', 'the object is at another revision')
+}
+
+function placeOf(write: RecordWrite): Place {
+  if (write.do === 'delete') return { namespace: write.namespace, name: write.name }
+  const { namespace, name } = write.record.metadata
+  return { namespace, name }
+}
+
+function deleteOptions(ifRevision: Revision): object {
+  return { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { resourceVersion: String(ifRevision) } }
+}
+
+function revisionOf(object: KubeObject): Revision {
+  return Number(object.metadata.resourceVersion) as Revision
+}
+
+/** No answer, or one that leaves open whether etcd has it. */
+function isUnknown(error: unknown): boolean {
+  if (error instanceof StoreError) return false
+  if (!isStatusError(error)) return true
+  return error.code >= 500 && !isTooLarge(error) && !isFull(error)
+}
+
+// The API server passes these on as InternalError with etcd's words.
+function isTooLarge(error: StatusError): boolean {
+  return error.code === 413 || /request is too large|Request entity too large|larger than max/i.test(error.message)
+}
+
+function isFull(error: StatusError): boolean {
+  return /database space exceeded/.test(error.message) || (error.code === 403 && /exceeded quota/.test(error.message))
+}

@@ -1,0 +1,169 @@
+// The suite of stores on a real kube-apiserver and etcd, and what only the host backend has: Records, seals, a host that
+// goes away.
+import { randomBytes } from 'node:crypto'
+import { expect } from 'chai'
+import { createClient, httpTransport, loadKubeconfig, type KubeClient, type Transport } from '../../src/client/index.ts'
+import { records, storageCrds, type StorageRecord } from '../../src/crds/index.ts'
+import type { ObjectKey, Store } from '../../src/store/index.ts'
+import { openHostStore } from '../../src/store/host/index.ts'
+import { startCluster, waitFor, type Cluster } from '../support/index.ts'
+import { describeStore, freshCluster, record, refused, valueOf, type StoreFixture } from './store.ts'
+
+const { signal } = new AbortController()
+const sealKey = randomBytes(32)
+const crds = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' }
+
+describe('objects as Records in a host', function () {
+  this.timeout(180_000)
+  let cluster: Cluster
+  let transport: Transport
+  let client: KubeClient
+  const problems: string[] = []
+
+  before(async () => {
+    cluster = await startCluster({ name: 'host' })
+    transport = httpTransport(await loadKubeconfig({ file: cluster.kubeconfig }, { trusted: true }))
+    client = createClient(transport)
+    for (const crd of storageCrds()) await client.create(crds, crd, { signal })
+    await waitFor(
+      async () =>
+        await client.list(records, { signal }).then(
+          () => true,
+          () => false,
+        ),
+      {
+        what: 'Records to be served',
+        deadlineMs: 30_000,
+      },
+    )
+  })
+  after(async () => {
+    await transport[Symbol.asyncDispose]()
+    await cluster.stop()
+  })
+
+  const openStore = async (): Promise<Store> =>
+    await openHostStore({
+      client,
+      sealKey,
+      signal,
+      writeTimeoutMs: 3000,
+      onProblem: (message, error) => problems.push(`${message}: ${String(error)}`),
+    })
+
+  const open = async (): Promise<StoreFixture> => {
+    let store = await openStore()
+    return {
+      get store() {
+        return store
+      },
+      reopen: async () => {
+        await store[Symbol.asyncDispose]()
+        store = await openStore()
+        return store
+      },
+      [Symbol.asyncDispose]: async () => await store[Symbol.asyncDispose](),
+    }
+  }
+
+  describeStore({
+    backend: 'host',
+    open,
+    load: 80,
+    skips: {
+      'tells changes from before it was opened again':
+        'the host tells no deletions of the past; such a watch is answered 410 and lists again',
+    },
+  })
+
+  describe('a Record', () => {
+    let store: Store
+    beforeEach(async () => (store = await openStore()))
+    afterEach(async () => await store[Symbol.asyncDispose]())
+
+    const all = async (of: string): Promise<StorageRecord[]> =>
+      (await client.list<StorageRecord>(records, { signal })).items.filter((one) => one.cluster === of)
+
+    it('lies in the bucket of its logical cluster, and people can read whose it is', async () => {
+      const key: ObjectKey = { cluster: freshCluster(), resource: 'configmaps', namespace: 'shop', name: 'web' }
+      await store.create(key, valueOf('web'), { signal })
+      const [found] = await all(key.cluster)
+      expect(found?.metadata.namespace).to.match(/^kcp-records-[0-9a-f]{2}$/)
+      expect(JSON.parse(found!.data)).to.deep.equal(JSON.parse(valueOf('web').toString()))
+      const { stdout } = await cluster.kubectl(['get', 'records', '-n', found!.metadata.namespace])
+      expect(stdout).to.match(new RegExp(`${key.cluster} +configmaps +shop +web`))
+    })
+
+    it('of a Secret shows nothing of it, and opens for the right object only', async () => {
+      const key: ObjectKey = { cluster: freshCluster(), resource: 'secrets', namespace: 'shop', name: 'db' }
+      const value = Buffer.from('{"kind":"Secret","data":{"password":"aHVudGVyMg=="}}')
+      await store.create(key, value, { signal })
+      const [found] = await all(key.cluster)
+      expect(found!.data).to.match(/^sealed:/)
+      expect(JSON.stringify(found)).to.not.contain('aHVudGVyMg')
+      expect(Buffer.from((await store.get(key, { signal }))!.value).equals(value)).to.equal(true)
+      const stolen = { ...found!, name: 'mine', metadata: { ...found!.metadata, name: 'x'.repeat(40) } }
+      const { resourceVersion: _, uid: __, ...metadata } = stolen.metadata
+      await client.create(records, { ...stolen, metadata }, { signal })
+      await waitFor(() => problems.some((one) => one.includes('is not where the object it holds belongs')), {
+        what: 'the copy to be told',
+        deadlineMs: 10_000,
+      })
+      await client.delete(records, { namespace: metadata.namespace, name: metadata.name }, { signal })
+    })
+
+    it('takes a Secret of 1 MiB of random bytes', async () => {
+      const key: ObjectKey = { cluster: freshCluster(), resource: 'secrets', namespace: 'shop', name: 'blob' }
+      const value = Buffer.from(
+        JSON.stringify({ kind: 'Secret', data: { blob: randomBytes(1 << 20).toString('base64') } }),
+      )
+      await store.create(key, value, { signal })
+      expect(Buffer.from((await store.get(key, { signal }))!.value).equals(value)).to.equal(true)
+    })
+
+    it('survives etcd, when the host goes away and comes back: no write is answered twice or lost', async () => {
+      const of = freshCluster()
+      const key = (n: number): ObjectKey => ({ cluster: of, resource: 'configmaps', namespace: 'shop', name: `n${n}` })
+      const watch = record(store, of, await store.revision({ signal }))
+      const server = cluster.processes.get('kube-apiserver')!
+      const acknowledged = new Set<string>()
+      const refusedNames = new Set<string>()
+      let n = 0
+      let stop = false
+      const writers = Array.from({ length: 8 }, async () => {
+        while (!stop) {
+          const at = key(n++)
+          await store.create(at, valueOf(at.name), { signal }).then(
+            () => acknowledged.add(at.name),
+            () => refusedNames.add(at.name),
+          )
+        }
+      })
+      await waitFor(() => acknowledged.size > 50, { what: '50 writes', deadlineMs: 20_000 })
+      await server.kill()
+      await server.start()
+      const before = acknowledged.size
+      await waitFor(() => acknowledged.size > before + 50, { what: '50 writes more', deadlineMs: 60_000 })
+      stop = true
+      await Promise.all(writers)
+      const end = await store.create(key(-1), valueOf('end'), { signal })
+      const names = (await store.list({ cluster: of }, { signal })).items.map((item) => item.key.name)
+      for (const name of acknowledged) expect(names).to.include(name)
+      for (const name of names) if (name !== 'n-1') expect(refusedNames.has(name), name).to.equal(false)
+      await waitFor(
+        () => watch.events.some((event) => event.type === 'put' && event.object.revision === end.revision),
+        {
+          what: 'the last event',
+          deadlineMs: 30_000,
+        },
+      )
+      expect(watch.events).to.have.length(names.length)
+      await watch.stop()
+    })
+
+    it('that cannot be written because there are no Records is told clearly', async () => {
+      const elsewhere = createClient(transport, { basePath: '/nowhere' })
+      await refused(openHostStore({ client: elsewhere, sealKey, signal }), 'Unavailable')
+    })
+  })
+})

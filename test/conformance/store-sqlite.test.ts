@@ -1,0 +1,145 @@
+// The suite of stores on the embedded one, and what only an embedded one has: a file, a lock, a format.
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { expect } from 'chai'
+import { openSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/index.ts'
+import { isStoreError, type ObjectKey, type Store } from '../../src/store/index.ts'
+import { describeStore, freshCluster, record, refused, valueOf, type StoreFixture } from './store.ts'
+
+const { signal } = new AbortController()
+
+async function fixture(options: Omit<SqliteStoreOptions, 'file'> = {}): Promise<StoreFixture & { file: string }> {
+  const directory = mkdtempSync(join(tmpdir(), 'kcp-store-'))
+  const file = join(directory, 'data', 'kcp.db')
+  let store = await openSqliteStore({ file, ...options })
+  return {
+    file,
+    get store() {
+      return store
+    },
+    reopen: async () => {
+      await store[Symbol.asyncDispose]()
+      store = await openSqliteStore({ file, ...options })
+      return store
+    },
+    [Symbol.asyncDispose]: async () => {
+      await store[Symbol.asyncDispose]()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+describeStore({ backend: 'sqlite', open: fixture, load: 400 })
+
+describe('the file of the embedded store', function () {
+  this.timeout(30_000)
+  let fix: Awaited<ReturnType<typeof fixture>>
+  let store: Store
+  beforeEach(async () => {
+    fix = await fixture({ keptDeletions: 500 })
+    store = fix.store
+  })
+  afterEach(async () => await fix[Symbol.asyncDispose]())
+
+  const messageOf = async (file: string): Promise<string> =>
+    await openSqliteStore({ file }).then(
+      async (opened) => {
+        await opened[Symbol.asyncDispose]()
+        return 'it was opened'
+      },
+      (error: unknown) => (error as Error).message,
+    )
+
+  it('is for one at a time', async () => {
+    expect(await messageOf(fix.file)).to.equal(`${fix.file} is in use by process ${process.pid}`)
+  })
+
+  it('is readable for its owner only', () => {
+    for (const end of ['', '-wal']) expect(statSync(fix.file + end).mode & 0o077).to.equal(0)
+  })
+
+  it('is refused untouched when a newer program wrote it', async () => {
+    await store[Symbol.asyncDispose]()
+    const database = new DatabaseSync(fix.file)
+    database.exec('PRAGMA user_version = 99')
+    database.close()
+    const before = readFileSync(fix.file)
+    expect(await messageOf(fix.file))
+      .to.contain('has format 99')
+      .and.to.contain('written by a newer kcp')
+    expect(readFileSync(fix.file).equals(before)).to.equal(true)
+  })
+
+  for (const [what, content] of [
+    [
+      'text',
+      'not a database, but a text that is long enough to be read as a header of one hundred bytes or more, surely.',
+    ],
+    ['a few bytes', 'x'],
+  ] as const) {
+    it(`is refused untouched when it is ${what}`, async () => {
+      const file = join(fix.file, '..', 'other.db')
+      writeFileSync(file, content)
+      expect(await messageOf(file)).to.equal(`${file} is not a database of kcp`)
+      expect(readFileSync(file, 'utf8')).to.equal(content)
+    })
+  }
+
+  it("is refused when it is another program's database", async () => {
+    const file = join(fix.file, '..', 'other.db')
+    const database = new DatabaseSync(file)
+    database.exec('CREATE TABLE t (a); PRAGMA user_version = 7')
+    database.close()
+    expect(await messageOf(file)).to.equal(`${file} is not a database of kcp`)
+  })
+
+  it('forgets the oldest deletions, and says so instead of leaving some out', async () => {
+    const cluster = freshCluster()
+    const scope = { cluster, resource: 'configmaps' }
+    const key = (n: number): ObjectKey => ({ ...scope, namespace: 'shop', name: `n${n}` })
+    const first = await store.create(key(-1), valueOf('first'), { signal })
+    for (let n = 0; n < 2000; n += 100) {
+      const made = await Promise.all(
+        Array.from({ length: 100 }, (_, i) => store.create(key(n + i), valueOf('x'), { signal })),
+      )
+      await Promise.all(made.map((one) => store.delete(one.key, { signal, ifRevision: one.revision })))
+    }
+    await refused(store.changes(scope, { signal, since: first.revision }), 'Compacted')
+    const late = await store.create(key(9999), valueOf('late'), { signal })
+    await store.delete(late.key, { signal, ifRevision: late.revision })
+    expect(await store.changes(scope, { signal, since: late.revision })).to.have.length(1)
+    store = await fix.reopen()
+    await refused(store.changes(scope, { signal, since: first.revision }), 'Compacted')
+    expect(await store.changes(scope, { signal, since: late.revision })).to.have.length(1)
+  })
+
+  it('answers Full when it may not grow, keeps what it had, and takes deletions', async () => {
+    await fix[Symbol.asyncDispose]()
+    fix = await fixture({ maxFileBytes: 2 * 1024 * 1024 })
+    store = fix.store
+    const cluster = freshCluster()
+    const key = (n: number): ObjectKey => ({ cluster, resource: 'configmaps', namespace: 'shop', name: `n${n}` })
+    const value = Buffer.from(JSON.stringify({ data: 'x'.repeat(50_000) }))
+    const watch = record(store, cluster, await store.revision({ signal }))
+    let kept = 0
+    let full: unknown
+    while (!full && kept < 100) {
+      await store.create(key(kept), value, { signal }).then(
+        () => kept++,
+        (error: unknown) => {
+          full = error
+        },
+      )
+    }
+    expect(isStoreError(full, 'Full')).to.equal(true)
+    expect((await store.list({ cluster }, { signal })).items).to.have.length(kept)
+    expect(watch.events).to.have.length(kept)
+    const one = await store.get(key(0), { signal })
+    await store.delete(key(0), { signal, ifRevision: one!.revision })
+    await watch.stop()
+    store = await fix.reopen()
+    expect((await store.list({ cluster }, { signal })).items).to.have.length(kept - 1)
+  })
+})
