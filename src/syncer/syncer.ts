@@ -8,6 +8,7 @@ import type { Logger } from '../telemetry/index.ts'
 import { visitNamespace } from './down-namespace.ts'
 import { visitObject } from './down-object.ts'
 import { NamespaceIndex } from './namespace-index.ts'
+import { tenantZone } from './member-dns/corefile.ts'
 import { visitDeploymentStatus } from './piece.ts'
 import { gvrs, type ResourceName } from './synced-kinds.ts'
 import { parseVisit, visitKey, type SyncContext, type SyncedMember, type Visit } from './sync-context.ts'
@@ -115,7 +116,9 @@ async function run(options: SyncerOptions, caches: Caches, queue: KeyQueue, star
       namespace,
       audience: `${id}.${member.id}`,
       apiAddress: options.apiAddress,
-      ...(options.nameserver !== undefined && { nameserver: options.nameserver }),
+      ...(options.nameserver !== undefined && {
+        nameserver: { address: options.nameserver, domain: `${id}.${tenantZone}` },
+      }),
     }),
     enqueue: (visit) => queue.add(visitKey(visit)),
     podDeleted: ({ key, before }) => void (before && deleted.set(`pod ${key}`, before)),

@@ -3,7 +3,8 @@
 // Two ways lead to the same Services. Relative names come with a search domain `ID.kcp` that names the logical cluster:
 // a view lets only pods of that logical cluster use it, a rewrite makes `web.shop.ID.kcp` the Service `web` in the
 // member's namespace `ID-shop`, and what does not exist is NXDOMAIN, which musl needs to go on to the next name. Absolute
-// names say nothing of the tenant: there the source pod's namespace does, by a template.
+// names say nothing of the tenant: there the source pod's namespace does, by a template. A template can't tell NXDOMAIN
+// from no data, so an absolute name that does not exist has an alias and no address.
 import type { SyncerAddress } from './nameserver-objects.ts'
 
 /** Last label of names that carry an id; never asked of anybody else. */
@@ -44,7 +45,7 @@ ${tenantZone}:${port} {
         expr metadata('kubernetes/client-namespace') != '' && name() endsWith ('.' + split(metadata('kubernetes/client-namespace'), '-')[0] + '.${tenantZone}.')
     }
     errors
-    ${apiTemplate(apiAddress, `^kubernetes[.]default([.]svc([.]cluster[.]local)?)?[.]${id}[.]${tenantZone}[.]$`, tenantZone)}
+    ${apiTemplate(apiAddress, `^kubernetes[.]${id}-default[.]svc[.]${tenantZone}[.]$`, tenantZone)}
     rewrite stop {
         name regex ^(.+)[.](${label})[.]svc[.]cluster[.]local[.](${id})[.]${tenantZone}[.]$ {1}.{3}-{2}.svc.${tenantZone}. answer auto
     }
@@ -98,7 +99,7 @@ cluster.local:${port} {
 `
 }
 
-/** \`kubernetes.default\` is the API of the pod's logical cluster. */
+/** `kubernetes.default` is the API of the pod's logical cluster. */
 function apiTemplate({ host }: SyncerAddress, match: string, zone: string): string {
   const address = /^[0-9.]+$/.test(host) ? `A ${host}` : `CNAME ${host}.`
   return `template ANY ANY ${zone} {

@@ -7,7 +7,7 @@ const context: PodContext = {
   namespace: 'shop',
   audience: 'abcdefghij.klmnopqrst',
   apiAddress: { host: 'api.example', port: 7443 },
-  nameserver: '10.96.0.53',
+  nameserver: { address: '10.96.0.53', domain: 'abcdefghij.kcp' },
 }
 const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 const containers = (env?: EnvVar[]): ContainerSpec[] => [{ name: 'c', image: 'i', ...(env && { env }) }]
@@ -67,7 +67,7 @@ describe('pod templates on the way down', () => {
   })
   it('ask our nameserver only where they ask cluster DNS from a network of their own', () => {
     expect(podTemplateDown({ spec: { containers: containers() } }, context).spec.dnsConfig?.searches?.[0]).to.equal(
-      'shop.svc.cluster.local',
+      'shop.abcdefghij.kcp',
     )
     for (const part of [{ dnsPolicy: 'Default' }, { dnsPolicy: 'None' }, { hostNetwork: true }]) {
       expect(podTemplateDown({ spec: { containers: containers(), ...part } }, context).spec.dnsConfig).to.equal(

@@ -13,7 +13,11 @@ export interface PodContext {
   /** Where pods of the member reach the API of their logical cluster. */
   readonly apiAddress: { readonly host: string; readonly port: number }
   /** The nameserver that knows the tenant from the source pod. Absent: the member's own DNS is used. */
-  readonly nameserver?: string
+  readonly nameserver?: {
+    readonly address: string
+    /** The search domain of the logical cluster: `ID.kcp`. */
+    readonly domain: string
+  }
   /** automountServiceAccountToken of the pod's ServiceAccount, where it says something. */
   readonly accountAutomount?: boolean
 }
@@ -235,7 +239,12 @@ function restoreDownwardVolumes(spec: PodSpec): void {
 }
 
 /** Pods with cluster DNS only. In the host's network the source is the node, which tells nothing of the tenant. */
-function setNameserver(spec: PodSpec, nameserver: string, namespace: string, journal: Journal): void {
+function setNameserver(
+  spec: PodSpec,
+  { address, domain }: NonNullable<PodContext['nameserver']>,
+  namespace: string,
+  journal: Journal,
+): void {
   if (spec.hostNetwork || (spec.dnsPolicy ?? 'ClusterFirst') !== 'ClusterFirst') return
   journal.dns = { policy: spec.dnsPolicy ?? null, config: spec.dnsConfig ?? null }
   const own = spec.dnsConfig ?? {}
@@ -243,10 +252,8 @@ function setNameserver(spec: PodSpec, nameserver: string, namespace: string, jou
   spec.dnsPolicy = 'None'
   // A pod has at most 3 nameservers and 32 search paths.
   spec.dnsConfig = {
-    nameservers: [nameserver, ...(own.nameservers ?? [])].slice(0, 3),
-    searches: [
-      ...new Set([`${namespace}.svc.cluster.local`, 'svc.cluster.local', 'cluster.local', ...(own.searches ?? [])]),
-    ].slice(0, 32),
+    nameservers: [address, ...(own.nameservers ?? [])].slice(0, 3),
+    searches: [...new Set([`${namespace}.${domain}`, domain, ...(own.searches ?? [])])].slice(0, 32),
     options: options.some(({ name }) => name === 'ndots') ? options : [{ name: 'ndots', value: '5' }, ...options],
   }
 }

@@ -1,0 +1,152 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { Resolver } from 'node:dns/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { clusterIdOf, type KubeObject } from '../../../src/apimachinery/meta/index.ts'
+import type { KubeClient } from '../../../src/client/index.ts'
+import { corefile } from '../../../src/syncer/member-dns/corefile.ts'
+import { gvrs } from '../../../src/syncer/synced-kinds.ts'
+import { ensurePrograms, freePort, startCluster, startProcess, waitFor } from '../../support/index.ts'
+import { clientOf } from './ordinary-upstream.ts'
+
+const signal = new AbortController().signal
+const acme = clusterIdOf('acme')
+const bob = clusterIdOf('bob')
+/** A pod is known by the address it asks from. */
+const addresses = { acme: '127.0.11.1', bob: '127.0.11.2', stranger: '127.0.11.3' }
+type Asker = keyof typeof addresses
+
+describe('the nameserver of a member', function () {
+  this.timeout(60_000)
+  const stack = new AsyncDisposableStack()
+  let port: number
+  const clusterIPs: Record<string, string> = {}
+
+  const ask = async (from: Asker, name: string): Promise<string> => {
+    const resolver = new Resolver({ timeout: 2000, tries: 1 })
+    resolver.setServers([`127.0.0.1:${port}`])
+    resolver.setLocalAddress(addresses[from])
+    try {
+      // An alias without address comes as an empty list.
+      const [address = ''] = await resolver.resolve4(name)
+      return Object.entries(clusterIPs).find(([, ip]) => ip === address)?.[0] ?? address
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code ?? String(error)
+    }
+  }
+
+  before(async function () {
+    this.timeout(300_000)
+    const cluster = stack.use(
+      await startCluster({ name: 'dns', flags: { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] } }),
+    )
+    const client = await clientOf(cluster.kubeconfig, stack)
+    await fill(client, acme, 'shop', addresses.acme, ['web', 'db'])
+    await fill(client, acme, 'other', undefined, ['cache'])
+    await fill(client, bob, 'shop', addresses.bob, ['web'])
+    port = await freePort('127.0.0.1')
+    const forwardPort = await freePort('127.0.0.1')
+    const dir = mkdtempSync(join(tmpdir(), 'kcp-dns-'))
+    const config = corefile({
+      apiAddress: { host: '10.1.2.3', port: 7443 },
+      port,
+      forward: `127.0.0.1:${forwardPort}`,
+      kubernetes: `kubeconfig ${cluster.kubeconfig}`,
+      ready: '',
+    })
+    // The world outside: one name exists, all others do not.
+    const world = `.:${forwardPort} {\n template IN A example.com {\n match ^example[.]com[.]$\n answer "{{ .Name }} 60 IN A 192.0.2.1"\n fallthrough\n }\n template ANY ANY {\n rcode NXDOMAIN\n }\n}\n`
+    writeFileSync(join(dir, 'Corefile'), config + world)
+    const { coredns } = await ensurePrograms(['coredns'])
+    stack.use(
+      await startProcess({
+        name: 'coredns',
+        command: coredns,
+        args: ['-conf', join(dir, 'Corefile')],
+        logFile: join(dir, 'log'),
+      }),
+    )
+    await waitFor(async () => (await ask('acme', 'web.shop.svc.cluster.local')) === 'acme/shop/web', {
+      what: `the nameserver (log in ${dir})`,
+      deadlineMs: 20_000,
+    })
+  })
+  after(async () => await stack.disposeAsync())
+
+  async function fill(
+    client: KubeClient,
+    id: string,
+    namespace: string,
+    podIP: string | undefined,
+    names: string[],
+  ): Promise<void> {
+    const space = `${id}-${namespace}`
+    const create = async (
+      gvr: (typeof gvrs)[keyof typeof gvrs],
+      object: Partial<KubeObject>,
+      name: string,
+    ): Promise<KubeObject> =>
+      await client.create(
+        gvr,
+        {
+          apiVersion: 'v1',
+          kind: '',
+          metadata: { name, ...(gvr.resource !== 'namespaces' && { namespace: space }) },
+          ...object,
+        },
+        { signal },
+      )
+    await create(gvrs.namespaces, { kind: 'Namespace' }, space)
+    for (const name of names) {
+      const service = await create(
+        gvrs.services,
+        { kind: 'Service', spec: { selector: { app: name }, ports: [{ name: 'http', port: 80 }] } },
+        name,
+      )
+      clusterIPs[`${id === acme ? 'acme' : 'bob'}/${namespace}/${name}`] = (
+        service['spec'] as { clusterIP: string }
+      ).clusterIP
+    }
+    if (podIP === undefined) return
+    await create(gvrs.pods, { kind: 'Pod', spec: { containers: [{ name: 'c', image: 'i' }] } }, 'client')
+    const status = { phase: 'Running', podIP, podIPs: [{ ip: podIP }] }
+    await client.patch(
+      gvrs.pods,
+      { namespace: space, name: 'client' },
+      'merge',
+      { status },
+      { subresource: 'status', signal },
+    )
+  }
+
+  const rows: [Asker, string, string][] = [
+    ['acme', 'web.shop.svc.cluster.local', 'acme/shop/web'],
+    ['bob', 'web.shop.svc.cluster.local', 'bob/shop/web'],
+    ['acme', 'cache.other.svc.cluster.local', 'acme/other/cache'],
+    ['acme', `web.shop.${acme}.kcp`, 'acme/shop/web'],
+    ['acme', `cache.other.svc.${acme}.kcp`, 'acme/other/cache'],
+    ['acme', `cache.other.svc.cluster.local.${acme}.kcp`, 'acme/other/cache'],
+    ['bob', `web.shop.${bob}.kcp`, 'bob/shop/web'],
+    ['acme', 'kubernetes.default.svc.cluster.local', '10.1.2.3'],
+    ['acme', `kubernetes.default.svc.${acme}.kcp`, '10.1.2.3'],
+    ['acme', `kubernetes.default.${acme}.kcp`, '10.1.2.3'],
+    ['acme', 'example.com', '192.0.2.1'],
+    ['acme', `example.com.shop.${acme}.kcp`, 'ENOTFOUND'],
+    ['acme', `example.com.${acme}.kcp`, 'ENOTFOUND'],
+    ['acme', `nothing.shop.${acme}.kcp`, 'ENOTFOUND'],
+    ['acme', 'nothing.example', 'ENOTFOUND'],
+    ['bob', `db.shop.${bob}.kcp`, 'ENOTFOUND'],
+    ['bob', `web.shop.${acme}.kcp`, 'ENOTFOUND'],
+    ['bob', `web.${acme}-shop.svc.kcp`, 'ENOTFOUND'],
+    ['bob', `web.${acme}-shop.svc.cluster.local`, ''],
+    ['bob', 'db.shop.svc.cluster.local', ''],
+    ['stranger', 'web.shop.svc.cluster.local', 'ESERVFAIL'],
+    ['stranger', `web.shop.${acme}.kcp`, 'ENOTFOUND'],
+  ]
+  for (const [from, name, expected] of rows) {
+    it(`answers ${from} for ${name.replace(acme, 'ACME').replace(bob, 'BOB')}: ${expected}`, async () => {
+      expect(await ask(from, name)).to.equal(expected)
+    })
+  }
+})
