@@ -24,7 +24,7 @@ export function decodeMessage(
   if (depth > maxDepth) throw malformed('nested too deep')
   while (!reader.done) {
     const { field, wire } = reader.tag()
-    const index = type.index.get(field)
+    const index = type.index[field]
     const shape = index === undefined ? undefined : type.fields[index]
     if (index === undefined || shape === undefined) reader.skip(wire)
     else into.fields[index] = decodeField(reader, shape, wire, into.fields[index], depth)

@@ -37,8 +37,8 @@ export interface FieldShape {
 export interface MessageType {
   readonly name: string
   readonly fields: readonly FieldShape[]
-  /** Field number -> index into `fields`. */
-  readonly index: ReadonlyMap<number, number>
+  /** Field number -> index into `fields`; holes elsewhere. */
+  readonly index: readonly (number | undefined)[]
 }
 
 interface Table {
@@ -79,11 +79,11 @@ export function messageNamed(name: string): MessageType {
   const rows = loadedTable().messages[name]
   if (rows === undefined) throw new Error(`protobuf table: message "${name}" is referred to and missing`)
   const fields: FieldShape[] = []
-  const index = new Map<number, number>()
+  const index: (number | undefined)[] = []
   const message: MessageType = { name, fields, index }
   known.set(name, message)
   for (const [number, json, type, flags] of rows) {
-    index.set(number, fields.length)
+    index[number] = fields.length
     fields.push({
       number,
       json: flags.includes('n') ? '' : json,

@@ -1,4 +1,5 @@
 // Reads protobuf's wire format. Every length is checked against what is left: the bytes come from anybody.
+import { Buffer } from 'node:buffer'
 import { badRequest, type StatusError } from '../../../apimachinery/status/index.ts'
 
 /** How a field is written. Groups (3 and 4) are not read. */
@@ -9,20 +10,19 @@ export interface WireTag {
   readonly wire: WireType
 }
 
-const text = new TextDecoder('utf-8', { ignoreBOM: true })
-
 /** A 400 about a body that is no protobuf message of the kind it says it is. */
 export function malformed(message: string): StatusError {
   return badRequest(`unable to decode the protobuf body: ${message}`)
 }
 
 export class WireReader {
-  readonly #bytes: Uint8Array
+  readonly #bytes: Buffer
   readonly #end: number
   #at: number
 
   constructor(bytes: Uint8Array, start = 0, end = bytes.length) {
-    this.#bytes = bytes
+    // A Buffer, because it decodes short strings several times faster than a TextDecoder.
+    this.#bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#at = start
     this.#end = end
   }
@@ -43,6 +43,12 @@ export class WireReader {
 
   /** A varint as a signed 64-bit number. Beyond 2^53 it is the nearest double, as JSON would give it to this program. */
   varint(): number {
+    // Most are one byte: tags, short lengths, bools, small numbers.
+    const first = this.#bytes[this.#at]
+    if (first !== undefined && first < 0x80 && this.#at < this.#end) {
+      this.#at++
+      return first
+    }
     let low = 0
     let high = 0
     for (let shift = 0; shift < 70; shift += 7) {
@@ -69,7 +75,9 @@ export class WireReader {
   }
 
   string(): string {
-    return text.decode(this.bytes())
+    const length = this.#length()
+    const at = this.#advance(length)
+    return this.#bytes.toString('utf8', at, at + length)
   }
 
   /** A reader of the nested message that comes next. */
