@@ -1,12 +1,13 @@
 // The base of operators on @dot-i/k8s-operator. From the library come the lifecycle (start, init, stop), the shape of
 // events and handleResourceFinalizer; what reaches an API is ours: the library's watch ends the process on a bookmark,
 // a 410 or a reset and loses deletions while it reconnects, and its writes swallow errors.
-import operatorLibrary, { type ResourceEvent, type ResourceMeta } from '@dot-i/k8s-operator'
+import type { ResourceEvent, ResourceMeta } from '@dot-i/k8s-operator'
 import type { GroupVersionResource, KubeObject } from '../apimachinery/meta/index.ts'
 import { internalError } from '../apimachinery/status/index.ts'
 import type { DeepReadonly, KubeClient } from '../client/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import type { SharedInformers } from './informers.ts'
+import { operatorLibrary } from './operator-library.ts'
 
 /**
  * The library's class with a constructor of its own: the original reads the user's kubeconfig and makes clients, which
