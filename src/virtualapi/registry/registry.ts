@@ -384,7 +384,8 @@ function markDeleted(
   if (finalizers.length === 0) delete metadata.finalizers
   if (metadata.deletionTimestamp === undefined) {
     metadata.deletionTimestamp = timestamp(now + grace * 1000)
-    metadata.deletionGracePeriodSeconds = grace
+    // A namespace has no grace period: it ends when it is empty.
+    if (object.kind !== 'Namespace') metadata.deletionGracePeriodSeconds = grace
     if (metadata.generation !== undefined) metadata.generation++
   } else if (grace < (metadata.deletionGracePeriodSeconds ?? 0)) {
     metadata.deletionTimestamp = timestamp(now + grace * 1000)

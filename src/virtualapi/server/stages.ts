@@ -1,19 +1,28 @@
 // The way of every request, in reading order. Each stage adds what it found to the Exchange or throws a StatusError.
 import { childSignal } from '../../async/index.ts'
-import { forbidden, pathNotFound, timedOut, unauthorized } from '../../apimachinery/status/index.ts'
+import { badRequest, forbidden, pathNotFound, timedOut, unauthorized } from '../../apimachinery/status/index.ts'
 import { anonymous } from '../authn/user-info.ts'
 import type { Attributes } from '../authz/authorizer.ts'
-import { forbiddenMessage } from '../authz/index.ts'
+import { forbiddenMessage, isOpenPath } from '../authz/index.ts'
 import { dispatch } from '../endpoints/dispatch.ts'
 import { parseRequest } from '../request/parse-request.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import type { Exchange } from './exchange.ts'
+import { impersonated, wantedIdentity } from './impersonate.ts'
 import type { ServerParts } from './parts.ts'
 
 type Stage = (exchange: Exchange, parts: ServerParts) => void | Promise<void>
 
 /** Order matters: who may not know is told nothing, who is over budget costs nothing. */
-export const stages: readonly Stage[] = [understand, setDeadline, authenticate, takePlace, authorize, answer]
+export const stages: readonly Stage[] = [
+  understand,
+  setDeadline,
+  authenticate,
+  takePlace,
+  impersonate,
+  authorize,
+  answer,
+]
 
 /** For upgrades, which answer on their own socket. */
 export const stagesBeforeAnswer: readonly Stage[] = stages.slice(0, -1)
@@ -67,8 +76,21 @@ function takePlace(exchange: Exchange, { fairness }: ServerParts): void {
   exchange.cleanups.push(fairness.enter(flow, info.verb === 'watch' ? 'watch' : 'request'))
 }
 
+async function impersonate(exchange: Exchange, { authorizer }: ServerParts): Promise<void> {
+  const { info, user, cluster, signal, request } = exchange
+  // Through the host these headers are the host's own affair: its aggregator has consumed them.
+  if (info.way === 'loopback' || info.way === 'aggregated') return
+  const wanted = wantedIdentity(request.rawHeaders)
+  if (wanted === undefined) return
+  if (cluster === undefined) throw badRequest('impersonation is for one logical cluster: use /clusters/NAME')
+  exchange.user = await impersonated(user, wanted, cluster, { authorizer, signal })
+}
+
 async function authorize(exchange: Exchange, { authorizer }: ServerParts): Promise<void> {
   const { info, user, cluster } = exchange
+  const attributes = attributesOf(info)
+  // Health and version are the process's, and open to all: they must not tell which logical clusters there are.
+  if (isOpenPath(attributes)) return
   if (cluster === undefined) {
     const decision = authorizer.authorizeAll(user, info)
     if (!decision.allowed) throw denied(exchange, decision.reason)
@@ -76,7 +98,6 @@ async function authorize(exchange: Exchange, { authorizer }: ServerParts): Promi
     if (info.cluster.kind === 'one') throw pathNotFound()
     return
   }
-  const attributes = attributesOf(info)
   const decision = await authorizer.authorize(user, attributes, cluster, exchange.signal)
   if (!decision.allowed) throw denied(exchange, decision.reason)
 }
