@@ -121,7 +121,9 @@ async function run(options: SyncerOptions, caches: Caches, queue: KeyQueue, star
       }),
     }),
     enqueue: (visit) => queue.add(visitKey(visit)),
-    podDeleted: ({ key, before }) => void (before && deleted.set(`pod ${key}`, before)),
+    podDeleted: ({ key, before }) => {
+      if (before !== undefined) deleted.set(`pod ${key}`, before)
+    },
   }
   const end = listen(context)
   started()

@@ -101,7 +101,7 @@ async function removeCopy(
 
 /** One slice of another member, published here while its Service is here and its pods can be reached. */
 export async function visitRemoteSlice(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
-  const { cluster, namespace, name } = visit
+  const { cluster, name } = visit
   const space = downstreamSpace(context, visit)
   const clusterId = context.upstream.ids.idOf(cluster)
   if (space === undefined || clusterId === undefined) return

@@ -23,7 +23,7 @@ export function seeCopy(workload: Kept, member: string, { services, isFlat }: Su
   const piece = piecesOf<DeploymentPiece>(workload as KubeObject)[member]
   const { replicas = 1, template } = (workload['spec'] ?? {}) as Workload
   const observed = piece?.observed === contentHash(workload['spec'])
-  const available = observed && isComplete(piece ?? {}, replicas)
+  const available = observed && isComplete(piece, replicas)
   const selecting = [...services].filter((service) => selects(service, template?.metadata?.labels ?? {}))
   const counts = selecting.map((service) => countsOf(service, member, isFlat))
   return {

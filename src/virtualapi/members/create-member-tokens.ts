@@ -1,0 +1,96 @@
+// Tokens that members' kubelets gave to pods, verified by the member itself.
+import { decodeJwt } from 'jose'
+import { tryClusterId, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import { tryLocator } from '../../crds/index.ts'
+import type { MemberTokenIdentity, MemberTokens } from '../authn/member-tokens.ts'
+import { memberUnavailable, type MemberConnection, type MemberConnections } from './member-connections.ts'
+
+const tokenReviews = { group: 'authentication.k8s.io', version: 'v1', resource: 'tokenreviews' } as const
+const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
+const podNameKey = 'authentication.kubernetes.io/pod-name'
+const podUidKey = 'authentication.kubernetes.io/pod-uid'
+
+interface ReviewStatus {
+  readonly authenticated?: boolean
+  readonly audiences?: readonly string[]
+  readonly user?: {
+    readonly username?: string
+    readonly uid?: string
+    readonly extra?: Readonly<Record<string, readonly string[]>>
+  }
+}
+
+/** Asks these members. Answers are not kept: the caller does that. */
+export function createMemberTokens({ members }: { members: MemberConnections }): MemberTokens {
+  return {
+    async verify(memberId, token, signal) {
+      const audience = audienceFor(memberId, token)
+      if (audience === undefined) return undefined
+      const member = await members.byId(memberId, signal)
+      if (member === undefined) return undefined
+      try {
+        const identity = await review(member, token, audience, signal)
+        const clusterId = audience.slice(0, audience.indexOf('.'))
+        return identity !== undefined && (await isPlaced(member, identity, clusterId, signal)) ? identity : undefined
+      } catch (error) {
+        if (signal.aborted) throw error
+        throw memberUnavailable(member.name, error)
+      }
+    },
+  }
+}
+
+/** The audience `ID.MEMBER-ID` that the token claims: only a question to the member, believed when it says yes. */
+function audienceFor(memberId: string, token: string): string | undefined {
+  try {
+    const { aud } = decodeJwt(token)
+    const fitting = (typeof aud === 'string' ? [aud] : (aud ?? [])).filter(
+      (audience) =>
+        audience.endsWith(`.${memberId}`) && tryClusterId(audience.slice(0, -memberId.length - 1)) !== undefined,
+    )
+    return fitting.length === 1 ? fitting[0] : undefined
+  } catch {
+    return undefined
+  }
+}
+
+async function review(
+  { client }: MemberConnection,
+  token: string,
+  audience: string,
+  signal: AbortSignal,
+): Promise<MemberTokenIdentity | undefined> {
+  const question: KubeObject = {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenReview',
+    metadata: {},
+    spec: { token, audiences: [audience] },
+  }
+  const answer = await client.create<KubeObject>(tokenReviews, question, { signal })
+  const { authenticated, audiences = [], user } = (answer['status'] ?? {}) as ReviewStatus
+  if (authenticated !== true || !audiences.includes(audience)) return undefined
+  const [system, kind, namespace, name, ...rest] = (user?.username ?? '').split(':')
+  if (system !== 'system' || kind !== 'serviceaccount' || !namespace || !name || rest.length > 0) return undefined
+  const [podName] = user?.extra?.[podNameKey] ?? []
+  const [podUid] = user?.extra?.[podUidKey] ?? []
+  // Bound to a pod, which the member has just found alive: a token of nobody's pod could have been made for any audience.
+  if (podName === undefined || podUid === undefined) return undefined
+  return { serviceAccount: { namespace, name, uid: user?.uid ?? '' }, podName, podUid }
+}
+
+/** The namespace is a copy of one of that logical cluster: a name alone could have been chosen by anybody in the member. */
+async function isPlaced(
+  { client }: MemberConnection,
+  { serviceAccount }: MemberTokenIdentity,
+  clusterId: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    const namespace = await client.get<KubeObject>(namespaces, { name: serviceAccount.namespace }, { signal })
+    return tryLocator(namespace)?.clusterId === clusterId
+  } catch (error) {
+    if (isStatusError(error, 'NotFound')) return false
+    throw error
+  }
+}

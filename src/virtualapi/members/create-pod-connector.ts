@@ -1,0 +1,91 @@
+// Reaches pods through their member's API server. Only the pod with the upstream pod's uid in the namespace of that
+// logical cluster is dialled: nothing that a tenant may write leads anywhere else.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { badRequest, isStatusError, notFound, serviceUnavailable } from '../../apimachinery/status/index.ts'
+import type { TransportResponse } from '../../client/index.ts'
+import { downstreamNamespace, memberAnnotation } from '../../crds/index.ts'
+import { memberUnavailable, type MemberConnection, type MemberConnections } from './member-connections.ts'
+import { forwardedHeaders, forwardedQuery } from './forwarded.ts'
+import type { PodConnection, PodConnector } from './pod-connector.ts'
+
+const pods = { group: '', version: 'v1', resource: 'pods' } as const
+
+/** A PodConnector over these members. */
+export function createPodConnector({ members }: { members: MemberConnections }): PodConnector {
+  return {
+    async request(connection) {
+      const { member, path } = await locate(members, connection)
+      const { method, rawHeaders, body, signal } = connection
+      const headers = Object.fromEntries(pairs(forwardedHeaders(rawHeaders, { upgrade: false })))
+      try {
+        const request = { method, path, headers, signal, ...(body && body.length > 0 && { body }) }
+        return believed(member, await member.transport.request(request))
+      } catch (error) {
+        if (signal.aborted) throw error
+        throw memberUnavailable(member.name, error)
+      }
+    },
+    async upgrade(connection) {
+      const { member, path } = await locate(members, connection)
+      const { method, rawHeaders, signal } = connection
+      try {
+        const answer = await member.transport.upgrade({
+          method,
+          path,
+          rawHeaders: forwardedHeaders(rawHeaders, { upgrade: true }),
+          signal,
+        })
+        return 'refused' in answer ? { refused: believed(member, answer.refused) } : answer
+      } catch (error) {
+        if (signal.aborted) throw error
+        throw memberUnavailable(member.name, error)
+      }
+    },
+  }
+}
+
+interface Located {
+  readonly member: MemberConnection
+  readonly path: string
+}
+
+async function locate(
+  members: MemberConnections,
+  { cluster, pod, subresource, query, signal }: PodConnection,
+): Promise<Located> {
+  const { name = '', namespace = '', uid, annotations } = pod.metadata
+  const memberName = annotations?.[memberAnnotation]
+  if (memberName === undefined) throw badRequest(`pod "${name}" is not placed on a member cluster yet`)
+  const member = await members.byName(memberName, signal)
+  const space = downstreamNamespace(cluster.id, namespace)
+  let live: KubeObject | undefined
+  try {
+    live = await member.client.tryGet<KubeObject>(pods, { namespace: space, name }, { signal })
+  } catch (error) {
+    if (signal.aborted) throw error
+    throw memberUnavailable(memberName, error)
+  }
+  if (live === undefined || uid === undefined || live.metadata.uid !== uid) throw notFound(pods, name)
+  const path = `/api/v1/namespaces/${encodeURIComponent(space)}/pods/${encodeURIComponent(name)}/${subresource}${forwardedQuery(query)}`
+  return { member, path }
+}
+
+/** 401 and 403 are about us, not about the tenant: their own rights were judged before. */
+function believed({ name }: MemberConnection, response: TransportResponse): TransportResponse {
+  if (response.status !== 401 && response.status !== 403) return response
+  void drain(response)
+  throw serviceUnavailable(`member cluster "${name}" does not accept our credentials`)
+}
+
+async function drain({ body }: TransportResponse): Promise<void> {
+  try {
+    for await (const _ of body);
+  } catch (error) {
+    if (!isStatusError(error) && !(error instanceof Error)) throw error
+  }
+}
+
+function* pairs(rawHeaders: readonly string[]): Generator<[string, string]> {
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2)
+    yield [(rawHeaders[i] ?? '').toLowerCase(), rawHeaders[i + 1] ?? '']
+}

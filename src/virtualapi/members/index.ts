@@ -1,0 +1,24 @@
+// Members as the API server reaches them: pods for logs and exec, and the tokens of their pods.
+import { createMemberTokens } from './create-member-tokens.ts'
+import { createPodConnector } from './create-pod-connector.ts'
+import { MemberConnections, type MembersOptions } from './member-connections.ts'
+import type { MemberTokens } from '../authn/member-tokens.ts'
+import type { PodConnector } from './pod-connector.ts'
+
+export { type MembersOptions } from './member-connections.ts'
+export { type PodConnection, type PodConnector } from './pod-connector.ts'
+
+export interface Members extends AsyncDisposable {
+  readonly podConnector: PodConnector
+  readonly memberTokens: MemberTokens
+}
+
+/** Connections to the members registered there, made when first needed. They end with the signal's or their disposal. */
+export function createMembers(options: MembersOptions): Members {
+  const members = new MemberConnections(options)
+  return {
+    podConnector: createPodConnector({ members }),
+    memberTokens: createMemberTokens({ members }),
+    [Symbol.asyncDispose]: () => members[Symbol.asyncDispose](),
+  }
+}
