@@ -17,11 +17,6 @@ interface BuiltIndex {
   documents: Record<string, { file: string; hash: string }>
 }
 
-/** The directory with Kubernetes' documents, as `make build` leaves it; undefined: not built, or for another version. */
-export function openApiDir(): string | undefined {
-  return readBuiltIndex()?.dir
-}
-
 let known: ReadonlyMap<string, OpenApiDocument> | undefined
 
 /** A document per built-in group version, by `openApiKey`. Nothing is read or made before its bytes are asked for. */
@@ -52,6 +47,7 @@ export function openApiFromTables(gv: GroupVersion): JsonObject {
   }
 }
 
+/** Kubernetes' documents as `make build` leaves them; undefined: not built, or for another version. */
 function readBuiltIndex(): { dir: string; index: BuiltIndex } | undefined {
   // Seen from dist/src/virtualapi/discovery, then from a checkout's src/virtualapi/discovery.
   for (const place of ['../../../openapi/v3/', '../../../dist/openapi/v3/']) {

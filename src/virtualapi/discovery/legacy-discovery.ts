@@ -16,7 +16,7 @@ export interface ApiGroup {
   preferredVersion: VersionForDiscovery
 }
 /** metav1.APIResource. */
-export interface ApiResource {
+interface ApiResource {
   name: string
   singularName: string
   namespaced: boolean

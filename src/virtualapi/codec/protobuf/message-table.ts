@@ -2,7 +2,7 @@
 import { readGenerated } from '../../registry/generated-facts.ts'
 
 /** A scalar of the wire, or a type that has a JSON form of its own. */
-export type ScalarType = 'bool' | 'integer' | 'string' | 'bytes' | 'double'
+type ScalarType = 'bool' | 'integer' | 'string' | 'bytes' | 'double'
 export type SpecialType =
   | 'Time'
   | 'MicroTime'

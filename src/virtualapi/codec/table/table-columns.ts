@@ -31,7 +31,7 @@ const createdColumn: TableColumn = {
 }
 
 /** The columns of custom resources that name none. */
-export const defaultPrinterColumns: readonly PrinterColumn[] = [
+const defaultPrinterColumns: readonly PrinterColumn[] = [
   {
     name: 'Age',
     type: 'date',
