@@ -14,7 +14,7 @@ import { createAuthorizer, createRbacWriteCheck } from './authz/index.ts'
 import { createBaseLayer } from './bootstrap/index.ts'
 import { createDirectory, type KeptDirectory, type LogicalCluster } from './clusters/index.ts'
 import { WatchClock } from './endpoints/watch-clock.ts'
-import type { PodConnector } from './members/pod-connector.ts'
+import type { Members } from './members/index.ts'
 import { Catalog } from './registry/catalog.ts'
 import { readFacts, stampRevision } from './registry/object-bytes.ts'
 import { Registry } from './registry/registry.ts'
@@ -35,7 +35,7 @@ export interface VirtualApiOptions {
   /** The front proxy whose identity headers are believed; none without a host. */
   readonly frontProxy?: () => FrontProxyConfig | undefined
   /** Made once the loopback is there, because where members are registered may be one of our own logical clusters. */
-  readonly members?: (loopback: Transport) => { podConnector: PodConnector; memberTokens: MemberTokens }
+  readonly members?: (loopback: Transport) => Members
   readonly limits?: FairnessLimits
   readonly log: Logger
   readonly metrics: Metrics
@@ -112,6 +112,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     listen: (listenOptions) => listen(parts, { ...listenOptions, signal }),
     async [Symbol.asyncDispose]() {
       watchClock[Symbol.dispose]()
+      await lazy.members?.[Symbol.asyncDispose]()
       await hub[Symbol.asyncDispose]()
     },
   }

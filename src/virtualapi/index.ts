@@ -9,5 +9,6 @@ export {
   type FrontProxyConfig,
   type Pki,
 } from './authn/index.ts'
+export { createMembers, type Members } from './members/index.ts'
 export { rootCluster } from './clusters/index.ts'
 export { createVirtualApi, type VirtualApi, type VirtualApiOptions } from './create-virtual-api.ts'

@@ -1,8 +1,9 @@
 // `kcp member`: registered clusters.
 import { Command } from 'commander'
+import { memberJoinCommand } from './member-join.ts'
 
 export function memberCommand(): Command {
   return new Command('member')
     .description('register clusters that run what tenants apply')
-    
+    .addCommand(memberJoinCommand())
 }

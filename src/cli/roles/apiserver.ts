@@ -5,7 +5,7 @@ import type { ClusterName } from '../../apimachinery/meta/index.ts'
 import { startControllers } from '../../controllers/index.ts'
 import { openHostStore } from '../../store/host/index.ts'
 import { createMetrics, type Logger } from '../../telemetry/index.ts'
-import { createVirtualApi, frontProxyFromHost } from '../../virtualapi/index.ts'
+import { createMembers, createVirtualApi, frontProxyFromHost } from '../../virtualapi/index.ts'
 import { registerApiService, serviceHosts } from './api-service.ts'
 import { installationKeys, publishAddress, type Host } from './host-installation.ts'
 
@@ -42,6 +42,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       store,
       pki,
       frontProxy: () => frontProxy.current(),
+      members: () => createMembers({ transport, log, signal }),
       log,
       metrics: createMetrics(),
       signal,

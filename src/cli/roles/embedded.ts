@@ -12,7 +12,7 @@ import { kcpCrds, type CustomResourceDefinition } from '../../crds/index.ts'
 import { startOperator } from '../../operator/index.ts'
 import { openSqliteStore } from '../../store/sqlite/index.ts'
 import { createMetrics, type Logger } from '../../telemetry/index.ts'
-import { createVirtualApi, openPki, rootCluster } from '../../virtualapi/index.ts'
+import { createMembers, createVirtualApi, openPki, rootCluster } from '../../virtualapi/index.ts'
 import { ExitError, messageOf } from '../exit-error.ts'
 import { kubeconfigText } from '../kubeconfig-writer.ts'
 import { memberControllers } from './member-controllers.ts'
@@ -54,6 +54,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       log,
       metrics: createMetrics(),
       signal,
+      members: (loopback) => createMembers({ transport: loopback, basePath: '/clusters/root', log, signal }),
     }),
   )
   const rootClient = api.client(rootClusterName)
@@ -147,11 +148,18 @@ async function requireDirectory(dir: string): Promise<void> {
   try {
     await access(dir, constants.R_OK | constants.W_OK | constants.X_OK)
     const entries = await readdir(dir)
-    if (entries.length > 0 && !entries.includes('data'))
+    if (entries.length > 0 && !(await isOurs(dir, entries)))
       throw new ExitError(`"${dir}" has other files in it and no data of kcp: choose an empty or a new directory`)
   } catch (error) {
     throw error instanceof ExitError ? error : new ExitError(`cannot use "${dir}": ${messageOf(error)}`)
   }
+}
+
+/** Whether a start of ours made what is there; one that was killed at once may have left no more than an empty folder. */
+async function isOurs(dir: string, entries: readonly string[]): Promise<boolean> {
+  if (!entries.includes('data')) return false
+  const data = await readdir(join(dir, 'data'))
+  return data.includes('kcp.db') || (data.length === 0 && entries.length === 1)
 }
 
 async function openStore(rootDir: string) {
