@@ -30,7 +30,7 @@ describe('the operator and two members', function () {
     what: string,
     attempt: () => Promise<T | undefined | false>,
     deadlineMs = 30_000,
-  ): Promise<T> => (await waitFor(async () => (await attempt()) || undefined, { what, deadlineMs }))
+  ): Promise<T> => await waitFor(async () => (await attempt()) || undefined, { what, deadlineMs })
   const workload = async (): Promise<KubeObject | undefined> =>
     await up.tryGet(deployments, { namespace, name: 'web' }, { signal })
   const placed = async (): Promise<Record<string, string>> => {
