@@ -17,7 +17,7 @@ const steps: readonly Step[] = [
   {
     command: [process.execPath, 'scripts/generate/kubernetes-facts.ts'],
     outputs: [
-      ...['resources', 'schemas', 'protobuf', 'table-columns'].map((name) => `${registry}/${name}.json`),
+      ...['resources', 'schemas', 'protobuf', 'enums', 'table-columns'].map((name) => `${registry}/${name}.json`),
       'src/virtualapi/codec/protobuf/generated/vectors.json',
       'src/virtualapi/codec/table/generated/vectors.json',
     ],

@@ -7,6 +7,9 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { kubernetesModuleDir, root } from './kubernetes-module.ts'
 import { stableGroupVersions } from './resource-table.ts'
+import type { JsonObject } from '../../src/apimachinery/meta/index.ts'
+import { withEnums } from '../../src/virtualapi/discovery/openapi-definitions.ts'
+import { readGenerated } from '../../src/virtualapi/registry/generated-facts.ts'
 import { kubernetesVersion } from '../../src/virtualapi/discovery/version-info.ts'
 
 const out = join(root, 'dist/openapi/v3')
@@ -17,6 +20,7 @@ function copyTables(): void {
 }
 
 function writeDocuments(module: string): void {
+  const enums = readGenerated('enums') as Record<string, Record<string, string[]>>
   const documents: Record<string, { file: string; hash: string }> = {}
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
@@ -24,7 +28,14 @@ function writeDocuments(module: string): void {
     const key = group === '' ? `api/${version}` : `apis/${group}/${version}`
     const name = key.replaceAll('/', '__')
     const text = readFileSync(join(module, 'api/openapi-spec/v3', `${name}_openapi.json`), 'utf8')
-    const body = JSON.stringify(JSON.parse(text))
+    const document = JSON.parse(text, withoutCbor) as {
+      info: { version: string }
+      components: { schemas: Record<string, JsonObject> }
+    }
+    for (const [name, schema] of Object.entries(document.components.schemas))
+      withEnums(schema, enums[name.replace(/^io\.k8s\./, '')] ?? {})
+    document.info.version = '1.34'
+    const body = JSON.stringify(document)
     documents[key] = { file: `${name}.json.gz`, hash: createHash('sha512').update(body).digest('hex').toUpperCase() }
     writeFileSync(join(out, `${name}.json.gz`), gzipSync(body, { level: 9 }))
   }
@@ -32,6 +43,11 @@ function writeDocuments(module: string): void {
   // Last: without it the directory does not count.
   writeFileSync(join(out, 'index.json'), JSON.stringify({ version: kubernetesVersion, documents }))
   console.log(`dist/openapi/v3: ${Object.keys(documents).length} documents`)
+}
+
+/** The published documents have CBOR switched on; a server by default has not, and nor have we. */
+function withoutCbor(key: string, value: unknown): unknown {
+  return /^application\/([a-z-]+\+)?cbor(-seq)?$/.test(key) ? undefined : value
 }
 
 function main(): void {

@@ -14,6 +14,7 @@ const tableCorpus = join(root, 'src/virtualapi/codec/table/table-corpus.json')
 /** Where each file of the Go program goes. */
 const fromGo: Record<string, string> = {
   'protobuf.json': `${generated}/protobuf.json`,
+  'enums.json': `${generated}/enums.json`,
   'table-columns.json': `${generated}/table-columns.json`,
   'protobuf-vectors.json': 'src/virtualapi/codec/protobuf/generated/vectors.json',
   'table-vectors.json': 'src/virtualapi/codec/table/generated/vectors.json',

@@ -65,6 +65,7 @@ func main() {
 	tables := readTypes(scheme)
 	write(*out, "protobuf.json", tables)
 	write(*out, "protobuf-vectors.json", protobufVectors(scheme))
+	write(*out, "enums.json", enums())
 	write(*out, "table-columns.json", tableColumns(scheme))
 	write(*out, "table-vectors.json", tableVectors(*corpus))
 }

@@ -1,6 +1,7 @@
 // Definitions of built-in kinds in the words of OpenAPI, made of the schema table: without texts, else as upstream has them.
-import type { JsonObject, JsonValue } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
 import { builtInSchemaTable, type SchemaTableNode } from '../registry/builtin-schemas.ts'
+import { readGenerated } from '../registry/generated-facts.ts'
 import { reference } from './openapi-operations.ts'
 
 const prefix = 'io.k8s.'
@@ -28,13 +29,35 @@ export function builtInDefinitions(names: Iterable<string>): Record<string, Json
     const node = definitions[name]
     if (node === undefined || found.has(name)) return
     found.set(name, {})
-    const definition = openApiOf(node, visit)
+    const definition = withEnums(openApiOf(node, visit), enumsOf(name))
     const gvks = kinds.get(name)
     found.set(name, gvks === undefined ? definition : { ...definition, 'x-kubernetes-group-version-kind': gvks })
   }
   for (const name of names) if (name.startsWith(prefix)) visit(name.slice(prefix.length))
   const sorted = [...found].sort(([a], [b]) => (a < b ? -1 : 1))
   return Object.fromEntries(sorted.map(([name, definition]) => [prefix + name, definition]))
+}
+
+type Enums = Readonly<Record<string, readonly string[]>>
+let enums: Readonly<Record<string, Enums>> | undefined
+
+/** Allowed values by field of a definition; they are for documents only, validation has texts of its own. */
+function enumsOf(name: string): Enums {
+  enums ??= readGenerated('enums') as Record<string, Enums>
+  return enums[name] ?? {}
+}
+
+/** Adds the allowed values; `field[]` is the items of a list. Returns the definition. */
+export function withEnums(definition: JsonObject, byField: Enums): JsonObject {
+  const properties = definition['properties']
+  if (!isJsonObject(properties)) return definition
+  for (const [path, values] of Object.entries(byField)) {
+    const property = properties[path.replace('[]', '')]
+    if (!isJsonObject(property)) continue
+    const target = path.endsWith('[]') ? property['items'] : property
+    if (isJsonObject(target)) target['enum'] = [...values]
+  }
+  return definition
 }
 
 /** Kinds of every group have no entry: no single one is theirs. */

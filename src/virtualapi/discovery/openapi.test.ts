@@ -58,6 +58,15 @@ describe('OpenAPI documents made of the tables', () => {
   })
 })
 
+describe('allowed values in documents', () => {
+  it('stand at fields and at the items of lists', () => {
+    const { components } = openApiFromTables({ group: '', version: 'v1' }) as unknown as Document
+    const claim = components.schemas['io.k8s.api.core.v1.PersistentVolumeClaimSpec']?.['properties']
+    expect(claim).to.have.nested.property('volumeMode.enum').that.deep.equals(['Block', 'Filesystem'])
+    expect(claim).to.have.nested.property('accessModes.items.enum').that.includes('ReadWriteOncePod')
+  })
+})
+
 describe('the OpenAPI index', () => {
   const documents = builtInOpenApi()
   it('names every built-in group version', () => {
