@@ -42,12 +42,12 @@ describe('objects as Records in a host', function () {
     await cluster.stop()
   })
 
-  const openStore = async (): Promise<Store> =>
+  const openStore = async (writeTimeoutMs = 10_000): Promise<Store> =>
     await openHostStore({
       client,
       sealKey,
       signal,
-      writeTimeoutMs: 3000,
+      writeTimeoutMs,
       onProblem: (message, error) => problems.push(`${message}: ${String(error)}`),
     })
 
@@ -78,7 +78,7 @@ describe('objects as Records in a host', function () {
 
   describe('a Record', () => {
     let store: Store
-    beforeEach(async () => (store = await openStore()))
+    beforeEach(async () => (store = await openStore(3000)))
     afterEach(async () => await store[Symbol.asyncDispose]())
 
     const all = async (of: string): Promise<StorageRecord[]> =>

@@ -36,7 +36,6 @@ export class RecordWriter {
   readonly #options: RecordWriterOptions
   /** Writes of unknown outcome by Record name. */
   readonly #unsettled = new Map<string, Promise<unknown>>()
-  readonly #namespaces = new Set<string>()
 
   constructor(options: RecordWriterOptions) {
     this.#options = options
@@ -54,12 +53,11 @@ export class RecordWriter {
   async write(write: RecordWrite): Promise<Revision> {
     const place = placeOf(write)
     await this.settled(place.name)
-    const startedAt = performance.now()
     try {
       return await this.#sendWithNamespace(write, place)
     } catch (error) {
       if (!isUnknown(error)) throw this.#told(error, write)
-      const settling = this.#settle(write, place, startedAt, error)
+      const settling = this.#settle(write, place, error)
       this.#unsettled.set(place.name, settling)
       try {
         return await settling
@@ -89,11 +87,8 @@ export class RecordWriter {
     try {
       return await this.#sendPatiently(write, place)
     } catch (error) {
-      const missing =
-        write.do === 'create' && isStatusError(error, 'NotFound') && !this.#namespaces.has(place.namespace)
-      if (!missing) throw error
+      if (write.do !== 'create' || !isStatusError(error, 'NotFound')) throw error
       await this.ensureNamespace(place.namespace)
-      this.#namespaces.add(place.namespace)
       return await this.#sendPatiently(write, place)
     }
   }
@@ -123,10 +118,12 @@ export class RecordWriter {
   }
 
   /** Reads the Record until it says what became of the write. */
-  async #settle(write: RecordWrite, place: Place, startedAt: number, cause: unknown): Promise<Revision> {
+  async #settle(write: RecordWrite, place: Place, cause: unknown): Promise<Revision> {
     const { client, signal, writeTimeoutMs } = this.#options
+    const failedAt = performance.now()
     for (;;) {
-      const decided = performance.now() - startedAt > writeTimeoutMs + settleMarginMs
+      // The host began it before it failed here, and ends it within its own deadline.
+      const decided = performance.now() - failedAt > writeTimeoutMs + settleMarginMs
       try {
         const found = await client.tryGet<StorageRecord>(recordsGvr, place, { signal })
         const outcome = outcomeOf(write, found, decided)

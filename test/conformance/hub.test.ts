@@ -1,0 +1,351 @@
+// The hub over a real embedded store: what it tells must add up to what it lists, whatever happens in whatever order.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import fc from 'fast-check'
+import type { ClusterId, Revision } from '../../src/apimachinery/meta/index.ts'
+import {
+  createHub,
+  type BaseLayer,
+  type ClusterObjects,
+  type Entry,
+  type Hub,
+  type HubEvent,
+  type HubOptions,
+} from '../../src/store/hub/index.ts'
+import type { ObjectKey, Store } from '../../src/store/index.ts'
+import { openSqliteStore } from '../../src/store/sqlite/index.ts'
+import { decodeObject, readFacts, stampRevision } from '../../src/virtualapi/registry/object-bytes.ts'
+import { waitFor } from '../support/index.ts'
+import { freshCluster, refused } from './store.ts'
+
+const { signal } = new AbortController()
+
+function bytesOf(name: string, n: number | string, owner?: string): Buffer {
+  const metadata = { name, uid: `uid-${name}`, ...(owner && { ownerReferences: [{ uid: owner }] }) }
+  return Buffer.from(JSON.stringify({ kind: 'ConfigMap', apiVersion: 'v1', metadata, data: { n: String(n) } }))
+}
+
+const baseNames = ['admin', 'edit', 'view']
+const baseLayer: BaseLayer = {
+  resources: ['clusterroles'],
+  get: (key) =>
+    key.resource === 'clusterroles' && baseNames.includes(key.name)
+      ? bytesOf(key.name, `base of ${key.cluster}`)
+      : undefined,
+  keys: (cluster, resource, namespace) =>
+    resource === 'clusterroles' && (namespace === undefined || namespace === '')
+      ? baseNames.map((name) => ({ cluster, resource, namespace: '', name }))
+      : [],
+}
+
+const place = ({ key }: Entry): string => `${key.namespace}/${key.name}`
+const told = (entry: Entry): string => `${place(entry)}@${entry.revision} ${Buffer.from(entry.bytes).toString()}`
+
+/** A watch read in the background: the state that its events lead to. */
+class Follower {
+  readonly state = new Map<string, string>()
+  readonly events: HubEvent[] = []
+  ended: 'cleanly' | Error | undefined
+  readonly #life = new AbortController()
+
+  constructor(start: readonly Entry[]) {
+    for (const entry of start) this.state.set(place(entry), told(entry))
+  }
+
+  get signal(): AbortSignal {
+    return this.#life.signal
+  }
+
+  async read(events: AsyncIterable<readonly HubEvent[]>): Promise<void> {
+    try {
+      for await (const batch of events) {
+        for (const event of batch) {
+          this.events.push(event)
+          if (event.type === 'DELETED') this.state.delete(place(event.entry))
+          else this.state.set(place(event.entry), told(event.entry))
+        }
+      }
+      this.ended = 'cleanly'
+    } catch (error) {
+      this.ended = error as Error
+    }
+  }
+
+  stop(): void {
+    this.#life.abort()
+  }
+}
+
+describe('the hub', function () {
+  this.timeout(60_000)
+  let directory: string
+  let store: Store
+  let hub: Hub
+  const start = async (options: Partial<HubOptions> = {}): Promise<void> => {
+    store = await openSqliteStore({ file: join(directory, 'kcp.db') })
+    hub = await createHub(store, { stamp: stampRevision, readFacts, baseLayer, signal, ...options })
+  }
+  const stop = async (): Promise<void> => {
+    await hub[Symbol.asyncDispose]()
+    await store[Symbol.asyncDispose]()
+  }
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'kcp-hub-'))
+    await start()
+  })
+  afterEach(async () => {
+    await stop()
+    rmSync(directory, { recursive: true, force: true })
+  })
+
+  const local = (name: string, resource = 'configmaps', namespace = 'shop') => ({ resource, namespace, name })
+  const role = (name: string) => local(name, 'clusterroles', '')
+
+  it('reads what it wrote, at once', async () => {
+    const objects = await hub.cluster(freshCluster(), { signal })
+    for (let n = 0; n < 50; n++) {
+      const made = await objects.create(local(`n${n}`), bytesOf(`n${n}`, n), { signal })
+      expect(objects.get('configmaps', 'shop', `n${n}`)).to.equal(made)
+      expect(objects.revision()).to.be.at.least(made.revision)
+      expect(decodeObject(made.bytes).metadata.resourceVersion).to.equal(String(made.revision))
+    }
+    expect(objects.count({ resource: 'configmaps' })).to.equal(50)
+    expect(objects.list({ resource: 'configmaps', namespace: 'elsewhere' })).to.deep.equal([])
+  })
+
+  it('treats the base layer as objects that can be changed, deleted and made again', async () => {
+    const cluster = freshCluster()
+    const objects = await hub.cluster(cluster, { signal })
+    const follower = new Follower(objects.list({ resource: 'clusterroles' }))
+    const watch = await objects.watch(
+      { resource: 'clusterroles' },
+      { since: objects.revision(), signal: follower.signal },
+    )
+    const reading = follower.read(watch.events)
+    expect(objects.get('clusterroles', '', 'edit')).to.include({ revision: 1, base: true })
+    await refused(objects.create(role('edit'), bytesOf('edit', 1), { signal }), 'KeyExists')
+    await refused(
+      objects.update(role('edit'), bytesOf('edit', 1), { signal, ifRevision: 7 as Revision }),
+      'RevisionMismatch',
+    )
+    const edited = await objects.update(role('edit'), bytesOf('edit', 1), { signal, ifRevision: 1 as Revision })
+    await objects.delete(role('view'), { signal, ifRevision: 1 as Revision })
+    const gone = await objects.delete(role('edit'), { signal, ifRevision: edited.revision })
+    expect(Buffer.from(gone.bytes).toString())
+      .to.contain(`"resourceVersion":"${gone.revision}"`)
+      .and.to.contain('"n":"1"')
+    await refused(objects.delete(role('edit'), { signal, ifRevision: gone.revision }), 'KeyMissing')
+    await refused(objects.update(role('edit'), bytesOf('edit', 2), { signal, ifRevision: gone.revision }), 'KeyMissing')
+    await objects.create(role('edit'), bytesOf('edit', 3), { signal })
+    await waitFor(() => follower.events.length === 4, { what: 'four events', deadlineMs: 5000, intervalMs: 5 })
+    expect(follower.events.map(({ type, entry }) => `${type} ${entry.key.name}`)).to.deep.equal([
+      'MODIFIED edit',
+      'DELETED view',
+      'DELETED edit',
+      'ADDED edit',
+    ])
+    const listed = objects.list({ resource: 'clusterroles' })
+    expect(listed.map(({ key, base }) => `${key.name} ${base}`)).to.deep.equal(['admin true', 'edit false'])
+    hub.unload(cluster)
+    await reading
+    expect(follower.ended).to.equal('cleanly')
+    const again = await hub.cluster(cluster, { signal })
+    expect(again.list({ resource: 'clusterroles' }).map(told)).to.deep.equal(listed.map(told))
+    const changes = await again.watch(
+      { resource: 'clusterroles' },
+      { since: 1 as Revision, signal: AbortSignal.timeout(200) },
+    )
+    const past = new Follower([])
+    await past.read(changes.events)
+    expect(past.events.map(({ type, entry }) => `${type} ${entry.key.name}`)).to.deep.equal([
+      'DELETED view',
+      'MODIFIED edit',
+    ])
+  })
+
+  it('finds dependents by the uid of their owner', async () => {
+    const objects = await hub.cluster(freshCluster(), { signal })
+    await objects.create(local('a'), bytesOf('a', 1, 'owner-1'), { signal })
+    expect(objects.dependents('owner-1').map(place)).to.deep.equal(['shop/a'])
+    const b = await objects.create(local('b', 'secrets'), bytesOf('b', 1, 'owner-1'), { signal })
+    expect(objects.dependents('owner-1').map(place)).to.deep.equal(['shop/a', 'shop/b'])
+    await objects.update(local('b', 'secrets'), bytesOf('b', 1, 'owner-2'), { signal, ifRevision: b.revision })
+    expect(objects.dependents('owner-1').map(place)).to.deep.equal(['shop/a'])
+    expect(objects.dependents('owner-2').map(place)).to.deep.equal(['shop/b'])
+  })
+
+  it('ends a slow watcher instead of buffering for it, and no other', async () => {
+    await stop()
+    await start({ watcherBufferBytes: 10_000 })
+    const objects = await hub.cluster(freshCluster(), { signal })
+    const since = objects.revision()
+    const slow = await objects.watch({ resource: 'configmaps' }, { since, signal })
+    const quick = new Follower([])
+    const reading = quick.read(
+      (await objects.watch({ resource: 'configmaps' }, { since, signal: quick.signal })).events,
+    )
+    for (let n = 0; n < 200; n++) await objects.create(local(`n${n}`), bytesOf(`n${n}`, n), { signal })
+    const late = new Follower([])
+    await late.read(slow.events)
+    expect(late.events).to.deep.equal([])
+    expect(late.ended).to.include({ code: 'Compacted' })
+    quick.stop()
+    await reading
+    expect(quick.events).to.have.length(200)
+    expect(hub.usage().watchers).to.equal(0)
+  })
+
+  it('lists all logical clusters at one revision without loading them', async () => {
+    const ids = Array.from({ length: 4 }, freshCluster)
+    for (const id of ids) {
+      const objects = await hub.cluster(id, { signal })
+      await objects.create(local('x'), bytesOf('x', 1), { signal })
+      await objects.delete(role('view'), { signal, ifRevision: 1 as Revision })
+    }
+    const inMemory = await hub.listAll({ resource: 'clusterroles' }, ids, { signal })
+    for (const id of ids.slice(1)) hub.unload(id)
+    const fromStore = await hub.listAll({ resource: 'clusterroles' }, ids, { signal })
+    expect(fromStore.entries.map(told)).to.deep.equal(inMemory.entries.map(told))
+    expect(fromStore.entries).to.have.length(8)
+    expect(hub.usage().clusters).to.equal(1)
+    const some = await hub.listAll({ resource: 'configmaps' }, ids.slice(2), { signal })
+    expect(some.entries.map(({ key }) => key.cluster)).to.deep.equal(ids.slice(2).sort())
+    const follower = new Follower([])
+    const reading = follower.read(
+      (await hub.watchAll({ resource: 'configmaps' }, { since: some.revision, signal: follower.signal })).events,
+    )
+    await store.create({ cluster: ids[3]!, ...local('y') } satisfies ObjectKey, bytesOf('y', 1), { signal })
+    await hub.deleteCluster(ids[3]!, { signal })
+    follower.stop()
+    await reading
+    expect(follower.events.map(({ type, entry }) => `${type} ${entry.key.name}`)).to.deep.equal([
+      'ADDED y',
+      'DELETED x',
+      'DELETED y',
+    ])
+  })
+
+  it('tells how far a watch is: never beyond what its reader has dealt with', async () => {
+    const objects = await hub.cluster(freshCluster(), { signal })
+    const since = objects.revision()
+    const watch = await objects.watch({ resource: 'configmaps' }, { since, signal })
+    const other = await objects.create(local('s', 'secrets'), bytesOf('s', 1), { signal })
+    expect(watch.progress()).to.equal(other.revision)
+    const made = await objects.create(local('a'), bytesOf('a', 1), { signal })
+    expect(watch.progress()).to.be.lessThan(made.revision)
+    const reader = watch.events[Symbol.asyncIterator]()
+    await reader.next()
+    expect(watch.progress()).to.be.lessThan(made.revision)
+    const next = reader.next()
+    expect(watch.progress()).to.equal(made.revision)
+    watch[Symbol.dispose]()
+    expect((await next).done).to.equal(true)
+  })
+
+  it('rebuilds every list from every revision, over unloading and restarts', async () => {
+    const step = fc.oneof(
+      {
+        weight: 8,
+        arbitrary: fc.record({
+          do: fc.constantFrom('put', 'delete'),
+          name: fc.constantFrom('a', 'b', 'c', 'd'),
+          space: fc.constantFrom('x', 'y'),
+        }),
+      },
+      {
+        weight: 3,
+        arbitrary: fc.record({ do: fc.constantFrom('putBase', 'deleteBase'), name: fc.constantFrom(...baseNames) }),
+      },
+      {
+        weight: 3,
+        arbitrary: fc.record({
+          do: fc.constant('watch'),
+          back: fc.nat(6),
+          kind: fc.constantFrom('configmaps', 'clusterroles'),
+        }),
+      },
+      { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('unload', 'restart') }) },
+    )
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { minLength: 10, maxLength: 60 }),
+        fc.constantFrom(3, 1024),
+        async (steps, windowEvents) => {
+          await stop()
+          await start({ windowEvents })
+          await play(freshCluster(), steps, windowEvents)
+        },
+      ),
+      { numRuns: 25 },
+    )
+  })
+
+  interface Step {
+    do: 'put' | 'delete' | 'putBase' | 'deleteBase' | 'watch' | 'unload' | 'restart'
+    name?: string
+    space?: string
+    back?: number
+    kind?: string
+  }
+
+  /** Plays the steps, remembers each list by its revision, and checks watches from the remembered ones. */
+  async function play(cluster: ClusterId, steps: readonly Step[], windowEvents: number): Promise<void> {
+    let objects: ClusterObjects = await hub.cluster(cluster, { signal })
+    const kinds = ['configmaps', 'clusterroles']
+    const history: { revision: Revision; lists: Map<string, readonly Entry[]> }[] = []
+    const followers: { kind: string; follower: Follower; reading: Promise<void> }[] = []
+    const remember = (): void => {
+      history.push({
+        revision: objects.revision(),
+        lists: new Map(kinds.map((kind) => [kind, objects.list({ resource: kind })])),
+      })
+    }
+    const check = async (): Promise<void> => {
+      for (const { kind, follower, reading } of followers.splice(0)) {
+        follower.stop()
+        await reading
+        const wanted = objects.list({ resource: kind }).map((entry) => [place(entry), told(entry)])
+        expect([...follower.state].sort(), `${kind} of a watch`).to.deep.equal(wanted.sort())
+        const revisions = follower.events.map(({ revision }) => revision)
+        expect(revisions).to.deep.equal(revisions.toSorted((a, b) => a - b))
+      }
+    }
+    remember()
+    for (const [n, step] of steps.entries()) {
+      const key = step.do.endsWith('Base') ? role(step.name!) : local(step.name ?? '', 'configmaps', step.space)
+      if (step.do === 'put' || step.do === 'putBase') {
+        const found = objects.get(key.resource, key.namespace, key.name)
+        const value = bytesOf(key.name, n)
+        if (found) await objects.update(key, value, { signal, ifRevision: found.revision })
+        else await objects.create(key, value, { signal })
+      } else if (step.do === 'delete' || step.do === 'deleteBase') {
+        const found = objects.get(key.resource, key.namespace, key.name)
+        if (found) await objects.delete(key, { signal, ifRevision: found.revision })
+      } else if (step.do === 'watch') {
+        const from = history.at(-1 - step.back!) ?? history[0]!
+        const kind = step.kind!
+        const follower = new Follower(from.lists.get(kind)!)
+        const watch = await objects.watch({ resource: kind }, { since: from.revision, signal: follower.signal })
+        followers.push({ kind, follower, reading: follower.read(watch.events) })
+        const past = objects.listAt({ resource: kind }, from.revision)
+        if (past) expect(past.map(told)).to.deep.equal(from.lists.get(kind)!.map(told))
+        else
+          expect(
+            windowEvents === 3 || steps.slice(0, n).some(({ do: what }) => what === 'unload' || what === 'restart'),
+          ).to.equal(true)
+      } else {
+        await check()
+        if (step.do === 'unload') hub.unload(cluster)
+        else {
+          await stop()
+          await start({ windowEvents })
+        }
+        objects = await hub.cluster(cluster, { signal })
+      }
+      remember()
+    }
+    await check()
+  }
+})
