@@ -242,6 +242,13 @@ async function bind(
     metadata: { name, namespace, ...(uid && { uid }) },
     target,
   }
-  await client.create(gvrs.pods, binding, { subresource: 'binding', signal })
+  try {
+    await client.create(gvrs.pods, binding, { subresource: 'binding', signal })
+  } catch (error) {
+    // A server without that subresource lets its own syncer write where a pod runs.
+    if (!isStatusError(error) || (error.code !== 404 && error.code !== 405)) throw error
+    const patch = { metadata: { ...(uid && { uid }) }, spec: { nodeName } }
+    return await client.patch<KubeObject>(gvrs.pods, { namespace, name }, 'merge', patch, { signal })
+  }
   return await client.get<KubeObject>(gvrs.pods, { namespace, name }, { signal })
 }

@@ -1,6 +1,7 @@
 // Everything placement looks at, from caches: workloads, Services and namespaces of all logical clusters; members; rules.
 import { cloneJson, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
+import { childSignal } from '../../async/index.ts'
 import { createInformer, keyFor, parseKey, type DeepReadonly, type Informer } from '../../client/index.ts'
 import {
   hasCopy,
@@ -24,6 +25,9 @@ import {
 import type { OperatorContext } from '../operator-context.ts'
 
 type Kept = DeepReadonly<KubeObject>
+/** What runs stays where it is meanwhile; only what is new would be placed without its tenant's wish. */
+const tenantPlacementsMs = 5000
+
 const gvrs = {
   deployments: { group: 'apps', version: 'v1', resource: 'deployments' },
   services: { group: '', version: 'v1', resource: 'services' },
@@ -63,11 +67,19 @@ export class World implements AsyncDisposable {
     this.services.onChange(({ key, after }) => index(this.#services, key, after))
   }
 
+  /** Resolves when everything needed to decide is known. Placements of tenants may not be served anywhere yet. */
   async synced(signal: AbortSignal): Promise<void> {
-    const own = [this.deployments, this.services, this.namespaces, this.tenantPlacements]
-    await Promise.all(
-      [...own, this.members, this.adminPlacements, this.clusters].map((informer) => informer.synced(signal)),
-    )
+    const needed = [this.deployments, this.services, this.namespaces, this.members, this.adminPlacements, this.clusters]
+    await Promise.all(needed.map((informer) => informer.synced(signal)))
+    using waiting = childSignal(signal)
+    const patience = setTimeout(() => waiting.abort(new Error('not served yet')), tenantPlacementsMs)
+    try {
+      await this.tenantPlacements.synced(waiting.signal)
+    } catch {
+      signal.throwIfAborted()
+    } finally {
+      clearTimeout(patience)
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
