@@ -61,7 +61,8 @@ export class DatabaseThread {
     // Beside this file, with its extension: sources when run from a checkout, compiled files when built.
     const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
     // node:sqlite announces itself as experimental on every start; that is for us to know, not for who runs the program.
-    const execArgv = [...process.execArgv, '--disable-warning=ExperimentalWarning']
+    // Nothing is inherited: a thread refuses flags that are the whole process's.
+    const execArgv = ['--disable-warning=ExperimentalWarning']
     const worker = new Worker(file, { workerData: settings, execArgv, name: 'store' })
     const first = await new Promise<FromWorker>((resolve, reject) => {
       worker.once('message', resolve)

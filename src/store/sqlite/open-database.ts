@@ -20,6 +20,8 @@ export interface OpenDatabase {
   close(): void
 }
 
+// With rowids: twice the creates a second and a third of the disk of a table clustered by key (values of 600-1,400 bytes
+// do not fit into the key's tree), for a load of a logical cluster from memory that takes 1.4 times as long.
 const schema = `
 CREATE TABLE objects (
   cluster TEXT NOT NULL,
@@ -30,7 +32,7 @@ CREATE TABLE objects (
   create_revision INTEGER NOT NULL,
   value BLOB NOT NULL,
   PRIMARY KEY (cluster, resource, namespace, name)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX objects_by_revision ON objects (cluster, revision);
 -- The last state of what was deleted, so that a watch can resume over a restart. Bounded; see meta.floor.
 CREATE TABLE deletions (
