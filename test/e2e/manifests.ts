@@ -11,7 +11,7 @@ export function namespace(name: string, clusters?: string): Manifest {
 }
 
 /** A web application: Deployment, Service and ConfigMap named `web`, answering with its pod's name. */
-export function webApplication(inNamespace: string, { replicas = 2, greeting = 'hello' } = {}): Manifest {
+export function webApplication(inNamespace: string, { replicas = 2, greeting = 'hello' } = {}): string {
   const metadata = { name: 'web', namespace: inNamespace }
   const labels = { app: 'web' }
   const container = {
@@ -24,47 +24,44 @@ export function webApplication(inNamespace: string, { replicas = 2, greeting = '
     terminationMessagePolicy: 'FallbackToLogsOnError',
   }
   const template = { metadata: { labels }, spec: { terminationGracePeriodSeconds: 10, containers: [container] } }
-  return {
-    apiVersion: 'v1',
-    kind: 'List',
-    items: [
-      { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { greeting } },
-      {
-        apiVersion: 'v1',
-        kind: 'Service',
-        metadata,
-        spec: { selector: labels, ports: [{ port: 80, targetPort: 8080 }] },
-      },
-      {
-        apiVersion: 'apps/v1',
-        kind: 'Deployment',
-        metadata,
-        spec: { replicas, selector: { matchLabels: labels }, template },
-      },
-    ],
-  }
+  return documents([
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { greeting } },
+    {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata,
+      spec: { selector: labels, ports: [{ port: 80, targetPort: 8080 }] },
+    },
+    {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata,
+      spec: { replicas, selector: { matchLabels: labels }, template },
+    },
+  ])
 }
 
 /** A pod that asks the API about ConfigMaps of its namespace for ever, with nothing but in-cluster configuration. */
-export function apiClient(inNamespace: string): Manifest {
+export function apiClient(inNamespace: string): string {
   const metadata = { name: 'asker', namespace: inNamespace }
   const labels = { app: 'asker' }
   const container = { name: 'asker', image: kubectlImage, args: ['get', 'configmaps', '--watch', '--output=name'] }
   const subjects = [{ kind: 'ServiceAccount', name: 'asker', namespace: inNamespace }]
   const template = { metadata: { labels }, spec: { serviceAccountName: 'asker', containers: [container] } }
-  return {
-    apiVersion: 'v1',
-    kind: 'List',
-    items: [
-      { apiVersion: 'v1', kind: 'ServiceAccount', metadata },
-      {
-        apiVersion: 'rbac.authorization.k8s.io/v1',
-        kind: 'RoleBinding',
-        metadata,
-        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' },
-        subjects,
-      },
-      { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec: { selector: { matchLabels: labels }, template } },
-    ],
-  }
+  return documents([
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'RoleBinding',
+      metadata,
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' },
+      subjects,
+    },
+    { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec: { selector: { matchLabels: labels }, template } },
+  ])
+}
+
+/** Several objects as one stream of documents, as people keep them in files. */
+function documents(objects: readonly Manifest[]): string {
+  return objects.map((object) => JSON.stringify(object)).join('\n---\n')
 }

@@ -63,13 +63,10 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
       await asAlice(['apply', '-f', '-'], { input: namespace('shop', 'east') })
       await asAlice(['apply', '-f', '-'], { input: webApplication('shop') })
       await asAlice(['rollout', 'status', 'deployment/web', '-n', 'shop', '--timeout=90s'])
-      const { stdout } = await asAlice(['get', 'pods', '-n', 'shop', '-o', 'wide', '--no-headers'])
-      const lines = stdout.trim().split('\n')
-      expect(lines).to.have.length(2)
-      for (const line of lines)
-        expect(line)
-          .to.match(/1\/1\s+Running/)
-          .and.match(/east-node/)
+      await waitFor(async () => (await podsOn(asAlice, 'east-node')) === 2, {
+        what: 'both pods to be told upstream',
+        deadlineMs: 10_000,
+      })
       const down = (await people().clusters.east.kubectl(['get', 'pods', '-A', '-l', 'app=web', '--no-headers'])).stdout
       expect(down.trim().split('\n')).to.have.length(2)
     })
@@ -302,5 +299,5 @@ type AsUser = (args: string[]) => Promise<{ stdout: string }>
 /** Ready pods of the application on this node, as the tenant sees them. */
 async function podsOn(asUser: AsUser, node: string): Promise<number> {
   const { stdout } = await asUser(['get', 'pods', '-n', 'shop', '-l', 'app=web', '-o', 'wide', '--no-headers'])
-  return stdout.split('\n').filter((line) => line.includes(node) && !line.includes('Terminating')).length
+  return stdout.split('\n').filter((line) => /1\/1\s+Running/.test(line) && line.includes(node)).length
 }
