@@ -1,0 +1,22 @@
+// Reading JSON in tests without believing it.
+
+/** Whether a value is an object with fields. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** What is at `a.b.c` of a value; undefined where there is nothing. */
+export function at(value: unknown, path: string): unknown {
+  return path
+    .split('.')
+    .reduce<unknown>(
+      (inner, key) => (isRecord(inner) ? inner[key] : Array.isArray(inner) ? inner[Number(key)] : undefined),
+      value,
+    )
+}
+
+/** The text at `a.b.c` of a value; empty where there is none. */
+export function textAt(value: unknown, path: string): string {
+  const found = at(value, path)
+  return typeof found === 'string' ? found : ''
+}

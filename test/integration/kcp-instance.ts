@@ -1,0 +1,88 @@
+// `kcp start` as a person runs it, for the length of a suite: its directory, its clients, its logical clusters.
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort, kubectl, runKcp, startKcp, type CommandResult, type ManagedProcess } from '../support/index.ts'
+import { openRawClient, type RawClient } from './raw-client.ts'
+
+type Kubectl = (
+  args: readonly string[],
+  options?: { input?: string | object; expectCode?: number | 'any'; timeoutMs?: number },
+) => Promise<CommandResult>
+
+/** A logical cluster and its admin. */
+export interface Tenant {
+  readonly name: string
+  /** Path of its kubeconfig. */
+  readonly kubeconfig: string
+  readonly kubectl: Kubectl
+  /** As its admin; paths are whole: `/clusters/NAME/api/v1/...`. */
+  readonly http: RawClient
+  /** `/clusters/NAME`. */
+  readonly base: string
+}
+
+export interface KcpInstance extends AsyncDisposable {
+  readonly rootDir: string
+  readonly port: number
+  readonly process: ManagedProcess
+  /** The installation's admin, in logical cluster `root`. */
+  readonly admin: Tenant
+  /** Creates a logical cluster and a kubeconfig for it. */
+  tenant(name: string): Promise<Tenant>
+}
+
+/** Starts kcp on an empty directory and resolves when it is ready. Everything is removed when it is disposed of. */
+export async function startInstance(args: readonly string[] = []): Promise<KcpInstance> {
+  await using stack = new AsyncDisposableStack()
+  const dir = mkdtempSync(join(tmpdir(), 'kcp-integration-'))
+  stack.defer(() => rmSync(dir, { recursive: true, force: true }))
+  const rootDir = join(dir, 'root')
+  const port = await freePort()
+  const adminFile = join(rootDir, 'admin.kubeconfig')
+  const process = stack.use(
+    await startKcp(['start', '--root-dir', rootDir, '--port', String(port), ...args], {
+      name: `kcp-${port}`,
+      ready: async (signal) => existsSync(adminFile) && (await isReady(port, signal)),
+    }),
+  )
+  const tenantOf = (name: string, kubeconfig: string): Tenant => ({
+    name,
+    kubeconfig,
+    base: `/clusters/${name}`,
+    kubectl: (kubectlArgs, options) => kubectl(kubeconfig, kubectlArgs, options),
+    http: stack.use(openRawClient({ kubeconfig })),
+  })
+  const admin = tenantOf('root', adminFile)
+  const owned = stack.move()
+  return {
+    rootDir,
+    port,
+    process,
+    admin,
+    async tenant(name) {
+      const object = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name } }
+      await admin.kubectl(['create', '-f', '-'], { input: object })
+      await admin.kubectl(['wait', '--for=condition=Ready', `lc/${name}`, '--timeout=20s'])
+      const { stdout } = await runKcp(['kubeconfig', name, '--root-dir', rootDir])
+      const file = join(dir, `${name}.kubeconfig`)
+      writeFileSync(file, stdout, { mode: 0o600 })
+      const http = openRawClient({ kubeconfig: file })
+      owned.use(http)
+      return {
+        name,
+        kubeconfig: file,
+        base: `/clusters/${name}`,
+        kubectl: (kubectlArgs, options) => kubectl(file, kubectlArgs, options),
+        http,
+      }
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+/** Whether something on this port says that it is ready. */
+async function isReady(port: number, signal: AbortSignal): Promise<boolean> {
+  await using client = openRawClient({ port })
+  return (await client.request('GET', '/readyz', { signal })).status === 200
+}

@@ -1,0 +1,255 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { expect } from 'chai'
+import { parse } from 'yaml'
+import { freePort, kcpProgram, runKcp, startKcp, type CommandResult } from '../support/index.ts'
+import { startInstance, type KcpInstance } from './kcp-instance.ts'
+
+/** Every file below a directory with what is in it, to see that nothing was touched. */
+function contents(dir: string): Record<string, string> {
+  if (!existsSync(dir)) return {}
+  const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  return Object.fromEntries(
+    files.map((entry) => {
+      const file = join(entry.parentPath, entry.name)
+      return [file, readFileSync(file).toString('base64')]
+    }),
+  )
+}
+
+const start = (rootDir: string, port: number): Promise<CommandResult> =>
+  runKcp(['start', '--root-dir', rootDir, '--port', String(port)], { expectCode: 'any', timeoutMs: 20_000 })
+
+function expectOneLine(result: CommandResult, ...words: (string | RegExp)[]): void {
+  expect(result.code, result.stderr).to.equal(1)
+  expect(result.stdout).to.equal('')
+  expect(result.stderr.trimEnd().split('\n')).to.have.length(1)
+  expect(result.stderr).to.match(/^kcp: /)
+  for (const word of words) expect(result.stderr).to.match(word instanceof RegExp ? word : new RegExp(word))
+}
+
+describe('kcp start', () => {
+  let kcp: KcpInstance
+  before(async () => {
+    kcp = await startInstance()
+  })
+  after(() => kcp[Symbol.asyncDispose]())
+
+  it('writes admin.kubeconfig for its owner alone, with context root on 127.0.0.1', () => {
+    const file = join(kcp.rootDir, 'admin.kubeconfig')
+    expect(statSync(file).mode & 0o777).to.equal(0o600)
+    expect(statSync(kcp.rootDir).mode & 0o077).to.equal(0)
+    expect(parse(readFileSync(file, 'utf8'))).to.deep.include({ 'current-context': 'root' })
+    expect(readFileSync(file, 'utf8')).to.include(`https://127.0.0.1:${kcp.port}/clusters/root`)
+  })
+
+  it('listens on the loopback address alone', () => {
+    const listening = readFileSync('/proc/net/tcp', 'utf8') + readFileSync('/proc/net/tcp6', 'utf8')
+    const port = kcp.port.toString(16).toUpperCase().padStart(4, '0')
+    const addresses = listening.split('\n').flatMap((line) => {
+      const [, local, , state] = line.trim().split(/\s+/)
+      return state === '0A' && local?.endsWith(`:${port}`) === true ? [local] : []
+    })
+    expect(addresses).to.deep.equal([`0100007F:${port}`])
+  })
+
+  it('keeps nothing of a secret where others can read it', () => {
+    const files = readdirSync(kcp.rootDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+    const readable = files
+      .map((entry) => join(entry.parentPath, entry.name))
+      .filter((file) => readFileSync(file).includes('PRIVATE KEY') && (statSync(file).mode & 0o077) !== 0)
+    expect(readable).to.deep.equal([])
+  })
+
+  it('gives `kcp kubeconfig` for a logical cluster: admin inside it and nothing outside', async () => {
+    const acme = await kcp.tenant('acme')
+    await kcp.tenant('bob')
+    const whoami = await acme.kubectl(['auth', 'can-i', '*', '*', '--all-namespaces'])
+    expect(whoami.stdout.trim()).to.equal('yes')
+    await acme.kubectl(['create', 'configmap', 'mine'])
+    for (const path of [
+      '/clusters/root/api/v1/namespaces',
+      '/clusters/bob/api/v1/namespaces',
+      '/clusters/*/api/v1/namespaces',
+    ])
+      expect((await acme.http.request('GET', path)).status, path).to.be.oneOf([401, 403])
+  })
+
+  it('refuses a kubeconfig for a logical cluster that there is not, or a name that is none', async () => {
+    const run = (name: string) => runKcp(['kubeconfig', name, '--root-dir', kcp.rootDir], { expectCode: 'any' })
+    expectOneLine(await run('nobody'), 'no LogicalCluster "nobody"')
+    expectOneLine(await run('../root'), /"\.\.\/root" is no name/)
+    expectOneLine(await runKcp(['kubeconfig', 'acme', '--root-dir', '/nowhere'], { expectCode: 'any' }), 'missing')
+  })
+
+  it('refuses a port in use, and makes no directory for it', async () => {
+    const dir = join(mkdtempSync(join(tmpdir(), 'kcp-contract-')), 'new')
+    expectOneLine(await start(dir, kcp.port), String(kcp.port), 'in use')
+    expect(existsSync(dir)).to.equal(false)
+  })
+
+  it('refuses a directory that another process uses, and that one goes on', async () => {
+    const stable = (): Record<string, string> => {
+      const { [join(kcp.rootDir, 'data', 'kcp.db-wal')]: _wal, ...rest } = contents(kcp.rootDir)
+      return Object.fromEntries(Object.entries(rest).filter(([file]) => !file.endsWith('-shm')))
+    }
+    const before = stable()
+    expectOneLine(await start(kcp.rootDir, await freePort()), 'in use|another process')
+    expect(stable()).to.deep.equal(before)
+    await kcp.admin.kubectl(['create', 'configmap', 'still-here'])
+  })
+
+  it('exits 0 on SIGTERM, also with watches open, and has everything when started again', async () => {
+    await kcp.admin.kubectl(['create', 'configmap', 'kept', '--from-literal=a=b'])
+    const uid = async () => (await kcp.admin.kubectl(['get', 'lc', 'acme', '-o', 'jsonpath={.metadata.uid}'])).stdout
+    const uidBefore = await uid()
+    await using watch = await kcp.admin.http.watch('/clusters/root/api/v1/configmaps?watch=true')
+    await watch.next()
+    const began = performance.now()
+    kcp.process.send('SIGTERM')
+    expect(await kcp.process.exited).to.deep.equal({ code: 0, signal: null })
+    expect(performance.now() - began).to.be.below(8000)
+    await kcp.process.start()
+    const kept = await kcp.admin.kubectl(['get', 'configmap', 'kept', '-o', 'jsonpath={.data.a}'])
+    expect(kept.stdout).to.equal('b')
+    expect(await uid()).to.equal(uidBefore)
+    await kcp.admin.kubectl(['wait', '--for=condition=Ready', 'lc/acme', '--timeout=5s'])
+  })
+})
+
+describe('kcp start on a directory that it cannot use', () => {
+  let dir: string
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'kcp-contract-'))
+  })
+  afterEach(() => {
+    chmodSync(dir, 0o700)
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  for (const { title, prepare, words } of [
+    {
+      title: 'a file where the directory should be',
+      prepare: () => writeFileSync(join(dir, 'root'), 'x'),
+      words: ['is not a directory'],
+    },
+    {
+      title: 'files of somebody else',
+      prepare: () => {
+        mkdirSync(join(dir, 'root'))
+        writeFileSync(join(dir, 'root', 'thesis.tex'), 'x')
+      },
+      words: ['root', 'other files|foreign'],
+    },
+    {
+      title: 'a directory called data of somebody else',
+      prepare: () => {
+        mkdirSync(join(dir, 'root', 'data'), { recursive: true })
+        writeFileSync(join(dir, 'root', 'data', 'thesis.tex'), 'x')
+      },
+      words: ['root'],
+    },
+    {
+      title: 'a database of another program',
+      prepare: () => database(join(dir, 'root'), (db) => db.exec('CREATE TABLE songs (title TEXT)')),
+      words: ['root'],
+    },
+    {
+      title: 'a database that is none',
+      prepare: () => {
+        mkdirSync(join(dir, 'root', 'data'), { recursive: true })
+        writeFileSync(
+          join(dir, 'root', 'data', 'kcp.db'),
+          'not a database at all, but long enough to be one'.repeat(100),
+        )
+      },
+      words: ['root'],
+    },
+  ])
+    it(`says so in one line and touches nothing: ${title}`, async () => {
+      prepare()
+      const before = contents(dir)
+      expectOneLine(await start(join(dir, 'root'), await freePort()), ...words)
+      expect(contents(dir)).to.deep.equal(before)
+    })
+
+  it('says so in one line and touches nothing: a directory it may not read', async function () {
+    const rootDir = join(dir, 'root')
+    mkdirSync(rootDir)
+    chmodSync(dir, 0o755)
+    chmodSync(rootDir, 0o000)
+    const args = ['start', '--root-dir', rootDir, '--port', String(await freePort())]
+    // Root reads everything: as root, ask as nobody.
+    const result =
+      process.getuid?.() === 0 ? runAsNobody(args) : await runKcp(args, { expectCode: 'any', timeoutMs: 20_000 })
+    expectOneLine(result, 'root', 'EACCES|permission')
+  })
+
+  it('says so in one line and touches nothing: data of a newer kcp, or data overwritten', async () => {
+    const rootDir = join(dir, 'root')
+    const port = await freePort()
+    const first = await startKcp(['start', '--root-dir', rootDir, '--port', String(port)], {
+      ready: () => existsSync(join(rootDir, 'admin.kubeconfig')),
+    })
+    await first.stop()
+    database(rootDir, (db) => db.exec('PRAGMA user_version = 999'))
+    const newer = contents(dir)
+    expectOneLine(await start(rootDir, port), 'kcp.db', 'newer')
+    expect(contents(dir)).to.deep.equal(newer)
+    writeFileSync(
+      join(rootDir, 'data', 'kcp.db'),
+      'overwritten by a careless hand, long enough to look real'.repeat(99),
+    )
+    const overwritten = contents(dir)
+    expectOneLine(await start(rootDir, port), 'kcp.db')
+    expect(contents(dir)).to.deep.equal(overwritten)
+  })
+})
+
+function database(rootDir: string, write: (db: DatabaseSync) => void): void {
+  mkdirSync(join(rootDir, 'data'), { recursive: true })
+  const db = new DatabaseSync(join(rootDir, 'data', 'kcp.db'))
+  write(db)
+  db.close()
+}
+
+function runAsNobody(args: readonly string[]): CommandResult {
+  const command = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', kcpProgram, ...args]
+  try {
+    const env = { ...process.env, PATH: `${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}` }
+    execFileSync(command[0]!, command.slice(1), { env, stdio: 'pipe', timeout: 20_000 })
+    return { code: 0, stdout: '', stderr: '' }
+  } catch (error) {
+    const { status, stdout, stderr } = error as { status: number; stdout: Buffer; stderr: Buffer }
+    return { code: status, stdout: stdout.toString(), stderr: stderr.toString() }
+  }
+}
+
+describe('kcp --help', () => {
+  for (const command of [[], ['start'], ['kubeconfig'], ['member'], ['member', 'join'], ['operator'], ['apiserver']])
+    it(`kcp ${command.join(' ')} --help exits 0 and says how to use it`, async () => {
+      const { stdout } = await runKcp([...command, '--help'])
+      expect(stdout).to.match(new RegExp(`^Usage: kcp ${command.join(' ')}`))
+    })
+
+  it('an unknown command or flag is exit code 1 and a hint', async () => {
+    for (const args of [['strat'], ['start', '--rootdir', 'x'], ['start']]) {
+      const result = await runKcp(args, { expectCode: 'any' })
+      expect(result.code, args.join(' ')).to.equal(1)
+      expect(result.stderr, args.join(' ')).to.match(/--help|required option/)
+    }
+  })
+})
