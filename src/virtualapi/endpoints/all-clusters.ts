@@ -160,8 +160,8 @@ async function watchAll(
 function annotatedView(
   view: ObjectView,
   directory: ClusterDirectory,
-): ObjectView & { annotate: (entry: Entry) => Uint8Array } {
-  const annotated = new WeakMap<Entry, Uint8Array>()
+): ObjectView & { annotate: (entry: Pick<Entry, 'key' | 'bytes'>) => Uint8Array } {
+  const annotated = new WeakMap<Pick<Entry, 'key' | 'bytes'>, Uint8Array>()
   return {
     ...view,
     shared: false,

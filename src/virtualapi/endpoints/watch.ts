@@ -5,6 +5,7 @@ import { expired, invalid, isStatusError, type StatusError } from '../../apimach
 import { isStoreError } from '../../store/index.ts'
 import type { Entry, HubEvent, HubWatch } from '../../store/hub/index.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
+import { stampRevision } from '../registry/object-bytes.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
 import type { Answer } from '../server/exchange.ts'
 import type { Call } from './call.ts'
@@ -21,7 +22,7 @@ export interface WatchPlan {
   readonly selection: Selection
   readonly view: ObjectView
   /** The bytes of an entry where they are not its own: over all logical clusters they name whose it is. */
-  readonly entryBytes?: (entry: Entry) => Uint8Array
+  readonly entryBytes?: (entry: Pick<Entry, 'key' | 'bytes'>) => Uint8Array
   /** State to send as ADDED before the changes; undefined = only changes. */
   readonly initial: readonly Entry[] | undefined
   /** Mark the end of the initial state by an annotated bookmark (KEP-3157). */
@@ -261,15 +262,20 @@ class EventEncoder {
 
   private eventLine(event: HubEvent, type: EventType): Uint8Array {
     const { view, definition } = this.plan
+    if (type === 'DELETED' && event.type === 'MODIFIED' && event.previous !== undefined) {
+      // Left the selection: the watcher gets what it knew, at the revision at which it lost it, as from a real server.
+      const { key, bytes } = event.previous
+      return line(type, this.encode({ key, bytes: stampRevision(bytes, event.revision) }))
+    }
     if (!view.shared || type !== event.type) return line(type, this.encode(event.entry))
     let lines = sharedLines.get(event)
-    if (lines === undefined) sharedLines.set(event, (lines = new Map()))
+    if (lines === undefined) sharedLines.set(event, (lines = new Map<ResourceDefinition, Buffer>()))
     let shared = lines.get(definition)
     if (shared === undefined) lines.set(definition, (shared = line(type, view.event(event.entry.bytes, false))))
     return shared
   }
 
-  private encode(entry: Entry): Uint8Array {
+  private encode(entry: Pick<Entry, 'key' | 'bytes'>): Uint8Array {
     const { first } = this
     const { view, entryBytes } = this.plan
     this.first = false
