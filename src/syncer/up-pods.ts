@@ -150,6 +150,8 @@ async function createCopy(
   workload: Kept | undefined,
   signal: AbortSignal,
 ): Promise<void> {
+  // Shown from when it is bound, as then nothing but its status changes; or from when it is known that it can't be.
+  if ((live['spec'] as Bound | undefined)?.nodeName === undefined && !isUnschedulable(live)) return
   const owner = workload === undefined ? undefined : ownerUpstream(context, visit, live)
   if (owner === undefined) {
     // The ReplicaSet goes up first, so that garbage collection never finds a pod whose owner it does not know.
@@ -178,6 +180,11 @@ async function createCopy(
     )
   }
   await updateCopy(context, visit, live, created, signal)
+}
+
+function isUnschedulable(live: Kept): boolean {
+  const { conditions = [] } = (live['status'] ?? {}) as { conditions?: readonly { type: string; status: string }[] }
+  return conditions.some(({ type, status }) => type === 'PodScheduled' && status === 'False')
 }
 
 /** The upstream ReplicaSet that stands for the pod's in this member. */
@@ -245,10 +252,10 @@ async function bind(
   try {
     await client.create(gvrs.pods, binding, { subresource: 'binding', signal })
   } catch (error) {
-    // A server without that subresource lets its own syncer write where a pod runs.
+    // A server without that subresource can't be told where the pod runs now; its status it can.
     if (!isStatusError(error) || (error.code !== 404 && error.code !== 405)) throw error
-    const patch = { metadata: { ...(uid && { uid }) }, spec: { nodeName } }
-    return await client.patch<KubeObject>(gvrs.pods, { namespace, name }, 'merge', patch, { signal })
+    context.log.debug('a pod could not be bound upstream', { cluster, namespace, name, error })
+    return copy
   }
   return await client.get<KubeObject>(gvrs.pods, { namespace, name }, { signal })
 }
