@@ -4,6 +4,8 @@
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
+      // Nobody is left to hear of it.
+      promise.catch(() => undefined)
       reject(signal.reason as Error)
       return
     }
