@@ -24,6 +24,22 @@ export const syncerFieldManager = 'kcp-syncer'
 /** Namespace of our own parts: in a member, and beside MemberCluster objects for their Secrets. */
 export const systemNamespace = 'kcp-system'
 
+/** Scheduler's: why a workload that should run somewhere has no place; gone when it has one. */
+export const heldAnnotation = 'kcp.dev/held'
+
+const ownAnnotations: ReadonlySet<string> = new Set([
+  placedOnAnnotation,
+  memberAnnotation,
+  memberUidAnnotation,
+  reachableAnnotation,
+  heldAnnotation,
+])
+
+/** True for annotations in which the installation tells tenants what it decided: they read them, only we write them. */
+export function isOwnAnnotation(name: string): boolean {
+  return ownAnnotations.has(name) || name.startsWith(pieceAnnotationPrefix)
+}
+
 /** Annotation upstream that holds what one member says of its copy: JSON of a piece. */
 export function pieceAnnotation(member: string): string {
   return `status.kcp.dev/${member}`

@@ -3,15 +3,18 @@ import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import { systemClock, timestamp, type Clock } from '../../async/index.ts'
 import { parseKey, type DeepReadonly } from '../../client/index.ts'
-import { maxPlacedNamespaceLength, placedOn, placedOnAnnotation, type PlacedOn } from '../../crds/index.ts'
+import {
+  heldAnnotation,
+  maxPlacedNamespaceLength,
+  placedOn,
+  placedOnAnnotation,
+  type PlacedOn,
+} from '../../crds/index.ts'
 import { move, type Decision, type Rejection } from '../../placement/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type Outcome } from '../../reconcile/index.ts'
 import type { OperatorContext, OperatorController } from '../operator-context.ts'
 import { seeCopy } from './observe.ts'
 import { spaceOf, World } from './world.ts'
-
-/** Why a workload that should run somewhere has no place: written by the scheduler, gone when it has one. */
-export const heldAnnotation = 'kcp.dev/held'
 
 export interface PlacementDeps {
   /** How long a copy goes on after it takes no new traffic. Default 10. */

@@ -1,1 +1,1 @@
-export { heldAnnotation, placementController, type PlacementDeps } from './controller.ts'
+export { placementController, type PlacementDeps } from './controller.ts'

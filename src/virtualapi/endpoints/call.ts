@@ -1,5 +1,5 @@
 // What an endpoint gets: the exchange, the resource it is about, and what to write with.
-import { notFound, pathNotFound } from '../../apimachinery/status/index.ts'
+import { invalid, notFound, pathNotFound } from '../../apimachinery/status/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
 import { negotiate, type Representation } from '../codec/negotiate.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
@@ -53,8 +53,14 @@ export async function prepareCall(exchange: Exchange, parts: ServerParts, reques
   }
 }
 
+/** Throws 422 for another word than All: who asks for a dry run in words we do not know must not get a real one. */
 function isDryRun(query: URLSearchParams): boolean {
-  return query.getAll('dryRun').includes('All')
+  const words = query.getAll('dryRun').filter((word) => word !== '')
+  const unknown = words.find((word) => word !== 'All')
+  if (unknown === undefined) return words.length > 0
+  const message = `Unsupported value: ${JSON.stringify(unknown)}: supported values: "All"`
+  const cause = { reason: 'FieldValueNotSupported', message, field: 'dryRun' }
+  throw invalid({ group: 'meta.k8s.io', kind: 'CreateOptions' }, '', [cause])
 }
 
 /** The subresource's row, or 404 where the resource has none of this name. */

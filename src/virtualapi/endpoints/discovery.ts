@@ -13,6 +13,7 @@ import {
   apiResourceList,
   apiVersions,
   builtInOpenApi,
+  contentHash,
   discoveryDocument,
   encodeOpenApiDocument,
   matchesEtag,
@@ -21,6 +22,7 @@ import {
   openApiV3ForCustomResources,
   versionInfo,
   type CustomResourceOpenApi,
+  type CustomResourceSet,
   type DiscoveryDocument,
   type OpenApiDocument,
 } from '../discovery/index.ts'
@@ -33,6 +35,7 @@ import type { Answer, Exchange } from '../server/exchange.ts'
 import type { ServerParts } from '../server/parts.ts'
 import { aggregatedGroupDiscovery } from './aggregated-group.ts'
 import { health } from './health.ts'
+import { openApiV2 } from './openapi-v2.ts'
 import { purge } from './purge.ts'
 
 const programVersion = '0.1.0'
@@ -60,9 +63,15 @@ export async function discovery(exchange: Exchange, parts: ServerParts, path: st
   return answerFor(exchange, parts, objects, path)
 }
 
-function answerFor(exchange: Exchange, parts: ServerParts, objects: ClusterObjects, path: string): Answer {
+function answerFor(
+  exchange: Exchange,
+  parts: ServerParts,
+  objects: ClusterObjects,
+  path: string,
+): Answer | Promise<Answer> {
   const infos = (): readonly ResourceInfo[] => parts.catalog.all(objects)
   const [, root = '', group = '', version = '', more] = path.split('/')
+  if (path === '/openapi/v2') return openApiV2(exchange, customResources(parts.catalog.crds(objects)))
   if (root === 'openapi') return openApi(exchange, parts, objects, path)
   if (more !== undefined) throw pathNotFound()
   const aggregated = acceptsAggregated(exchange.header('accept'))
@@ -81,7 +90,7 @@ function answerFor(exchange: Exchange, parts: ServerParts, objects: ClusterObjec
   switch (path) {
     case '/':
       return jsonDocument({
-        paths: ['/api', '/api/v1', '/apis', '/healthz', '/livez', '/openapi/v3', '/readyz', '/version'],
+        paths: ['/api', '/api/v1', '/apis', '/healthz', '/livez', '/openapi/v2', '/openapi/v3', '/readyz', '/version'],
       })
     case '/api':
       return aggregated
@@ -161,7 +170,10 @@ function allOpenApi(crds: readonly ServedCrd[]): ReadonlyMap<string, OpenApiDocu
   )
   for (const [key, members] of byGroupVersion) {
     // Equal definitions in thousands of logical clusters are one document.
-    const content = `${key}|${members.map(({ compiled, version }) => `${compiled.hash}/${version.info.version}`).sort().join(',')}`
+    const content = `${key}|${members
+      .map(({ compiled, version }) => `${compiled.hash}/${version.info.version}`)
+      .sort()
+      .join(',')}`
     let document = openApiDocuments.get(content)
     const [first] = members
     if (document === undefined && first !== undefined) {
@@ -172,6 +184,18 @@ function allOpenApi(crds: readonly ServedCrd[]): ReadonlyMap<string, OpenApiDocu
     if (document !== undefined) all.set(key, document)
   }
   return all
+}
+
+/** All custom resources of a logical cluster; two with equal definitions have the same content. */
+function customResources(crds: readonly ServedCrd[]): CustomResourceSet {
+  const names = crds.map(({ entry, compiled }) => `${entry.key.name}@${compiled.hash}`).sort()
+  return {
+    content: names.length === 0 ? '' : contentHash(names.join(',')),
+    resources: () =>
+      crds.flatMap(({ entry, compiled }) =>
+        compiled.versions.map(({ info, listKind }) => openApiOf(entry, info, listKind)),
+      ),
+  }
 }
 
 function openApiOf(entry: Entry, info: ResourceInfo, listKind: string): CustomResourceOpenApi {

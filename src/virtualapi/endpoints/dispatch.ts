@@ -4,6 +4,7 @@ import type { ResourceTarget } from '../request/request-info.ts'
 import type { Answer, Exchange } from '../server/exchange.ts'
 import type { ServerParts } from '../server/parts.ts'
 import { allClusters } from './all-clusters.ts'
+import { bindPod } from './binding.ts'
 import { prepareCall, type Call } from './call.ts'
 import { connectPod, isConnect } from './connect.ts'
 import { createObject } from './create.ts'
@@ -55,6 +56,7 @@ async function subresource(call: Call, target: ResourceTarget): Promise<Answer> 
   if (row === undefined) throw pathNotFound()
   if (isConnect(resource, group, name)) return connectPod(call)
   if (name === 'scale') return scale(call)
+  if (name === 'binding' && verb === 'create') return bindPod(call)
   if (!partSubresources.has(name)) throw notFound(definition.info, `${target.name}/${name}`)
   const endpoint = verbs[verb]
   if (endpoint === undefined || !['get', 'update', 'patch'].includes(verb))

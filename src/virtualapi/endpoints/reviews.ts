@@ -21,7 +21,11 @@ export async function createReview(exchange: Exchange, parts: ServerParts, targe
   if (definition.info.namespaced !== (target.namespace !== '')) throw pathNotFound()
   if (info.verb !== 'create') throw methodNotAllowed(target, info.method)
   const decoded = decodeBody(await exchange.request.body(), requireContentType(exchange.header('content-type')))
-  const object = objectOf(decoded, { definition, fieldValidation: fieldValidationOf(info.query), warnings: exchange.warnings })
+  const object = objectOf(decoded, {
+    definition,
+    fieldValidation: fieldValidationOf(info.query),
+    warnings: exchange.warnings,
+  })
   const { authorizer, tokenReviewer } = parts
   const context = { user, cluster, namespace: target.namespace, authorizer, tokenReviewer, signal }
   return jsonDocument(await review(object, context), { status: 201 })

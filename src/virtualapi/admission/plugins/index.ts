@@ -1,15 +1,24 @@
 // The plugins every logical cluster has, in order.
 import type { AdmissionPlugin } from '../admission.ts'
+import { defaultTolerations } from './default-tolerations.ts'
 import { kcpAnnotations } from './kcp-annotations.ts'
 import { namespaceLifecycle } from './namespace-lifecycle.ts'
+import { podPriority } from './pod-priority.ts'
 import { serviceAccountDefault } from './service-account-default.ts'
 
-export { kcpAnnotations, namespaceLifecycle, serviceAccountDefault }
+export { defaultTolerations, kcpAnnotations, namespaceLifecycle, podPriority, serviceAccountDefault }
 
 /**
  * Plugins in order. `rbacWrites`: refuses roles and bindings beyond the writer's own rights; authorization provides it
  * and it runs last, when the object has its final form.
  */
 export function standardPlugins({ rbacWrites }: { rbacWrites?: AdmissionPlugin } = {}): readonly AdmissionPlugin[] {
-  return [namespaceLifecycle, kcpAnnotations, serviceAccountDefault, ...(rbacWrites ? [rbacWrites] : [])]
+  return [
+    namespaceLifecycle,
+    kcpAnnotations,
+    serviceAccountDefault,
+    podPriority,
+    defaultTolerations,
+    ...(rbacWrites ? [rbacWrites] : []),
+  ]
 }

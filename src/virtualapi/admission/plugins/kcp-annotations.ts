@@ -1,9 +1,7 @@
 // Annotations in which the installation tells tenants what it decided. Tenants read them; only our own processes write.
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
+import { isOwnAnnotation } from '../../../crds/index.ts'
 import type { AdmissionPlugin } from '../admission.ts'
-
-const ownedNames: ReadonlySet<string> = new Set(['kcp.dev/placed-on', 'kcp.dev/member'])
-const ownedPrefix = 'status.kcp.dev/'
 
 /** Puts back what a tenant changed of them, with a warning; leaving them out of an update means unchanged. */
 export const kcpAnnotations: AdmissionPlugin = {
@@ -13,7 +11,7 @@ export const kcpAnnotations: AdmissionPlugin = {
     const annotations = { ...object.metadata.annotations }
     const kept = owned(old)
     for (const [name, value] of Object.entries(annotations)) {
-      if (!isOwned(name) || kept[name] === value) continue
+      if (!isOwnAnnotation(name) || kept[name] === value) continue
       context.warnings.push(
         operation === 'CREATE'
           ? `metadata.annotations: "${name}" is set by kcp and was ignored`
@@ -27,10 +25,8 @@ export const kcpAnnotations: AdmissionPlugin = {
   },
 }
 
-function isOwned(name: string): boolean {
-  return ownedNames.has(name) || name.startsWith(ownedPrefix)
-}
-
 function owned(object: KubeObject | undefined): Record<string, string> {
-  return Object.fromEntries(Object.entries(object?.metadata.annotations ?? {}).filter(([name]) => isOwned(name)))
+  return Object.fromEntries(
+    Object.entries(object?.metadata.annotations ?? {}).filter(([name]) => isOwnAnnotation(name)),
+  )
 }
