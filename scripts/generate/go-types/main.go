@@ -1,14 +1,13 @@
 // Command go-types writes how every built-in kind looks as a Go struct: which members it has, in which order they are
 // encoded, which are left out when empty. The server normalises and fills in built-in objects by this table.
 //
-//	go run . > types.json
+//	go run . > ../../../src/virtualapi/registry/strategies/typed/generated/go-types.json
 package main
 
 import (
 	"encoding/json"
 	"fmt"
 	"log"
-	"os"
 	"reflect"
 	"sort"
 	"strings"
@@ -58,9 +57,17 @@ func main() {
 		}
 		result.Kinds[gvk.GroupVersion().String()+"/"+gvk.Kind] = result.add(t)
 	}
-	encoder := json.NewEncoder(os.Stdout)
-	encoder.SetEscapeHTML(false)
-	must(encoder.Encode(result))
+	names := []string{}
+	for name := range result.Structs {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	lines := []string{}
+	for _, name := range names {
+		lines = append(lines, text(name)+":"+text(result.Structs[name]))
+	}
+	// One struct per line, so that a new Kubernetes version is a readable change.
+	fmt.Printf("{\"kinds\":%s,\n\"structs\":{\n%s\n}}\n", text(result.Kinds), strings.Join(lines, ",\n"))
 }
 
 func structName(t reflect.Type) string {
@@ -74,8 +81,11 @@ func (r tables) add(t reflect.Type) string {
 	if _, known := r.Structs[name]; known {
 		return name
 	}
-	r.Structs[name] = nil
-	r.Structs[name] = r.members(t)
+	// Set before it is filled: a struct may hold itself.
+	r.Structs[name] = []member{}
+	if members := r.members(t); members != nil {
+		r.Structs[name] = members
+	}
 	return name
 }
 
@@ -150,6 +160,12 @@ func (r tables) code(t reflect.Type) (code, container, named string) {
 		return "d", "", named
 	}
 	panic(fmt.Sprintf("no JSON form known of %s", t))
+}
+
+func text(value any) string {
+	encoded, err := json.Marshal(value)
+	must(err)
+	return string(encoded)
 }
 
 func must(err error) {

@@ -1,5 +1,5 @@
 // Resources that are served in several versions and kept in one. All others are kept as they are served.
-import { apiVersionOf, groupResourceText, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import { apiVersionOf, type KubeObject } from '../../../apimachinery/meta/index.ts'
 import { storageKeyOf } from '../resource-definition.ts'
 import type { ResourceInfo } from '../resource-info.ts'
 import { hpaFromStorage, hpaToStorage } from './conversion/horizontal-pod-autoscaler.ts'
@@ -34,9 +34,4 @@ export function storageOf(info: ResourceInfo): StorageForm {
   return (
     converted[`${apiVersion}/${info.resource}`] ?? { storageKey: storageKeyOf(info), storageApiVersion: apiVersion }
   )
-}
-
-/** True if two resources are two views of the same stored objects. */
-export function shareStorage(a: ResourceInfo, b: ResourceInfo): boolean {
-  return groupResourceText(a) === groupResourceText(b) || storageOf(a).storageKey === storageOf(b).storageKey
 }

@@ -12,8 +12,3 @@ export interface KindRules extends Pick<Strategy, 'prepareForCreate' | 'prepareF
   /** What may not change. Not asked about updates of a subresource. */
   validateChange?(object: KubeObject, old: KubeObject, context: RequestContext): StatusCause[]
 }
-
-/** True while the object is being deleted: it may still be changed so that its finalizers can go. */
-export function isTerminating({ metadata }: KubeObject): boolean {
-  return metadata.deletionTimestamp !== undefined
-}

@@ -2,7 +2,7 @@
 import { fieldInvalid } from '../../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
 import { badRequest, internalError, invalid } from '../../../apimachinery/status/index.ts'
-import type { CustomFacts } from '../resource-definition.ts'
+import type { CustomFacts, ResourceDefinition } from '../resource-definition.ts'
 import type { ResourceInfo } from '../resource-info.ts'
 import { selectorText } from './selector-text.ts'
 
@@ -16,8 +16,12 @@ export interface Scale extends KubeObject {
 
 const builtInPaths: ScalePaths = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' }
 
-/** The Scale of an object. `paths`: of a custom resource; absent for built-in kinds. Pure. */
-export function scaleOf(object: KubeObject, info: ResourceInfo, paths?: ScalePaths): Scale {
+/** What must be known of a resource to scale it. */
+export type Scalable = Pick<ResourceDefinition, 'info' | 'custom'>
+
+/** The Scale of an object. Throws 500 for a custom resource that does not say how many replicas it wants. Pure. */
+export function scaleOf(object: KubeObject, { info, custom }: Scalable): Scale {
+  const paths = custom?.scale
   const { specReplicasPath, statusReplicasPath, labelSelectorPath } = paths ?? builtInPaths
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata
   const replicas = valueAt(object, specReplicasPath)
@@ -48,7 +52,7 @@ export function scaleOf(object: KubeObject, info: ResourceInfo, paths?: ScalePat
  * The object with the replicas that `scale` wants; its resourceVersion and uid become preconditions. Pure. Throws 422
  * for a negative number, 400 for what is no Scale.
  */
-export function applyScale(object: KubeObject, scale: KubeObject, paths?: ScalePaths): KubeObject {
+export function applyScale(object: KubeObject, scale: KubeObject, { custom }: Scalable): KubeObject {
   const { kind, apiVersion, metadata, spec } = scale
   if (kind !== 'Scale' || apiVersion !== 'autoscaling/v1')
     throw badRequest(`wrong object passed to Scale update: ${apiVersion}, Kind=${kind}`)
@@ -63,7 +67,7 @@ export function applyScale(object: KubeObject, scale: KubeObject, paths?: ScaleP
   if (metadata.resourceVersion) next.metadata.resourceVersion = metadata.resourceVersion
   else delete next.metadata.resourceVersion
   if (metadata.uid) next.metadata.uid = metadata.uid
-  setAt(next as unknown as JsonObject, membersOf((paths ?? builtInPaths).specReplicasPath), replicas)
+  setAt(next as unknown as JsonObject, membersOf((custom?.scale ?? builtInPaths).specReplicasPath), replicas)
   return next
 }
 

@@ -4,6 +4,7 @@ import type { V1DaemonSetSpec } from '@kubernetes/client-node'
 import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
+import { daemonSetChecks } from './workloads.ts'
 
 interface DaemonSet extends KubeObject {
   spec: Data<V1DaemonSetSpec>
@@ -12,6 +13,7 @@ interface DaemonSet extends KubeObject {
 const generationAnnotation = 'deprecated.daemonset.template.generation'
 
 export const daemonSetRules: KindRules = {
+  ...daemonSetChecks,
   prepareForCreate(object) {
     setGeneration(object, Math.max(generationOf(object), 1))
   },

@@ -3,6 +3,7 @@ import type { V1JobSpec } from '@kubernetes/client-node'
 import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
+import { jobCauses, jobChangeCauses } from './job-checks.ts'
 
 export interface Job extends KubeObject {
   spec: Data<V1JobSpec>
@@ -25,5 +26,9 @@ export const jobRules: KindRules = {
     }
     spec.selector ??= {}
     spec.selector.matchLabels = { [uidLabel]: uid, ...spec.selector.matchLabels }
+    // A job without labels of its own has those of its pods; a real server says so when it reads it again.
+    if (Object.keys(metadata.labels ?? {}).length === 0) metadata.labels = { ...template.labels }
   },
+  validate: jobCauses,
+  validateChange: jobChangeCauses,
 }

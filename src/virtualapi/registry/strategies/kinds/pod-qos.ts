@@ -8,7 +8,9 @@ const compute = ['cpu', 'memory']
 /** Guaranteed, Burstable or BestEffort. */
 export function qosClassOf(spec: Data<V1PodSpec>): string {
   const containers: readonly { resources?: V1ResourceRequirements | undefined }[] =
-    spec.resources === undefined ? [...spec.containers, ...(spec.initContainers ?? [])] : [spec]
+    spec.resources === undefined
+      ? [...((spec.containers as typeof spec.containers | null) ?? []), ...(spec.initContainers ?? [])]
+      : [spec]
   const requests = new Map<string, bigint>()
   const limits = new Map<string, bigint>()
   let allLimited = true

@@ -2,10 +2,13 @@
 import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
 import { isJsonObject } from '../../../../apimachinery/meta/index.ts'
 import type { KindRules } from '../kind-rules.ts'
+import { secretCauses, secretChangeCauses } from './config.ts'
 
 export const secretRules: KindRules = {
   prepareForCreate: moveStringData,
   prepareForUpdate: moveStringData,
+  validate: secretCauses,
+  validateChange: secretChangeCauses,
 }
 
 function moveStringData(secret: KubeObject): void {

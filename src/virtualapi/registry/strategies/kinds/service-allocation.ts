@@ -123,8 +123,7 @@ export function allocationFor(
       search((offset) => ipText(serviceRange.base + staticPart + offset), serviceRange.size - staticPart - 1),
     nextPort: () => search((offset) => nodePortRange.first + offset, nodePortRange.last - nodePortRange.first + 1),
     takeIp(ip) {
-      if (!inServiceRange(ip))
-        return `the provided IP (${ip}) is not in the valid range. The range of valid IPs is ${serviceRange.text}`
+      if (!inServiceRange(ip)) return 'the provided network does not match the current range'
       if ((reserved.has(ip) && !isReservedFor(ip, by)) || !held.isFree(ip, by, now))
         return 'provided IP is already allocated'
       take(ip)

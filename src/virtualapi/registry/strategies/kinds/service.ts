@@ -6,6 +6,7 @@ import { internalError, invalid, type StatusCause } from '../../../../apimachine
 import type { RequestContext } from '../../resource-definition.ts'
 import type { KindRules } from '../kind-rules.ts'
 import { allocationFor, type Allocation } from './service-allocation.ts'
+import { isWellFormed, serviceCauses, serviceChangeCauses } from './service-checks.ts'
 import {
   hasSelector,
   isHeadless,
@@ -20,7 +21,8 @@ export const serviceRules: KindRules = {
   prepareForCreate(object, context) {
     const service = object as Service
     alignClusterIps(service, undefined)
-    allocate(service, undefined, context)
+    // Nothing is taken for what validation will refuse.
+    if (isWellFormed(service)) allocate(service, undefined, context)
   },
   prepareForUpdate(object, old, context, subresource) {
     if (subresource !== '') return
@@ -29,8 +31,10 @@ export const serviceRules: KindRules = {
     keepWhatWasAllocated(service, before)
     dropWhatTheTypeDoesNotHave(service, before)
     alignClusterIps(service, before)
-    allocate(service, before, context)
+    if (isWellFormed(service) && serviceChangeCauses(service, before).length === 0) allocate(service, before, context)
   },
+  validate: (object) => serviceCauses(object as Service),
+  validateChange: (object, old) => serviceChangeCauses(object as Service, old as Service),
 }
 
 /** clusterIP and the first of clusterIPs are the same thing, told twice. */

@@ -2,6 +2,7 @@
 
 const pattern = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 const secondsLayout = '2006-01-02T15:04:05Z07:00'
+const microPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$/
 const microLayout = '2006-01-02T15:04:05.000000Z07:00'
 
 export type GoTime = { readonly text: string } | { readonly error: string }
@@ -13,6 +14,12 @@ export function goTime(text: string): GoTime {
 
 /** A metav1.MicroTime. */
 export function goMicroTime(text: string): GoTime {
+  // Six digits, no fewer: Go's layout has them.
+  const rest = text.slice(19)
+  if (pattern.test(text) && !microPattern.test(text))
+    return {
+      error: `parsing time ${JSON.stringify(text)} as "${microLayout}": cannot parse ${JSON.stringify(rest)} as ".000000"`,
+    }
   return format(text, microLayout, (date, fraction) => {
     const micros = fraction.slice(1, 7).padEnd(6, '0')
     return `${date.toISOString().slice(0, 19)}.${micros}Z`

@@ -79,7 +79,9 @@ export const policyDefaults: DefaultFunctions = {
     fill(spec, { conversion: { strategy: 'None' } })
   },
   'apiextensions.v1.ServiceReference': filling({ port: 443 }),
-  'flowcontrol.v1.FlowSchemaSpec': filling({ matchingPrecedence: 1000 }),
+  'flowcontrol.v1.FlowSchemaSpec': (spec) => {
+    if ((spec['matchingPrecedence'] ?? 0) === 0) spec['matchingPrecedence'] = 1000
+  },
   'flowcontrol.v1.ExemptPriorityLevelConfiguration': filling({ nominalConcurrencyShares: 0, lendablePercent: 0 }),
   'flowcontrol.v1.LimitedPriorityLevelConfiguration': filling({ nominalConcurrencyShares: 30, lendablePercent: 0 }),
   'flowcontrol.v1.QueuingConfiguration': (queuing) => {

@@ -57,7 +57,9 @@ export const workloadDefaults: DefaultFunctions = {
     successfulJobsHistoryLimit: 3,
     failedJobsHistoryLimit: 1,
   }),
-  'batch.v1.PodFailurePolicyOnPodConditionsPattern': filling({ status: 'True' }),
+  'batch.v1.PodFailurePolicyOnPodConditionsPattern': (pattern) => {
+    if (pattern['status'] === '') pattern['status'] = 'True'
+  },
 }
 
 function jobSpecDefaults(spec: JsonObject): void {

@@ -1,0 +1,62 @@
+// The priority of a pod is a number that its PriorityClass names.
+import { forbidden } from '../../../apimachinery/status/index.ts'
+import type { KubeObject } from '../../../apimachinery/meta/index.ts'
+import type { ClusterObjects } from '../../../store/hub/index.ts'
+import { decodeObject } from '../../registry/object-bytes.ts'
+import type { AdmissionPlugin } from '../admission.ts'
+
+const priorityClasses = 'priorityclasses.scheduling.k8s.io'
+
+interface PriorityClass extends KubeObject {
+  value?: number
+  preemptionPolicy?: string
+  globalDefault?: boolean
+}
+interface Spec {
+  priorityClassName?: string
+  priority?: number
+  preemptionPolicy?: string
+}
+
+/** Sets priority and preemptionPolicy of new pods; 403 for a class that is not there. */
+export const podPriority: AdmissionPlugin = {
+  name: 'Priority',
+  mutate({ operation, definition, subresource, context, name }, object, old) {
+    const { group, resource } = definition.info
+    if (operation === 'DELETE' || subresource !== '' || group !== '' || resource !== 'pods') return
+    // A copy of a pod of a member comes with the priority it has there.
+    if (context.user.realm.kind === 'installation') return
+    const spec = object['spec'] as Spec
+    if (old !== undefined) {
+      const { priority, preemptionPolicy } = old['spec'] as Spec
+      if (priority !== undefined) spec.priority ??= priority
+      if (preemptionPolicy !== undefined) spec.preemptionPolicy ??= preemptionPolicy
+      return
+    }
+    const found = classOf(spec, context.objects)
+    if (found === undefined && spec.priorityClassName)
+      throw forbidden(definition.info, name, `no PriorityClass with name ${spec.priorityClassName} was found`)
+    const { value = 0, preemptionPolicy = 'PreemptLowerPriority' } = found ?? {}
+    if (spec.priority !== undefined && spec.priority !== value)
+      throw forbidden(
+        definition.info,
+        name,
+        `the integer value of priority (${spec.priority}) must not be provided in pod spec; priority admission controller computed ${value} from the given PriorityClass name`,
+      )
+    if (found !== undefined && found.metadata.name !== undefined) spec.priorityClassName = found.metadata.name
+    spec.priority = value
+    spec.preemptionPolicy ??= preemptionPolicy
+  },
+}
+
+function classOf({ priorityClassName }: Spec, objects: ClusterObjects): PriorityClass | undefined {
+  if (priorityClassName) {
+    const entry = objects.get(priorityClasses, '', priorityClassName)
+    return entry === undefined ? undefined : decodeObject(entry.bytes)
+  }
+  return objects
+    .list({ resource: priorityClasses })
+    .map((entry) => decodeObject(entry.bytes) as PriorityClass)
+    .filter(({ globalDefault }) => globalDefault === true)
+    .sort((a, b) => (a.value ?? 0) - (b.value ?? 0))[0]
+}

@@ -1,0 +1,151 @@
+// The corpus replayed on our write path, over a real store: every object stored and every refusal as a real
+// kube-apiserver had it. What differs is listed by name in known-differences.ts, and must differ: the list cannot rot.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import type { ClusterId, ClusterName, JsonValue, KubeObject } from '../../src/apimachinery/meta/index.ts'
+import { parseApiVersion } from '../../src/apimachinery/meta/index.ts'
+import { StatusError, type Status } from '../../src/apimachinery/status/index.ts'
+import { createHub, type ClusterObjects, type Hub } from '../../src/store/hub/index.ts'
+import { openSqliteStore } from '../../src/store/sqlite/index.ts'
+import type { Store } from '../../src/store/index.ts'
+import { createAdmission } from '../../src/virtualapi/admission/admission.ts'
+import { standardPlugins } from '../../src/virtualapi/admission/plugins/index.ts'
+import { builtInResourceOfKind } from '../../src/virtualapi/registry/builtin-resources.ts'
+import { Catalog } from '../../src/virtualapi/registry/catalog.ts'
+import { readFacts, stampRevision } from '../../src/virtualapi/registry/object-bytes.ts'
+import { Registry, type Target } from '../../src/virtualapi/registry/registry.ts'
+import type { RequestContext } from '../../src/virtualapi/registry/resource-definition.ts'
+import { comparable, readCorpus, sorted, type Case } from './corpus.ts'
+import { knownDifferences } from './known-differences.ts'
+
+// A real server without its ServiceAccount plugin gave the answers.
+const plugins = standardPlugins().filter(({ name }) => name !== 'ServiceAccount')
+
+describe('the write path, object by object like kube-apiserver 1.34.3', () => {
+  const registry = new Registry({ admission: createAdmission(plugins) })
+  const catalog = new Catalog()
+  const { signal } = new AbortController()
+  let directory: string
+  let store: Store
+  let hub: Hub
+  let objects: ClusterObjects
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'kcp-parity-'))
+    store = await openSqliteStore({ file: join(directory, 'objects.db') })
+    hub = await createHub(store, { stamp: stampRevision, readFacts, signal })
+    objects = await hub.cluster('parity0001' as ClusterId, { signal })
+    await write({ title: '', object: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default' } } })
+  })
+
+  after(async () => {
+    await hub[Symbol.asyncDispose]()
+    await store[Symbol.asyncDispose]()
+    await rm(directory, { recursive: true })
+  })
+
+  function targetOf({ apiVersion, kind, metadata }: KubeObject): Target {
+    const info = builtInResourceOfKind({ ...parseApiVersion(apiVersion), kind })
+    const definition = info === undefined ? undefined : catalog.findBuiltIn(info)
+    if (definition === undefined) throw new Error(`${apiVersion} ${kind} is not built in`)
+    const cluster = {
+      name: 'parity' as ClusterName,
+      id: objects.cluster,
+      uid: 'u',
+      creationTimestamp: '2025-01-01T00:00:00Z',
+      owners: [],
+      deleting: false,
+    }
+    const context: RequestContext = {
+      cluster,
+      objects,
+      user: {
+        name: 'admin',
+        uid: 'admin',
+        groups: ['system:masters', 'system:authenticated'],
+        extra: {},
+        realm: { kind: 'host' },
+      },
+      dryRun: false,
+      warnings: [],
+      now: Date.now(),
+    }
+    return {
+      definition,
+      context,
+      signal,
+      namespace: definition.info.namespaced ? (metadata.namespace ?? 'default') : '',
+    }
+  }
+
+  async function write({ object, old }: Case): Promise<KubeObject> {
+    const target = targetOf(object)
+    if (old !== undefined) await registry.create(targetOf(old), structuredClone(old))
+    const { object: written } =
+      old === undefined
+        ? await registry.create(target, structuredClone(object))
+        : await registry.update(target, object.metadata.name ?? '', {
+            subresource: '',
+            change: () => structuredClone(object),
+          })
+    const { toStorage, fromStorage } = target.definition
+    return toStorage && fromStorage ? fromStorage(toStorage(written)) : written
+  }
+
+  async function answerTo(one: Case): Promise<{ object?: KubeObject; status?: Status }> {
+    try {
+      return { object: await write(one) }
+    } catch (error) {
+      if (error instanceof StatusError) return { status: error.status }
+      throw error
+    }
+  }
+
+  function compare(one: Case, check: () => void): void {
+    const reason = knownDifferences[one.title]
+    if (reason === undefined) check()
+    else expect(check, `"${one.title}" is listed as different (${reason}) and is not any more`).to.throw()
+  }
+
+  describe('stores', () => {
+    for (const one of readCorpus('valid'))
+      it(one.title, async () => {
+        const { object, status } = await answerTo(one)
+        compare(one, () => {
+          expect(status?.message).to.equal(undefined)
+          if (object === undefined) return
+          expect(sorted(comparable(object) as unknown as JsonValue)).to.deep.equal(
+            sorted(comparable(one.answer ?? object) as unknown as JsonValue),
+          )
+        })
+      })
+  })
+
+  describe('refuses', () => {
+    for (const one of readCorpus('invalid'))
+      it(one.title, async () => {
+        const { status } = await answerTo(one)
+        compare(one, () => {
+          expect({ code: status?.code, reason: status?.reason }).to.deep.equal({
+            code: one.status?.code,
+            reason: one.status?.reason,
+          })
+          expect(causesOf(status)).to.deep.equal(causesOf(one.status))
+          expect(status?.details?.kind).to.equal(one.status?.details?.kind)
+          if (causesOf(one.status).length === 0) expect(status?.message).to.equal(one.status?.message)
+        })
+      })
+  })
+})
+
+const uuid = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
+
+/** Causes as lines; in no order, since Go's maps have none. */
+function causesOf(status: Status | undefined): string[] {
+  const causes = status?.details?.causes ?? []
+  return causes
+    .map(({ reason = '', field = '', message = '' }) => `${field} | ${reason} | ${message.replace(uuid, 'UID')}`)
+    .sort()
+}
