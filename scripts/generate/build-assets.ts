@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { kubernetesModuleDir, root } from './kubernetes-module.ts'
+import { writeSwagger } from './openapi-v2.ts'
 import { stableGroupVersions } from './resource-table.ts'
 import type { JsonObject } from '../../src/apimachinery/meta/index.ts'
 import { withEnums } from '../../src/virtualapi/discovery/openapi-definitions.ts'
@@ -60,6 +61,7 @@ function main(): void {
     return
   }
   writeDocuments(module)
+  writeSwagger(module, join(root, 'dist/openapi/v2'))
 }
 
 main()

@@ -52,7 +52,7 @@ export function openApiV3ForCustomResources(gv: GroupVersion, resources: readonl
 }
 
 /** `dev.example.v1.Widget`: the group's labels are turned around. */
-function customDefinitionName({ group, version, kind }: GroupVersionKind): string {
+export function customDefinitionName({ group, version, kind }: GroupVersionKind): string {
   return [...group.split('.').reverse(), version, kind].join('.')
 }
 

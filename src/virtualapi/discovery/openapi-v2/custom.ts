@@ -1,0 +1,87 @@
+// What CustomResourceDefinitions add to the OpenAPI v2 document. Old clients take a property that v2 cannot describe for an error,
+// so such a schema says less, as apiextensions' own conversion does.
+import { isJsonObject, type GroupVersion, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
+import { customDefinitionName, openApiV3ForCustomResources, type CustomResourceOpenApi } from '../custom-openapi.ts'
+import { openApiKey } from '../openapi-index.ts'
+import { swaggerFromV3 } from './from-v3.ts'
+import type { SwaggerParts } from './swagger.ts'
+
+const preserves = 'x-kubernetes-preserve-unknown-fields'
+const metadataReference = { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' }
+
+const unsayable = new Set(['allOf', 'oneOf', 'anyOf', 'not', 'nullable', 'example', 'externalDocs'])
+
+/** Paths and definitions of custom resources; `known` are definitions that the document has already. */
+export function swaggerForCustomResources(
+  resources: readonly CustomResourceOpenApi[],
+  known: ReadonlySet<string>,
+): SwaggerParts {
+  const parts: SwaggerParts = { paths: {}, definitions: {} }
+  for (const members of Map.groupBy(resources, ({ info }) => openApiKey(info)).values()) {
+    const [first] = members
+    if (first === undefined) continue
+    const gv: GroupVersion = { group: first.info.group, version: first.info.version }
+    const narrowed = members.map(({ openAPIV3Schema, ...resource }) =>
+      openAPIV3Schema === undefined ? resource : { ...resource, openAPIV3Schema: narrow(openAPIV3Schema) },
+    )
+    const consumes = ['application/json', 'application/yaml']
+    const { paths, definitions } = swaggerFromV3(openApiV3ForCustomResources(gv, narrowed), consumes)
+    Object.assign(parts.paths, paths)
+    for (const { info, openAPIV3Schema } of members) {
+      const name = customDefinitionName(info)
+      const gvks = definitions[name]?.['x-kubernetes-group-version-kind']
+      // With any property named, clients would refuse all others.
+      if (gvks !== undefined && (openAPIV3Schema === undefined || openAPIV3Schema[preserves] === true))
+        definitions[name] = { type: 'object', 'x-kubernetes-group-version-kind': gvks }
+    }
+    for (const [name, definition] of Object.entries(definitions))
+      if (!known.has(name)) parts.definitions[name] = definition
+  }
+  return parts
+}
+
+/** A structural schema without what v2 cannot say, or says so that clients would refuse good objects. */
+export function narrow(schema: JsonObject): JsonObject {
+  const result: JsonObject = Object.fromEntries(Object.entries(schema).filter(([word]) => !unsayable.has(word)))
+  const unknownKept = schema[preserves] === true
+  if (schema['nullable'] === true) delete result['type']
+  if (schema['nullable'] === true || unknownKept) {
+    delete result['items']
+    delete result['properties']
+  }
+  if (unknownKept && result['type'] === 'object') delete result['type']
+  if (result['items'] === undefined && result['type'] === 'array') delete result['type']
+  if (isJsonObject(result['items'])) result['items'] = narrow(result['items'])
+  if (isJsonObject(result['additionalProperties'])) {
+    if (result['additionalProperties']['nullable'] === true) delete result['required']
+    result['additionalProperties'] = narrow(result['additionalProperties'])
+  }
+  const properties = result['properties']
+  if (isJsonObject(properties)) {
+    demandOnlyNonNull(result, properties)
+    result['properties'] = Object.fromEntries(
+      Object.entries(properties).map(([name, item]) => [name, isJsonObject(item) ? narrow(item) : item]),
+    )
+  }
+  if (schema['x-kubernetes-embedded-resource'] === true && !unknownKept) embed(result)
+  return result
+}
+
+/** Clients would miss a required property that is null. */
+function demandOnlyNonNull(schema: JsonObject, properties: JsonObject): void {
+  const required = schema['required']
+  if (!Array.isArray(required)) return
+  const isNullable = (item: JsonValue | undefined): boolean => isJsonObject(item) && item['nullable'] === true
+  const left = required.filter((name) => typeof name === 'string' && !isNullable(properties[name]))
+  if (left.length > 0) schema['required'] = left
+  else delete schema['required']
+}
+
+/** The members that every embedded object has. */
+function embed(schema: JsonObject): void {
+  const text: JsonObject = { type: 'string' }
+  const properties = isJsonObject(schema['properties']) ? schema['properties'] : {}
+  schema['properties'] = { ...properties, apiVersion: text, kind: text, metadata: { allOf: [metadataReference] } }
+  const required = Array.isArray(schema['required']) ? schema['required'] : []
+  schema['required'] = [...new Set([...required, 'kind', 'apiVersion'])]
+}

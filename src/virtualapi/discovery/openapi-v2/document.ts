@@ -1,0 +1,64 @@
+// The OpenAPI v2 document of a logical cluster: the built-in one, with what its CustomResourceDefinitions add. Kept by what the
+// definitions say, so that thousands of logical clusters with equal ones share it.
+import { Buffer } from 'node:buffer'
+import { promisify } from 'node:util'
+import { gunzip, gzip } from 'node:zlib'
+import { LRUCache } from 'lru-cache'
+import type { CustomResourceOpenApi } from '../custom-openapi.ts'
+import { contentHash } from '../discovery-document.ts'
+import { builtInSwagger, unzipped, type OpenApiV2Format } from './built-in.ts'
+import { swaggerForCustomResources } from './custom.ts'
+import { encodeOpenApiV2 } from './encode-document.ts'
+import { extendJson } from './swagger.ts'
+
+const deflate = promisify(gzip)
+const inflate = promisify(gunzip)
+
+/** The custom resources of a logical cluster. */
+export interface CustomResourceSet {
+  /** Names what the set says: equal ones are documented alike. Empty for none. */
+  readonly content: string
+  resources(): readonly CustomResourceOpenApi[]
+}
+
+interface Wanted {
+  readonly format: OpenApiV2Format
+  readonly custom: CustomResourceSet
+}
+
+const zipped = new LRUCache<string, Buffer, Wanted>({
+  max: 500,
+  maxSize: 64 << 20,
+  sizeCalculation: ({ length }) => length,
+  fetchMethod: (_key, _stale, { context }) => compose(context),
+})
+
+/** What the ETag says; the same for both formats, which `Vary: Accept` allows. Costs nothing. */
+export function openApiV2Hash({ content }: CustomResourceSet): string {
+  const { hash } = builtInSwagger()
+  return content === '' ? hash : contentHash(`${hash} ${content}`)
+}
+
+/** The document as bytes. */
+export async function openApiV2Body(
+  custom: CustomResourceSet,
+  { format, gzipped }: { format: OpenApiV2Format; gzipped: boolean },
+): Promise<Buffer> {
+  const bytes = await zippedBody(custom, format)
+  return gzipped ? bytes : inflate(bytes)
+}
+
+async function zippedBody(custom: CustomResourceSet, format: OpenApiV2Format): Promise<Buffer> {
+  if (custom.content === '') return builtInSwagger().gzip(format)
+  const context: Wanted = { format, custom }
+  return (await zipped.fetch(`${format} ${custom.content}`, { context })) ?? compose(context)
+}
+
+async function compose({ format, custom }: Wanted): Promise<Buffer> {
+  const builtIn = builtInSwagger()
+  const parts = swaggerForCustomResources(custom.resources(), new Set(builtIn.definitions))
+  const whole = unzipped(builtIn, format)
+  if (format === 'json') return deflate(extendJson(whole, builtIn.pathsEnd, parts))
+  // Messages merge when their bytes follow one another.
+  return deflate(Buffer.concat([whole, encodeOpenApiV2({ ...parts })]))
+}

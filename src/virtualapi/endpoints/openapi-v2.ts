@@ -1,0 +1,47 @@
+// /openapi/v2: one document of all that a logical cluster serves, as JSON or as protobuf. kubectl reads it for what OpenAPI v3 does
+// not tell it, such as kind List.
+import { notAcceptable } from '../../apimachinery/status/index.ts'
+import {
+  matchesEtag,
+  openApiV2Body,
+  openApiV2Hash,
+  type CustomResourceSet,
+  type OpenApiV2Format,
+} from '../discovery/index.ts'
+import type { Answer, Exchange } from '../server/exchange.ts'
+
+const jsonType = 'application/json'
+/** As kube-apiserver names it, also to those who asked for the older name. */
+const protobufType = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
+const formats: Readonly<Record<string, OpenApiV2Format>> = {
+  [jsonType]: 'json',
+  'application/com.github.proto-openapi.spec.v2@v1.0+protobuf': 'protobuf',
+  [protobufType]: 'protobuf',
+  'application/*': 'json',
+  '*/*': 'json',
+}
+
+export async function openApiV2(exchange: Exchange, custom: CustomResourceSet): Promise<Answer> {
+  const format = wantedFormat(exchange.header('accept'))
+  if (format === undefined)
+    throw notAcceptable(`only the following media types are accepted: ${Object.keys(formats).slice(0, 3).join(', ')}`)
+  const etag = `"${openApiV2Hash(custom)}"`
+  const headers = { 'content-type': format === 'json' ? jsonType : protobufType, etag, vary: 'Accept, Accept-Encoding' }
+  if (matchesEtag(exchange.header('if-none-match'), etag))
+    return { kind: 'bytes', status: 304, headers, body: new Uint8Array() }
+  const gzipped = /\bgzip\b/.test(exchange.header('accept-encoding') ?? '')
+  const body = await openApiV2Body(custom, { format, gzipped })
+  return { kind: 'bytes', status: 200, headers: gzipped ? { ...headers, 'content-encoding': 'gzip' } : headers, body }
+}
+
+/** The format that the client likes best of those we have; undefined: none. */
+function wantedFormat(accept: string | undefined): OpenApiV2Format | undefined {
+  if (accept === undefined || accept.trim() === '') return 'json'
+  const wishes = accept.split(',').map((clause) => {
+    const [type = '', ...parameters] = clause.split(';').map((part) => part.trim())
+    const quality = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2)
+    return { format: formats[type.toLowerCase()], quality: quality === undefined ? 1 : Number(quality) || 0 }
+  })
+  wishes.sort((a, b) => b.quality - a.quality)
+  return wishes.find(({ format, quality }) => format !== undefined && quality > 0)?.format
+}
