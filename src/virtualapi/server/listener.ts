@@ -7,8 +7,9 @@ import type { Duplex } from 'node:stream'
 import type { AddressInfo } from 'node:net'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import fastify from 'fastify'
-import { requestEntityTooLarge } from '../../apimachinery/status/index.ts'
+import { requestEntityTooLarge, statusError } from '../../apimachinery/status/index.ts'
 import { childSignal } from '../../async/index.ts'
+import { statusAnswer } from '../codec/answers.ts'
 import { maxBodyBytes } from '../codec/read-object.ts'
 import type { Answer, IncomingRequest } from './exchange.ts'
 import { handle } from './handle.ts'
@@ -53,6 +54,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
     rewriteUrl: () => '/',
     exposeHeadRoutes: false,
     keepAliveTimeout: 120_000,
+    clientErrorHandler: refuseBytes,
     http2: true,
     https: {
       allowHTTP1: true,
@@ -86,6 +88,20 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
     setCertificate: ({ certificate: cert, key: newKey }) => app.server.setSecureContext({ cert, key: newKey }),
     [Symbol.asyncDispose]: () => close(app.server, () => app.close()),
   }
+}
+
+/** What is no HTTP, or too long a head for it, never becomes a request: answered here, as a Status like everything. */
+function refuseBytes({ code }: Error & { code?: string }, socket: Duplex): void {
+  if (!socket.writable || code === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  const [status, reason] =
+    code === 'HPE_HEADER_OVERFLOW' ? ([431, 'RequestHeaderFieldsTooLarge'] as const) : ([400, 'BadRequest'] as const)
+  const { body } = statusAnswer(statusError(status, reason, 'the request could not be read as HTTP').status)
+  const head = [`HTTP/1.1 ${status} ${reason}`, 'connection: close', 'content-type: application/json']
+  socket.write(`${[...head, `content-length: ${body.length}`].join('\r\n')}\r\n\r\n`)
+  socket.end(body, () => socket.destroy())
 }
 
 async function close(server: object, end: () => PromiseLike<unknown>): Promise<void> {

@@ -1,0 +1,270 @@
+import { connect } from 'node:tls'
+import { expect } from 'chai'
+import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
+import type { RawRequestOptions } from './raw-client.ts'
+
+const collection = '/clusters/acme/api/v1/namespaces/default/configmaps'
+const nested = (depth: number): string =>
+  `{"metadata":{"name":"x"},"data":${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}}`
+const yamlBomb = [
+  'a: &a [x,x,x,x,x,x,x,x,x]',
+  ...'bcdefghi'
+    .split('')
+    .map((name, index) => `${name}: &${name} [${Array(9).fill(`*${'abcdefghi'[index]!}`).join(',')}]`),
+].join('\n')
+const yaml = ['Content-Type', 'application/yaml']
+const protobuf = ['Content-Type', 'application/vnd.kubernetes.protobuf']
+
+interface Case {
+  title: string
+  method?: string
+  path?: string
+  options?: RawRequestOptions
+  codes: readonly number[]
+}
+
+const cases: readonly Case[] = [
+  { title: 'truncated JSON', options: { body: '{"metadata":{"name":"x"' }, codes: [400] },
+  { title: 'no body', codes: [400] },
+  { title: 'nothing but spaces', options: { body: '   ' }, codes: [400] },
+  { title: 'two documents', options: { body: '{"metadata":{"name":"x"}}{"metadata":{"name":"y"}}' }, codes: [400] },
+  { title: 'a number', options: { body: '7' }, codes: [400] },
+  { title: 'null', options: { body: 'null' }, codes: [400] },
+  { title: 'a list', options: { body: '[]' }, codes: [400] },
+  { title: 'a metadata that is a text', options: { body: '{"metadata":"x"}' }, codes: [400] },
+  { title: 'a name that is a number', options: { body: '{"metadata":{"name":5}}' }, codes: [400] },
+  { title: 'data that is a list', options: { body: '{"metadata":{"name":"x"},"data":[1]}' }, codes: [400] },
+  { title: 'labels that are no texts', options: { body: '{"metadata":{"name":"x","labels":{"a":1}}}' }, codes: [400] },
+  { title: 'a finalizers map', options: { body: '{"metadata":{"name":"x","finalizers":{"a":1}}}' }, codes: [400] },
+  {
+    title: 'ownerReferences of nonsense',
+    options: { body: '{"metadata":{"name":"x","ownerReferences":[null,{"uid":7}]}}' },
+    codes: [400, 422],
+  },
+  {
+    title: 'another kind',
+    options: { body: '{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x"}}' },
+    codes: [400],
+  },
+  {
+    title: '__proto__ as a name of a field',
+    options: { body: '{"__proto__":{"polluted":true},"metadata":{"name":"../x"}}' },
+    codes: [400, 422],
+  },
+  {
+    title: 'bytes that are no UTF-8',
+    options: { body: Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]) },
+    codes: [400, 422],
+  },
+  {
+    title: '4 MiB',
+    options: { body: JSON.stringify({ metadata: { name: 'x' }, data: { a: 'x'.repeat(4 << 20) } }) },
+    codes: [413],
+  },
+  { title: 'nesting of 500', options: { body: nested(500) }, codes: [400] },
+  { title: 'nesting of 100,000', options: { body: nested(100_000) }, codes: [400] },
+  { title: 'a list of brackets', options: { body: '['.repeat(1_000_000) }, codes: [400] },
+  {
+    title: 'a field twice, strictly',
+    path: `${collection}?fieldValidation=Strict`,
+    options: { body: '{"metadata":{"name":"x"},"metadata":{"name":"y"}}' },
+    codes: [400],
+  },
+  {
+    title: 'a number beyond all',
+    options: { body: '{"metadata":{"name":"x","generation":1e999}}' },
+    codes: [400, 422],
+  },
+  { title: 'YAML that grows', options: { body: yamlBomb, headers: yaml }, codes: [400, 413] },
+  {
+    title: 'YAML with an alias of itself',
+    options: { body: 'metadata: &a\n  name: x\n  labels: *a\n', headers: yaml },
+    codes: [400],
+  },
+  {
+    title: 'YAML with a tag of code',
+    options: { body: 'metadata: !!js/function "function(){}"\n', headers: yaml },
+    codes: [400, 422],
+  },
+  {
+    title: 'protobuf garbage',
+    options: { body: Buffer.from('k8s\0' + '\xff'.repeat(64), 'latin1'), headers: protobuf },
+    codes: [400],
+  },
+  {
+    title: 'protobuf of an endless length',
+    options: { body: Buffer.from('k8s\0\x0a\xff\xff\xff\xff\x0f', 'latin1'), headers: protobuf },
+    codes: [400],
+  },
+  { title: 'protobuf that is JSON', options: { body: '{}', headers: protobuf }, codes: [400] },
+  {
+    title: 'CBOR',
+    options: { body: Buffer.from([0xa0]), headers: ['Content-Type', 'application/cbor'] },
+    codes: [415],
+  },
+  {
+    title: 'a form',
+    options: { body: 'a=b', headers: ['Content-Type', 'application/x-www-form-urlencoded'] },
+    codes: [415],
+  },
+  {
+    title: 'a JSON patch that is an object',
+    method: 'PATCH',
+    path: `${collection}/kept`,
+    options: { body: '{}', headers: ['Content-Type', 'application/json-patch+json'] },
+    codes: [400],
+  },
+  {
+    title: 'a JSON patch of the prototype',
+    method: 'PATCH',
+    path: `${collection}/kept`,
+    options: {
+      body: '[{"op":"add","path":"/__proto__/polluted","value":1}]',
+      headers: ['Content-Type', 'application/json-patch+json'],
+    },
+    codes: [400, 422, 200],
+  },
+  {
+    title: 'a JSON patch of 20,000 steps',
+    method: 'PATCH',
+    path: `${collection}/kept`,
+    options: {
+      body: JSON.stringify(Array(20_000).fill({ op: 'add', path: '/data/x', value: 'y' })),
+      headers: ['Content-Type', 'application/json-patch+json'],
+    },
+    codes: [413],
+  },
+  { title: 'a patch of no type', method: 'PATCH', path: `${collection}/kept`, options: { body: '{}' }, codes: [415] },
+  {
+    title: 'a strategic patch of nonsense',
+    method: 'PATCH',
+    path: `${collection}/kept`,
+    options: {
+      body: '{"metadata":{"$setElementOrder/finalizers":7,"finalizers":{"$patch":"x"}}}',
+      headers: ['Content-Type', 'application/strategic-merge-patch+json'],
+    },
+    codes: [400, 422],
+  },
+  ...[
+    { body: '{"preconditions":7}', codes: [400] },
+    { body: '{"preconditions":{"uid":7}}', codes: [400] },
+    { body: '{"dryRun":"All"}', codes: [400] },
+    { body: '{"dryRun":["None"]}', codes: [422] },
+    { body: '{"propagationPolicy":"Sideways"}', codes: [422] },
+    { body: '{"gracePeriodSeconds":"soon"}', codes: [400] },
+    { body: '{"kind":"Pod"}', codes: [400] },
+    { body: '[]', codes: [400] },
+    { body: '{"preconditions":{"uid":"another"}}', codes: [409] },
+    { body: '{"preconditions":{"resourceVersion":"1"}}', codes: [409] },
+  ].map(({ body, codes }) => ({
+    title: `DELETE with ${body}`,
+    method: 'DELETE',
+    path: `${collection}/kept`,
+    options: { body },
+    codes,
+  })),
+  { title: 'DELETE with dryRun=None', method: 'DELETE', path: `${collection}/kept?dryRun=None`, codes: [400, 422] },
+  {
+    title: 'DELETE with a policy that is none',
+    method: 'DELETE',
+    path: `${collection}/kept?propagationPolicy=Sideways`,
+    codes: [400, 422],
+  },
+  {
+    title: 'an Accept of nothing we have',
+    method: 'GET',
+    path: collection,
+    options: { headers: ['Accept', 'image/png'] },
+    codes: [406],
+  },
+  { title: 'a limit that is none', method: 'GET', path: `${collection}?limit=-7`, codes: [200, 400] },
+  {
+    title: 'a path of 60,000 bytes',
+    method: 'GET',
+    path: `${collection}/${'x'.repeat(60_000)}`,
+    codes: [400, 404, 414, 431],
+  },
+  {
+    title: 'a query of 60,000 bytes',
+    method: 'GET',
+    path: `${collection}?labelSelector=${'x'.repeat(60_000)}`,
+    codes: [400, 414, 431],
+  },
+  {
+    title: 'a selector of 5,000 terms',
+    method: 'GET',
+    path: `${collection}?labelSelector=${Array.from({ length: 5000 }, (_, i) => `a${i}`).join(',')}`,
+    codes: [200, 400],
+  },
+  { title: 'broken escapes', method: 'GET', path: `${collection}/%zz`, codes: [400] },
+  { title: 'NUL in a name', method: 'GET', path: `${collection}/a%00b`, codes: [400, 404] },
+  { title: 'a method nobody knows', method: 'BREW', path: collection, codes: [400, 405, 501] },
+  { title: 'TRACE', method: 'TRACE', path: collection, codes: [400, 403, 405] },
+]
+
+describe('what no well-behaved client sends', () => {
+  let kcp: KcpInstance
+  let acme: Tenant
+  let bob: Tenant
+  before(async () => {
+    kcp = await startInstance()
+    acme = await kcp.tenant('acme')
+    bob = await kcp.tenant('bob')
+    await acme.kubectl(['create', 'configmap', 'kept', '--from-literal=a=b'])
+  })
+  after(() => kcp[Symbol.asyncDispose]())
+  afterEach(async () => {
+    expect(kcp.process.running, kcp.process.log()).to.equal(true)
+    const others = await bob.http.request('GET', '/clusters/bob/api/v1/namespaces/default')
+    expect(others.status).to.equal(200)
+    const kept = await acme.http.request('GET', `${collection}/kept`)
+    expect(kept.status).to.equal(200)
+    expect(kept.json()).to.have.property('data').that.deep.includes({ a: 'b' })
+  })
+
+  for (const { title, method = 'POST', path = collection, options = {}, codes } of cases)
+    it(`${title}: ${codes.join(' or ')}`, async () => {
+      const began = performance.now()
+      const answer = await acme.http.request(method, path, options)
+      expect(answer.status, answer.text.slice(0, 500)).to.be.oneOf([...codes])
+      expect(performance.now() - began, 'milliseconds').to.be.below(5000)
+      if (answer.status >= 400 && answer.headers['content-type'] !== undefined)
+        expect(answer.json()).to.deep.include({
+          kind: 'Status',
+          apiVersion: 'v1',
+          status: 'Failure',
+          code: answer.status,
+        })
+      expect(answer.text).not.to.match(/node_modules|\.ts:\d|\.js:\d/)
+    })
+
+  it('bytes that are no HTTP, and a request that never ends, disturb nobody', async () => {
+    const sockets = [
+      '\0\0\0garbage\r\n\r\n',
+      'GET / HTTP/9.9\r\n\r\n',
+      'POST /clusters/acme/api HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{',
+    ].map((text) => {
+      const socket = connect({ port: kcp.port, host: '127.0.0.1', rejectUnauthorized: false }, () =>
+        socket.write(text, 'latin1'),
+      )
+      socket.on('error', () => undefined)
+      socket.resume()
+      return socket
+    })
+    await acme.kubectl(['get', 'configmap', 'kept'])
+    for (const socket of sockets) socket.destroy()
+  })
+
+  it('500 at once are answered, and the next as well', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 500 }, (_, index) =>
+        acme.http.request(
+          'POST',
+          collection,
+          index % 2 === 0 ? { body: nested(2000) } : { body: '{"metadata":{"name":"X Y"}}' },
+        ),
+      ),
+    )
+    for (const { status } of answers) expect(status).to.be.oneOf([400, 422, 429])
+  })
+})

@@ -1,0 +1,116 @@
+import { expect } from 'chai'
+import { ensurePrograms, kubectlEnvironment, runCommand } from '../support/index.ts'
+import { at } from './json.ts'
+import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
+
+/** A field of a protobuf message: number, and text or bytes (as a length and its bytes) or a whole number (as a varint). */
+function field(number: number, value: string | Uint8Array | number): Buffer {
+  if (typeof value === 'number') return Buffer.from([number * 8, ...varint(value)])
+  const bytes = Buffer.from(value)
+  return Buffer.concat([Buffer.from([number * 8 + 2, ...varint(bytes.length)]), bytes])
+}
+
+function varint(value: number): number[] {
+  return value < 128 ? [value] : [(value % 128) | 128, ...varint(Math.floor(value / 128))]
+}
+
+/** The envelope in which Kubernetes sends messages: `k8s\0`, the kind, the message. */
+function envelope(apiVersion: string, kind: string, message: Uint8Array): Buffer {
+  const type = Buffer.concat([field(1, apiVersion), field(2, kind)])
+  return Buffer.concat([Buffer.from('k8s\0'), field(1, type), field(2, message)])
+}
+
+const contentType = 'application/vnd.kubernetes.protobuf'
+const headers = ['Content-Type', contentType, 'Accept', `${contentType}, application/json`]
+
+describe('clients that send protobuf', () => {
+  let kcp: KcpInstance
+  let acme: Tenant
+  before(async () => {
+    kcp = await startInstance()
+    acme = await kcp.tenant('acme')
+  })
+  after(() => kcp[Symbol.asyncDispose]())
+
+  it('create a ConfigMap and get JSON back', async () => {
+    const entry = Buffer.concat([field(1, 'colour'), field(2, 'green')])
+    const body = envelope('v1', 'ConfigMap', Buffer.concat([field(1, field(1, 'pb')), field(2, entry)]))
+    const path = `${acme.base}/api/v1/namespaces/default/configmaps`
+    const answer = await acme.http.request('POST', path, { body, headers })
+    expect(answer.status, answer.text).to.equal(201)
+    expect(answer.headers['content-type']).to.equal('application/json')
+    expect(answer.json()).to.deep.include({ kind: 'ConfigMap', apiVersion: 'v1', data: { colour: 'green' } })
+    expect((await acme.kubectl(['get', 'cm', 'pb', '-o', 'jsonpath={.data.colour}'])).stdout).to.equal('green')
+  })
+
+  it('take and renew a Lease, and only with the revision they saw', async () => {
+    const base = `${acme.base}/apis/coordination.k8s.io/v1/namespaces/default/leases`
+    const lease = (revision: string, seconds: number): Buffer => {
+      const meta = Buffer.concat([
+        field(1, 'leader'),
+        field(3, 'default'),
+        ...(revision === '' ? [] : [field(6, revision)]),
+      ])
+      const time = field(1, 1_700_000_000 + seconds)
+      const spec = Buffer.concat([field(1, 'me'), field(2, 15), field(3, time), field(4, time)])
+      return envelope('coordination.k8s.io/v1', 'Lease', Buffer.concat([field(1, meta), field(2, spec)]))
+    }
+    const created = await acme.http.request('POST', base, { body: lease('', 0), headers })
+    expect(created.status, created.text).to.equal(201)
+    expect(at(created.json(), 'spec')).to.deep.equal({
+      holderIdentity: 'me',
+      leaseDurationSeconds: 15,
+      acquireTime: '2023-11-14T22:13:20.000000Z',
+      renewTime: '2023-11-14T22:13:20.000000Z',
+    })
+    const revision = String(at(created.json(), 'metadata.resourceVersion'))
+    const renewed = await acme.http.request('PUT', `${base}/leader`, { body: lease(revision, 10), headers })
+    expect(renewed.status, renewed.text).to.equal(200)
+    expect(at(renewed.json(), 'spec.renewTime')).to.equal('2023-11-14T22:13:30.000000Z')
+    const stale = await acme.http.request('PUT', `${base}/leader`, { body: lease(revision, 20), headers })
+    expect(stale.status).to.equal(409)
+  })
+
+  it('delete with DeleteOptions', async () => {
+    const path = `${acme.base}/api/v1/namespaces/default/configmaps`
+    await acme.http.request('POST', path, { body: { metadata: { name: 'doomed' } } })
+    const preconditions = field(2, field(1, 'another-uid'))
+    const refused = await acme.http.request('DELETE', `${path}/doomed`, {
+      body: envelope('v1', 'DeleteOptions', preconditions),
+      headers,
+    })
+    expect(refused.status, refused.text).to.equal(409)
+    const done = await acme.http.request('DELETE', `${path}/doomed`, {
+      body: envelope('v1', 'DeleteOptions', field(4, 'Background')),
+      headers,
+    })
+    expect(done.status, done.text).to.equal(200)
+  })
+
+  it('of a kind that we do not know are told 415, and that JSON would do', async () => {
+    const body = envelope('shop.test/v1', 'Widget', Buffer.alloc(0))
+    const path = `${acme.base}/api/v1/namespaces/default/configmaps`
+    const answer = await acme.http.request('POST', path, { body, headers })
+    expect(answer.status).to.be.oneOf([400, 415])
+    expect(answer.json()).to.have.property('kind', 'Status')
+  })
+
+  it('and take nothing but protobuf are told 406', async () => {
+    const only = ['Accept', contentType]
+    const answer = await acme.http.request('GET', `${acme.base}/api/v1/namespaces/default/configmaps`, {
+      headers: only,
+    })
+    expect(answer.status).to.equal(406)
+    expect(answer.json()).to.deep.include({ kind: 'Status', reason: 'NotAcceptable' })
+  })
+
+  it('kubectl does so for its typed calls: auth can-i and whoami', async () => {
+    const { kubectl } = await ensurePrograms(['kubectl'])
+    const args = ['--kubeconfig', acme.kubeconfig, 'auth', 'can-i', 'get', 'pods', '-v=8']
+    const { stdout, stderr } = await runCommand(kubectl, args, { env: kubectlEnvironment(acme.kubeconfig) })
+    expect(stdout.trim()).to.equal('yes')
+    expect(stderr).to.include(contentType)
+    expect((await acme.kubectl(['auth', 'can-i', '--list', '-n', 'default'])).stdout).to.include('*.*')
+    expect((await acme.kubectl(['auth', 'whoami'])).stdout).to.match(/Username +admin/)
+  })
+})
