@@ -23,18 +23,14 @@ const group = 'virtual.kcp.dev'
 export async function installOnHost({ host }: Lab): Promise<Installation> {
   const port = await freePort(host.hostAddress)
   const env = { KUBECONFIG: host.kubeconfig }
+  const address = host.hostAddress
   const apiserver = await startKcp(
-    ['apiserver', '--port', String(port), '--bind-address', host.hostAddress, '--advertise-address', host.hostAddress],
-    { env, ready: () => apiserverLog().includes('kcp apiserver is ready') },
+    ['apiserver', '--port', String(port), '--bind-address', address, '--advertise-address', address],
+    { env },
   )
-  function apiserverLog(): string {
-    return apiserver.log()
-  }
   const operator = await startKcp(['operator'], { env })
-  await waitFor(() => operator.log().includes('kcp operator is ready'), {
-    what: 'kcp operator to be ready',
-    deadlineMs: 30_000,
-  })
+  await said(apiserver, 'kcp apiserver is ready')
+  await said(operator, 'kcp operator is ready')
   const flags = ['--host-kubeconfig', host.kubeconfig]
   const dir = await mkdtemp(join(tmpdir(), 'kcp-e2e-'))
   return {
@@ -58,6 +54,14 @@ export async function installOnHost({ host }: Lab): Promise<Installation> {
       await rm(dir, { recursive: true, force: true })
     },
   }
+}
+
+/** Resolves when the process has printed this. */
+async function said(process: ManagedProcess, text: string): Promise<void> {
+  await waitFor(() => process.log().includes(text), {
+    what: `"${text}"; it said: ${process.log().slice(-2000)}`,
+    deadlineMs: 40_000,
+  })
 }
 
 /** Host RBAC for one logical cluster: the only thing the host must know of a tenant. */
@@ -93,7 +97,7 @@ export async function installWithoutHost({ east }: Lab): Promise<Installation> {
     east.hostAddress,
   ]
   const kcp = await startKcp(args)
-  await waitFor(() => kcp.log().includes('kcp is ready'), { what: 'kcp start to be ready', deadlineMs: 30_000 })
+  await said(kcp, 'kcp is ready')
   const flags = ['--root-dir', rootDir]
   return {
     title: 'without a host',
