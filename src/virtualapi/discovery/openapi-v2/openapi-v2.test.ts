@@ -1,0 +1,168 @@
+import { gunzipSync } from 'node:zlib'
+import { expect } from 'chai'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
+import { builtInResources } from '../../registry/builtin-resources.ts'
+import { swaggerFromTables } from './built-in.ts'
+import { narrow, swaggerForCustomResources } from './custom.ts'
+import { openApiV2Body, openApiV2Hash } from './document.ts'
+import { encodeOpenApiV2 } from './encode-document.ts'
+
+/** proto.Marshal of what gnostic-models v0.7.0 parses of the document below. */
+const marshalledByGnostic =
+  'CgMyLjASBgoBVBIBMUKeARKbAQoCL2ESlAESkQEyEGFwcGxpY2F0aW9uL2pzb25CHAoaEhgaFhIFcXVlcnkiAXEyB2Jvb2xlYW6g' +
+  'AQFCEhIQCg4jL3BhcmFtZXRlcnMvcEIlCiMKIRIEYm9keRoEYm9keSABKhEKDyMvZGVmaW5pdGlvbnMvREokCiIKAzIwMBIbChkK' +
+  'Ak9LEhMKEQoPIy9kZWZpbml0aW9ucy9ESmUKYwoBRBJemgEBYbIBCAoGb2JqZWN0ygFMCh0KAWESGEkAAAAAAAD4v1isArIBCQoH' +
+  'aW50ZWdlcgofCgFiEhqyAQcKBWFycmF5ugENCguyAQgKBnN0cmluZwoKCgFjEgWqAQIQAA=='
+
+type Swagger = { swagger: string; paths: Record<string, JsonObject>; definitions: Record<string, JsonObject> }
+
+function references(value: JsonValue): string[] {
+  if (Array.isArray(value)) return value.flatMap(references)
+  if (!isJsonObject(value)) return []
+  const own = typeof value['$ref'] === 'string' ? [value['$ref']] : []
+  return [...own, ...Object.values(value).flatMap(references)]
+}
+
+const [row] = builtInResources()
+const info = {
+  ...row!,
+  group: 'example.dev',
+  version: 'v1',
+  resource: 'widgets',
+  kind: 'Widget',
+  namespaced: true,
+  verbs: ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'],
+  subresources: [],
+  builtIn: false,
+}
+
+describe('a structural schema in OpenAPI v2', () => {
+  const keep = 'x-kubernetes-preserve-unknown-fields'
+  for (const { title, schema, expected } of [
+    {
+      title: 'keeps what both versions can say',
+      schema: { type: 'string', description: 'A', enum: ['a'], pattern: 'a', default: 'a' },
+      expected: { type: 'string', description: 'A', enum: ['a'], pattern: 'a', default: 'a' },
+    },
+    {
+      title: 'has no junctors',
+      schema: { type: 'object', oneOf: [{ required: ['a'] }], anyOf: [], allOf: [], not: {} },
+      expected: { type: 'object' },
+    },
+    { title: 'has no type where null is allowed', schema: { type: 'string', nullable: true }, expected: {} },
+    {
+      title: 'has no properties where unknown ones are kept',
+      schema: { type: 'object', [keep]: true, properties: { a: { type: 'string' } } },
+      expected: { [keep]: true },
+    },
+    {
+      title: 'has no list of unknown items',
+      schema: { type: 'array', [keep]: true, items: { type: 'string' } },
+      expected: { [keep]: true },
+    },
+    {
+      title: 'demands no property that may be null',
+      schema: {
+        type: 'object',
+        required: ['a', 'b'],
+        properties: { a: { type: 'string', nullable: true }, b: { type: 'string' } },
+      },
+      expected: { type: 'object', required: ['b'], properties: { a: {}, b: { type: 'string' } } },
+    },
+    {
+      title: 'is changed at every depth',
+      schema: { type: 'array', items: { type: 'object', additionalProperties: { type: 'string', not: {} } } },
+      expected: { type: 'array', items: { type: 'object', additionalProperties: { type: 'string' } } },
+    },
+  ] as { title: string; schema: JsonObject; expected: JsonObject }[])
+    it(title, () => expect(narrow(schema)).to.deep.equal(expected))
+
+  it('names what every embedded object has', () => {
+    const { required, properties } = narrow({ type: 'object', 'x-kubernetes-embedded-resource': true })
+    expect(required).to.have.members(['apiVersion', 'kind'])
+    expect(properties).to.have.all.keys('apiVersion', 'kind', 'metadata')
+  })
+})
+
+describe('the OpenAPI v2 document', () => {
+  it('made of the tables refers to nothing it lacks', () => {
+    const swagger = swaggerFromTables()
+    const { definitions } = swagger
+    const document = JSON.parse(String(gunzipSync(swagger.gzip('json')))) as Swagger
+    expect(document.swagger).to.equal('2.0')
+    expect(document.definitions).to.have.all.keys(definitions as string[])
+    const names = new Set(definitions.map((name) => `#/definitions/${name}`))
+    const missing = references(document as unknown as JsonValue).filter((name) => !names.has(name))
+    expect(missing).to.deep.equal([])
+  })
+
+  it('holds the custom resources, once each, and its hash says which', async () => {
+    const custom = { content: 'widgets', resources: () => [{ info, openAPIV3Schema: { type: 'object' } }] }
+    const none = { content: '', resources: () => [] }
+    const body = await openApiV2Body(custom, { format: 'json', gzipped: false })
+    const { paths, definitions } = JSON.parse(String(body)) as Swagger
+    expect(definitions).to.include.keys('dev.example.v1.Widget', 'dev.example.v1.WidgetList', 'io.k8s.api.core.v1.Pod')
+    expect(paths).to.include.keys('/apis/example.dev/v1/widgets', '/api/v1/pods')
+    const plain = JSON.parse(String(await openApiV2Body(none, { format: 'json', gzipped: false }))) as Swagger
+    expect(Object.keys(definitions).length - Object.keys(plain.definitions).length).to.equal(2)
+    expect(openApiV2Hash(custom)).to.not.equal(openApiV2Hash(none))
+  })
+
+  it('refers from custom resources to its own definitions', async () => {
+    const document = await openApiV2Body({ content: '', resources: () => [] }, { format: 'json', gzipped: false })
+    const { definitions } = JSON.parse(String(document)) as Swagger
+    const parts = swaggerForCustomResources([{ info, openAPIV3Schema: { type: 'object' } }], new Set())
+    const names = new Set([...Object.keys(definitions), ...Object.keys(parts.definitions)])
+    const missing = references(parts as unknown as JsonValue).filter(
+      (name) => !names.has(name.slice('#/definitions/'.length)),
+    )
+    expect(missing).to.deep.equal([])
+  })
+
+  it('names no property of a custom resource without a schema', () => {
+    const { definitions } = swaggerForCustomResources([{ info }], new Set())
+    expect(definitions['dev.example.v1.Widget']).to.have.all.keys('type', 'x-kubernetes-group-version-kind')
+  })
+
+  it('as protobuf is the built-in message with another one behind', async () => {
+    const custom = { content: 'widgets', resources: () => [{ info, openAPIV3Schema: { type: 'object' } }] }
+    const plain = await openApiV2Body({ content: '', resources: () => [] }, { format: 'protobuf', gzipped: false })
+    const whole = gunzipSync(await openApiV2Body(custom, { format: 'protobuf', gzipped: true }))
+    expect(whole.subarray(0, plain.length).equals(plain)).to.equal(true)
+    expect(String(whole.subarray(plain.length))).to.include('dev.example.v1.Widget')
+  })
+})
+
+describe('a document as openapi.v2.Document', () => {
+  it('has the bytes that gnostic gives it', () => {
+    const bytes = encodeOpenApiV2({
+      swagger: '2.0',
+      info: { title: 'T', version: '1' },
+      paths: {
+        '/a': {
+          get: {
+            produces: ['application/json'],
+            parameters: [
+              { name: 'q', in: 'query', type: 'boolean', uniqueItems: true },
+              { $ref: '#/parameters/p' },
+              { in: 'body', name: 'body', required: true, schema: { $ref: '#/definitions/D' } },
+            ],
+            responses: { '200': { description: 'OK', schema: { $ref: '#/definitions/D' } } },
+          },
+        },
+      },
+      definitions: {
+        D: {
+          type: 'object',
+          required: ['a'],
+          properties: {
+            a: { type: 'integer', minimum: -1.5, maxLength: 300 },
+            b: { type: 'array', items: { type: 'string' } },
+            c: { additionalProperties: false },
+          },
+        },
+      },
+    })
+    expect(bytes.toString('base64')).to.equal(marshalledByGnostic)
+  })
+})
