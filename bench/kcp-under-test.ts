@@ -1,0 +1,46 @@
+// `kcp start` on a fresh directory, timed from the command on.
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort, kubectl, runKcp, startKcp } from '../test/support/index.ts'
+
+export interface KcpUnderTest extends AsyncDisposable {
+  readonly pid: number
+  readonly adminKubeconfig: string
+  /** From the command to the first answer of kubectl, seconds. */
+  readonly startSeconds: number
+  /** Path of a kubeconfig of a new logical cluster. */
+  tenantKubeconfig(name: string): Promise<string>
+}
+
+/** Starts it. kubectl must have been run once, else its own first start is measured. */
+export async function startKcpUnderTest(): Promise<KcpUnderTest> {
+  const dir = mkdtempSync(join(tmpdir(), 'kcp-bench-'))
+  const rootDir = join(dir, 'root')
+  const adminKubeconfig = join(rootDir, 'admin.kubeconfig')
+  const port = await freePort()
+  const began = performance.now()
+  const kcp = await startKcp(['start', '--root-dir', rootDir, '--port', String(port)], {
+    name: 'kcp',
+    ready: () => existsSync(adminKubeconfig),
+  })
+  await kubectl(adminKubeconfig, ['get', 'namespaces'])
+  const startSeconds = (performance.now() - began) / 1000
+  return {
+    pid: kcp.pid,
+    adminKubeconfig,
+    startSeconds,
+    async tenantKubeconfig(name) {
+      const object = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name } }
+      await kubectl(adminKubeconfig, ['create', '-f', '-'], { input: object })
+      await kubectl(adminKubeconfig, ['wait', '--for=condition=Ready', `lc/${name}`, '--timeout=30s'])
+      const file = join(dir, `${name}.kubeconfig`)
+      writeFileSync(file, (await runKcp(['kubeconfig', name, '--root-dir', rootDir])).stdout, { mode: 0o600 })
+      return file
+    },
+    async [Symbol.asyncDispose]() {
+      await kcp.stop()
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}

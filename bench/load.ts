@@ -1,0 +1,79 @@
+// The client of the measurements: HTTP/1.1 over kept connections, the same for every server, in this process.
+import { readFileSync } from 'node:fs'
+import { Pool } from 'undici'
+import { parse } from 'yaml'
+
+/** A server as the client knows it. */
+export interface Endpoint extends AsyncDisposable {
+  /** What goes before `/api`: the path of a logical cluster, or nothing. */
+  readonly base: string
+  request(method: string, path: string, body?: string): Promise<{ status: number; bytes: number }>
+  json(method: string, path: string, body?: string): Promise<unknown>
+}
+
+interface Kubeconfig {
+  clusters: [{ cluster: { server: string; 'certificate-authority-data': string } }]
+  users: [{ user: { 'client-certificate-data': string; 'client-key-data': string } }]
+}
+
+/** Opens connections with the certificate of a kubeconfig. `base` in place of the path in it. */
+export function openEndpoint(
+  kubeconfig: string,
+  { connections, base: givenBase }: { connections: number; base?: string },
+): Endpoint {
+  const { clusters, users } = parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig
+  const { server, 'certificate-authority-data': ca } = clusters[0].cluster
+  const { 'client-certificate-data': cert, 'client-key-data': key } = users[0].user
+  const url = new URL(server)
+  const decode = (text: string): Buffer => Buffer.from(text, 'base64')
+  const pool = new Pool(url.origin, { connections, connect: { ca: decode(ca), cert: decode(cert), key: decode(key) } })
+  const base = givenBase ?? (url.pathname === '/' ? '' : url.pathname)
+  const send = (method: string, path: string, body?: string) =>
+    pool.request({
+      method: method as 'GET',
+      path: base + path,
+      headers: body === undefined ? {} : { 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body }),
+    })
+  return {
+    base,
+    async request(method, path, body) {
+      const { statusCode, body: answer } = await send(method, path, body)
+      let bytes = 0
+      for await (const chunk of answer as AsyncIterable<Buffer>) bytes += chunk.length
+      return { status: statusCode, bytes }
+    },
+    async json(method, path, body) {
+      const { statusCode, body: answer } = await send(method, path, body)
+      const text = await answer.text()
+      if (statusCode >= 300) throw new Error(`${method} ${path}: ${statusCode} ${text.slice(0, 300)}`)
+      return JSON.parse(text)
+    },
+    [Symbol.asyncDispose]: () => pool.destroy(),
+  }
+}
+
+export interface LoadResult {
+  readonly requests: number
+  readonly seconds: number
+}
+
+/** `clients` at once ask again and again for so long. Rejects at the first answer that is no success. */
+export async function load(
+  endpoint: Endpoint,
+  { clients, seconds, next }: { clients: number; seconds: number; next: () => readonly [string, string, string?] },
+): Promise<LoadResult> {
+  const began = performance.now()
+  const end = began + seconds * 1000
+  let requests = 0
+  const client = async (): Promise<void> => {
+    while (performance.now() < end) {
+      const [method, path, body] = next()
+      const { status, bytes } = await endpoint.request(method, path, body)
+      if (status >= 300 || bytes === 0) throw new Error(`${method} ${path}: answered ${status} with ${bytes} bytes`)
+      requests++
+    }
+  }
+  await Promise.all(Array.from({ length: clients }, client))
+  return { requests, seconds: (performance.now() - began) / 1000 }
+}

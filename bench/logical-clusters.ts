@@ -1,0 +1,111 @@
+// What a logical cluster costs: to make one, to have a thousand, to be rid of them.
+import { sleep } from '../src/async/index.ts'
+import { startKcpUnderTest } from './kcp-under-test.ts'
+import { openEndpoint, type Endpoint } from './load.ts'
+import type { Measurement } from './measurement.ts'
+import { residentMiB, withChildren } from './process-usage.ts'
+import { median, quantile, rounded } from './statistics.ts'
+
+const collection = '/apis/kcp.dev/v1alpha1/logicalclusters'
+const logicalCluster = (name: string): string =>
+  JSON.stringify({ apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name } })
+
+/** From the create of a logical cluster to the first answer with its namespaces. */
+export const create: Measurement = {
+  name: 'create',
+  describes: 'create a logical cluster to first GET namespaces, one after the other',
+  async run() {
+    await using kcp = await startKcpUnderTest()
+    await using root = openEndpoint(kcp.adminKubeconfig, { connections: 1 })
+    await using all = openEndpoint(kcp.adminKubeconfig, { connections: 1, base: '/clusters' })
+    const elapsed: number[] = []
+    for (let i = 0; i < 220; i++) {
+      const name = `c-${i}`
+      const began = performance.now()
+      await root.json('POST', collection, logicalCluster(name))
+      await firstNamespaces(all, name)
+      // The first ones find cold code; a server lives longer than that.
+      if (i >= 20) elapsed.push(performance.now() - began)
+    }
+    return { 'p50 ms': rounded(median(elapsed)), 'p99 ms': rounded(quantile(elapsed, 0.99)) }
+  },
+}
+
+async function firstNamespaces(all: Endpoint, name: string): Promise<void> {
+  for (let attempt = 0; attempt < 1000; attempt++) {
+    const { status } = await all.request('GET', `/${name}/api/v1/namespaces`)
+    if (status === 200) return
+    if (status !== 404 && status !== 503) throw new Error(`GET namespaces of "${name}": ${status}`)
+  }
+  throw new Error(`logical cluster "${name}" is not served`)
+}
+
+/** A thousand, each asked once for its namespaces and Ready; then none. */
+export const thousand: Measurement = {
+  name: 'thousand',
+  describes: '1,000 logical clusters: seconds until all are Ready, MiB with them and without them again',
+  async run({ signal, say }) {
+    await using kcp = await startKcpUnderTest()
+    await using root = openEndpoint(kcp.adminKubeconfig, { connections: 16 })
+    await using all = openEndpoint(kcp.adminKubeconfig, { connections: 16, base: '/clusters' })
+    const pids = withChildren(kcp.pid)
+    const before = residentMiB(pids)
+    const names = Array.from({ length: 1000 }, (_, index) => `t-${index}`)
+    const began = performance.now()
+    await eachOf(names, 16, async (name) => {
+      await root.json('POST', collection, logicalCluster(name))
+      await firstNamespaces(all, name)
+    })
+    const served = (performance.now() - began) / 1000
+    await until(async () => (await readyCount(root)) === names.length, signal)
+    const ready = (performance.now() - began) / 1000
+    const peak = residentMiB(pids)
+    say(`1,000 ready after ${ready.toFixed(1)} s`)
+    const deleting = performance.now()
+    await eachOf(names, 16, async (name) => {
+      await root.json('DELETE', `${collection}/${name}`)
+    })
+    await until(async () => (await count(root)) === 0, signal)
+    const gone = (performance.now() - deleting) / 1000
+    await sleep(10_000, signal)
+    return {
+      'seconds until served': rounded(served),
+      'seconds until Ready': rounded(ready),
+      'MiB before': rounded(before),
+      'MiB with them': rounded(peak),
+      'seconds until gone': rounded(gone),
+      'MiB 10 s after': rounded(residentMiB(pids)),
+    }
+  },
+}
+
+async function eachOf(names: readonly string[], atOnce: number, work: (name: string) => Promise<void>): Promise<void> {
+  const rest = [...names]
+  const worker = async (): Promise<void> => {
+    for (let name = rest.shift(); name !== undefined; name = rest.shift()) await work(name)
+  }
+  await Promise.all(Array.from({ length: atOnce }, worker))
+}
+
+interface LogicalClusterList {
+  readonly items: readonly { status?: { conditions?: readonly { type: string; status: string }[] } }[]
+}
+
+async function count(root: Endpoint): Promise<number> {
+  return ((await root.json('GET', collection)) as LogicalClusterList).items.length
+}
+
+async function readyCount(root: Endpoint): Promise<number> {
+  const { items } = (await root.json('GET', collection)) as LogicalClusterList
+  const isReady = ({ status }: LogicalClusterList['items'][number]): boolean =>
+    status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true
+  return items.filter(isReady).length
+}
+
+async function until(condition: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
+  const deadline = performance.now() + 90_000
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error('it did not come to that within 90 s')
+    await sleep(200, signal)
+  }
+}

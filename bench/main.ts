@@ -1,0 +1,69 @@
+// Measures side by side with a real kube-apiserver and etcd.   node bench/main.ts [--only NAME]... [--save]
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { cpus, hostname, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { ensurePrograms, repositoryRoot, runCommand } from '../test/support/index.ts'
+import { create, thousand } from './logical-clusters.ts'
+import type { Measurement, Numbers } from './measurement.ts'
+import { sideBySide } from './side-by-side.ts'
+import { start } from './start.ts'
+
+const measurements: readonly Measurement[] = [start, create, thousand, sideBySide]
+/** Of the whole run. */
+const maxSeconds = 360
+
+function help(): string {
+  const names = measurements.map(({ name, describes }) => `  ${name.padEnd(10)} ${describes}`)
+  return [
+    'usage: node bench/main.ts [--only NAME]... [--save]',
+    '',
+    ...names,
+    '',
+    '  --save     keep the numbers in bench/results',
+  ].join('\n')
+}
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true, default: [] },
+    save: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+})
+if (values.help || values.only.some((name) => !measurements.some((known) => known.name === name))) {
+  console.error(help())
+  process.exit(values.help ? 0 : 2)
+}
+
+const { kubectl, 'kube-apiserver': apiserver } = await ensurePrograms(['kubectl', 'kube-apiserver', 'etcd'])
+const signal = AbortSignal.timeout(maxSeconds * 1000)
+const say = (line: string): void => console.error(line)
+await runCommand(kubectl, ['version', '--client'])
+
+const conditions = {
+  date: new Date().toISOString(),
+  machine: `${hostname()}: ${cpus().length} x ${cpus()[0]?.model.trim() ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
+  node: process.version,
+  kubernetes: (await runCommand(apiserver, ['--version'])).stdout.trim(),
+  commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: repositoryRoot, encoding: 'utf8' }).trim(),
+}
+say(Object.values(conditions).join('\n'))
+
+const results: Record<string, Numbers> = {}
+for (const measurement of measurements) {
+  if (values.only.length > 0 && !values.only.includes(measurement.name)) continue
+  say(`\n${measurement.name}: ${measurement.describes}`)
+  const numbers = await measurement.run({ signal, say })
+  results[measurement.name] = numbers
+  for (const [name, value] of Object.entries(numbers)) console.log(`  ${name.padEnd(42)} ${value}`)
+}
+if (values.save) {
+  const dir = join(repositoryRoot, 'bench', 'results')
+  mkdirSync(dir, { recursive: true })
+  const file = join(dir, `${conditions.date.slice(0, 10)}-${hostname()}.json`)
+  writeFileSync(file, `${JSON.stringify({ ...conditions, results }, null, 2)}\n`)
+  say(`\nsaved as ${file}`)
+}
+process.exit()

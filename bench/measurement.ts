@@ -1,0 +1,12 @@
+// One thing that is measured.
+
+/** Names with their units to numbers. */
+export type Numbers = Readonly<Record<string, number>>
+
+export interface Measurement {
+  /** For `--only`. */
+  readonly name: string
+  /** For `--help`. */
+  readonly describes: string
+  run(context: { readonly signal: AbortSignal; readonly say: (line: string) => void }): Promise<Numbers>
+}
