@@ -11,7 +11,11 @@ module.exports = class CountReporter extends reporters.Spec {
     runner.once('end', () => {
       const { passes, failures, pending } = this.stats
       const file = process.env.KCP_TEST_COUNTS
-      if (file) writeFileSync(file, JSON.stringify({ passed: passes, failed: failures, skipped: pending, skippedNames: skipped }))
+      if (file)
+        writeFileSync(
+          file,
+          JSON.stringify({ passed: passes, failed: failures, skipped: pending, skippedNames: skipped }),
+        )
     })
   }
 }

@@ -3,7 +3,10 @@
 /** Resolves after `ms` milliseconds; rejects with signal.reason when aborted. Keeps no process alive by itself if `unref`. */
 export function sleep(ms: number, signal: AbortSignal, { unref = false }: { unref?: boolean } = {}): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason as Error)
+    if (signal.aborted) {
+      reject(signal.reason as Error)
+      return
+    }
     const abort = (): void => {
       clearTimeout(timer)
       reject(signal.reason as Error)

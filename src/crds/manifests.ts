@@ -14,8 +14,3 @@ export function kcpCrds(): CustomResourceDefinition[] {
 export function storageCrds(): CustomResourceDefinition[] {
   return [crdOf(recordKind)]
 }
-
-/** Placement as a tenant has it: served in every logical cluster. */
-export function tenantCrds(): CustomResourceDefinition[] {
-  return [crdOf(placementKind)]
-}

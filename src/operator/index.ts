@@ -6,7 +6,6 @@ import type { OperatorContext, OperatorController } from './operator-context.ts'
 
 export { ensureCrds } from './install.ts'
 export { type SharedInformers } from './informers.ts'
-export { logicalClusterController } from './logical-cluster/index.ts'
 export { memberClusterController, type MemberClusterDeps, type MemberToSync } from './member-cluster/index.ts'
 export { placementController, type PlacementDeps } from './placement/index.ts'
 export { type ClusterUrls, type OperatorContext, type OperatorController } from './operator-context.ts'

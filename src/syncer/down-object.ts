@@ -20,7 +20,7 @@ import {
 import type { PodSpec } from './transform/pod-types.ts'
 
 /** On downstream objects: the content we applied, so that a field we no longer set is taken back. */
-export const appliedAnnotation = 'kcp.dev/applied'
+const appliedAnnotation = 'kcp.dev/applied'
 
 /** Makes the member agree with the upstream object. Returns the object upstream while it is wanted there. */
 export async function visitObject(

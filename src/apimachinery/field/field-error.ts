@@ -4,9 +4,6 @@ import type { JsonValue } from '../meta/index.ts'
 import type { StatusCause } from '../status/index.ts'
 import { goQuote, goValue } from './go-text.ts'
 
-/** The path of the object itself; upstream prints it as `<nil>`. */
-export const rootPath = ''
-
 /** The path of a named field below `path`. */
 export function childPath(path: string, name: string): string {
   return path === '' ? name : `${path}.${name}`

@@ -8,7 +8,6 @@ const subdomain1123 = `${label1123}(\\.${label1123})*`
 const label1035 = '[a-z]([-a-z0-9]*[a-z0-9])?'
 const qualifiedName = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'
 const labelValue = `(${qualifiedName})?`
-const cIdentifier = '[A-Za-z_][A-Za-z0-9_]*'
 const configMapKey = '[-._a-zA-Z0-9]+'
 
 const label1123Re = new RegExp(`^${label1123}$`)
@@ -16,7 +15,6 @@ const subdomain1123Re = new RegExp(`^${subdomain1123}$`)
 const label1035Re = new RegExp(`^${label1035}$`)
 // Same language as the text above; written so that a long hostile value cannot make the engine backtrack.
 const qualifiedNameRe = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/
-const cIdentifierRe = new RegExp(`^${cIdentifier}$`)
 const configMapKeyRe = new RegExp(`^${configMapKey}$`)
 
 const label1123Message =
@@ -29,8 +27,6 @@ const qualifiedNameMessage =
   "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 const labelValueMessage =
   "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-const cIdentifierMessage =
-  "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'"
 const configMapKeyMessage = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
 
 /** `must be no more than N characters` */
@@ -96,10 +92,6 @@ export const labelValueErrors: Rule = (value) => {
   if (value === '' || qualifiedNameRe.test(value)) return errors
   return [...errors, regexText(labelValueMessage, labelValue, 'MyValue', 'my_value', '12345')]
 }
-
-/** A C identifier. */
-export const cIdentifierErrors: Rule = (value) =>
-  cIdentifierRe.test(value) ? [] : [regexText(cIdentifierMessage, cIdentifier, 'my_name', 'MY_NAME', 'MyName')]
 
 /** A key of a ConfigMap or a Secret. */
 export const configMapKeyErrors: Rule = (value) => {

@@ -49,11 +49,6 @@ export function formatCheck(format: string): Check | undefined {
   return checks.get(format.includes('-') ? format.replaceAll('-', '') : format)
 }
 
-/** Formats that are known, without dashes. */
-export function isKnownFormat(format: string): boolean {
-  return formatCheck(format) !== undefined
-}
-
 function isDate(value: string): boolean {
   const match = /^(\d{4})-(\d{2})-(\d{2})$/.exec(value)
   if (match === null) return false

@@ -131,8 +131,3 @@ export function labelSelectorErrors(source: LabelSelectorSource, path: string): 
   }
   return causes
 }
-
-/** The metav1.LabelSelector as text, such as `status.selector` of a Scale. */
-export function labelSelectorText(source: LabelSelectorSource | undefined): string {
-  return source === undefined ? '<none>' : selectorFromObject(source).toString()
-}

@@ -1,1 +1,1 @@
-export { memberClusterController, memberFinalizer, type MemberClusterDeps, type MemberToSync } from './controller.ts'
+export { memberClusterController, type MemberClusterDeps, type MemberToSync } from './controller.ts'

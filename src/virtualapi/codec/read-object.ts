@@ -82,8 +82,7 @@ export function objectOf(
   const object = requireKind(value, definition)
   const { schema, info } = definition
   if (!isJsonObject(object['metadata'] ?? {})) throw badRequest('json: cannot unmarshal metadata: it is not an object')
-  const meta = (object['metadata'] ??= {})
-  if (meta === null) object['metadata'] = {}
+  object['metadata'] ??= {}
   const complaints = [...duplicates]
   if (schema !== undefined) {
     if (info.builtIn) {
@@ -103,14 +102,19 @@ function requireKind(object: JsonObject, { info }: ResourceDefinition): JsonObje
   const expected = apiVersionOf(info)
   if (!info.builtIn && (typeof object['kind'] !== 'string' || object['kind'] === ''))
     throw badRequest(`Object 'Kind' is missing in '${JSON.stringify(object).slice(0, 200)}'`)
-  const { kind = info.kind, apiVersion = expected } = object
-  if (apiVersion !== expected && apiVersion !== '')
+  const kind = textOr(object['kind'], info.kind)
+  const apiVersion = textOr(object['apiVersion'], expected)
+  if (apiVersion !== expected)
     throw badRequest(
-      `the API version in the data (${String(apiVersion)}) does not match the expected API version (${expected})`,
+      `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,
     )
-  if (kind !== info.kind && kind !== '')
-    throw badRequest(
-      `${String(apiVersion)}, Kind=${String(kind)} is not what this endpoint takes: expected kind ${info.kind}`,
-    )
+  if (kind !== info.kind)
+    throw badRequest(`${apiVersion}, Kind=${kind} is not what this endpoint takes: expected kind ${info.kind}`)
   return { ...object, kind: info.kind, apiVersion: expected }
+}
+
+/** Absent and empty mean what the URL says. */
+function textOr(value: JsonValue | undefined, fallback: string): string {
+  if (value === undefined || value === null || value === '') return fallback
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }

@@ -18,7 +18,7 @@ import { encodeToken, expiredList, expiredToken, listPosition, waitForRevision }
 import { selectionOf } from './selection.ts'
 import { openWatch, watchAnswer, watchOptions } from './watch.ts'
 
-export const clusterAnnotation = 'kcp.dev/logical-cluster'
+const clusterAnnotation = 'kcp.dev/logical-cluster'
 
 export async function allClusters(exchange: Exchange, parts: ServerParts, request: ResourceTarget): Promise<Answer> {
   const { verb } = exchange.info

@@ -60,7 +60,10 @@ export class Catalog {
 
   private definitionOf(compiled: CompiledCrd, version: string): ResourceDefinition | undefined {
     let versions = this.custom.get(compiled)
-    if (versions === undefined) this.custom.set(compiled, (versions = new Map()))
+    if (versions === undefined) {
+      versions = new Map<string, ResourceDefinition>()
+      this.custom.set(compiled, versions)
+    }
     const known = versions.get(version)
     if (known !== undefined) return known
     const facts = compiled.versions.find(({ info }) => info.version === version)

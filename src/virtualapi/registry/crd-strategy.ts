@@ -26,7 +26,8 @@ export function crdStrategy(base: Strategy): Strategy {
     },
     prepareForUpdate: (object, _old, context) => settle(object, context),
     validateCreate: (object) => (isWellFormed(object) ? validateCrd(asCrd(object)) : missingSpec),
-    validateUpdate: (object, old) => (isWellFormed(object) ? validateCrdUpdate(asCrd(object), asCrd(old)) : missingSpec),
+    validateUpdate: (object, old) =>
+      isWellFormed(object) ? validateCrdUpdate(asCrd(object), asCrd(old)) : missingSpec,
   }
 }
 

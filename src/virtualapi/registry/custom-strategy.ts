@@ -23,7 +23,9 @@ export function customStrategy({ info, schema, selectableFields = [] }: CustomKi
     // With a status subresource only the status is no change of the spec; without one everything is.
     statusMembers: hasStatus ? ['status'] : [],
     allowUnconditionalUpdate: false,
-    selectableFields: Object.fromEntries(selectableFields.map((path) => [path.replace(/^\./, ''), (object) => valueAt(object, path)])),
+    selectableFields: Object.fromEntries(
+      selectableFields.map((path) => [path.replace(/^\./, ''), (object) => valueAt(object, path)]),
+    ),
     validateName: subdomainName,
     applyDefaults(object) {
       if (schema === undefined) return
@@ -40,5 +42,9 @@ function valueAt(object: KubeObject, path: string): string {
   let value: unknown = object
   for (const field of path.replace(/^\./, '').split('.'))
     value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined
-  return typeof value === 'string' ? value : typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''
+  return typeof value === 'string'
+    ? value
+    : typeof value === 'number' || typeof value === 'boolean'
+      ? String(value)
+      : ''
 }

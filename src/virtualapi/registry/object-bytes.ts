@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer'
 import { encodeJson, type KubeObject, type Revision } from '../../apimachinery/meta/index.ts'
 import type { EntryFacts } from '../../store/hub/index.ts'
 
-const metadataStart = Buffer.from('"metadata":{')
+const metadataKey = Buffer.from('"metadata":{')
 
 /** The object at rest: bytes in the layout above. The resourceVersion of `object` is left out. */
 export function encodeObject(object: KubeObject): Buffer {
@@ -15,12 +15,13 @@ export function encodeObject(object: KubeObject): Buffer {
 
 /** Where the members of metadata begin. Throws for bytes in another layout: they are not ours. */
 function metadataOffset(bytes: Buffer): number {
-  const at = bytes.indexOf(metadataStart)
+  const at = bytes.indexOf(metadataKey)
   if (at < 0) throw new Error('object bytes without metadata')
-  return at + metadataStart.length
+  return at + metadataKey.length
 }
 
-function asBuffer(bytes: Uint8Array): Buffer {
+/** The same bytes, seen as a Buffer. */
+export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
@@ -66,21 +67,24 @@ export function headOf(kind: string, apiVersion: string): string {
   return `"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},`
 }
 
+/** Where `"metadata"` begins. Objects of one kind have it in the same place: the last answer is the guess for the next. */
+export function metadataStart(bytes: Buffer, guess: number): number {
+  const fits = guess > 0 && bytes[guess - 1] === 0x2c && startsAt(bytes, guess)
+  return fits ? guess : bytes.indexOf(metadataKey)
+}
+
+function startsAt(bytes: Buffer, at: number): boolean {
+  for (let i = 0; i < metadataKey.length; i++) if (bytes[at + i] !== metadataKey[i]) return false
+  return true
+}
+
 /** The bytes with `head` between the opening brace and metadata; an empty head for items of built-in lists. */
 export function rehead(bytes: Uint8Array, head: string): Buffer {
   const source = asBuffer(bytes)
-  const from = source.indexOf(metadataStart)
+  const from = source.indexOf(metadataKey)
   const result = Buffer.allocUnsafe(1 + head.length + source.length - from)
   result[0] = 0x7b
   result.write(head, 1, 'latin1')
   source.copy(result, 1 + head.length, from)
   return result
-}
-
-/** The bytes with one more annotation; for lists over all logical clusters, which must say whose an object is. */
-export function withAnnotation(bytes: Uint8Array, name: string, value: string): Buffer {
-  const source = asBuffer(bytes)
-  const object = decodeObject(source)
-  object.metadata.annotations = { ...object.metadata.annotations, [name]: value }
-  return Buffer.from(encodeJson(object))
 }

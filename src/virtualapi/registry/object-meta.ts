@@ -9,7 +9,7 @@ import {
   qualifiedNameErrors,
 } from '../../apimachinery/field/index.ts'
 import type { KubeObject, ObjectMeta } from '../../apimachinery/meta/index.ts'
-import { badRequest, type StatusCause } from '../../apimachinery/status/index.ts'
+import type { StatusCause } from '../../apimachinery/status/index.ts'
 import type { ResourceDefinition } from './resource-definition.ts'
 
 const maxAnnotationsBytes = 256 * 1024
@@ -147,14 +147,4 @@ export function metaChangeCauses(next: ObjectMeta, old: ObjectMeta): StatusCause
       )
   }
   return causes
-}
-
-/** The object as a KubeObject whose metadata is an object; throws 400 for anything else. */
-export function requireMeta(value: unknown): KubeObject {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badRequest('the body is not an object')
-  const object = value as KubeObject
-  const meta: unknown = object.metadata
-  if (meta === undefined || meta === null) object.metadata = {}
-  else if (typeof meta !== 'object' || Array.isArray(meta)) throw badRequest('metadata is not an object')
-  return object
 }

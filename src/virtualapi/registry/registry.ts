@@ -191,7 +191,7 @@ export class Registry {
   }
 
   private async writeUpdate(
-    { definition, context, signal }: Target,
+    { context, signal }: Target,
     entry: Entry,
     old: KubeObject,
     next: KubeObject,
@@ -244,12 +244,20 @@ export class Registry {
   }
 
   private async deleteOnce({ definition, context, signal, namespace }: Target, entry: Entry, options: DeleteOptions) {
-    const { info, strategy } = definition
+    const { strategy } = definition
     const { key, revision } = entry
     const object = decodeObject(entry.bytes)
     const { metadata } = object
     checkDeletePreconditions(definition, metadata, options)
-    const request = { operation: 'DELETE', definition, subresource: '', namespace, name: key.name, context, signal } as const
+    const request = {
+      operation: 'DELETE',
+      definition,
+      subresource: '',
+      namespace,
+      name: key.name,
+      context,
+      signal,
+    } as const
     await this.admission.validate(request, undefined, object)
     const finalizers = finalizersFor(metadata.finalizers ?? [], options.propagationPolicy)
     const grace = strategy.gracePeriodSeconds?.(object, options.gracePeriodSeconds) ?? 0

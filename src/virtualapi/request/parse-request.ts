@@ -2,7 +2,7 @@
 // The raw path is split by hand: a URL parser resolves dots, and `/logicalclusters/alice/proxy/../../bob` must not.
 import { badRequest, pathNotFound } from '../../apimachinery/status/index.ts'
 import { tryClusterName } from '../../apimachinery/meta/index.ts'
-import type { ClusterScope, PathTarget, RequestInfo, ResourceTarget, Verb, Way } from './request-info.ts'
+import type { ClusterScope, RequestInfo, ResourceTarget, Way } from './request-info.ts'
 
 /** Group of the APIService through which the host's aggregator reaches us. */
 export const virtualGroup = 'virtual.kcp.dev'
@@ -140,7 +140,7 @@ function isNamespaceSubresource(segment: string | undefined): boolean {
   return segment === 'status' || segment === 'finalize'
 }
 
-function verbOf(method: string, target: ResourceTarget, query: URLSearchParams): Verb | string {
+function verbOf(method: string, target: ResourceTarget, query: URLSearchParams): string {
   switch (method) {
     case 'GET':
     case 'HEAD':
@@ -162,9 +162,4 @@ function verbOf(method: string, target: ResourceTarget, query: URLSearchParams):
 /** A boolean of a query, as Go reads it: present and not `0` or `false`. */
 export function isTrue(value: string | null): boolean {
   return value !== null && value !== '0' && value.toLowerCase() !== 'false' && value !== 'f' && value !== 'F'
-}
-
-/** The target as a path, or undefined for resources. */
-export function pathOf(target: PathTarget | ResourceTarget): string | undefined {
-  return target.kind === 'path' ? target.path : undefined
 }

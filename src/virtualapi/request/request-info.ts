@@ -1,8 +1,6 @@
 // What a request asks for, understood from its text alone.
 import type { ClusterName } from '../../apimachinery/meta/index.ts'
 
-export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection' | 'connect'
-
 /** By which door a request came: it decides which proofs of identity count. */
 export type Way =
   /** `/clusters/NAME/...` on our TLS listener. */
@@ -41,8 +39,8 @@ export interface PathTarget {
 export interface RequestInfo {
   readonly way: Way
   readonly cluster: ClusterScope
-  /** As authorization sees it: a verb of the API for resources, the lower-case method for paths. */
-  readonly verb: Verb | string
+  /** As authorization sees it: get, list, watch, create, update, patch, delete, deletecollection for resources; the lower-case method for paths. */
+  readonly verb: string
   readonly method: string
   readonly target: ResourceTarget | PathTarget
   readonly query: URLSearchParams

@@ -1,9 +1,9 @@
 // The way of every request, in reading order. Each stage adds what it found to the Exchange or throws a StatusError.
 import { childSignal } from '../../async/index.ts'
-import { badRequest, forbidden, pathNotFound, timedOut, unauthorized } from '../../apimachinery/status/index.ts'
+import { badRequest, pathNotFound, timedOut, unauthorized } from '../../apimachinery/status/index.ts'
 import { anonymous } from '../authn/user-info.ts'
 import type { Attributes } from '../authz/authorizer.ts'
-import { forbiddenMessage, isOpenPath } from '../authz/index.ts'
+import { forbiddenError, isOpenPath } from '../authz/index.ts'
 import { dispatch } from '../endpoints/dispatch.ts'
 import { parseRequest } from '../request/parse-request.ts'
 import type { RequestInfo } from '../request/request-info.ts'
@@ -93,20 +93,13 @@ async function authorize(exchange: Exchange, { authorizer }: ServerParts): Promi
   if (isOpenPath(attributes)) return
   if (cluster === undefined) {
     const decision = authorizer.authorizeAll(user, info)
-    if (!decision.allowed) throw denied(exchange, decision.reason)
+    if (!decision.allowed) throw forbiddenError(user, attributes, decision.reason)
     // The door names a logical cluster that there is not; the client may know.
     if (info.cluster.kind === 'one') throw pathNotFound()
     return
   }
   const decision = await authorizer.authorize(user, attributes, cluster, exchange.signal)
-  if (!decision.allowed) throw denied(exchange, decision.reason)
-}
-
-function denied({ info, user }: Exchange, reason: string): Error {
-  const { target } = info
-  const message = forbiddenMessage(user, attributesOf(info)) + (reason === '' ? '' : `: ${reason}`)
-  if (target.kind === 'path') return forbidden({ group: '', resource: '' }, '', message)
-  return forbidden(target, target.name, message)
+  if (!decision.allowed) throw forbiddenError(user, attributes, decision.reason)
 }
 
 /** The request as authorization sees it. A list of one name, by field selector, is a request for that name. */

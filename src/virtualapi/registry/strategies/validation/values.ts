@@ -3,7 +3,6 @@ import { isIP, isIPv4 } from 'node:net'
 import {
   dns1123LabelErrors,
   dns1123SubdomainErrors,
-  fieldForbidden,
   fieldInvalid,
   fieldNotSupported,
   fieldRequired,
@@ -167,9 +166,4 @@ export function fileMode(path: string, value: number | undefined): StatusCause[]
 /** A complaint that shows Go's internal struct, whose members stand in an order of their own. */
 export function invalidStruct(path: string, struct: object, detail: string): StatusCause {
   return { reason: 'FieldValueInvalid', message: `Invalid value: ${JSON.stringify(struct)}: ${detail}`, field: path }
-}
-
-/** Forbidden where it is set. */
-export function forbiddenIf(set: boolean, path: string, detail: string): StatusCause[] {
-  return set ? [fieldForbidden(path, detail)] : []
 }

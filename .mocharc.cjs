@@ -1,7 +1,0 @@
-'use strict'
-module.exports = {
-  extension: ['ts'],
-  spec: ['src/**/*.test.ts'],
-  timeout: 20000,
-  'forbid-only': true,
-}
