@@ -9,7 +9,13 @@ import type { Logger, Metrics } from '../telemetry/index.ts'
 import { createAdmission } from './admission/admission.ts'
 import { standardPlugins } from './admission/plugins/index.ts'
 import { rbacWrites } from './admission/rbac-writes.ts'
-import { createAuthenticator, type FrontProxyConfig, type MemberTokens, type Pki } from './authn/index.ts'
+import {
+  createAuthenticator,
+  createServiceAccountTokens,
+  type FrontProxyConfig,
+  type MemberTokens,
+  type Pki,
+} from './authn/index.ts'
 import { createAuthorizer, createRbacWriteCheck } from './authz/index.ts'
 import { createBaseLayer } from './bootstrap/index.ts'
 import { createDirectory, type KeptDirectory, type LogicalCluster } from './clusters/index.ts'
@@ -17,6 +23,7 @@ import { WatchClock } from './endpoints/watch-clock.ts'
 import type { Members } from './members/index.ts'
 import { Catalog } from './registry/catalog.ts'
 import { readFacts, stampRevision } from './registry/object-bytes.ts'
+import { findNamedObject } from './registry/named-object.ts'
 import { Registry } from './registry/registry.ts'
 import { Fairness, type FairnessLimits } from './server/fairness.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
@@ -69,10 +76,17 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   const memberTokens: MemberTokens = {
     verify: async (memberId, token, waiting) => lazy.members?.memberTokens.verify(memberId, token, waiting),
   }
+  const accountTokens = createServiceAccountTokens({
+    privateKey: pki.serviceAccountKey,
+    directory,
+    find: findNamedObject(hub),
+    clock,
+  })
   const authenticator = createAuthenticator({
     pki,
     directory,
     memberTokens,
+    accountTokens,
     clock,
     ...(frontProxy === undefined ? {} : { frontProxy }),
   })
@@ -90,6 +104,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
       return lazy.members?.podConnector
     },
     tokenReviewer: authenticator,
+    accountTokens,
     watchClock,
     clock,
     log,

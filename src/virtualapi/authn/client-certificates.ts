@@ -34,18 +34,22 @@ const maxCached = 4096
 export function createCertificateVerifier(authorities: string, { clock }: { clock: Clock }): CertificateVerifier {
   const roots = parseCertificates(authorities)
   const cache = new LRUCache<string, Checked>({ max: maxCached })
+  // Of a connection: its certificate is one object for all its requests, which is not even hashed again.
+  const known = new WeakMap<DetailedPeerCertificate, Checked>()
+  const checkOnce = (peer: DetailedPeerCertificate): Checked => {
+    // The intermediates are part of what was judged: the same leaf may come with a chain once and without another time.
+    const chain = chainOf(peer)
+    const fingerprint = createHash('sha256')
+    for (const raw of chain) fingerprint.update(raw)
+    const key = fingerprint.digest('base64')
+    const checked = cache.get(key) ?? check(chain, roots)
+    cache.set(key, checked)
+    return checked
+  }
   return {
     verify: (peer) => {
-      // The intermediates are part of what was judged: the same leaf may come with a chain once and without another time.
-      const chain = chainOf(peer)
-      const fingerprint = createHash('sha256')
-      for (const raw of chain) fingerprint.update(raw)
-      const key = fingerprint.digest('base64')
-      let checked = cache.get(key)
-      if (checked === undefined) {
-        checked = check(chain, roots)
-        cache.set(key, checked)
-      }
+      let checked = known.get(peer)
+      if (checked === undefined) known.set(peer, (checked = checkOnce(peer)))
       const now = clock.now()
       if (!checked.verdict.ok) return checked.verdict
       if (now < checked.notBefore) return { ok: false, reason: 'not yet valid' }

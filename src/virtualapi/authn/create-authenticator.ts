@@ -1,4 +1,5 @@
 // Who asks: decides, by the door a request came through, which proofs of identity count.
+import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import { unauthorized } from '../../apimachinery/status/index.ts'
 import { systemClock, type Clock } from '../../async/index.ts'
 import type { ClusterDirectory } from '../clusters/directory.ts'
@@ -9,6 +10,7 @@ import { createCertificateVerifier, type CertificateIdentity } from './client-ce
 import { createFrontProxyAuthenticator, type FrontProxyConfig } from './front-proxy.ts'
 import type { MemberTokens } from './member-tokens.ts'
 import { tryRealm } from './pki/index.ts'
+import { apiAudience, issuerOf, type ServiceAccountTokens } from './service-account-tokens.ts'
 import type { TokenReviewer } from './token-reviewer.ts'
 import type { UserInfo } from './user-info.ts'
 
@@ -19,24 +21,40 @@ export interface AuthenticatorOptions {
   /** The host's front proxy as it is configured now; absent or undefined: identity headers mean nothing. */
   readonly frontProxy?: () => FrontProxyConfig | undefined
   readonly memberTokens?: MemberTokens
+  /** Our own tokens of ServiceAccounts; absent: none are believed. */
+  readonly accountTokens?: ServiceAccountTokens
   readonly clock?: Clock
 }
-
-/** What tokens for this API are for, in every logical cluster. */
-export const apiAudience = 'https://kubernetes.default.svc'
 
 /**
  * In order: front-proxy headers (through the front proxy's own door only), client certificate, bearer token. A proof that is there and
  * wrong is 401 unless another one holds; no proof at all is anonymous (undefined).
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator & TokenReviewer {
-  const { pki, directory, frontProxy, memberTokens, clock = systemClock } = options
+  const { pki, directory, frontProxy, memberTokens, accountTokens, clock = systemClock } = options
   const certificates = createCertificateVerifier(pki.clientCa, { clock })
   const proxies = createFrontProxyAuthenticator({ clock })
   const tokens = createBearerTokens({ memberTokens, directory, clock })
 
+  /** Who a token for this API is for. */
+  const tokenFor = async (
+    token: string,
+    wanted: ClusterId | undefined,
+    signal: AbortSignal,
+  ): Promise<Required<Authentication> | undefined> => {
+    if (accountTokens?.claimsToBeOurs(token) !== true) return tokens.authenticate(token, wanted, signal)
+    const found = await accountTokens.verify(token, wanted, signal)
+    return found?.audiences.some((audience) => isForApi(audience, found.cluster.id)) === true ? found : undefined
+  }
+
   return {
     reviewToken: async (token, audiences, cluster, signal) => {
+      if (accountTokens?.claimsToBeOurs(token) === true) {
+        const account = await accountTokens.verify(token, cluster.id, signal)
+        const asked = audiences.length > 0 ? audiences : [apiAudience, issuerOf(cluster.id)]
+        const meant = asked.filter((audience) => account?.audiences.includes(audience))
+        return account === undefined || meant.length === 0 ? undefined : { user: account.user, audiences: meant }
+      }
       const found = await tokens.authenticate(token, cluster.id, signal)
       if (found === undefined) return undefined
       // A pod's token is for this API, whatever the member called it.
@@ -63,7 +81,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       if (token !== undefined) {
         // A path that names a logical cluster which is not there has nobody's tokens.
         const isLost = info.cluster.kind === 'one' && cluster === undefined
-        const found = isLost ? undefined : await tokens.authenticate(token, cluster?.id, signal)
+        const found = isLost ? undefined : await tokenFor(token, cluster?.id, signal)
         if (found !== undefined) return tokenAnswer(found, info)
         wrong = true
       }
@@ -71,6 +89,10 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       return undefined
     },
   }
+}
+
+function isForApi(audience: string, cluster: ClusterId): boolean {
+  return audience === apiAudience || audience === issuerOf(cluster)
 }
 
 function tokenAnswer({ user, cluster }: Required<Authentication>, info: RequestInfo): Authentication {

@@ -37,6 +37,7 @@ import { aggregatedGroupDiscovery } from './aggregated-group.ts'
 import { health } from './health.ts'
 import { openApiV2 } from './openapi-v2.ts'
 import { purge } from './purge.ts'
+import { tokenDiscovery } from './token-discovery.ts'
 
 const programVersion = '0.1.0'
 
@@ -71,6 +72,7 @@ function answerFor(
 ): Answer | Promise<Answer> {
   const infos = (): readonly ResourceInfo[] => parts.catalog.all(objects)
   const [, root = '', group = '', version = '', more] = path.split('/')
+  if (path.startsWith('/.well-known/') || path.startsWith('/openid/')) return tokenDiscovery(exchange, parts, path)
   if (path === '/openapi/v2') return openApiV2(exchange, customResources(parts.catalog.crds(objects)))
   if (root === 'openapi') return openApi(exchange, parts, objects, path)
   if (more !== undefined) throw pathNotFound()
@@ -90,7 +92,19 @@ function answerFor(
   switch (path) {
     case '/':
       return jsonDocument({
-        paths: ['/api', '/api/v1', '/apis', '/healthz', '/livez', '/openapi/v2', '/openapi/v3', '/readyz', '/version'],
+        paths: [
+          '/.well-known/openid-configuration',
+          '/api',
+          '/api/v1',
+          '/apis',
+          '/healthz',
+          '/livez',
+          '/openapi/v2',
+          '/openapi/v3',
+          '/openid/v1/jwks',
+          '/readyz',
+          '/version',
+        ],
       })
     case '/api':
       return aggregated

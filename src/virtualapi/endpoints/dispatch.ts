@@ -15,6 +15,7 @@ import { listObjects } from './list.ts'
 import { patchObject } from './patch.ts'
 import { createReview, isReview } from './reviews.ts'
 import { scale } from './scale.ts'
+import { requestToken } from './token-request.ts'
 import { updateObject } from './update.ts'
 import { watchObjects } from './watch.ts'
 
@@ -57,6 +58,7 @@ async function subresource(call: Call, target: ResourceTarget): Promise<Answer> 
   if (isConnect(resource, group, name)) return connectPod(call)
   if (name === 'scale') return scale(call)
   if (name === 'binding' && verb === 'create') return bindPod(call)
+  if (group === '' && resource === 'serviceaccounts' && name === 'token') return requestToken(call)
   if (!partSubresources.has(name)) throw notFound(definition.info, `${target.name}/${name}`)
   const endpoint = verbs[verb]
   if (endpoint === undefined || !['get', 'update', 'patch'].includes(verb))

@@ -3,6 +3,7 @@ import type { Clock } from '../../async/index.ts'
 import type { Hub } from '../../store/hub/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { Authenticator } from '../authn/authenticator.ts'
+import type { ServiceAccountTokens } from '../authn/service-account-tokens.ts'
 import type { RbacAuthorizer } from '../authz/index.ts'
 import type { ClusterDirectory } from '../clusters/directory.ts'
 import type { PodConnector } from '../members/pod-connector.ts'
@@ -23,6 +24,7 @@ export interface ServerParts {
   readonly fairness: Fairness
   readonly podConnector: PodConnector | undefined
   readonly tokenReviewer: TokenReviewer | undefined
+  readonly accountTokens: ServiceAccountTokens
   readonly watchClock: WatchClock
   readonly clock: Clock
   readonly log: Logger

@@ -1,0 +1,150 @@
+// POST serviceaccounts/NAME/token: a token for whoever may have one.
+import type { KubeObject, ObjectMeta } from '../../apimachinery/meta/index.ts'
+import { badRequest, conflict, invalid, methodNotAllowed, type StatusCause } from '../../apimachinery/status/index.ts'
+import { timestamp } from '../../async/index.ts'
+import { apiAudience, type NameAndUid } from '../authn/index.ts'
+import { jsonDocument } from '../codec/answers.ts'
+import { decodeBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
+import { builtInSchema } from '../registry/builtin-schemas.ts'
+import { decodeObject } from '../registry/object-bytes.ts'
+import type { ResourceDefinition } from '../registry/resource-definition.ts'
+import type { Answer } from '../server/exchange.ts'
+import type { Call } from './call.ts'
+import { requireContentType } from './create.ts'
+
+const kind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' }
+const minSeconds = 600
+const maxSeconds = 2 ** 32
+
+interface ObjectReference {
+  readonly kind?: string
+  readonly apiVersion?: string
+  readonly name?: string
+  readonly uid?: string
+}
+interface TokenRequestSpec {
+  readonly audiences?: readonly string[] | null
+  readonly expirationSeconds?: number | null
+  readonly boundObjectRef?: ObjectReference | null
+}
+type Bound = Partial<Record<'pod' | 'secret' | 'node', NameAndUid>>
+
+/** Issues a token. Throws 404 where the ServiceAccount or what to bind to is not there, 409 for another uid, 422. */
+export async function requestToken(call: Call): Promise<Answer> {
+  const { exchange, parts, cluster, request, target, definition } = call
+  if (exchange.info.verb !== 'create') throw methodNotAllowed(definition.info, exchange.request.method)
+  const { namespace, name } = request
+  const asked = await readRequest(call)
+  const { metadata } = asked
+  requireSame(metadata, { namespace, name })
+  const account = decodeObject(parts.registry.get(target, name).bytes).metadata
+  const uid = account.uid ?? ''
+  if (metadata.uid !== undefined && metadata.uid !== '' && metadata.uid !== uid)
+    throw conflict(
+      { group: kind.group, resource: kind.kind },
+      name,
+      `the UID in the token request (${metadata.uid}) does not match the UID of the service account (${uid})`,
+    )
+  const { audiences, expirationSeconds, boundObjectRef } = (asked['spec'] ?? {}) as TokenRequestSpec
+  const spec = {
+    audiences: audiences == null || audiences.length === 0 ? [apiAudience] : audiences,
+    expirationSeconds: expirationSeconds ?? 3600,
+    boundObjectRef: boundObjectRef ?? null,
+  }
+  const causes = wrongDuration(spec.expirationSeconds)
+  if (causes.length > 0) throw invalid(kind, '', causes)
+  const bound = spec.boundObjectRef === null ? {} : boundObject(call, spec.boundObjectRef)
+  const token = await parts.accountTokens.issue({
+    cluster: cluster.id,
+    namespace,
+    serviceAccount: { name, uid },
+    audiences: spec.audiences,
+    expirationSeconds: spec.expirationSeconds,
+    ...bound,
+  })
+  const { now } = target.context
+  const body = {
+    kind: kind.kind,
+    apiVersion: `${kind.group}/${kind.version}`,
+    metadata: { ...metadata, name, namespace, uid, creationTimestamp: timestamp(now) },
+    spec,
+    status: { token, expirationTimestamp: timestamp(now + spec.expirationSeconds * 1000) },
+  }
+  return jsonDocument(body, { status: 201 })
+}
+
+async function readRequest({ exchange, definition, query }: Call): Promise<KubeObject> {
+  const decoded = decodeBody(await exchange.request.body(), requireContentType(exchange.header('content-type')))
+  const expected: ResourceDefinition = {
+    ...definition,
+    info: { ...definition.info, ...kind },
+    schema: builtInSchema(kind),
+  }
+  const { warnings } = exchange
+  return objectOf(decoded, { definition: expected, fieldValidation: fieldValidationOf(query), warnings })
+}
+
+function requireSame({ name = '', namespace = '' }: ObjectMeta, url: { name: string; namespace: string }): void {
+  const wrong = (field: string, value: string, what: string): StatusCause => ({
+    reason: 'FieldValueInvalid',
+    message: `Invalid value: ${JSON.stringify(value)}: must match the service account ${what} if specified`,
+    field: `metadata.${field}`,
+  })
+  if (name !== '' && name !== url.name) throw invalid(kind, url.name, [wrong('name', name, 'name')])
+  if (namespace !== '' && namespace !== url.namespace)
+    throw invalid(kind, url.name, [wrong('namespace', namespace, 'namespace')])
+}
+
+function wrongDuration(seconds: number): StatusCause[] {
+  const wrong = (text: string): StatusCause[] => [
+    {
+      reason: 'FieldValueInvalid',
+      message: `Invalid value: ${seconds}: may not specify a duration ${text}`,
+      field: 'spec.expirationSeconds',
+    },
+  ]
+  if (seconds < minSeconds) return wrong('less than 10 minutes')
+  return seconds > maxSeconds ? wrong('larger than 2^32 seconds') : []
+}
+
+/** What the token ends with. */
+function boundObject(call: Call, reference: ObjectReference): Bound {
+  const { apiVersion = '', name = '' } = reference
+  if (apiVersion === 'v1' && reference.kind === 'Pod') {
+    const pod = readNamed(call, 'pods', reference)
+    const { serviceAccountName, nodeName = '' } = (pod['spec'] ?? {}) as {
+      serviceAccountName?: string
+      nodeName?: string
+    }
+    if (serviceAccountName !== call.request.name)
+      throw badRequest(
+        `cannot bind token for serviceaccount ${JSON.stringify(call.request.name)} to pod running with different serviceaccount name.`,
+      )
+    const node = nodeName === '' ? undefined : call.objects.get('nodes', '', nodeName)
+    return {
+      pod: { name, uid: pod.metadata.uid ?? '' },
+      ...(nodeName === '' ? {} : { node: { name: nodeName, uid: node?.facts.uid ?? '' } }),
+    }
+  }
+  if (apiVersion === 'v1' && reference.kind === 'Secret')
+    return { secret: { name, uid: readNamed(call, 'secrets', reference).metadata.uid ?? '' } }
+  if (apiVersion === 'v1' && reference.kind === 'Node')
+    return { node: { name, uid: readNamed(call, 'nodes', reference).metadata.uid ?? '' } }
+  const [group, version] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion]
+  throw badRequest(`cannot bind token to object of type ${group}/${version}, Kind=${reference.kind ?? ''}`)
+}
+
+function readNamed({ parts, target, request }: Call, resource: string, reference: ObjectReference): KubeObject {
+  const { name = '', uid = '' } = reference
+  const definition = parts.catalog.findBuiltIn({ group: '', version: 'v1', resource })
+  if (definition === undefined) throw badRequest(`cannot bind token to object of type /v1, Kind=${resource}`)
+  const namespace = definition.info.namespaced ? request.namespace : ''
+  const object = decodeObject(parts.registry.get({ ...target, definition, namespace }, name).bytes)
+  if (uid !== '' && uid !== object.metadata.uid)
+    throw conflict(
+      { group: '', resource: reference.kind ?? '' },
+      name,
+      `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`,
+    )
+  return object
+}
