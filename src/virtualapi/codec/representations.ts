@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, type KubeObject } from '../../apimachinery/meta/index.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
-import { decodeObject, headOf, rehead } from '../registry/object-bytes.ts'
+import { asBuffer, decodeObject, headOf, metadataStart, rehead } from '../registry/object-bytes.ts'
 import { tableColumns, tableRow } from './table/index.ts'
 import type { Representation } from './negotiate.ts'
 
@@ -64,14 +64,21 @@ export function listBytes(
   const start = Buffer.from(
     `{"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},"metadata":${JSON.stringify(metadata)},"items":[`,
   )
-  const parts = items.map((bytes) => (head === undefined ? convert(bytes) : rehead(convert(bytes), head)))
-  const length = start.length + parts.reduce((sum, part) => sum + part.length + 1, 0) + 3
-  const result = Buffer.allocUnsafe(length)
+  const sources = items.map(convert)
+  const lead = head === undefined ? Buffer.alloc(0) : Buffer.from(`{${head}`)
+  // One buffer for all, every item copied once: a list of thousands would otherwise be work for the garbage collector.
+  const most = sources.reduce((sum, source) => sum + lead.length + source.length + 1, start.length + 3)
+  const result = Buffer.allocUnsafe(most)
   let at = start.copy(result, 0)
-  for (const [index, part] of parts.entries()) {
+  let from = 0
+  for (const [index, bytes] of sources.entries()) {
+    const source = asBuffer(bytes)
     if (index > 0) result[at++] = 0x2c
-    result.set(part, at)
-    at += part.length
+    if (head !== undefined) {
+      from = metadataStart(source, from)
+      at += lead.copy(result, at)
+    }
+    at += source.copy(result, at, from)
   }
   at += result.write(']}\n', at, 'latin1')
   return result.subarray(0, at)
