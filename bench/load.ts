@@ -26,11 +26,15 @@ export function openEndpoint(
   const { 'client-certificate-data': cert, 'client-key-data': key } = users[0].user
   const url = new URL(server)
   const decode = (text: string): Buffer => Buffer.from(text, 'base64')
-  const pool = new Pool(url.origin, { connections, connect: { ca: decode(ca), cert: decode(cert), key: decode(key) } })
+  const pool = new Pool(url.origin, {
+    connections,
+    allowH2: false,
+    connect: { ca: decode(ca), cert: decode(cert), key: decode(key) },
+  })
   const base = givenBase ?? (url.pathname === '/' ? '' : url.pathname)
   const send = (method: string, path: string, body?: string) =>
     pool.request({
-      method: method as 'GET',
+      method,
       path: base + path,
       headers: body === undefined ? {} : { 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body }),
@@ -47,7 +51,7 @@ export function openEndpoint(
       const { statusCode, body: answer } = await send(method, path, body)
       const text = await answer.text()
       if (statusCode >= 300) throw new Error(`${method} ${path}: ${statusCode} ${text.slice(0, 300)}`)
-      return JSON.parse(text)
+      return JSON.parse(text) as unknown
     },
     [Symbol.asyncDispose]: () => pool.destroy(),
   }
