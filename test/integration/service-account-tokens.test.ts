@@ -1,0 +1,122 @@
+// Tokens of ServiceAccounts as people and programs use them: kubectl and HTTP against `kcp start`.
+import { expect } from 'chai'
+import { createRemoteJWKSet, customFetch, decodeJwt, jwtVerify } from 'jose'
+import { at } from './json.ts'
+import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
+import { openRawClient, type RawClient, type RawResponse } from './raw-client.ts'
+
+describe('tokens of ServiceAccounts', () => {
+  let kcp: KcpInstance
+  let acme: Tenant
+  let bob: Tenant
+  let stranger: RawClient
+
+  before(async () => {
+    kcp = await startInstance()
+    acme = await kcp.tenant('acme')
+    bob = await kcp.tenant('bob')
+    stranger = openRawClient({ port: kcp.port })
+    for (const { kubectl } of [acme, bob]) {
+      await kubectl(['create', 'serviceaccount', 'robot'])
+      await kubectl(['create', 'rolebinding', 'robot', '--clusterrole=view', '--serviceaccount=default:robot'])
+    }
+  })
+  after(async () => {
+    await stranger[Symbol.asyncDispose]()
+    await kcp[Symbol.asyncDispose]()
+  })
+
+  const tokenOf = async ({ kubectl }: Tenant, ...args: string[]): Promise<string> =>
+    (await kubectl(['create', 'token', 'robot', ...args])).stdout.trim()
+  const asToken = (token: string, path: string): Promise<RawResponse> =>
+    stranger.request('GET', path, { headers: ['Authorization', `Bearer ${token}`] })
+  const configMaps = '/api/v1/namespaces/default/configmaps'
+
+  it('open what RBAC gives the ServiceAccount, and no more', async () => {
+    const token = await tokenOf(acme)
+    expect((await asToken(token, `${acme.base}${configMaps}`)).status).to.equal(200)
+    expect((await asToken(token, `${acme.base}/api/v1/namespaces/default/secrets`)).status).to.equal(403)
+    expect((await asToken(token, configMaps)).status, 'without a path').to.equal(200)
+  })
+
+  it('are nobody in another logical cluster, in one that is not there, and over all', async () => {
+    const token = await tokenOf(acme)
+    for (const base of [bob.base, '/clusters/root', '/clusters/missing', '/clusters/*'])
+      expect((await asToken(token, base + configMaps)).status, base).to.equal(401)
+  })
+
+  it('for somebody else do not open the API, and are reviewed for whom they are', async () => {
+    const token = await tokenOf(acme, '--audience', 'vault')
+    expect((await asToken(token, acme.base + configMaps)).status).to.equal(401)
+    const review = async (tenant: Tenant, audiences?: string[]): Promise<object> => {
+      const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token, audiences } }
+      return (
+        await tenant.http.request('POST', `${tenant.base}/apis/authentication.k8s.io/v1/tokenreviews`, { body })
+      ).json()
+    }
+    const answer = await review(acme, ['vault', 'other'])
+    expect(at(answer, 'status.authenticated')).to.equal(true)
+    expect(at(answer, 'status.audiences')).to.deep.equal(['vault'])
+    expect(at(answer, 'status.user.username')).to.equal('system:serviceaccount:default:robot')
+    expect(at(await review(acme), 'status.authenticated')).to.not.equal(true)
+    expect(at(await review(bob, ['vault']), 'status.authenticated')).to.not.equal(true)
+  })
+
+  it('end with what they are bound to, at once', async () => {
+    await acme.kubectl(['create', 'secret', 'generic', 'bound'])
+    const token = await tokenOf(acme, '--bound-object-kind', 'Secret', '--bound-object-name', 'bound')
+    expect((await asToken(token, acme.base + configMaps)).status).to.equal(200)
+    await acme.kubectl(['delete', 'secret', 'bound'])
+    expect((await asToken(token, acme.base + configMaps)).status).to.equal(401)
+  })
+
+  it('end with the ServiceAccount, also where it is made again', async () => {
+    await bob.kubectl(['create', 'serviceaccount', 'short'])
+    const token = (await bob.kubectl(['create', 'token', 'short'])).stdout.trim()
+    expect((await asToken(token, `${bob.base}/api`)).status).to.equal(200)
+    await bob.kubectl(['delete', 'serviceaccount', 'short'])
+    expect((await asToken(token, `${bob.base}/api`)).status).to.equal(401)
+    await bob.kubectl(['create', 'serviceaccount', 'short'])
+    expect((await asToken(token, `${bob.base}/api`)).status).to.equal(401)
+  })
+
+  for (const { title, args, message } of [
+    {
+      title: 'too short a life',
+      args: ['--duration=599s'],
+      message: 'may not specify a duration less than 10 minutes',
+    },
+    {
+      title: 'something that is not there',
+      args: ['--bound-object-kind=Secret', '--bound-object-name=none'],
+      message: 'secrets "none" not found',
+    },
+    {
+      title: 'something else of this name',
+      args: ['--bound-object-kind=Secret', '--bound-object-name=kept', '--bound-object-uid=wrong'],
+      message: 'the UID in the bound object reference (wrong) does not match the UID in record',
+    },
+  ])
+    it(`are not given for ${title}`, async () => {
+      await acme.kubectl(['create', 'secret', 'generic', 'kept'], { expectCode: 'any' })
+      const { stderr } = await acme.kubectl(['create', 'token', 'robot', ...args], { expectCode: 1 })
+      expect(stderr).to.include(message)
+    })
+
+  it('are verified by whoever reads the discovery documents', async () => {
+    const token = await tokenOf(acme)
+    const document = (await asToken(token, `${acme.base}/.well-known/openid-configuration`)).json()
+    expect(document['issuer']).to.equal(decodeJwt(token).iss)
+    const url = new URL(String(document['jwks_uri']))
+    expect(url.pathname).to.equal(`${acme.base}/openid/v1/jwks`)
+    const keys = createRemoteJWKSet(url, {
+      [customFetch]: async () => {
+        const { text, status } = await asToken(token, url.pathname)
+        return new Response(text, { status })
+      },
+    })
+    const { payload } = await jwtVerify(token, keys, { issuer: String(document['issuer']) })
+    expect(payload.sub).to.equal('system:serviceaccount:default:robot')
+    expect((await stranger.request('GET', url.pathname)).status).to.equal(403)
+  })
+})
