@@ -70,10 +70,8 @@ describe('objects as Records in a host', function () {
     backend: 'host',
     open,
     load: 80,
-    skips: {
-      'tells changes from before it was opened again':
-        'the host tells no deletions of the past; such a watch is answered 410 and lists again',
-    },
+    // The host tells no deletions of the past: such a watch is answered 410 and lists again.
+    remembersDeletions: false,
   })
 
   describe('a Record', () => {

@@ -1,5 +1,4 @@
-// What every Store does. One suite, run on each backend; a test that a backend cannot pass is skipped by name with its
-// reason (`skips`).
+// What every Store does. One suite, run on each backend; where the contract leaves a choice, the backend says which it takes.
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { clusterIdOf, type ClusterId, type Revision } from '../../src/apimachinery/meta/index.ts'
@@ -22,8 +21,8 @@ export interface StoreSuite {
   /** What is told of the backend, such as `sqlite`. */
   readonly backend: string
   readonly open: () => Promise<StoreFixture>
-  /** Title of a test -> why this backend cannot pass it. */
-  readonly skips?: Readonly<Record<string, string>>
+  /** False: deletions from before the store was opened are forgotten, and who asks for them is told so. Default true. */
+  readonly remembersDeletions?: boolean
   /** Creates per test of many; smaller where every write takes milliseconds. */
   readonly load?: number
 }
@@ -105,7 +104,7 @@ async function stateOf(store: Store, cluster: ClusterId): Promise<Map<string, st
 
 const sorted = (map: ReadonlyMap<string, string>): [string, string][] => [...map].sort(([a], [b]) => (a < b ? -1 : 1))
 
-export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSuite): void {
+export function describeStore({ backend, open, remembersDeletions = true, load = 200 }: StoreSuite): void {
   describe(`a store (${backend})`, function () {
     this.timeout(60_000)
     let fixture: StoreFixture
@@ -130,15 +129,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
     })
     afterEach(async () => await fixture[Symbol.asyncDispose]())
 
-    const test = (title: string, body: () => Promise<void>): void => {
-      const why = skips[title]
-      if (why !== undefined) {
-        process.stderr.write(`SKIPPED: a store (${backend}) ${title}: ${why}\n`)
-        it.skip(`${title} (${why})`)
-      } else it(title, body)
-    }
-
-    test('gives back what was created, with its revision', async () => {
+    it('gives back what was created, with its revision', async () => {
       const made = await create(key('a'))
       const got = await store.get(key('a'), { signal })
       expect(got && textOf(got.value)).to.equal(textOf(valueOf('a')))
@@ -149,7 +140,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       expect(await store.get(key('b'), { signal })).to.equal(undefined)
     })
 
-    test('keeps names that differ in every part apart', async () => {
+    it('keeps names that differ in every part apart', async () => {
       const other = freshCluster()
       const keys = [
         key('a'),
@@ -165,7 +156,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       }
     })
 
-    test('refuses what compare-and-swap must refuse', async () => {
+    it('refuses what compare-and-swap must refuse', async () => {
       const made = await create(key('a'))
       await refused(create(key('a')), 'KeyExists')
       const next = await store.update(key('a'), valueOf('a', 1), { signal, ifRevision: made.revision })
@@ -179,7 +170,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       expect(got && textOf(got.value)).to.equal(textOf(valueOf('a', 1)))
     })
 
-    test('deletes, and begins a new life at the next create', async () => {
+    it('deletes, and begins a new life at the next create', async () => {
       const made = await create(key('a'))
       const revision = await store.delete(key('a'), { signal, ifRevision: made.revision })
       expect(revision).to.be.greaterThan(made.revision)
@@ -189,7 +180,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       expect(again.createRevision).to.equal(again.revision)
     })
 
-    test('refuses values that are too large, and keeps nothing of them', async () => {
+    it('refuses values that are too large, and keeps nothing of them', async () => {
       const large = Buffer.from(
         JSON.stringify({ kind: 'ConfigMap', data: randomBytes(store.maxValueBytes).toString('hex') }),
       )
@@ -197,7 +188,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       expect(await store.get(key('a'), { signal })).to.equal(undefined)
     })
 
-    test('lets exactly one of many writers win each round', async () => {
+    it('lets exactly one of many writers win each round', async () => {
       let { revision } = await create(key('counter'))
       for (let round = 1; round <= 5; round++) {
         const outcomes = await Promise.allSettled(
@@ -216,7 +207,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       }
     })
 
-    test('loses no increment of concurrent read-change-write loops', async () => {
+    it('loses no increment of concurrent read-change-write loops', async () => {
       await create(key('sum'))
       const increments = 6
       await Promise.all(
@@ -237,7 +228,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       expect(textOf(got!.value)).to.equal(textOf(valueOf('sum', 8 * increments)))
     })
 
-    test('lists in key order, by every scope', async () => {
+    it('lists in key order, by every scope', async () => {
       const keys = [
         key('b', 'shop'),
         key('a', 'shop'),
@@ -265,7 +256,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       expect(await names({ resource: 'pods' })).to.deep.equal([])
     })
 
-    test('lists in pages that join to the whole', async () => {
+    it('lists in pages that join to the whole', async () => {
       for (let n = 0; n < 25; n++) await create(key(`n${String(n).padStart(2, '0')}`, n % 2 ? 'odd' : 'even'))
       const whole = await store.list({ cluster, resource: 'configmaps' }, { signal })
       const joined: string[] = []
@@ -284,7 +275,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       expect(joined).to.deep.equal(whole.items.map((item) => `${item.key.namespace}/${item.key.name}`))
     })
 
-    test('lists one resource over all logical clusters', async () => {
+    it('lists one resource over all logical clusters', async () => {
       const resource = `widgets${randomBytes(4).toString('hex')}.example.com`
       const clusters = Array.from({ length: 5 }, freshCluster)
       for (const of of clusters) for (const name of ['x', 'y']) await create(key(name, 'shop', resource, of))
@@ -302,7 +293,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       expect([...first.items, ...rest.items].map(told)).to.deep.equal(wanted)
     })
 
-    test('tells a watch every change once, in order, before or with the answer to the writer', async () => {
+    it('tells a watch every change once, in order, before or with the answer to the writer', async () => {
       const watch = record(store, cluster, await store.revision({ signal }))
       const a = await create(key('a'))
       const b = await store.update(key('a'), valueOf('a', 1), { signal, ifRevision: a.revision })
@@ -318,7 +309,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       await watch.stop()
     })
 
-    test('starts a watch in the past exactly after the revision asked for', async () => {
+    it('starts a watch in the past exactly after the revision asked for', async () => {
       const made = [await create(key('a')), await create(key('b')), await create(key('c'))]
       await waitFor(async () => (await store.revision({ signal })) >= made[2]!.revision, {
         what: 'the third revision',
@@ -337,7 +328,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       }
     })
 
-    test('rebuilds the same state from any revision while many write', async () => {
+    it('rebuilds the same state from any revision while many write', async () => {
       const start = await store.revision({ signal })
       const watches: { state: Map<string, string>; watch: ReturnType<typeof record> }[] = [
         { state: new Map(), watch: record(store, cluster, start) },
@@ -374,7 +365,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       }
     })
 
-    test('tells the last state of what changed since a revision', async () => {
+    it('tells the last state of what changed since a revision', async () => {
       await create(key('old'))
       const kept = await create(key('kept'))
       const gone = await create(key('gone'))
@@ -397,7 +388,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       expect(deletion?.type === 'delete' && textOf(deletion.previous!.value)).to.equal(textOf(valueOf('gone')))
     })
 
-    test('deletes a whole logical cluster and tells of each object', async () => {
+    it('deletes a whole logical cluster and tells of each object', async () => {
       const neighbour = freshCluster()
       await create(key('n', 'shop', 'configmaps', neighbour))
       const count = Math.min(1200, load * 3)
@@ -415,7 +406,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       await store.deleteCluster(cluster, { signal })
     })
 
-    test('has everything after it was opened again, at no older revision', async () => {
+    it('has everything after it was opened again, at no older revision', async () => {
       for (let n = 0; n < 20; n++) await create(key(`n${n}`), n)
       await remove(key('n3'))
       const { items, revision } = await store.list({ cluster }, { signal })
@@ -430,11 +421,18 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       expect((await create(key('later'))).revision).to.be.greaterThan(revision)
     })
 
-    test('tells changes from before it was opened again', async () => {
+    it('tells changes from before it was opened again, or that they are forgotten', async () => {
       const first = await create(key('a'))
       await create(key('b'))
       await remove(key('a'))
       store = await fixture.reopen()
+      if (!remembersDeletions) {
+        await refused(
+          store.changes({ cluster, resource: 'configmaps' }, { signal, since: first.revision }),
+          'Compacted',
+        )
+        return
+      }
       await create(key('c'))
       const changes = await store.changes({ cluster, resource: 'configmaps' }, { signal, since: first.revision })
       expect((changes as Change[]).map((event) => `${event.type} ${keyOf(event).name}`)).to.deep.equal([
@@ -452,7 +450,7 @@ export function describeStore({ backend, open, skips = {}, load = 200 }: StoreSu
       await watch.stop()
     })
 
-    test('rejects with the reason of the signal, and after closing with Closed', async () => {
+    it('rejects with the reason of the signal, and after closing with Closed', async () => {
       const reason = new Error('the client left')
       const left = AbortSignal.abort(reason)
       for (const call of [
