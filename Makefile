@@ -72,6 +72,14 @@ clusters-up: install ## boot a real host and two real members to play with
 clusters-down: install ## end them
 	@$(WITH_NODE) node scripts/clusters.ts down
 
+.PHONY: clusters-list
+clusters-list: install ## which of them there are
+	@$(WITH_NODE) node scripts/clusters.ts list
+
+.PHONY: kubectl
+kubectl: install ## build kubectl from its Go module and say where it is
+	@$(WITH_NODE) node scripts/kubectl.ts
+
 .PHONY: clean
 clean: ## remove what the build made
 	rm -rf dist node_modules .tools

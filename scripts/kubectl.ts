@@ -1,0 +1,9 @@
+// Builds the pinned kubectl from its Go module, or finds it built, and prints where it is.   node scripts/kubectl.ts
+import { ensurePrograms } from '../test/support/index.ts'
+
+if (process.argv.includes('--help'))
+  console.log('usage: node scripts/kubectl.ts\nPrints the path of kubectl, built when missing.')
+else {
+  const { kubectl } = await ensurePrograms(['kubectl'], { log: (line) => console.error(line) })
+  console.log(kubectl)
+}
