@@ -18,7 +18,8 @@ export function wantedIdentity(rawHeaders: readonly string[]): Wanted | undefine
   let user: string | undefined
   let uid: string | undefined
   const groups: string[] = []
-  const extra: Record<string, string[]> = {}
+  // A client chooses the keys: none of them may meet a property that every object has.
+  const extra = Object.create(null) as Record<string, string[]>
   let any = false
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]?.toLowerCase() ?? ''

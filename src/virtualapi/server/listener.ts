@@ -4,10 +4,10 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { Http2ServerRequest } from 'node:http2'
 import type { Duplex } from 'node:stream'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Server, Socket } from 'node:net'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import fastify from 'fastify'
-import { requestEntityTooLarge, statusError } from '../../apimachinery/status/index.ts'
+import { badRequest, isStatusError, requestEntityTooLarge, statusError } from '../../apimachinery/status/index.ts'
 import { childSignal } from '../../async/index.ts'
 import { statusAnswer } from '../codec/answers.ts'
 import { maxBodyBytes } from '../codec/read-object.ts'
@@ -44,7 +44,7 @@ interface RawResponse extends NodeJS.EventEmitter {
 }
 
 /** How long requests under way may take to end when the server stops, milliseconds. */
-const drainMs = 5000
+const drainMs = 3000
 
 export async function listen(parts: ServerParts, options: ListenOptions): Promise<Listener> {
   const { host, port, certificate, key, signal } = options
@@ -82,11 +82,16 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   // Clients that break off a handshake or a session are no event.
   app.server.on('sessionError', () => undefined)
   app.server.on('tlsClientError', () => undefined)
+  const connections = new Set<Socket>()
+  app.server.on('connection', (connection: Socket) => {
+    connections.add(connection)
+    connection.once('close', () => connections.delete(connection))
+  })
   await app.listen({ host, port })
   return {
     port: (app.server.address() as AddressInfo).port,
     setCertificate: ({ certificate: cert, key: newKey }) => app.server.setSecureContext({ cert, key: newKey }),
-    [Symbol.asyncDispose]: () => close(app.server, () => app.close()),
+    [Symbol.asyncDispose]: () => close(app.server, connections, () => app.close()),
   }
 }
 
@@ -104,14 +109,13 @@ function refuseBytes({ code }: Error & { code?: string }, socket: Duplex): void 
   socket.end(body, () => socket.destroy())
 }
 
-async function close(server: object, end: () => PromiseLike<unknown>): Promise<void> {
+async function close(server: Server, connections: Iterable<Socket>, end: () => PromiseLike<unknown>): Promise<void> {
   const closed = end()
-  const { closeAllConnections, closeIdleConnections } = server as {
-    closeAllConnections?: () => void
-    closeIdleConnections?: () => void
-  }
-  closeIdleConnections?.call(server)
-  const timer = setTimeout(() => closeAllConnections?.call(server), drainMs)
+  ;(server as { closeIdleConnections?: () => void }).closeIdleConnections?.()
+  // Upgraded ones, and those that never sent a request, are nobody's to end but ours.
+  const timer = setTimeout(() => {
+    for (const connection of connections) connection.destroy()
+  }, drainMs)
   try {
     await closed
   } finally {
@@ -196,12 +200,20 @@ async function readBody(request: RawRequest): Promise<Uint8Array> {
   if (announced > maxBodyBytes) throw tooLarge()
   const chunks: Buffer[] = []
   let length = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length
-    if (length > maxBodyBytes) throw tooLarge()
-    chunks.push(chunk)
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      length += chunk.length
+      if (length > maxBodyBytes) throw tooLarge()
+      chunks.push(chunk)
+    }
+  } catch (cause) {
+    throw isStatusError(cause) ? cause : brokenOff(cause)
   }
   return chunks.length === 1 ? (chunks[0] ?? Buffer.alloc(0)) : Buffer.concat(chunks)
+}
+
+function brokenOff(cause?: unknown): Error {
+  return badRequest('the client broke off before the end of the body', cause)
 }
 
 function tooLarge(): Error {

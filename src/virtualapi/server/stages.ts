@@ -1,5 +1,6 @@
 // The way of every request, in reading order. Each stage adds what it found to the Exchange or throws a StatusError.
 import { childSignal } from '../../async/index.ts'
+import { parseFieldSelector } from '../../apimachinery/selector/index.ts'
 import { badRequest, pathNotFound, timedOut, unauthorized } from '../../apimachinery/status/index.ts'
 import { anonymous } from '../authn/user-info.ts'
 import type { Attributes } from '../authz/authorizer.ts'
@@ -73,7 +74,7 @@ function takePlace(exchange: Exchange, { fairness }: ServerParts): void {
   // Our own loops are few, bounded, and what makes the tenants' clusters work: they wait for nobody.
   if (info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
   const flow = cluster?.id ?? '-'
-  exchange.cleanups.push(fairness.enter(flow, info.verb === 'watch' ? 'watch' : 'request'))
+  exchange.cleanups.push(fairness.enter(flow, isLongRunning(info) ? 'watch' : 'request'))
 }
 
 async function impersonate(exchange: Exchange, { authorizer }: ServerParts): Promise<void> {
@@ -107,11 +108,21 @@ export function attributesOf({ verb, target, query }: RequestInfo): Attributes {
   if (target.kind === 'path') return { verb, path: target.path }
   const { group, version, resource, subresource, namespace } = target
   let { name } = target
-  if (name === '' && (verb === 'list' || verb === 'watch'))
-    name = /(?:^|,)metadata\.name==?([^,!=]+)(?:,|$)/.exec(query.get('fieldSelector') ?? '')?.[1] ?? ''
+  if (name === '' && (verb === 'list' || verb === 'watch')) name = selectedName(query.get('fieldSelector') ?? '')
   // RBAC for objects knows the namespace object by its own name as namespace, as upstream does.
   const inNamespace = group === '' && resource === 'namespaces' && name !== '' ? name : namespace
   return { verb, resource: { group, version, resource, subresource, namespace: inNamespace, name } }
+}
+
+/** Read by the same parser as the list itself: a value may hide commas, and what looks like a name may be part of one. */
+function selectedName(fieldSelector: string): string {
+  if (!fieldSelector.includes('metadata.name')) return ''
+  try {
+    return parseFieldSelector(fieldSelector).exactly('metadata.name') ?? ''
+  } catch {
+    // The list refuses it with 400, to those who may list at all.
+    return ''
+  }
 }
 
 async function answer(exchange: Exchange, parts: ServerParts): Promise<void> {

@@ -1,0 +1,150 @@
+// What clients do that hurt others or themselves: half requests, selectors that hide, upgrades, floods.
+import { expect } from 'chai'
+import { startServedApi, type ServedApi, type ServedTenant } from './served-api.ts'
+
+const configMaps = '/clusters/acme/api/v1/namespaces/default/configmaps'
+const secrets = '/clusters/acme/api/v1/namespaces/default/secrets'
+const rbac = '/clusters/acme/apis/rbac.authorization.k8s.io/v1/namespaces/default'
+
+describe('hostile and unlucky clients', function () {
+  this.timeout(60_000)
+  let served: ServedApi
+  let acme: ServedTenant
+
+  before(async () => {
+    served = await startServedApi()
+    acme = await served.tenant('acme')
+    expect((await acme.request('GET', '/clusters/acme/api/v1/namespaces/default')).status).to.equal(200)
+  })
+  after(() => served[Symbol.asyncDispose]())
+
+  const create = async (path: string, body: object): Promise<void> => {
+    const answer = await acme.request('POST', path, { body })
+    expect(answer.status, answer.text).to.equal(201)
+  }
+
+  describe('a request that is broken off in its body', () => {
+    const request = (method: string, path: string, type: string): Record<string, string> => ({
+      ':method': method,
+      ':scheme': 'https',
+      ':authority': 'kcp',
+      ':path': path,
+      'content-type': type,
+    })
+    /** Sends what there is of the body, breaks off, and waits until the server has dealt with it. */
+    async function brokenOff(
+      how: 'reset at once' | 'reset' | 'end',
+      headers: Record<string, string>,
+      part: string,
+    ): Promise<void> {
+      const socket = await acme.socket({ ALPNProtocols: ['h2'] })
+      socket.resume()
+      const reset = frame(frameTypes.reset, 0, 1, Buffer.from([0, 0, 0, 8]))
+      const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+      socket.write(
+        Buffer.concat([
+          Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+          frame(frameTypes.settings, 0, 0, Buffer.alloc(0)),
+          frame(frameTypes.headers, endHeaders, 1, literalHeaders(headers)),
+          frame(frameTypes.data, 0, 1, Buffer.from(part)),
+          ...(how === 'reset at once' ? [reset] : []),
+        ]),
+      )
+      // Another request on another connection: by its answer the server is reading the body of this one.
+      for (let i = 0; i < 5; i++) await acme.request('GET', configMaps)
+      if (how === 'reset') socket.write(reset)
+      for (let i = 0; i < 20; i++) await acme.request('GET', configMaps)
+      socket.destroy()
+      await closed
+      for (let i = 0; i < 20; i++) await acme.request('GET', configMaps)
+    }
+    const ways = [
+      { title: 'by a reset in the same packet', how: 'reset at once' },
+      { title: 'by a reset of the stream', how: 'reset' },
+      { title: 'by the end of the connection', how: 'end' },
+    ] as const
+    for (const { title, how } of ways) {
+      it(`${title} deletes nothing: the preconditions were still to come`, async () => {
+        await create(configMaps, { metadata: { name: 'precious' } })
+        await brokenOff(how, request('DELETE', `${configMaps}/precious`, 'application/json'), '')
+        expect((await acme.request('GET', `${configMaps}/precious`)).status).to.equal(200)
+        await acme.request('DELETE', `${configMaps}/precious`)
+      })
+
+      it(`${title} creates nothing of half a YAML document`, async () => {
+        const half = 'metadata:\n  name: half\ndata:\n  a: b\n'
+        await brokenOff(how, request('POST', configMaps, 'application/yaml'), half)
+        expect((await acme.request('GET', `${configMaps}/half`)).status).to.equal(404)
+      })
+    }
+  })
+
+  it('may name an extra of impersonation after what every object has', async () => {
+    for (const key of ['__proto__', 'constructor', 'tostring']) {
+      const headers = { 'impersonate-user': 'eve', [`impersonate-extra-${key}`]: 'x' }
+      const path = '/clusters/acme/apis/authentication.k8s.io/v1/selfsubjectreviews'
+      const answer = await acme.request('POST', path, { headers, body: {} })
+      expect(answer.status, answer.text).to.equal(201)
+      expect(answer.text).to.include(`"${key}":["x"]`)
+    }
+  })
+
+  describe('a user who may list one secret by name', () => {
+    let eve: ServedTenant
+    before(async () => {
+      for (const name of ['hers', 'theirs'])
+        await create(secrets, { metadata: { name }, stringData: { key: `${name}-treasure` } })
+      const rules = [{ apiGroups: [''], resources: ['secrets'], resourceNames: ['hers'], verbs: ['list', 'watch'] }]
+      await create(`${rbac}/roles`, { metadata: { name: 'hers' }, rules })
+      await create(`${rbac}/rolebindings`, {
+        metadata: { name: 'hers' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'hers' },
+        subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'eve' }],
+      })
+      eve = await served.user(acme, 'eve')
+    })
+
+    for (const [selector, code] of [
+      ['metadata.name=hers', 200],
+      ['metadata.name==hers', 200],
+      ['type=Opaque,metadata.name=hers', 200],
+      ['metadata.name=theirs', 403],
+      ['metadata.name!=hers', 403],
+      ['type!=\\,metadata.name=hers', 403],
+      ['type!=\\,metadata.name\\=hers', 403],
+      ['type!=a\\,metadata.name=hers,type!=b', 403],
+      ['metadata.name=hers\\,x', 403],
+      ['', 403],
+    ] as const)
+      it(`gets ${code} for the selector '${selector}'`, async () => {
+        const query = `fieldSelector=${encodeURIComponent(selector)}`
+        const list = await eve.request('GET', `${secrets}?${query}`)
+        expect(list.status, list.text).to.equal(code)
+        const watch = await eve.request('GET', `${secrets}?${query}&watch=1&timeoutSeconds=1`)
+        expect(watch.status, watch.text).to.equal(code)
+        expect(list.text + watch.text).not.to.include('theirs-treasure')
+        expect(list.text + watch.text).not.to.include(Buffer.from('theirs-treasure').toString('base64'))
+      })
+  })
+})
+
+// HTTP/2 by hand: Node's own client ends a stream properly before it resets it.
+const frameTypes = { data: 0, headers: 1, reset: 3, settings: 4 } as const
+const endHeaders = 4
+
+function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9)
+  head.writeUIntBE(payload.length, 0, 3)
+  head.writeUInt8(type, 3)
+  head.writeUInt8(flags, 4)
+  head.writeUInt32BE(stream, 5)
+  return Buffer.concat([head, payload])
+}
+
+/** HPACK without its tables: every field as a literal of fewer than 127 bytes. */
+function literalHeaders(headers: Record<string, string>): Buffer {
+  const text = (value: string): Buffer[] => [Buffer.from([value.length]), Buffer.from(value, 'latin1')]
+  return Buffer.concat(
+    Object.entries(headers).flatMap(([name, value]) => [Buffer.from([0]), ...text(name), ...text(value)]),
+  )
+}
