@@ -147,6 +147,17 @@ describe('the HTTP transport', () => {
     await once(socket, 'end')
     expect(text).to.equal('early<hello>bye')
   })
+  it('sends no body with an upgrade by POST, which the other protocol would take for its own', async () => {
+    let sent: Record<string, unknown> = {}
+    server.on('upgrade', ({ headers }, socket) => {
+      sent = headers
+      socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n')
+    })
+    const answer = await upgrade()
+    if ('upgraded' in answer) answer.upgraded.socket.destroy()
+    expect(sent).to.have.property('content-length', '0')
+    expect(sent).to.not.have.property('transfer-encoding')
+  })
   it('gives the ordinary answer where an upgrade is refused', async () => {
     server.on('upgrade', (_, socket) => socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno'))
     const answer = await upgrade()

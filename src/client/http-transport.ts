@@ -74,6 +74,8 @@ class HttpTransport implements Transport {
       const [name = '', value = ''] = request.rawHeaders.slice(i, i + 2)
       if (name.toLowerCase() !== 'host') rawHeaders.push(name, value)
     }
+    // Or node:http would chunk the body that a POST may have: the last chunk would be read as the other protocol's bytes.
+    if (request.method !== 'GET') rawHeaders.push('content-length', '0')
     return await new Promise((resolve, reject) => {
       // A connection of its own: after the upgrade it belongs to whoever asked.
       const sent = requestOf(link)({

@@ -87,8 +87,14 @@ export class MemberConnections implements AsyncDisposable {
     // Not trusted: it may name nothing but a server, a CA and a token or certificate.
     const transport = httpTransport(await loadKubeconfig({ text: Buffer.from(data, 'base64').toString() }))
     const connection = { name, transport, client: createClient(transport), kubeconfig: data }
-    await this.#close(name)
+    // Another request may have connected while we read the kubeconfig: what it uses must not be closed under it.
+    const raced = this.#connections.get(name)
+    if (raced?.kubeconfig === data) {
+      await transport[Symbol.asyncDispose]()
+      return raced
+    }
     this.#connections.set(name, connection)
+    await raced?.transport[Symbol.asyncDispose]()
     return connection
   }
 

@@ -8,6 +8,7 @@ import { prepareCall } from '../endpoints/call.ts'
 import { Exchange, type BytesAnswer, type IncomingRequest } from './exchange.ts'
 import { toStatusError } from './handle.ts'
 import type { ServerParts } from './parts.ts'
+import { end, pipeSockets } from './pipe-sockets.ts'
 import { stagesBeforeAnswer } from './stages.ts'
 
 interface UpgradeRequest {
@@ -18,6 +19,8 @@ interface UpgradeRequest {
 
 /** Longest answer to a refused upgrade that is passed on, bytes. */
 const maxRefusalBytes = 64 * 1024
+/** How long a client that was refused may keep its connection. */
+const refusedMs = 2000
 
 /** Answers an upgrade on its socket. Never rejects. */
 export async function upgrade({ incoming, socket, head }: UpgradeRequest, parts: ServerParts): Promise<void> {
@@ -61,28 +64,7 @@ async function connect(
   socket.write(`${lines.join('\r\n')}\r\n\r\n`)
   if (remoteHead.length > 0) socket.write(remoteHead)
   if (head.length > 0) remote.write(head)
-  await piped(socket, remote, exchange.signal)
-}
-
-/** Bytes both ways until both sides have ended; a side that breaks ends the other. */
-async function piped(a: Duplex, b: Duplex, signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const destroy = (): void => {
-      a.destroy()
-      b.destroy()
-      resolve()
-    }
-    a.on('error', destroy)
-    b.on('error', destroy)
-    a.on('close', () => b.end())
-    b.on('close', () => {
-      a.end()
-      resolve()
-    })
-    signal.addEventListener('abort', destroy, { once: true })
-    a.pipe(b)
-    b.pipe(a)
-  })
+  await pipeSockets(socket, remote, { signal: exchange.signal })
 }
 
 async function refusal({ status, headers, body }: TransportResponse): Promise<BytesAnswer> {
@@ -110,5 +92,7 @@ function writeAnswer(socket: Duplex, { status, headers, body }: BytesAnswer): vo
   ]
   for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`)
   socket.write(`${lines.join('\r\n')}\r\n\r\n`)
-  socket.end(body)
+  socket.write(body)
+  socket.once('finish', () => setTimeout(() => socket.destroy(), refusedMs).unref())
+  end(socket)
 }

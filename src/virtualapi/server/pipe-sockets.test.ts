@@ -1,0 +1,80 @@
+import { once } from 'node:events'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { expect } from 'chai'
+import { pipeSockets } from './pipe-sockets.ts'
+
+interface Pair {
+  readonly near: Socket
+  readonly far: Socket
+}
+
+describe('two sockets joined', () => {
+  const servers: Server[] = []
+  const pair = async (): Promise<Pair> => {
+    const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1')
+    servers.push(server)
+    await once(server, 'listening')
+    const far = connect({ port: (server.address() as { port: number }).port, host: '127.0.0.1', allowHalfOpen: true })
+    const [near] = (await once(server, 'connection')) as [Socket]
+    return { near, far }
+  }
+  const read = async (socket: Socket): Promise<string> => {
+    let text = ''
+    for await (const chunk of socket) text += String(chunk)
+    return text
+  }
+  let client: Pair
+  let pod: Pair
+  let life: AbortController
+  let done: Promise<void>
+  beforeEach(async () => {
+    client = await pair()
+    pod = await pair()
+    life = new AbortController()
+    done = pipeSockets(client.near, pod.near, { signal: life.signal, lingerMs: 50 })
+  })
+  afterEach(() => {
+    for (const { near, far } of [client, pod]) {
+      near.destroy()
+      far.destroy()
+    }
+    for (const server of servers.splice(0)) server.close()
+  })
+
+  it('carry bytes both ways, and all of them before an end', async () => {
+    const megabyte = 'x'.repeat(1 << 20)
+    client.far.write('hello')
+    pod.far.end(megabyte)
+    const [sent, got] = await Promise.all([read(pod.far), read(client.far), done])
+    expect([sent, got.length]).to.deep.equal(['hello', megabyte.length])
+  })
+  it('go when the client has gone, though the pod goes on', async () => {
+    const writing = setInterval(() => pod.far.write('more'), 5)
+    pod.far.on('error', () => undefined)
+    client.far.destroy()
+    await done
+    clearInterval(writing)
+    expect([client.near.destroyed, pod.near.destroyed]).to.deep.equal([true, true])
+  })
+  it('go when the pod has gone, though the client stays and nobody reads what it sends', async () => {
+    client.far.write('unread')
+    pod.far.resume()
+    pod.far.end()
+    await done
+    expect([client.near.destroyed, pod.near.destroyed]).to.deep.equal([true, true])
+  })
+  it('go with the signal at once', async () => {
+    life.abort(new Error('the server stops'))
+    await done
+    expect([client.near.destroyed, pod.near.destroyed]).to.deep.equal([true, true])
+  })
+  it('go where one had gone before', async () => {
+    const [other, third] = [await pair(), await pair()]
+    other.near.destroy()
+    await once(other.near, 'close')
+    await pipeSockets(other.near, third.near, { signal: life.signal, lingerMs: 50 })
+    expect(third.near.destroyed).to.equal(true)
+    third.far.destroy()
+    other.far.destroy()
+  })
+})
