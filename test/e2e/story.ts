@@ -1,5 +1,6 @@
 // The story of the product, told by stock kubectl on real clusters: two tenants, two members, real pods. The same with a
 // host and without one.
+import { readFile, writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import {
@@ -169,6 +170,16 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
       expect(ofBob.some((name) => ofAlice.includes(name))).to.equal(false)
       const value = await asBob(['get', 'configmap', 'web', '-n', 'shop', '-o', 'jsonpath={.data.greeting}'])
       expect(value.stdout).to.equal('bob')
+    })
+
+    it("alice on bob's path is refused", async () => {
+      const text = await readFile(people().alice, 'utf8')
+      const elsewhere = `${people().alice}.globex`
+      await writeFile(elsewhere, text.replaceAll('clusters/acme', 'clusters/globex'), { mode: 0o600 })
+      const refused = await kubectl(elsewhere, ['get', 'configmaps', '-A'], { expectCode: 'any' })
+      expect(refused.code).to.not.equal(0)
+      expect(refused.stdout).to.equal('')
+      expect(refused.stderr).to.match(/Forbidden|forbidden|Unauthorized|must be logged in/)
     })
 
     it("names of another tenant are nothing to alice's pods", async () => {
