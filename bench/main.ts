@@ -1,10 +1,10 @@
 // Measures side by side with a real kube-apiserver and etcd.   node bench/main.ts [--only NAME]... [--save]
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { cpus, hostname, totalmem } from 'node:os'
+import { cpus, hostname, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { ensurePrograms, repositoryRoot, runCommand } from '../test/support/index.ts'
+import { acquireRun, ensurePrograms, repositoryRoot, runCommand } from '../test/support/index.ts'
 import { create, thousand } from './logical-clusters.ts'
 import type { Measurement, Numbers } from './measurement.ts'
 import { sideBySide } from './side-by-side.ts'
@@ -42,9 +42,14 @@ const signal = AbortSignal.timeout(maxSeconds * 1000)
 const say = (line: string): void => console.error(line)
 await runCommand(kubectl, ['version', '--client'])
 
+// Held over all measurements: what dead runs left is swept before the clock runs, not within a start.
+const { release } = await acquireRun({ signal })
+
 const conditions = {
   date: new Date().toISOString(),
   machine: `${hostname()}: ${cpus().length} x ${cpus()[0]?.model.trim() ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
+  // Above 0.5 somebody else was using the machine: then only the ratios mean anything.
+  loadAverage: `load average ${loadavg()[0]?.toFixed(1) ?? 'unknown'}`,
   node: process.version,
   kubernetes: (await runCommand(apiserver, ['--version'])).stdout.trim(),
   commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: repositoryRoot, encoding: 'utf8' }).trim(),
@@ -66,4 +71,5 @@ if (values.save) {
   writeFileSync(file, `${JSON.stringify({ ...conditions, results }, null, 2)}\n`)
   say(`\nsaved as ${file}`)
 }
+await release()
 process.exit()
