@@ -34,7 +34,6 @@ export interface Listener extends AsyncDisposable {
 type RawRequest = IncomingMessage | Http2ServerRequest
 /** What the responses of both protocols have in common, as far as it is used here. */
 interface RawResponse extends NodeJS.EventEmitter {
-  readonly writableFinished: boolean
   readonly destroyed: boolean
   writeHead(status: number, headers: Readonly<Record<string, string>>): unknown
   flushHeaders?(): void
@@ -131,13 +130,16 @@ async function serve(
   signal: AbortSignal,
 ): Promise<void> {
   using life = childSignal(signal)
+  // Not asked of the response: over HTTP/2 it calls itself finished when the client has gone.
+  let sent = false
   response.on('close', () => {
-    if (!response.writableFinished) life.abort(new Error('the client went away'))
+    if (!sent) life.abort(new Error('the client went away'))
   })
   response.on('error', () => life.abort(new Error('the connection failed')))
   try {
     const answer = await handle(incomingOf(request, url, life.signal), parts)
     await send(response, answer, request.method === 'HEAD', life.signal)
+    sent = true
     // What the client still sends of a body nobody wanted would block the connection.
     if (!request.complete) request.resume()
   } catch (error) {
