@@ -1,5 +1,6 @@
 // The virtual API server, as the roles see it.
 export {
+  certificateBackdatingMs,
   createPki,
   createPkiMaterial,
   frontProxyFromHost,

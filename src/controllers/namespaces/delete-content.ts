@@ -2,6 +2,7 @@
 import { groupResourceText, type GroupVersionResource } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
+import { pods } from '../resources.ts'
 import { deletableResources } from './deletable-resources.ts'
 
 export interface Remaining {
@@ -11,8 +12,6 @@ export interface Remaining {
   readonly discoveryFailures: readonly string[]
   readonly deletionFailures: readonly string[]
 }
-
-const pods: GroupVersionResource = { group: '', version: 'v1', resource: 'pods' }
 
 /**
  * Deletes every object in `namespace`; pods first, and the rest only once no pod is left (KEP-5080): what a pod depends

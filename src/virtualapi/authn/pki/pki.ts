@@ -57,6 +57,8 @@ export const ownServingNames = [
 ] as const
 
 const day = 24 * 60 * 60 * 1000
+/** Certificates are valid from a little earlier, for clients whose clocks are behind. */
+export const certificateBackdatingMs = 5 * 60 * 1000
 const servingDays = 90
 
 /** Makes the keys of a new installation. */
@@ -120,5 +122,5 @@ function isUsable(pair: KeyPair, authority: KeyPair, names: readonly string[], c
 
 /** A little in the past: members' clocks differ from ours. */
 function before(clock: Clock): Date {
-  return new Date(clock.now() - 5 * 60 * 1000)
+  return new Date(clock.now() - certificateBackdatingMs)
 }
