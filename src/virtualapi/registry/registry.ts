@@ -102,9 +102,10 @@ export class Registry {
     } as const
     if (strategy.hasStatus && !keepUid) resetStatus(object, undefined)
     strategy.applyDefaults?.(object, context)
+    // What plugins add, the kind's own preparation must see: the QoS class of a pod depends on its resources.
+    this.admission.mutate(request, object, undefined)
     strategy.prepareForCreate?.(object, context)
     if (strategy.hasGeneration) metadata.generation = 1
-    this.admission.mutate(request, object, undefined)
     tidyMeta(metadata)
     refuse(definition, metadata, [
       ...metaCauses(object, definition),
@@ -176,8 +177,8 @@ export class Registry {
     keepServerMeta(next.metadata, old.metadata)
     keepOtherHalf(strategy, next, old, subresource)
     strategy.applyDefaults?.(next, context)
-    strategy.prepareForUpdate?.(next, old, context, subresource)
     this.admission.mutate(request, next, old)
+    strategy.prepareForUpdate?.(next, old, context, subresource)
     tidyMeta(next.metadata)
     if (strategy.hasGeneration && subresource !== 'status' && specChanged(next, old, strategy.statusMembers))
       next.metadata.generation = (old.metadata.generation ?? 0) + 1

@@ -2,11 +2,21 @@
 import type { AdmissionPlugin } from '../admission.ts'
 import { defaultTolerations } from './default-tolerations.ts'
 import { kcpAnnotations } from './kcp-annotations.ts'
+import { limitRanger } from './limit-ranger.ts'
 import { namespaceLifecycle } from './namespace-lifecycle.ts'
 import { podPriority } from './pod-priority.ts'
+import { runtimeClass } from './runtime-class.ts'
 import { serviceAccountDefault } from './service-account-default.ts'
 
-export { defaultTolerations, kcpAnnotations, namespaceLifecycle, podPriority, serviceAccountDefault }
+export {
+  defaultTolerations,
+  kcpAnnotations,
+  limitRanger,
+  namespaceLifecycle,
+  podPriority,
+  runtimeClass,
+  serviceAccountDefault,
+}
 
 /**
  * Plugins in order. `rbacWrites`: refuses roles and bindings beyond the writer's own rights; authorization provides it
@@ -16,9 +26,11 @@ export function standardPlugins({ rbacWrites }: { rbacWrites?: AdmissionPlugin }
   return [
     namespaceLifecycle,
     kcpAnnotations,
+    limitRanger,
     serviceAccountDefault,
     podPriority,
     defaultTolerations,
+    runtimeClass,
     ...(rbacWrites ? [rbacWrites] : []),
   ]
 }

@@ -47,9 +47,9 @@ describe('standard admission plugins', () => {
 
   function target(
     resource: string,
-    { user = tenant, namespace = 'shop' }: { user?: UserInfo; namespace?: string } = {},
+    { user = tenant, namespace = 'shop', group = '' }: { user?: UserInfo; namespace?: string; group?: string } = {},
   ): Target {
-    const definition = catalog.findBuiltIn({ group: '', version: 'v1', resource })
+    const definition = catalog.findBuiltIn({ group, version: 'v1', resource })
     if (definition === undefined) throw new Error(`${resource} is not built in`)
     const cluster = {
       name: 'plugins' as ClusterName,
@@ -150,6 +150,114 @@ describe('standard admission plugins', () => {
       code: 403,
       message: 'pods "q" is forbidden: no PriorityClass with name nope was found',
     })
+  })
+
+  it('fill in what a LimitRange says, and refuse what is out of its bounds', async () => {
+    const limits = [
+      {
+        type: 'Container',
+        min: { memory: '50Mi' },
+        max: { memory: '1Gi' },
+        default: { memory: '200Mi' },
+        defaultRequest: { memory: '100Mi' },
+      },
+      { type: 'Pod', max: { memory: '1536Mi' } },
+      { type: 'PersistentVolumeClaim', max: { storage: '1Gi' } },
+    ]
+    const inLimits = (resource: string): Target => target(resource, { namespace: 'limited' })
+    await registry.create(target('namespaces', { namespace: '' }), named('Namespace', 'limited'))
+    await registry.create(inLimits('limitranges'), named('LimitRange', 'bounds', { spec: { limits } }))
+    const pod = (name: string, ...memory: (string | undefined)[]): KubeObject =>
+      named('Pod', name, {
+        spec: {
+          containers: memory.map((amount, index) => ({
+            name: `c${index}`,
+            image: 'x',
+            ...(amount === undefined
+              ? {}
+              : { resources: { requests: { memory: amount }, limits: { memory: amount } } }),
+          })),
+        },
+      })
+
+    const { object } = await registry.create(inLimits('pods'), pod('free', undefined))
+    expect((object['spec'] as { containers: { resources: unknown }[] }).containers[0]?.resources).to.deep.equal({
+      requests: { memory: '100Mi' },
+      limits: { memory: '200Mi' },
+    })
+    expect(object['status']).to.have.property('qosClass', 'Burstable')
+    expect(object.metadata.annotations).to.deep.equal({
+      'kubernetes.io/limit-ranger':
+        'LimitRanger plugin set: memory request for container c0; memory limit for container c0',
+    })
+
+    const refused = async (resource: string, object: KubeObject): Promise<string> =>
+      (await refusal(registry.create(inLimits(resource), object))).status.message ?? ''
+    expect(await refused('pods', pod('small', '10Mi'))).to.equal(
+      'pods "small" is forbidden: minimum memory usage per Container is 50Mi, but request is 10Mi',
+    )
+    expect(await refused('pods', pod('together', '1Gi', '1Gi'))).to.equal(
+      'pods "together" is forbidden: maximum memory usage per Pod is 1536Mi, but limit is 2Gi',
+    )
+    const claim = named('PersistentVolumeClaim', 'big', {
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '2Gi' } } },
+    })
+    expect(await refused('persistentvolumeclaims', claim)).to.equal(
+      'persistentvolumeclaims "big" is forbidden: maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi',
+    )
+    // Elsewhere nothing is bounded.
+    await registry.create(target('pods'), pod('small', '10Mi'))
+  })
+
+  it('give a pod what its RuntimeClass says, and refuse one whose class is not there', async () => {
+    const pod = (name: string, spec: Record<string, unknown>): KubeObject =>
+      named('Pod', name, { spec: { containers: [{ name: 'c', image: 'x' }], ...spec } })
+    const { status } = await refusal(registry.create(target('pods'), pod('r', { runtimeClassName: 'nope' })))
+    expect(status).to.include({
+      code: 403,
+      message: 'pods "r" is forbidden: pod rejected: RuntimeClass "nope" not found',
+    })
+    await registry.create(target('runtimeclasses', { namespace: '', group: 'node.k8s.io' }), {
+      apiVersion: 'node.k8s.io/v1',
+      kind: 'RuntimeClass',
+      metadata: { name: 'vm' },
+      handler: 'vm',
+      overhead: { podFixed: { memory: '64Mi' } },
+      scheduling: { nodeSelector: { vm: 'yes' } },
+    })
+    const { object } = await registry.create(target('pods'), pod('in-vm', { runtimeClassName: 'vm' }))
+    expect(object['spec']).to.deep.include({ overhead: { memory: '64Mi' }, nodeSelector: { vm: 'yes' } })
+    const conflict = pod('elsewhere', { runtimeClassName: 'vm', nodeSelector: { vm: 'no' } })
+    expect((await refusal(registry.create(target('pods'), conflict))).status.message).to.contain(
+      'conflict: runtimeClass.scheduling.nodeSelector[vm] = yes; pod.spec.nodeSelector[vm] = no',
+    )
+    const heavy = pod('heavy', { overhead: { memory: '1Gi' } })
+    expect((await refusal(registry.create(target('pods'), heavy))).status.message).to.contain(
+      'Pod Overhead set without corresponding RuntimeClass',
+    )
+  })
+
+  it('keep what an Event of events.k8s.io says, under the names of core', async () => {
+    const definition = target('events', { group: 'events.k8s.io' }).definition
+    const event = {
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      metadata: { name: 'told', namespace: 'shop' },
+      note: 'it happened',
+      reason: 'Test',
+      action: 'Do',
+      reportingController: 'tester',
+      regarding: { kind: 'Pod', namespace: 'shop', name: 'p' },
+    }
+    const kept = definition.toStorage?.(event)
+    if (kept === undefined) throw new Error('events are kept in the form they come in')
+    const { object } = await registry.create(target('events', { group: 'events.k8s.io' }), kept)
+    expect(object).to.deep.include({ apiVersion: 'v1', message: 'it happened', reportingComponent: 'tester' })
+    expect(object['involvedObject']).to.deep.equal({ kind: 'Pod', namespace: 'shop', name: 'p' })
+    expect(object).to.not.have.any.keys('regarding', 'deprecatedSource')
+    const { selectableFields } = definition.strategy
+    expect(selectableFields['reportingController']?.(object)).to.equal('tester')
+    expect(selectableFields['regarding.name']?.(object)).to.equal('p')
   })
 
   describe('and Services', () => {

@@ -1,0 +1,74 @@
+// What of a pod or a claim is out of the bounds of a LimitRange, in the words of a real server.
+import { quantityOf } from '../../registry/strategies/typed/quantity.ts'
+
+export type Amounts = Readonly<Record<string, string>>
+
+/** One of spec.limits. */
+export interface LimitRangeItem {
+  readonly type: string
+  readonly min?: Amounts
+  readonly max?: Amounts
+  readonly default?: Amounts
+  readonly defaultRequest?: Amounts
+  readonly maxLimitRequestRatio?: Amounts
+}
+
+export interface Measured {
+  /** Container, Pod or PersistentVolumeClaim. */
+  readonly type: string
+  readonly requests: Amounts
+  /** Absent where only requests count. */
+  readonly limits?: Amounts
+}
+
+/** All complaints, none if everything is within bounds. */
+export function violations(items: readonly LimitRangeItem[], measured: readonly Measured[]): string[] {
+  return items.flatMap((item) =>
+    measured
+      .filter(({ type }) => type === item.type)
+      .flatMap((thing) => [
+        ...Object.entries(item.min ?? {}).map(([name, bound]) => belowMin(name, bound, thing)),
+        ...Object.entries(item.max ?? {}).map(([name, bound]) => aboveMax(name, bound, thing)),
+        ...Object.entries(item.maxLimitRequestRatio ?? {}).map(([name, bound]) => aboveRatio(name, bound, thing)),
+      ])
+      .filter((complaint) => complaint !== undefined),
+  )
+}
+
+function belowMin(name: string, bound: string, { type, requests, limits = {} }: Measured): string | undefined {
+  const request = requests[name]
+  const limit = limits[name]
+  const rule = `minimum ${name} usage per ${type} is ${bound}`
+  if (request === undefined) return `${rule}.  No request is specified`
+  if (amount(request) < amount(bound)) return `${rule}, but request is ${request}`
+  if (limit !== undefined && amount(limit) < amount(bound)) return `${rule}, but limit is ${limit}`
+  return undefined
+}
+
+function aboveMax(name: string, bound: string, { type, requests, limits }: Measured): string | undefined {
+  const request = requests[name]
+  const rule = `maximum ${name} usage per ${type} is ${bound}`
+  if (limits === undefined && request === undefined) return `${rule}.  No request is specified`
+  if (limits !== undefined) {
+    const limit = limits[name]
+    if (limit === undefined) return `${rule}.  No limit is specified`
+    if (amount(limit) > amount(bound)) return `${rule}, but limit is ${limit}`
+  }
+  if (request !== undefined && amount(request) > amount(bound)) return `${rule}, but request is ${request}`
+  return undefined
+}
+
+function aboveRatio(name: string, bound: string, { type, requests, limits = {} }: Measured): string | undefined {
+  const rule = `${name} max limit to request ratio per ${type} is ${bound}`
+  const request = amount(requests[name] ?? '0')
+  const limit = amount(limits[name] ?? '0')
+  if (request === 0n) return `${rule}, but no request is specified or request is 0`
+  if (limit === 0n) return `${rule}, but no limit is specified or limit is 0`
+  const ratio = Number(limit) / Number(request)
+  return ratio * 1e9 > Number(amount(bound)) ? `${rule}, but provided ratio is ${ratio.toFixed(6)}` : undefined
+}
+
+/** In billionths. */
+function amount(text: string): bigint {
+  return quantityOf(text).nanos
+}

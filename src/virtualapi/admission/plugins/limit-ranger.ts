@@ -1,0 +1,150 @@
+// LimitRanges of a namespace: defaults for containers, and bounds for containers, pods and claims.
+import { isJsonObject, type JsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import { forbidden } from '../../../apimachinery/status/index.ts'
+import { decodeObject } from '../../registry/object-bytes.ts'
+import { qosClassOf } from '../../registry/strategies/kinds/pod-qos.ts'
+import { totalOfContainers } from '../../registry/strategies/typed/defaults/pod-level-resources.ts'
+import { quantityText } from '../../registry/strategies/typed/quantity.ts'
+import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
+import { violations, type Amounts, type LimitRangeItem, type Measured } from './limit-range-bounds.ts'
+
+interface Limits {
+  readonly name: string
+  readonly items: readonly LimitRangeItem[]
+}
+
+interface Container {
+  name?: string
+  restartPolicy?: string
+  resources?: { requests?: Record<string, string>; limits?: Record<string, string> }
+}
+interface PodSpec {
+  containers: Container[]
+  initContainers?: Container[]
+  resources?: { requests?: Record<string, string>; limits?: Record<string, string> }
+}
+
+const annotation = 'kubernetes.io/limit-ranger'
+
+/** Fills in what new pods do not ask for, and refuses with 403 what is out of bounds. */
+export const limitRanger: AdmissionPlugin = {
+  name: 'LimitRanger',
+  mutate(request, object) {
+    if (!isNewPod(request)) return
+    const limits = limitsOf(request)
+    if (limits.length === 0) return
+    const spec = object['spec'] as PodSpec
+    for (const { items } of limits) fillIn(spec, object, items)
+    const status = object['status']
+    if (isJsonObject(status)) status['qosClass'] = qosClassOf(spec as never)
+  },
+  validate(request, object, old) {
+    if (object === undefined || object.metadata.deletionTimestamp !== undefined) return
+    const resizes = isPod(request) && request.operation === 'UPDATE' && request.subresource === 'resize'
+    const measured = isNewPod(request) || resizes ? podMeasures : isClaim(request) ? claimMeasures : undefined
+    if (measured === undefined || (isClaim(request) && old !== undefined && sameClaim(object, old))) return
+    for (const { items } of limitsOf(request)) {
+      const problems = violations(items, measured(object))
+      if (problems.length > 0) {
+        const text = problems.length === 1 ? (problems[0] ?? '') : `[${problems.join(', ')}]`
+        throw forbidden(request.definition.info, request.name || (object.metadata.generateName ?? ''), text)
+      }
+    }
+  },
+}
+
+function isPod({ definition: { info }, context }: AdmissionRequest): boolean {
+  // A copy of a pod of a member was admitted there.
+  return info.group === '' && info.resource === 'pods' && context.user.realm.kind !== 'installation'
+}
+
+function isNewPod(request: AdmissionRequest): boolean {
+  return request.operation === 'CREATE' && request.subresource === '' && isPod(request)
+}
+
+function isClaim({ definition: { info }, subresource, operation }: AdmissionRequest): boolean {
+  return info.group === '' && info.resource === 'persistentvolumeclaims' && subresource === '' && operation !== 'DELETE'
+}
+
+function sameClaim(object: KubeObject, old: KubeObject): boolean {
+  return JSON.stringify(object['spec']) === JSON.stringify(old['spec'])
+}
+
+function limitsOf({ context, namespace }: AdmissionRequest): Limits[] {
+  return context.objects.list({ resource: 'limitranges', namespace }).map((entry) => {
+    const { metadata, spec } = decodeObject(entry.bytes) as KubeObject & { spec?: { limits?: LimitRangeItem[] | null } }
+    return { name: metadata.name ?? '', items: spec?.limits ?? [] }
+  })
+}
+
+function fillIn(spec: PodSpec, object: KubeObject, items: readonly LimitRangeItem[]): void {
+  const requests: Record<string, string> = {}
+  const limits: Record<string, string> = {}
+  for (const item of items.filter(({ type }) => type === 'Container')) {
+    Object.assign(requests, item.defaultRequest)
+    Object.assign(limits, item.default)
+  }
+  const told = [
+    ...spec.containers.flatMap((container) => fillInContainer(container, 'container', requests, limits)),
+    ...(spec.initContainers ?? []).flatMap((container) =>
+      fillInContainer(container, 'init container', requests, limits),
+    ),
+  ]
+  if (told.length === 0) return
+  object.metadata.annotations = {
+    ...object.metadata.annotations,
+    [annotation]: `LimitRanger plugin set: ${told.join('; ')}`,
+  }
+}
+
+/** What was set, in words. */
+function fillInContainer(
+  container: Container,
+  what: string,
+  requests: Readonly<Record<string, string>>,
+  limits: Readonly<Record<string, string>>,
+): string[] {
+  const told: string[] = []
+  const resources = (container.resources ??= {})
+  for (const [member, defaults] of [
+    ['requests', requests],
+    ['limits', limits],
+  ] as const) {
+    const given = resources[member] ?? {}
+    const missing = Object.keys(defaults).filter((name) => given[name] === undefined)
+    if (missing.length === 0) continue
+    resources[member] = { ...Object.fromEntries(missing.map((name) => [name, defaults[name] ?? '0'])), ...given }
+    told.push(`${missing.sort().join(', ')} ${member.slice(0, -1)} for ${what} ${container.name ?? ''}`)
+  }
+  return told
+}
+
+/** What a LimitRange measures of a pod: every container, and the whole. */
+function podMeasures(object: KubeObject): Measured[] {
+  const spec = object['spec'] as PodSpec
+  const all = [...spec.containers, ...(spec.initContainers ?? [])]
+  return [
+    ...all.map(({ resources }) => ({
+      type: 'Container',
+      requests: resources?.requests ?? {},
+      limits: resources?.limits ?? {},
+    })),
+    { type: 'Pod', requests: wholePod(spec, 'requests'), limits: wholePod(spec, 'limits') },
+  ]
+}
+
+/** What the containers need together, or what the pod itself names. */
+function wholePod(spec: PodSpec, which: 'requests' | 'limits'): Amounts {
+  const { cpu, memory } = spec.resources?.[which] ?? {}
+  const summed = [...totalOfContainers(spec as unknown as JsonObject, which)]
+  return {
+    ...Object.fromEntries(summed.map(([name, amount]) => [name, quantityText(amount)])),
+    ...(cpu === undefined ? {} : { cpu }),
+    ...(memory === undefined ? {} : { memory }),
+  }
+}
+
+function claimMeasures(object: KubeObject): Measured[] {
+  const { resources } = object['spec'] as { resources?: { requests?: Amounts } }
+  return [{ type: 'PersistentVolumeClaim', requests: resources?.requests ?? {} }]
+}

@@ -1,0 +1,83 @@
+// A pod's RuntimeClass must be there; it says what the pod costs besides its containers, and which nodes can run it.
+import { isDeepStrictEqual } from 'node:util'
+import type { KubeObject } from '../../../apimachinery/meta/index.ts'
+import { forbidden } from '../../../apimachinery/status/index.ts'
+import { decodeObject } from '../../registry/object-bytes.ts'
+import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
+
+interface Toleration {
+  key?: string
+  operator?: string
+  value?: string
+  effect?: string
+  tolerationSeconds?: number
+}
+interface RuntimeClass {
+  overhead?: { podFixed?: Record<string, string> }
+  scheduling?: { nodeSelector?: Record<string, string>; tolerations?: Toleration[] }
+}
+interface Spec {
+  runtimeClassName?: string
+  overhead?: Record<string, string>
+  nodeSelector?: Record<string, string>
+  tolerations?: Toleration[]
+}
+
+/** Sets overhead, nodeSelector and tolerations of new pods; 403 for a class that is not there or says otherwise. */
+export const runtimeClass: AdmissionPlugin = {
+  name: 'RuntimeClass',
+  mutate(request, object) {
+    const { operation, definition, subresource, context } = request
+    const { group, resource } = definition.info
+    if (operation !== 'CREATE' || subresource !== '' || group !== '' || resource !== 'pods') return
+    // A copy of a pod of a member comes with what the class there gave it.
+    if (context.user.realm.kind === 'installation') return
+    const spec = object['spec'] as Spec
+    const found = classOf(spec, request)
+    setOverhead(spec, found, request)
+    if (found?.scheduling !== undefined) setScheduling(spec, found.scheduling, request)
+  },
+}
+
+function classOf({ runtimeClassName }: Spec, request: AdmissionRequest): RuntimeClass | undefined {
+  if (!runtimeClassName) return undefined
+  const entry = request.context.objects.get('runtimeclasses.node.k8s.io', '', runtimeClassName)
+  if (entry === undefined) throw refused(request, `pod rejected: RuntimeClass "${runtimeClassName}" not found`)
+  return decodeObject(entry.bytes) as KubeObject & RuntimeClass
+}
+
+function setOverhead(spec: Spec, found: RuntimeClass | undefined, request: AdmissionRequest): void {
+  const given = spec.overhead !== undefined && Object.keys(spec.overhead).length > 0
+  const fixed = found?.overhead?.podFixed
+  if (fixed === undefined) {
+    if (given)
+      throw refused(request, 'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead')
+    return
+  }
+  if (given && !isDeepStrictEqual({ ...spec.overhead }, { ...fixed }))
+    throw refused(request, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+  spec.overhead = { ...fixed }
+}
+
+function setScheduling(
+  spec: Spec,
+  { nodeSelector = {}, tolerations = [] }: NonNullable<RuntimeClass['scheduling']>,
+  request: AdmissionRequest,
+): void {
+  for (const [key, value] of Object.entries(nodeSelector)) {
+    const own = spec.nodeSelector?.[key]
+    if (own !== undefined && own !== value)
+      throw refused(
+        request,
+        `conflict: runtimeClass.scheduling.nodeSelector[${key}] = ${value}; pod.spec.nodeSelector[${key}] = ${own}`,
+      )
+  }
+  if (Object.keys(nodeSelector).length > 0) spec.nodeSelector = { ...spec.nodeSelector, ...nodeSelector }
+  const own = spec.tolerations ?? []
+  const missing = tolerations.filter((wanted) => !own.some((toleration) => isDeepStrictEqual(toleration, wanted)))
+  if (missing.length > 0) spec.tolerations = [...own, ...missing]
+}
+
+function refused({ definition, name }: AdmissionRequest, text: string): Error {
+  return forbidden(definition.info, name, text)
+}
