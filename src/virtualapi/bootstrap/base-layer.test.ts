@@ -35,6 +35,7 @@ describe('the base layer', () => {
       serviceaccounts: 4,
       configmaps: 4,
       services: 1,
+      'servicecidrs.networking.k8s.io': 1,
     })
   })
 
@@ -58,7 +59,7 @@ describe('the base layer', () => {
       layer.resources.flatMap((resource) => layer.keys(cluster, resource).map((key) => read(key).metadata.uid)),
     )
     expect(new Set(uids).size).to.equal(uids.length)
-    expect(uids.length).to.equal(2 * 165)
+    expect(uids.length).to.equal(2 * 166)
   })
 
   it('gives the same bytes every time', () => {

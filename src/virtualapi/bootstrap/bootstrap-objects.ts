@@ -14,6 +14,8 @@ export const defaultNamespaces = ['default', 'kube-node-lease', 'kube-public', '
 
 /** Address of the Service `kubernetes`, the same in every logical cluster. */
 export const kubernetesServiceIp = '10.96.0.1'
+/** Where it is from, with all other Services' addresses. */
+const kubernetesServiceRange = '10.96.0.0/12'
 
 const resourceOf: Readonly<Record<string, string>> = {
   ClusterRole: 'clusterroles.rbac.authorization.k8s.io',
@@ -27,6 +29,7 @@ const resourceOf: Readonly<Record<string, string>> = {
   ServiceAccount: 'serviceaccounts',
   ConfigMap: 'configmaps',
   Service: 'services',
+  ServiceCIDR: 'servicecidrs.networking.k8s.io',
 }
 
 /** All of them, in no order. `rootCa` is what pods verify our serving certificate against (PEM). */
@@ -35,6 +38,7 @@ export function bootstrapObjects(rootCa: string): BootstrapObject[] {
     ...(policy as unknown as KubeObject[]),
     ...defaultNamespaces.flatMap((name) => [namespace(name), serviceAccount(name), rootCaConfigMap(name, rootCa)]),
     kubernetesService(),
+    defaultServiceRange(),
   ]
   return objects.map((object) => {
     const resource = resourceOf[object.kind]
@@ -91,5 +95,16 @@ function kubernetesService(): KubeObject {
       type: 'ClusterIP',
     },
     status: { loadBalancer: {} },
+  }
+}
+
+/** Whose addresses Services get. */
+function defaultServiceRange(): KubeObject {
+  return {
+    kind: 'ServiceCIDR',
+    apiVersion: 'networking.k8s.io/v1',
+    metadata: { name: 'kubernetes' },
+    spec: { cidrs: [kubernetesServiceRange] },
+    status: {},
   }
 }

@@ -12,7 +12,8 @@ interface Clause {
   params: Map<string, string>
 }
 
-const supported = 'application/json, application/yaml'
+/** What answers can be written in, for messages. */
+export const supportedMediaTypes = 'application/json, application/yaml'
 
 /**
  * The first clause we can serve; clients list them by preference. Protobuf is decoded but not produced, so clients that
@@ -28,7 +29,7 @@ export function negotiate(accept: string | undefined): Representation {
     const known = transformOf(as, clause.params)
     if (known !== undefined) return { as: known, format }
   }
-  throw notAcceptable(`only the following media types are accepted: ${supported}`)
+  throw notAcceptable(`only the following media types are accepted: ${supportedMediaTypes}`)
 }
 
 function parseClause(text: string): Clause {

@@ -83,15 +83,17 @@ export function objectOf(
   const { schema, info } = definition
   if (!isJsonObject(object['metadata'] ?? {})) throw badRequest('json: cannot unmarshal metadata: it is not an object')
   object['metadata'] ??= {}
-  const complaints = [...duplicates]
+  const unknown: string[] = []
   if (schema !== undefined) {
     if (info.builtIn) {
       const [first] = typeErrors(object, schema)
       if (first !== undefined)
         throw badRequest(`${info.kind} in version "${info.version}" cannot be handled as a ${info.kind}: ${first}`)
     }
-    complaints.push(...pruneUnknown(object, schema, { isResourceRoot: true }).map((path) => `unknown field "${path}"`))
+    unknown.push(...pruneUnknown(object, schema, { isResourceRoot: true }).map((path) => `unknown field "${path}"`))
   }
+  // Custom resources are decoded first and pruned later; the decoder of built-in kinds meets both on its way.
+  const complaints = info.builtIn ? [...unknown, ...duplicates] : [...duplicates, ...unknown]
   if (complaints.length > 0 && fieldValidation === 'Strict')
     throw badRequest(`strict decoding error: ${complaints.join(', ')}`)
   if (fieldValidation === 'Warn') warnings.push(...complaints)

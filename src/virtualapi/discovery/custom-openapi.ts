@@ -19,8 +19,10 @@ export interface CustomResourceOpenApi {
 
 const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 const text = (description: string): JsonObject => ({ description, type: 'string' })
-const apiVersionProperty = text('Group and version of the schema that this object is written in.')
-const kindProperty = text('Name of the type of this object.')
+const apiVersionProperty = text(
+  'APIVersion defines the group and the version of the schema that this object is written in.',
+)
+const kindProperty = text('Kind is the name of the type of this object.')
 
 /** The document of `/openapi/v3/apis/GROUP/VERSION`. `resources` are all that the logical cluster serves there. */
 export function openApiV3ForCustomResources(gv: GroupVersion, resources: readonly CustomResourceOpenApi[]): JsonObject {
@@ -65,7 +67,10 @@ function objectSchema({ info, openAPIV3Schema }: CustomResourceOpenApi): JsonObj
       ...properties,
       apiVersion: apiVersionProperty,
       kind: kindProperty,
-      metadata: { description: 'Metadata that every object has.', allOf: [reference(`${meta}.ObjectMeta`)] },
+      metadata: {
+        description: "Standard object's metadata: what every object has.",
+        allOf: [reference(`${meta}.ObjectMeta`)],
+      },
     },
     'x-kubernetes-group-version-kind': [gvkOf(info, info.kind)],
   }

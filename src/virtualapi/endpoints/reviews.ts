@@ -1,7 +1,8 @@
 // Kinds that are asked, not kept: access reviews and identity reviews.
-import { methodNotAllowed, pathNotFound } from '../../apimachinery/status/index.ts'
+import { methodNotAllowed, notAcceptable, pathNotFound } from '../../apimachinery/status/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { decodeBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
+import { negotiate, supportedMediaTypes } from '../codec/negotiate.ts'
 import { reviewOf } from '../registry/reviews/index.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
 import type { Answer, Exchange } from '../server/exchange.ts'
@@ -20,6 +21,8 @@ export async function createReview(exchange: Exchange, parts: ServerParts, targe
   if (cluster === undefined || review === undefined || definition === undefined) throw pathNotFound()
   if (definition.info.namespaced !== (target.namespace !== '')) throw pathNotFound()
   if (info.verb !== 'create') throw methodNotAllowed(target, info.method)
+  if (negotiate(exchange.header('accept')).as !== 'Object')
+    throw notAcceptable(`only the following media types are accepted: ${supportedMediaTypes}`)
   const decoded = decodeBody(await exchange.request.body(), requireContentType(exchange.header('content-type')))
   const object = objectOf(decoded, {
     definition,

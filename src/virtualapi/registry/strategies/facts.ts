@@ -1,7 +1,7 @@
 // The table of what differs between built-in kinds and needs no code, as Kubernetes 1.34 has it.
 import type { ResourceInfo } from '../resource-info.ts'
 import { groupResourceText } from '../../../apimachinery/meta/index.ts'
-import { label1035Name, labelName, pathSegmentName, subdomainName, type NameCheck } from '../names.ts'
+import { ipAddressName, label1035Name, labelName, pathSegmentName, subdomainName, type NameCheck } from '../names.ts'
 
 export interface KindFacts {
   readonly hasGeneration: boolean
@@ -74,6 +74,7 @@ const names: Readonly<Record<string, NameCheck>> = {
   'rolebindings.rbac.authorization.k8s.io': pathSegmentName,
   'roles.rbac.authorization.k8s.io': pathSegmentName,
   'certificatesigningrequests.certificates.k8s.io': pathSegmentName,
+  'ipaddresses.networking.k8s.io': ipAddressName,
   // Their names hold times and addresses; validation of the kind looks at them.
   events: () => [],
   'events.events.k8s.io': () => [],

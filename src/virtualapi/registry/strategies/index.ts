@@ -5,6 +5,7 @@ import type { ResourceInfo } from '../resource-info.ts'
 import { factsOf } from './facts.ts'
 import { rulesOf } from './kinds/index.ts'
 import { selectableFieldsOf } from './selectable-fields.ts'
+import { storageOf } from './conversions.ts'
 import { applyTypedDefaults } from './typed/apply-defaults.ts'
 import { decodeTyped } from './typed/decode.ts'
 import { structOfKind } from './typed/go-types.ts'
@@ -28,8 +29,10 @@ export function builtInStrategy(info: ResourceInfo): Strategy {
 
 function createStrategy(info: ResourceInfo): Strategy {
   const groupResource = groupResourceText(info)
-  const rules = rulesOf(apiVersionOf(info), info.kind)
-  const struct = structOfKind(apiVersionOf(info), info.kind)
+  // The write path sees objects in the form they are kept in.
+  const { storageApiVersion } = storageOf(info)
+  const rules = rulesOf(storageApiVersion, info.kind)
+  const struct = structOfKind(storageApiVersion, info.kind)
   const { prepareForCreate, prepareForUpdate, gracePeriodSeconds } = rules
   return {
     ...factsOf(info),

@@ -29,8 +29,9 @@ const eventFields: Fields = {
   source: (event) => at('source.component')(event) || at('reportingComponent')(event),
 }
 const newEventFields: Fields = {
-  ...fields(['reason', 'type', 'reportingController']),
-  ...Object.fromEntries(involved.map((member) => [`regarding.${member}`, at(`regarding.${member}`)])),
+  ...fields(['reason', 'type']),
+  reportingController: at('reportingComponent'),
+  ...Object.fromEntries(involved.map((member) => [`regarding.${member}`, at(`involvedObject.${member}`)])),
 }
 
 const table: Readonly<Record<string, Fields>> = {

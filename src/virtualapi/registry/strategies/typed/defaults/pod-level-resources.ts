@@ -17,18 +17,18 @@ export function podLevelResources(spec: JsonObject): void {
   const limits = { ...objectIn(resources, 'limits') }
   const requests = { ...objectIn(resources, 'requests') }
   if (Object.keys(limits).length === 0 && Object.keys(requests).length === 0) return
-  for (const [name, amount] of total(spec, 'limits'))
+  for (const [name, amount] of totalOfContainers(spec, 'limits'))
     if (isHugePages(name) && requests[name] === undefined) limits[name] ??= quantityText(amount)
   if (Object.keys(limits).length === 0) return
   resources['limits'] = limits
-  for (const [name, amount] of total(spec, 'requests'))
+  for (const [name, amount] of totalOfContainers(spec, 'requests'))
     if (isPodLevel(name) && !isHugePages(name)) requests[name] ??= quantityText(amount)
   for (const [name, amount] of Object.entries(limits)) if (isPodLevel(name)) requests[name] ??= amount
   if (Object.keys(requests).length > 0) resources['requests'] = requests
 }
 
 /** What the containers need at once: all of them and their sidecars, or the hungriest init container if that is more. */
-function total(spec: JsonObject, which: Which): Amounts {
+export function totalOfContainers(spec: JsonObject, which: Which): Amounts {
   const sum: Amounts = new Map()
   for (const container of objectsIn(spec, 'containers')) add(sum, amountsOf(container, which))
   const sidecars: Amounts = new Map()
