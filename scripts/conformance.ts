@@ -1,0 +1,120 @@
+// The Kubernetes conformance suite against logical clusters of `kcp start`.   node scripts/conformance.ts [--help]
+import { parseArgs } from 'node:util'
+import { startInstance } from '../test/integration/kcp-instance.ts'
+import { ensurePrograms } from '../test/support/index.ts'
+import { addPassing, readLists } from '../test/upstream/lists.ts'
+import type { UpstreamResult } from '../test/upstream/report.ts'
+import { runSuite, type SuiteRun } from '../test/upstream/suite.ts'
+
+const help = `usage: node scripts/conformance.ts [--only TEXT]... [--update] [--clusters N] [--kubeconfig FILE]... [--minutes N]
+
+Runs the upstream tests of test/upstream/passing.txt and fails when one does not pass, or when a test of the suite is
+neither there nor, with a reason, in test/upstream/not-passing.md.
+
+  --only TEXT        only tests whose name contains TEXT, also those that are not listed as passing
+  --update           try the others too, but for those below a heading "Needs ..."; add what passes to passing.txt
+  --clusters N       logical clusters that share the work, at once (2)
+  --kubeconfig FILE  use this cluster instead of starting kcp; several share the work
+  --minutes N        of the whole run (20)`
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true, default: [] },
+    update: { type: 'boolean', default: false },
+    clusters: { type: 'string', default: '2' },
+    kubeconfig: { type: 'string', multiple: true, default: [] },
+    minutes: { type: 'string', default: '20' },
+    help: { type: 'boolean', default: false },
+  },
+})
+const clusters = Number(values.clusters)
+const timeoutMs = Number(values.minutes) * 60_000
+if (values.help || !(clusters >= 1 && clusters <= 16) || !(timeoutMs > 0)) {
+  console.error(help)
+  process.exit(values.help ? 0 : 2)
+}
+
+const { passing, notPassing } = readLists()
+const reachable = notPassing.filter(({ reason }) => !reason.startsWith('Needs ')).flatMap(({ names }) => names)
+const names = namesToRun()
+if (names.length === 0) {
+  console.error(`no listed test's name contains ${values.only.map((text) => `"${text}"`).join(' or ')}`)
+  process.exit(2)
+}
+const programs = await ensurePrograms(['e2e.test', 'kubectl'])
+const started = performance.now()
+const runs = await runAll()
+report(runs)
+
+function namesToRun(): readonly string[] {
+  const { only } = values
+  if (only.length > 0) {
+    const all = [...passing, ...notPassing.flatMap((section) => section.names)]
+    return all.filter((name) => only.some((text) => name.includes(text)))
+  }
+  return values.update ? [...passing, ...reachable] : passing
+}
+
+async function runAll(): Promise<SuiteRun[]> {
+  await using stack = new AsyncDisposableStack()
+  const kubeconfigs = [...values.kubeconfig]
+  if (kubeconfigs.length === 0) {
+    const kcp = stack.use(await startInstance())
+    for (let number = 1; number <= clusters; number++)
+      kubeconfigs.push((await kcp.tenant(`upstream-${number}`)).kubeconfig)
+  }
+  console.error(`${names.length} tests in ${kubeconfigs.length} logical clusters at once ...`)
+  const abort = new AbortController()
+  process.once('SIGINT', () => abort.abort(new Error('interrupted')))
+  const shares = kubeconfigs.map((kubeconfig, index) => ({
+    kubeconfig,
+    label: String(index + 1),
+    names: names.filter((_, position) => position % kubeconfigs.length === index),
+  }))
+  return await Promise.all(
+    shares
+      .filter((share) => share.names.length > 0)
+      .map((share) =>
+        runSuite({
+          ...share,
+          program: programs['e2e.test'],
+          kubectl: programs.kubectl,
+          timeoutMs,
+          signal: abort.signal,
+        }),
+      ),
+  )
+}
+
+/** Prints what became of every test and sets the exit code. */
+function report(suiteRuns: readonly SuiteRun[]): void {
+  const results = suiteRuns.flatMap((run) => run.results)
+  const passed = results.filter(({ state }) => state === 'passed')
+  const bad = results.filter(({ state }) => state !== 'passed')
+  const listed = new Set(passing)
+  for (const result of bad) console.error(describe(result))
+  const found = new Set(results.map(({ name }) => name))
+  const missing = names.filter((name) => !found.has(name))
+  const known = new Set([...passing, ...notPassing.flatMap((section) => section.names)])
+  const unlisted = [...new Set(suiteRuns.flatMap((run) => run.known))].filter((name) => !known.has(name))
+  for (const name of missing) console.error(`no such test: ${name}`)
+  for (const name of unlisted) console.error(`in no list: ${name}`)
+  const added = passed.map(({ name }) => name).filter((name) => !listed.has(name))
+  if (values.update) addPassing(added)
+  for (const name of added) console.error(`${values.update ? 'added' : 'passes, but is not listed'}: ${name}`)
+  const lost = bad.filter(({ name }) => listed.has(name))
+  if (bad.length > 0) console.error(`logs: ${suiteRuns.map((run) => run.logFile).join(' ')}`)
+  const seconds = ((performance.now() - started) / 1000).toFixed(0)
+  const total = known.size + unlisted.length
+  const after = values.update ? passing.length + added.length : passing.length
+  console.log(
+    `upstream: ${passed.length} passed, ${bad.length} did not (${lost.length} of them listed as passing) in ${seconds} s; ` +
+      `${after} of ${total} listed as passing`,
+  )
+  process.exitCode = lost.length + missing.length + unlisted.length > 0 ? 1 : 0
+}
+
+function describe({ name, state, seconds, message }: UpstreamResult): string {
+  const [first = ''] = message.split('\n\n')
+  return `${state} after ${seconds.toFixed(0)} s: ${name}\n    ${first.slice(0, 2000).replaceAll('\n', '\n    ')}`
+}

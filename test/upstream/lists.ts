@@ -1,0 +1,64 @@
+// Which upstream tests pass, and why the others do not: passing.txt and not-passing.md beside this file.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const passingFile = join(import.meta.dirname, 'passing.txt')
+const notPassingFile = join(import.meta.dirname, 'not-passing.md')
+
+/** A section of not-passing.md: the reason is its heading. */
+interface Section {
+  readonly reason: string
+  readonly names: readonly string[]
+}
+
+export interface Lists {
+  readonly passing: readonly string[]
+  readonly notPassing: readonly Section[]
+}
+
+/** Reads both lists. Throws when a name is there twice: a test passes or it does not. */
+export function readLists(): Lists {
+  return checked(parsePassing(readFileSync(passingFile, 'utf8')), parseNotPassing(readFileSync(notPassingFile, 'utf8')))
+}
+
+/** Adds names to passing.txt and takes them out of not-passing.md. Nothing else changes. */
+export function addPassing(names: readonly string[]): void {
+  const passing = parsePassing(readFileSync(passingFile, 'utf8'))
+  writeFileSync(passingFile, `${[...new Set([...passing, ...names])].sort().join('\n')}\n`)
+  writeFileSync(notPassingFile, withoutNames(readFileSync(notPassingFile, 'utf8'), new Set(names)))
+}
+
+/** One name a line, in order. */
+export function parsePassing(text: string): string[] {
+  return text.split('\n').filter((line) => line !== '')
+}
+
+/** `## reason` and below it `- name`, one a line. */
+export function parseNotPassing(text: string): Section[] {
+  const sections: { reason: string; names: string[] }[] = []
+  for (const line of text.split('\n')) {
+    if (line.startsWith('## ')) sections.push({ reason: line.slice(3).trim(), names: [] })
+    else if (isName(line)) sections.at(-1)?.names.push(line.slice(2).trim())
+  }
+  return sections
+}
+
+/** The document without these names; sections that become empty stay with their explanation. */
+export function withoutNames(text: string, names: ReadonlySet<string>): string {
+  return text
+    .split('\n')
+    .filter((line) => !(isName(line) && names.has(line.slice(2).trim())))
+    .join('\n')
+}
+
+/** Throws for a name that is listed twice. */
+export function checked(passing: readonly string[], notPassing: readonly Section[]): Lists {
+  const seen = new Set<string>()
+  for (const name of [...passing, ...notPassing.flatMap(({ names }) => names)]) {
+    if (seen.has(name)) throw new Error(`"${name}" is listed twice in test/upstream`)
+    seen.add(name)
+  }
+  return { passing, notPassing }
+}
+
+const isName = (line: string): boolean => line.startsWith('- [sig-')

@@ -1,0 +1,72 @@
+// Running the upstream suite against one cluster.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { repositoryRoot, runCommand } from '../support/index.ts'
+import { parseReport, suiteFailures, type UpstreamResult } from './report.ts'
+
+export interface SuiteOptions {
+  readonly program: string
+  readonly kubectl: string
+  readonly kubeconfig: string
+  /** Whole names. */
+  readonly names: readonly string[]
+  /** For the log and the report. */
+  readonly label: string
+  /** Of the whole run; what is unfinished then fails. */
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+export interface SuiteRun {
+  readonly results: readonly UpstreamResult[]
+  /** Every conformance test that the program knows. */
+  readonly known: readonly string[]
+  readonly logFile: string
+}
+
+/** Runs the named tests one after the other. Throws when the suite did not begin or left no report. */
+export async function runSuite(options: SuiteOptions): Promise<SuiteRun> {
+  const { program, kubectl, kubeconfig, names, label, timeoutMs, signal } = options
+  const dir = join(repositoryRoot, '.run', 'upstream')
+  mkdirSync(dir, { recursive: true })
+  const reportFile = join(dir, `${label}.json`)
+  const logFile = join(dir, `${label}.log`)
+  const args = [
+    `--kubeconfig=${kubeconfig}`,
+    `--kubectl-path=${kubectl}`,
+    '--provider=local',
+    '--num-nodes=1',
+    '--allowed-not-ready-nodes=-1',
+    '--minStartupPods=0',
+    '--disable-log-dump',
+    '--ginkgo.no-color',
+    `--ginkgo.focus=${focusOf(names)}`,
+    `--ginkgo.timeout=${Math.ceil(timeoutMs / 1000)}s`,
+    `--ginkgo.json-report=${reportFile}`,
+  ]
+  writeFileSync(reportFile, '')
+  const { stdout, stderr } = await runCommand('nice', ['-n', '5', program, ...args], {
+    cwd: dir,
+    env: { KUBECONFIG: undefined, KUBERNETES_SERVICE_HOST: undefined, KUBERNETES_SERVICE_PORT: undefined },
+    expectCode: 'any',
+    timeoutMs: timeoutMs + 60_000,
+    signal,
+  })
+  writeFileSync(logFile, stdout + stderr)
+  const report = readFileSync(reportFile, 'utf8')
+  if (report === '') throw new Error(`the upstream suite left no report; see ${logFile}`)
+  const [problem] = suiteFailures(report)
+  if (problem !== undefined) throw new Error(`the upstream suite could not begin: ${problem}; see ${logFile}`)
+  const all = parseReport(report)
+  const asked = new Set(names)
+  return {
+    results: all.filter(({ name }) => asked.has(name)),
+    known: all.map(({ name }) => name).filter((name) => name.includes('[Conformance]')),
+    logFile,
+  }
+}
+
+/** A regular expression (Go's) that matches exactly these names. */
+export function focusOf(names: readonly string[]): string {
+  return `(${names.map((name) => name.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')).join('|')})$`
+}
