@@ -1,8 +1,7 @@
 // LimitRanges of a namespace: defaults for containers, and bounds for containers, pods and claims.
-import { isJsonObject, type JsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import type { JsonObject, KubeObject } from '../../../apimachinery/meta/index.ts'
 import { forbidden } from '../../../apimachinery/status/index.ts'
 import { decodeObject } from '../../registry/object-bytes.ts'
-import { qosClassOf } from '../../registry/strategies/kinds/pod-qos.ts'
 import { totalOfContainers } from '../../registry/strategies/typed/defaults/pod-level-resources.ts'
 import { quantityText } from '../../registry/strategies/typed/quantity.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
@@ -35,8 +34,6 @@ export const limitRanger: AdmissionPlugin = {
     if (limits.length === 0) return
     const spec = object['spec'] as PodSpec
     for (const { items } of limits) fillIn(spec, object, items)
-    const status = object['status']
-    if (isJsonObject(status)) status['qosClass'] = qosClassOf(spec as never)
   },
   validate(request, object, old) {
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return
