@@ -5,11 +5,14 @@ import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { childSignal } from '../async/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { startCrdDeletion } from './custom-resources/crd-deletion.ts'
+import { startGarbageCollection } from './garbage/garbage-collection.ts'
+import type { ObjectGraph } from './garbage/object-graph.ts'
 import { startNamespaceDefaults } from './namespaces/namespace-defaults.ts'
 import { startNamespaceDeletion } from './namespaces/namespace-deletion.ts'
 import { skeletonOf } from './namespaces/skeleton.ts'
 import { namespaces, permanentNamespaces } from './resources.ts'
 import { startRoleAggregation } from './roles/role-aggregation.ts'
+import { startVolumeProtection } from './volumes/volume-protection.ts'
 
 export interface ControllersOptions {
   /** Reads all logical clusters: base path `/clusters/*`. */
@@ -18,6 +21,8 @@ export interface ControllersOptions {
   readonly cluster: (name: string) => KubeClient
   /** What `kube-root-ca.crt` holds in every namespace. PEM. */
   readonly rootCa: string
+  /** Who owns whom in all logical clusters. */
+  readonly graph: ObjectGraph
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -55,6 +60,8 @@ export async function startControllers(options: ControllersOptions): Promise<Asy
     startNamespaceDefaults(context),
     startRoleAggregation(context),
     startCrdDeletion(context),
+    startVolumeProtection(context),
+    startGarbageCollection(context),
   ].map((loop) => loop.catch((error: unknown) => log.error('a loop ended with a failure', { error })))
   return {
     [Symbol.asyncDispose]: async () => {

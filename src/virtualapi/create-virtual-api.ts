@@ -8,6 +8,7 @@ import { createHub, type Hub } from '../store/hub/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import { createAdmission } from './admission/admission.ts'
 import { standardPlugins } from './admission/plugins/index.ts'
+import { logicalClusterFinalizer } from './admission/logical-cluster-finalizer.ts'
 import { rbacWrites } from './admission/rbac-writes.ts'
 import {
   createAuthenticator,
@@ -19,6 +20,7 @@ import {
 import { createAuthorizer, createRbacWriteCheck } from './authz/index.ts'
 import { createBaseLayer } from './bootstrap/index.ts'
 import { createDirectory, type KeptDirectory, type LogicalCluster } from './clusters/index.ts'
+import { ObjectGraph } from './graph/index.ts'
 import { WatchClock } from './endpoints/watch-clock.ts'
 import type { Members } from './members/index.ts'
 import { Catalog } from './registry/catalog.ts'
@@ -55,6 +57,8 @@ export interface VirtualApi extends AsyncDisposable {
   readonly loopback: Transport
   readonly directory: KeptDirectory
   readonly hub: Hub
+  /** Who owns whom, for garbage collection. */
+  readonly graph: ObjectGraph
   /** Serves the LogicalClusters of `client` from now on. Resolves once all there are is known: the server is ready then. */
   follow(client: KubeClient): Promise<void>
   /** A client of one logical cluster, or of all (`*`, read only), over the loopback. */
@@ -94,7 +98,11 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     hub,
     directory,
     registry: new Registry({
-      admission: createAdmission([...standardPlugins(), rbacWrites(createRbacWriteCheck(authorizer))]),
+      admission: createAdmission([
+        ...standardPlugins(),
+        ...(root === undefined ? [] : [logicalClusterFinalizer]),
+        rbacWrites(createRbacWriteCheck(authorizer)),
+      ]),
     }),
     catalog: new Catalog(),
     authenticator,
@@ -118,6 +126,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     loopback,
     directory,
     hub,
+    graph: new ObjectGraph({ hub, catalog: parts.catalog, directory }),
     async follow(client) {
       const followed = directory.follow({ client, log, signal })
       await followed.synced(signal)

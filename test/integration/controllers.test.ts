@@ -61,6 +61,7 @@ describe('the loops inside logical clusters', function () {
         wildcard: api.client('*'),
         cluster: (name) => noted(name, api.client(name as ClusterName)),
         rootCa,
+        graph: api.graph,
         log: silentLogger,
         signal,
       }),

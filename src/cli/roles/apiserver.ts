@@ -57,6 +57,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       wildcard: api.client('*'),
       cluster: (name) => api.client(name as ClusterName),
       rootCa: pki.servingCa,
+      graph: api.graph,
       log,
       signal,
     }),

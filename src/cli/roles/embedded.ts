@@ -12,7 +12,13 @@ import { kcpCrds, type CustomResourceDefinition } from '../../crds/index.ts'
 import { startOperator } from '../../operator/index.ts'
 import { openSqliteStore } from '../../store/sqlite/index.ts'
 import { createMetrics, type Logger } from '../../telemetry/index.ts'
-import { createMembers, createVirtualApi, openPki, rootCluster } from '../../virtualapi/index.ts'
+import {
+  certificateBackdatingMs,
+  createMembers,
+  createVirtualApi,
+  openPki,
+  rootCluster,
+} from '../../virtualapi/index.ts'
 import { ExitError, messageOf } from '../exit-error.ts'
 import { kubeconfigText } from '../kubeconfig-writer.ts'
 import { memberControllers } from './member-controllers.ts'
@@ -44,7 +50,10 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const store = stack.use(await openStore(rootDir))
   const pki = await openPki(rootDir)
   const { validFromDate } = new X509Certificate(pki.clientCa)
-  const root = rootCluster({ instanceId: store.instanceId, creationTimestamp: timestamp(validFromDate.getTime()) })
+  const root = rootCluster({
+    instanceId: store.instanceId,
+    creationTimestamp: timestamp(validFromDate.getTime() + certificateBackdatingMs),
+  })
   const port = { value: options.port }
   const api = stack.use(
     await createVirtualApi({
@@ -75,6 +84,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       wildcard: api.client('*'),
       cluster: (name) => api.client(name as ClusterName),
       rootCa: pki.servingCa,
+      graph: api.graph,
       log,
       signal,
     }),

@@ -1,11 +1,12 @@
 // All logical clusters of this process in memory: one stream from the store, applied in order, told to every watcher.
+import { LRUCache } from 'lru-cache'
 import { abortable } from '../../async/index.ts'
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import { StoreError, type Store, type StoredObject, type StoreEvent, type Waiting } from '../store.ts'
 import { BaseEntries } from './base-entries.ts'
 import { ClusterState, type HubCore } from './cluster-state.ts'
 import { EventWindow } from './event-window.ts'
-import type { ClusterObjects, Entry, Hub, HubEvent, HubOptions, HubWatch, WatchScope } from './hub.ts'
+import type { ClusterObjects, Entry, Hub, HubEvent, HubObserver, HubOptions, HubWatch, WatchScope } from './hub.ts'
 import { mergeByKey } from './lists.ts'
 import type { ResourceTable } from './resource-table.ts'
 import { Revisions } from './revisions.ts'
@@ -18,6 +19,8 @@ type Change = Exclude<StoreEvent, { type: 'progress' }>
 /** Bounds of all windows together; the oldest event of any logical cluster goes first. */
 const maxWindowEvents = 65_536
 const maxWindowBytes = 64 * 1024 * 1024
+/** Deleted logical clusters that are remembered: ids never come again, and a request lives a minute. */
+const maxEnded = 10_000
 
 interface Loading {
   readonly done: Promise<ClusterState>
@@ -47,8 +50,10 @@ class MemoryHub implements Hub, HubCore {
   readonly #watcherBytes: number
   readonly #loaded = new Map<ClusterId, ClusterState>()
   readonly #loading = new Map<ClusterId, Loading>()
+  readonly #ended = new LRUCache<ClusterId, true>({ max: maxEnded })
   readonly #wildcards = new Map<string, Set<Watcher>>()
   readonly #watchers = new Set<Watcher>()
+  readonly #observers = new Set<HubObserver>()
   readonly #window: EventWindow<WindowItem>
   readonly #revisions: Revisions
   readonly #life = new AbortController()
@@ -81,6 +86,15 @@ class MemoryHub implements Hub, HubCore {
     return this.#revisions.current
   }
 
+  observe(observer: HubObserver): () => void {
+    this.#observers.add(observer)
+    for (const id of this.#loaded.keys()) {
+      const objects = this.loaded(id)
+      if (objects) observer.loaded(objects)
+    }
+    return () => void this.#observers.delete(observer)
+  }
+
   reached(revision: Revision, { signal }: Waiting): Promise<void> {
     if (this.#failure && revision > this.#revisions.current) return Promise.reject(this.#failure)
     return this.#revisions.reached(revision, signal)
@@ -92,11 +106,12 @@ class MemoryHub implements Hub, HubCore {
   }
 
   loaded(id: ClusterId): ClusterObjects | undefined {
-    return this.#loaded.get(id)
+    return this.#ended.has(id) ? undefined : this.#loaded.get(id)
   }
 
   async cluster(id: ClusterId, { signal }: Waiting): Promise<ClusterObjects> {
     if (this.#failure) throw this.#failure
+    if (this.#ended.has(id)) throw hasEnded(id)
     const loaded = this.#loaded.get(id)
     if (loaded) return loaded
     let loading = this.#loading.get(id)
@@ -115,7 +130,14 @@ class MemoryHub implements Hub, HubCore {
     this.#loaded.delete(id)
   }
 
+  hasEnded(id: ClusterId): boolean {
+    return this.#ended.has(id)
+  }
+
   async deleteCluster(id: ClusterId, options: Waiting): Promise<void> {
+    // Refused from here on: what the store has been given already comes before the deletion, and nothing comes after it.
+    this.#ended.set(id, true)
+    this.#loaded.get(id)?.end()
     await this.store.deleteCluster(id, options)
     await this.reached(await this.store.revision(options), options)
     this.unload(id)
@@ -127,7 +149,7 @@ class MemoryHub implements Hub, HubCore {
     { signal }: Waiting,
   ): Promise<{ entries: readonly Entry[]; revision: Revision }> {
     if (this.#failure) throw this.#failure
-    const ids = [...clusters].sort()
+    const ids = [...clusters].filter((id) => !this.#ended.has(id)).sort()
     const states = ids.map((id) => this.#loaded.get(id))
     const revision = this.#revisions.current
     if (states.every((state) => state !== undefined && state.revision() === revision)) {
@@ -237,6 +259,7 @@ class MemoryHub implements Hub, HubCore {
     const applied = known ? undefined : state.apply(change)
     const event = known ? this.#unloadedEvent(change) : applied?.event
     if (!event) return
+    for (const observer of this.#observers) observer.changed(event)
     this.#window.push({ revision: event.revision, event, table: applied?.table })
     this.#windowBytes += event.entry.bytes.length
     for (const watcher of applied?.table.watchers ?? []) if (watcher.offer(event)) touched.push(watcher)
@@ -270,9 +293,11 @@ class MemoryHub implements Hub, HubCore {
   async #load(id: ClusterId, changes: Change[]): Promise<ClusterState> {
     try {
       const { items, revision } = await this.store.list({ cluster: id }, { signal: this.#life.signal })
+      if (this.#ended.has(id)) throw hasEnded(id)
       const state = new ClusterState(id, this, items, revision)
       for (const change of changes) state.apply(change)
       this.#loaded.set(id, state)
+      for (const observer of this.#observers) observer.loaded(state)
       return state
     } finally {
       this.#loading.delete(id)
@@ -293,9 +318,13 @@ class MemoryHub implements Hub, HubCore {
   /** Shared with what is in memory where it is the same. */
   #entry(object: StoredObject): Entry {
     const { key, revision, createRevision, value } = object
-    const known = this.#loaded.get(key.cluster)?.get(key.resource, key.namespace, key.name)
+    const known = this.loaded(key.cluster)?.get(key.resource, key.namespace, key.name)
     if (known?.revision === revision) return known
     const bytes = this.options.stamp(value, revision)
     return new StoredEntry({ key, revision, createRevision, bytes, base: false }, this.options.readFacts)
   }
+}
+
+function hasEnded(id: ClusterId): StoreError {
+  return new StoreError('Closed', `logical cluster "${id}" was deleted`)
 }

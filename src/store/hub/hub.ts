@@ -113,6 +113,13 @@ export interface ClusterObjects {
   watch(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch>
 }
 
+/** Must be quick, and not throw: everything waits for it. */
+export interface HubObserver {
+  changed(event: HubEvent): void
+  /** A logical cluster came into memory, or is there already when the observer comes. */
+  loaded(objects: ClusterObjects): void
+}
+
 /** All logical clusters of this process. */
 export interface Hub extends AsyncDisposable {
   /** Loads it if need be (concurrent callers share one load). */
@@ -121,7 +128,12 @@ export interface Hub extends AsyncDisposable {
   loaded(id: ClusterId): ClusterObjects | undefined
   /** Drops it from memory; its watchers are ended cleanly. It comes back on the next use. */
   unload(id: ClusterId): void
-  /** Deletes all its content from the store and forgets it. */
+  /** Whether deleteCluster was called for it here. */
+  hasEnded(id: ClusterId): boolean
+  /**
+   * Ends its watches, refuses every later use of it with Closed, deletes all its content from the store and forgets it.
+   * May be called again where it failed.
+   */
   deleteCluster(id: ClusterId, options: Waiting): Promise<void>
   /** One resource over the given logical clusters at one revision, unloaded ones included without loading them. */
   listAll(
@@ -131,6 +143,8 @@ export interface Hub extends AsyncDisposable {
   ): Promise<{ entries: readonly Entry[]; revision: Revision }>
   /** One resource over all logical clusters, unloaded ones included. */
   watchAll(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch>
+  /** Told of every change of every resource as it is applied, and of what is loaded. Returns the way to stop. */
+  observe(observer: HubObserver): () => void
   revision(): Revision
   /** Waits until everything up to `revision` is applied; for reads "not older than". Rejects when aborted. */
   reached(revision: Revision, options: Waiting): Promise<void>

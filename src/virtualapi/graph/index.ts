@@ -1,0 +1,1 @@
+export { ObjectGraph } from './object-graph.ts'
