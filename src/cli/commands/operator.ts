@@ -28,6 +28,7 @@ async function run({ kubeconfig, apiserverUrl, logLevel }: Flags): Promise<void>
   const log = createLogger({ level: logLevel as 'info' })
   const options = { host, log, signal: stopping.signal, ...(apiserverUrl === undefined ? {} : { apiserverUrl }) }
   await using operator = await startOperatorRole(options)
-  console.log('kcp operator is ready')
+  // Stopped while it stood by, it has never led.
+  if (!signal.aborted) console.log('kcp operator is ready')
   await Promise.race([aborted(signal), operator.done])
 }

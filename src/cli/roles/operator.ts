@@ -1,9 +1,14 @@
-// `kcp operator`: reconciles our custom resources in the host, places workloads, syncs members.
+// `kcp operator`: reconciles our custom resources in the host, places workloads, syncs members. Of several processes one
+// does, by a Lease in the host; the others stand by.
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { childSignal } from '../../async/index.ts'
 import { createClient, httpTransport } from '../../client/index.ts'
 import { kcpCrds } from '../../crds/index.ts'
-import { ensureCrds, startOperator, type RunningOperator } from '../../operator/index.ts'
+import { ensureCrds, startOperator, type OperatorController, type RunningOperator } from '../../operator/index.ts'
+import { runAsLeader } from '../../reconcile/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
-import { installationKeys, publishedAddress, type Host } from './host-installation.ts'
+import { installationKeys, installationNamespace, publishedAddress, type Host } from './host-installation.ts'
 import { memberControllers } from './member-controllers.ts'
 
 export interface OperatorRoleOptions {
@@ -15,8 +20,9 @@ export interface OperatorRoleOptions {
 }
 
 const certificateDays = 365
+const leaseName = 'kcp-operator'
 
-/** Starts it; resolves once all controllers work. */
+/** Starts it; resolves once all controllers work, which they do in the process that leads. It leads again after it lost. */
 export async function startOperatorRole(options: OperatorRoleOptions): Promise<RunningOperator> {
   const { host, log, signal } = options
   const { client, kubeconfig } = host
@@ -24,29 +30,49 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
   const { pki } = await installationKeys(client, signal)
   if (options.apiserverUrl === undefined) log.info('waiting for kcp apiserver to tell its address', {})
   const direct = options.apiserverUrl ?? (await publishedAddress(client, signal))
-  const identity = await pki.issueClientCertificate({
+  const certificate = await pki.issueClientCertificate({
     commonName: 'kcp:operator',
     organizations: ['kcp:system'],
     realm: 'installation',
     days: certificateDays,
   })
-  const transport = httpTransport({ server: direct, ca: pki.servingCa, cert: identity.certificate, key: identity.key })
-  const url = new URL(direct)
-  const operator = await startOperator({
-    clusters: client,
-    virtual: (basePath) => createClient(transport, { basePath }),
-    urls: (name) => ({
-      url: `${kubeconfig.server}/apis/virtual.kcp.dev/v1alpha1/logicalclusters/${name}/proxy`,
-      directURL: `${direct}/clusters/${name}`,
-    }),
-    controllers: memberControllers({ advertise: { host: url.hostname, port: Number(url.port || 443) } }),
-    log,
-    signal,
+  const transport = httpTransport({
+    server: direct,
+    ca: pki.servingCa,
+    cert: certificate.certificate,
+    key: certificate.key,
   })
+  const url = new URL(direct)
+  const controllers = (): OperatorController[] =>
+    memberControllers({ advertise: { host: url.hostname, port: Number(url.port || 443) } })
+  const works = Promise.withResolvers<undefined>()
+  const lead = async (term: AbortSignal): Promise<void> => {
+    await using operator = await startOperator({
+      clusters: client,
+      virtual: (basePath) => createClient(transport, { basePath }),
+      urls: (name) => ({
+        url: `${kubeconfig.server}/apis/virtual.kcp.dev/v1alpha1/logicalclusters/${name}/proxy`,
+        directURL: `${direct}/clusters/${name}`,
+      }),
+      controllers: controllers(),
+      log,
+      signal: term,
+    })
+    works.resolve(undefined)
+    await operator.done
+  }
+  const life = childSignal(signal)
+  const identity = `${hostname()}_${randomUUID()}`
+  log.info('standing by to lead', { lease: `${installationNamespace}/${leaseName}`, identity })
+  const lease = { client, namespace: installationNamespace, name: leaseName, identity }
+  const done = runAsLeader({ ...lease, lead, log, signal: life.signal })
+  await Promise.race([works.promise, done])
   return {
-    done: operator.done,
+    done,
     async [Symbol.asyncDispose]() {
-      await operator[Symbol.asyncDispose]()
+      life.abort(new DOMException('the operator was stopped', 'AbortError'))
+      await done
+      life[Symbol.dispose]()
       await transport[Symbol.asyncDispose]()
     },
   }
