@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 
 export interface PipeOptions {
   readonly signal: AbortSignal
-  /** How long a side may take to go after everything for it was sent, milliseconds. Default 5000. */
+  /** How long a side may take to go after everything for it was sent, milliseconds. Default 2000. */
   readonly lingerMs?: number
 }
 
@@ -12,7 +12,7 @@ export interface PipeOptions {
  * since the protocols in question (SPDY, WebSocket) close halves within themselves and have no use for half a connection.
  * A side that breaks, and the signal, end both at once.
  */
-export async function pipeSockets(a: Duplex, b: Duplex, { signal, lingerMs = 5000 }: PipeOptions): Promise<void> {
+export async function pipeSockets(a: Duplex, b: Duplex, { signal, lingerMs = 2000 }: PipeOptions): Promise<void> {
   const timers: NodeJS.Timeout[] = []
   const destroy = (): void => {
     a.destroy()
