@@ -43,6 +43,7 @@ export class ClusterState implements ClusterObjects {
   #dependents: Dependents | undefined
   /** The list that filled it was at this revision; older events are in it already. */
   #loadedAt: Revision
+  #ended = false
   #unloaded = false
 
   constructor(cluster: ClusterId, core: HubCore, items: readonly StoredObject[], loadedAt: Revision) {
@@ -119,6 +120,7 @@ export class ClusterState implements ClusterObjects {
   }
 
   async create(key: LocalKey, value: Uint8Array, options: Waiting): Promise<Entry> {
+    this.#check()
     const full = this.#fullKey(key)
     const table = this.#tables.get(key.resource)
     const tombstone = table?.tombstone(key.namespace, key.name)
@@ -189,12 +191,18 @@ export class ClusterState implements ClusterObjects {
     return { event, table }
   }
 
-  /** Ends its watches; every later use rejects Closed. */
+  /** Ends its watches; every later use rejects Closed. It still hears what the store's stream says of it. */
+  end(): void {
+    this.#ended = true
+    for (const table of this.#tables.values()) for (const watcher of [...table.watchers]) watcher.end()
+  }
+
+  /** Ends it and gives its memory back. */
   unload(): void {
     if (this.#unloaded) return
     this.#unloaded = true
+    this.end()
     for (const table of this.#tables.values()) {
-      for (const watcher of [...table.watchers]) watcher.end()
       for (const entry of table.entries) this.#core.count(-1, -entry.bytes.length)
     }
     this.#tables.clear()
@@ -202,7 +210,7 @@ export class ClusterState implements ClusterObjects {
   }
 
   #check(): void {
-    if (this.#unloaded) throw new StoreError('Closed', `logical cluster "${this.cluster}" is no longer in memory here`)
+    if (this.#ended) throw new StoreError('Closed', `logical cluster "${this.cluster}" is no longer in memory here`)
   }
 
   #table(resource: string): ResourceTable {
@@ -296,6 +304,7 @@ export class ClusterState implements ClusterObjects {
   }
 
   async #replace(key: LocalKey, value: Uint8Array, options: Waiting & { ifRevision: Revision }): Promise<StoredObject> {
+    this.#check()
     const full = this.#fullKey(key)
     const table = this.#tables.get(key.resource)
     const { store, base } = this.#core
@@ -319,7 +328,6 @@ export class ClusterState implements ClusterObjects {
   }
 
   #fullKey({ resource, namespace, name }: LocalKey): ObjectKey {
-    this.#check()
     return { cluster: this.cluster, resource, namespace, name }
   }
 }

@@ -1,7 +1,7 @@
 // PATCH: JSON patch, merge patch, strategic merge patch. The patch is applied to what is there, inside the registry's retry.
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { applyJsonPatch, applyMergePatch, applyStrategicMergePatch } from '../../apimachinery/patch/index.ts'
-import { badRequest, unsupportedMediaType } from '../../apimachinery/status/index.ts'
+import { badRequest, notFound, unsupportedMediaType } from '../../apimachinery/status/index.ts'
 import { jsonBytes } from '../codec/answers.ts'
 import { decodeBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
@@ -36,7 +36,7 @@ export async function patchObject(call: Call): Promise<Answer> {
   const written = await parts.registry.update(target, request.name, {
     subresource: request.subresource,
     change: (current) => {
-      if (current === undefined) throw badRequest('a patch needs an object')
+      if (current === undefined) throw notFound(definition.info, request.name)
       // Said once, for the try that counted.
       exchange.warnings.length = before
       const patched = apply(served(definition, current), patch)

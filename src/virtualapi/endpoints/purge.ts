@@ -1,8 +1,17 @@
 // `DELETE /clusters/NAME`: drops all that is stored of a logical cluster. The last step of its deletion, for our operator.
-import { forbidden, pathNotFound } from '../../apimachinery/status/index.ts'
+import { isJsonObject } from '../../apimachinery/meta/index.ts'
+import { conflict, forbidden, pathNotFound } from '../../apimachinery/status/index.ts'
+import type { LogicalCluster } from '../clusters/directory.ts'
 import { jsonDocument } from '../codec/answers.ts'
+import { decodeBody } from '../codec/read-object.ts'
+import type { RequestInfo } from '../request/request-info.ts'
 import type { Answer, Exchange } from '../server/exchange.ts'
 import type { ServerParts } from '../server/parts.ts'
+
+/** Whether a request asks for it. */
+export function isPurge({ method, target }: Pick<RequestInfo, 'method' | 'target'>): boolean {
+  return method === 'DELETE' && target.kind === 'path' && target.path === '/'
+}
 
 /** Only for the installation itself, and only where the LogicalCluster is being deleted. */
 export async function purge(exchange: Exchange, { hub }: ServerParts): Promise<Answer> {
@@ -16,6 +25,19 @@ export async function purge(exchange: Exchange, { hub }: ServerParts): Promise<A
       cluster.name,
       'it is not being deleted; delete the LogicalCluster',
     )
+  await requireUid(exchange, cluster)
   await hub.deleteCluster(cluster.id, { signal })
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' })
+}
+
+/** A precondition in DeleteOptions: who means the one before must not drop its successor of the same name. */
+async function requireUid({ request }: Exchange, { name, uid }: LogicalCluster): Promise<void> {
+  const body = await request.body()
+  if (body.length === 0) return
+  const { value } = decodeBody(body, undefined)
+  const preconditions = isJsonObject(value) ? value['preconditions'] : undefined
+  const wanted = isJsonObject(preconditions) ? preconditions['uid'] : undefined
+  if (typeof wanted !== 'string' || wanted === uid) return
+  const message = `Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${uid}`
+  throw conflict({ group: 'kcp.dev', resource: 'logicalclusters' }, name, message)
 }

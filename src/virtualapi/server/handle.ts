@@ -1,6 +1,8 @@
 // Runs the stages and makes sure that there is an answer: what was thrown becomes a Status, here and nowhere else.
 import { internalError, isStatusError, type StatusError } from '../../apimachinery/status/index.ts'
 import { reformat, statusAnswer } from '../codec/answers.ts'
+import { fromStoreError } from '../registry/store-errors.ts'
+import { isStoreError } from '../../store/index.ts'
 import { isTrue } from '../request/parse-request.ts'
 import { Exchange, type Answer, type IncomingRequest, type StreamAnswer } from './exchange.ts'
 import type { ServerParts } from './parts.ts'
@@ -36,6 +38,9 @@ export function toStatusError(error: unknown, exchange: Exchange, { log }: Pick<
     if (error.code >= 500) log.warn('request failed', { url: exchange.request.url, error })
     return error
   }
+  // Between stages the store may end, or the logical cluster: that is no bug.
+  const told = fromStoreError(error, { group: '', resource: '' }, '')
+  if (isStoreError(error) && isStatusError(told)) return told
   // The deadline aborts with a Status of its own; any other abort means nobody is there to read the answer.
   const reason: unknown = exchange.signal.reason
   if (exchange.signal.aborted && isStatusError(reason)) return reason

@@ -5,7 +5,9 @@ import { badRequest, pathNotFound, timedOut, unauthorized } from '../../apimachi
 import { anonymous } from '../authn/user-info.ts'
 import type { Attributes } from '../authz/authorizer.ts'
 import { forbiddenError, isOpenPath } from '../authz/index.ts'
+import type { LogicalCluster } from '../clusters/directory.ts'
 import { dispatch } from '../endpoints/dispatch.ts'
+import { isPurge } from '../endpoints/purge.ts'
 import { parseRequest } from '../request/parse-request.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import type { Exchange } from './exchange.ts'
@@ -28,12 +30,17 @@ export const stages: readonly Stage[] = [
 /** For upgrades, which answer on their own socket. */
 export const stagesBeforeAnswer: readonly Stage[] = stages.slice(0, -1)
 
-function understand(exchange: Exchange, { directory }: ServerParts): void {
+function understand(exchange: Exchange, parts: ServerParts): void {
   const { method, url, loopbackUser } = exchange.request
   const hasBearerToken = /^bearer /i.test(exchange.header('authorization') ?? '')
   exchange.info = parseRequest(method, url, { hasBearerToken, loopback: loopbackUser !== undefined })
   const { cluster } = exchange.info
-  if (cluster.kind === 'one') exchange.cluster = directory.byName(cluster.name)
+  if (cluster.kind === 'one') exchange.cluster = living(parts.directory.byName(cluster.name), exchange.info, parts)
+}
+
+/** What was dropped is not there any more, even while its LogicalCluster is: only dropping it again still finds it. */
+function living(cluster: LogicalCluster | undefined, info: RequestInfo, { hub }: ServerParts) {
+  return cluster !== undefined && hub.hasEnded(cluster.id) && !isPurge(info) ? undefined : cluster
 }
 
 function setDeadline(exchange: Exchange, { requestTimeoutMs }: ServerParts): void {
@@ -56,17 +63,17 @@ export function isLongRunning({ verb, target }: RequestInfo): boolean {
   return target.kind === 'resource' && ['log', 'exec', 'attach', 'portforward', 'proxy'].includes(target.subresource)
 }
 
-async function authenticate(exchange: Exchange, { authenticator }: ServerParts): Promise<void> {
+async function authenticate(exchange: Exchange, parts: ServerParts): Promise<void> {
   const { rawHeaders, peerCertificate, loopbackUser } = exchange.request
   if (loopbackUser !== undefined) {
     exchange.user = loopbackUser
     return
   }
   const { info, cluster } = exchange
-  const result = await authenticator.authenticate({ info, rawHeaders, peerCertificate, cluster }, exchange.signal)
+  const result = await parts.authenticator.authenticate({ info, rawHeaders, peerCertificate, cluster }, exchange.signal)
   if (result === undefined && info.way === 'pathless') throw unauthorized()
   exchange.user = result?.user ?? anonymous
-  if (result?.cluster !== undefined) exchange.cluster = result.cluster
+  if (result?.cluster !== undefined) exchange.cluster = living(result.cluster, info, parts)
 }
 
 function takePlace(exchange: Exchange, { fairness }: ServerParts): void {
