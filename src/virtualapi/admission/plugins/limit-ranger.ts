@@ -32,8 +32,11 @@ export const limitRanger: AdmissionPlugin = {
     if (!isNewPod(request)) return
     const limits = limitsOf(request)
     if (limits.length === 0) return
-    const spec = object['spec'] as PodSpec
-    for (const { items } of limits) fillIn(spec, object, items)
+    const spec = object['spec'] as Partial<PodSpec> | undefined
+    // Validation, which comes later, refuses a pod without containers.
+    const { containers } = spec ?? {}
+    if (spec === undefined || !Array.isArray(containers)) return
+    for (const { items } of limits) fillIn({ ...spec, containers }, object, items)
   },
   validate(request, object, old) {
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return

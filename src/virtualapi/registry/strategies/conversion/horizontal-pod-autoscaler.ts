@@ -39,6 +39,8 @@ export function hpaFromStorage(object: KubeObject): KubeObject {
   const annotations = withoutOurs({ ...object.metadata.annotations })
   const { metrics = [], behavior, ...spec } = part(object, 'spec')
   const { currentMetrics = [], conditions, ...status } = part(object, 'status')
+  // v1 always prints it, v2 leaves out a zero.
+  status['currentReplicas'] ??= 0
   const all = objects(metrics)
   const cpu = all.find((metric) => cpuUtilization(metric) !== undefined)
   if (cpu !== undefined) spec['targetCPUUtilizationPercentage'] = cpuUtilization(cpu) ?? 0
