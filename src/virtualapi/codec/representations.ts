@@ -44,12 +44,13 @@ export function viewOf(
 }
 
 /** Bytes at rest -> bytes in the version asked for. */
-function converter({ info, storageApiVersion, fromStorage }: ResourceDefinition): (bytes: Uint8Array) => Uint8Array {
+function converter(definition: ResourceDefinition): (bytes: Uint8Array) => Uint8Array {
+  const { info, storageApiVersion, fromStorage, complete } = definition
   if (fromStorage !== undefined) return (bytes) => Buffer.from(encodeJson(fromStorage(decodeObject(bytes))))
   const apiVersion = apiVersionOf(info)
-  if (apiVersion === storageApiVersion) return (bytes) => bytes
+  if (apiVersion === storageApiVersion) return complete ?? ((bytes) => bytes)
   const head = headOf(info.kind, apiVersion)
-  return (bytes) => rehead(bytes, head)
+  return (bytes) => rehead(complete?.(bytes) ?? bytes, head)
 }
 
 /** A list of objects as bytes: joined, not decoded. `head` replaces the kind and apiVersion of every item, if given. */

@@ -1,10 +1,12 @@
-// Definitions of built-in kinds in the words of OpenAPI, made of the schema table: without texts, else as upstream has them.
+// Definitions of built-in kinds in the words of OpenAPI, made of the schema table: without texts (but for metadata's), else as upstream has them.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
 import { builtInSchemaTable, type SchemaTableNode } from '../registry/builtin-schemas.ts'
 import { readGenerated } from '../registry/generated-facts.ts'
+import { withMetadataTexts } from './object-meta-texts.ts'
 import { reference } from './openapi-operations.ts'
 
 const prefix = 'io.k8s.'
+const objectMeta = 'apimachinery.pkg.apis.meta.v1.ObjectMeta'
 
 const words: Readonly<Record<string, string>> = {
   listType: 'x-kubernetes-list-type',
@@ -29,7 +31,8 @@ export function builtInDefinitions(names: Iterable<string>): Record<string, Json
     const node = definitions[name]
     if (node === undefined || found.has(name)) return
     found.set(name, {})
-    const definition = withEnums(openApiOf(node, visit), enumsOf(name))
+    const plain = withEnums(openApiOf(node, visit), enumsOf(name))
+    const definition = name === objectMeta ? withMetadataTexts(plain) : plain
     const gvks = kinds.get(name)
     found.set(name, gvks === undefined ? definition : { ...definition, 'x-kubernetes-group-version-kind': gvks })
   }

@@ -6,6 +6,7 @@ import { builtInSchema } from './builtin-schemas.ts'
 import { crdStorageKey, crdStrategy } from './crd-strategy.ts'
 import { compileCrd, isEstablished, type CompiledCrd, type CustomResourceDefinition } from './crds/index.ts'
 import { customStrategy } from './custom-strategy.ts'
+import { defaultsOnRead } from './defaults-on-read.ts'
 import { decodeObject } from './object-bytes.ts'
 import { storageKeyOf, type ResourceDefinition } from './resource-definition.ts'
 import type { ResourceInfo } from './resource-info.ts'
@@ -69,8 +70,10 @@ export class Catalog {
     const facts = compiled.versions.find(({ info }) => info.version === version)
     if (facts === undefined) return undefined
     const { info } = facts
+    const complete = defaultsOnRead(facts.schema)
     const definition: ResourceDefinition = {
       info,
+      ...(complete === undefined ? {} : { complete }),
       storageKey: storageKeyOf(info),
       storageApiVersion: compiled.storageApiVersion,
       schema: facts.schema,

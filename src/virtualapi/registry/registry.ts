@@ -2,7 +2,7 @@
 // their Strategy. Update and delete get a function of the current object: it runs again after a lost race, because the
 // answer of mutation and validation may then be another.
 import { isDeepStrictEqual } from 'node:util'
-import { timestamp } from '../../async/index.ts'
+import { timestamp, Turns } from '../../async/index.ts'
 import { zeroRevision, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import {
   alreadyExists,
@@ -24,7 +24,8 @@ import type { RequestContext, ResourceDefinition } from './resource-definition.t
 import { fromStoreError } from './store-errors.ts'
 
 const generateNameTries = 8
-const lostRaceTries = 5
+/** A caller whose wish holds for any state only loses to those who came later: from the second try on they queue. */
+const lostRaceTries = 50
 
 export interface Target {
   readonly definition: ResourceDefinition
@@ -56,6 +57,7 @@ export interface Written {
 
 export class Registry {
   private readonly admission: Admission
+  private readonly turns = new Turns()
 
   constructor({ admission }: { admission: Admission }) {
     this.admission = admission
@@ -131,19 +133,36 @@ export class Registry {
 
   async update(target: Target, name: string, options: UpdateOptions): Promise<Written> {
     const { definition } = target
+    using queue = this.queueFor(target, name)
     for (let attempt = 1; ; attempt++) {
+      if (attempt > 1) await queue.wait()
       const entry = target.context.objects.get(definition.storageKey, target.namespace, name)
-      if (entry === undefined) return this.createOnUpdate(target, name, options)
+      if (entry === undefined) return await this.createOnUpdate(target, name, options)
       let pinned = true
       try {
-        const current = decodeObject(entry.bytes)
+        const kept = definition.complete?.(entry.bytes) ?? entry.bytes
+        const current = decodeObject(kept)
         const next = await options.change(current)
         pinned = !!next.metadata.resourceVersion && next.metadata.resourceVersion !== current.metadata.resourceVersion
-        return await this.updateOnce(target, entry, decodeObject(entry.bytes), next, options.subresource)
+        return await this.updateOnce(target, entry, decodeObject(kept), next, options.subresource)
       } catch (error) {
         const lost = isStoreError(error, 'RevisionMismatch') || isStoreError(error, 'KeyMissing')
         if (!(lost && !pinned && attempt < lostRaceTries)) throw fromStoreError(error, definition.info, name)
       }
+    }
+  }
+
+  /** The queue of those who lost a race for this object; left when disposed of. */
+  private queueFor(
+    { definition, context, namespace, signal }: Target,
+    name: string,
+  ): Disposable & { wait(): Promise<void> } {
+    let leave: (() => void) | undefined
+    return {
+      wait: async () => {
+        leave ??= await this.turns.take(`${context.cluster.id}/${definition.storageKey}/${namespace}/${name}`, signal)
+      },
+      [Symbol.dispose]: () => leave?.(),
     }
   }
 
@@ -233,7 +252,9 @@ export class Registry {
     options: DeleteOptions,
   ): Promise<{ deleted: boolean; object: KubeObject; bytes: Uint8Array }> {
     const { definition } = target
+    using queue = this.queueFor(target, name)
     for (let attempt = 1; ; attempt++) {
+      if (attempt > 1) await queue.wait()
       const entry = this.get(target, name)
       try {
         return await this.deleteOnce(target, entry, options)

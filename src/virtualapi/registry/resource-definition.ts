@@ -5,6 +5,7 @@ import type { StatusCause } from '../../apimachinery/status/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
+import type { CompleteBytes } from './defaults-on-read.ts'
 import type { NameCheck } from './names.ts'
 import type { ResourceInfo } from './resource-info.ts'
 
@@ -59,6 +60,8 @@ export interface ResourceDefinition {
   /** For versions whose form differs from the stored one by more than the apiVersion. Pure. */
   readonly toStorage?: (object: KubeObject) => KubeObject
   readonly fromStorage?: (object: KubeObject) => KubeObject
+  /** Of custom resources whose schema has defaults: run on bytes at rest before anybody reads them. */
+  readonly complete?: CompleteBytes
   readonly schema: SchemaNode | undefined
   readonly strategy: Strategy
   /** Of custom resources: columns of kubectl's table, paths of scale. */
