@@ -3,6 +3,7 @@ import type { GroupVersionResource } from '../apimachinery/meta/index.ts'
 
 export const namespaces: GroupVersionResource = { group: '', version: 'v1', resource: 'namespaces' }
 export const serviceAccounts: GroupVersionResource = { group: '', version: 'v1', resource: 'serviceaccounts' }
+export const secrets: GroupVersionResource = { group: '', version: 'v1', resource: 'secrets' }
 export const configMaps: GroupVersionResource = { group: '', version: 'v1', resource: 'configmaps' }
 export const pods: GroupVersionResource = { group: '', version: 'v1', resource: 'pods' }
 export const persistentVolumes: GroupVersionResource = { group: '', version: 'v1', resource: 'persistentvolumes' }

@@ -12,6 +12,7 @@ import { startNamespaceDeletion } from './namespaces/namespace-deletion.ts'
 import { skeletonOf } from './namespaces/skeleton.ts'
 import { namespaces, permanentNamespaces } from './resources.ts'
 import { startRoleAggregation } from './roles/role-aggregation.ts'
+import { startTokenSecrets } from './service-accounts/token-secrets.ts'
 import { startVolumeProtection } from './volumes/volume-protection.ts'
 
 export interface ControllersOptions {
@@ -62,6 +63,7 @@ export async function startControllers(options: ControllersOptions): Promise<Asy
     startCrdDeletion(context),
     startVolumeProtection(context),
     startGarbageCollection(context),
+    startTokenSecrets(context),
   ].map((loop) => loop.catch((error: unknown) => log.error('a loop ended with a failure', { error })))
   return {
     [Symbol.asyncDispose]: async () => {

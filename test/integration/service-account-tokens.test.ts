@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import { createRemoteJWKSet, customFetch, decodeJwt, jwtVerify } from 'jose'
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
+import { waitFor } from '../support/index.ts'
 import { openRawClient, type RawClient, type RawResponse } from './raw-client.ts'
 
 describe('tokens of ServiceAccounts', () => {
@@ -78,6 +79,33 @@ describe('tokens of ServiceAccounts', () => {
     expect((await asToken(token, `${bob.base}/api`)).status).to.equal(401)
     await bob.kubectl(['create', 'serviceaccount', 'short'])
     expect((await asToken(token, `${bob.base}/api`)).status).to.equal(401)
+  })
+
+  it('fill Secrets of their type, which go with the ServiceAccount', async () => {
+    await acme.kubectl(['create', 'serviceaccount', 'old'])
+    await acme.kubectl(['create', '-f', '-'], {
+      input: {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: 'old-token', annotations: { 'kubernetes.io/service-account.name': 'old' } },
+        type: 'kubernetes.io/service-account-token',
+      },
+    })
+    const path = `${acme.base}/api/v1/namespaces/default/secrets/old-token`
+    const data = await waitFor(
+      async () => (await acme.http.request('GET', path)).json()['data'] as Record<string, string> | undefined,
+      { what: 'the Secret to be filled', deadlineMs: 10_000 },
+    )
+    const text = (key: string): string => Buffer.from(data[key] ?? '', 'base64').toString()
+    expect(text('namespace')).to.equal('default')
+    expect(text('ca.crt')).to.include('BEGIN CERTIFICATE')
+    expect((await asToken(text('token'), `${acme.base}/api`)).status).to.equal(200)
+    await acme.kubectl(['delete', 'serviceaccount', 'old'])
+    expect((await asToken(text('token'), `${acme.base}/api`)).status).to.equal(401)
+    await waitFor(async () => (await acme.http.request('GET', path)).status === 404, {
+      what: 'the Secret to go',
+      deadlineMs: 10_000,
+    })
   })
 
   for (const { title, args, message } of [

@@ -1,0 +1,119 @@
+// Fills Secrets of type kubernetes.io/service-account-token: older programs read a token from there. It is an ordinary token,
+// bound to the Secret, that lives as long as tokens may; and the Secret goes with its ServiceAccount.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import { createInformer, parseKey, type KubeClient } from '../../client/index.ts'
+import { createKeyQueue, runController } from '../../reconcile/index.ts'
+import { skeletonOf } from '../namespaces/skeleton.ts'
+import { secrets, serviceAccounts } from '../resources.ts'
+import type { Loop, LoopContext } from '../start-controllers.ts'
+
+const type = 'kubernetes.io/service-account-token'
+const nameAnnotation = 'kubernetes.io/service-account.name'
+const uidAnnotation = 'kubernetes.io/service-account.uid'
+/** The longest life that a TokenRequest may ask for. */
+const longestSeconds = 2 ** 32
+
+interface Secret extends KubeObject {
+  data?: Record<string, string>
+}
+interface TokenRequest extends KubeObject {
+  status?: { token?: string }
+}
+
+/** Follows every Secret of the type; reads it whole only to fill it. */
+export async function startTokenSecrets({ wildcard, cluster, graph, rootCa, log, signal }: LoopContext): Loop {
+  using queue = createKeyQueue()
+  await using informer = createInformer<KubeObject>({
+    client: wildcard,
+    gvr: secrets,
+    allClusters: true,
+    fieldSelector: `type=${type}`,
+    transform: (object) => ({ ...skeletonOf(object), account: object.metadata.annotations?.[uidAnnotation] }),
+    log,
+    signal,
+  })
+  // By ServiceAccount, so that its end is noticed without following all ServiceAccounts.
+  const byAccount = new Map<string, Set<string>>()
+  const stops = [
+    informer.onChange(({ key, before, after }) => {
+      const [was, is] = [before?.['account'], after?.['account']]
+      if (typeof was === 'string' && was !== is && byAccount.get(was)?.delete(key) && byAccount.get(was)?.size === 0)
+        byAccount.delete(was)
+      if (typeof is === 'string') byAccount.set(is, (byAccount.get(is) ?? new Set()).add(key))
+      if (after !== undefined && after.metadata.deletionTimestamp === undefined) queue.add(key)
+    }),
+    graph.observe({
+      touched: () => undefined,
+      released: () => undefined,
+      gone: (_cluster, uid) => byAccount.get(uid)?.forEach((key) => queue.add(key)),
+    }),
+  ]
+  await runController({
+    name: 'token-secrets',
+    queue,
+    log,
+    signal,
+    reconcile: async (key, visit) => {
+      const { cluster: logicalCluster = '', namespace = '', name } = parseKey(key)
+      await fillSecret(cluster(logicalCluster), { namespace, name }, rootCa, visit)
+    },
+  })
+  for (const stop of stops) stop()
+}
+
+/** One Secret: filled where anything is missing, deleted where its ServiceAccount is not there. */
+async function fillSecret(
+  client: KubeClient,
+  ref: { namespace: string; name: string },
+  rootCa: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const secret = await client.tryGet<Secret>(secrets, ref, { signal })
+  if (secret === undefined || secret['type'] !== type || secret.metadata.deletionTimestamp !== undefined) return
+  const { annotations = {}, uid = '' } = secret.metadata
+  const { [nameAnnotation]: accountName = '', [uidAnnotation]: accountUid } = annotations
+  const { namespace } = ref
+  const account = await client.tryGet(serviceAccounts, { namespace, name: accountName }, { signal })
+  if (account === undefined || (accountUid !== undefined && accountUid !== account.metadata.uid)) {
+    await client.delete(secrets, ref, { uid, signal }).catch(unlessGone)
+    return
+  }
+  const { data = {} } = secret
+  const wanted = { 'ca.crt': base64(rootCa), namespace: base64(namespace) }
+  const isWhole = data['token'] !== undefined && accountUid !== undefined && data['ca.crt'] === wanted['ca.crt']
+  if (isWhole && data['namespace'] === wanted.namespace) return
+  const token = data['token'] ?? base64(await requestToken(client, accountName, secret, signal))
+  const filled: Secret = {
+    ...secret,
+    metadata: { ...secret.metadata, annotations: { ...annotations, [uidAnnotation]: account.metadata.uid ?? '' } },
+    data: { ...data, ...wanted, token },
+  }
+  await client.update(secrets, filled, { signal }).catch(unlessGone)
+}
+
+async function requestToken(
+  client: KubeClient,
+  accountName: string,
+  { metadata }: Secret,
+  signal: AbortSignal,
+): Promise<string> {
+  const { name = '', namespace = '', uid = '' } = metadata
+  const request: TokenRequest = {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenRequest',
+    metadata: { name: accountName, namespace },
+    spec: { expirationSeconds: longestSeconds, boundObjectRef: { apiVersion: 'v1', kind: 'Secret', name, uid } },
+  }
+  const { status } = await client.create(serviceAccounts, request, { subresource: 'token', signal })
+  if (status?.token === undefined) throw new Error(`no token was given for ServiceAccount "${accountName}"`)
+  return status.token
+}
+
+function unlessGone(error: unknown): void {
+  if (!isStatusError(error, 'NotFound')) throw error
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64')
+}
