@@ -243,12 +243,11 @@ async function settleHistory(
   const limit = (deployment['spec'] as DeploymentSpec).revisionHistoryLimit ?? 10
   const idle = canonical.filter((one) => one !== newest && isIdle(one)).sort((a, b) => revisionOf(b) - revisionOf(a))
   const doubles = [...known.values()].flatMap(([, ...rest]) => rest).filter(isIdle)
-  for (const { metadata } of [...idle.slice(limit), ...doubles]) {
-    await client.delete(
-      gvrs.replicasets,
-      { namespace, name: metadata.name ?? '' },
-      { ...(metadata.uid && { uid: metadata.uid }), signal },
-    )
+  // Pods may still name a double as their owner: they run, and must not go with it.
+  const orphaning = doubles.map((one) => ({ one, policy: { propagationPolicy: 'Orphan' as const } }))
+  for (const { one, policy } of [...idle.slice(limit).map((old) => ({ one: old, policy: {} })), ...orphaning]) {
+    const { name: copyName = '', uid } = one.metadata
+    await client.delete(gvrs.replicasets, { namespace, name: copyName }, { ...(uid && { uid }), ...policy, signal })
   }
 }
 
