@@ -118,11 +118,12 @@ class Scheduler {
     const before = placedOn(workload as KubeObject)
     const services = this.#world.servicesOf(spaceOf(key))
     const isFlat = (member: string): boolean => this.#world.isFlat(member)
+    const isReady = (member: string): boolean => this.#world.isReady(member)
     const { placedOn: after, requeueAfterMs } = move({
       now: this.#deps.clock.now(),
       placedOn: before,
       decision,
-      seen: (member) => seeCopy(workload, member, { services, isFlat }),
+      seen: (member) => seeCopy(workload, member, { services, isFlat, isReady }),
       mayDrain: (member) => isFlat(member) || this.#neighboursServeElsewhere(key, member),
       drainSeconds: this.#deps.drainSeconds,
       soakSeconds: this.#deps.soakSeconds,

@@ -11,6 +11,8 @@ export interface Surroundings {
   readonly services: Iterable<Kept>
   /** Pods of this member reach, and are reached by, pods of other such members. */
   readonly isFlat: (member: string) => boolean
+  /** This member answers. One that doesn't can't be told of endpoints, and none of its pods is waited for. */
+  readonly isReady: (member: string) => boolean
 }
 
 interface Workload {
@@ -19,13 +21,13 @@ interface Workload {
 }
 
 /** What is known of the workload's copy in one member. */
-export function seeCopy(workload: Kept, member: string, { services, isFlat }: Surroundings): CopySeen {
+export function seeCopy(workload: Kept, member: string, { services, ...surroundings }: Surroundings): CopySeen {
   const piece = piecesOf<DeploymentPiece>(workload as KubeObject)[member]
   const { replicas = 1, template } = (workload['spec'] ?? {}) as Workload
   const observed = piece?.observed === contentHash(workload['spec'])
   const available = observed && isComplete(piece, replicas)
   const selecting = [...services].filter((service) => selects(service, template?.metadata?.labels ?? {}))
-  const counts = selecting.map((service) => countsOf(service, member, isFlat))
+  const counts = selecting.map((service) => countsOf(service, member, surroundings))
   return {
     observed,
     available,
@@ -43,11 +45,11 @@ function isComplete(
 }
 
 /** How many endpoints in `member` each member that is to know them does know. Empty: the member has not said anything. */
-function countsOf(service: Kept, member: string, isFlat: (member: string) => boolean): number[] {
+function countsOf(service: Kept, member: string, { isFlat, isReady }: Omit<Surroundings, 'services'>): number[] {
   const pieces = piecesOf<ServicePiece>(service as KubeObject)
   if (pieces[member] === undefined) return []
   return Object.entries(pieces)
-    .filter(([other]) => other === member || (isFlat(member) && isFlat(other)))
+    .filter(([other]) => other === member || (isFlat(member) && isFlat(other) && isReady(other)))
     .map(([, piece]) => piece.endpoints?.[member] ?? 0)
 }
 

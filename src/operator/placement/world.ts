@@ -102,6 +102,10 @@ export class World implements AsyncDisposable {
     return this.members.store.get(member)?.spec?.serviceNetwork?.type === 'Flat'
   }
 
+  isReady(member: string): boolean {
+    return isConditionTrue(this.members.store.get(member)?.status?.conditions, 'Ready')
+  }
+
   /** Where this workload should run, and why not elsewhere. Undefined: its logical cluster is not known (yet). */
   decide(key: string, workload: Kept): Decision | undefined {
     const { cluster = '', namespace = '' } = parseKey(key)
