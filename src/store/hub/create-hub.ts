@@ -17,8 +17,8 @@ import { Watcher } from './watcher.ts'
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 
 /** Bounds of all windows together; the oldest event of any logical cluster goes first. */
-const maxWindowEvents = 65_536
-const maxWindowBytes = 64 * 1024 * 1024
+const maxWindowEvents = 16_384
+const maxWindowBytes = 16 * 1024 * 1024
 /** Deleted logical clusters that are remembered: ids never come again, and a request lives a minute. */
 const maxEnded = 10_000
 
