@@ -103,7 +103,8 @@ export class World implements AsyncDisposable {
   }
 
   isReady(member: string): boolean {
-    return isConditionTrue(this.members.store.get(member)?.status?.conditions, 'Ready')
+    const found = this.members.store.get(member)
+    return found !== undefined && isConditionTrue(found, 'Ready')
   }
 
   /** Where this workload should run, and why not elsewhere. Undefined: its logical cluster is not known (yet). */
