@@ -61,6 +61,20 @@ export function apiClient(inNamespace: string): string {
   ])
 }
 
+/** A pod to look into: `web` answers on 8080 and logs every request, `tool` has kubectl, which reads standard input. */
+export function toolbox(inNamespace: string): Manifest {
+  const labels = { app: 'toolbox' }
+  const web = { name: 'web', image: agnhostImage, args: ['netexec', '--http-port=8080'] }
+  const tool = { name: 'tool', image: kubectlImage, args: ['proxy', '--port=8001'] }
+  const spec = { terminationGracePeriodSeconds: 0, containers: [web, tool] }
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'toolbox', namespace: inNamespace },
+    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+  }
+}
+
 /** Several objects as one stream of documents, as people keep them in files. */
 function documents(objects: readonly Manifest[]): string {
   return objects.map((object) => JSON.stringify(object)).join('\n---\n')

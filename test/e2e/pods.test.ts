@@ -1,0 +1,233 @@
+// Pods as people use them: logs, exec, attach, port-forward, by stock kubectl, over WebSocket and SPDY, with and without
+// a host in between. And that nothing stays open behind those who have gone.
+import { expect } from 'chai'
+import { readdirSync } from 'node:fs'
+import {
+  ensurePrograms,
+  kubectl,
+  kubectlEnvironment,
+  needsNodes,
+  runCommand,
+  startProcess,
+  waitFor,
+  type CommandOptions,
+  type CommandResult,
+  type ManagedProcess,
+} from '../support/index.ts'
+import { createLogicalCluster, installOnHost, installWithoutHost, type Installation } from './installation.ts'
+import { endLabAfterAll, lab, type Lab } from './lab.ts'
+import { toolbox } from './manifests.ts'
+
+const protocols = [
+  { title: 'WebSocket', webSocket: 'true' },
+  { title: 'SPDY', webSocket: 'false' },
+] as const
+
+/** Names of kubectls, and so of their logs. */
+let started = 0
+
+endLabAfterAll()
+tellOfPods('without a host', installWithoutHost)
+tellOfPods("through the host's API", installOnHost)
+
+function tellOfPods(title: string, install: (clusters: Lab) => Promise<Installation>): void {
+  describe(`pods as usual, ${title}`, function () {
+    this.timeout(60_000)
+    const stack = new AsyncDisposableStack()
+    let installation: Installation
+    let alice = ''
+    let program: string
+
+    before(async function () {
+      this.timeout(240_000)
+      await needsNodes(this)
+      const clusters = await lab()
+      installation = stack.use(await install(clusters))
+      await installation.join(clusters.east)
+      await createLogicalCluster(installation, 'acme', 'alice')
+      alice = await installation.tenant('acme', 'alice')
+      program = (await ensurePrograms(['kubectl'])).kubectl
+      await kubectl(alice, ['apply', '-f', '-'], { input: toolbox('default') })
+      await kubectl(alice, ['rollout', 'status', 'deployment/toolbox', '--timeout=90s'])
+      await waitFor(() => logs(['-c', 'web']).then(({ stdout }) => stdout.includes('Started HTTP server')), {
+        what: 'the first line of the log',
+        deadlineMs: 20_000,
+      })
+    })
+    after(async function () {
+      this.timeout(120_000)
+      try {
+        if (alice !== '') {
+          const { admin } = installation
+          await kubectl(admin, ['delete', 'logicalclusters.kcp.dev', '--all', '--timeout=60s'])
+          await kubectl(admin, ['delete', 'memberclusters.kcp.dev', '--all', '--timeout=60s'])
+        }
+      } finally {
+        await stack.disposeAsync()
+      }
+    })
+
+    const environment = (webSocket: string): Record<string, string | undefined> => ({
+      ...kubectlEnvironment(alice),
+      KUBECTL_REMOTE_COMMAND_WEBSOCKETS: webSocket,
+      KUBECTL_PORT_FORWARD_WEBSOCKETS: webSocket,
+    })
+    const logs = (flags: string[], options: object = {}): Promise<CommandResult> =>
+      kubectl(alice, ['logs', 'deployment/toolbox', ...flags], options)
+    const execute = (
+      webSocket: string,
+      container: string,
+      command: string[],
+      options: CommandOptions = {},
+    ): Promise<CommandResult> =>
+      runCommand(
+        program,
+        ['--kubeconfig', alice, 'exec', '-i', 'deployment/toolbox', '-c', container, '--', ...command],
+        { ...options, env: environment(webSocket), timeoutMs: 30_000 },
+      )
+    const stay = async (webSocket: string, args: string[]): Promise<ManagedProcess> =>
+      await startProcess({
+        name: `kubectl-${++started}`,
+        command: program,
+        args: ['--kubeconfig', alice, ...args],
+        env: environment(webSocket),
+      })
+    /** A port-forward to the web container; the port is kubectl's choice. */
+    const forward = async (webSocket: string): Promise<ManagedProcess & { url: string }> => {
+      const process = await stay(webSocket, ['port-forward', 'deployment/toolbox', ':8080'])
+      const port = await waitFor(() => /127\.0\.0\.1:(\d+)/.exec(process.log())?.[1], {
+        what: 'the port to be forwarded',
+        deadlineMs: 20_000,
+      })
+      return Object.assign(process, { url: `http://127.0.0.1:${port}` })
+    }
+    const sockets = (): number =>
+      installation.processes.reduce((sum, { pid }) => sum + readdirSync(`/proc/${pid}/fd`).length, 0)
+
+    it('logs have a tail, a since, a limit, and come from all containers', async () => {
+      expect((await logs(['-c', 'web', '--tail=1'])).stdout.trim().split('\n')).to.have.length(1)
+      expect((await logs(['-c', 'web', '--limit-bytes=10'])).stdout).to.have.length(10)
+      expect((await logs(['-c', 'web', '--since=1h', '--timestamps'])).stdout).to.match(/^\d{4}-\d\d-\d\dT/)
+      const all = (await logs(['--all-containers', '--prefix'])).stdout
+      expect(all)
+        .to.match(/\/web\] .*Started HTTP server/)
+        .and.match(/\/tool\] Starting to serve/)
+      const previous = await logs(['-c', 'web', '--previous'], { expectCode: 'any' })
+      expect(previous.code).to.equal(1)
+      expect(previous.stderr).to.contain('previous terminated container "web"')
+    })
+
+    for (const { title, webSocket } of protocols) {
+      it(`a command reads its standard input to the end and answers, over ${title}`, async () => {
+        const configMap = {
+          apiVersion: 'v1',
+          kind: 'ConfigMap',
+          metadata: { name: 'x' },
+          data: { a: 'x'.repeat(500_000) },
+        }
+        const command = ['/kubectl', 'label', '--local', '-f', '-', 'read=whole', '-o', 'json']
+        const { stdout } = await execute(webSocket, 'tool', command, { input: JSON.stringify(configMap) })
+        const answer = JSON.parse(stdout) as { metadata: { labels: object }; data: { a: string } }
+        expect(answer.metadata.labels).to.deep.equal({ read: 'whole' })
+        expect(answer.data.a).to.have.length(500_000)
+      })
+      it(`a command's failure is kubectl's exit code, over ${title}`, async () => {
+        const failed = await execute(webSocket, 'web', ['/agnhost', 'no-such-command'], { expectCode: 'any' })
+        expect(failed.code).to.equal(1)
+        expect(failed.stderr).to.contain('terminated with exit code 1')
+        const missing = await execute(webSocket, 'web', ['/no-such-program'], { expectCode: 'any' })
+        expect(missing.code).to.not.equal(0)
+        expect(missing.stderr).to.contain('no such file or directory')
+      })
+      it(`a forwarded port takes many connections, over ${title}`, async () => {
+        await using process = await forward(webSocket)
+        const answers = await Promise.all(
+          Array.from({ length: 40 }, async (_, i) => await (await fetch(`${process.url}/echo?msg=${i}`)).text()),
+        )
+        expect(answers).to.deep.equal(Array.from({ length: 40 }, (_, i) => String(i)))
+      })
+      it(`attach shows what the process says, over ${title}`, async () => {
+        await using attached = await stay(webSocket, ['attach', 'deployment/toolbox', '-c', 'web', '--quiet'])
+        await using process = await forward(webSocket)
+        await waitFor(
+          async () => {
+            await fetch(`${process.url}/echo?msg=${title}`)
+            return attached.log().includes(`GET /echo?msg=${title}`)
+          },
+          { what: 'the attached output', deadlineMs: 20_000 },
+        )
+      })
+    }
+
+    it('logs are followed, and those of a container that ended are kept', async () => {
+      await using following = await stay('true', ['logs', '-f', 'deployment/toolbox', '-c', 'web', '--tail=0'])
+      await using process = await forward('true')
+      await waitFor(
+        async () => {
+          await fetch(`${process.url}/echo?msg=followed`)
+          return following.log().includes('msg=followed')
+        },
+        { what: 'the line to be followed', deadlineMs: 20_000 },
+      )
+      await fetch(`${process.url}/exit?code=3`).catch(() => undefined)
+      const previous = await waitFor(async () => (await logs(['-c', 'web', '--previous'])).stdout, {
+        what: 'the log of the container before',
+        deadlineMs: 30_000,
+      })
+      expect(previous).to.contain('msg=followed')
+    })
+
+    it('twenty at once are served, and nothing stays open when clients go away', async () => {
+      const suffix = (): Promise<CommandResult> => execute('true', 'web', ['/agnhost', 'dns-suffix'])
+      await suffix()
+      const before = sockets()
+      const results = await Promise.all(Array.from({ length: 20 }, suffix))
+      expect(new Set(results.map(({ stdout }) => stdout)).size).to.equal(1)
+      const clients = await holdOpen()
+      await Promise.all(clients.map((client) => client.kill()))
+      // Idle connections to the member are kept for 30 s; a leak would keep one for each client.
+      await waitFor(() => sockets() <= before + 3, {
+        what: `open files to be as few as before (${before})`,
+        deadlineMs: 45_000,
+      })
+    })
+
+    it('SIGTERM ends every process with 0 within five seconds, whatever is open', async () => {
+      const clients = await holdOpen()
+      try {
+        for (const process of installation.processes) {
+          const began = performance.now()
+          process.send('SIGTERM')
+          const { code } = await process.exited
+          expect(code, process.spec.name).to.equal(0)
+          expect(performance.now() - began, process.spec.name).to.be.lessThan(5000)
+          await process.kill()
+        }
+      } finally {
+        await Promise.all(clients.map((client) => client.kill()))
+        for (const process of installation.processes) if (!process.running) await process.start()
+      }
+      await waitFor(() => kubectl(installation.admin, ['get', 'memberclusters.kcp.dev']), {
+        what: 'the API to answer again',
+        deadlineMs: 40_000,
+      })
+    })
+
+    /** Of each kind some, every one of them seen to work. */
+    async function holdOpen(): Promise<ManagedProcess[]> {
+      const pod = 'deployment/toolbox'
+      const pause = ['exec', pod, '-c', 'web', '--', '/agnhost', 'pause']
+      const clients = await Promise.all([
+        ...['true', 'false'].map((webSocket) => stay(webSocket, pause)),
+        ...['true', 'false'].map((webSocket) => stay(webSocket, ['port-forward', pod, ':8080'])),
+        ...[1, 2, 3].map(() => stay('true', ['logs', '-f', pod, '-c', 'web', '--tail=1'])),
+        stay('true', ['get', 'pods', '--all-namespaces', '--watch']),
+      ])
+      await waitFor(() => clients.every((client) => client.log() !== ''), {
+        what: 'every client to have been answered',
+        deadlineMs: 20_000,
+      })
+      return clients
+    }
+  })
+}
