@@ -33,8 +33,6 @@ import { loopbackTransport } from './server/loopback.ts'
 import type { ServerParts } from './server/parts.ts'
 import { serverMetrics } from './server/server-metrics.ts'
 
-/** Requests other than watches and streams are ended after this, as a real server does. */
-const requestTimeoutMs = 60_000
 
 export interface VirtualApiOptions {
   readonly store: Store
@@ -46,6 +44,8 @@ export interface VirtualApiOptions {
   /** Made once the loopback is there, because where members are registered may be one of our own logical clusters. */
   readonly members?: (loopback: Transport) => Members
   readonly limits?: FairnessLimits
+  /** Requests other than watches and streams are ended after this. Default 60,000, as a real server does. */
+  readonly requestTimeoutMs?: number
   readonly log: Logger
   readonly metrics: Metrics
   readonly clock?: Clock
@@ -117,7 +117,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     clock,
     log,
     metrics: serverMetrics(metrics, { hub, watchClock }),
-    requestTimeoutMs,
+    requestTimeoutMs: options.requestTimeoutMs ?? 60_000,
     notReady: () => (ready.yet ? undefined : 'the list of logical clusters is not read yet'),
   }
   const loopback = loopbackTransport(parts)

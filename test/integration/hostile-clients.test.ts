@@ -1,6 +1,6 @@
 // What clients do that hurt others or themselves: half requests, selectors that hide, upgrades, floods.
 import { expect } from 'chai'
-import { startServedApi, type ServedApi, type ServedTenant } from './served-api.ts'
+import { startServedApi, untilTrue, type ServedApi, type ServedTenant } from './served-api.ts'
 
 const configMaps = '/clusters/acme/api/v1/namespaces/default/configmaps'
 const secrets = '/clusters/acme/api/v1/namespaces/default/secrets'
@@ -12,7 +12,7 @@ describe('hostile and unlucky clients', function () {
   let acme: ServedTenant
 
   before(async () => {
-    served = await startServedApi()
+    served = await startServedApi({ limits: { requests: 40, watches: 60 }, requestTimeoutMs: 1000 })
     acme = await served.tenant('acme')
     expect((await acme.request('GET', '/clusters/acme/api/v1/namespaces/default')).status).to.equal(200)
   })
@@ -76,6 +76,93 @@ describe('hostile and unlucky clients', function () {
         await brokenOff(how, request('POST', configMaps, 'application/yaml'), half)
         expect((await acme.request('GET', `${configMaps}/half`)).status).to.equal(404)
       })
+    }
+  })
+
+  describe('a client that is slow', () => {
+    it('with its body has no longer than anybody else, and its place is free again', async () => {
+      const sockets = await Promise.all(Array.from({ length: 40 }, () => acme.socket()))
+      const answers = sockets.map(
+        (socket) =>
+          new Promise<string>((resolve) => {
+            socket.once('data', (data: Buffer) => resolve(data.toString().slice(9, 12)))
+            const head = `POST ${configMaps} HTTP/1.1\r\nHost: kcp\r\nContent-Type: application/json\r\n`
+            socket.write(`${head}Content-Length: 1000\r\n\r\n{`)
+          }),
+      )
+      expect(new Set(await Promise.all(answers))).to.deep.equal(new Set(['504']))
+      expect((await acme.request('GET', configMaps)).status).to.equal(200)
+      for (const socket of sockets) socket.destroy()
+    })
+
+    it('over its budget is told when to come again, while others are served', async () => {
+      const bob = await served.tenant('bob')
+      const sockets = await Promise.all(Array.from({ length: 41 }, () => acme.socket()))
+      const answers = sockets.map(
+        (socket) =>
+          new Promise<string>((resolve) => {
+            socket.once('data', (data: Buffer) => resolve(data.toString()))
+            socket.write(`POST ${configMaps} HTTP/1.1\r\nHost: kcp\r\nContent-Length: 1000\r\n\r\n{`)
+          }),
+      )
+      const refused = await Promise.race(answers)
+      expect(refused).to.match(/^HTTP\/1.1 429 /)
+      expect(refused).to.match(/retry-after: \d/i)
+      expect((await bob.request('GET', '/clusters/bob/api/v1/namespaces')).status).to.equal(200)
+      await Promise.all(answers)
+      for (const socket of sockets) socket.destroy()
+    })
+  })
+
+  it('that open watches and go at once, however early, leave no place taken and no watch open', async () => {
+    const before = served.api.hub.usage().watchers
+    for (let round = 0; round < 6; round++) {
+      const session = acme.http2()
+      await Promise.all(
+        Array.from({ length: 50 }, async (_, i) => {
+          const watch = `${configMaps}?watch=1&round=${round}`
+          if (i % 2 === 0) {
+            const stream = session.request({ ':path': watch })
+            stream.on('error', () => undefined)
+            if (i % 4 === 0) stream.close(8)
+            await new Promise((resolve) => stream.once(i % 4 === 0 ? 'close' : 'response', resolve))
+            stream.close(8)
+          } else {
+            const socket = await acme.socket()
+            socket.write(`GET ${watch} HTTP/1.1\r\nHost: kcp\r\n\r\n`)
+            if (i % 4 === 1) await new Promise((resolve) => socket.once('data', resolve))
+            socket.destroy()
+          }
+        }),
+      )
+      session.destroy()
+    }
+    await untilTrue(() => served.api.hub.usage().watchers === before, 'all watches are closed')
+    const gone = new AbortController()
+    const open = await Promise.all(
+      Array.from({ length: 60 }, () => acme.open('GET', `${configMaps}?watch=1`, { signal: gone.signal })),
+    )
+    for (const response of open) response.on('error', () => undefined)
+    expect(new Set(open.map(({ statusCode }) => statusCode))).to.deep.equal(new Set([200]))
+    expect((await acme.request('GET', `${configMaps}?watch=1`)).status).to.equal(429)
+    gone.abort()
+    await untilTrue(() => served.api.hub.usage().watchers === before, 'all watches are closed')
+  })
+
+  it('that say what no route knows are told so by a Status', async () => {
+    for (const [head, body, code] of [
+      [`PROPFIND ${configMaps} HTTP/1.1`, '', 405],
+      [`TRACE ${configMaps} HTTP/1.1`, '', 405],
+      ['PROPFIND /nothing HTTP/1.1', '', 403],
+      [`POST ${configMaps} HTTP/1.1\r\nContent-Type: ;;;`, '{}', 422],
+    ] as const) {
+      const socket = await acme.socket()
+      const answer = new Promise<string>((resolve) => socket.once('data', (data: Buffer) => resolve(data.toString())))
+      socket.write(`${head}\r\nHost: kcp\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+      const text = await answer
+      expect(text.slice(9, 12), `${head}: ${text}`).to.equal(String(code))
+      expect(text).to.include('"kind":"Status"')
+      socket.destroy()
     }
   })
 

@@ -15,6 +15,8 @@ import { selectionOf, type Selection } from './selection.ts'
 import type { WatchClock } from './watch-clock.ts'
 
 const minTimeoutSeconds = 1800
+/** A watcher that reads nothing has fallen out of the hub's bounds long before: it lists again. */
+const maxStallMs = 60_000
 type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
 
 export interface WatchPlan {
@@ -107,7 +109,7 @@ export function watchOptions(query: URLSearchParams): WatchOptions {
 /** The stream of a planned watch. Its hub watch is closed when the stream ends, however it ends. */
 export function watchAnswer(plan: WatchPlan, clock: WatchClock): Answer {
   const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache, private' }
-  return { kind: 'stream', status: 200, headers, chunks: watchChunks(plan, clock) }
+  return { kind: 'stream', status: 200, headers, chunks: watchChunks(plan, clock), maxStallMs }
 }
 
 async function* watchChunks(plan: WatchPlan, clock: WatchClock): AsyncGenerator<Uint8Array> {

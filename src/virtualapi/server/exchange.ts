@@ -1,5 +1,6 @@
 // One request and its answer, on the way through the stages.
 import type { DetailedPeerCertificate } from 'node:tls'
+import { abortable } from '../../async/index.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { RequestInfo } from '../request/request-info.ts'
@@ -32,6 +33,8 @@ export interface StreamAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly chunks: AsyncIterable<Uint8Array>
+  /** A client that takes nothing for this long is cut off, milliseconds. Default: it may take its time. */
+  readonly maxStallMs?: number
 }
 export type Answer = BytesAnswer | StreamAnswer
 
@@ -51,8 +54,9 @@ export class Exchange {
   cluster: LogicalCluster | undefined
 
   constructor(request: IncomingRequest) {
-    this.request = request
     this.signal = request.signal
+    // Who sends its body a byte at a time has no longer than anybody else.
+    this.request = { ...request, body: () => abortable(request.body(), this.signal) }
   }
 
   get info(): RequestInfo {

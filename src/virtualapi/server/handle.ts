@@ -12,8 +12,15 @@ import { stages } from './stages.ts'
 const maxWarnings = 20
 const maxWarningLength = 256
 
+/** An answer, to be sent by whoever called. */
+export interface Handled {
+  readonly answer: Answer
+  /** Gives back what the request holds: to be called when the answer was taken or nobody is there to take it. */
+  readonly finish: () => void
+}
+
 /** Answers a request. Never rejects, but for the client's own going away. */
-export async function handle(request: IncomingRequest, parts: ServerParts): Promise<Answer> {
+export async function handle(request: IncomingRequest, parts: ServerParts): Promise<Handled> {
   const exchange = new Exchange(request)
   const started = parts.clock.monotonic()
   let answer: Answer
@@ -26,10 +33,9 @@ export async function handle(request: IncomingRequest, parts: ServerParts): Prom
     answer = statusAnswer(failure.status, failure.headers)
   }
   answer = withHeaders(answer, exchange)
-  if (answer.kind === 'stream') return { ...answer, chunks: finishing(answer.chunks, exchange, parts) }
-  finish(exchange)
-  measure(exchange, answer, parts, parts.clock.monotonic() - started)
-  return answer
+  if (answer.kind === 'stream') answer = { ...answer, chunks: watched(answer.chunks, exchange, parts) }
+  else measure(exchange, answer, parts, parts.clock.monotonic() - started)
+  return { answer, finish: () => finish(exchange) }
 }
 
 /** The StatusError that the client is told. Bugs are logged whole and answered without the inside. */
@@ -71,7 +77,7 @@ function warningText(text: string): string {
   return `299 - "${clean.replace(/["\\]/g, '\\$&')}"`
 }
 
-async function* finishing(
+async function* watched(
   chunks: StreamAnswer['chunks'],
   exchange: Exchange,
   { log }: ServerParts,
@@ -81,8 +87,6 @@ async function* finishing(
   } catch (error) {
     if (!exchange.signal.aborted) log.warn('a stream ended early', { url: exchange.request.url, error })
     throw error
-  } finally {
-    finish(exchange)
   }
 }
 

@@ -32,9 +32,11 @@ export interface Listener extends AsyncDisposable {
 }
 
 type RawRequest = IncomingMessage | Http2ServerRequest
+type Asked = { readonly raw: unknown; readonly originalUrl: string }
 /** What the responses of both protocols have in common, as far as it is used here. */
 interface RawResponse extends NodeJS.EventEmitter {
   readonly destroyed: boolean
+  readonly writableFinished?: boolean
   writeHead(status: number, headers: Readonly<Record<string, string>>): unknown
   flushHeaders?(): void
   write(chunk: Uint8Array): boolean
@@ -45,6 +47,12 @@ interface RawResponse extends NodeJS.EventEmitter {
 /** How long requests under way may take to end when the server stops, milliseconds. */
 const drainMs = 3000
 
+/** Larger answers count until the client has them; smaller ones fit into the buffers below us. */
+const largeAnswer = 256 * 1024
+/** What a client may take for a large answer: a minute, and more for its size. */
+const minTakeMs = 60_000
+const minTakeBytesPerSecond = 256 * 1024
+
 export async function listen(parts: ServerParts, options: ListenOptions): Promise<Listener> {
   const { host, port, certificate, key, signal } = options
   const app = fastify({
@@ -52,7 +60,6 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
     // One route for everything: the raw path is ours to parse, no router may have touched it.
     rewriteUrl: () => '/',
     exposeHeadRoutes: false,
-    keepAliveTimeout: 120_000,
     clientErrorHandler: refuseBytes,
     http2: true,
     https: {
@@ -71,10 +78,16 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
-  app.all('/', (request, reply) => {
+  const answer = ({ raw, originalUrl }: Asked, reply: { hijack(): unknown; readonly raw: unknown }): void => {
     reply.hijack()
-    void serve(request.raw, reply.raw as unknown as RawResponse, request.originalUrl, parts, signal)
-  })
+    void serve(raw as RawRequest, reply.raw as RawResponse, originalUrl, parts, signal)
+  }
+  app.all('/', answer)
+  // Methods and media types that Fastify refuses by itself: the stages have an answer for them too.
+  app.setNotFoundHandler(answer)
+  app.setErrorHandler((_error, request, reply) => answer(request, reply))
+  // Over HTTP/1.1; with HTTP/2 on the same port Fastify leaves Node's 5 s, which a client's pool meets as resets.
+  Object.assign(app.server, { keepAliveTimeout: 120_000 })
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     void upgrade({ incoming: incomingOf(request, request.url ?? '/', signal), socket, head }, parts)
   })
@@ -137,9 +150,13 @@ async function serve(
   })
   response.on('error', () => life.abort(new Error('the connection failed')))
   try {
-    const answer = await handle(incomingOf(request, url, life.signal), parts)
-    await send(response, answer, request.method === 'HEAD', life.signal)
-    sent = true
+    const { answer, finish } = await handle(incomingOf(request, url, life.signal), parts)
+    try {
+      await send(response, answer, request.method === 'HEAD', life.signal)
+      sent = true
+    } finally {
+      finish()
+    }
     // What the client still sends of a body nobody wanted would block the connection.
     if (!request.complete) request.resume()
   } catch (error) {
@@ -153,6 +170,8 @@ async function send(response: RawResponse, answer: Answer, headOnly: boolean, si
   if (answer.kind === 'bytes') {
     response.writeHead(answer.status, { ...answer.headers, 'content-length': String(answer.body.length) })
     response.end(headOnly ? undefined : answer.body)
+    // The place of the request is taken until the client has the answer: who asks for much and reads nothing asks no more.
+    if (!headOnly && answer.body.length > largeAnswer) await taken(response, answer.body.length, signal)
     return
   }
   response.writeHead(answer.status, answer.headers)
@@ -160,14 +179,36 @@ async function send(response: RawResponse, answer: Answer, headOnly: boolean, si
   response.flushHeaders?.()
   for await (const chunk of answer.chunks) {
     if (chunk.length === 0) continue
-    if (!response.write(chunk)) await writable(response, signal)
+    if (!response.write(chunk)) await writable(response, answer.maxStallMs, signal)
   }
   response.end()
 }
 
-async function writable(response: RawResponse, signal: AbortSignal): Promise<void> {
+async function writable(response: RawResponse, maxStallMs: number | undefined, signal: AbortSignal): Promise<void> {
   if (response.destroyed) throw new Error('the client went away')
-  await once(response, 'drain', { signal })
+  if (maxStallMs === undefined) await once(response, 'drain', { signal })
+  else await within(maxStallMs, signal, (limited) => once(response, 'drain', { signal: limited }))
+}
+
+/** Resolves when all of an answer was handed to the connection. Rejects where the client is too slow for its size. */
+async function taken(response: RawResponse, bytes: number, signal: AbortSignal): Promise<void> {
+  if (response.destroyed || response.writableFinished) return
+  const limit = minTakeMs + (bytes / minTakeBytesPerSecond) * 1000
+  await within(limit, signal, (limited) => once(response, 'finish', { signal: limited }))
+}
+
+async function within(
+  ms: number,
+  signal: AbortSignal,
+  wait: (limited: AbortSignal) => Promise<unknown>,
+): Promise<void> {
+  using limited = childSignal(signal)
+  const timer = setTimeout(() => limited.abort(new Error(`the client took nothing for ${ms / 1000} s`)), ms)
+  try {
+    await wait(limited.signal)
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 // Asking TLS for the certificate decodes it; a connection's never changes.

@@ -5,8 +5,7 @@ import type { Transport, TransportRequest, TransportResponse } from '../../clien
 import type { UserInfo } from '../authn/user-info.ts'
 import { statusAnswer } from '../codec/answers.ts'
 import { pathNotFound } from '../../apimachinery/status/index.ts'
-import type { Answer } from './exchange.ts'
-import { handle } from './handle.ts'
+import { handle, type Handled } from './handle.ts'
 import type { ServerParts } from './parts.ts'
 
 /** Who our own loops are. */
@@ -23,7 +22,7 @@ export function loopbackTransport(parts: ServerParts): Transport {
       return toResponse(await handle(incoming(request), parts))
     },
     async upgrade() {
-      return { refused: toResponse(statusAnswer(pathNotFound().status)) }
+      return { refused: toResponse({ answer: statusAnswer(pathNotFound().status), finish: () => undefined }) }
     },
     async [Symbol.asyncDispose]() {
       // Nothing is held: the server itself is closed by whoever opened it.
@@ -44,9 +43,19 @@ function incoming({ method, path, headers = {}, body, signal }: TransportRequest
   }
 }
 
-function toResponse(answer: Answer): TransportResponse {
+function toResponse({ answer, finish }: Handled): TransportResponse {
   const { status, headers } = answer
-  return { status, headers, body: answer.kind === 'stream' ? answer.chunks : single(answer.body) }
+  if (answer.kind === 'stream') return { status, headers, body: finishing(answer.chunks, finish) }
+  finish()
+  return { status, headers, body: single(answer.body) }
+}
+
+async function* finishing(chunks: AsyncIterable<Uint8Array>, finish: () => void): AsyncGenerator<Uint8Array> {
+  try {
+    yield* chunks
+  } finally {
+    finish()
+  }
 }
 
 async function* single(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
