@@ -4,6 +4,7 @@ import { startInstance } from '../test/integration/kcp-instance.ts'
 import { ensurePrograms } from '../test/support/index.ts'
 import { addPassing, readLists } from '../test/upstream/lists.ts'
 import type { UpstreamResult } from '../test/upstream/report.ts'
+import { standInNode } from '../test/upstream/stand-in-node.ts'
 import { runSuite, type SuiteRun } from '../test/upstream/suite.ts'
 
 const help = `usage: node scripts/conformance.ts [--only TEXT]... [--update] [--clusters N] [--kubeconfig FILE]... [--minutes N]
@@ -63,6 +64,7 @@ async function runAll(): Promise<SuiteRun[]> {
     for (let number = 1; number <= clusters; number++)
       kubeconfigs.push((await kcp.tenant(`upstream-${number}`)).kubeconfig)
   }
+  for (const kubeconfig of kubeconfigs) stack.use(await standInNode(kubeconfig))
   console.error(`${names.length} tests in ${kubeconfigs.length} logical clusters at once ...`)
   const abort = new AbortController()
   process.once('SIGINT', () => abort.abort(new Error('interrupted')))
