@@ -25,7 +25,12 @@ const suites: readonly Suite[] = [
   { name: 'conformance', files: ['test/conformance/**/*.test.ts'], timeoutMs: 120_000 },
   {
     name: 'integration',
-    files: ['test/support/**/*.test.ts', 'test/integration/**/*.test.ts', 'test/parity/**/*.test.ts'],
+    files: [
+      'test/support/**/*.test.ts',
+      'test/upstream/**/*.test.ts',
+      'test/integration/**/*.test.ts',
+      'test/parity/**/*.test.ts',
+    ],
     timeoutMs: 180_000,
   },
   { name: 'e2e', files: ['test/e2e/**/*.test.ts'], timeoutMs: 300_000 },
