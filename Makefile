@@ -44,6 +44,10 @@ test-integration: build ## our program against real kubectl and a real kube-apis
 test-e2e: build ## the user's story on a real host and two real members with pods
 	@$(WITH_NODE) node scripts/test.ts e2e
 
+.PHONY: conformance
+conformance: build ## Kubernetes' own conformance suite against a logical cluster: what is listed as passing must pass
+	@$(WITH_NODE) node scripts/conformance.ts
+
 .PHONY: bench
 bench: build ## measure, side by side with a real kube-apiserver and etcd
 	@$(WITH_NODE) node bench/main.ts
