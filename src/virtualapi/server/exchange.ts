@@ -15,8 +15,10 @@ export interface IncomingRequest {
   readonly peerCertificate: DetailedPeerCertificate | undefined
   /** The body, whole. Rejects 413 above the limit. */
   readonly body: () => Promise<Uint8Array>
-  /** Aborted when the client goes away or the server stops. */
+  /** Aborted when the client goes away. */
   readonly signal: AbortSignal
+  /** Aborted when the server stops: what does not end by itself ends then, the rest is still answered. */
+  readonly stopping?: AbortSignal
   /** Set for requests that never touched a socket: who asks is known, there is nothing to prove. */
   readonly loopbackUser?: UserInfo
 }

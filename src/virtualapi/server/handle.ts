@@ -1,5 +1,5 @@
 // Runs the stages and makes sure that there is an answer: what was thrown becomes a Status, here and nowhere else.
-import { internalError, isStatusError, type StatusError } from '../../apimachinery/status/index.ts'
+import { internalError, isStatusError, serviceUnavailable, type StatusError } from '../../apimachinery/status/index.ts'
 import { reformat, statusAnswer } from '../codec/answers.ts'
 import { fromStoreError } from '../registry/store-errors.ts'
 import { isStoreError } from '../../store/index.ts'
@@ -47,11 +47,11 @@ export function toStatusError(error: unknown, exchange: Exchange, { log }: Pick<
   // Between stages the store may end, or the logical cluster: that is no bug.
   const told = fromStoreError(error, { group: '', resource: '' }, '')
   if (isStoreError(error) && isStatusError(told)) return told
-  // The deadline aborts with a Status of its own; any other abort means nobody is there to read the answer.
+  // The deadline aborts with a Status of its own; else nobody is there to read the answer, or the server stops.
   const reason: unknown = exchange.signal.reason
-  if (exchange.signal.aborted && isStatusError(reason)) return reason
-  if (!exchange.request.signal.aborted)
-    log.error('request met a bug', { method: exchange.request.method, url: exchange.request.url, error })
+  if (exchange.signal.aborted)
+    return isStatusError(reason) ? reason : serviceUnavailable('the server is stopping, please try again', error)
+  log.error('request met a bug', { method: exchange.request.method, url: exchange.request.url, error })
   return internalError('an error on the server has prevented the request from succeeding', error)
 }
 

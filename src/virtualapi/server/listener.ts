@@ -142,7 +142,7 @@ async function serve(
   parts: ServerParts,
   signal: AbortSignal,
 ): Promise<void> {
-  using life = childSignal(signal)
+  const life = new AbortController()
   // Not asked of the response: over HTTP/2 it calls itself finished when the client has gone.
   let sent = false
   response.on('close', () => {
@@ -150,7 +150,7 @@ async function serve(
   })
   response.on('error', () => life.abort(new Error('the connection failed')))
   try {
-    const { answer, finish } = await handle(incomingOf(request, url, life.signal), parts)
+    const { answer, finish } = await handle({ ...incomingOf(request, url, life.signal), stopping: signal }, parts)
     try {
       await send(response, answer, request.method === 'HEAD', life.signal)
       sent = true

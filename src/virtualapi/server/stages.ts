@@ -44,7 +44,10 @@ function living(cluster: LogicalCluster | undefined, info: RequestInfo, { hub }:
 }
 
 function setDeadline(exchange: Exchange, { requestTimeoutMs }: ServerParts): void {
-  if (isLongRunning(exchange.info)) return
+  if (isLongRunning(exchange.info)) {
+    endWithServer(exchange)
+    return
+  }
   const child = childSignal(exchange.signal)
   const timer = setTimeout(
     () => child.abort(timedOut(`the request did not complete within ${requestTimeoutMs / 1000} s`)),
@@ -53,6 +56,20 @@ function setDeadline(exchange: Exchange, { requestTimeoutMs }: ServerParts): voi
   exchange.signal = child.signal
   exchange.cleanups.push(() => {
     clearTimeout(timer)
+    child[Symbol.dispose]()
+  })
+}
+
+function endWithServer(exchange: Exchange): void {
+  const { stopping } = exchange.request
+  if (stopping === undefined) return
+  const child = childSignal(exchange.signal)
+  const stop = (): void => child.abort(stopping.reason)
+  if (stopping.aborted) stop()
+  else stopping.addEventListener('abort', stop, { once: true })
+  exchange.signal = child.signal
+  exchange.cleanups.push(() => {
+    stopping.removeEventListener('abort', stop)
     child[Symbol.dispose]()
   })
 }
