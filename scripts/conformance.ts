@@ -73,19 +73,12 @@ async function runAll(): Promise<SuiteRun[]> {
     label: String(index + 1),
     names: names.filter((_, position) => position % kubeconfigs.length === index),
   }))
-  return await Promise.all(
-    shares
-      .filter((share) => share.names.length > 0)
-      .map((share) =>
-        runSuite({
-          ...share,
-          program: programs['e2e.test'],
-          kubectl: programs.kubectl,
-          timeoutMs,
-          signal: abort.signal,
-        }),
-      ),
-  )
+  const shared = { program: programs['e2e.test'], kubectl: programs.kubectl, timeoutMs, signal: abort.signal }
+  const suites = shares.filter((share) => share.names.length > 0).map((share) => runSuite({ ...share, ...shared }))
+  // One that cannot run ends the others, and all have ended before the logical clusters go.
+  for (const suite of suites) suite.catch((error: unknown) => abort.abort(error))
+  await Promise.allSettled(suites)
+  return await Promise.all(suites)
 }
 
 /** Prints what became of every test and sets the exit code. */
