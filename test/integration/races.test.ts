@@ -6,6 +6,16 @@ const logicalClusters = { group: 'kcp.dev', version: 'v1alpha1', resource: 'logi
 const mergePatch = { 'content-type': 'application/merge-patch+json' }
 const jsonPatch = { 'content-type': 'application/json-patch+json' }
 
+interface Meta {
+  readonly name: string
+  readonly resourceVersion: string
+}
+
+interface WatchEvent {
+  readonly type: string
+  readonly object: { readonly metadata: Meta }
+}
+
 interface Counter {
   readonly metadata: { readonly resourceVersion: string }
   readonly data: Record<string, string>
@@ -201,6 +211,93 @@ describe('at the same time', function () {
       expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([200]))
       expect(Object.keys((await read()).data)).to.have.length(51)
     })
+  })
+
+  it('a watch by label hears of each object that enters, changes in and leaves the selection, once and in order', async () => {
+    const lines = async (path: string, until: () => number): Promise<WatchEvent[]> => {
+      const events: WatchEvent[] = []
+      const gone = new AbortController()
+      const response = await acme.open('GET', path, { signal: gone.signal })
+      let rest = ''
+      try {
+        for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
+          const parts = (rest + chunk).split('\n')
+          rest = parts.pop() ?? ''
+          for (const part of parts) events.push(JSON.parse(part) as WatchEvent)
+          if (Number(events.at(-1)?.object.metadata.resourceVersion ?? 0) >= until()) break
+        }
+      } finally {
+        gone.abort()
+      }
+      return events
+    }
+    let last = Infinity
+    const { metadata } = JSON.parse((await acme.request('GET', configMaps(acme))).text) as { metadata: Meta }
+    const from = `watch=1&resourceVersion=${metadata.resourceVersion}`
+    const all = lines(`${configMaps(acme)}?${from}`, () => last)
+    const chosen = lines(`${configMaps(acme)}?${from}&labelSelector=on`, () => last)
+    let acknowledged = 0
+    const ok = async (method: string, path: string, body?: object): Promise<void> => {
+      const headers = method === 'PATCH' ? mergePatch : {}
+      const { status } = await acme.request(method, path, { headers, ...(body === undefined ? {} : { body }) })
+      if (status < 300) acknowledged++
+    }
+    await Promise.all(
+      Array.from({ length: 20 }, async (_, writer) => {
+        for (let n = 0; n < 15; n++) {
+          const path = `${configMaps(acme)}/t${(writer * 7 + n) % 10}`
+          const name = path.split('/').at(-1)
+          const labels = { on: (writer + n) % 2 === 0 ? 'yes' : null, of: `w${writer}-${n}` }
+          await ok('POST', configMaps(acme), { metadata: { name, labels: labels.on === null ? {} : { on: 'yes' } } })
+          await ok('PATCH', path, { metadata: { labels } })
+          if (n % 4 === 3) await ok('DELETE', path)
+        }
+      }),
+    )
+    // The last word, seen by both.
+    await ok('POST', configMaps(acme), { metadata: { name: 'the-end', labels: { on: 'yes' } } })
+    const end = JSON.parse((await acme.request('GET', `${configMaps(acme)}/the-end`)).text) as { metadata: Meta }
+    last = Number(end.metadata.resourceVersion)
+    await acme.request('PATCH', `${configMaps(acme)}/the-end`, { headers: mergePatch, body: { data: { a: 'b' } } })
+    const heard = (await all).filter(({ object }) => Number(object.metadata.resourceVersion) <= last)
+    expect(heard.length).to.equal(acknowledged)
+    const there = new Set<string>()
+    let newest = 0
+    for (const { type, object } of await chosen) {
+      const { name, resourceVersion } = object.metadata
+      expect(Number(resourceVersion), `${type} ${name}`).to.be.greaterThan(newest)
+      newest = Number(resourceVersion)
+      expect(there.has(name), `${type} ${name} at ${resourceVersion}`).to.equal(type !== 'ADDED')
+      if (type === 'DELETED') there.delete(name)
+      else there.add(name)
+    }
+    const list = JSON.parse((await acme.request('GET', `${configMaps(acme)}?labelSelector=on`)).text) as {
+      items: { metadata: Meta }[]
+    }
+    expect([...there].sort()).to.deep.equal(list.items.map((item) => item.metadata.name).sort())
+  })
+
+  it('a watch begun with a permission that is taken away goes on until it ends, as on a real server; a new one is refused', async () => {
+    const rbac = `${acme.base}/apis/rbac.authorization.k8s.io/v1/namespaces/default`
+    const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['watch'] }]
+    await acme.request('POST', `${rbac}/roles`, { body: { metadata: { name: 'watcher' }, rules } })
+    await acme.request('POST', `${rbac}/rolebindings`, {
+      body: {
+        metadata: { name: 'watcher' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'watcher' },
+        subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'wanda' }],
+      },
+    })
+    const wanda = await served.user(acme, 'wanda')
+    const path = `${configMaps(acme)}?watch=1&timeoutSeconds=1`
+    const response = await wanda.open('GET', path)
+    expect(response.statusCode).to.equal(200)
+    expect((await acme.request('DELETE', `${rbac}/rolebindings/watcher`)).status).to.equal(200)
+    expect((await wanda.request('GET', path)).status).to.equal(403)
+    await acme.request('POST', configMaps(acme), { body: { metadata: { name: 'after-it-was-taken' } } })
+    let text = ''
+    for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) text += chunk
+    expect(text).to.include('after-it-was-taken')
   })
 
   it('a patch of what is not there is 404, also of a kind that may be created by PUT', async () => {
