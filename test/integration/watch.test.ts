@@ -166,6 +166,26 @@ describe('a watch', () => {
     expect(tables.map(({ object }) => object.columnDefinitions.length > 0)).to.deep.equal([true, false])
   })
 
+  for (const [as, kind] of [
+    ['PartialObjectMetadata', 'PartialObjectMetadata'],
+    ['Table', 'Table'],
+    [undefined, 'ConfigMap'],
+  ] as const)
+    it(`has its bookmarks in the form of its events: ${kind}`, async () => {
+      const accept = `application/json${as === undefined ? '' : `;as=${as};v=v1;g=meta.k8s.io`}`
+      const state = { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', allowWatchBookmarks: 'true' }
+      const headers = ['Accept', accept]
+      const { text } = await acme.http.request('GET', query({ ...state, timeoutSeconds: '1' }), { headers })
+      const events = text
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as WatchEvent)
+      expect(events.map(({ type }) => type)).to.deep.equal(['ADDED', 'BOOKMARK', 'BOOKMARK'])
+      expect(events.map(({ object }) => object.kind)).to.deep.equal([kind, kind, kind])
+      expect(events[1]?.object.metadata.resourceVersion).to.match(/^[1-9]\d*$/)
+      expect(JSON.stringify(events[1])).to.include('"k8s.io/initial-events-end":"true"')
+    })
+
   it('of the future waits; a list of the future is told to come again', async () => {
     const far = String(Number(await revision()) + 1_000_000)
     await using watch = await acme.http.watch(query({ resourceVersion: far, timeoutSeconds: '1' }))

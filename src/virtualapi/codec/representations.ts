@@ -13,6 +13,8 @@ export interface ObjectView {
   list(items: readonly Uint8Array[], metadata: ListMeta): Uint8Array
   /** The object of a watch event; `first` is true once per stream (a table tells its columns once). */
   event(bytes: Uint8Array, first: boolean): Uint8Array
+  /** The object of a bookmark, which has kind, apiVersion and metadata alone: clients decode it as they do all others. */
+  bookmark(object: KubeObject, first: boolean): Uint8Array
   /** True if `event` gives the same bytes to every watcher: they are encoded once and shared. */
   readonly shared: boolean
 }
@@ -39,6 +41,7 @@ export function viewOf(
     list: (items, metadata) =>
       listBytes(`${kind}List`, apiVersion, metadata, items, definition.info.builtIn ? '' : undefined, convert),
     event: convert,
+    bookmark: (object) => Buffer.from(encodeJson(object)),
     shared: true,
   }
 }
@@ -92,6 +95,7 @@ function metadataView(convert: (bytes: Uint8Array) => Uint8Array): ObjectView {
     list: (items, metadata) =>
       listBytes('PartialObjectMetadataList', 'meta.k8s.io/v1', metadata, items.map(one), undefined, (bytes) => bytes),
     event: one,
+    bookmark: (object) => Buffer.from(encodeJson(partial(object))),
     shared: false,
   }
 }
@@ -107,11 +111,11 @@ function tableView(
   now: number,
 ): ObjectView {
   const columnDefinitions = tableColumns(info, custom?.columns)
-  const row = (bytes: Uint8Array): unknown => {
-    const object = decodeObject(convert(bytes))
+  const rowOf = (object: KubeObject): unknown => {
     const shown = includeObject === 'None' ? undefined : includeObject === 'Object' ? object : partial(object)
     return { ...tableRow(info, object, now, custom?.columns), ...(shown === undefined ? {} : { object: shown }) }
   }
+  const row = (bytes: Uint8Array): unknown => rowOf(decodeObject(convert(bytes)))
   const table = (rows: unknown[], metadata: unknown, withColumns = true): Uint8Array =>
     Buffer.from(
       encodeJson({
@@ -127,6 +131,7 @@ function tableView(
     list: (items, metadata) => table(items.map(row), metadata),
     event: (bytes, first) =>
       table([row(bytes)], { resourceVersion: decodeObject(bytes).metadata.resourceVersion }, first),
+    bookmark: (object, first) => table([rowOf(object)], { resourceVersion: object.metadata.resourceVersion }, first),
     shared: false,
   }
 }

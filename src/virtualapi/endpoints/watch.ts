@@ -113,7 +113,7 @@ export function watchAnswer(plan: WatchPlan, clock: WatchClock): Answer {
 }
 
 async function* watchChunks(plan: WatchPlan, clock: WatchClock): AsyncGenerator<Uint8Array> {
-  const { watch, definition, since, timeoutMs, bookmarks } = plan
+  const { watch, since, timeoutMs, bookmarks } = plan
   using _watch = watch
   const inbox = new Inbox(watch)
   const stopTicks = bookmarks ? clock.onTick(() => inbox.put('tick')) : undefined
@@ -126,7 +126,7 @@ async function* watchChunks(plan: WatchPlan, clock: WatchClock): AsyncGenerator<
       if (message === 'ended') return
       if (message === 'tick' || message === 'timeout') {
         const revision = Math.max(watch.progress(), since) as Revision
-        if (bookmarks) yield bookmarkLine(definition, revision)
+        if (bookmarks) yield encoder.bookmark(revision)
         if (message === 'timeout') return
         continue
       }
@@ -228,12 +228,22 @@ class EventEncoder {
 
   /** The state as ADDED events and, where asked for, the bookmark that ends it. May be empty: headers go out with it. */
   initial(): Uint8Array {
-    const { initial, selection, marksInitialEnd, definition, since } = this.plan
+    const { initial, selection, marksInitialEnd, since } = this.plan
     const lines: Uint8Array[] = []
     for (const entry of initial ?? []) if (selection.matches(entry)) lines.push(line('ADDED', this.encode(entry)))
     // Last, not first: a client takes this bookmark to mean its initial list is complete (KEP-3157).
-    if (marksInitialEnd) lines.push(bookmarkLine(definition, since, { 'k8s.io/initial-events-end': 'true' }))
+    if (marksInitialEnd) lines.push(this.bookmark(since, { 'k8s.io/initial-events-end': 'true' }))
     return Buffer.concat(lines)
+  }
+
+  /** Nothing but a revision, in the form of all other events: who watches metadata alone decodes nothing else. */
+  bookmark(revision: Revision, annotations?: Record<string, string>): Uint8Array {
+    const { view, definition } = this.plan
+    const { first } = this
+    this.first = false
+    const metadata = { resourceVersion: String(revision), ...(annotations === undefined ? {} : { annotations }) }
+    const { info } = definition
+    return line('BOOKMARK', view.bookmark({ kind: info.kind, apiVersion: apiVersionOf(info), metadata }, first))
   }
 
   /** The events of a batch that this watch sees. */
@@ -283,11 +293,6 @@ class EventEncoder {
     this.first = false
     return view.event(entryBytes?.(entry) ?? entry.bytes, first)
   }
-}
-
-function bookmarkLine({ info }: ResourceDefinition, revision: Revision, annotations?: Record<string, string>): Buffer {
-  const metadata = { resourceVersion: String(revision), ...(annotations === undefined ? {} : { annotations }) }
-  return line('BOOKMARK', Buffer.from(encodeJson({ kind: info.kind, apiVersion: apiVersionOf(info), metadata })))
 }
 
 function errorLine(error: StatusError): Buffer {
