@@ -45,7 +45,7 @@ export function startSyncer(options: SyncerOptions): Syncer {
   const life = childSignal(options.signal)
   const log = options.log.with({ member: options.member.name })
   const caches = downstreamCaches(options.downstream, log, life.signal)
-  const queue = createKeyQueue()
+  const queue = createKeyQueue({ maxMs: 10_000 })
   const ready = Promise.withResolvers<undefined>()
   ready.promise.catch(() => undefined)
   const done = run({ ...options, log, signal: life.signal }, caches, queue, () => ready.resolve(undefined)).catch(
@@ -76,6 +76,9 @@ export function startSyncer(options: SyncerOptions): Syncer {
   }
 }
 
+/** A member that comes back is not kept waiting: asking nine times in five seconds costs nobody anything. */
+const backoff = { firstMs: 100, maxMs: 5000 }
+
 type Caches = Record<ResourceName, Informer<KubeObject>>
 
 function downstreamCaches(client: KubeClient, log: Logger, signal: AbortSignal): Caches {
@@ -83,7 +86,7 @@ function downstreamCaches(client: KubeClient, log: Logger, signal: AbortSignal):
   return Object.fromEntries(
     Object.entries(gvrs).map(([resource, gvr]) => [
       resource,
-      createInformer<KubeObject>({ client, gvr, labelSelector, transform: slim, log, signal }),
+      createInformer<KubeObject>({ client, gvr, labelSelector, transform: slim, backoff, log, signal }),
     ]),
   ) as Caches
 }
