@@ -23,6 +23,15 @@ const merge = (parts: Partial<MergeInput>): Record<string, unknown> =>
   })
 
 describe('the status of a Deployment in several members', () => {
+  it("keeps the scheduler's condition beside those of members", () => {
+    const placed = { ...condition('Placed', 'False'), message: 'there is no member cluster "mars"' }
+    const status = merge({
+      pieces: { east: piece(2) },
+      states: { east: 'Serving' },
+      previous: { conditions: [condition('Progressing', 'True'), placed] },
+    })
+    expect(status['conditions']).to.deep.equal([condition('Available', 'True'), placed])
+  })
   it('sums counts', () => {
     const status = merge({ pieces: { east: piece(2), west: piece(1) }, states: { east: 'Serving', west: 'Serving' } })
     expect(status).to.include({ replicas: 4, updatedReplicas: 4, readyReplicas: 3, availableReplicas: 3 })

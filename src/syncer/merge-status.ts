@@ -69,12 +69,14 @@ function mergeConditions(
       'Synced',
       syncedCondition(errors.map((member) => `${member}: ${pieces[member]?.error ?? ''}`).join('; '), previous, now),
     )
+  // The scheduler's word, not a member's.
+  const placed = conditionsOf(previous).find(({ type }) => type === 'Placed')
+  if (placed !== undefined) found.set(placed.type, placed)
   return [...found.values()].sort((a, b) => (a.type < b.type ? -1 : 1))
 }
 
 function syncedCondition(message: string, previous: MergeInput['previous'], now: string): PieceCondition {
-  const list = Array.isArray(previous['conditions']) ? (previous['conditions'] as PieceCondition[]) : []
-  const before = list.find(({ type }) => type === 'Synced')
+  const before = conditionsOf(previous).find(({ type }) => type === 'Synced')
   return {
     type: 'Synced',
     status: 'False',
@@ -83,6 +85,10 @@ function syncedCondition(message: string, previous: MergeInput['previous'], now:
     lastTransitionTime: before?.lastTransitionTime ?? now,
     lastUpdateTime: before?.message === message ? (before.lastUpdateTime ?? now) : now,
   }
+}
+
+function conditionsOf(status: MergeInput['previous']): PieceCondition[] {
+  return Array.isArray(status['conditions']) ? (status['conditions'] as PieceCondition[]) : []
 }
 
 function rank({ status }: PieceCondition): number {

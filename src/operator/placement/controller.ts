@@ -166,15 +166,37 @@ class Scheduler {
     const { cluster = '', namespace = '', name } = parseKey(key)
     const held = decision.held.map(({ message }) => message).join('; ')
     const heldBefore = workload.metadata.annotations?.[heldAnnotation] ?? ''
-    if (after === before && held === heldBefore) return
+    const isTold = placedCondition(workload)?.message === (held === '' ? undefined : held)
+    if (after === before && held === heldBefore && isTold) return
     const placed = Object.keys(after).length === 0 ? null : JSON.stringify(after)
     const annotations = { [placedOnAnnotation]: placed, [heldAnnotation]: held === '' ? null : held }
     const metadata = { resourceVersion: workload.metadata.resourceVersion, annotations }
     const client = this.#context.virtual(`/clusters/${cluster}`)
-    await client.patch(deployments, { namespace, name }, 'merge', { metadata }, { signal })
+    const written = await client.patch<KubeObject>(deployments, { namespace, name }, 'merge', { metadata }, { signal })
+    if (!isTold) await this.#writeCondition(key, written, decision, signal)
     const states = Object.fromEntries(Object.entries(after).map(([member, { state }]) => [member, state]))
     this.#context.log.info('placed a workload', { cluster, namespace, name, states })
     if (held !== '' && held !== heldBefore) await this.#tell(key, workload, decision, signal)
+  }
+
+  /** Condition Placed is there, and False, while somebody's wish can't be met: what people and tools look at first. */
+  async #writeCondition(key: string, workload: KubeObject, { held }: Decision, signal: AbortSignal): Promise<void> {
+    const { cluster = '', namespace = '', name } = parseKey(key)
+    const { conditions = [] } = (workload['status'] ?? {}) as { conditions?: { type: string }[] }
+    const now = timestamp(this.#deps.clock.now())
+    const placed = {
+      type: 'Placed',
+      status: 'False',
+      reason: held[0]?.reason ?? 'Held',
+      message: held.map(({ message }) => message).join('; '),
+      lastTransitionTime: now,
+      lastUpdateTime: now,
+    }
+    const others = conditions.filter(({ type }) => type !== placed.type)
+    const status = { conditions: held.length === 0 ? others : [...others, placed] }
+    const patch = { metadata: { resourceVersion: workload.metadata.resourceVersion }, status }
+    const client = this.#context.virtual(`/clusters/${cluster}`)
+    await client.patch(deployments, { namespace, name }, 'merge', patch, { subresource: 'status', signal })
   }
 
   async #tell(key: string, workload: DeepReadonly<KubeObject>, { held }: Decision, signal: AbortSignal): Promise<void> {
@@ -201,4 +223,11 @@ class Scheduler {
       this.#context.log.debug('could not write an event', { cluster, namespace, name, error })
     }
   }
+}
+
+function placedCondition(workload: DeepReadonly<KubeObject>): { readonly message?: string } | undefined {
+  const { conditions = [] } = (workload['status'] ?? {}) as {
+    conditions?: readonly { type: string; message?: string }[]
+  }
+  return conditions.find(({ type }) => type === 'Placed')
 }

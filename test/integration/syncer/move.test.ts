@@ -164,6 +164,18 @@ describe('the operator and two members', function () {
     expect((await workload())?.metadata.annotations?.['kcp.dev/held']).to.contain('"mars"')
   })
 
+  it('says in a condition what holds it, and no more when its tenant wishes something else', async () => {
+    const condition = async (): Promise<{ status: string; reason: string; message: string } | undefined> => {
+      const { conditions = [] } = ((await workload())?.['status'] ?? {}) as { conditions?: { type: string }[] }
+      return conditions.find(({ type }) => type === 'Placed') as Awaited<ReturnType<typeof condition>>
+    }
+    const found = await until('the condition', condition)
+    expect(found).to.include({ status: 'False', reason: 'ClusterNotFound' })
+    expect(found.message).to.contain('"mars"')
+    await target('east')
+    await until('no condition', async () => (await condition()) === undefined && (await isPlaced({ east: 'Serving' })))
+  })
+
   it('keeps the old copy serving until the new one is complete, and then moves', async () => {
     members['west']!.kubelet.hold('web-')
     await target('west')
