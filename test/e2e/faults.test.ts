@@ -1,0 +1,191 @@
+// What must survive: our own process killed at the worst moments of a move, a member that is away, deletions meanwhile.
+import { expect } from 'chai'
+import { kubectl, needsNodes, waitFor, type Cluster, type CommandResult } from '../support/index.ts'
+import { createLogicalCluster, installWithoutHost, type Installation } from './installation.ts'
+import { endLabAfterAll, lab, type Lab } from './lab.ts'
+import { startLoad } from './load.ts'
+import { namespace, toolbox, webApplication } from './manifests.ts'
+
+interface Metadata {
+  readonly name: string
+  readonly namespace?: string
+  readonly uid: string
+  readonly annotations?: Readonly<Record<string, string>>
+}
+interface List {
+  readonly items: readonly {
+    readonly kind: string
+    readonly metadata: Metadata
+    readonly spec?: { clusterIP?: string }
+  }[]
+}
+
+endLabAfterAll()
+
+describe('faults', function () {
+  this.timeout(120_000)
+  const stack = new AsyncDisposableStack()
+  let clusters: Lab
+  let installation: Installation
+  let alice = ''
+
+  before(async function () {
+    this.timeout(240_000)
+    await needsNodes(this)
+    clusters = await lab()
+    installation = stack.use(await installWithoutHost(clusters))
+    await installation.join(clusters.east)
+    await installation.join(clusters.west)
+    const { admin } = installation
+    await kubectl(admin, ['wait', '--for=condition=Ready', 'memberclusters.kcp.dev', '--all', '--timeout=60s'])
+    await createLogicalCluster(installation, 'acme', 'alice')
+    alice = await installation.tenant('acme', 'alice')
+    await asAlice(['apply', '-f', '-'], { input: namespace('shop', 'east') })
+    await asAlice(['apply', '-f', '-'], { input: webApplication('shop') })
+    // Pinned: it keeps namespace and Services in east, where the load comes from.
+    const pinned = {
+      ...toolbox('shop'),
+      metadata: { name: 'toolbox', namespace: 'shop', annotations: { 'kcp.dev/clusters': 'east' } },
+    }
+    await asAlice(['apply', '-f', '-'], { input: pinned })
+    for (const name of ['web', 'toolbox'])
+      await asAlice(['rollout', 'status', `deployment/${name}`, '-n', 'shop', '--timeout=90s'])
+    await untilPlaced({ east: 'Serving' })
+  })
+  after(async function () {
+    this.timeout(60_000)
+    if (alice !== '' && !api(clusters.east).running) await api(clusters.east).start()
+    await stack.disposeAsync()
+  })
+
+  const asAlice = (args: string[], options: object = {}): Promise<CommandResult> => kubectl(alice, args, options)
+  const jsonOf = async (args: string[]): Promise<List> =>
+    JSON.parse((await asAlice([...args, '-o', 'json'])).stdout) as List
+  const placed = async (): Promise<Record<string, string>> => {
+    const { stdout } = await asAlice(['get', 'deployment/web', '-n', 'shop', '-o', 'json'])
+    const { metadata } = JSON.parse(stdout) as { metadata: Metadata }
+    const decision = JSON.parse(metadata.annotations?.['kcp.dev/placed-on'] ?? '{}') as Record<
+      string,
+      { state: string }
+    >
+    return Object.fromEntries(Object.entries(decision).map(([member, { state }]) => [member, state]))
+  }
+  const untilPlaced = (expected: Record<string, string>): Promise<unknown> =>
+    waitFor(async () => JSON.stringify(await placed()) === JSON.stringify(expected), {
+      what: `it to be ${JSON.stringify(expected)}`,
+      deadlineMs: 90_000,
+    })
+  /** What alice made, by name and uid. */
+  const inventory = async (): Promise<string[]> =>
+    (await jsonOf(['get', 'deployments,services,configmaps,namespaces', '--all-namespaces'])).items
+      .map(({ kind, metadata }) => `${kind} ${metadata.namespace ?? ''}/${metadata.name} ${metadata.uid}`)
+      .sort()
+  const reachable = async (member: string): Promise<string> =>
+    (
+      await kubectl(installation.admin, [
+        'get',
+        `memberclusters.kcp.dev/${member}`,
+        '-o',
+        'jsonpath={.status.conditions[?(@.type=="Reachable")].status}',
+      ])
+    ).stdout
+  const api = ({ name, processes }: Cluster) => {
+    const process = processes.get('kube-apiserver')
+    if (process === undefined) throw new Error(`${name} has no kube-apiserver`)
+    return process
+  }
+
+  it('killed with -9 before the new copy serves and while the old one drains: nothing is lost, no request fails', async () => {
+    const before = await inventory()
+    const { stdout } = await clusters.east.kubectl(['get', 'services', '--all-namespaces', '-o', 'json'])
+    const service = (JSON.parse(stdout) as List).items.find(
+      ({ metadata }) => metadata.name === 'web' && metadata.namespace?.endsWith('-shop'),
+    )
+    const load = await startLoad(clusters.east, `http://${service?.spec?.clusterIP ?? ''}/hostname`, { perSecond: 50 })
+    const moveAndKill = async (from: string, to: string, when: (states: Record<string, string>) => boolean) => {
+      await asAlice(['annotate', 'deployment/web', '-n', 'shop', `kcp.dev/clusters=${to}`, '--overwrite'])
+      await waitFor(async () => when(await placed()), { what: 'the moment', deadlineMs: 60_000, intervalMs: 20 })
+      for (const process of installation.processes) {
+        await process.kill()
+        await process.start()
+      }
+      await untilPlaced({ [to]: 'Serving' })
+      const pods = await jsonOf(['get', 'pods', '-n', 'shop', '-l', 'app=web'])
+      expect(pods.items.filter(({ metadata }) => metadata.annotations?.['kcp.dev/member'] === from)).to.have.length(0)
+    }
+    await moveAndKill('east', 'west', ({ west }) => west !== undefined && west !== 'Assumed')
+    await moveAndKill('west', 'east', ({ west }) => west === 'Draining')
+    const { sent, failed, errors } = await load.stop()
+    console.log(`      two moves, two crashes: ${sent} requests sent, ${failed} failed`, errors.slice(0, 3))
+    expect(sent).to.be.greaterThan(500)
+    expect(failed, errors.join('\n')).to.equal(0)
+    expect(await inventory()).to.deep.equal(before)
+  })
+
+  it('there and back before the first move is finished: it stays where it serves', async () => {
+    for (const member of ['west', 'east', 'west', 'east'])
+      await asAlice(['annotate', 'deployment/web', '-n', 'shop', `kcp.dev/clusters=${member}`, '--overwrite'])
+    await untilPlaced({ east: 'Serving' })
+    await asAlice(['rollout', 'status', 'deployment/web', '-n', 'shop', '--timeout=30s'])
+  })
+
+  it('a member is away: tenants read and write as before, the member says so, and all of it arrives when it is back', async () => {
+    const before = await inventory()
+    await api(clusters.east).kill()
+    await asAlice(['scale', 'deployment/web', '-n', 'shop', '--replicas=3'])
+    await asAlice(['label', 'deployment/web', '-n', 'shop', 'edited=meanwhile'])
+    await asAlice(['patch', 'configmap/web', '-n', 'shop', '-p', '{"data":{"greeting":"changed"}}'])
+    await waitFor(async () => (await reachable('east')) === 'False', { what: 'it to be told', deadlineMs: 60_000 })
+    expect(await inventory()).to.deep.equal(before)
+    expect((await jsonOf(['get', 'pods', '-n', 'shop', '-l', 'app=web'])).items).to.have.length(2)
+    const pod = (await jsonOf(['get', 'pods', '-n', 'shop', '-l', 'app=web'])).items[0]?.metadata.name ?? ''
+    const refused = await asAlice(['exec', '-n', 'shop', pod, '--', '/agnhost', 'help'], { expectCode: 'any' })
+    expect(refused.stderr).to.contain('member cluster "east" can\'t be reached now')
+    await api(clusters.east).start()
+    await waitFor(async () => (await reachable('east')) === 'True', { what: 'it to be back', deadlineMs: 40_000 })
+    await asAlice(['rollout', 'status', 'deployment/web', '-n', 'shop', '--timeout=90s'])
+    const copies = await clusters.east.kubectl([
+      'get',
+      'deployments,configmaps',
+      '-A',
+      '-l',
+      'kcp.dev/managed',
+      '-o',
+      'json',
+    ])
+    expect(copies.stdout).to.contain('"edited": "meanwhile"').and.contain('"greeting": "changed"')
+    expect(await inventory()).to.deep.equal(before)
+  })
+
+  it('what runs in a member that is away moves when it is told to, and the member is cleared when it is back', async () => {
+    await api(clusters.east).kill()
+    await waitFor(async () => (await reachable('east')) === 'False', { what: 'it to be told', deadlineMs: 60_000 })
+    await asAlice(['annotate', 'deployment/web', '-n', 'shop', 'kcp.dev/clusters=west', '--overwrite'])
+    await waitFor(async () => (await placed())['west'] === 'Serving', {
+      what: 'it to serve in west',
+      deadlineMs: 60_000,
+    })
+    await kubectl(installation.admin, [
+      'delete',
+      'memberclusters.kcp.dev/east',
+      'logicalclusters.kcp.dev/acme',
+      '--wait=false',
+    ])
+    const left = await waitFor(
+      async () => /.*held by.*/.exec((await kubectl(installation.admin, ['get', 'lc/acme', '-o', 'yaml'])).stdout)?.[0],
+      { what: 'what is left to be told', deadlineMs: 20_000 },
+    )
+    expect(left).to.contain('syncer.kcp.dev/east')
+    await api(clusters.east).start()
+    for (const name of ['logicalclusters.kcp.dev/acme', 'memberclusters.kcp.dev/east'])
+      await kubectl(installation.admin, ['wait', '--for=delete', name, '--timeout=90s'])
+    for (const member of [clusters.east, clusters.west])
+      await waitFor(
+        async () => {
+          const { stdout } = await member.kubectl(['get', 'namespaces', '-o', 'json'])
+          return !stdout.includes('kcp.dev/locator')
+        },
+        { what: `${member.name} to be clean`, deadlineMs: 60_000 },
+      )
+  })
+})
