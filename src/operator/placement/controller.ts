@@ -14,6 +14,7 @@ import { move, type Decision, type Rejection } from '../../placement/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type Outcome } from '../../reconcile/index.ts'
 import type { OperatorContext, OperatorController } from '../operator-context.ts'
 import { seeCopy } from './observe.ts'
+import { releaseGone, unknownMembers } from './release-gone.ts'
 import { spaceOf, World } from './world.ts'
 
 export interface PlacementDeps {
@@ -111,6 +112,7 @@ class Scheduler {
 
   async reconcile(key: string, signal: AbortSignal): Promise<Outcome> {
     const workload = this.#world.deployments.store.get(key)
+    if (workload !== undefined && (await this.#release(key, workload, signal))) return {}
     // One that is deleted is the syncers' to take away: its finalizers say where it still is.
     if (workload === undefined || workload.metadata.deletionTimestamp !== undefined) return {}
     const decision = this.#decide(key, workload)
@@ -130,6 +132,17 @@ class Scheduler {
     })
     await this.#write(key, workload, { before, after, decision }, signal)
     return requeueAfterMs === undefined ? {} : { requeueAfterSeconds: requeueAfterMs / 1000 }
+  }
+
+  /** True where something was released: the change that it made brings the workload back. */
+  async #release(key: string, workload: DeepReadonly<KubeObject>, signal: AbortSignal): Promise<boolean> {
+    const members = unknownMembers(workload, (member) => this.#world.members.store.get(member) !== undefined)
+    if (members.length === 0) return false
+    const { cluster = '', namespace = '', name } = parseKey(key)
+    const { clusters, virtual, log } = this.#context
+    const gone = await releaseGone({ clusters, client: virtual(`/clusters/${cluster}`), workload, members, signal })
+    if (gone.length > 0) log.warn('forgot members that were removed', { cluster, namespace, name, members: gone })
+    return gone.length > 0
   }
 
   #decide(key: string, workload: DeepReadonly<KubeObject>): Decision | undefined {

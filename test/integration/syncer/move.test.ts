@@ -233,6 +233,19 @@ describe('the operator and two members', function () {
     )
   })
 
+  it('waits for a member that is away, and lets go of it when an admin removes it by force', async () => {
+    const { cluster } = members['west']!
+    await cluster.processes.get('kube-apiserver')!.kill()
+    await host.delete(memberClusters, { name: 'west' }, { signal })
+    const held = await host.get<MemberCluster>(memberClusters, { name: 'west' }, { signal })
+    expect(held.metadata.finalizers).to.deep.equal(['kcp.dev/member'])
+    expect((await workload())?.metadata.finalizers).to.deep.equal(['syncer.kcp.dev/west'])
+    await host.patch(memberClusters, { name: 'west' }, 'merge', { metadata: { finalizers: null } }, { signal })
+    await until('nothing to wait for', async () => (await workload())?.metadata.finalizers === undefined)
+    expect((await workload())?.metadata.annotations).to.not.have.property('status.kcp.dev/west')
+    expect((await up.list(pods, { namespace, signal })).items).to.be.empty
+  })
+
   it('runs nowhere when none is asked for', async () => {
     await target('none')
     await until('no copy', () => isPlaced({}), 60_000)
