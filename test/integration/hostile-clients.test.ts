@@ -1,5 +1,6 @@
 // What clients do that hurt others or themselves: half requests, selectors that hide, upgrades, floods.
 import { expect } from 'chai'
+import { connect as connectTcp, type Socket } from 'node:net'
 import { startServedApi, untilTrue, type ServedApi, type ServedTenant } from './served-api.ts'
 
 const configMaps = '/clusters/acme/api/v1/namespaces/default/configmaps'
@@ -12,7 +13,11 @@ describe('hostile and unlucky clients', function () {
   let acme: ServedTenant
 
   before(async () => {
-    served = await startServedApi({ limits: { requests: 40, watches: 60 }, requestTimeoutMs: 1000 })
+    served = await startServedApi({
+      firstRequestMs: 1000,
+      limits: { requests: 40, watches: 60 },
+      requestTimeoutMs: 1000,
+    })
     acme = await served.tenant('acme')
     expect((await acme.request('GET', '/clusters/acme/api/v1/namespaces/default')).status).to.equal(200)
   })
@@ -93,6 +98,38 @@ describe('hostile and unlucky clients', function () {
       expect(new Set(await Promise.all(answers))).to.deep.equal(new Set(['504']))
       expect((await acme.request('GET', configMaps)).status).to.equal(200)
       for (const socket of sockets) socket.destroy()
+    })
+
+    it('to ask for anything at all is cut off, wherever it stopped; who has asked may be idle', async () => {
+      const idle = await acme.socket()
+      const answered = new Promise((resolve) => idle.once('data', resolve))
+      idle.write('GET /version HTTP/1.1\r\nHost: kcp\r\n\r\n')
+      await answered
+      const session = acme.http2()
+      const stream = session.request({ ':path': '/version' })
+      stream.resume()
+      await new Promise((resolve) => stream.once('close', resolve))
+      const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+      const silent: Record<string, Socket> = {
+        'before the handshake': connectTcp(served.port, '127.0.0.1'),
+        'after the handshake': await acme.socket(),
+        'in the head': await acme.socket(),
+        'before the preface of HTTP/2': await acme.socket({ ALPNProtocols: ['h2'] }),
+        'after the preface of HTTP/2': await acme.socket({ ALPNProtocols: ['h2'] }),
+      }
+      silent['in the head']?.write('GET / HTTP/1.1\r\nHost: kc')
+      silent['after the preface of HTTP/2']?.write(preface)
+      await Promise.all(
+        Object.entries(silent).map(([where, socket]) => {
+          socket.on('error', () => undefined)
+          socket.resume()
+          return untilTrue(() => socket.destroyed, `cut off ${where}`)
+        }),
+      )
+      expect(idle.destroyed).to.equal(false)
+      expect(session.destroyed).to.equal(false)
+      session.destroy()
+      idle.destroy()
     })
 
     it('over its budget is told when to come again, while others are served', async () => {

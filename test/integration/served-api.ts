@@ -60,9 +60,10 @@ export interface ServedApi extends AsyncDisposable {
 }
 
 /** Starts it on an empty store and a free port. */
-export async function startServedApi(
-  options: Partial<Parameters<typeof createVirtualApi>[0]> = {},
-): Promise<ServedApi> {
+export async function startServedApi({
+  firstRequestMs = 60_000,
+  ...options
+}: Partial<Parameters<typeof createVirtualApi>[0]> & { firstRequestMs?: number } = {}): Promise<ServedApi> {
   await using stack = new AsyncDisposableStack()
   const life = new AbortController()
   const { signal } = life
@@ -79,7 +80,7 @@ export async function startServedApi(
   for (const crd of kcpCrds()) await root.create(crds, crd, { signal })
   await api.follow(root)
   const serving = await pki.servingCertificate(['127.0.0.1'])
-  const listener = stack.use(await api.listen({ host: '127.0.0.1', port: 0, ...serving }))
+  const listener = stack.use(await api.listen({ host: '127.0.0.1', port: 0, firstRequestMs, ...serving }))
   stack.defer(() => life.abort(new Error('the test is over')))
   const { port } = listener
   const { stack: clients } = { stack: stack.use(new AsyncDisposableStack()) }

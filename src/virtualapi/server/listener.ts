@@ -13,6 +13,7 @@ import { statusAnswer } from '../codec/answers.ts'
 import { maxBodyBytes } from '../codec/read-object.ts'
 import type { Answer, IncomingRequest } from './exchange.ts'
 import { handle } from './handle.ts'
+import { Newcomers } from './newcomers.ts'
 import type { ServerParts } from './parts.ts'
 import { upgrade } from './upgrade.ts'
 
@@ -23,6 +24,8 @@ export interface ListenOptions {
   readonly certificate: string
   readonly key: string
   readonly signal: AbortSignal
+  /** What a connection may take from its opening to its first request. Default 60,000. */
+  readonly firstRequestMs?: number
 }
 
 export interface Listener extends AsyncDisposable {
@@ -54,7 +57,8 @@ const minTakeMs = 60_000
 const minTakeBytesPerSecond = 256 * 1024
 
 export async function listen(parts: ServerParts, options: ListenOptions): Promise<Listener> {
-  const { host, port, certificate, key, signal } = options
+  const { host, port, certificate, key, signal, firstRequestMs = 60_000 } = options
+  const newcomers = new Newcomers({ maxMs: firstRequestMs })
   const app = fastify({
     logger: false,
     // One route for everything: the raw path is ours to parse, no router may have touched it.
@@ -80,7 +84,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
   const answer = ({ raw, originalUrl }: Asked, reply: { hijack(): unknown; readonly raw: unknown }): void => {
     reply.hijack()
-    void serve(raw as RawRequest, reply.raw as RawResponse, originalUrl, parts, signal)
+    void serve(raw as RawRequest, reply.raw as RawResponse, originalUrl, { parts, signal, newcomers })
   }
   app.all('/', answer)
   // Methods and media types that Fastify refuses by itself: the stages have an answer for them too.
@@ -89,6 +93,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   // Over HTTP/1.1; with HTTP/2 on the same port Fastify leaves Node's 5 s, which a client's pool meets as resets.
   Object.assign(app.server, { keepAliveTimeout: 120_000 })
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    newcomers.asked(request.socket)
     void upgrade({ incoming: incomingOf(request, request.url ?? '/', signal), socket, head }, parts)
   })
   // Clients that break off a handshake or a session are no event.
@@ -97,13 +102,17 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   const connections = new Set<Socket>()
   app.server.on('connection', (connection: Socket) => {
     connections.add(connection)
+    newcomers.add(connection)
     connection.once('close', () => connections.delete(connection))
   })
   await app.listen({ host, port })
   return {
     port: (app.server.address() as AddressInfo).port,
     setCertificate: ({ certificate: cert, key: newKey }) => app.server.setSecureContext({ cert, key: newKey }),
-    [Symbol.asyncDispose]: () => close(app.server, connections, () => app.close()),
+    [Symbol.asyncDispose]: () => {
+      newcomers[Symbol.dispose]()
+      return close(app.server, connections, () => app.close())
+    },
   }
 }
 
@@ -135,12 +144,18 @@ async function close(server: Server, connections: Iterable<Socket>, end: () => P
   }
 }
 
+interface Served {
+  readonly parts: ServerParts
+  /** The server's own life. */
+  readonly signal: AbortSignal
+  readonly newcomers: Newcomers
+}
+
 async function serve(
   request: RawRequest,
   response: RawResponse,
   url: string,
-  parts: ServerParts,
-  signal: AbortSignal,
+  { parts, signal, newcomers }: Served,
 ): Promise<void> {
   const life = new AbortController()
   // Not asked of the response: over HTTP/2 it calls itself finished when the client has gone.
@@ -150,6 +165,7 @@ async function serve(
   })
   response.on('error', () => life.abort(new Error('the connection failed')))
   try {
+    newcomers.asked(request.socket)
     const { answer, finish } = await handle({ ...incomingOf(request, url, life.signal), stopping: signal }, parts)
     try {
       await send(response, answer, request.method === 'HEAD', life.signal)
