@@ -1,0 +1,35 @@
+// Files of other projects, read from their Go modules as test/programs/manifests pins them. None of them is committed.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { repositoryRoot, runCommand } from '../support/index.ts'
+
+const moduleDir = join(repositoryRoot, 'test', 'programs', 'manifests')
+
+/**
+ * The folders of all pinned modules, by module path; downloads those that are not in Go's module cache. `go mod download`
+ * compares what it downloads with go.sum.
+ */
+export async function moduleFolders(): Promise<ReadonlyMap<string, string>> {
+  const pinned = [...readFileSync(join(moduleDir, 'go.mod'), 'utf8').matchAll(/^\t(\S+) (v\S+)$/gm)]
+  const { stdout } = await runCommand(
+    'go',
+    ['mod', 'download', '-json', ...pinned.map(([, path, v]) => `${path}@${v}`)],
+    {
+      cwd: moduleDir,
+      env: { GOWORK: 'off', GOFLAGS: '-mod=readonly' },
+      timeoutMs: 10 * 60_000,
+    },
+  )
+  // One JSON object after another.
+  const found = JSON.parse(`[${stdout.replaceAll(/^\}\n\{/gm, '},{')}]`) as {
+    Path: string
+    Dir?: string
+    Error?: string
+  }[]
+  return new Map(
+    found.map(({ Path, Dir, Error: problem }) => {
+      if (Dir === undefined || !existsSync(Dir)) throw new Error(`could not have module "${Path}": ${problem}`)
+      return [Path, Dir] as const
+    }),
+  )
+}

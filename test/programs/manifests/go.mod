@@ -1,0 +1,16 @@
+// Projects whose CustomResourceDefinitions the suite in test/manifests applies. Only the files of these modules are
+// read, nothing is compiled; go.sum pins them.
+module kcp.dev/test/programs/manifests
+
+go 1.25.0
+
+require (
+	github.com/argoproj/argo-cd/v3 v3.1.9
+	github.com/argoproj/argo-rollouts v1.8.3
+	github.com/cert-manager/cert-manager v1.19.1
+	github.com/crossplane-contrib/provider-kubernetes v1.0.0
+	github.com/fluxcd/kustomize-controller v1.7.2
+	github.com/fluxcd/source-controller v1.7.3
+	github.com/prometheus-operator/prometheus-operator v0.85.0
+	sigs.k8s.io/gateway-api v1.4.0
+)
