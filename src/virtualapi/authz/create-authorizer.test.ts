@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { clusterIdOf, type ClusterId, type ClusterName, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import { createHub, type ClusterObjects, type Hub } from '../../store/hub/index.ts'
+import type { Store } from '../../store/index.ts'
 import { openSqliteStore } from '../../store/sqlite/index.ts'
 import { anonymous, type UserInfo } from '../authn/user-info.ts'
 import { createBaseLayer } from '../bootstrap/index.ts'
@@ -483,11 +484,13 @@ describe('authorization', () => {
 /** The objects of one logical cluster in a real hub on a real store. Writes are in order; whoever reads waits for them. */
 class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
   readonly #hub: Hub
+  readonly #store: Store
   readonly #stack: AsyncDisposableStack
   #writes: Promise<unknown> = Promise.resolve()
 
-  private constructor(hub: Hub, stack: AsyncDisposableStack) {
+  private constructor(hub: Hub, store: Store, stack: AsyncDisposableStack) {
     this.#hub = hub
+    this.#store = store
     this.#stack = stack
   }
   static async open(): Promise<Objects> {
@@ -496,7 +499,8 @@ class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
     stack.defer(() => rm(dir, { recursive: true, force: true }))
     const store = stack.use(await openSqliteStore({ file: join(dir, 'store.db') }))
     const baseLayer = createBaseLayer({ directory: { byId: () => acme }, rootCa: '' })
-    return new Objects(stack.use(await createHub(store, { stamp: stampRevision, readFacts, baseLayer, signal })), stack)
+    const hub = stack.use(await createHub(store, { stamp: stampRevision, readFacts, baseLayer, signal }))
+    return new Objects(hub, store, stack)
   }
   put(...objects: KubeObject[]): void {
     for (const object of objects) this.#write((cluster) => this.#put(cluster, object))
@@ -513,7 +517,10 @@ class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
   }
   async clear(): Promise<void> {
     await this.#writes
-    await this.#hub.deleteCluster(acme.id, { signal })
+    // Past the hub: a logical cluster that the hub has dropped never comes back.
+    await this.#store.deleteCluster(acme.id, { signal })
+    await this.#hub.reached(await this.#store.revision({ signal }), { signal })
+    this.#hub.unload(acme.id)
   }
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#writes
