@@ -14,7 +14,7 @@ const candidate = (name: string, parts: Partial<Candidate> = {}): Candidate => (
 
 describe('choosing members', () => {
   const best: Target = { kind: 'best' }
-  for (const { title, target, candidates, current = [], wanted, held = [] } of [
+  for (const { title, target, candidates, current = [], near = [], wanted, held = [] } of [
     {
       title: 'takes the least loaded',
       target: best,
@@ -25,6 +25,20 @@ describe('choosing members', () => {
       title: 'takes the first by name among equals',
       target: best,
       candidates: [candidate('b'), candidate('a')],
+      wanted: ['a'],
+    },
+    {
+      title: 'goes where its neighbours are, though they can not be reached just now',
+      target: best,
+      candidates: [candidate('a'), candidate('b', { load: 9, ready: false })],
+      near: ['b'],
+      wanted: ['b'],
+    },
+    {
+      title: 'brings nothing new to a cordoned member, though its neighbours are there',
+      target: best,
+      candidates: [candidate('a'), candidate('b', { state: 'Cordoned' })],
+      near: ['b'],
       wanted: ['a'],
     },
     {
@@ -109,11 +123,12 @@ describe('choosing members', () => {
     target: Target
     candidates: Candidate[]
     current?: string[]
+    near?: string[]
     wanted?: string[]
     held?: string[]
   }[]) {
     it(title, () => {
-      const decision = choose({ target, candidates, current })
+      const decision = choose({ target, candidates, current, near })
       expect(decision.wanted).to.deep.equal(wanted ? { kind: 'members', names: wanted } : { kind: 'undecided' })
       expect(decision.held.map(({ reason }) => reason)).to.deep.equal(held)
     })

@@ -46,10 +46,13 @@ export function choose({
   target,
   candidates,
   current,
+  near = [],
 }: {
   target: Target
   candidates: readonly Candidate[]
   current: readonly string[]
+  /** Members where its neighbours are: taken first, unless cordoned, draining or closed to this logical cluster. */
+  near?: readonly string[]
 }): Decision {
   if (target.kind === 'none') return { wanted: { kind: 'none' }, held: [], rejected: [] }
   if (target.kind === 'members') {
@@ -58,7 +61,7 @@ export function choose({
     const held = refused.filter((rejection) => rejection !== undefined)
     return { wanted: names.length === 0 ? { kind: 'undecided' } : { kind: 'members', names }, held, rejected: held }
   }
-  return chooseBest(candidates, current)
+  return chooseBest(candidates, current, near)
 }
 
 function refuseNamed(
@@ -73,13 +76,16 @@ function refuseNamed(
   return refuse(candidate)
 }
 
-function chooseBest(candidates: readonly Candidate[], current: readonly string[]): Decision {
+function chooseBest(candidates: readonly Candidate[], current: readonly string[], near: readonly string[]): Decision {
   const staying = candidates.filter(({ name, state }) => current.includes(name) && state !== 'Draining')
   const stay = staying.toSorted(byScore)[0]
   if (stay) return { wanted: { kind: 'members', names: [stay.name] }, held: [], rejected: [] }
   const byName = candidates.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const rejected = byName.map(refuse).filter((rejection) => rejection !== undefined)
-  const best = candidates.filter((candidate) => refuse(candidate) === undefined).toSorted(byScore)[0]
+  // Beside its neighbours although they can't be reached just now: apart from them it may be of no use.
+  const home = candidates.filter(({ name, state, admits }) => near.includes(name) && state === 'Active' && admits)
+  const fitting = candidates.filter((candidate) => refuse(candidate) === undefined)
+  const best = home.toSorted(byScore)[0] ?? fitting.toSorted(byScore)[0]
   if (best) return { wanted: { kind: 'members', names: [best.name] }, held: [], rejected }
   const why = rejected.length === 0 ? 'there is no member cluster' : rejected.map(({ message }) => message).join('; ')
   return { wanted: { kind: 'undecided' }, held: [{ cluster: '', reason: 'NoClusterFits', message: why }], rejected }

@@ -174,7 +174,7 @@ class Members implements AsyncDisposable {
       state,
       probe: found,
       twin,
-      placed: placed.length,
+      placed,
       nowMs,
       now: timestamp(nowMs),
     })

@@ -9,7 +9,7 @@ const input = (parts: Partial<StatusInput> = {}): StatusInput => ({
   state: 'Active',
   probe: answered,
   twin: undefined,
-  placed: 0,
+  placed: [],
   nowMs: start,
   now: '2026-01-01T00:00:00Z',
   ...parts,
@@ -46,6 +46,20 @@ describe('the status of a MemberCluster', () => {
     },
   ] as { title: string; parts: Partial<StatusInput>; expected: string }[]) {
     it(title, () => expect(words(parts)).to.equal(expected))
+  }
+  for (const [placed, message] of [
+    [[], 'its state is Draining: nothing is placed there any more'],
+    [['shop/web', 'shop/api'], 'its state is Draining: still there are shop/api, shop/web'],
+    [
+      ['a/1', 'a/2', 'a/3', 'a/4', 'a/5', 'a/6', 'a/7'],
+      'its state is Draining: still there are a/1, a/2, a/3, a/4, a/5 and 2 more',
+    ],
+  ] as const) {
+    it(`says of a drained member what is there: ${placed.length}`, () => {
+      const status = memberStatus(input({ state: 'Draining', placed }))
+      expect(status.placed).to.equal(placed.length)
+      expect(status.conditions?.find(({ type }) => type === 'Schedulable')?.message).to.equal(message)
+    })
   }
   it('keeps what a silent member said last', () => {
     const previous = memberStatus(input())

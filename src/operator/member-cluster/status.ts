@@ -23,7 +23,8 @@ export interface StatusInput {
   readonly probe: Probe
   /** The name of an older MemberCluster for the same physical cluster. */
   readonly twin: string | undefined
-  readonly placed: number
+  /** Workloads that have something there. */
+  readonly placed: readonly string[]
   readonly nowMs: number
   /** RFC 3339 of nowMs. */
   readonly now: string
@@ -43,7 +44,7 @@ export function memberStatus(input: StatusInput): MemberClusterStatus {
   const status: MemberClusterStatus = {
     ...previous,
     observedGeneration: generation,
-    placed,
+    placed: placed.length,
     conditions: [...conditions],
     ...(answered && { id: probe.uid, version: probe.version, nodes: probe.nodes }),
     ...(beat && { lastHeartbeatTime: now }),
@@ -58,7 +59,7 @@ interface Word {
   readonly message: string
 }
 
-function conditionsOf({ probe, twin, state }: StatusInput): Word[] {
+function conditionsOf({ probe, twin, state, placed }: StatusInput): Word[] {
   const word = (type: string, status: Condition['status'], reason: string, message: string): Word => ({
     type,
     status,
@@ -86,7 +87,7 @@ function conditionsOf({ probe, twin, state }: StatusInput): Word[] {
             'Schedulable',
             'False',
             twin === undefined ? state : 'NotAccepted',
-            twin === undefined ? `its state is ${state}` : accepted.message,
+            twin === undefined ? closedMessage(state, placed) : accepted.message,
           ),
     ]
   }
@@ -108,4 +109,15 @@ function conditionsOf({ probe, twin, state }: StatusInput): Word[] {
     word('Ready', 'Unknown', reason, message),
     word('Schedulable', 'False', 'NotReady', message),
   ]
+}
+
+const namedAtMost = 5
+
+/** Who drains a member wants to know when it is empty, and what keeps it from being so. */
+function closedMessage(state: StatusInput['state'], placed: readonly string[]): string {
+  if (state !== 'Draining') return `its state is ${state}`
+  if (placed.length === 0) return 'its state is Draining: nothing is placed there any more'
+  const named = placed.toSorted().slice(0, namedAtMost).join(', ')
+  const more = placed.length > namedAtMost ? ` and ${placed.length - namedAtMost} more` : ''
+  return `its state is Draining: still there are ${named}${more}`
 }

@@ -120,7 +120,7 @@ export class World implements AsyncDisposable {
     })
     const candidates = this.#candidates(owner)
     const own = currentMembers(placedOn(workload as KubeObject))
-    return choose({ target, candidates, current: own.length > 0 ? own : this.#neighbours(key) })
+    return choose({ target, candidates, current: own, near: this.#neighbours(key) })
   }
 
   /** What is new goes where its namespace is already. */
