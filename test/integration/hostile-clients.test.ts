@@ -1,6 +1,11 @@
 // What clients do that hurt others or themselves: half requests, selectors that hide, upgrades, floods.
 import { expect } from 'chai'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { connect as connectTcp, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { openPki } from '../../src/virtualapi/index.ts'
 import { startServedApi, untilTrue, type ServedApi, type ServedTenant } from './served-api.ts'
 
 const configMaps = '/clusters/acme/api/v1/namespaces/default/configmaps'
@@ -213,6 +218,82 @@ describe('hostile and unlucky clients', function () {
     }
   })
 
+  describe('who is not what they say', () => {
+    it('another installation may sign for this logical cluster, or for everything: nobody', async () => {
+      const dir = mkdtempSync(join(tmpdir(), 'kcp-other-'))
+      try {
+        const other = await openPki(dir)
+        for (const realm of [acme.id, 'installation'] as const) {
+          const name = { commonName: 'admin', organizations: ['system:masters'], realm, days: 1 }
+          const { certificate: cert, key } = await other.issueClientCertificate(name)
+          const socket = connectTls({ host: '127.0.0.1', port: served.port, cert, key, rejectUnauthorized: false })
+          socket.on('error', () => undefined)
+          expect(await said(socket, `GET ${secrets} HTTP/1.1\r\nHost: kcp\r\n\r\n`)).to.match(/^HTTP\/1.1 401 /)
+        }
+      } finally {
+        rmSync(dir, { recursive: true, force: true })
+      }
+    })
+
+    for (const [title, text, code] of [
+      [
+        'both lengths',
+        `POST ${configMaps} HTTP/1.1\r\nHost: k\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n`,
+        400,
+      ],
+      ['two lengths', `POST ${configMaps} HTTP/1.1\r\nHost: k\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\n`, 400],
+      [
+        'a spaced Transfer-Encoding',
+        `POST ${configMaps} HTTP/1.1\r\nHost: k\r\nTransfer-Encoding : chunked\r\n\r\n`,
+        400,
+      ],
+      ['an absolute form', 'GET https://kcp/clusters/bob/api HTTP/1.1\r\nHost: k\r\n\r\n', 404],
+      [
+        'an upgrade of what takes none',
+        `GET ${configMaps} HTTP/1.1\r\nHost: k\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n`,
+        400,
+      ],
+      [
+        'an upgrade of another logical cluster',
+        'GET /clusters/root/api/v1/namespaces/default/pods/x/exec HTTP/1.1\r\nHost: k\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n',
+        401,
+      ],
+      ['60,000 headers', `GET ${configMaps} HTTP/1.1\r\nHost: k\r\n${'X-A: b\r\n'.repeat(60_000)}\r\n`, 431],
+      ['a URL of 80 KB', `GET ${configMaps}?${'a=b&'.repeat(20_000)} HTTP/1.1\r\nHost: k\r\n\r\n`, 400],
+    ] as const)
+      it(`${title}: ${code}, once`, async () => {
+        const socket = await acme.socket()
+        const answer = await said(socket, text)
+        expect(answer.slice(9, 12), answer.slice(0, 500)).to.equal(String(code))
+        expect(answer.match(/HTTP\/1.1 /g)).to.have.length(1)
+      })
+
+    it('a tunnel to somewhere is not made', async () => {
+      const socket = await acme.socket()
+      expect(await said(socket, 'CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: k\r\n\r\n')).to.equal('')
+    })
+
+    it('what only the installation may say is not heard from a tenant: uid, placement, where a pod runs', async () => {
+      const annotations = { 'kcp.dev/member': 'somewhere', 'kcp.dev/placed-on': 'elsewhere', mine: 'yes' }
+      const headers = { 'kcp-keep-uid': 'true' }
+      const containers = [{ name: 'c', image: 'i' }]
+      const pod = { metadata: { name: 'forged', uid: 'of-my-choice', annotations }, spec: { containers } }
+      const pods = configMaps.replace('configmaps', 'pods')
+      const created = await acme.request('POST', pods, { headers, body: pod })
+      expect(created.status, created.text).to.equal(201)
+      const { metadata } = JSON.parse(created.text) as { metadata: { uid: string; annotations: object } }
+      expect(metadata.uid).not.to.equal('of-my-choice')
+      expect(metadata.annotations).to.deep.equal({ mine: 'yes' })
+      const patched = await acme.request('PATCH', `${pods}/forged`, {
+        headers: { 'content-type': 'application/merge-patch+json' },
+        body: { metadata: { annotations } },
+      })
+      expect(patched.text).not.to.include('kcp.dev/')
+      expect((await acme.request('GET', `${pods}/forged/log`)).status).to.be.oneOf([400, 503])
+      expect((await acme.request('DELETE', '/clusters/acme')).status).to.equal(403)
+    })
+  })
+
   describe('a user who may list one secret by name', () => {
     let eve: ServedTenant
     before(async () => {
@@ -271,4 +352,23 @@ function literalHeaders(headers: Record<string, string>): Buffer {
   return Buffer.concat(
     Object.entries(headers).flatMap(([name, value]) => [Buffer.from([0]), ...text(name), ...text(value)]),
   )
+}
+
+/** What the server says to this within a second, or up to its end of the connection. */
+async function said(socket: TLSSocket, text: string): Promise<string> {
+  let heard = ''
+  const over = new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, 1000)
+    socket.on('data', (data: Buffer) => {
+      heard += data.toString()
+    })
+    socket.once('close', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+  socket.write(text, 'latin1')
+  await over
+  socket.destroy()
+  return heard
 }
