@@ -1,0 +1,129 @@
+// Helm 3 in a logical cluster: the life of a release of a chart with values, hooks, a CRD and notes.
+import { expect } from 'chai'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { at } from '../integration/json.ts'
+import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp-instance.ts'
+import { ensurePrograms, repositoryRoot, runCommand, type CommandResult } from '../support/index.ts'
+
+const chart = join(repositoryRoot, 'test', 'clients', 'chart')
+
+describe('Helm in a logical cluster', function () {
+  this.timeout(60_000)
+  let kcp: KcpInstance
+  let acme: Tenant
+  let home: string
+  let program: string
+
+  const run = (args: readonly string[], expectCode: number | 'any' = 0): Promise<CommandResult> =>
+    runCommand(program, ['--kubeconfig', acme.kubeconfig, '--namespace', 'shop', ...args], {
+      expectCode,
+      env: { KUBECONFIG: undefined, HELM_CACHE_HOME: home, HELM_CONFIG_HOME: home, HELM_DATA_HOME: home },
+    })
+  const helm = async (...args: string[]): Promise<string> => (await run(args)).stdout
+  const get = async (what: string, path: string): Promise<unknown> =>
+    at(JSON.parse((await acme.kubectl(['-n', 'shop', 'get', what, '-o', 'json'])).stdout), path)
+  const names = async (kinds: string): Promise<string[]> => {
+    const { stdout } = await acme.kubectl([
+      '-n',
+      'shop',
+      'get',
+      kinds,
+      '-l',
+      'app.kubernetes.io/instance=web',
+      '-o',
+      'name',
+    ])
+    return stdout.split('\n').filter((line) => line !== '')
+  }
+
+  before(async function () {
+    this.timeout(30 * 60_000) // the first build
+    home = mkdtempSync(join(tmpdir(), 'kcp-helm-'))
+    program = (await ensurePrograms(['helm'])).helm
+    kcp = await startInstance()
+    acme = await kcp.tenant('acme')
+  })
+  after(async () => {
+    await kcp[Symbol.asyncDispose]()
+    rmSync(home, { recursive: true, force: true })
+  })
+
+  it('installs: CRD, hooks, objects, notes', async () => {
+    const said = await helm('install', 'web', chart, '--create-namespace', '--set', 'replicas=3')
+    expect(said).to.include('STATUS: deployed').and.to.include('web has 3 replicas at http://shop.test.')
+    expect(await names('deploy,svc,cm,sa,ing,orders')).to.have.length(6)
+    expect(await get('secret/web-before', 'data.revision')).to.equal(Buffer.from('1').toString('base64'))
+    const gone = await acme.kubectl(['-n', 'shop', 'get', 'cm', 'web-passing'], { expectCode: 1 })
+    expect(gone.stderr).to.include('not found')
+  })
+
+  it('says what it knows of the release', async () => {
+    expect(await helm('list')).to.match(/web\s+shop\s+1\s.*deployed\s+shop-0.1.0/)
+    expect(await helm('status', 'web', '--show-resources')).to.match(/Deployment\nNAME\s+READY/)
+    expect(await helm('get', 'values', 'web')).to.include('replicas: 3')
+    expect(await helm('get', 'manifest', 'web')).to.include('kind: Order')
+    expect(await helm('get', 'hooks', 'web')).to.include('web-farewell')
+  })
+
+  it('upgrades, and takes away what the chart no longer has', async () => {
+    await helm('upgrade', 'web', chart, '--set', 'replicas=4,ingress.enabled=false,config.colour=red')
+    expect(await get('deploy/web', 'spec.replicas')).to.equal(4)
+    expect(await get('cm/web', 'data')).to.deep.equal({ colour: 'red' })
+    expect(await names('ing')).to.deep.equal([])
+    expect(await get('secret/web-before', 'data.revision')).to.equal(Buffer.from('2').toString('base64'))
+  })
+
+  it('heals what somebody changed, and keeps what somebody added', async () => {
+    await acme.kubectl(['-n', 'shop', 'annotate', 'deploy/web', 'somebody=was-here'])
+    await acme.kubectl(['-n', 'shop', 'delete', 'svc', 'web'])
+    await helm('upgrade', 'web', chart, '--reuse-values', '--set', 'image.tag=1.28')
+    expect(await names('svc')).to.deep.equal(['service/web'])
+    expect(await get('deploy/web', 'metadata.annotations.somebody')).to.equal('was-here')
+    expect(await get('deploy/web', 'spec.template.spec.containers.0.image')).to.equal('nginx:1.28')
+  })
+
+  it('rolls back', async () => {
+    await helm('rollback', 'web', '1')
+    expect(await get('deploy/web', 'spec.replicas')).to.equal(3)
+    expect(await names('ing')).to.deep.equal(['ingress.networking.k8s.io/web'])
+    expect((await helm('history', 'web')).match(/superseded|deployed/g)).to.deep.equal([
+      'superseded',
+      'superseded',
+      'superseded',
+      'deployed',
+    ])
+  })
+
+  it('undoes an upgrade that is refused, with --atomic', async () => {
+    const { stderr } = await run(
+      ['upgrade', 'web', chart, '--atomic', '--timeout', '2s', '--set', 'replicas=0,refuse=true'],
+      1,
+    )
+    expect(stderr)
+      .to.include('spec.amount')
+      .and.to.match(/UPGRADE FAILED/)
+    expect(await get('orders/web', 'spec.amount')).to.equal(3)
+    expect(await get('deploy/web', 'spec.replicas')).to.equal(3)
+    expect(await helm('history', 'web')).to.match(/\n5 .*failed[^\n]*\n6 /)
+  })
+
+  it('dry-run=server and template render what kubectl applies', async () => {
+    expect(await helm('upgrade', 'web', chart, '--dry-run=server')).to.include('STATUS: pending-upgrade')
+    const input = await helm('template', 'plain', chart, '--no-hooks', '--validate')
+    const applied = (await acme.kubectl(['-n', 'shop', 'apply', '-f', '-'], { input })).stdout
+    expect(applied.match(/ created\n/g)).to.have.length(6)
+    const again = (await acme.kubectl(['-n', 'shop', 'apply', '-f', '-'], { input })).stdout
+    expect(again.match(/ unchanged\n/g)).to.have.length(6)
+    await acme.kubectl(['-n', 'shop', 'delete', '-f', '-'], { input })
+  })
+
+  it('uninstalls: objects go, the CRD stays, the last hook runs', async () => {
+    expect(await helm('uninstall', 'web', '--wait')).to.include('release "web" uninstalled')
+    expect(await names('deploy,svc,cm,sa,ing,orders')).to.deep.equal([])
+    expect(await get('cm/web-farewell', 'data.release')).to.equal('web')
+    expect(await helm('list', '--all', '-q')).to.equal('')
+    await acme.kubectl(['get', 'crd', 'orders.shop.test.dev'])
+  })
+})
