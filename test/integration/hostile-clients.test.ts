@@ -20,7 +20,7 @@ describe('hostile and unlucky clients', function () {
   before(async () => {
     served = await startServedApi({
       firstRequestMs: 1000,
-      limits: { requests: 40, watches: 60 },
+      limits: { requests: 40, watches: 60, answerBytes: 30_000_000 },
       requestTimeoutMs: 1000,
     })
     acme = await served.tenant('acme')
@@ -135,6 +135,34 @@ describe('hostile and unlucky clients', function () {
       expect(session.destroyed).to.equal(false)
       session.destroy()
       idle.destroy()
+    })
+
+    it('with large answers is given no more of them than its budget, and all of it again when it has gone', async () => {
+      const big = { metadata: { name: 'big' }, data: { a: 'x'.repeat(1_000_000) } }
+      const one = '/clusters/greta/api/v1/namespaces/default/configmaps'
+      const greta = await served.tenant('greta')
+      for (let i = 0; i < 10; i++) {
+        const { status } = await greta.request('POST', one, { body: { ...big, metadata: { name: `big-${i}` } } })
+        expect(status).to.equal(201)
+      }
+      const sockets = await Promise.all(Array.from({ length: 12 }, () => greta.socket()))
+      const codes = await Promise.all(
+        sockets.map((socket) => {
+          const first = new Promise<string>((resolve) => {
+            socket.once('data', (data: Buffer) => {
+              socket.pause()
+              resolve(data.toString('latin1').slice(9, 12))
+            })
+          })
+          socket.write(`GET ${one} HTTP/1.1\r\nHost: kcp\r\n\r\n`)
+          return first
+        }),
+      )
+      expect(codes.filter((code) => code === '429').length, codes.join(' ')).to.be.greaterThan(5)
+      expect(codes).to.include('200')
+      expect((await acme.request('GET', configMaps)).status).to.equal(200)
+      for (const socket of sockets) socket.destroy()
+      await untilTrue(async () => (await greta.request('GET', one)).status === 200, 'there is room again')
     })
 
     it('over its budget is told when to come again, while others are served', async () => {

@@ -9,16 +9,52 @@ export interface FairnessLimits {
   readonly watches?: number
   /** Requests of all logical clusters under way at once. Default 2000. */
   readonly allRequests?: number
+  /** Bytes of large answers of one logical cluster that its clients have not taken yet. Default 128 MiB. */
+  readonly answerBytes?: number
+  /** The same of all logical clusters. Default 1 GiB. */
+  readonly allAnswerBytes?: number
 }
+
+const MiB = 1024 * 1024
 
 export class Fairness {
   private readonly limits: Required<FairnessLimits>
   private readonly requests = new Map<string, number>()
   private readonly watches = new Map<string, number>()
+  private readonly answers = new Map<string, number>()
   private all = 0
+  private allAnswers = 0
 
-  constructor({ requests = 200, watches = 5000, allRequests = 2000 }: FairnessLimits = {}) {
-    this.limits = { requests, watches, allRequests }
+  constructor({
+    requests = 200,
+    watches = 5000,
+    allRequests = 2000,
+    answerBytes = 128 * MiB,
+    allAnswerBytes = 1024 * MiB,
+  }: FairnessLimits = {}) {
+    this.limits = { requests, watches, allRequests, answerBytes, allAnswerBytes }
+  }
+
+  /**
+   * Takes room for an answer until it is taken; give it back by calling the result. Throws 429 with Retry-After when
+   * there is none. The only answer of a logical cluster always has room, however large.
+   */
+  hold(flow: string, bytes: number): () => void {
+    const held = this.answers.get(flow) ?? 0
+    const { answerBytes, allAnswerBytes } = this.limits
+    if (held > 0 && (held + bytes > answerBytes || this.allAnswers + bytes > allAnswerBytes))
+      throw tooManyRequests('too many large answers of this logical cluster are not read yet, please try again later')
+    this.answers.set(flow, held + bytes)
+    this.allAnswers += bytes
+    let left = false
+    return () => {
+      if (left) return
+      left = true
+      this.allAnswers -= bytes
+      const now = (this.answers.get(flow) ?? bytes) - bytes
+      if (now === 0) this.answers.delete(flow)
+      else this.answers.set(flow, now)
+    }
   }
 
   /** Takes a place; give it back by calling the result. Throws 429 with Retry-After when there is none. */

@@ -11,6 +11,8 @@ import { stages } from './stages.ts'
 /** Most warnings told of one request, and longest text of one: clients print them all. */
 const maxWarnings = 20
 const maxWarningLength = 256
+/** Larger answers count until the client has them, bytes; smaller ones fit into the buffers below us. */
+export const largeAnswer = 256 * 1024
 
 /** An answer, to be sent by whoever called. */
 export interface Handled {
@@ -28,6 +30,7 @@ export async function handle(request: IncomingRequest, parts: ServerParts): Prom
     for (const stage of stages) await stage(exchange, parts)
     if (exchange.answer === undefined) throw new Error('no stage gave an answer')
     answer = shaped(exchange, exchange.answer)
+    holdBytes(exchange, answer, parts)
   } catch (error) {
     const failure = toStatusError(error, exchange, parts)
     answer = statusAnswer(failure.status, failure.headers)
@@ -53,6 +56,13 @@ export function toStatusError(error: unknown, exchange: Exchange, { log }: Pick<
     return isStatusError(reason) ? reason : serviceUnavailable('the server is stopping, please try again', error)
   log.error('request met a bug', { method: exchange.request.method, url: exchange.request.url, error })
   return internalError('an error on the server has prevented the request from succeeding', error)
+}
+
+/** Whoever asks for much and reads nothing may not fill our memory with answers. */
+function holdBytes(exchange: Exchange, answer: Answer, { fairness }: ServerParts): void {
+  if (answer.kind !== 'bytes' || answer.body.length <= largeAnswer) return
+  if (exchange.info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
+  exchange.cleanups.push(fairness.hold(exchange.cluster?.id ?? '-', answer.body.length))
 }
 
 function shaped(exchange: Exchange, answer: Answer): Answer {

@@ -12,7 +12,7 @@ import { childSignal } from '../../async/index.ts'
 import { statusAnswer } from '../codec/answers.ts'
 import { maxBodyBytes } from '../codec/read-object.ts'
 import type { Answer, IncomingRequest } from './exchange.ts'
-import { handle } from './handle.ts'
+import { handle, largeAnswer } from './handle.ts'
 import { Newcomers } from './newcomers.ts'
 import type { ServerParts } from './parts.ts'
 import { upgrade } from './upgrade.ts'
@@ -50,8 +50,6 @@ interface RawResponse extends NodeJS.EventEmitter {
 /** How long requests under way may take to end when the server stops, milliseconds. */
 const drainMs = 3000
 
-/** Larger answers count until the client has them; smaller ones fit into the buffers below us. */
-const largeAnswer = 256 * 1024
 /** What a client may take for a large answer: a minute, and more for its size. */
 const minTakeMs = 60_000
 const minTakeBytesPerSecond = 256 * 1024
