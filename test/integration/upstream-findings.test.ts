@@ -1,0 +1,131 @@
+// What Kubernetes' conformance suite found, asked over HTTP: it stays found without the suite, which takes minutes.
+import { expect } from 'chai'
+import { at, textAt } from './json.ts'
+import { startServedApi, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'
+
+const json = (reply: Reply): unknown => JSON.parse(reply.text)
+const groups = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+
+describe('a logical cluster, as the upstream suite asks it', () => {
+  let served: ServedApi
+  let tenant: ServedTenant
+
+  before(async () => {
+    served = await startServedApi()
+    tenant = await served.tenant('upstream')
+  })
+  after(() => served[Symbol.asyncDispose]())
+
+  const ask = (method: string, path: string, options?: Parameters<ServedTenant['request']>[2]): Promise<Reply> =>
+    tenant.request(method, `${tenant.base}${path}`, options)
+
+  it('shows an Event of one version in the other, and selects by the fields of both', async () => {
+    const event = {
+      metadata: { name: 'told', namespace: 'default' },
+      eventTime: '2026-01-01T00:00:00.000000Z',
+      note: 'it happened',
+      type: 'Normal',
+      reason: 'Test',
+      action: 'Do',
+      reportingController: 'tester',
+      reportingInstance: 'tester-0',
+      regarding: { kind: 'Pod', namespace: 'default', name: 'p' },
+    }
+    const newer = '/apis/events.k8s.io/v1/namespaces/default/events'
+    const core = '/api/v1/namespaces/default/events'
+    expect((await ask('POST', newer, { body: event })).status).to.equal(201)
+    expect(json(await ask('GET', `${core}/told`))).to.deep.include({
+      message: 'it happened',
+      reportingComponent: 'tester',
+    })
+    for (const path of [
+      `${core}?fieldSelector=source=tester`,
+      `${core}?fieldSelector=involvedObject.name=p`,
+      `${newer}?fieldSelector=reportingController=tester`,
+      `${newer}?fieldSelector=regarding.name=p`,
+    ])
+      expect(textAt(json(await ask('GET', path)), 'items.0.metadata.name'), path).to.equal('told')
+    expect(at(json(await ask('GET', `${core}?fieldSelector=source=other`)), 'items')).to.deep.equal([])
+  })
+
+  it('shows the later default of a custom resource on objects written before it', async () => {
+    const version = (a: object): object => ({
+      name: 'v1',
+      served: true,
+      storage: true,
+      schema: { openAPIV3Schema: { type: 'object', properties: { a } } },
+    })
+    const definition = {
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: 'gadgets.e.com' },
+      spec: {
+        group: 'e.com',
+        scope: 'Namespaced',
+        names: { plural: 'gadgets', kind: 'Gadget' },
+        versions: [version({ type: 'string' })],
+      },
+    }
+    const gadgets = '/apis/e.com/v1/namespaces/default/gadgets'
+    const gadget = { apiVersion: 'e.com/v1', kind: 'Gadget', metadata: { name: 'g' } }
+    expect((await ask('POST', groups, { body: definition })).status).to.equal(201)
+    expect((await ask('POST', gadgets, { body: gadget })).status).to.equal(201)
+    const patch = { spec: { versions: [version({ type: 'string', default: 'A' })] } }
+    const patched = await ask('PATCH', `${groups}/gadgets.e.com`, {
+      body: patch,
+      headers: { 'content-type': 'application/merge-patch+json' },
+    })
+    expect(patched.status).to.equal(200)
+    const read = json(await ask('GET', `${gadgets}/g`))
+    expect(read).to.have.property('a', 'A')
+    expect(at(json(await ask('GET', gadgets)), 'items.0.a')).to.equal('A')
+    // A write of something else stores what was shown.
+    const labelled = await ask('PATCH', `${gadgets}/g`, {
+      body: { metadata: { labels: { l: '1' } } },
+      headers: { 'content-type': 'application/merge-patch+json' },
+    })
+    expect(json(labelled)).to.have.property('a', 'A')
+  })
+
+  it('answers no review as a table', async () => {
+    const review = { spec: { nonResourceAttributes: { path: '/', verb: 'get' } } }
+    const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io'
+    const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+    expect((await ask('POST', path, { body: review, headers: { accept } })).status).to.equal(406)
+    expect((await ask('POST', path, { body: review })).status).to.equal(201)
+  })
+
+  it('has the range of Service addresses, and IPAddresses of both families', async () => {
+    expect(
+      at(json(await ask('GET', '/apis/networking.k8s.io/v1/servicecidrs/kubernetes')), 'spec.cidrs'),
+    ).to.deep.equal(['10.96.0.0/12'])
+    const addresses = '/apis/networking.k8s.io/v1/ipaddresses'
+    const parentRef = { resource: 'services', namespace: 'default', name: 's' }
+    const create = (name: string): Promise<Reply> =>
+      ask('POST', addresses, { body: { metadata: { name }, spec: { parentRef } } })
+    expect((await create('fe80::42:1dff:fe84:f9e2')).status).to.equal(201)
+    expect((await create('FE80::1')).status).to.equal(422)
+  })
+
+  it('refuses a pod whose RuntimeClass is not there, and bounds one by its LimitRange', async () => {
+    const pods = '/api/v1/namespaces/default/pods'
+    const pod = (name: string, spec: object = {}): object => ({
+      metadata: { name },
+      spec: { containers: [{ name: 'c', image: 'x' }], ...spec },
+    })
+    const refused = await ask('POST', pods, { body: pod('r', { runtimeClassName: 'none' }) })
+    expect([refused.status, textAt(json(refused), 'message')]).to.deep.equal([
+      403,
+      'pods "r" is forbidden: pod rejected: RuntimeClass "none" not found',
+    ])
+    const limits = [{ type: 'Container', default: { cpu: '200m' }, defaultRequest: { cpu: '100m' } }]
+    const range = { metadata: { name: 'l' }, spec: { limits } }
+    expect((await ask('POST', '/api/v1/namespaces/default/limitranges', { body: range })).status).to.equal(201)
+    const created = json(await ask('POST', pods, { body: pod('p') }))
+    expect(at(created, 'spec.containers.0.resources')).to.deep.equal({
+      limits: { cpu: '200m' },
+      requests: { cpu: '100m' },
+    })
+    expect(textAt(created, 'status.qosClass')).to.equal('Burstable')
+  })
+})
