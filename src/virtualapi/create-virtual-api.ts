@@ -33,7 +33,6 @@ import { loopbackTransport } from './server/loopback.ts'
 import type { ServerParts } from './server/parts.ts'
 import { serverMetrics } from './server/server-metrics.ts'
 
-
 export interface VirtualApiOptions {
   readonly store: Store
   readonly pki: Pki
@@ -53,6 +52,8 @@ export interface VirtualApiOptions {
 }
 
 export interface VirtualApi extends AsyncDisposable {
+  /** Rejects when the server can serve no more; the process should end and be started anew. */
+  readonly broken: Promise<never>
   /** The server from within, as the installation itself. */
   readonly loopback: Transport
   readonly directory: KeptDirectory
@@ -71,10 +72,17 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   const { store, pki, root, frontProxy, members, limits, log, metrics, clock = systemClock, signal } = options
   const directory = createDirectory(root === undefined ? {} : { root })
   const baseLayer = createBaseLayer({ directory, rootCa: pki.servingCa })
-  const hub = await createHub(store, { stamp: stampRevision, readFacts, baseLayer, signal })
+  const state: { ready: boolean; broken?: string } = { ready: false }
+  const onBroken = (error: Error): void => {
+    state.broken = error.message
+    log.error('the store can not be followed any more: this process must be started anew', { error })
+    broken.reject(error)
+  }
+  const broken = Promise.withResolvers<never>()
+  broken.promise.catch(() => undefined)
+  const hub = await createHub(store, { stamp: stampRevision, readFacts, baseLayer, onBroken, signal })
   const watchClock = new WatchClock()
   const authorizer = createAuthorizer({ hub })
-  const ready = { yet: false }
   // The parts know the loopback and the loopback the parts: members are read through the server itself.
   const lazy: { members?: ReturnType<NonNullable<VirtualApiOptions['members']>> } = {}
   const memberTokens: MemberTokens = {
@@ -118,11 +126,12 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     log,
     metrics: serverMetrics(metrics, { hub, watchClock }),
     requestTimeoutMs: options.requestTimeoutMs ?? 60_000,
-    notReady: () => (ready.yet ? undefined : 'the list of logical clusters is not read yet'),
+    notReady: () => state.broken ?? (state.ready ? undefined : 'the list of logical clusters is not read yet'),
   }
   const loopback = loopbackTransport(parts)
   if (members !== undefined) lazy.members = members(loopback)
   return {
+    broken: broken.promise,
     loopback,
     directory,
     hub,
@@ -130,7 +139,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     async follow(client) {
       const followed = directory.follow({ client, log, signal })
       await followed.synced(signal)
-      ready.yet = true
+      state.ready = true
     },
     client: (cluster) => createClient(loopback, { basePath: `/clusters/${cluster}` }),
     listen: (listenOptions) => listen(parts, { ...listenOptions, signal }),

@@ -48,5 +48,5 @@ async function run(flags: Flags): Promise<void> {
     signal: stopping.signal,
   })
   console.log(`kcp apiserver is ready on https://${advertiseAddress}:${server.port}`)
-  await aborted(signal)
+  await Promise.race([aborted(signal), server.failed])
 }

@@ -23,6 +23,8 @@ export interface ApiserverOptions {
 
 export interface RunningApiserver extends AsyncDisposable {
   readonly port: number
+  /** Rejects when a part of the server broke for good. */
+  readonly failed: Promise<never>
 }
 
 /** Starts it; resolves once it serves and is registered. */
@@ -66,5 +68,5 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   if (options.register)
     await registerApiService(client, { address: advertiseAddress, port: listener.port, ca: pki.servingCa }, signal)
   const owned = stack.move()
-  return { port: listener.port, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return { port: listener.port, failed: api.broken, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }

@@ -103,6 +103,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     }),
   )
   operator.done.catch((error: unknown) => broken.reject(error))
+  api.broken.catch((error: unknown) => broken.reject(error))
   const admin = await pki.issueClientCertificate({
     commonName: 'kcp-admin',
     organizations: ['system:masters'],

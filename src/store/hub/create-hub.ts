@@ -224,6 +224,7 @@ class MemoryHub implements Hub, HubCore {
       const failure = new StoreError('Unavailable', 'the stream of changes from the store broke', { cause: error })
       this.#fail(failure)
       for (const watcher of [...this.#watchers]) watcher.fail(failure)
+      if (!this.#life.signal.aborted) this.options.onBroken?.(failure)
     }
   }
 

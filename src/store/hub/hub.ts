@@ -63,6 +63,8 @@ export interface HubOptions {
   readonly baseRevision?: Revision
   /** Events kept per resource of a logical cluster for watches that resume. Default 1024. */
   readonly windowEvents?: number
+  /** Told once when the stream of changes from the store broke for good: reads would go stale, so all are refused. */
+  readonly onBroken?: (error: Error) => void
   /** Bytes buffered for one slow watcher before it is ended (it lists again). Default 8 MiB. */
   readonly watcherBufferBytes?: number
 }

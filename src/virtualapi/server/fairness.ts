@@ -7,6 +7,8 @@ export interface FairnessLimits {
   readonly requests?: number
   /** Open watches of one logical cluster. Default 5000. */
   readonly watches?: number
+  /** Requests with large bodies of one logical cluster under way at once: reading one holds up everybody. Default 2. */
+  readonly largeRequests?: number
   /** Requests of all logical clusters under way at once. Default 2000. */
   readonly allRequests?: number
   /** Bytes of large answers of one logical cluster that its clients have not taken yet. Default 128 MiB. */
@@ -21,6 +23,7 @@ export class Fairness {
   private readonly limits: Required<FairnessLimits>
   private readonly requests = new Map<string, number>()
   private readonly watches = new Map<string, number>()
+  private readonly large = new Map<string, number>()
   private readonly answers = new Map<string, number>()
   private all = 0
   private allAnswers = 0
@@ -28,11 +31,12 @@ export class Fairness {
   constructor({
     requests = 200,
     watches = 5000,
+    largeRequests = 2,
     allRequests = 2000,
     answerBytes = 128 * MiB,
     allAnswerBytes = 1024 * MiB,
   }: FairnessLimits = {}) {
-    this.limits = { requests, watches, allRequests, answerBytes, allAnswerBytes }
+    this.limits = { requests, watches, largeRequests, allRequests, answerBytes, allAnswerBytes }
   }
 
   /**
@@ -58,14 +62,15 @@ export class Fairness {
   }
 
   /** Takes a place; give it back by calling the result. Throws 429 with Retry-After when there is none. */
-  enter(flow: string, kind: 'request' | 'watch'): () => void {
-    const [counts, limit] =
-      kind === 'watch' ? [this.watches, this.limits.watches] : [this.requests, this.limits.requests]
+  enter(flow: string, kind: 'request' | 'watch' | 'large'): () => void {
+    const { counts, limit, what } = {
+      request: { counts: this.requests, limit: this.limits.requests, what: 'requests' },
+      watch: { counts: this.watches, limit: this.limits.watches, what: 'watches' },
+      large: { counts: this.large, limit: this.limits.largeRequests, what: 'requests with large bodies' },
+    }[kind]
     const current = counts.get(flow) ?? 0
     if (current >= limit || (kind === 'request' && this.all >= this.limits.allRequests))
-      throw tooManyRequests(
-        `too many ${kind === 'watch' ? 'watches' : 'requests'} of this logical cluster under way, please try again later`,
-      )
+      throw tooManyRequests(`too many ${what} of this logical cluster under way, please try again later`)
     counts.set(flow, current + 1)
     if (kind === 'request') this.all++
     let left = false

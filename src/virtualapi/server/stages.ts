@@ -27,6 +27,9 @@ export const stages: readonly Stage[] = [
   answer,
 ]
 
+/** Bodies above this take long enough to read that others would notice many of them. */
+const largeBodyBytes = 256 * 1024
+
 /** For upgrades, which answer on their own socket. */
 export const stagesBeforeAnswer: readonly Stage[] = stages.slice(0, -1)
 
@@ -99,6 +102,13 @@ function takePlace(exchange: Exchange, { fairness }: ServerParts): void {
   if (info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
   const flow = cluster?.id ?? '-'
   exchange.cleanups.push(fairness.enter(flow, isLongRunning(info) ? 'watch' : 'request'))
+  if (hasLargeBody(exchange)) exchange.cleanups.push(fairness.enter(flow, 'large'))
+}
+
+/** By what the client announces; a body of unknown length counts as large. */
+function hasLargeBody(exchange: Exchange): boolean {
+  const length = exchange.header('content-length')
+  return length === undefined ? exchange.header('transfer-encoding') !== undefined : Number(length) > largeBodyBytes
 }
 
 async function impersonate(exchange: Exchange, { authorizer }: ServerParts): Promise<void> {

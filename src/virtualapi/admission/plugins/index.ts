@@ -3,6 +3,7 @@ import type { AdmissionPlugin } from '../admission.ts'
 import { defaultTolerations } from './default-tolerations.ts'
 import { kcpAnnotations } from './kcp-annotations.ts'
 import { limitRanger } from './limit-ranger.ts'
+import { logicalClusterLifecycle } from './logical-cluster-lifecycle.ts'
 import { namespaceLifecycle } from './namespace-lifecycle.ts'
 import { podPriority } from './pod-priority.ts'
 import { runtimeClass } from './runtime-class.ts'
@@ -24,6 +25,7 @@ export {
  */
 export function standardPlugins({ rbacWrites }: { rbacWrites?: AdmissionPlugin } = {}): readonly AdmissionPlugin[] {
   return [
+    logicalClusterLifecycle,
     namespaceLifecycle,
     kcpAnnotations,
     limitRanger,

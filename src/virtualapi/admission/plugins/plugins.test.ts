@@ -88,6 +88,17 @@ describe('standard admission plugins', () => {
     expect(status).to.include({ code: 404, message: 'namespaces "nope" not found' })
   })
 
+  it('let nothing of a tenant into a logical cluster that is being deleted', async () => {
+    const leaving = (user: UserInfo): Target => {
+      const there = target('configmaps', { user })
+      return { ...there, context: { ...there.context, cluster: { ...there.context.cluster, deleting: true } } }
+    }
+    const { status } = await refusal(registry.create(leaving(tenant), named('ConfigMap', 'late')))
+    expect(status.code).to.equal(403)
+    expect(status.message).to.contain('is being deleted')
+    await registry.create(leaving(installation), named('ConfigMap', 'late'))
+  })
+
   it('let nothing into a namespace that is on its way out', async () => {
     await registry.delete(target('namespaces', { namespace: '' }), 'leaving', {})
     const { status } = await refusal(

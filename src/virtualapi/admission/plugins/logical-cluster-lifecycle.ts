@@ -1,0 +1,15 @@
+// A logical cluster that is being deleted takes nothing new from its tenants: it would run for a moment and be lost.
+import { forbidden } from '../../../apimachinery/status/index.ts'
+import type { AdmissionPlugin } from '../admission.ts'
+
+export const logicalClusterLifecycle: AdmissionPlugin = {
+  name: 'LogicalClusterLifecycle',
+  mutate({ operation, definition, name, context }) {
+    if (operation !== 'CREATE' || !context.cluster.deleting || context.user.realm.kind === 'installation') return
+    throw forbidden(
+      definition.info,
+      name,
+      `logical cluster "${context.cluster.name}" is being deleted and takes no new objects`,
+    )
+  },
+}
