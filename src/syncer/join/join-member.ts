@@ -49,6 +49,9 @@ export async function joinMember({
   const kubeSystem = await member.get<KubeObject>(namespaces, { name: 'kube-system' }, { signal })
   const uid = kubeSystem.metadata.uid ?? ''
   const existing = await refuseTwice(clusters, name, uid, signal)
+  if (existing?.metadata.deletionTimestamp !== undefined)
+    throw conflict(memberClusters, name, 'it is being deleted: join again when it has gone')
+  await oursHasGone(member, signal)
   for (const object of memberObjects()) await apply(member, object, signal)
   log.info('made an identity for the syncer in the member', { member: name })
   const endpoint = await memberKubeconfig.endpoint()
@@ -56,6 +59,16 @@ export async function joinMember({
   const kubeconfig = plainKubeconfig(memberKubeconfig.server, endpoint, token)
   await register({ clusters, name, uid, kubeconfig, serviceNetwork, existing, signal })
   return { id: memberIdOf(uid) }
+}
+
+/** What an earlier registration left may still be going: an identity made meanwhile would go with it. */
+async function oursHasGone(member: KubeClient, signal: AbortSignal): Promise<void> {
+  for (let attempt = 0; attempt < 120; attempt++) {
+    const found = await member.tryGet<KubeObject>(namespaces, { name: systemNamespace }, { signal })
+    if (found?.metadata.deletionTimestamp === undefined) return
+    await sleep(500, signal)
+  }
+  throw serviceUnavailable(`namespace "${systemNamespace}" in the member is still being deleted after 60 s`)
 }
 
 /** The same physical cluster under two names would be counted, filled and cleaned twice. */
