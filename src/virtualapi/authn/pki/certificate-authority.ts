@@ -2,7 +2,7 @@
 // a certificate takes a millisecond.
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
-import { createPrivateKey, createPublicKey, randomBytes, webcrypto } from 'node:crypto'
+import { createPrivateKey, randomBytes, webcrypto } from 'node:crypto'
 
 x509.cryptoProvider.set(webcrypto)
 
@@ -86,11 +86,6 @@ export async function signCertificate(authority: KeyPair, request: CertificateRe
 /** A fresh ECDSA P-256 private key, PEM: for signing tokens. */
 export async function createSigningKey(): Promise<string> {
   return privatePem((await generateKeys()).privateKey)
-}
-
-/** The public half of a private key, PEM. */
-export function publicKeyOf(privateKey: string): string {
-  return createPublicKey(createPrivateKey(privateKey)).export({ type: 'spki', format: 'pem' }).toString()
 }
 
 async function generateKeys(): Promise<webcrypto.CryptoKeyPair> {
