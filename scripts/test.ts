@@ -48,7 +48,13 @@ function run({ name, files, timeoutMs }: Suite): Counts {
   const mocha = [join(root, 'node_modules/mocha/bin/mocha.js'), '--no-config', '--forbid-only', '--extension', 'ts']
   const options = ['--reporter', join(root, 'scripts/count-reporter.cjs'), '--timeout', String(timeoutMs)]
   try {
-    const args = ['--disable-warning=ExperimentalWarning', ...mocha, ...options, ...files]
+    const args = [
+      '--disable-warning=ExperimentalWarning',
+      '--max-http-header-size=262144',
+      ...mocha,
+      ...options,
+      ...files,
+    ]
     const { status } = spawnSync(process.execPath, args, {
       cwd: root,
       stdio: 'inherit',
