@@ -102,8 +102,11 @@ export async function publishAddress(client: KubeClient, url: string, signal: Ab
   await client.patch(configMaps, metadata, 'apply', object, { fieldManager: 'kcp-apiserver', force: true, signal })
 }
 
-/** Where the server's direct listener is; waits until it has told. */
-export async function publishedAddress(client: KubeClient, signal: AbortSignal): Promise<string> {
+/** Where the server's direct listener is; waits until it has told, or told another place than `otherThan`. */
+export async function publishedAddress(
+  client: KubeClient,
+  { otherThan, signal }: { otherThan?: string; signal: AbortSignal },
+): Promise<string> {
   for (;;) {
     const watch = client.watch<ConfigMap>(configMaps, {
       namespace: installationNamespace,
@@ -112,7 +115,7 @@ export async function publishedAddress(client: KubeClient, signal: AbortSignal):
     })
     for await (const event of watch) {
       const url = event.type === 'ADDED' || event.type === 'MODIFIED' ? event.object.data?.['url'] : undefined
-      if (url !== undefined) return url
+      if (url !== undefined && url !== otherThan) return url
     }
     signal.throwIfAborted()
   }

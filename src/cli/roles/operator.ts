@@ -2,10 +2,10 @@
 // does, by a Lease in the host; the others stand by.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { childSignal } from '../../async/index.ts'
-import { createClient, httpTransport } from '../../client/index.ts'
+import { childSignal, type ChildSignal } from '../../async/index.ts'
+import { createClient, httpTransport, type KubeClient } from '../../client/index.ts'
 import { kcpCrds } from '../../crds/index.ts'
-import { ensureCrds, startOperator, type OperatorController, type RunningOperator } from '../../operator/index.ts'
+import { ensureCrds, startOperator, type RunningOperator } from '../../operator/index.ts'
 import { runAsLeader } from '../../reconcile/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import { installationKeys, installationNamespace, publishedAddress, type Host } from './host-installation.ts'
@@ -28,25 +28,22 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
   const { client, kubeconfig } = host
   await ensureCrds(client, { crds: kcpCrds(), signal })
   const { pki } = await installationKeys(client, signal)
-  if (options.apiserverUrl === undefined) log.info('waiting for kcp apiserver to tell its address', {})
-  const direct = options.apiserverUrl ?? (await publishedAddress(client, signal))
   const certificate = await pki.issueClientCertificate({
     commonName: 'kcp:operator',
     organizations: ['kcp:system'],
     realm: 'installation',
     days: certificateDays,
   })
-  const transport = httpTransport({
-    server: direct,
-    ca: pki.servingCa,
-    cert: certificate.certificate,
-    key: certificate.key,
-  })
-  const url = new URL(direct)
-  const controllers = (): OperatorController[] =>
-    memberControllers({ advertise: { host: url.hostname, port: Number(url.port || 443) } })
   const works = Promise.withResolvers<undefined>()
-  const lead = async (term: AbortSignal): Promise<void> => {
+  /** One round: as long as the server is where it is. */
+  const operate = async (direct: string, round: AbortSignal): Promise<void> => {
+    const { hostname: host, port } = new URL(direct)
+    await using transport = httpTransport({
+      server: direct,
+      ca: pki.servingCa,
+      cert: certificate.certificate,
+      key: certificate.key,
+    })
     await using operator = await startOperator({
       clusters: client,
       virtual: (basePath) => createClient(transport, { basePath }),
@@ -54,12 +51,26 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
         url: `${kubeconfig.server}/apis/virtual.kcp.dev/v1alpha1/logicalclusters/${name}/proxy`,
         directURL: `${direct}/clusters/${name}`,
       }),
-      controllers: controllers(),
+      controllers: memberControllers({ advertise: { host, port: Number(port || 443) } }),
       log,
-      signal: term,
+      signal: round,
     })
-    works.resolve(undefined)
+    if (!round.aborted) works.resolve(undefined)
     await operator.done
+  }
+  const lead = async (term: AbortSignal): Promise<void> => {
+    while (!term.aborted) {
+      log.info('waiting for kcp apiserver to tell its address', {})
+      const direct = options.apiserverUrl ?? (await publishedAddress(client, { signal: term }))
+      using round = childSignal(term)
+      const moved = options.apiserverUrl === undefined ? followAddress(client, direct, round, log) : Promise.resolve()
+      try {
+        await operate(direct, round.signal)
+      } finally {
+        round.abort(term.reason)
+        await moved
+      }
+    }
   }
   const life = childSignal(signal)
   const identity = `${hostname()}_${randomUUID()}`
@@ -73,7 +84,17 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
       life.abort(new DOMException('the operator was stopped', 'AbortError'))
       await done
       life[Symbol.dispose]()
-      await transport[Symbol.asyncDispose]()
     },
+  }
+}
+
+/** Ends the round when the server tells another address: it was started anew elsewhere. */
+async function followAddress(client: KubeClient, direct: string, round: ChildSignal, log: Logger): Promise<void> {
+  try {
+    const now = await publishedAddress(client, { otherThan: direct, signal: round.signal })
+    log.info('kcp apiserver has another address', { before: direct, now })
+    round.abort(new DOMException('kcp apiserver has another address', 'AbortError'))
+  } catch (error) {
+    if (!round.signal.aborted) round.abort(error)
   }
 }
