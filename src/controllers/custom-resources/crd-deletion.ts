@@ -1,10 +1,10 @@
 // Ends CustomResourceDefinitions: deletes the objects of the kind, then lets the definition go.
 import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
-import { systemClock } from '../../async/index.ts'
 import { createInformer, parseKey, type KubeClient } from '../../client/index.ts'
 import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
 import { skeletonOf } from '../namespaces/skeleton.ts'
+import { patienceSeconds } from '../patience.ts'
 import { customResourceDefinitions } from '../resources.ts'
 import type { Loop, LoopContext } from '../start-controllers.ts'
 
@@ -51,7 +51,7 @@ export async function finishDefinition(
   const { deletionTimestamp, finalizers = [] } = crd?.metadata ?? {}
   if (crd === undefined || deletionTimestamp === undefined || !finalizers.includes(finalizer)) return undefined
   const left = await deleteInstances(client, crd, signal)
-  if (left > 0) return { requeueAfterSeconds: patience(deletionTimestamp) }
+  if (left > 0) return { requeueAfterSeconds: patienceSeconds(deletionTimestamp) }
   const rest = finalizers.filter((other) => other !== finalizer)
   try {
     await client.update(
@@ -63,12 +63,6 @@ export async function finishDefinition(
     if (!isStatusError(error, 'NotFound')) throw error
   }
   return undefined
-}
-
-/** Soon at first; seldom for one whose objects have been held for long. */
-function patience(deletedAt: string): number {
-  const seconds = (systemClock.now() - Date.parse(deletedAt)) / 1000
-  return Math.min(30, Math.max(0.2, seconds / 4))
 }
 
 /** Deletes what is not being deleted already; how many objects are still there. */

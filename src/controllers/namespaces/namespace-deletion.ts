@@ -4,6 +4,7 @@ import { isStatusError } from '../../apimachinery/status/index.ts'
 import { systemClock, timestamp } from '../../async/index.ts'
 import { parseKey, type KubeClient } from '../../client/index.ts'
 import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
+import { patienceSeconds } from '../patience.ts'
 import { namespaces } from '../resources.ts'
 import type { Loop, LoopContext } from '../start-controllers.ts'
 import { deleteContent, type Remaining } from './delete-content.ts'
@@ -47,7 +48,7 @@ export async function finishNamespace(
   const remaining = await deleteContent(client, name, signal)
   if (!isEmpty(remaining)) {
     await tell(client, namespace, remaining, signal)
-    return { requeueAfterSeconds: patience(namespace.metadata.deletionTimestamp) }
+    return { requeueAfterSeconds: patienceSeconds(namespace.metadata.deletionTimestamp) }
   }
   await release(client, namespace, signal)
   return undefined
@@ -55,12 +56,6 @@ export async function finishNamespace(
 
 function isEmpty({ byResource, discoveryFailures, deletionFailures }: Remaining): boolean {
   return byResource.size === 0 && discoveryFailures.length === 0 && deletionFailures.length === 0
-}
-
-/** Soon at first, as pods usually go within seconds; seldom for one that has been stuck for long. */
-function patience(deletedAt: string): number {
-  const seconds = (systemClock.now() - Date.parse(deletedAt)) / 1000
-  return Math.min(30, Math.max(0.2, seconds / 4))
 }
 
 async function tell(
