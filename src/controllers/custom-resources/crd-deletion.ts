@@ -1,9 +1,9 @@
 // Ends CustomResourceDefinitions: deletes the objects of the kind, then lets the definition go.
 import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
-import { createInformer, parseKey, type KubeClient } from '../../client/index.ts'
-import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
-import { skeletonOf } from '../namespaces/skeleton.ts'
+import type { KubeClient } from '../../client/index.ts'
+import type { Outcome } from '../../reconcile/index.ts'
+import { followDeletedOf, type ObjectRef } from '../follow-deleted.ts'
 import { patienceSeconds } from '../patience.ts'
 import { customResourceDefinitions } from '../resources.ts'
 import type { Loop, LoopContext } from '../start-controllers.ts'
@@ -15,36 +15,14 @@ interface CustomResourceDefinition extends KubeObject {
 }
 
 /** Follows every CustomResourceDefinition that has a deletionTimestamp. */
-export async function startCrdDeletion({ wildcard, cluster, log, signal }: LoopContext): Loop {
-  using queue = createKeyQueue()
-  await using informer = createInformer<KubeObject>({
-    client: wildcard,
-    gvr: customResourceDefinitions,
-    allClusters: true,
-    transform: skeletonOf,
-    log,
-    signal,
-  })
-  const stop = informer.onChange(({ key, after }) => {
-    if (after?.metadata.deletionTimestamp !== undefined) queue.add(key)
-  })
-  await runController({
-    name: 'crd-deletion',
-    queue,
-    log,
-    signal,
-    reconcile: async (key, visit) => {
-      const { cluster: logicalCluster = '', name } = parseKey(key)
-      return finishDefinition(cluster(logicalCluster), name, visit)
-    },
-  })
-  stop()
+export function startCrdDeletion(context: LoopContext): Loop {
+  return followDeletedOf(customResourceDefinitions, { name: 'crd-deletion', finish: finishDefinition }, context)
 }
 
 /** One pass over a definition that is being deleted. Asks for another one while objects are left. */
-export async function finishDefinition(
+async function finishDefinition(
   client: KubeClient,
-  name: string,
+  { name }: ObjectRef,
   signal: AbortSignal,
 ): Promise<Outcome | undefined> {
   const crd = await client.tryGet<CustomResourceDefinition>(customResourceDefinitions, { name }, { signal })

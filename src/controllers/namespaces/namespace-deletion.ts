@@ -2,8 +2,9 @@
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import { systemClock, timestamp } from '../../async/index.ts'
-import { parseKey, type KubeClient } from '../../client/index.ts'
-import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
+import type { KubeClient } from '../../client/index.ts'
+import type { Outcome } from '../../reconcile/index.ts'
+import { followDeleted, type ObjectRef } from '../follow-deleted.ts'
 import { patienceSeconds } from '../patience.ts'
 import { namespaces } from '../resources.ts'
 import type { Loop, LoopContext } from '../start-controllers.ts'
@@ -18,28 +19,14 @@ interface Namespace extends KubeObject {
 }
 
 /** Follows every namespace that has a deletionTimestamp. */
-export async function startNamespaceDeletion({ namespaceInformer, cluster, log, signal }: LoopContext): Loop {
-  using queue = createKeyQueue()
-  const stop = namespaceInformer.onChange(({ key, after }) => {
-    if (after?.metadata.deletionTimestamp !== undefined) queue.add(key)
-  })
-  await runController({
-    name: 'namespace-deletion',
-    queue,
-    log,
-    signal,
-    reconcile: async (key, visit) => {
-      const { cluster: logicalCluster = '', name } = parseKey(key)
-      return finishNamespace(cluster(logicalCluster), name, visit)
-    },
-  })
-  stop()
+export function startNamespaceDeletion(context: LoopContext): Loop {
+  return followDeleted(context.namespaceInformer, { name: 'namespace-deletion', finish: finishNamespace }, context)
 }
 
 /** One pass over a namespace that is being deleted. Asks for another one while something is left. */
-export async function finishNamespace(
+async function finishNamespace(
   client: KubeClient,
-  name: string,
+  { name }: ObjectRef,
   signal: AbortSignal,
 ): Promise<Outcome | undefined> {
   const namespace = await client.tryGet<Namespace>(namespaces, { name }, { signal })

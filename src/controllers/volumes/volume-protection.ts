@@ -1,9 +1,9 @@
 // Lets claims and volumes go that nobody uses any more: what holds them is there to outlive their users, no longer.
 import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
-import { createInformer, parseKey, type KubeClient } from '../../client/index.ts'
-import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
-import { skeletonOf } from '../namespaces/skeleton.ts'
+import type { KubeClient } from '../../client/index.ts'
+import type { Outcome } from '../../reconcile/index.ts'
+import { followDeletedOf, type ObjectRef } from '../follow-deleted.ts'
 import { persistentVolumeClaims, persistentVolumes, pods } from '../resources.ts'
 import type { Loop, LoopContext } from '../start-controllers.ts'
 
@@ -51,45 +51,24 @@ const volumes: Protection = {
 
 /** Follows claims and volumes that are being deleted. */
 export async function startVolumeProtection(context: LoopContext): Loop {
-  await Promise.all([follow(context, claims), follow(context, volumes)])
-}
-
-async function follow({ wildcard, cluster, log, signal }: LoopContext, protection: Protection): Loop {
-  const { gvr } = protection
-  using queue = createKeyQueue()
-  await using informer = createInformer<KubeObject>({
-    client: wildcard,
-    gvr,
-    allClusters: true,
-    transform: skeletonOf,
-    log,
-    signal,
-  })
-  const stop = informer.onChange(({ key, after }) => {
-    if (after?.metadata.deletionTimestamp !== undefined) queue.add(key)
-  })
-  await runController({
-    name: `${gvr.resource}-protection`,
-    queue,
-    log,
-    signal,
-    reconcile: async (key, visit) => {
-      const { cluster: logicalCluster = '', namespace, name } = parseKey(key)
-      return release(
-        cluster(logicalCluster),
-        { name, ...(namespace === undefined ? {} : { namespace }) },
-        protection,
-        visit,
-      )
-    },
-  })
-  stop()
+  const follow = (protection: Protection): Loop => {
+    const { gvr } = protection
+    return followDeletedOf(
+      gvr,
+      {
+        name: `${gvr.resource}-protection`,
+        finish: (client, ref, signal) => release(client, ref, protection, signal),
+      },
+      context,
+    )
+  }
+  await Promise.all([follow(claims), follow(volumes)])
 }
 
 /** Takes the finalizer away from an object that is being deleted and not in use. */
 async function release(
   client: KubeClient,
-  ref: { name: string; namespace?: string },
+  ref: ObjectRef,
   { gvr, finalizer, isUsed }: Protection,
   signal: AbortSignal,
 ): Promise<Outcome | undefined> {
