@@ -1,2 +1,3 @@
+export * from './line-file.ts'
 export * from './log.ts'
 export * from './metrics.ts'

@@ -6,6 +6,7 @@ import type { ClusterName } from '../apimachinery/meta/index.ts'
 import type { Store } from '../store/index.ts'
 import { createHub, type Hub } from '../store/hub/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
+import type { AuditSink } from './audit/index.ts'
 import { createAdmission } from './admission/admission.ts'
 import { standardPlugins } from './admission/plugins/index.ts'
 import { logicalClusterFinalizer } from './admission/logical-cluster-finalizer.ts'
@@ -45,6 +46,8 @@ export interface VirtualApiOptions {
   readonly limits?: FairnessLimits
   /** Requests other than watches and streams are ended after this. Default 60,000, as a real server does. */
   readonly requestTimeoutMs?: number
+  /** Takes a line of every request. Default: none is written. */
+  readonly audit?: AuditSink
   readonly log: Logger
   readonly metrics: Metrics
   readonly clock?: Clock
@@ -125,6 +128,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     clock,
     log,
     metrics: serverMetrics(metrics, { hub, watchClock }),
+    auditSink: options.audit,
     requestTimeoutMs: options.requestTimeoutMs ?? 60_000,
     notReady: () => state.broken ?? (state.ready ? undefined : 'the list of logical clusters is not read yet'),
   }

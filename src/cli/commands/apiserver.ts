@@ -1,13 +1,14 @@
 // `kcp apiserver`: the virtual API server in front of a host.
 import { Command } from 'commander'
 import { createLogger } from '../../telemetry/index.ts'
+import { auditOf, withAuditFlags, type AuditFlags } from './audit-flags.ts'
 import { aborted, processSignal } from '../process-signal.ts'
 import { startApiserver } from '../roles/apiserver.ts'
 import { openHost } from '../roles/host-installation.ts'
 import { ownAddress } from '../roles/own-address.ts'
 import { parsePort } from './start.ts'
 
-interface Flags {
+interface Flags extends AuditFlags {
   readonly kubeconfig?: string
   readonly port: number
   readonly bindAddress: string
@@ -17,7 +18,7 @@ interface Flags {
 }
 
 export function apiserverCommand(): Command {
-  return new Command('apiserver')
+  const command = new Command('apiserver')
     .description("serve logical clusters kept in a host's etcd, through the host's own API endpoint and directly")
     .option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)')
     .option('--port <port>', 'port to listen on', parsePort, 6443)
@@ -28,7 +29,7 @@ export function apiserverCommand(): Command {
     )
     .option('--no-register', 'leave Service, EndpointSlice and APIService to whoever installs us')
     .option('--log-level <level>', 'debug, info, warn or error', 'info')
-    .action(run)
+  return withAuditFlags(command).action(run)
 }
 
 async function run(flags: Flags): Promise<void> {
@@ -44,6 +45,7 @@ async function run(flags: Flags): Promise<void> {
     bindAddress,
     advertiseAddress,
     register,
+    ...auditOf(flags),
     log,
     signal: stopping.signal,
   })

@@ -1,10 +1,11 @@
 // `kcp start`: everything in one process on an embedded store.
 import { Command, InvalidArgumentError } from 'commander'
 import { createLogger } from '../../telemetry/index.ts'
+import { auditOf, withAuditFlags, type AuditFlags } from './audit-flags.ts'
 import { aborted, processSignal } from '../process-signal.ts'
 import { startEmbedded } from '../roles/embedded.ts'
 
-interface Flags {
+interface Flags extends AuditFlags {
   readonly rootDir: string
   readonly port: number
   readonly bindAddress: string
@@ -13,7 +14,7 @@ interface Flags {
 }
 
 export function startCommand(): Command {
-  return new Command('start')
+  const command = new Command('start')
     .description('run everything in one process on an embedded store; no Kubernetes needed')
     .requiredOption('--root-dir <dir>', 'directory of all data; made where missing')
     .option('--port <port>', 'port to listen on', parsePort, 6443)
@@ -23,7 +24,7 @@ export function startCommand(): Command {
       'host name or address by which pods in members reach this server (default: the bind address)',
     )
     .option('--log-level <level>', 'debug, info, warn or error', 'warn')
-    .action(run)
+  return withAuditFlags(command).action(run)
 }
 
 async function run(flags: Flags): Promise<void> {
@@ -33,7 +34,15 @@ async function run(flags: Flags): Promise<void> {
   const { rootDir, port, bindAddress } = flags
   const advertiseAddress = flags.advertiseAddress ?? (bindAddress === '0.0.0.0' ? '127.0.0.1' : bindAddress)
   const stopping = new AbortController()
-  await using kcp = await startEmbedded({ rootDir, port, bindAddress, advertiseAddress, log, signal: stopping.signal })
+  await using kcp = await startEmbedded({
+    rootDir,
+    port,
+    bindAddress,
+    advertiseAddress,
+    ...auditOf(flags),
+    log,
+    signal: stopping.signal,
+  })
   console.log(welcome(kcp.adminKubeconfig, rootDir, performance.now() - started))
   try {
     await Promise.race([aborted(signal), kcp.failed])

@@ -6,6 +6,7 @@ import { startControllers } from '../../controllers/index.ts'
 import { openHostStore } from '../../store/host/index.ts'
 import { createMetrics, type Logger } from '../../telemetry/index.ts'
 import { createMembers, createVirtualApi, frontProxyFromHost } from '../../virtualapi/index.ts'
+import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { registerApiService, serviceHosts } from './api-service.ts'
 import { installationKeys, publishAddress, type Host } from './host-installation.ts'
 
@@ -17,6 +18,8 @@ export interface ApiserverOptions {
   readonly advertiseAddress: string
   /** False where a chart has made Service and APIService. */
   readonly register: boolean
+  /** Where a line of every request is written; none where absent. */
+  readonly audit?: AuditLogOptions
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -32,6 +35,8 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   const { host, bindAddress, advertiseAddress, log, signal } = options
   const { client, transport } = host
   await using stack = new AsyncDisposableStack()
+  const metrics = createMetrics()
+  const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log }))
   await ensureCrds(client, { crds: [...kcpCrds(), ...storageCrds()], signal })
   const { pki, sealKey } = await installationKeys(client, signal)
   const frontProxy = stack.use(frontProxyFromHost({ client, log, signal }))
@@ -45,8 +50,9 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       pki,
       frontProxy: () => frontProxy.current(),
       members: () => createMembers({ transport, log, signal }),
+      ...(audit && { audit }),
       log,
-      metrics: createMetrics(),
+      metrics,
       signal,
     }),
   )

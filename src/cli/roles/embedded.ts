@@ -21,6 +21,7 @@ import {
 } from '../../virtualapi/index.ts'
 import { ExitError, messageOf } from '../exit-error.ts'
 import { kubeconfigText } from '../kubeconfig-writer.ts'
+import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { memberControllers } from './member-controllers.ts'
 
 export interface EmbeddedOptions {
@@ -30,6 +31,8 @@ export interface EmbeddedOptions {
   readonly bindAddress: string
   /** Host name or address by which pods in members reach us; in the certificate. */
   readonly advertiseAddress: string
+  /** Where a line of every request is written; none where absent. */
+  readonly audit?: AuditLogOptions
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -47,6 +50,8 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   await requirePort(options)
   await requireDirectory(rootDir)
   await using stack = new AsyncDisposableStack()
+  const metrics = createMetrics()
+  const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log }))
   const store = stack.use(await openStore(rootDir))
   const pki = await openPki(rootDir)
   const { validFromDate } = new X509Certificate(pki.clientCa)
@@ -60,8 +65,9 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       store,
       pki,
       root,
+      ...(audit && { audit }),
       log,
-      metrics: createMetrics(),
+      metrics,
       signal,
       members: (loopback) => createMembers({ transport: loopback, basePath: '/clusters/root', log, signal }),
     }),

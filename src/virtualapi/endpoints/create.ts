@@ -12,6 +12,7 @@ export async function createObject(call: Call): Promise<Answer> {
   const fieldValidation = fieldValidationOf(query)
   const decoded = decodeBody(await exchange.request.body(), requireContentType(exchange.header('content-type')))
   const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
+  exchange.audit?.names(object.metadata)
   requireNamespace(object.metadata.namespace, request.namespace)
   const keepUid = exchange.user.realm.kind === 'installation' && exchange.header('kcp-keep-uid') === 'true'
   const stored = definition.toStorage?.(object) ?? { ...object, apiVersion: definition.storageApiVersion }

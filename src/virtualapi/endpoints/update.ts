@@ -13,6 +13,7 @@ export async function updateObject(call: Call): Promise<Answer> {
   const fieldValidation = fieldValidationOf(query)
   const decoded = decodeBody(await exchange.request.body(), requireContentType(exchange.header('content-type')))
   const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
+  exchange.audit?.names(object.metadata)
   requireNamespace(object.metadata.namespace, request.namespace)
   if (object.metadata.name === undefined || object.metadata.name === '') object.metadata.name = request.name
   if (object.metadata.name !== request.name)

@@ -1,6 +1,7 @@
 // One request and its answer, on the way through the stages.
 import type { DetailedPeerCertificate } from 'node:tls'
 import { abortable } from '../../async/index.ts'
+import { auditIdOf, type RequestAudit } from '../audit/index.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { RequestInfo } from '../request/request-info.ts'
@@ -13,6 +14,8 @@ export interface IncomingRequest {
   /** Name, value, name, value: repeated headers stay apart. */
   readonly rawHeaders: readonly string[]
   readonly peerCertificate: DetailedPeerCertificate | undefined
+  /** Of the other end of the connection; absent for requests that never touched a socket. */
+  readonly peerAddress?: () => string | undefined
   /** The body, whole. Rejects 413 above the limit. */
   readonly body: () => Promise<Uint8Array>
   /** Aborted when the client goes away. */
@@ -50,6 +53,9 @@ export class Exchange {
   /** Run when the answer is complete, in reverse order. */
   readonly cleanups: (() => void)[] = []
   answer: Answer | undefined
+  /** Gathers what is written of this request; undefined where nobody asked for it. */
+  audit: RequestAudit | undefined
+  private ownAuditId: string | undefined
   private understood: RequestInfo | undefined
   private authenticated: UserInfo | undefined
   /** The logical cluster of the request, where it exists. Whether to tell is authorization's decision. */
@@ -80,6 +86,11 @@ export class Exchange {
   }
   get isAuthenticated(): boolean {
     return this.authenticated !== undefined
+  }
+
+  /** By which the request is known in audit lines and in the answer: the client's word, or made here. */
+  get auditId(): string {
+    return (this.ownAuditId ??= auditIdOf(this.header('audit-id')))
   }
 
   /** The first header of this name (any case), or undefined. */

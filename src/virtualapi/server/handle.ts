@@ -36,6 +36,7 @@ export async function handle(request: IncomingRequest, parts: ServerParts): Prom
     answer = statusAnswer(failure.status, failure.headers)
   }
   answer = withHeaders(answer, exchange)
+  exchange.audit?.started(answer)
   if (answer.kind === 'stream') answer = { ...answer, chunks: watched(answer.chunks, exchange, parts) }
   else measure(exchange, answer, parts, parts.clock.monotonic() - started)
   return { answer, finish: () => finish(exchange) }
@@ -73,9 +74,9 @@ function shaped(exchange: Exchange, answer: Answer): Answer {
 }
 
 function withHeaders(answer: Answer, exchange: Exchange): Answer {
-  const auditId = exchange.header('audit-id')
   const headers: Record<string, string> = { 'cache-control': 'no-cache, private', ...answer.headers }
-  if (auditId !== undefined && /^[\x21-\x7e]{1,128}$/.test(auditId)) headers['audit-id'] = auditId
+  // Our own loops hear of no id: nobody would look for it.
+  if (exchange.request.loopbackUser === undefined) headers['audit-id'] = exchange.auditId
   const warnings = exchange.warnings.slice(0, maxWarnings).map(warningText)
   if (warnings.length > 0) headers['warning'] = warnings.join(', ')
   return { ...answer, headers }

@@ -247,6 +247,7 @@ function incomingOf(request: RawRequest, url: string, signal: AbortSignal): Inco
     url,
     rawHeaders: request.rawHeaders,
     peerCertificate: peerCertificateOf(request),
+    peerAddress: () => request.socket.remoteAddress,
     body: () => (body ??= readBody(request)),
     signal,
   }

@@ -2,6 +2,7 @@
 import type { Clock } from '../../async/index.ts'
 import type { Hub } from '../../store/hub/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
+import type { AuditSink } from '../audit/index.ts'
 import type { Authenticator } from '../authn/authenticator.ts'
 import type { ServiceAccountTokens } from '../authn/service-account-tokens.ts'
 import type { RbacAuthorizer } from '../authz/index.ts'
@@ -29,6 +30,8 @@ export interface ServerParts {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: ServerMetrics
+  /** Where a line of every request is written; none where nobody asked for it. */
+  readonly auditSink: AuditSink | undefined
   /** Of requests other than watches, log and exec. Milliseconds. */
   readonly requestTimeoutMs: number
   /** True once everything the server needs is there. The name of what is missing otherwise. */

@@ -11,6 +11,7 @@ import { isPurge } from '../endpoints/purge.ts'
 import { parseRequest } from '../request/parse-request.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import type { Exchange } from './exchange.ts'
+import { RequestAudit } from '../audit/index.ts'
 import { impersonated, wantedIdentity } from './impersonate.ts'
 import type { ServerParts } from './parts.ts'
 
@@ -18,6 +19,7 @@ type Stage = (exchange: Exchange, parts: ServerParts) => void | Promise<void>
 
 /** Order matters: who may not know is told nothing, who is over budget costs nothing. */
 export const stages: readonly Stage[] = [
+  audit,
   understand,
   setDeadline,
   authenticate,
@@ -33,12 +35,28 @@ const largeBodyBytes = 256 * 1024
 /** For upgrades, which answer on their own socket. */
 export const stagesBeforeAnswer: readonly Stage[] = stages.slice(0, -1)
 
+/** First, so that what is refused is written too; nothing where nobody asked for it. */
+function audit(exchange: Exchange, { auditSink, clock }: ServerParts): void {
+  if (auditSink === undefined) return
+  const { method, url, peerAddress } = exchange.request
+  const { auditId } = exchange
+  const header = (name: string): string | undefined => exchange.header(name)
+  const request = new RequestAudit(
+    { auditId, method, url, header, peerAddress: peerAddress?.() },
+    { sink: auditSink, clock },
+  )
+  exchange.audit = request
+  exchange.cleanups.push(() => request.complete())
+}
+
 function understand(exchange: Exchange, parts: ServerParts): void {
   const { method, url, loopbackUser } = exchange.request
   const hasBearerToken = /^bearer /i.test(exchange.header('authorization') ?? '')
   exchange.info = parseRequest(method, url, { hasBearerToken, loopback: loopbackUser !== undefined })
   const { cluster } = exchange.info
+  exchange.audit?.understood(exchange.info, { longRunning: isLongRunning(exchange.info) })
   if (cluster.kind === 'one') exchange.cluster = living(parts.directory.byName(cluster.name), exchange.info, parts)
+  exchange.audit?.inCluster(exchange.cluster)
 }
 
 /** What was dropped is not there any more, even while its LogicalCluster is: only dropping it again still finds it. */
@@ -87,13 +105,16 @@ async function authenticate(exchange: Exchange, parts: ServerParts): Promise<voi
   const { rawHeaders, peerCertificate, loopbackUser } = exchange.request
   if (loopbackUser !== undefined) {
     exchange.user = loopbackUser
+    exchange.audit?.authenticated(loopbackUser)
     return
   }
   const { info, cluster } = exchange
   const result = await parts.authenticator.authenticate({ info, rawHeaders, peerCertificate, cluster }, exchange.signal)
   if (result === undefined && info.way === 'pathless') throw unauthorized()
   exchange.user = result?.user ?? anonymous
+  exchange.audit?.authenticated(exchange.user)
   if (result?.cluster !== undefined) exchange.cluster = living(result.cluster, info, parts)
+  exchange.audit?.inCluster(exchange.cluster)
 }
 
 function takePlace(exchange: Exchange, { fairness }: ServerParts): void {
@@ -119,22 +140,25 @@ async function impersonate(exchange: Exchange, { authorizer }: ServerParts): Pro
   if (wanted === undefined) return
   if (cluster === undefined) throw badRequest('impersonation is for one logical cluster: use /clusters/NAME')
   exchange.user = await impersonated(user, wanted, cluster, { authorizer, signal })
+  exchange.audit?.impersonating(exchange.user)
 }
 
 async function authorize(exchange: Exchange, { authorizer }: ServerParts): Promise<void> {
   const { info, user, cluster } = exchange
   const attributes = attributesOf(info)
   // Health and version are the process's, and open to all: they must not tell which logical clusters there are.
-  if (isOpenPath(attributes)) return
-  if (cluster === undefined) {
-    const decision = authorizer.authorizeAll(user, info)
-    if (!decision.allowed) throw forbiddenError(user, attributes, decision.reason)
-    // The door names a logical cluster that there is not; the client may know.
-    if (info.cluster.kind === 'one') throw pathNotFound()
+  if (isOpenPath(attributes)) {
+    exchange.audit?.decided({ allowed: true, reason: 'open to everybody' })
     return
   }
-  const decision = await authorizer.authorize(user, attributes, cluster, exchange.signal)
+  const decision =
+    cluster === undefined
+      ? authorizer.authorizeAll(user, info)
+      : await authorizer.authorize(user, attributes, cluster, exchange.signal)
+  exchange.audit?.decided(decision)
   if (!decision.allowed) throw forbiddenError(user, attributes, decision.reason)
+  // The door names a logical cluster that there is not; the client may know.
+  if (cluster === undefined && info.cluster.kind === 'one') throw pathNotFound()
 }
 
 /** The request as authorization sees it. A list of one name, by field selector, is a request for that name. */

@@ -1,0 +1,1 @@
+export { auditIdOf, RequestAudit, type AuditSink } from './request-audit.ts'

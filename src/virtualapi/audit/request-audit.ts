@@ -1,0 +1,203 @@
+// What is written of one request: an Event of audit.k8s.io/v1 at level Metadata, as a kube-apiserver with that policy
+// writes it. Headers other than the user agent and where it came from, and bodies, are never read here: so no line holds
+// a token or a Secret.
+import { randomUUID } from 'node:crypto'
+import { isIP } from 'node:net'
+import type { Status } from '../../apimachinery/status/index.ts'
+import type { Clock } from '../../async/index.ts'
+import type { UserInfo } from '../authn/user-info.ts'
+import type { Decision } from '../authz/index.ts'
+import type { RequestInfo } from '../request/request-info.ts'
+
+/** Where the lines go. Must not block and must bound what it holds. */
+export interface AuditSink {
+  write(line: string): void
+}
+
+/** What is known of a request from its first byte on. */
+export interface Arrival {
+  readonly auditId: string
+  readonly method: string
+  readonly url: string
+  readonly header: (name: string) => string | undefined
+  /** Of the connection; undefined from within the process. */
+  readonly peerAddress: string | undefined
+}
+
+/** Of the object in the body: names it where the URL does not. */
+interface Named {
+  readonly name?: string | undefined
+  readonly namespace?: string | undefined
+  readonly uid?: string | undefined
+  readonly resourceVersion?: string | undefined
+}
+
+const maxUserAgentLength = 1024
+const maxUriLength = 64 * 1024
+const maxSourceIPs = 100
+/** The id a client may choose: what fits into a header without any harm. */
+const auditIdPattern = /^[\x21-\x7e]{1,128}$/
+
+/** The request's own id where it brings one, else a new one. */
+export function auditIdOf(header: string | undefined): string {
+  return header !== undefined && auditIdPattern.test(header) ? header : randomUUID()
+}
+
+/** Gathers what the stages find out, and writes it when the answer has begun and when it is complete. */
+export class RequestAudit {
+  readonly #arrival: Arrival
+  readonly #sink: AuditSink
+  readonly #clock: Pick<Clock, 'now'>
+  readonly #received: number
+  #info: RequestInfo | undefined
+  #cluster: { readonly name: string; readonly id?: string } | undefined
+  #user: UserInfo | undefined
+  #impersonated: UserInfo | undefined
+  #decision: Decision | undefined
+  #named: Named = {}
+  #status: Partial<Status> | undefined
+  #longRunning = false
+  #complete = false
+
+  constructor(arrival: Arrival, { sink, clock }: { sink: AuditSink; clock: Pick<Clock, 'now'> }) {
+    this.#arrival = arrival
+    this.#sink = sink
+    this.#clock = clock
+    this.#received = clock.now()
+  }
+
+  understood(info: RequestInfo, { longRunning }: { longRunning: boolean }): void {
+    this.#info = info
+    this.#longRunning = longRunning
+    if (info.cluster.kind === 'one') this.#cluster = { name: info.cluster.name }
+    else if (info.cluster.kind === 'all') this.#cluster = { name: '*' }
+  }
+
+  /** Which logical cluster it turned out to be. */
+  inCluster(cluster: { readonly name: string; readonly id: string } | undefined): void {
+    if (cluster !== undefined) this.#cluster = cluster
+  }
+
+  authenticated(user: UserInfo): void {
+    this.#user = user
+  }
+
+  impersonating(user: UserInfo): void {
+    this.#impersonated = user
+  }
+
+  decided(decision: Decision): void {
+    this.#decision = decision
+  }
+
+  /** The object that came in the body. */
+  names({ name, namespace, uid, resourceVersion }: Named): void {
+    this.#named = { name, namespace, uid, resourceVersion }
+  }
+
+  /** The answer has begun. Writes the line ResponseStarted of what may go on for long. */
+  started({ status: code, body }: { readonly status: number; readonly body?: Uint8Array }): void {
+    this.#status = { ...statusIn(body), code }
+    if (this.#longRunning) this.#write('ResponseStarted')
+  }
+
+  /** The answer was taken, or nobody is there to take it. Written once. */
+  complete(): void {
+    if (this.#complete) return
+    this.#complete = true
+    this.#write('ResponseComplete')
+  }
+
+  #write(stage: string): void {
+    const { auditId, method, url, header } = this.#arrival
+    const userAgent = header('user-agent') ?? ''
+    const event = {
+      kind: 'Event',
+      apiVersion: 'audit.k8s.io/v1',
+      level: 'Metadata',
+      auditID: auditId,
+      stage,
+      requestURI: url.slice(0, maxUriLength),
+      verb: this.#info?.verb ?? method.toLowerCase(),
+      user: this.#user === undefined ? {} : userOf(this.#user),
+      ...(this.#impersonated === undefined ? {} : { impersonatedUser: userOf(this.#impersonated) }),
+      sourceIPs: this.#sourceIPs(),
+      ...(userAgent === '' ? {} : { userAgent: truncated(userAgent) }),
+      ...this.#objectRef(),
+      ...(this.#status === undefined ? {} : { responseStatus: { metadata: {}, ...this.#status } }),
+      requestReceivedTimestamp: microTime(this.#received),
+      stageTimestamp: microTime(this.#clock.now()),
+      annotations: this.#annotations(),
+    }
+    this.#sink.write(JSON.stringify(event))
+  }
+
+  #objectRef(): object {
+    const target = this.#info?.target
+    if (target?.kind !== 'resource') return {}
+    const { group, version, resource, subresource } = target
+    const { uid, resourceVersion } = this.#named
+    const name = target.name === '' ? this.#named.name : target.name
+    // A namespace is in the namespace of its own name, as authorization has it too.
+    const own = group === '' && resource === 'namespaces' ? target.name : target.namespace
+    const namespace = own === '' ? this.#named.namespace : own
+    const ref = { resource, namespace, name, uid, apiGroup: group, apiVersion: version, resourceVersion, subresource }
+    return {
+      objectRef: Object.fromEntries(Object.entries(ref).filter(([, text]) => text !== undefined && text !== '')),
+    }
+  }
+
+  #annotations(): Record<string, string> {
+    const annotations: Record<string, string> = {}
+    if (this.#decision !== undefined) {
+      annotations['authorization.k8s.io/decision'] = this.#decision.allowed ? 'allow' : 'forbid'
+      annotations['authorization.k8s.io/reason'] = this.#decision.reason
+    }
+    if (this.#cluster !== undefined) annotations['kcp.dev/logical-cluster'] = this.#cluster.name
+    if (this.#cluster?.id !== undefined) annotations['kcp.dev/logical-cluster-id'] = this.#cluster.id
+    // Of two users of one name, one of the host and one of the logical cluster, the line says which.
+    if (this.#user !== undefined) annotations['kcp.dev/user-realm'] = this.#user.realm.kind
+    return annotations
+  }
+
+  /** What proxies say of themselves, then the peer: only the last cannot be made up by the client. */
+  #sourceIPs(): string[] {
+    const { header, peerAddress } = this.#arrival
+    const addresses = (header('x-forwarded-for') ?? '')
+      .split(',', maxSourceIPs)
+      .map((part) => part.trim())
+      .filter((part) => isIP(part) !== 0)
+    const real = header('x-real-ip')?.trim() ?? ''
+    if (isIP(real) !== 0 && !addresses.includes(real)) addresses.push(real)
+    const peer = peerAddress?.replace(/^::ffff:/, '') ?? '127.0.0.1'
+    if (addresses.at(-1) !== peer) addresses.push(peer)
+    return addresses
+  }
+}
+
+const statusPrefix = Buffer.from('{"kind":"Status"')
+
+/** What a Status in the answer says, but for its own metadata; nothing of any other answer. */
+function statusIn(body: Uint8Array | undefined): Partial<Status> {
+  if (body === undefined || !statusPrefix.equals(body.subarray(0, statusPrefix.length))) return {}
+  const { status, message, reason, details } = JSON.parse(Buffer.from(body).toString()) as Status
+  const told = { status, message, reason, details }
+  return Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined))
+}
+
+function userOf({ name, uid, groups, extra }: UserInfo): object {
+  return {
+    username: name,
+    ...(uid === undefined || uid === '' ? {} : { uid }),
+    ...(groups.length === 0 ? {} : { groups }),
+    ...(Object.keys(extra).length === 0 ? {} : { extra }),
+  }
+}
+
+function truncated(userAgent: string): string {
+  return userAgent.length > maxUserAgentLength ? `${userAgent.slice(0, maxUserAgentLength)}...TRUNCATED` : userAgent
+}
+
+function microTime(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, -1)}000Z`
+}
