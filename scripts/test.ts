@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { prepareTests } from './prepare-tests.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
@@ -85,7 +86,12 @@ if (asked.includes('--help') || asked.length === 0 || asked.some((name) => name 
 }
 const wanted = asked.includes('all') ? names : asked
 const total: Counts = { passed: 0, failed: 0, skipped: 0 }
+let prepared = false
 for (const name of wanted) {
+  if (!prepared && name !== 'verify' && name !== 'unit') {
+    prepared = true
+    if (!(await prepareTests())) total.failed += 1
+  }
   const started = performance.now()
   console.error(`== ${name}`)
   const suite = suites.find((candidate) => candidate.name === name)

@@ -1,0 +1,18 @@
+// Makes ready what the tests run beside us, before any clock of a test runs: on a machine that has nothing yet, building
+// Kubernetes takes minutes.   node scripts/prepare-tests.ts
+import { clusterPrograms, ensurePrograms, ensureSystemPackages } from '../test/support/index.ts'
+
+/** Resolves with true once the real programs are in the cache; says what is missing otherwise. */
+export async function prepareTests(): Promise<boolean> {
+  // Where nodes cannot run, the tests that need them say so themselves.
+  await ensureSystemPackages()
+  try {
+    await ensurePrograms([...clusterPrograms, 'helm'])
+    return true
+  } catch (error) {
+    console.error(`the programs that the tests need could not be built (Go is needed): ${String(error)}`)
+    return false
+  }
+}
+
+if (import.meta.main) process.exitCode = (await prepareTests()) ? 0 : 1
