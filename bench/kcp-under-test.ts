@@ -13,12 +13,16 @@ export interface KcpUnderTest extends AsyncDisposable {
   tenantKubeconfig(name: string): Promise<string>
 }
 
-/** Starts it. kubectl must have been run once, else its own first start is measured. */
-export async function startKcpUnderTest(): Promise<KcpUnderTest> {
-  const dir = mkdtempSync(join(tmpdir(), 'kcp-bench-'))
+/**
+ * Starts it, on the data in `dir` where it is given: it stays then. kubectl must have been run once, else its own first
+ * start is measured.
+ */
+export async function startKcpUnderTest({ dir: given }: { readonly dir?: string } = {}): Promise<KcpUnderTest> {
+  const dir = given ?? mkdtempSync(join(tmpdir(), 'kcp-bench-'))
   const rootDir = join(dir, 'root')
   const adminKubeconfig = join(rootDir, 'admin.kubeconfig')
   const port = await freePort()
+  rmSync(adminKubeconfig, { force: true })
   const began = performance.now()
   const kcp = await startKcp(['start', '--root-dir', rootDir, '--port', String(port)], {
     name: 'kcp',
@@ -40,7 +44,7 @@ export async function startKcpUnderTest(): Promise<KcpUnderTest> {
     },
     async [Symbol.asyncDispose]() {
       await kcp.stop()
-      rmSync(dir, { recursive: true, force: true })
+      if (given === undefined) rmSync(dir, { recursive: true, force: true })
     },
   }
 }

@@ -9,6 +9,7 @@ export interface Endpoint extends AsyncDisposable {
   readonly base: string
   request(method: string, path: string, body?: string): Promise<{ status: number; bytes: number }>
   json(method: string, path: string, body?: string): Promise<unknown>
+  text(method: string, path: string): Promise<string>
 }
 
 interface Kubeconfig {
@@ -39,6 +40,12 @@ export function openEndpoint(
       headers: body === undefined ? {} : { 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body }),
     })
+  const text = async (method: string, path: string, body?: string): Promise<string> => {
+    const { statusCode, body: answer } = await send(method, path, body)
+    const all = await answer.text()
+    if (statusCode >= 300) throw new Error(`${method} ${path}: ${statusCode} ${all.slice(0, 300)}`)
+    return all
+  }
   return {
     base,
     async request(method, path, body) {
@@ -48,11 +55,9 @@ export function openEndpoint(
       return { status: statusCode, bytes }
     },
     async json(method, path, body) {
-      const { statusCode, body: answer } = await send(method, path, body)
-      const text = await answer.text()
-      if (statusCode >= 300) throw new Error(`${method} ${path}: ${statusCode} ${text.slice(0, 300)}`)
-      return JSON.parse(text) as unknown
+      return JSON.parse(await text(method, path, body)) as unknown
     },
+    text,
     [Symbol.asyncDispose]: () => pool.destroy(),
   }
 }

@@ -5,17 +5,18 @@ import { cpus, hostname, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { acquireRun, ensurePrograms, repositoryRoot, runCommand } from '../test/support/index.ts'
-import { create, thousand } from './logical-clusters.ts'
+import { create, tenThousand, thousand } from './logical-clusters.ts'
 import type { Measurement, Numbers } from './measurement.ts'
+import { restart } from './restart.ts'
 import { sideBySide } from './side-by-side.ts'
 import { start } from './start.ts'
 
-const measurements: readonly Measurement[] = [start, create, thousand, sideBySide]
+const measurements: readonly Measurement[] = [start, create, thousand, tenThousand, restart, sideBySide]
 /** Of the whole run. */
-const maxSeconds = 360
+const maxSeconds = 1200
 
 function help(): string {
-  const names = measurements.map(({ name, describes }) => `  ${name.padEnd(10)} ${describes}`)
+  const names = measurements.map(({ name, describes }) => `  ${name.padEnd(11)} ${describes}`)
   return [
     'usage: node bench/main.ts [--only NAME]... [--save]',
     '',

@@ -1,8 +1,7 @@
 // What the loops that end things have in common: they look at every object that has a deletionTimestamp until it is gone.
-import type { GroupVersionResource, KubeObject } from '../apimachinery/meta/index.ts'
-import { createInformer, parseKey, type Informer, type KubeClient } from '../client/index.ts'
+import { groupResourceText, type GroupVersionResource } from '../apimachinery/meta/index.ts'
+import { keyFor, parseKey, type KubeClient } from '../client/index.ts'
 import { createKeyQueue, runController, type Outcome } from '../reconcile/index.ts'
-import { skeletonOf } from './namespaces/skeleton.ts'
 import type { Loop, LoopContext } from './start-controllers.ts'
 
 /** One object that is being deleted, by name. */
@@ -19,39 +18,26 @@ interface Following {
   readonly finish: (client: KubeClient, ref: ObjectRef, signal: AbortSignal) => Promise<Outcome | undefined>
 }
 
-/** Runs `finish` for every object of the informer that is being deleted, until the context's signal. */
-export async function followDeleted(
-  informer: Informer<KubeObject>,
+/** Runs `finish` for every object of the resource that is being deleted, in all logical clusters, until the context's signal. */
+export async function followDeletedOf(
+  gvr: GroupVersionResource,
   { name, finish }: Following,
-  { cluster, log, signal }: LoopContext,
+  { graph, clusterOf, log, signal }: LoopContext,
 ): Loop {
   using queue = createKeyQueue()
-  const stop = informer.onChange(({ key, after }) => {
-    if (after?.metadata.deletionTimestamp !== undefined) queue.add(key)
+  const stop = graph.follow(groupResourceText(gvr), ({ place, exists, deleting }) => {
+    if (exists && deleting) queue.add(keyFor(place))
   })
   await runController({
     name,
     queue,
     log,
     signal,
-    reconcile: (key, visit) => {
-      const { cluster: logicalCluster = '', ...ref } = parseKey(key)
-      return finish(cluster(logicalCluster), ref, visit)
+    reconcile: async (key, visit) => {
+      const { cluster = '', ...ref } = parseKey(key)
+      const client = clusterOf(cluster)
+      return client === undefined ? undefined : finish(client, ref, visit)
     },
   })
   stop()
-}
-
-/** The same over all logical clusters for a resource that no other loop watches. */
-export async function followDeletedOf(gvr: GroupVersionResource, following: Following, context: LoopContext): Loop {
-  const { wildcard: client, log, signal } = context
-  await using informer = createInformer<KubeObject>({
-    client,
-    gvr,
-    allClusters: true,
-    transform: skeletonOf,
-    log,
-    signal,
-  })
-  await followDeleted(informer, following, context)
 }

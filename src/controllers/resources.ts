@@ -23,6 +23,3 @@ export const customResourceDefinitions: GroupVersionResource = {
   version: 'v1',
   resource: 'customresourcedefinitions',
 }
-
-/** Namespaces that are there from birth and can't be deleted. */
-export const permanentNamespaces: readonly string[] = ['default', 'kube-public', 'kube-system']

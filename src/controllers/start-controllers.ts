@@ -1,7 +1,7 @@
-// What makes logical clusters behave: loops over all of them at once, nothing for each. They learn through
-// `/clusters/*` and write through the logical cluster's own API, as any client would.
-import { createInformer, type Informer, type KubeClient } from '../client/index.ts'
-import type { KubeObject } from '../apimachinery/meta/index.ts'
+// What makes logical clusters behave: loops over all of them at once, nothing for each. They learn from the server beside
+// them, which keeps for them only what it has in memory anyway, and write through the logical cluster's own API, as any
+// client would.
+import type { KubeClient } from '../client/index.ts'
 import { childSignal } from '../async/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { startCrdDeletion } from './custom-resources/crd-deletion.ts'
@@ -9,29 +9,26 @@ import { startGarbageCollection } from './garbage/garbage-collection.ts'
 import type { ObjectGraph } from './garbage/object-graph.ts'
 import { startNamespaceDefaults } from './namespaces/namespace-defaults.ts'
 import { startNamespaceDeletion } from './namespaces/namespace-deletion.ts'
-import { skeletonOf } from './namespaces/skeleton.ts'
-import { namespaces, permanentNamespaces } from './resources.ts'
+import type { NewsSource } from './object-news.ts'
 import { startRoleAggregation } from './roles/role-aggregation.ts'
 import { startTokenSecrets } from './service-accounts/token-secrets.ts'
 import { startVolumeProtection } from './volumes/volume-protection.ts'
 
 export interface ControllersOptions {
-  /** Reads all logical clusters: base path `/clusters/*`. */
-  readonly wildcard: KubeClient
-  /** Writes to one logical cluster by name. */
+  /** The API of one logical cluster by name. */
   readonly cluster: (name: string) => KubeClient
   /** What `kube-root-ca.crt` holds in every namespace. PEM. */
   readonly rootCa: string
-  /** Who owns whom in all logical clusters. */
-  readonly graph: ObjectGraph
+  /** What there is in all logical clusters, what happens to it, and who owns whom. */
+  readonly graph: ObjectGraph & NewsSource
   readonly log: Logger
   readonly signal: AbortSignal
 }
 
 /** What one loop works with. */
 export interface LoopContext extends ControllersOptions {
-  /** Namespaces that can be deleted, of all logical clusters; reduced to what skeletonOf keeps. */
-  readonly namespaceInformer: Informer<KubeObject>
+  /** The API of the logical cluster with this id; undefined where it is no more. */
+  readonly clusterOf: (id: string) => KubeClient | undefined
 }
 
 /** A running loop; resolves when its last visit has ended. */
@@ -46,16 +43,12 @@ export async function startControllers(options: ControllersOptions): Promise<Asy
   const log = options.log.with({ component: 'controllers' })
   const life = childSignal(options.signal)
   const { signal } = life
-  const namespaceInformer = createInformer<KubeObject>({
-    client: options.wildcard,
-    gvr: namespaces,
-    allClusters: true,
-    fieldSelector: permanentNamespaces.map((name) => `metadata.name!=${name}`).join(','),
-    transform: skeletonOf,
-    log,
-    signal,
-  })
-  const context: LoopContext = { ...options, log, signal, namespaceInformer }
+  const { graph, cluster } = options
+  const clusterOf = (id: string): KubeClient | undefined => {
+    const name = graph.nameOf(id)
+    return name === undefined ? undefined : cluster(name)
+  }
+  const context: LoopContext = { ...options, clusterOf, log, signal }
   const loops = [
     startNamespaceDeletion(context),
     startNamespaceDefaults(context),
@@ -64,12 +57,23 @@ export async function startControllers(options: ControllersOptions): Promise<Asy
     startVolumeProtection(context),
     startGarbageCollection(context),
     startTokenSecrets(context),
+    // After the loops: what it finds, they hear.
+    firstLooks(context),
   ].map((loop) => loop.catch((error: unknown) => log.error('a loop ended with a failure', { error })))
   return {
     [Symbol.asyncDispose]: async () => {
       life.abort(new DOMException('the controllers were stopped', 'AbortError'))
       life[Symbol.dispose]()
-      await Promise.all([...loops, namespaceInformer[Symbol.asyncDispose]()])
+      await Promise.all(loops)
     },
+  }
+}
+
+/** What an earlier process left unfinished goes on, whether or not somebody asks for its logical cluster. */
+async function firstLooks({ graph, signal }: LoopContext): Loop {
+  try {
+    await graph.lookAtAll(signal)
+  } catch (error) {
+    if (!signal.aborted) throw error
   }
 }

@@ -62,6 +62,8 @@ export interface ListScope {
   readonly cluster?: ClusterId
   readonly resource?: string
   readonly namespace?: string
+  /** Only objects with one of these texts in their value, as it was written. */
+  readonly containing?: readonly string[]
 }
 
 export interface ListResult {

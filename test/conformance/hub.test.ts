@@ -2,6 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { ClusterId, Revision } from '../../src/apimachinery/meta/index.ts'
@@ -18,9 +20,17 @@ import type { ObjectKey, Store } from '../../src/store/index.ts'
 import { openSqliteStore } from '../../src/store/sqlite/index.ts'
 import { decodeObject, readFacts, stampRevision } from '../../src/virtualapi/registry/object-bytes.ts'
 import { waitFor } from '../support/index.ts'
-import { freshCluster, refused } from './store.ts'
+import { freshCluster, keyOf, record, refused, revisionOf } from './store.ts'
 
 const { signal } = new AbortController()
+
+setFlagsFromString('--expose-gc')
+/** Collects what nobody holds; what a finished turn of the event loop held is free by then. */
+const collect = runInNewContext('gc') as () => void
+async function collectGarbage(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve))
+  collect()
+}
 
 function bytesOf(name: string, n: number | string, owner?: string): Buffer {
   const metadata = { name, uid: `uid-${name}`, ...(owner && { ownerReferences: [{ uid: owner }] }) }
@@ -243,6 +253,200 @@ describe('the hub', function () {
     watch[Symbol.dispose]()
     expect((await next).done).to.equal(true)
   })
+
+  it('keeps what was let go of true for who holds it, and counts it no more', async () => {
+    const id = freshCluster()
+    const objects = await hub.cluster(id, { signal })
+    await objects.create(local('a'), bytesOf('a', 1), { signal })
+    expect(hub.usage()).to.include({ clusters: 1, objects: 1 })
+    expect(hub.release(id)).to.equal(true)
+    expect(hub.usage()).to.include({ clusters: 0, objects: 0, bytes: 0 })
+    const made = await objects.create(local('b'), bytesOf('b', 1), { signal })
+    await objects.update(local('b'), bytesOf('b', 2), { signal, ifRevision: made.revision })
+    expect(objects.list({ resource: 'configmaps' }).map(place)).to.deep.equal(['shop/a', 'shop/b'])
+    expect(hub.usage()).to.include({ clusters: 0, objects: 0, bytes: 0 })
+    expect(await hub.cluster(id, { signal })).to.equal(objects)
+    expect(hub.usage()).to.include({ clusters: 1, objects: 2 })
+  })
+
+  it('gives the memory of what was let go of back, and loads it again when asked for', async () => {
+    const id = freshCluster()
+    const last = await (async () => {
+      const objects = await hub.cluster(id, { signal })
+      await objects.create(local('a'), bytesOf('a', 1), { signal })
+      return objects.list({ resource: 'configmaps' }).map(told)
+    })()
+    hub.release(id)
+    await waitFor(
+      async () => {
+        await collectGarbage()
+        return hub.loaded(id) === undefined
+      },
+      { what: 'its memory', deadlineMs: 10_000, intervalMs: 5 },
+    )
+    const again = await hub.cluster(id, { signal })
+    expect(again.list({ resource: 'configmaps' }).map(told)).to.deep.equal(last)
+  })
+
+  it('lets nothing go that is watched', async () => {
+    const id = freshCluster()
+    const objects = await hub.cluster(id, { signal })
+    const follower = new Follower([])
+    const since = objects.revision()
+    const reading = follower.read(
+      (await objects.watch({ resource: 'configmaps' }, { since, signal: follower.signal })).events,
+    )
+    expect(hub.release(id)).to.equal(false)
+    await objects.create(local('a'), bytesOf('a', 1), { signal })
+    follower.stop()
+    await reading
+    expect(follower.events).to.have.length(1)
+    expect(hub.release(id)).to.equal(true)
+    // A watch that begins on what was let go of brings it back: it must be counted.
+    using _watch = await objects.watch({ resource: 'configmaps' }, { since, signal })
+    expect(hub.usage()).to.include({ clusters: 1, objects: 1 })
+    expect(hub.release(id)).to.equal(false)
+  })
+
+  it('lets the least recently used go beyond its budget, and not the last one', async () => {
+    await stop()
+    await start({ memoryBytes: 100_000 })
+    const ids = Array.from({ length: 20 }, freshCluster)
+    const text = 'x'.repeat(10_000)
+    for (const id of ids) {
+      const objects = await hub.cluster(id, { signal })
+      await objects.create(local('a'), bytesOf('a', text), { signal })
+      await hub.cluster(ids[0]!, { signal })
+      expect(hub.usage().bytes).to.be.lessThan(100_000)
+      expect(hub.release(ids[0]!)).to.equal(true)
+      await hub.cluster(ids[0]!, { signal })
+    }
+    expect(hub.usage().clusters).to.be.within(2, 9)
+    const large = await hub.cluster(freshCluster(), { signal })
+    for (let n = 0; n < 15; n++) await large.create(local(`n${n}`), bytesOf('a', text), { signal })
+    expect(hub.usage()).to.include({ clusters: 1, objects: 15 })
+  })
+
+  it('lets go of what nobody asks for, without a timer for each', async () => {
+    await stop()
+    await start({ idleMs: 40 })
+    for (let n = 0; n < 10; n++) {
+      const objects = await hub.cluster(freshCluster(), { signal })
+      await objects.create(local('a'), bytesOf('a', 1), { signal })
+    }
+    expect(hub.usage().clusters).to.be.at.least(1)
+    await waitFor(() => hub.usage().clusters === 0, { what: 'all to go', deadlineMs: 5000, intervalMs: 5 })
+    expect(hub.usage()).to.deep.equal({ clusters: 0, objects: 0, bytes: 0, watchers: 0 })
+  })
+
+  it('loses, doubles and reorders no event while logical clusters come and go', async function () {
+    this.timeout(120_000)
+    const step = fc.record({
+      do: fc.constantFrom(
+        'write',
+        'write',
+        'write',
+        'past the hub',
+        'delete',
+        'watch',
+        'watch',
+        'stop',
+        'release',
+        'collect',
+      ),
+      cluster: fc.nat(2),
+      name: fc.constantFrom('a', 'b', 'c'),
+      back: fc.nat(8),
+    })
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { minLength: 20, maxLength: 80 }),
+        fc.constantFrom(3, 1024),
+        async (steps, windowEvents) => {
+          await stop()
+          // Room for one of the three.
+          await start({ windowEvents, memoryBytes: 3000 })
+          await comeAndGo(steps)
+        },
+      ),
+      { numRuns: 25 },
+    )
+  })
+
+  interface ComeAndGo {
+    do: string
+    cluster: number
+    name: string
+    back: number
+  }
+  interface Watched {
+    cluster: number
+    since: number
+    begun: number
+    follower: Follower
+    reading: Promise<void>
+  }
+
+  /** What every watch must hear is told by the store's own stream. */
+  async function comeAndGo(steps: readonly ComeAndGo[]): Promise<void> {
+    const ids = Array.from({ length: 3 }, freshCluster)
+    const truth = record(store, undefined, hub.revision())
+    const watches: Watched[] = []
+    const scope = { resource: 'configmaps' }
+    const end = async ({ cluster, since, begun, follower, reading }: Watched): Promise<void> => {
+      const wanted = truth.events.filter((event) => keyOf(event).cluster === ids[cluster])
+      follower.stop()
+      await reading
+      expect(follower.ended, 'a watch ended').to.equal('cleanly')
+      const heard = follower.events.map(({ revision }) => revision)
+      expect(heard, 'each once, in order').to.deep.equal([...new Set(heard)].sort((a, b) => a - b))
+      const live = wanted.map(revisionOf).filter((revision) => revision > begun)
+      expect(
+        heard.filter((revision) => revision > begun),
+        'all since it began',
+      ).to.deep.equal(live)
+      expect(heard.every((revision) => revision > since)).to.equal(true)
+      const left = new Set<string>()
+      for (const event of wanted) {
+        if (event.type === 'put') left.add(`shop/${event.object.key.name}`)
+        else left.delete(`shop/${event.key.name}`)
+      }
+      const touched = wanted.filter((event) => revisionOf(event) > since).map((event) => `shop/${keyOf(event).name}`)
+      expect([...follower.state.keys()].sort(), 'what it leads to').to.deep.equal(
+        [...left].filter((name) => touched.includes(name)).sort(),
+      )
+    }
+    for (const [n, { do: what, cluster, name, back }] of steps.entries()) {
+      const id = ids[cluster]!
+      if (what === 'past the hub') {
+        const key = { cluster: id, ...local(name) }
+        const found = await store.get(key, { signal })
+        if (found) await store.update(key, bytesOf(name, n), { signal, ifRevision: found.revision })
+        else await store.create(key, bytesOf(name, n), { signal })
+      } else if (what === 'write' || what === 'delete') {
+        await hub.reached(await store.revision({ signal }), { signal })
+        const objects = await hub.cluster(id, { signal })
+        const found = objects.get('configmaps', 'shop', name)
+        if (what === 'delete') {
+          if (found) await objects.delete(local(name), { signal, ifRevision: found.revision })
+        } else if (found) await objects.update(local(name), bytesOf(name, n), { signal, ifRevision: found.revision })
+        else await objects.create(local(name), bytesOf(name, n), { signal })
+      } else if (what === 'watch') {
+        const objects = await hub.cluster(id, { signal })
+        const begun = objects.revision()
+        const since = Math.max(1, begun - back)
+        const follower = new Follower([])
+        const watch = await objects.watch(scope, { since: since as Revision, signal: follower.signal })
+        watches.push({ cluster, since, begun, follower, reading: follower.read(watch.events) })
+      } else if (what === 'stop') {
+        const [watch] = watches.splice(back % (watches.length || 1), 1)
+        if (watch) await end(watch)
+      } else if (what === 'release') hub.release(id)
+      else await collectGarbage()
+    }
+    for (const watch of watches) await end(watch)
+    await truth.stop()
+  }
 
   it('rebuilds every list from every revision, over unloading and restarts', async () => {
     const step = fc.oneof(

@@ -256,6 +256,22 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       expect(await names({ resource: 'pods' })).to.deep.equal([])
     })
 
+    it('lists only what has one of some texts in it', async () => {
+      await create(key('a'), 1)
+      await create(key('b'), 2)
+      await create(key('c'), 3)
+      await create(key('b', 'till', 'secrets'), 2)
+      const names = async (containing: readonly string[], scope: object = {}) =>
+        (await store.list({ cluster, containing, ...scope }, { signal })).items.map(({ key: { name } }) => name)
+      expect(await names(['"n":"2"'])).to.deep.equal(['b', 'b'])
+      expect(await names(['"n":"2"', '"n":"3"'], { resource: 'configmaps' })).to.deep.equal(['b', 'c'])
+      expect(await names(['"n":"%"'])).to.deep.equal([])
+      expect(await names([])).to.deep.equal([])
+      const page = await store.list({ cluster, containing: ['"n":"2"', '"n":"1"'] }, { signal, limit: 1 })
+      const rest = await store.list({ cluster, containing: ['"n":"2"', '"n":"1"'] }, { signal, after: page.next! })
+      expect([...page.items, ...rest.items].map(({ key: { name } }) => name)).to.deep.equal(['a', 'b', 'b'])
+    })
+
     it('lists in pages that join to the whole', async () => {
       for (let n = 0; n < 25; n++) await create(key(`n${String(n).padStart(2, '0')}`, n % 2 ? 'odd' : 'even'))
       const whole = await store.list({ cluster, resource: 'configmaps' }, { signal })

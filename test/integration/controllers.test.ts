@@ -58,7 +58,6 @@ describe('the loops inside logical clusters', function () {
   async function startLoops(): Promise<void> {
     stack.use(
       await startControllers({
-        wildcard: api.client('*'),
         cluster: (name) => noted(name, api.client(name as ClusterName)),
         rootCa,
         graph: api.graph,

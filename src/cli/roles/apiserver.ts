@@ -62,7 +62,6 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   const listener = stack.use(await api.listen({ host: bindAddress, port: options.port, certificate, key }))
   stack.use(
     await startControllers({
-      wildcard: api.client('*'),
       cluster: (name) => api.client(name as ClusterName),
       rootCa: pki.servingCa,
       graph: api.graph,

@@ -87,7 +87,6 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const local = `https://127.0.0.1:${port.value}`
   stack.use(
     await startControllers({
-      wildcard: api.client('*'),
       cluster: (name) => api.client(name as ClusterName),
       rootCa: pki.servingCa,
       graph: api.graph,

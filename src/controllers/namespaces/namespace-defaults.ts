@@ -2,87 +2,64 @@
 // logical cluster is born with have both from the base layer: nothing is written for them unless somebody deleted it.
 import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
-import { createInformer, keyFor, parseKey, type Change, type Informer, type KubeClient } from '../../client/index.ts'
+import { keyFor, parseKey, type KubeClient } from '../../client/index.ts'
 import { createKeyQueue, runController } from '../../reconcile/index.ts'
-import { configMaps, permanentNamespaces, serviceAccounts } from '../resources.ts'
+import type { ObjectPlace } from '../garbage/object-graph.ts'
+import { configMaps, serviceAccounts } from '../resources.ts'
 import type { Loop, LoopContext } from '../start-controllers.ts'
-import { skeletonOf } from './skeleton.ts'
 
+const accountName = 'default'
 const rootCaName = 'kube-root-ca.crt'
 /** After a deletion: a logical cluster or a namespace that is being emptied shall not be written to. */
 const healAfterMs = 500
 
 /** Follows namespaces, and the two objects in each. */
 export async function startNamespaceDefaults(context: LoopContext): Loop {
-  const { wildcard, namespaceInformer, log, signal } = context
+  const { graph, rootCa, log, signal } = context
   using queue = createKeyQueue()
-  const shared = { client: wildcard, allClusters: true, log, signal }
-  const accounts = createInformer<KubeObject>({
-    ...shared,
-    gvr: serviceAccounts,
-    fieldSelector: 'metadata.name=default',
-    transform: skeletonOf,
+  // Of two kinds: a namespace to fill, and the ConfigMap in one to repair.
+  const inNamespace = ({ cluster, namespace }: ObjectPlace): string => keyFor({ cluster, name: namespace })
+  const stops = [
+    graph.follow('namespaces', ({ place: { cluster, name }, exists, isNew, deleting }) => {
+      if (exists && isNew && !deleting) queue.add(keyFor({ cluster, name }))
+    }),
+    graph.follow('serviceaccounts', ({ place, exists }) => {
+      if (place.name === accountName && !exists) queue.addAfter(inNamespace(place), healAfterMs)
+    }),
+    graph.follow('configmaps', ({ place, exists, object }) => {
+      if (place.name !== rootCaName) return
+      if (!exists) queue.addAfter(inNamespace(place), healAfterMs)
+      else if (!isCurrent(object(), rootCa)) queue.add(keyFor(place))
+    }),
+  ]
+  await runController({
+    name: 'namespace-defaults',
+    queue,
+    log,
+    signal,
+    reconcile: (key, visit) => fillNamespace(key, context, visit),
   })
-  const rootCas = createInformer<KubeObject>({
-    ...shared,
-    gvr: configMaps,
-    fieldSelector: `metadata.name=${rootCaName}`,
-    transform: (object) => ({ ...skeletonOf(object), current: isCurrent(object, context.rootCa) }),
-  })
-  const namespaceOf = (key: string): string => {
-    const { cluster = '', namespace = '' } = parseKey(key)
-    return keyFor({ cluster, name: namespace })
-  }
-  const heal = ({ key, after }: Change<KubeObject>): void => {
-    if (after === undefined) queue.addAfter(namespaceOf(key), healAfterMs)
-    else if (after['current'] === false) queue.add(namespaceOf(key))
-  }
-  const stops = [accounts.onChange(heal), rootCas.onChange(heal)]
-  try {
-    // Only then does "not there" mean that it is not there.
-    await Promise.all([accounts.synced(signal), rootCas.synced(signal), namespaceInformer.synced(signal)])
-    stops.push(
-      namespaceInformer.onChange(({ key, before, after }) => {
-        if (before === undefined && after !== undefined) queue.add(key)
-      }),
-    )
-    await runController({
-      name: 'namespace-defaults',
-      queue,
-      log,
-      signal,
-      reconcile: (key, visit) => fillNamespace(key, { ...context, accounts, rootCas }, visit),
-    })
-  } catch (error) {
-    if (!signal.aborted) throw error
-  } finally {
-    for (const stop of stops) stop()
-    await Promise.all([accounts[Symbol.asyncDispose](), rootCas[Symbol.asyncDispose]()])
-  }
+  for (const stop of stops) stop()
 }
 
-interface Seen extends Pick<LoopContext, 'namespaceInformer' | 'cluster' | 'rootCa'> {
-  readonly accounts: Informer<KubeObject>
-  readonly rootCas: Informer<KubeObject>
-}
-
-async function fillNamespace(key: string, seen: Seen, signal: AbortSignal): Promise<void> {
-  const { cluster = '', name: namespace } = parseKey(key)
-  const known = seen.namespaceInformer.store.get(key)
-  if (known === undefined ? !permanentNamespaces.includes(namespace) : known.metadata.deletionTimestamp !== undefined)
-    return
-  const client = seen.cluster(cluster)
-  if (seen.accounts.store.get(keyFor({ cluster, namespace, name: 'default' })) === undefined) {
-    await createOnce(
-      client,
-      serviceAccounts,
-      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace } },
-      signal,
-    )
+async function fillNamespace(
+  key: string,
+  { graph, clusterOf, rootCa }: LoopContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const { cluster = '', name, namespace = name } = parseKey(key)
+  const client = clusterOf(cluster)
+  const found = await graph.get({ cluster, resource: 'namespaces', namespace: '', name: namespace }, signal)
+  if (client === undefined || found === undefined || found.metadata.deletionTimestamp !== undefined) return
+  if (namespace !== name) return repairRootCa(client, namespace, rootCa, signal)
+  const account = { cluster, resource: 'serviceaccounts', namespace, name: accountName }
+  if ((await graph.get(account, signal)) === undefined) {
+    const object = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: accountName, namespace } }
+    await createOnce(client, serviceAccounts, object, signal)
   }
-  const rootCa = seen.rootCas.store.get(keyFor({ cluster, namespace, name: rootCaName }))
-  if (rootCa === undefined) await createOnce(client, configMaps, rootCaConfigMap(namespace, seen.rootCa), signal)
-  else if (rootCa['current'] === false) await repairRootCa(client, namespace, seen.rootCa, signal)
+  const authority = { cluster, resource: 'configmaps', namespace, name: rootCaName }
+  if ((await graph.get(authority, signal)) === undefined)
+    await createOnce(client, configMaps, rootCaConfigMap(namespace, rootCa), signal)
 }
 
 async function createOnce(
@@ -120,7 +97,8 @@ async function repairRootCa(client: KubeClient, namespace: string, rootCa: strin
   )
 }
 
-function isCurrent({ data }: KubeObject, rootCa: string): boolean {
+function isCurrent(object: KubeObject | undefined, rootCa: string): boolean {
+  const data = object?.['data']
   return isJsonObject(data) && data['ca.crt'] === rootCa && Object.keys(data).length === 1
 }
 

@@ -4,7 +4,7 @@ import { isStatusError } from '../../apimachinery/status/index.ts'
 import { systemClock, timestamp } from '../../async/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import type { Outcome } from '../../reconcile/index.ts'
-import { followDeleted, type ObjectRef } from '../follow-deleted.ts'
+import { followDeletedOf, type ObjectRef } from '../follow-deleted.ts'
 import { patienceSeconds } from '../patience.ts'
 import { namespaces } from '../resources.ts'
 import type { Loop, LoopContext } from '../start-controllers.ts'
@@ -20,7 +20,7 @@ interface Namespace extends KubeObject {
 
 /** Follows every namespace that has a deletionTimestamp. */
 export function startNamespaceDeletion(context: LoopContext): Loop {
-  return followDeleted(context.namespaceInformer, { name: 'namespace-deletion', finish: finishNamespace }, context)
+  return followDeletedOf(namespaces, { name: 'namespace-deletion', finish: finishNamespace }, context)
 }
 
 /** One pass over a namespace that is being deleted. Asks for another one while something is left. */

@@ -1,29 +1,20 @@
 // Keeps aggregated ClusterRoles (admin, edit, view and tenants' own) as the ClusterRoles they gather. Those a logical
 // cluster is born with are gathered already, so only the ClusterRoles that tenants add are followed.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
-import { createInformer, parseKey, type KubeClient } from '../../client/index.ts'
+import type { KubeClient } from '../../client/index.ts'
 import { createKeyQueue, runController } from '../../reconcile/index.ts'
-import { skeletonOf } from '../namespaces/skeleton.ts'
 import { clusterRoles } from '../resources.ts'
 import type { Loop, LoopContext } from '../start-controllers.ts'
 import { aggregatedRules, isAggregated, sameRules } from './aggregate-rules.ts'
 
-/** Follows the ClusterRoles of all logical clusters; the key is the logical cluster. */
-export async function startRoleAggregation({ wildcard, cluster, log, signal }: LoopContext): Loop {
+const bootstrapping = 'kubernetes.io/bootstrapping'
+
+/** Follows the ClusterRoles of all logical clusters; the key is the id of the logical cluster. */
+export async function startRoleAggregation({ graph, clusterOf, log, signal }: LoopContext): Loop {
   using queue = createKeyQueue()
-  await using informer = createInformer<KubeObject>({
-    client: wildcard,
-    gvr: clusterRoles,
-    allClusters: true,
-    labelSelector: 'kubernetes.io/bootstrapping!=rbac-defaults',
-    transform: skeletonOf,
-    log,
-    signal,
-  })
-  const stop = informer.onChange(({ key }) => {
-    const { cluster: logicalCluster } = parseKey(key)
-    if (logicalCluster !== undefined) queue.add(logicalCluster)
+  const stop = graph.follow(groupResourceText(clusterRoles), ({ place, object }) => {
+    if (object()?.metadata.labels?.[bootstrapping] !== 'rbac-defaults') queue.add(place.cluster)
   })
   await runController({
     name: 'role-aggregation',
@@ -31,7 +22,10 @@ export async function startRoleAggregation({ wildcard, cluster, log, signal }: L
     log,
     signal,
     workers: 1,
-    reconcile: (name, visit) => aggregateRoles(cluster(name), visit),
+    reconcile: async (id, visit) => {
+      const client = clusterOf(id)
+      if (client !== undefined) await aggregateRoles(client, visit)
+    },
   })
   stop()
 }

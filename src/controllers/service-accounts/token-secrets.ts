@@ -2,9 +2,8 @@
 // bound to the Secret, that lives as long as tokens may; and the Secret goes with its ServiceAccount.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
-import { createInformer, parseKey, type KubeClient } from '../../client/index.ts'
+import { keyFor, parseKey, type KubeClient } from '../../client/index.ts'
 import { createKeyQueue, runController } from '../../reconcile/index.ts'
-import { skeletonOf } from '../namespaces/skeleton.ts'
 import { secrets, serviceAccounts } from '../resources.ts'
 import type { Loop, LoopContext } from '../start-controllers.ts'
 
@@ -21,32 +20,16 @@ interface TokenRequest extends KubeObject {
   status?: { token?: string }
 }
 
-/** Follows every Secret of the type; reads it whole only to fill it. */
-export async function startTokenSecrets({ wildcard, cluster, graph, rootCa, log, signal }: LoopContext): Loop {
+/** Follows every Secret of the type, and ServiceAccounts that go; reads a Secret whole only to fill it. */
+export async function startTokenSecrets({ graph, clusterOf, rootCa, log, signal }: LoopContext): Loop {
   using queue = createKeyQueue()
-  await using informer = createInformer<KubeObject>({
-    client: wildcard,
-    gvr: secrets,
-    allClusters: true,
-    fieldSelector: `type=${type}`,
-    transform: (object) => ({ ...skeletonOf(object), account: object.metadata.annotations?.[uidAnnotation] }),
-    log,
-    signal,
-  })
-  // By ServiceAccount, so that its end is noticed without following all ServiceAccounts.
-  const byAccount = new Map<string, Set<string>>()
   const stops = [
-    informer.onChange(({ key, before, after }) => {
-      const [was, is] = [before?.['account'], after?.['account']]
-      if (typeof was === 'string' && was !== is && byAccount.get(was)?.delete(key) && byAccount.get(was)?.size === 0)
-        byAccount.delete(was)
-      if (typeof is === 'string') byAccount.set(is, (byAccount.get(is) ?? new Set()).add(key))
-      if (after !== undefined && after.metadata.deletionTimestamp === undefined) queue.add(key)
+    graph.follow('secrets', ({ place: { cluster, namespace, name }, exists, deleting, contains }) => {
+      if (exists && !deleting && contains(type)) queue.add(keyFor({ cluster, namespace, name }))
     }),
-    graph.observe({
-      touched: () => undefined,
-      released: () => undefined,
-      gone: (_cluster, uid) => byAccount.get(uid)?.forEach((key) => queue.add(key)),
+    // The key of the namespace: what was its in there is looked for.
+    graph.follow('serviceaccounts', ({ place: { cluster, namespace }, exists }) => {
+      if (!exists) queue.add(keyFor({ cluster, name: namespace }))
     }),
   ]
   await runController({
@@ -55,11 +38,31 @@ export async function startTokenSecrets({ wildcard, cluster, graph, rootCa, log,
     log,
     signal,
     reconcile: async (key, visit) => {
-      const { cluster: logicalCluster = '', namespace = '', name } = parseKey(key)
-      await fillSecret(cluster(logicalCluster), { namespace, name }, rootCa, visit)
+      const { cluster = '', namespace, name } = parseKey(key)
+      const client = clusterOf(cluster)
+      if (client === undefined) return
+      if (namespace !== undefined) await fillSecret(client, { namespace, name }, rootCa, visit)
+      else for (const secret of await secretsIn(client, name, visit)) queue.add(keyFor({ cluster, ...secret }))
     },
   })
   for (const stop of stops) stop()
+}
+
+/** The Secrets of the type in a namespace. */
+async function secretsIn(
+  client: KubeClient,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<{ namespace: string; name: string }[]> {
+  const options = { namespace, fieldSelector: `type=${type}`, metadataOnly: true, signal }
+  try {
+    const { items } = await client.list(secrets, options)
+    return items.map(({ metadata: { name = '' } }) => ({ namespace, name }))
+  } catch (error) {
+    // The logical cluster has gone.
+    if (isStatusError(error, 'NotFound')) return []
+    throw error
+  }
 }
 
 /** One Secret: filled where anything is missing, deleted where its ServiceAccount is not there. */

@@ -115,7 +115,7 @@ class HostStore implements Store {
     const items = list.items
       .filter((record) => codec.isBucket(record.metadata.namespace) && isIn(scope, record))
       .map((record) => codec.decode(record))
-      .filter(({ key }) => !after || compareKeys(key, after) > 0)
+      .filter(({ key, value }) => (!after || compareKeys(key, after) > 0) && hasOneOf(value, scope.containing))
       .sort((a, b) => compareKeys(a.key, b.key))
     const revision = Number(list.metadata.resourceVersion) as Revision
     if (limit === undefined || items.length <= limit) return { items, revision }
@@ -246,6 +246,12 @@ function isIn(scope: ListScope, record: StorageRecord): boolean {
   if (scope.cluster !== undefined && record.cluster !== scope.cluster) return false
   if (scope.resource !== undefined && record.resource !== scope.resource) return false
   return scope.namespace === undefined || (record.namespace ?? '') === scope.namespace
+}
+
+function hasOneOf(value: Uint8Array, texts: readonly string[] | undefined): boolean {
+  if (texts === undefined) return true
+  const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+  return texts.some((text) => bytes.includes(text))
 }
 
 function compareKeys(a: ObjectKey, b: ObjectKey): number {

@@ -31,7 +31,9 @@ export interface HubCore {
   applied(): Revision
   reached(revision: Revision, options: Waiting): Promise<void>
   newWatcher(scope: WatchScope, since: Revision, signal: AbortSignal, onEnd: (watcher: Watcher) => void): Watcher
-  /** Counts what came into memory and what left. */
+  /** A watch began: it must be among what is in memory, where it may have been let go of. */
+  keep(state: ClusterState): void
+  /** Counts what came into memory and what left, of a state that is counted. */
   count(objects: number, bytes: number): void
 }
 
@@ -45,12 +47,33 @@ export class ClusterState implements ClusterObjects {
   #loadedAt: Revision
   #ended = false
   #unloaded = false
+  #watches = 0
+  #size = 0
+  #bytes = 0
+  /** When it was last asked for; higher is later. Kept by the hub's residents. */
+  lastUse = 0
+  /** Whether what it holds counts as in memory; kept by the hub's residents. */
+  isCounted = false
 
   constructor(cluster: ClusterId, core: HubCore, items: readonly StoredObject[], loadedAt: Revision) {
     this.cluster = cluster
     this.#core = core
     this.#loadedAt = loadedAt
     for (const object of items) this.#load(object)
+  }
+
+  /** Objects written here. */
+  get size(): number {
+    return this.#size
+  }
+
+  /** Bytes of them. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  get isWatched(): boolean {
+    return this.#watches > 0
   }
 
   revision(): Revision {
@@ -111,6 +134,16 @@ export class ClusterState implements ClusterObjects {
     return this.#dependents.of(ownerUid)
   }
 
+  *written(): Iterable<readonly [resource: string, entries: readonly Entry[]]> {
+    this.#check()
+    for (const { resource, entries, size } of this.#tables.values()) if (size > 0) yield [resource, entries]
+  }
+
+  hidden(resource: string): readonly Pick<ObjectKey, 'namespace' | 'name'>[] {
+    this.#check()
+    return this.#tables.get(resource)?.hidden() ?? []
+  }
+
   resources(): readonly string[] {
     this.#check()
     const found = new Set<string>()
@@ -168,7 +201,11 @@ export class ClusterState implements ClusterObjects {
       replay = replayOf({ changes, since, until, newer: table.window.after(until), asEvent })
     } else replay = table.window.after(since)
     const watcher = this.#core.newWatcher(scope, since, signal, (ended) => this.#removeWatcher(scope.resource, ended))
-    if (!signal.aborted) table.addWatcher(watcher)
+    if (!signal.aborted) {
+      table.addWatcher(watcher)
+      this.#watches++
+      this.#core.keep(this)
+    }
     for (const event of replay) watcher.offer(event)
     watcher.flush()
     return watcher
@@ -202,9 +239,7 @@ export class ClusterState implements ClusterObjects {
     if (this.#unloaded) return
     this.#unloaded = true
     this.end()
-    for (const table of this.#tables.values()) {
-      for (const entry of table.entries) this.#core.count(-1, -entry.bytes.length)
-    }
+    this.#count(-this.#size, -this.#bytes)
     this.#tables.clear()
     this.#dependents = undefined
   }
@@ -224,7 +259,7 @@ export class ClusterState implements ClusterObjects {
 
   #removeWatcher(resource: string, watcher: Watcher): void {
     const table = this.#tables.get(resource)
-    table?.removeWatcher(watcher)
+    if (table?.removeWatcher(watcher) === true) this.#watches--
     if (table?.isIdle && table.window.floor === this.#loadedAt) this.#tables.delete(resource)
   }
 
@@ -236,7 +271,7 @@ export class ClusterState implements ClusterObjects {
 
   #put(table: ResourceTable, entry: Entry): Entry | undefined {
     const before = table.set(entry)
-    this.#core.count(before ? 0 : 1, entry.bytes.length - (before?.bytes.length ?? 0))
+    this.#count(before ? 0 : 1, entry.bytes.length - (before?.bytes.length ?? 0))
     if (before) this.#dependents?.remove(before)
     this.#dependents?.add(entry)
     return before
@@ -245,9 +280,15 @@ export class ClusterState implements ClusterObjects {
   #remove(table: ResourceTable, { namespace, name }: ObjectKey): Entry | undefined {
     const before = table.remove(namespace, name)
     if (!before) return undefined
-    this.#core.count(-1, -before.bytes.length)
+    this.#count(-1, -before.bytes.length)
     this.#dependents?.remove(before)
     return before
+  }
+
+  #count(objects: number, bytes: number): void {
+    this.#size += objects
+    this.#bytes += bytes
+    if (this.isCounted) this.#core.count(objects, bytes)
   }
 
   #entry(table: ResourceTable, { key, revision, createRevision, value }: StoredObject): Entry {

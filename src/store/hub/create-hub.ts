@@ -2,12 +2,21 @@
 import { LRUCache } from 'lru-cache'
 import { abortable } from '../../async/index.ts'
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import { StoreError, type Store, type StoredObject, type StoreEvent, type Waiting } from '../store.ts'
+import {
+  StoreError,
+  type ListScope,
+  type ObjectKey,
+  type Store,
+  type StoredObject,
+  type StoreEvent,
+  type Waiting,
+} from '../store.ts'
 import { BaseEntries } from './base-entries.ts'
 import { ClusterState, type HubCore } from './cluster-state.ts'
 import { EventWindow } from './event-window.ts'
 import type { ClusterObjects, Entry, Hub, HubEvent, HubObserver, HubOptions, HubWatch, WatchScope } from './hub.ts'
 import { mergeByKey } from './lists.ts'
+import { Residents } from './residents.ts'
 import type { ResourceTable } from './resource-table.ts'
 import { Revisions } from './revisions.ts'
 import { StoredEntry } from './stored-entry.ts'
@@ -31,8 +40,8 @@ interface Loading {
 interface WindowItem {
   readonly revision: Revision
   readonly event: HubEvent
-  /** Absent where the logical cluster was not loaded. */
-  readonly table: ResourceTable | undefined
+  /** That of its table, which it must not keep in memory; absent where the logical cluster was not loaded. */
+  readonly window: ResourceTable['window'] | undefined
 }
 
 /** A hub over the store, following it from now on. Disposing it ends its watches and leaves the store open. */
@@ -48,7 +57,7 @@ class MemoryHub implements Hub, HubCore {
   readonly base: BaseEntries
   readonly windowEvents: number
   readonly #watcherBytes: number
-  readonly #loaded = new Map<ClusterId, ClusterState>()
+  readonly #residents: Residents
   readonly #loading = new Map<ClusterId, Loading>()
   readonly #ended = new LRUCache<ClusterId, true>({ max: maxEnded })
   readonly #wildcards = new Map<string, Set<Watcher>>()
@@ -58,8 +67,6 @@ class MemoryHub implements Hub, HubCore {
   readonly #revisions: Revisions
   readonly #life = new AbortController()
   #windowBytes = 0
-  #objects = 0
-  #bytes = 0
   #following: Promise<void> = Promise.resolve()
   #failure: StoreError | undefined
 
@@ -69,6 +76,10 @@ class MemoryHub implements Hub, HubCore {
     this.base = new BaseEntries(options)
     this.windowEvents = options.windowEvents ?? 1024
     this.#watcherBytes = options.watcherBufferBytes ?? 8 * 1024 * 1024
+    this.#residents = new Residents({
+      idleMs: options.idleMs ?? 5 * 60_000,
+      memoryBytes: options.memoryBytes ?? 256 * 1024 * 1024,
+    })
     this.#revisions = new Revisions(revision)
     this.#window = new EventWindow(revision)
   }
@@ -88,7 +99,7 @@ class MemoryHub implements Hub, HubCore {
 
   observe(observer: HubObserver): () => void {
     this.#observers.add(observer)
-    for (const id of this.#loaded.keys()) {
+    for (const id of this.#residents.ids()) {
       const objects = this.loaded(id)
       if (objects) observer.loaded(objects)
     }
@@ -101,18 +112,21 @@ class MemoryHub implements Hub, HubCore {
   }
 
   count(objects: number, bytes: number): void {
-    this.#objects += objects
-    this.#bytes += bytes
+    this.#residents.count(objects, bytes)
+  }
+
+  keep(state: ClusterState): void {
+    this.#residents.keep(state)
   }
 
   loaded(id: ClusterId): ClusterObjects | undefined {
-    return this.#ended.has(id) ? undefined : this.#loaded.get(id)
+    return this.#ended.has(id) ? undefined : this.#residents.peek(id)
   }
 
   async cluster(id: ClusterId, { signal }: Waiting): Promise<ClusterObjects> {
     if (this.#failure) throw this.#failure
     if (this.#ended.has(id)) throw hasEnded(id)
-    const loaded = this.#loaded.get(id)
+    const loaded = this.#residents.use(id)
     if (loaded) return loaded
     let loading = this.#loading.get(id)
     if (!loading) {
@@ -125,9 +139,13 @@ class MemoryHub implements Hub, HubCore {
     return abortable(loading.done, signal)
   }
 
+  release(id: ClusterId): boolean {
+    return this.#residents.release(id)
+  }
+
   unload(id: ClusterId): void {
-    this.#loaded.get(id)?.unload()
-    this.#loaded.delete(id)
+    this.#residents.peek(id)?.unload()
+    this.#residents.drop(id)
   }
 
   hasEnded(id: ClusterId): boolean {
@@ -137,10 +155,16 @@ class MemoryHub implements Hub, HubCore {
   async deleteCluster(id: ClusterId, options: Waiting): Promise<void> {
     // Refused from here on: what the store has been given already comes before the deletion, and nothing comes after it.
     this.#ended.set(id, true)
-    this.#loaded.get(id)?.end()
+    this.#residents.peek(id)?.end()
     await this.store.deleteCluster(id, options)
     await this.reached(await this.store.revision(options), options)
     this.unload(id)
+  }
+
+  async find(scope: ListScope, options: Waiting & { limit?: number }): Promise<readonly ObjectKey[]> {
+    if (this.#failure) throw this.#failure
+    const { items } = await this.store.list(scope, options)
+    return items.filter(({ value }) => !isTombstone(value)).map(({ key }) => key)
   }
 
   async listAll(
@@ -150,7 +174,7 @@ class MemoryHub implements Hub, HubCore {
   ): Promise<{ entries: readonly Entry[]; revision: Revision }> {
     if (this.#failure) throw this.#failure
     const ids = [...clusters].filter((id) => !this.#ended.has(id)).sort()
-    const states = ids.map((id) => this.#loaded.get(id))
+    const states = ids.map((id) => this.#residents.peek(id))
     const revision = this.#revisions.current
     if (states.every((state) => state !== undefined && state.revision() === revision)) {
       return { entries: states.flatMap((state) => state?.list(scope) ?? []), revision }
@@ -200,9 +224,9 @@ class MemoryHub implements Hub, HubCore {
 
   usage(): { clusters: number; objects: number; bytes: number; watchers: number } {
     return {
-      clusters: this.#loaded.size,
-      objects: this.#objects,
-      bytes: this.#bytes,
+      clusters: this.#residents.size,
+      objects: this.#residents.objects,
+      bytes: this.#residents.bytes,
       watchers: this.#watchers.size,
     }
   }
@@ -212,7 +236,8 @@ class MemoryHub implements Hub, HubCore {
     this.#life.abort(this.#failure)
     for (const watcher of [...this.#watchers]) watcher.end()
     await this.#following
-    for (const id of [...this.#loaded.keys()]) this.unload(id)
+    this.#residents[Symbol.dispose]()
+    for (const id of this.#residents.ids()) this.unload(id)
   }
 
   async #follow(): Promise<void> {
@@ -247,6 +272,7 @@ class MemoryHub implements Hub, HubCore {
     while (this.#window.size > maxWindowEvents || (this.#windowBytes > maxWindowBytes && this.#window.size > 0)) {
       this.#forgetOldest()
     }
+    this.#residents.fit()
     this.#revisions.advance(revision)
     for (const watcher of touched) watcher.flush()
   }
@@ -254,14 +280,14 @@ class MemoryHub implements Hub, HubCore {
   #applyChange(change: Change, touched: Watcher[]): void {
     const key = change.type === 'put' ? change.object.key : change.key
     this.#loading.get(key.cluster)?.changes.push(change)
-    const state = this.#loaded.get(key.cluster)
+    const state = this.#residents.peek(key.cluster)
     // What a load's list had already is no news to that logical cluster, but it is to who watches all of them.
     const known = state === undefined || state.wasLoadedWith(change)
     const applied = known ? undefined : state.apply(change)
     const event = known ? this.#unloadedEvent(change) : applied?.event
     if (!event) return
     for (const observer of this.#observers) observer.changed(event)
-    this.#window.push({ revision: event.revision, event, table: applied?.table })
+    this.#window.push({ revision: event.revision, event, window: applied?.table.window })
     this.#windowBytes += event.entry.bytes.length
     for (const watcher of applied?.table.watchers ?? []) if (watcher.offer(event)) touched.push(watcher)
     for (const watcher of this.#wildcards.get(key.resource) ?? []) if (watcher.offer(event)) touched.push(watcher)
@@ -271,7 +297,7 @@ class MemoryHub implements Hub, HubCore {
     const item = this.#window.dropFirst()
     if (!item) return
     this.#windowBytes -= item.event.entry.bytes.length
-    if (item.table?.window.first === item.event) item.table.window.dropFirst()
+    if (item.window?.first === item.event) item.window.dropFirst()
   }
 
   /** A change of a logical cluster that is not in memory, for those who watch all of them. */
@@ -297,7 +323,7 @@ class MemoryHub implements Hub, HubCore {
       if (this.#ended.has(id)) throw hasEnded(id)
       const state = new ClusterState(id, this, items, revision)
       for (const change of changes) state.apply(change)
-      this.#loaded.set(id, state)
+      this.#residents.keep(state)
       for (const observer of this.#observers) observer.loaded(state)
       return state
     } finally {

@@ -1,7 +1,7 @@
 // The contract of the hub: a Store seen from memory. It loads a logical cluster on first use, keeps its objects as bytes,
 // answers reads without waiting, and tells every watcher what the store's own stream says.
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import type { ObjectKey, Waiting } from '../store.ts'
+import type { ListScope, ObjectKey, Waiting } from '../store.ts'
 
 /** An object in memory. Immutable; shared by lists, watch events and whoever holds it. */
 export interface Entry {
@@ -65,6 +65,13 @@ export interface HubOptions {
   readonly windowEvents?: number
   /** Told once when the stream of changes from the store broke for good: reads would go stale, so all are refused. */
   readonly onBroken?: (error: Error) => void
+  /** A logical cluster that nobody asked for in so long leaves memory. Default 5 minutes; Infinity for never. */
+  readonly idleMs?: number
+  /**
+   * What logical clusters may take in memory together, roughly; beyond it the least recently used leave. One that is
+   * watched stays. Default 256 MiB.
+   */
+  readonly memoryBytes?: number
   /** Bytes buffered for one slow watcher before it is ended (it lists again). Default 8 MiB. */
   readonly watcherBufferBytes?: number
 }
@@ -98,6 +105,10 @@ export interface ClusterObjects {
   changedAt(resource: string): Revision
   /** Objects that name this uid as an owner, over all resources. */
   dependents(ownerUid: string): readonly Entry[]
+  /** What was written here, by resource: without what is of the base layer still. */
+  written(): Iterable<readonly [resource: string, entries: readonly Entry[]]>
+  /** Objects of the base layer that were deleted here and are not there again. */
+  hidden(resource: string): readonly Pick<ObjectKey, 'namespace' | 'name'>[]
   /** Resources of which there is at least one object. */
   resources(): readonly string[]
   /** Resolves once durable and visible to reads here. Rejects StoreError. */
@@ -124,10 +135,18 @@ export interface HubObserver {
 
 /** All logical clusters of this process. */
 export interface Hub extends AsyncDisposable {
-  /** Loads it if need be (concurrent callers share one load). */
+  /**
+   * Loads it if need be (concurrent callers share one load). Whoever holds it sees every change for as long as they hold it,
+   * also where the hub let go of it meanwhile.
+   */
   cluster(id: ClusterId, options: Waiting): Promise<ClusterObjects>
   /** The same if it is in memory already. */
   loaded(id: ClusterId): ClusterObjects | undefined
+  /**
+   * Lets go of it, as happens to those that are idle: its memory comes back once nobody holds it. Not while it is watched.
+   * Returns whether it was let go of.
+   */
+  release(id: ClusterId): boolean
   /** Drops it from memory; its watchers are ended cleanly. It comes back on the next use. */
   unload(id: ClusterId): void
   /** Whether deleteCluster was called for it here. */
@@ -137,6 +156,8 @@ export interface Hub extends AsyncDisposable {
    * May be called again where it failed.
    */
   deleteCluster(id: ClusterId, options: Waiting): Promise<void>
+  /** Keys of what was written, in or out of memory; loads nothing. In key order, at most `limit`. */
+  find(scope: ListScope, options: Waiting & { limit?: number }): Promise<readonly ObjectKey[]>
   /** One resource over the given logical clusters at one revision, unloaded ones included without loading them. */
   listAll(
     scope: WatchScope,

@@ -49,9 +49,11 @@ export class ResourceTable {
     this.#watchers.add(watcher)
   }
 
-  removeWatcher(watcher: Watcher): void {
-    this.#watchers?.delete(watcher)
+  /** Returns whether it was here. */
+  removeWatcher(watcher: Watcher): boolean {
+    const was = this.#watchers?.delete(watcher) ?? false
     if (this.#watchers?.size === 0) this.#watchers = undefined
+    return was
   }
 
   get(namespace: string, name: string): Entry | undefined {
@@ -99,6 +101,14 @@ export class ResourceTable {
 
   tombstone(namespace: string, name: string): Tombstone | undefined {
     return this.#tombstones?.get(`${namespace}/${name}`)
+  }
+
+  /** What has a tombstone. */
+  hidden(): { namespace: string; name: string }[] {
+    return [...(this.#tombstones?.keys() ?? [])].map((place) => {
+      const slash = place.indexOf('/')
+      return { namespace: place.slice(0, slash), name: place.slice(slash + 1) }
+    })
   }
 
   setTombstone(namespace: string, name: string, revision: Revision): void {

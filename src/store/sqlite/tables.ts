@@ -224,12 +224,12 @@ export class Tables {
     return { is: 'list', objects: rows.map((row) => pack(row, packer)), revision: this.#now.revision, more }
   }
 
-  #range(scope: Partial<ObjectKey>, after: ObjectKey | undefined, limit: number): Row[] {
+  #range(scope: ListScope, after: ObjectKey | undefined, limit: number): Row[] {
     const terms: string[] = []
     const values: SQLInputValue[] = []
     const open: (keyof ObjectKey)[] = []
     for (const column of ['cluster', 'resource', 'namespace', 'name'] as const) {
-      const value = scope[column]
+      const value = column === 'name' ? undefined : scope[column]
       if (value === undefined) open.push(column)
       else {
         terms.push(`${column} = ?`)
@@ -239,6 +239,11 @@ export class Tables {
     if (after) {
       terms.push(`(${open.join(', ')}) > (${open.map(() => '?').join(', ')})`)
       for (const column of open) values.push(after[column])
+    }
+    if (scope.containing !== undefined) {
+      terms.push(`(${scope.containing.map(() => 'instr(value, ?) > 0').join(' OR ') || 'FALSE'})`)
+      // As bytes: a text would have every value decoded first.
+      for (const text of scope.containing) values.push(Buffer.from(text))
     }
     const where = terms.length > 0 ? `WHERE ${terms.join(' AND ')}` : ''
     return this.#sql(`SELECT ${columns} FROM objects ${where} ORDER BY cluster, resource, namespace, name LIMIT ?`).all(

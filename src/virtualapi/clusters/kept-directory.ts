@@ -90,7 +90,13 @@ class InformedDirectory implements KeptDirectory {
   }
 
   follow({ client, log, signal }: Parameters<KeptDirectory['follow']>[0]): Followed {
-    const informer = createInformer<LogicalClusterObject>({ client, gvr: logicalClusters, log, signal })
+    const informer = createInformer<LogicalClusterObject>({
+      client,
+      gvr: logicalClusters,
+      transform: withoutDetails,
+      log,
+      signal,
+    })
     const stop = informer.onChange(({ before, after }) => {
       const told = after ?? before
       const name = tryClusterName(told?.metadata.name ?? '')
@@ -149,6 +155,19 @@ class InformedDirectory implements KeptDirectory {
 
   #tell(change: Parameters<Listener>[0]): void {
     for (const listener of this.#listeners) listener(change)
+  }
+}
+
+/** What the directory reads; there are thousands. */
+function withoutDetails({ apiVersion, kind, metadata, spec }: LogicalClusterObject): LogicalClusterObject {
+  const { name, uid, resourceVersion, creationTimestamp, deletionTimestamp } = metadata
+  const told = { name, uid, resourceVersion, creationTimestamp, deletionTimestamp }
+  const kept = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined))
+  return {
+    apiVersion,
+    kind,
+    metadata: { ...kept, name },
+    ...(spec?.owners === undefined ? {} : { spec: { owners: spec.owners } }),
   }
 }
 

@@ -1,11 +1,12 @@
-// Who owns whom, for the loops beside the server: read from the hub, told as the hub applies changes.
-import { Buffer } from 'node:buffer'
+// What the loops beside the server know of all logical clusters: what changes, and who owns whom. Read from the hub, told as
+// the hub applies changes.
 import {
   apiVersionOf,
   parseApiVersion,
   tryClusterId,
   type ClusterId,
   type GroupVersionResource,
+  type KubeObject,
   type ObjectMeta,
   type OwnerReference,
 } from '../../apimachinery/meta/index.ts'
@@ -13,10 +14,12 @@ import type { ClusterObjects, Entry, Hub, HubEvent } from '../../store/hub/index
 import type { ClusterDirectory } from '../clusters/index.ts'
 import { builtInResources } from '../registry/builtin-resources.ts'
 import type { Catalog } from '../registry/catalog.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
+import { asBuffer, decodeObject } from '../registry/object-bytes.ts'
 import { storageKeyOf } from '../registry/resource-definition.ts'
 import type { ResourceInfo } from '../registry/resource-info.ts'
 import { storageOf } from '../registry/strategies/conversions.ts'
+import { takeFirstLooks } from './first-looks.ts'
+import { linksOf, sameLinks, unsettled } from './object-links.ts'
 
 interface ObjectPlace {
   readonly cluster: string
@@ -40,27 +43,62 @@ interface GraphObserver {
   gone(cluster: string, uid: string): void
   released(cluster: string, namespace: string, owners: readonly OwnerReference[]): void
 }
+interface ObjectNews {
+  readonly place: ObjectPlace
+  readonly exists: boolean
+  readonly isNew: boolean
+  readonly deleting: boolean
+  readonly contains: (text: string) => boolean
+  readonly object: () => KubeObject | undefined
+}
+type NewsListener = (news: ObjectNews) => void
 
 /** Have no dependents and no owners that count, and are most of all changes. */
 const ignored = new Set(['events', 'leases.coordination.k8s.io'])
 
-/** What garbage collection reads (see `ObjectGraph` in controllers/garbage). Loads a logical cluster only to answer about it. */
+/**
+ * What the loops read (see `ObjectGraph` in controllers/garbage and `NewsSource` in controllers). Loads a logical cluster
+ * only to answer about it.
+ */
 export class ObjectGraph {
   private readonly hub: Hub
   private readonly catalog: Catalog
   private readonly directory: ClusterDirectory
+  private readonly observers = new Set<GraphObserver>()
+  private readonly listeners = new Map<string, Set<NewsListener>>()
+  /** What came into memory since this process began: all that happened to it since was told, in memory or not. */
+  private readonly looked = new Set<ClusterId>()
 
   constructor({ hub, catalog, directory }: { hub: Hub; catalog: Catalog; directory: ClusterDirectory }) {
     this.hub = hub
     this.catalog = catalog
     this.directory = directory
+    // For as long as the hub.
+    hub.observe({
+      changed: (event) => this.changed(event),
+      loaded: (objects) => this.firstLook(objects),
+    })
+    directory.onChange(({ before, after }) => {
+      if (before !== undefined && after?.id !== before.id) this.looked.delete(before.id)
+    })
   }
 
   observe(observer: GraphObserver): () => void {
-    return this.hub.observe({
-      changed: (event) => tell(observer, event),
-      loaded: (objects) => tellAll(observer, objects),
-    })
+    this.observers.add(observer)
+    for (const objects of this.inMemory()) tellUnsettled(observer, objects)
+    return () => void this.observers.delete(observer)
+  }
+
+  follow(resource: string, listener: NewsListener): () => void {
+    const listeners = this.listeners.get(resource) ?? new Set()
+    this.listeners.set(resource, listeners.add(listener))
+    for (const objects of this.inMemory()) tellWritten(listener, objects, resource)
+    return () => void listeners.delete(listener)
+  }
+
+  lookAtAll(signal: AbortSignal): Promise<void> {
+    const { hub, directory } = this
+    return takeFirstLooks({ hub, directory, looked: (id) => this.looked.has(id) }, signal)
   }
 
   nameOf(cluster: string): string | undefined {
@@ -105,8 +143,32 @@ export class ObjectGraph {
 
   private async objects(cluster: string, signal: AbortSignal): Promise<ClusterObjects | undefined> {
     const id = tryClusterId(cluster)
-    if (id === undefined || this.directory.byId(id) === undefined) return undefined
+    if (id === undefined || this.directory.byId(id) === undefined || this.hub.hasEnded(id)) return undefined
     return this.hub.cluster(id, { signal })
+  }
+
+  private *inMemory(): Generator<ClusterObjects> {
+    for (const id of this.looked) {
+      const objects = this.hub.loaded(id)
+      if (objects !== undefined) yield objects
+    }
+  }
+
+  private firstLook(objects: ClusterObjects): void {
+    if (this.looked.has(objects.cluster)) return
+    this.looked.add(objects.cluster)
+    for (const observer of this.observers) tellUnsettled(observer, objects)
+    for (const [resource, listeners] of this.listeners)
+      for (const listener of listeners) tellWritten(listener, objects, resource)
+  }
+
+  private changed(event: HubEvent): void {
+    for (const observer of this.observers) tell(observer, event)
+    const listeners = this.listeners.get(event.entry.key.resource)
+    if (listeners === undefined) return
+    const exists = event.type !== 'DELETED'
+    const news = newsOf(event.entry, { exists, isNew: event.type === 'ADDED' })
+    for (const listener of listeners) listener(news)
   }
 
   /** One version in which the resource is served. */
@@ -140,6 +202,37 @@ function placeOf({ key: { cluster, resource, namespace, name } }: Entry): Object
   return { cluster, resource, namespace, name }
 }
 
+function newsOf(entry: Entry, { exists, isNew }: Pick<ObjectNews, 'exists' | 'isNew'>): ObjectNews {
+  const contains = (text: string): boolean => asBuffer(entry.bytes).includes(text)
+  return {
+    place: placeOf(entry),
+    exists,
+    isNew,
+    get deleting() {
+      return linksOf(entry.bytes).deleting
+    },
+    contains,
+    object: () => decodeObject(entry.bytes),
+  }
+}
+
+/** What of a resource was written in a logical cluster, and what of its base layer was deleted. */
+function tellWritten(listener: NewsListener, objects: ClusterObjects, resource: string): void {
+  for (const [written, entries] of objects.written()) {
+    if (written !== resource) continue
+    for (const entry of entries) listener(newsOf(entry, { exists: true, isNew: true }))
+  }
+  for (const { namespace, name } of objects.hidden(resource)) {
+    const place = { cluster: objects.cluster, resource, namespace, name }
+    const nothing = { contains: () => false, object: () => undefined }
+    listener({ place, exists: false, isNew: true, deleting: false, ...nothing })
+  }
+}
+
+function tellUnsettled(observer: GraphObserver, objects: ClusterObjects): void {
+  for (const entry of unsettled(objects, ignored)) observer.touched(placeOf(entry))
+}
+
 /** Called for every change there is: looks at bytes, and decodes only what has owners. */
 function tell(observer: GraphObserver, event: HubEvent): void {
   const { entry } = event
@@ -160,18 +253,6 @@ function tell(observer: GraphObserver, event: HubEvent): void {
   if (previous !== undefined && before !== undefined && before.owners !== now.owners) release(observer, previous, entry)
 }
 
-/** What is in memory from now on may have lost its owners while nobody looked. */
-function tellAll(observer: GraphObserver, objects: ClusterObjects): void {
-  for (const resource of objects.resources()) {
-    if (ignored.has(resource)) continue
-    for (const entry of objects.list({ resource })) {
-      if (entry.base) continue
-      const { owners, deleting } = linksOf(entry.bytes)
-      if (owners !== '' || deleting) observer.touched(placeOf(entry))
-    }
-  }
-}
-
 /** Tells the owners that an object had and has no more. */
 function release(observer: GraphObserver, before: Entry, after: Entry | undefined): void {
   if (before.facts.ownerUids.length === 0) return
@@ -182,34 +263,4 @@ function release(observer: GraphObserver, before: Entry, after: Entry | undefine
     ({ uid, blockOwnerDeletion }) => !kept.has(uid) || blockOwnerDeletion === true,
   )
   if (released.length > 0) observer.released(before.key.cluster, namespace, released)
-}
-
-interface Links {
-  /** The list as it is written; empty for none. */
-  readonly owners: string
-  readonly finalizers: string
-  readonly deleting: boolean
-}
-
-function linksOf(bytes: Uint8Array): Links {
-  const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return {
-    owners: listText(buffer, ownersStart),
-    finalizers: listText(buffer, finalizersStart),
-    deleting: buffer.includes(deletionStart),
-  }
-}
-
-const ownersStart = Buffer.from('"ownerReferences":[')
-const finalizersStart = Buffer.from('"finalizers":[')
-const deletionStart = Buffer.from('"deletionTimestamp":"')
-
-/** Metadata is written before all else that may have such a list. */
-function listText(buffer: Buffer, start: Buffer): string {
-  const at = buffer.indexOf(start)
-  return at < 0 ? '' : buffer.toString('latin1', at + start.length, buffer.indexOf(0x5d, at))
-}
-
-function sameLinks(a: Links, b: Links): boolean {
-  return a.owners === b.owners && a.finalizers === b.finalizers && a.deleting === b.deleting
 }
