@@ -1,7 +1,6 @@
 // The client of the measurements: HTTP/1.1 over kept connections, the same for every server, in this process.
-import { readFileSync } from 'node:fs'
 import { Pool } from 'undici'
-import { parse } from 'yaml'
+import { connectionOf } from './connection.ts'
 
 /** A server as the client knows it. */
 export interface Endpoint extends AsyncDisposable {
@@ -12,27 +11,14 @@ export interface Endpoint extends AsyncDisposable {
   text(method: string, path: string): Promise<string>
 }
 
-interface Kubeconfig {
-  clusters: [{ cluster: { server: string; 'certificate-authority-data': string } }]
-  users: [{ user: { 'client-certificate-data': string; 'client-key-data': string } }]
-}
-
 /** Opens connections with the certificate of a kubeconfig. `base` in place of the path in it. */
 export function openEndpoint(
   kubeconfig: string,
   { connections, base: givenBase }: { connections: number; base?: string },
 ): Endpoint {
-  const { clusters, users } = parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig
-  const { server, 'certificate-authority-data': ca } = clusters[0].cluster
-  const { 'client-certificate-data': cert, 'client-key-data': key } = users[0].user
-  const url = new URL(server)
-  const decode = (text: string): Buffer => Buffer.from(text, 'base64')
-  const pool = new Pool(url.origin, {
-    connections,
-    allowH2: false,
-    connect: { ca: decode(ca), cert: decode(cert), key: decode(key) },
-  })
-  const base = givenBase ?? (url.pathname === '/' ? '' : url.pathname)
+  const { host, port, base: ownBase, ca, cert, key } = connectionOf(kubeconfig)
+  const pool = new Pool(`https://${host}:${port}`, { connections, allowH2: false, connect: { ca, cert, key } })
+  const base = givenBase ?? ownBase
   const send = (method: string, path: string, body?: string) =>
     pool.request({
       method,

@@ -5,15 +5,29 @@ import { cpus, hostname, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { acquireRun, ensurePrograms, repositoryRoot, runCommand } from '../test/support/index.ts'
+import { crd } from './crd.ts'
 import { create, tenThousand, thousand } from './logical-clusters.ts'
 import type { Measurement, Numbers } from './measurement.ts'
+import { neighbours } from './neighbours.ts'
 import { restart } from './restart.ts'
 import { sideBySide } from './side-by-side.ts'
 import { start } from './start.ts'
+import { idleWatches, watchFanOut } from './watches.ts'
 
-const measurements: readonly Measurement[] = [start, create, thousand, tenThousand, restart, sideBySide]
+const measurements: readonly Measurement[] = [
+  start,
+  create,
+  thousand,
+  tenThousand,
+  restart,
+  crd,
+  sideBySide,
+  watchFanOut,
+  idleWatches,
+  neighbours,
+]
 /** Of the whole run. */
-const maxSeconds = 1200
+const maxSeconds = 1500
 
 function help(): string {
   const names = measurements.map(({ name, describes }) => `  ${name.padEnd(11)} ${describes}`)
@@ -63,7 +77,7 @@ for (const measurement of measurements) {
   say(`\n${measurement.name}: ${measurement.describes}`)
   const numbers = await measurement.run({ signal, say })
   results[measurement.name] = numbers
-  for (const [name, value] of Object.entries(numbers)) console.log(`  ${name.padEnd(42)} ${value}`)
+  for (const [name, value] of Object.entries(numbers)) console.log(`  ${name.padEnd(50)} ${value}`)
 }
 if (values.save) {
   const dir = join(repositoryRoot, 'bench', 'results')

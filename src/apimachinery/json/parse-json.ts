@@ -11,6 +11,11 @@ import { scanJson } from './scan-json.ts'
  * Kubernetes comes near a hundred.
  */
 export const defaultMaxJsonDepth = 1000
+/**
+ * Values a document may have, its arrays and objects among them. A real server bounds bytes alone (1.5 MiB at rest), but
+ * a byte costs little here and a value a microsecond of everybody's time; the largest CRDs there are have some 30,000.
+ */
+export const defaultMaxJsonValues = 100_000
 /** What kube-apiserver reads of a body. */
 export const defaultMaxJsonBytes = 3 * 1024 * 1024
 
@@ -28,23 +33,27 @@ export interface ParsedJson {
 export interface JsonLimits {
   maxDepth?: number
   maxBytes?: number
+  maxValues?: number
 }
 
-const [quote, backslash, colon, openBracket, closeBracket, openBrace, closeBrace] = [34, 92, 58, 91, 93, 123, 125]
+const [quote, backslash, colon, comma, openBracket, closeBracket, openBrace, closeBrace] = [
+  34, 92, 58, 44, 91, 93, 123, 125,
+]
 
 /**
- * Reads a JSON document. Invalid UTF-8 becomes U+FFFD, as in Go. Throws RequestEntityTooLarge above `maxBytes`, BadRequest
- * above `maxDepth` or for what is no JSON; the message is Go's text of the syntax error.
+ * Reads a JSON document. Invalid UTF-8 becomes U+FFFD, as in Go. Throws RequestEntityTooLarge above `maxBytes` and
+ * `maxValues`, BadRequest above `maxDepth` or for what is no JSON; the message is Go's text of the syntax error.
  */
 export function parseJson(
   bytes: Uint8Array,
-  { maxDepth = defaultMaxJsonDepth, maxBytes = defaultMaxJsonBytes }: JsonLimits = {},
+  { maxDepth = defaultMaxJsonDepth, maxBytes = defaultMaxJsonBytes, maxValues = defaultMaxJsonValues }: JsonLimits = {},
 ): ParsedJson {
   if (bytes.length > maxBytes) {
     throw requestEntityTooLarge(`Request entity too large: limit is ${String(maxBytes)}`)
   }
-  const { members, depth, longNumbers } = survey(bytes, maxDepth)
+  const { members, values, depth, longNumbers } = survey(bytes, maxDepth)
   if (depth > maxDepth) throw badRequest(`exceeded max depth: the document has more than ${String(maxDepth)} levels`)
+  if (values > maxValues) throw tooManyValues(maxValues)
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
   let value: JsonValue
   try {
@@ -57,9 +66,22 @@ export function parseJson(
   return { value, duplicateFields, inexactNumbers: longNumbers && scanJson(text).inexactNumbers }
 }
 
+/** For a body with more values than anybody needs. */
+export function tooManyValues(maxValues: number): Error {
+  return requestEntityTooLarge(`Request entity too large: limit is ${String(maxValues)} values`)
+}
+
+interface Survey {
+  readonly members: number
+  /** At least as many as there are; at most twice. */
+  readonly values: number
+  readonly depth: number
+  readonly longNumbers: boolean
+}
+
 /** Counts members and depth without understanding the document; stops early when it is too deep. */
-function survey(bytes: Uint8Array, maxDepth: number): { members: number; depth: number; longNumbers: boolean } {
-  let [members, depth, deepest, digits] = [0, 0, 0, 0]
+function survey(bytes: Uint8Array, maxDepth: number): Survey {
+  let [members, commas, opened, depth, deepest, digits] = [0, 0, 0, 0, 0, 0]
   let longNumbers = false
   const end = bytes.length
   for (let i = 0; i < end; i++) {
@@ -69,7 +91,9 @@ function survey(bytes: Uint8Array, maxDepth: number): { members: number; depth: 
       while (i > 0 && bytes[i - 1] === backslash && isEscaped(bytes, i)) i = bytes.indexOf(quote, i + 1)
       if (i < 0) break
     } else if (byte === colon) members++
+    else if (byte === comma) commas++
     else if (byte === openBrace || byte === openBracket) {
+      opened++
       if (++depth > deepest) deepest = depth
       if (deepest > maxDepth) break
     } else if (byte === closeBrace || byte === closeBracket) depth--
@@ -79,7 +103,8 @@ function survey(bytes: Uint8Array, maxDepth: number): { members: number; depth: 
     }
     digits = 0
   }
-  return { members, depth: deepest, longNumbers }
+  // Before every value but the first of an array stands a colon or a comma.
+  return { members, values: Math.max(members, commas) + opened, depth: deepest, longNumbers }
 }
 
 function isEscaped(bytes: Uint8Array, quoteAt: number): boolean {

@@ -8,6 +8,8 @@ import { pathText, type ValuePath } from './value-path.ts'
 export interface PruneOptions {
   /** The value is a whole object: apiVersion, kind and the fields of ObjectMeta are known without the schema. */
   isResourceRoot: boolean
+  /** Types were checked before: a map whose values are scalars has nothing below to look for. Default false. */
+  typesChecked?: boolean
 }
 
 /** More paths than this are not told; the fields are dropped all the same. */
@@ -17,8 +19,12 @@ const maxPaths = 1000
  * Changes `object`: removes what the schema does not know. Returns the paths of what was removed, sorted, such as
  * `spec.containers[0].bar`. Where the schema preserves unknown fields they stay, but known ones below are looked into.
  */
-export function pruneUnknown(object: JsonObject, schema: SchemaNode, { isResourceRoot }: PruneOptions): string[] {
-  const pruner: Pruner = { path: [], dropped: [] }
+export function pruneUnknown(
+  object: JsonObject,
+  schema: SchemaNode,
+  { isResourceRoot, typesChecked = false }: PruneOptions,
+): string[] {
+  const pruner: Pruner = { path: [], dropped: [], typesChecked }
   if (isResourceRoot && !(schema.embeddedResource ?? false)) pruneObject(object, schema, pruner, { isResource: true })
   else prune(object, schema, pruner, false)
   return pruner.dropped.sort()
@@ -27,6 +33,7 @@ export function pruneUnknown(object: JsonObject, schema: SchemaNode, { isResourc
 interface Pruner {
   readonly path: ValuePath
   readonly dropped: string[]
+  readonly typesChecked: boolean
 }
 
 /** `keep`: the list around preserves unknown fields, so its items do. */
@@ -55,6 +62,7 @@ function pruneObject(
 ): void {
   const { path, dropped } = pruner
   const additional = schema?.additionalProperties
+  if (pruner.typesChecked && !isResource && schema?.properties === undefined && isScalar(additional)) return
   const keepUnknown = keep || schema?.preserveUnknownFields === true || additional === true
   for (const key in object) {
     if (isResource && (key === 'apiVersion' || key === 'kind')) continue
@@ -71,6 +79,12 @@ function pruneObject(
       delete object[key]
     }
   }
+}
+
+function isScalar(schema: SchemaNode | boolean | undefined): boolean {
+  return (
+    typeof schema === 'object' && (schema.type === 'string' || schema.type === 'boolean' || schema.type === 'integer')
+  )
 }
 
 function fieldOf(

@@ -4,6 +4,9 @@ import type { Revision } from '../../apimachinery/meta/index.ts'
 import { StoreError } from '../store.ts'
 import type { HubEvent, HubWatch, WatchScope } from './hub.ts'
 
+/** Bytes of events that a watcher who is behind gets at a time. */
+const joinedSize = 256 * 1024
+
 export interface WatcherOptions {
   readonly scope: WatchScope
   readonly since: Revision
@@ -33,6 +36,7 @@ export class Watcher implements HubWatch {
     const { signal } = options
     this.#queue = new BatchQueue({
       maxSize: options.maxBytes,
+      joinedSize,
       overflow: () => new StoreError('Compacted', 'the watcher did not keep up'),
       onEnd: () => {
         signal.removeEventListener('abort', this.#abort)

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { stringify } from 'yaml'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
 import type { Status } from '../../apimachinery/status/index.ts'
-import type { BytesAnswer } from '../server/exchange.ts'
+import type { BytesAnswer, PiecesAnswer } from '../server/exchange.ts'
 
 const newline = Buffer.from('\n')
 
@@ -20,6 +20,28 @@ export function jsonBytes(bytes: Uint8Array, { status = 200, headers = {} }: Ans
     headers: { 'content-type': 'application/json', ...headers },
     body: bytes.at(-1) === 0x0a ? bytes : Buffer.concat([bytes, newline]),
   }
+}
+
+/** Larger answers count until the client has them, bytes; smaller ones fit into the buffers below us. */
+export const largeAnswer = 256 * 1024
+
+/** A list in pieces of JSON, of about `bytes` in all: joined where that is little. */
+export function jsonPieces(pieces: Iterable<Uint8Array>, bytes: number): BytesAnswer | PiecesAnswer {
+  const answer: PiecesAnswer = {
+    kind: 'pieces',
+    status: 200,
+    headers: { 'content-type': 'application/json' },
+    pieces,
+    about: bytes,
+  }
+  return bytes > largeAnswer ? answer : joined(answer)
+}
+
+/** The same answer, whole. */
+export function joined({ status, headers, pieces }: PiecesAnswer): BytesAnswer {
+  const [first, ...rest] = pieces
+  const body = first !== undefined && rest.length === 0 ? first : Buffer.concat([...(first ? [first] : []), ...rest])
+  return { kind: 'bytes', status, headers, body }
 }
 
 /** Any document as JSON. */

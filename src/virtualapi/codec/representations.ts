@@ -2,27 +2,22 @@
 import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, type KubeObject } from '../../apimachinery/meta/index.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
-import { asBuffer, decodeObject, headOf, metadataStart, rehead } from '../registry/object-bytes.ts'
+import { decodeObject, headOf, rehead } from '../registry/object-bytes.ts'
+import { listPieces, textPieces, type ListMeta } from './list-pieces.ts'
 import { tableColumns, tableRow } from './table/index.ts'
 import type { Representation } from './negotiate.ts'
 
 export interface ObjectView {
   /** One object, complete. */
   object(bytes: Uint8Array): Uint8Array
-  /** Of several, the list of them; `metadata` is ListMeta. */
-  list(items: readonly Uint8Array[], metadata: ListMeta): Uint8Array
+  /** Of several, the list of them, made a piece at a time as it is taken; `metadata` is ListMeta. */
+  list(items: readonly Uint8Array[], metadata: ListMeta): Iterable<Uint8Array>
   /** The object of a watch event; `first` is true once per stream (a table tells its columns once). */
   event(bytes: Uint8Array, first: boolean): Uint8Array
   /** The object of a bookmark, which has kind, apiVersion and metadata alone: clients decode it as they do all others. */
   bookmark(object: KubeObject, first: boolean): Uint8Array
   /** True if `event` gives the same bytes to every watcher: they are encoded once and shared. */
   readonly shared: boolean
-}
-
-export interface ListMeta {
-  resourceVersion: string
-  continue?: string
-  remainingItemCount?: number
 }
 
 /** How objects of this resource are shown to a client that asked for this representation. */
@@ -39,7 +34,7 @@ export function viewOf(
   return {
     object: convert,
     list: (items, metadata) =>
-      listBytes(`${kind}List`, apiVersion, metadata, items, definition.info.builtIn ? '' : undefined, convert),
+      listPieces(`${kind}List`, apiVersion, metadata, items, definition.info.builtIn ? '' : undefined, convert),
     event: convert,
     bookmark: (object) => Buffer.from(encodeJson(object)),
     shared: true,
@@ -56,44 +51,17 @@ function converter(definition: ResourceDefinition): (bytes: Uint8Array) => Uint8
   return (bytes) => rehead(complete?.(bytes) ?? bytes, head)
 }
 
-/** A list of objects as bytes: joined, not decoded. `head` replaces the kind and apiVersion of every item, if given. */
-export function listBytes(
-  kind: string,
-  apiVersion: string,
-  metadata: ListMeta,
-  items: readonly Uint8Array[],
-  head: string | undefined,
-  convert: (bytes: Uint8Array) => Uint8Array,
-): Uint8Array {
-  const start = Buffer.from(
-    `{"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},"metadata":${JSON.stringify(metadata)},"items":[`,
-  )
-  const sources = items.map(convert)
-  const lead = head === undefined ? Buffer.alloc(0) : Buffer.from(`{${head}`)
-  // One buffer for all, every item copied once: a list of thousands would otherwise be work for the garbage collector.
-  const most = sources.reduce((sum, source) => sum + lead.length + source.length + 1, start.length + 3)
-  const result = Buffer.allocUnsafe(most)
-  let at = start.copy(result, 0)
-  let from = 0
-  for (const [index, bytes] of sources.entries()) {
-    const source = asBuffer(bytes)
-    if (index > 0) result[at++] = 0x2c
-    if (head !== undefined) {
-      from = metadataStart(source, from)
-      at += lead.copy(result, at)
-    }
-    at += source.copy(result, at, from)
-  }
-  at += result.write(']}\n', at, 'latin1')
-  return result.subarray(0, at)
-}
-
 function metadataView(convert: (bytes: Uint8Array) => Uint8Array): ObjectView {
   const one = (bytes: Uint8Array): Uint8Array => Buffer.from(encodeJson(partial(decodeObject(convert(bytes)))))
   return {
     object: one,
     list: (items, metadata) =>
-      listBytes('PartialObjectMetadataList', 'meta.k8s.io/v1', metadata, items.map(one), undefined, (bytes) => bytes),
+      textPieces(
+        { kind: 'PartialObjectMetadataList', apiVersion: 'meta.k8s.io/v1', metadata },
+        'items',
+        items,
+        (bytes) => encodeJson(partial(decodeObject(convert(bytes)))),
+      ),
     event: one,
     bookmark: (object) => Buffer.from(encodeJson(partial(object))),
     shared: false,
@@ -128,7 +96,10 @@ function tableView(
     )
   return {
     object: (bytes) => table([row(bytes)], { resourceVersion: decodeObject(bytes).metadata.resourceVersion }),
-    list: (items, metadata) => table(items.map(row), metadata),
+    list: (items, metadata) =>
+      textPieces({ kind: 'Table', apiVersion: 'meta.k8s.io/v1', metadata, columnDefinitions }, 'rows', items, (bytes) =>
+        encodeJson(row(bytes)),
+      ),
     event: (bytes, first) =>
       table([row(bytes)], { resourceVersion: decodeObject(bytes).metadata.resourceVersion }, first),
     bookmark: (object, first) => table([rowOf(object)], { resourceVersion: object.metadata.resourceVersion }, first),

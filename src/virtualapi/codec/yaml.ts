@@ -1,8 +1,9 @@
 // YAML bodies: read as JSON would be, with bounds against documents that grow when aliases are followed.
 import { isScalar, LineCounter, parseDocument, visit, type Document, type Tags } from 'yaml'
 import { goQuote } from '../../apimachinery/field/index.ts'
+import { defaultMaxJsonValues, parseJson, tooManyValues } from '../../apimachinery/json/index.ts'
 import { isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
-import { badRequest, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
+import { badRequest, isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
 
 export interface ParsedYaml {
   value: JsonValue
@@ -19,8 +20,10 @@ export interface YamlLimits {
 
 /** An alias may make a document larger, but not without bound. */
 const maxAliasCount = 100
-/** Values after aliases are followed. */
-const maxValues = 1_000_000
+/** Values after aliases are followed; as of JSON. */
+const maxValues = defaultMaxJsonValues
+/** Values of what is YAML and not JSON: its parser takes ten times as long, and no client sends large ones. */
+const maxYamlValues = 30_000
 const maxDuplicates = 100
 
 /**
@@ -48,7 +51,10 @@ export function parseYamlBody(
 ): ParsedYaml {
   if (bytes.length > maxBytes) throw requestEntityTooLarge(`Request entity too large: limit is ${String(maxBytes)}`)
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
+  const json = tryJson(bytes, text, { maxDepth, maxBytes })
+  if (json !== undefined) return { value: json, duplicateFields: [] }
   refuseDeep(text, maxDepth)
+  if (atMostValues(text) > maxYamlValues) throw tooManyValues(maxYamlValues)
   const lineCounter = new LineCounter()
   let document: Document.Parsed
   try {
@@ -69,6 +75,28 @@ export function parseYamlBody(
     throw badRequest('error converting YAML to JSON: yaml: document contains excessive aliasing', cause)
   }
   return { value: asJson(value, maxDepth), duplicateFields }
+}
+
+/** JSON is YAML, and most of what comes as YAML is JSON; undefined where it is not, or has members twice. */
+function tryJson(bytes: Uint8Array, text: string, limits: Required<YamlLimits>): JsonValue | undefined {
+  if (!text.startsWith('{')) return undefined
+  try {
+    const { value, duplicateFields } = parseJson(bytes, limits)
+    return duplicateFields.length === 0 ? value : undefined
+  } catch (error) {
+    if (isStatusError(error, 'RequestEntityTooLarge')) throw error
+    return undefined
+  }
+}
+
+/** No more than one value begins on each line, after each comma and after each colon with a space. */
+function atMostValues(text: string): number {
+  let count = 1
+  for (let i = 0; i < text.length; i++) {
+    const char = text.charCodeAt(i)
+    if (char === 10 || char === 44 || (char === 58 && text.charCodeAt(i + 1) === 32)) count++
+  }
+  return count
 }
 
 /** Flow collections nest by one byte each: refused before the parser, which recurses, sees them. */

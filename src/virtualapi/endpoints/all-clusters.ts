@@ -4,7 +4,6 @@ import { Buffer } from 'node:buffer'
 import { encodeJson, groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { forbidden, methodNotAllowed, pathNotFound } from '../../apimachinery/status/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
-import { jsonBytes } from '../codec/answers.ts'
 import { negotiate } from '../codec/negotiate.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
 import type { ClusterDirectory } from '../clusters/directory.ts'
@@ -14,6 +13,7 @@ import { storageKeyOf, type ResourceDefinition } from '../registry/resource-defi
 import { customStrategy } from '../registry/custom-strategy.ts'
 import type { Answer, Exchange } from '../server/exchange.ts'
 import type { ServerParts } from '../server/parts.ts'
+import { listAnswer } from './list.ts'
 import { encodeToken, expiredList, expiredToken, listPosition, waitForRevision } from './read-position.ts'
 import { selectionOf } from './selection.ts'
 import { openWatch, watchAnswer, watchOptions } from './watch.ts'
@@ -106,12 +106,8 @@ async function listAll(
         }),
   }
   const view = annotatedView(viewOf(definition, negotiate(exchange.header('accept')), { now: clock.now() }), directory)
-  return jsonBytes(
-    view.list(
-      page.map((entry) => view.annotate(entry)),
-      metadata,
-    ),
-  )
+  const annotated = page.map((entry) => ({ bytes: view.annotate(entry) }))
+  return listAnswer(view, annotated, metadata)
 }
 
 function wideKey({ key }: Entry): string {
@@ -151,6 +147,7 @@ async function watchAll(
       bookmarks: options.bookmarks,
       timeoutMs: options.timeoutMs,
       marksInitialEnd: options.sendInitialEvents,
+      turn: exchange.turn,
     },
     parts.watchClock,
   )

@@ -5,7 +5,7 @@ import { viewOf } from '../codec/representations.ts'
 import type { Answer } from '../server/exchange.ts'
 import type { Call } from './call.ts'
 import { readDeleteOptions } from './delete-options.ts'
-import { listMeta, paged } from './list.ts'
+import { listAnswer, listMeta, paged } from './list.ts'
 import { listPosition } from './read-position.ts'
 import { selectionOf } from './selection.ts'
 
@@ -40,12 +40,7 @@ export async function deleteCollection(call: Call): Promise<Answer> {
     }
   }
   const view = viewOf(definition, representation, { now: target.context.now })
-  return jsonBytes(
-    view.list(
-      page.entries.map(({ bytes }) => bytes),
-      listMeta(page, objects.revision(), selection),
-    ),
-  )
+  return listAnswer(view, page.entries, listMeta(page, objects.revision(), selection))
 }
 
 function withoutTimeout(query: URLSearchParams): URLSearchParams {

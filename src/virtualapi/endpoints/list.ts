@@ -1,8 +1,9 @@
 // GET of a collection: entries from memory, selected, paged, joined as bytes.
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
-import { jsonBytes } from '../codec/answers.ts'
-import { viewOf, type ListMeta } from '../codec/representations.ts'
+import { jsonPieces } from '../codec/answers.ts'
+import type { ListMeta } from '../codec/list-pieces.ts'
+import { viewOf, type ObjectView } from '../codec/representations.ts'
 import type { Answer } from '../server/exchange.ts'
 import type { Call } from './call.ts'
 import {
@@ -26,18 +27,25 @@ export async function listObjects(call: Call): Promise<Answer> {
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
   const all = entriesAt(call, scope, position, selection)
-  const page = paged(all, selection, position)
+  const page = selection.everything
+    ? paged(all, selection, position)
+    : paged(await selected(call, all, selection, position), { ...selection, matches: () => true }, position)
   const metadata = listMeta(page, revision, selection)
   const view = viewOf(definition, representation, {
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,
   })
-  return jsonBytes(
-    view.list(
-      page.entries.map(({ bytes }) => bytes),
-      metadata,
-    ),
-  )
+  return listAnswer(view, page.entries, metadata)
+}
+
+/** The entries as a list, large ones in pieces. */
+export function listAnswer(view: ObjectView, entries: readonly Pick<Entry, 'bytes'>[], metadata: ListMeta): Answer {
+  let about = 0
+  const items = entries.map(({ bytes }) => {
+    about += bytes.length
+    return bytes
+  })
+  return jsonPieces(view.list(items, metadata), about)
 }
 
 function entriesAt(
@@ -57,6 +65,26 @@ function entriesAt(
     return entry === undefined ? [] : [entry]
   }
   return objects.list(scope)
+}
+
+/** Objects looked into at a time: the first look at one decodes it. */
+const looksAtATime = 128
+
+/** Those from the position on that match, one more than the limit where there are more. */
+async function selected(
+  { exchange }: Call,
+  all: readonly Entry[],
+  selection: Selection,
+  { after, limit }: ListPosition,
+): Promise<readonly Entry[]> {
+  const found: Entry[] = []
+  for (let i = after === undefined ? 0 : firstAfter(all, after); i < all.length; i++) {
+    const entry = all[i]
+    if (entry !== undefined && selection.matches(entry)) found.push(entry)
+    if (limit > 0 && found.length > limit) break
+    if (i % looksAtATime === looksAtATime - 1) await exchange.turn()
+  }
+  return found
 }
 
 export interface Page {

@@ -17,6 +17,8 @@ import type { WatchClock } from './watch-clock.ts'
 const minTimeoutSeconds = 1800
 /** A watcher that reads nothing has fallen out of the hub's bounds long before: it lists again. */
 const maxStallMs = 60_000
+/** Of the initial state. */
+const chunkBytes = 128 * 1024
 type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
 
 export interface WatchPlan {
@@ -25,14 +27,16 @@ export interface WatchPlan {
   readonly view: ObjectView
   /** The bytes of an entry where they are not its own: over all logical clusters they name whose it is. */
   readonly entryBytes?: (entry: Pick<Entry, 'key' | 'bytes'>) => Uint8Array
-  /** State to send as ADDED before the changes; undefined = only changes. */
-  readonly initial: readonly Entry[] | undefined
+  /** State to send as ADDED before the changes; undefined = only changes. Taken out when it is sent: the watch lives on. */
+  initial: readonly Entry[] | undefined
   /** Mark the end of the initial state by an annotated bookmark (KEP-3157). */
   readonly marksInitialEnd: boolean
   readonly bookmarks: boolean
   readonly watch: HubWatch
   readonly since: Revision
   readonly timeoutMs: number
+  /** See Exchange: thousands of watchers of one tenant hear of a change one after the other, and others in between. */
+  readonly turn: () => Promise<void> | undefined
 }
 
 export async function watchObjects(call: Call): Promise<Answer> {
@@ -55,7 +59,7 @@ export async function watchObjects(call: Call): Promise<Answer> {
   })
   const { bookmarks, timeoutMs, sendInitialEvents: marksInitialEnd } = options
   return watchAnswer(
-    { definition, selection, view, initial, watch, since, bookmarks, timeoutMs, marksInitialEnd },
+    { definition, selection, view, initial, watch, since, bookmarks, timeoutMs, marksInitialEnd, turn: exchange.turn },
     parts.watchClock,
   )
 }
@@ -120,10 +124,16 @@ async function* watchChunks(plan: WatchPlan, clock: WatchClock): AsyncGenerator<
   const timer = setTimeout(() => inbox.put('timeout'), timeoutMs)
   const encoder = new EventEncoder(plan)
   try {
-    yield encoder.initial()
+    for (const chunk of encoder.initial(takeInitial(plan))) {
+      yield chunk
+      const turn = plan.turn()
+      if (turn !== undefined) await turn
+    }
     for (;;) {
       const message = await inbox.take()
       if (message === 'ended') return
+      const turn = plan.turn()
+      if (turn !== undefined) await turn
       if (message === 'tick' || message === 'timeout') {
         const revision = Math.max(watch.progress(), since) as Revision
         if (bookmarks) yield encoder.bookmark(revision)
@@ -143,6 +153,12 @@ async function* watchChunks(plan: WatchPlan, clock: WatchClock): AsyncGenerator<
     stopTicks?.()
     await inbox.close()
   }
+}
+
+function takeInitial(plan: WatchPlan): readonly Entry[] {
+  const { initial = [] } = plan
+  plan.initial = undefined
+  return initial
 }
 
 type Message = readonly HubEvent[] | 'tick' | 'timeout' | 'ended'
@@ -226,14 +242,24 @@ class EventEncoder {
     this.plan = plan
   }
 
-  /** The state as ADDED events and, where asked for, the bookmark that ends it. May be empty: headers go out with it. */
-  initial(): Uint8Array {
-    const { initial, selection, marksInitialEnd, since } = this.plan
-    const lines: Uint8Array[] = []
-    for (const entry of initial ?? []) if (selection.matches(entry)) lines.push(line('ADDED', this.encode(entry)))
+  /** The state as ADDED events and, where asked for, the bookmark that ends it; in chunks. */
+  *initial(entries: readonly Entry[]): Generator<Uint8Array> {
+    const { selection, marksInitialEnd, since } = this.plan
+    let lines: Uint8Array[] = []
+    let bytes = 0
+    for (const entry of entries) {
+      if (!selection.matches(entry)) continue
+      const added = line('ADDED', this.encode(entry))
+      lines.push(added)
+      bytes += added.length
+      if (bytes < chunkBytes) continue
+      yield Buffer.concat(lines)
+      lines = []
+      bytes = 0
+    }
     // Last, not first: a client takes this bookmark to mean its initial list is complete (KEP-3157).
     if (marksInitialEnd) lines.push(this.bookmark(since, { 'k8s.io/initial-events-end': 'true' }))
-    return Buffer.concat(lines)
+    if (lines.length > 0) yield Buffer.concat(lines)
   }
 
   /** Nothing but a revision, in the form of all other events: who watches metadata alone decodes nothing else. */

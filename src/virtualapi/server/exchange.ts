@@ -32,6 +32,15 @@ export interface BytesAnswer {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
 }
+/** Bytes that are made as the client takes them. */
+export interface PiecesAnswer {
+  readonly kind: 'pieces'
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly pieces: Iterable<Uint8Array>
+  /** Bytes of what the pieces are made of. */
+  readonly about: number
+}
 /** Headers go out at once, chunks as they come; ends cleanly when the iterable does. */
 export interface StreamAnswer {
   readonly kind: 'stream'
@@ -40,8 +49,12 @@ export interface StreamAnswer {
   readonly chunks: AsyncIterable<Uint8Array>
   /** A client that takes nothing for this long is cut off, milliseconds. Default: it may take its time. */
   readonly maxStallMs?: number
+  /** A client that has not taken all of it by then is cut off, milliseconds. Default: the stream may go on for ever. */
+  readonly maxMs?: number
 }
-export type Answer = BytesAnswer | StreamAnswer
+export type Answer = BytesAnswer | PiecesAnswer | StreamAnswer
+/** As it is sent. */
+export type SentAnswer = BytesAnswer | StreamAnswer
 
 /** What the stages have found out so far. A stage reads only what an earlier one has set. */
 export class Exchange {
@@ -56,6 +69,8 @@ export class Exchange {
   /** Gathers what is written of this request; undefined where nobody asked for it. */
   audit: RequestAudit | undefined
   private ownAuditId: string | undefined
+  /** Before more work for this request: waits where others have waited longer; undefined: go on at once. */
+  turn: () => Promise<void> | undefined = () => undefined
   private understood: RequestInfo | undefined
   private authenticated: UserInfo | undefined
   /** The logical cluster of the request, where it exists. Whether to tell is authorization's decision. */
@@ -64,7 +79,13 @@ export class Exchange {
   constructor(request: IncomingRequest) {
     this.signal = request.signal
     // Who sends its body a byte at a time has no longer than anybody else.
-    this.request = { ...request, body: () => abortable(request.body(), this.signal) }
+    this.request = { ...request, body: () => this.read(request) }
+  }
+
+  private async read(request: IncomingRequest): Promise<Uint8Array> {
+    const body = await abortable(request.body(), this.signal)
+    await this.turn()
+    return body
   }
 
   get info(): RequestInfo {

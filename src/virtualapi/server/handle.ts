@@ -1,22 +1,35 @@
 // Runs the stages and makes sure that there is an answer: what was thrown becomes a Status, here and nowhere else.
 import { internalError, isStatusError, serviceUnavailable, type StatusError } from '../../apimachinery/status/index.ts'
-import { reformat, statusAnswer } from '../codec/answers.ts'
+import { joined, largeAnswer, reformat, statusAnswer } from '../codec/answers.ts'
 import { fromStoreError } from '../registry/store-errors.ts'
 import { isStoreError } from '../../store/index.ts'
 import { isTrue } from '../request/parse-request.ts'
-import { Exchange, type Answer, type IncomingRequest, type StreamAnswer } from './exchange.ts'
+import {
+  Exchange,
+  type Answer,
+  type IncomingRequest,
+  type PiecesAnswer,
+  type SentAnswer,
+  type StreamAnswer,
+} from './exchange.ts'
 import type { ServerParts } from './parts.ts'
 import { stages } from './stages.ts'
 
 /** Most warnings told of one request, and longest text of one: clients print them all. */
 const maxWarnings = 20
 const maxWarningLength = 256
-/** Larger answers count until the client has them, bytes; smaller ones fit into the buffers below us. */
-export const largeAnswer = 256 * 1024
+/** What a client may take for a large answer: a minute, and more for its size. */
+const minTakeMs = 60_000
+const minTakeBytesPerSecond = 256 * 1024
+/**
+ * Objects that are still as they were are shared by every list that is being sent; only what was written since is kept for
+ * it alone. So a list in pieces counts for this part of its bytes.
+ */
+const piecesShare = 1 / 4
 
 /** An answer, to be sent by whoever called. */
 export interface Handled {
-  readonly answer: Answer
+  readonly answer: SentAnswer
   /** Gives back what the request holds: to be called when the answer was taken or nobody is there to take it. */
   readonly finish: () => void
 }
@@ -37,9 +50,8 @@ export async function handle(request: IncomingRequest, parts: ServerParts): Prom
   }
   answer = withHeaders(answer, exchange)
   exchange.audit?.started(answer)
-  if (answer.kind === 'stream') answer = { ...answer, chunks: watched(answer.chunks, exchange, parts) }
-  else measure(exchange, answer, parts, parts.clock.monotonic() - started)
-  return { answer, finish: () => finish(exchange) }
+  if (answer.kind !== 'stream') measure(exchange, answer, parts, parts.clock.monotonic() - started)
+  return { answer: sent(answer, exchange, parts), finish: () => finish(exchange) }
 }
 
 /** The StatusError that the client is told. Bugs are logged whole and answered without the inside. */
@@ -61,16 +73,44 @@ export function toStatusError(error: unknown, exchange: Exchange, { log }: Pick<
 
 /** Whoever asks for much and reads nothing may not fill our memory with answers. */
 function holdBytes(exchange: Exchange, answer: Answer, { fairness }: ServerParts): void {
-  if (answer.kind !== 'bytes' || answer.body.length <= largeAnswer) return
   if (exchange.info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
-  exchange.cleanups.push(fairness.hold(exchange.cluster?.id ?? '-', answer.body.length))
+  const bytes = heldBytes(answer)
+  if (bytes > 0) exchange.cleanups.push(fairness.hold(exchange.cluster?.id ?? '-', bytes))
+}
+
+function heldBytes(answer: Answer): number {
+  if (answer.kind === 'pieces') return Math.ceil(answer.about * piecesShare)
+  return answer.kind === 'bytes' && answer.body.length > largeAnswer ? answer.body.length : 0
 }
 
 function shaped(exchange: Exchange, answer: Answer): Answer {
-  if (answer.kind !== 'bytes' || exchange.info.target.kind !== 'resource') return answer
+  if (answer.kind === 'stream' || exchange.info.target.kind !== 'resource') return answer
   const pretty = isTrue(exchange.info.query.get('pretty'))
   const yaml = /application\/yaml/.test(exchange.header('accept')?.split(',')[0] ?? '')
-  return pretty || yaml ? reformat(answer, { format: yaml ? 'yaml' : 'json', pretty }) : answer
+  if (!pretty && !yaml) return answer
+  return reformat(answer.kind === 'pieces' ? joined(answer) : answer, { format: yaml ? 'yaml' : 'json', pretty })
+}
+
+function sent(answer: Answer, exchange: Exchange, parts: ServerParts): SentAnswer {
+  if (answer.kind === 'bytes') return answer
+  if (answer.kind === 'stream') return { ...answer, chunks: watched(answer.chunks, exchange, parts) }
+  const { status, headers, about } = answer
+  const maxMs = takeMs(about)
+  return { kind: 'stream', status, headers, chunks: inTurns(answer, exchange), maxStallMs: minTakeMs, maxMs }
+}
+
+/** How long a client may take for so many bytes, milliseconds. */
+export function takeMs(bytes: number): number {
+  return minTakeMs + (bytes / minTakeBytesPerSecond) * 1000
+}
+
+/** Others have their turn between the pieces. */
+async function* inTurns({ pieces }: PiecesAnswer, exchange: Exchange): AsyncGenerator<Uint8Array> {
+  for (const piece of pieces) {
+    const turn = exchange.turn()
+    if (turn !== undefined) await turn
+    yield piece
+  }
 }
 
 function withHeaders(answer: Answer, exchange: Exchange): Answer {

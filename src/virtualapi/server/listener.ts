@@ -9,10 +9,10 @@ import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import fastify from 'fastify'
 import { badRequest, isStatusError, requestEntityTooLarge, statusError } from '../../apimachinery/status/index.ts'
 import { childSignal } from '../../async/index.ts'
-import { statusAnswer } from '../codec/answers.ts'
+import { largeAnswer, statusAnswer } from '../codec/answers.ts'
 import { maxBodyBytes } from '../codec/read-object.ts'
-import type { Answer, IncomingRequest } from './exchange.ts'
-import { handle, largeAnswer } from './handle.ts'
+import type { IncomingRequest, SentAnswer, StreamAnswer } from './exchange.ts'
+import { handle, takeMs } from './handle.ts'
 import { Newcomers } from './newcomers.ts'
 import type { ServerParts } from './parts.ts'
 import { upgrade } from './upgrade.ts'
@@ -49,10 +49,6 @@ interface RawResponse extends NodeJS.EventEmitter {
 
 /** How long requests under way may take to end when the server stops, milliseconds. */
 const drainMs = 3000
-
-/** What a client may take for a large answer: a minute, and more for its size. */
-const minTakeMs = 60_000
-const minTakeBytesPerSecond = 256 * 1024
 
 export async function listen(parts: ServerParts, options: ListenOptions): Promise<Listener> {
   const { host, port, certificate, key, signal, firstRequestMs = 60_000 } = options
@@ -179,7 +175,7 @@ async function serve(
   }
 }
 
-async function send(response: RawResponse, answer: Answer, headOnly: boolean, signal: AbortSignal): Promise<void> {
+async function send(response: RawResponse, answer: SentAnswer, headOnly: boolean, signal: AbortSignal): Promise<void> {
   if (signal.aborted && response.destroyed) return
   if (answer.kind === 'bytes') {
     response.writeHead(answer.status, { ...answer.headers, 'content-length': String(answer.body.length) })
@@ -189,11 +185,20 @@ async function send(response: RawResponse, answer: Answer, headOnly: boolean, si
     return
   }
   response.writeHead(answer.status, answer.headers)
+  if (headOnly) {
+    response.end()
+    return
+  }
+  if (answer.maxMs === undefined) await stream(response, answer, signal)
+  else await within(answer.maxMs, signal, (limited) => stream(response, answer, limited))
+}
+
+async function stream(response: RawResponse, { chunks, maxStallMs }: StreamAnswer, signal: AbortSignal): Promise<void> {
   // The client waits for the headers of a watch before anything happens in it.
   response.flushHeaders?.()
-  for await (const chunk of answer.chunks) {
+  for await (const chunk of chunks) {
     if (chunk.length === 0) continue
-    if (!response.write(chunk)) await writable(response, answer.maxStallMs, signal)
+    if (!response.write(chunk)) await writable(response, maxStallMs, signal)
   }
   response.end()
 }
@@ -207,8 +212,7 @@ async function writable(response: RawResponse, maxStallMs: number | undefined, s
 /** Resolves when all of an answer was handed to the connection. Rejects where the client is too slow for its size. */
 async function taken(response: RawResponse, bytes: number, signal: AbortSignal): Promise<void> {
   if (response.destroyed || response.writableFinished) return
-  const limit = minTakeMs + (bytes / minTakeBytesPerSecond) * 1000
-  await within(limit, signal, (limited) => once(response, 'finish', { signal: limited }))
+  await within(takeMs(bytes), signal, (limited) => once(response, 'finish', { signal: limited }))
 }
 
 async function within(

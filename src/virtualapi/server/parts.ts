@@ -12,6 +12,7 @@ import type { Catalog } from '../registry/catalog.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { WatchClock } from '../endpoints/watch-clock.ts'
 import type { Fairness } from './fairness.ts'
+import type { LoopShare } from './loop-share.ts'
 import type { ServerMetrics } from './server-metrics.ts'
 import type { TokenReviewer } from '../registry/reviews/index.ts'
 
@@ -23,6 +24,7 @@ export interface ServerParts {
   readonly authenticator: Authenticator
   readonly authorizer: RbacAuthorizer
   readonly fairness: Fairness
+  readonly loopShare: LoopShare
   readonly podConnector: PodConnector | undefined
   readonly tokenReviewer: TokenReviewer | undefined
   readonly accountTokens: ServiceAccountTokens

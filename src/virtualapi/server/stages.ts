@@ -24,6 +24,7 @@ export const stages: readonly Stage[] = [
   setDeadline,
   authenticate,
   takePlace,
+  awaitTurn,
   impersonate,
   authorize,
   answer,
@@ -124,6 +125,19 @@ function takePlace(exchange: Exchange, { fairness }: ServerParts): void {
   const flow = cluster?.id ?? '-'
   exchange.cleanups.push(fairness.enter(flow, isLongRunning(info) ? 'watch' : 'request'))
   if (hasLargeBody(exchange)) exchange.cleanups.push(fairness.enter(flow, 'large'))
+}
+
+/** Requests with a body wait when they have it: until then there is nothing to do for them. */
+async function awaitTurn(exchange: Exchange, { loopShare }: ServerParts): Promise<void> {
+  if (exchange.info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
+  const flow = exchange.cluster?.id ?? '-'
+  exchange.turn = () => loopShare.turn(flow)
+  if (!hasBody(exchange)) await exchange.turn()
+}
+
+function hasBody(exchange: Exchange): boolean {
+  const length = exchange.header('content-length')
+  return length === undefined ? exchange.header('transfer-encoding') !== undefined : length !== '0'
 }
 
 /** By what the client announces; a body of unknown length counts as large. */

@@ -22,9 +22,21 @@ function mapIn(object: KubeObject, member: string): JsonObject {
 }
 
 function keyCauses(member: string, data: JsonObject): StatusCause[] {
-  return Object.keys(data).flatMap((key) =>
-    configMapKeyErrors(key).map((text) => fieldInvalid(`${member}[${key}]`, key, text)),
-  )
+  const causes: StatusCause[] = []
+  for (const key in data)
+    for (const text of configMapKeyErrors(key)) causes.push(fieldInvalid(`${member}[${key}]`, key, text))
+  return causes
+}
+
+/** Sum over the values. A loop over keys: an array of 100,000 values costs more than to look each of them up. */
+function sizeOf(data: JsonObject, bytesOf: (value: unknown) => number): number {
+  let size = 0
+  for (const key in data) size += bytesOf(data[key])
+  return size
+}
+
+function textBytes(value: unknown): number {
+  return typeof value === 'string' ? Buffer.byteLength(value) : 0
 }
 
 function decodedBytes(value: unknown): number {
@@ -45,10 +57,8 @@ export const configMapRules: KindRules = {
   validate(object) {
     const data = mapIn(object, 'data')
     const binary = mapIn(object, 'binaryData')
-    const twice = Object.keys(data).filter((key) => Object.hasOwn(binary, key))
-    let size = 0
-    for (const value of Object.values(data)) size += typeof value === 'string' ? Buffer.byteLength(value) : 0
-    for (const value of Object.values(binary)) size += decodedBytes(value)
+    const twice = Object.keys(binary).filter((key) => Object.hasOwn(data, key))
+    const size = sizeOf(data, textBytes) + sizeOf(binary, decodedBytes)
     return [
       ...keyCauses('data', data),
       ...twice.map((key) => fieldInvalid(`data[${key}]`, key, 'duplicate of key present in binaryData')),
@@ -62,8 +72,7 @@ export const configMapRules: KindRules = {
 /** What a Secret of a known type must hold. */
 export function secretCauses(object: KubeObject): StatusCause[] {
   const data = mapIn(object, 'data')
-  let size = 0
-  for (const value of Object.values(data)) size += decodedBytes(value)
+  const size = sizeOf(data, decodedBytes)
   return [
     ...keyCauses('data', data),
     ...(size > maxBytes ? [fieldTooLong('data', maxBytes)] : []),

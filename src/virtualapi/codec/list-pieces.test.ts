@@ -1,7 +1,8 @@
 import { expect } from 'chai'
-import { listBytes } from './representations.ts'
+import { listPieces, textPieces } from './list-pieces.ts'
 
 const bytes = (object: unknown): Uint8Array => Buffer.from(JSON.stringify(object))
+const joined = (pieces: Iterable<Uint8Array>): Buffer => Buffer.concat([...pieces])
 const item = (name: string, kind = 'ConfigMap', apiVersion = 'v1') => ({ kind, apiVersion, metadata: { name } })
 
 describe('a list as bytes', () => {
@@ -43,9 +44,29 @@ describe('a list as bytes', () => {
     },
   ])
     it(title, () => {
-      const list = listBytes('ThingList', 'v1', { resourceVersion: '7' }, items.map(bytes), head, (same) => same)
+      const list = joined(
+        listPieces('ThingList', 'v1', { resourceVersion: '7' }, items.map(bytes), head, (same) => same),
+      )
       const metadata = { resourceVersion: '7' }
       const text = JSON.stringify({ kind: 'ThingList', apiVersion: 'v1', metadata, items: expected })
-      expect(Buffer.from(list).toString()).to.equal(`${text}\n`)
+      expect(list.toString()).to.equal(`${text}\n`)
+    })
+
+  it('comes in pieces where it is long', () => {
+    const items = Array.from({ length: 5000 }, (_, i) => item(`item-${i}`))
+    const pieces = [...listPieces('ThingList', 'v1', { resourceVersion: '7' }, items.map(bytes), '', (same) => same)]
+    expect(pieces.length).to.be.greaterThan(1)
+    expect(Math.max(...pieces.map(({ length }) => length))).to.be.below(256 * 1024)
+    const list = JSON.parse(joined(pieces).toString()) as { items: unknown[] }
+    expect(list.items).to.deep.equal(items.map(({ metadata }) => ({ metadata })))
+  })
+})
+
+describe('a list of texts', () => {
+  for (const count of [0, 1, 2, 3000])
+    it(`has ${count} items, and is JSON`, () => {
+      const items = Array.from({ length: count }, (_, i) => ({ name: `item-${i}` }))
+      const list = joined(textPieces({ kind: 'Table', metadata: {} }, 'rows', items, (row) => JSON.stringify(row)))
+      expect(JSON.parse(list.toString())).to.deep.equal({ kind: 'Table', metadata: {}, rows: items })
     })
 })

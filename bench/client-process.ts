@@ -1,0 +1,45 @@
+// A client of a measurement in a process of its own: what it does costs neither the server's loop nor the timer's.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { setPriority } from 'node:os'
+
+export interface ClientProcess<To, From> extends AsyncDisposable {
+  readonly pid: number
+  /** Sends a message and resolves with the next one that comes back. Rejects when the process ends before. */
+  ask(message: To): Promise<From>
+}
+
+/**
+ * Forks a script beside this file. `givesWay`: at a low priority, as if it ran on another machine: where cores are few, the
+ * load would take from the server what it is to be measured with.
+ */
+export function startClientProcess<To, From>(
+  script: string,
+  { givesWay = false }: { givesWay?: boolean } = {},
+): ClientProcess<To, From> {
+  const child = fork(new URL(script, import.meta.url), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const { pid } = child
+  if (pid === undefined) throw new Error(`"${script}" did not start`)
+  if (givesWay) setPriority(pid, 10)
+  return {
+    pid,
+    async ask(message) {
+      const gone = new AbortController()
+      const ended = (): void => gone.abort(new Error(`"${script}" ended`))
+      child.once('exit', ended)
+      try {
+        child.send(message as object)
+        const [answer] = (await once(child, 'message', { signal: gone.signal })) as [From]
+        return answer
+      } finally {
+        child.off('exit', ended)
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const exited = once(child, 'exit')
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}

@@ -1,0 +1,37 @@
+// kcp and a real kube-apiserver with etcd, both started for one measurement.
+import { startCluster } from '../test/support/index.ts'
+import { startKcpUnderTest, type KcpUnderTest } from './kcp-under-test.ts'
+import { withChildren } from './process-usage.ts'
+
+export interface Contender {
+  readonly name: 'kcp' | 'kube-apiserver'
+  /** Of an administrator: of a logical cluster there, of the whole cluster here. */
+  readonly kubeconfig: string
+  readonly pids: readonly number[]
+}
+
+export interface Contenders extends AsyncDisposable {
+  readonly kcp: KcpUnderTest
+  readonly both: readonly [Contender, Contender]
+}
+
+/** Starts both; `name` is that of the logical cluster. */
+export async function startContenders(name: string, signal: AbortSignal): Promise<Contenders> {
+  await using stack = new AsyncDisposableStack()
+  const cluster = stack.use(await startCluster({ name: 'bench', durable: true, signal }))
+  const kcp = stack.use(await startKcpUnderTest())
+  const ours = await kcp.tenantKubeconfig(name)
+  const owned = stack.move()
+  return {
+    kcp,
+    both: [
+      { name: 'kcp', kubeconfig: ours, pids: withChildren(kcp.pid) },
+      {
+        name: 'kube-apiserver',
+        kubeconfig: cluster.kubeconfig,
+        pids: [...cluster.processes.values()].map(({ pid }) => pid),
+      },
+    ],
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}

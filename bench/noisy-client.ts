@@ -1,0 +1,83 @@
+// The process of a tenant that takes what it can get: as many requests as its connections carry, without a pause, also
+// after a refusal.
+import { Pool } from 'undici'
+import { connectionOf } from './connection.ts'
+import type { FromNoisyClient, Noise, Noised, ToNoisyClient } from './neighbour-protocol.ts'
+
+const configMaps = '/api/v1/namespaces/default/configmaps'
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] }
+
+let created = 0
+const unique = `${process.pid}-${Date.now()}`
+
+function configMap(data: Record<string, string>): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: `noise-${unique}-${created++}` },
+    data,
+  })
+}
+
+/** About 1 MB in 60,000 small members. */
+const manyKeys = Object.fromEntries(Array.from({ length: 60_000 }, (_, i) => [`k${String(i).padStart(8, '0')}`, '']))
+
+const works: Record<Noise, () => readonly [string, string, string?]> = {
+  creates: () => ['POST', configMaps, configMap({ text: 'x'.repeat(512) })],
+  lists: () => ['GET', configMaps],
+  bodies: () => ['POST', configMaps, configMap(manyKeys)],
+  watches: () => ['GET', `${configMaps}?watch=1&timeoutSeconds=1`],
+}
+
+const noised: Mutable<Noised> = { answered: 0, refused: 0, withoutRetryAfter: 0, failed: 0, failure: '' }
+const life = new AbortController()
+let clients: Promise<unknown> = Promise.resolve()
+
+const isStopped = (): boolean => life.signal.aborted
+
+async function flood(pool: Pool, base: string, work: () => readonly [string, string, string?]): Promise<void> {
+  while (!isStopped()) {
+    const [method, path, body] = work()
+    try {
+      const answer = await pool.request({
+        method,
+        path: base + path,
+        headers: body === undefined ? {} : { 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body }),
+      })
+      for await (const _ of answer.body) if (isStopped()) break
+      if (answer.statusCode < 300) noised.answered++
+      else if (answer.statusCode === 429) {
+        noised.refused++
+        if (answer.headers['retry-after'] === undefined) noised.withoutRetryAfter++
+      } else {
+        noised.failed++
+        noised.failure = `${method} ${path}: ${answer.statusCode}`
+      }
+    } catch (error) {
+      if (isStopped()) return
+      noised.failed++
+      noised.failure = String(error)
+    }
+  }
+}
+
+const answer = (message: FromNoisyClient): void => void process.send?.(message)
+
+process.on('message', (message: ToNoisyClient) => {
+  if (message === 'stop') {
+    life.abort()
+    // What hangs is not waited for: the process is ended next.
+    const enough = new Promise((resolve) => setTimeout(resolve, 2000))
+    void Promise.race([clients, enough]).then(() => answer({ noised }))
+    return
+  }
+  const { host, port, base, ca, cert, key } = connectionOf(message.kubeconfig)
+  const pool = new Pool(`https://${host}:${port}`, {
+    connections: message.connections,
+    allowH2: false,
+    connect: { ca, cert, key },
+  })
+  clients = Promise.all(Array.from({ length: message.connections }, () => flood(pool, base, works[message.start])))
+  answer({ started: true })
+})
