@@ -48,6 +48,27 @@ describe('a logical cluster, as the upstream suite asks it', () => {
     expect(at(json(await ask('GET', `${core}?fieldSelector=source=other`)), 'items')).to.deep.equal([])
   })
 
+  it('indents for curl and browsers, who are people, also what went wrong', async () => {
+    const get = (path: string, agent: string): Promise<Reply> => ask('GET', path, { headers: { 'user-agent': agent } })
+    for (const path of [
+      '/api/v1/namespaces/default',
+      '/api/v1/namespaces/none',
+      '/api/v1/namespaces',
+      '/version',
+      '/apis',
+    ]) {
+      const plain = await get(path, 'kubectl/v1.34.3')
+      for (const agent of ['curl/8.5.0', 'Wget/1.21', 'Mozilla/5.0 (X11)']) {
+        const indented = await get(path, agent)
+        expect(indented.text, `${path} for ${agent}`).to.match(/^\{\n {2}"/)
+        expect(json(indented), path).to.deep.equal(json(plain))
+      }
+      expect(plain.text, path).not.to.match(/\n./)
+      expect((await get(`${path}?pretty=false`, 'curl/8.5.0')).text, path).not.to.match(/\n./)
+      expect((await get(`${path}?pretty=true`, 'other')).text, path).to.match(/^\{\n {2}"/)
+    }
+  })
+
   it('shows the later default of a custom resource on objects written before it', async () => {
     const version = (a: object): object => ({
       name: 'v1',

@@ -4,9 +4,11 @@ import { joined, largeAnswer, reformat, statusAnswer } from '../codec/answers.ts
 import { fromStoreError } from '../registry/store-errors.ts'
 import { isStoreError } from '../../store/index.ts'
 import { isTrue } from '../request/parse-request.ts'
+import type { RequestInfo } from '../request/request-info.ts'
 import {
   Exchange,
   type Answer,
+  type BytesAnswer,
   type IncomingRequest,
   type PiecesAnswer,
   type SentAnswer,
@@ -18,6 +20,8 @@ import { stages } from './stages.ts'
 /** Most warnings told of one request, and longest text of one: clients print them all. */
 const maxWarnings = 20
 const maxWarningLength = 256
+/** Above this an answer is indented only on request: it costs a decoding. */
+const maxUnaskedIndentBytes = 4 * 1024 * 1024
 /** What a client may take for a large answer: a minute, and more for its size. */
 const minTakeMs = 60_000
 const minTakeBytesPerSecond = 256 * 1024
@@ -46,7 +50,7 @@ export async function handle(request: IncomingRequest, parts: ServerParts): Prom
     holdBytes(exchange, answer, parts)
   } catch (error) {
     const failure = toStatusError(error, exchange, parts)
-    answer = statusAnswer(failure.status, failure.headers)
+    answer = shaped(exchange, statusAnswer(failure.status, failure.headers))
   }
   answer = withHeaders(answer, exchange)
   exchange.audit?.started(answer)
@@ -83,9 +87,15 @@ function heldBytes(answer: Answer): number {
   return answer.kind === 'bytes' && answer.body.length > largeAnswer ? answer.body.length : 0
 }
 
+/** As YAML where that is asked for; indented for people, whom a real server knows by their tools. */
 function shaped(exchange: Exchange, answer: Answer): Answer {
-  if (answer.kind === 'stream' || exchange.info.target.kind !== 'resource') return answer
-  const pretty = isTrue(exchange.info.query.get('pretty'))
+  if (answer.kind === 'stream' || exchange.request.loopbackUser !== undefined) return answer
+  const query = exchange.isUnderstood ? exchange.info.query.get('pretty') : null
+  if (exchange.isUnderstood && !isObjectOrList(exchange.info.target)) return answer
+  const pretty =
+    query === null || query === ''
+      ? peopleUse.test(exchange.header('user-agent') ?? '') && sizeOf(answer) <= maxUnaskedIndentBytes
+      : isTrue(query)
   const yaml = /application\/yaml/.test(exchange.header('accept')?.split(',')[0] ?? '')
   if (!pretty && !yaml) return answer
   return reformat(answer.kind === 'pieces' ? joined(answer) : answer, { format: yaml ? 'yaml' : 'json', pretty })
@@ -112,6 +122,15 @@ async function* inTurns({ pieces }: PiecesAnswer, exchange: Exchange): AsyncGene
     yield piece
   }
 }
+
+const peopleUse = /^(curl|Wget|Mozilla\/5\.0)/
+
+const sizeOf = (answer: BytesAnswer | PiecesAnswer): number =>
+  answer.kind === 'pieces' ? answer.about : answer.body.length
+
+/** OpenAPI documents and metrics are for programs. */
+const isObjectOrList = (target: RequestInfo['target']): boolean =>
+  target.kind === 'resource' || /^\/(api|apis|version)(\/|$)/.test(target.path)
 
 function withHeaders(answer: Answer, exchange: Exchange): Answer {
   const headers: Record<string, string> = { 'cache-control': 'no-cache, private', ...answer.headers }
