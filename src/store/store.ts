@@ -104,11 +104,12 @@ export interface Store extends AsyncDisposable {
    */
   watch(options: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]>
   /**
-   * What changed in one logical cluster after `since`, without a running watch: for every key its last state only.
-   * Lets a watch resume over a restart. Rejects Compacted when deletions that old are forgotten.
+   * What changed after `since`, without a running watch: for every key its last state only, after the deletion of what
+   * had that key at `since` where that is another object. Lets a watch resume over a restart. Rejects Compacted when
+   * deletions that old are forgotten, and, over all logical clusters, where a backend can't tell that or it is too much.
    */
   changes(
-    scope: { cluster: ClusterId; resource: string },
+    scope: { cluster?: ClusterId; resource: string },
     options: Waiting & { since: Revision },
   ): Promise<readonly StoreEvent[]>
   /** The newest revision that is durable and known here. */

@@ -237,6 +237,48 @@ describe('the hub', function () {
     ])
   })
 
+  it('goes on with a watch over a restart: last states, and first the end of what another has the name of', async () => {
+    const ids = [freshCluster(), freshCluster()]
+    const write = async (id: ClusterId, name: string): Promise<void> => {
+      const objects = await hub.cluster(id, { signal })
+      const found = objects.get('configmaps', 'shop', name)
+      if (found) await objects.update(local(name), bytesOf(name, 2), { signal, ifRevision: found.revision })
+      else await objects.create(local(name), bytesOf(name, 1), { signal })
+    }
+    const remove = async (id: ClusterId, name: string): Promise<void> => {
+      const objects = await hub.cluster(id, { signal })
+      const ifRevision = objects.get('configmaps', 'shop', name)?.revision ?? (0 as Revision)
+      await objects.delete(local(name), { signal, ifRevision })
+    }
+    for (const id of ids) for (const name of ['again', 'changed', 'gone', 'quiet']) await write(id, name)
+    const since = hub.revision()
+    for (const id of ids) {
+      for (const name of ['again', 'brief', 'gone']) {
+        if (name === 'brief') await write(id, name)
+        await remove(id, name)
+      }
+      for (const name of ['again', 'again', 'changed', 'changed', 'new', 'new', 'gone']) await write(id, name)
+      await remove(id, 'gone')
+    }
+    await stop()
+    await start()
+    const expected = ['DELETED again', 'DELETED brief', 'DELETED gone', 'ADDED again', 'MODIFIED changed', 'ADDED new']
+    const said = ({ events }: Follower): string[] => events.map(({ type, entry }) => `${type} ${entry.key.name}`)
+    const all = new Follower([])
+    const reading = [all.read((await hub.watchAll({ resource: 'configmaps' }, { since, signal: all.signal })).events)]
+    for (const id of ids) {
+      const one = new Follower([])
+      const objects = await hub.cluster(id, { signal })
+      const watch = await objects.watch({ resource: 'configmaps' }, { since, signal: one.signal })
+      one.stop()
+      await one.read(watch.events)
+      expect(said(one)).to.deep.equal(expected)
+    }
+    all.stop()
+    await Promise.all(reading)
+    expect(said(all)).to.deep.equal([...expected, ...expected])
+  })
+
   it('tells how far a watch is: never beyond what its reader has dealt with', async () => {
     const objects = await hub.cluster(freshCluster(), { signal })
     const since = objects.revision()

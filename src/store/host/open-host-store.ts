@@ -6,6 +6,7 @@ import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
 import { EventLog } from '../event-log.ts'
+import { lastStates } from '../last-states.ts'
 import {
   StoreError,
   type ListResult,
@@ -193,21 +194,22 @@ class HostStore implements Store {
   }
 
   async changes(
-    scope: { cluster: ClusterId; resource: string },
+    { cluster, resource }: { cluster?: ClusterId; resource: string },
     { signal, since }: Waiting & { since: Revision },
   ): Promise<readonly StoreEvent[]> {
+    // It would be a list of all Records; whoever reads all logical clusters lists what he wants himself.
+    if (cluster === undefined) throw new StoreError('Compacted', `changes after revision ${since} are no longer known`)
+    const scope = { cluster, resource }
     const { stream } = this.#parts
     const list = await this.list(scope, { signal })
     // The stream may be a moment behind the list; what it has not told yet, a watch will hear from it.
     const deletions = stream.deletions.after(scope, since)
     if (!deletions) throw new StoreError('Compacted', `changes after revision ${since} are no longer known`)
-    const last = new Map<string, StoreEvent>()
-    for (const deletion of deletions) last.set(placeOf(deletion.key), deletion)
-    for (const object of list.items) {
-      if (object.revision > since) last.set(placeOf(object.key), { type: 'put', object })
-      else last.delete(placeOf(object.key))
-    }
-    return [...last.values()].sort((a, b) => revisionOf(a) - revisionOf(b))
+    const there = new Map(list.items.map((object) => [placeOf(object.key), object]))
+    // What is there unchanged was never deleted: the list came before the deletion.
+    const gone = deletions.filter(({ key }) => (there.get(placeOf(key))?.revision ?? Infinity) > since)
+    const put = list.items.filter(({ revision }) => revision > since)
+    return lastStates([...gone, ...put.map((object) => ({ type: 'put', object }) as const)], since)
   }
 
   async revision({ signal }: Waiting): Promise<Revision> {
@@ -263,8 +265,4 @@ function compareKeys(a: ObjectKey, b: ObjectKey): number {
 
 function placeOf({ namespace, name }: ObjectKey): string {
   return `${namespace}/${name}`
-}
-
-function revisionOf(event: StoreEvent): Revision {
-  return event.type === 'put' ? event.object.revision : event.revision
 }

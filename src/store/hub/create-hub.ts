@@ -17,6 +17,7 @@ import { EventWindow } from './event-window.ts'
 import type { ClusterObjects, Entry, Hub, HubEvent, HubObserver, HubOptions, HubWatch, WatchScope } from './hub.ts'
 import { mergeByKey } from './lists.ts'
 import { Residents } from './residents.ts'
+import { replayOf } from './replay.ts'
 import type { ResourceTable } from './resource-table.ts'
 import { Revisions } from './revisions.ts'
 import { StoredEntry } from './stored-entry.ts'
@@ -189,7 +190,16 @@ class MemoryHub implements Hub, HubCore {
 
   async watchAll(scope: WatchScope, { since, signal }: { since: Revision; signal: AbortSignal }): Promise<HubWatch> {
     if (this.#failure) throw this.#failure
-    if (since < this.#window.floor) throw new StoreError('Compacted', `revision ${since} is too old to watch from`)
+    const until = this.revision()
+    const { resource } = scope
+    const changes = since < this.#window.floor ? await this.store.changes({ resource }, { since, signal }) : undefined
+    // From here on in one turn: what is applied later is told to the watcher itself.
+    this.#requireStream()
+    if (until < this.#window.floor) throw new StoreError('Compacted', `revision ${since} is too old to watch from`)
+    const newerThan = (revision: Revision): readonly HubEvent[] =>
+      this.#window.after(revision).flatMap(({ event }) => (event.entry.key.resource === resource ? [event] : []))
+    const asEvent = (change: Change): HubEvent | undefined => this.#pastEvent(change, since)
+    const replay = changes ? replayOf({ changes, since, until, newer: newerThan(until), asEvent }) : newerThan(since)
     const watcher = this.newWatcher(scope, since, signal, (ended) => {
       const all = this.#wildcards.get(scope.resource)
       all?.delete(ended)
@@ -199,11 +209,13 @@ class MemoryHub implements Hub, HubCore {
       const all = this.#wildcards.get(scope.resource) ?? new Set()
       this.#wildcards.set(scope.resource, all.add(watcher))
     }
-    for (const { event } of this.#window.after(since)) {
-      if (event.entry.key.resource === scope.resource) watcher.offer(event)
-    }
+    for (const event of replay) watcher.offer(event)
     watcher.flush()
     return watcher
+  }
+
+  #requireStream(): void {
+    if (this.#failure) throw this.#failure
   }
 
   newWatcher(scope: WatchScope, since: Revision, signal: AbortSignal, onEnd: (watcher: Watcher) => void): Watcher {
@@ -314,6 +326,15 @@ class MemoryHub implements Hub, HubCore {
     const entry = this.#entry(change.object)
     const { revision } = entry
     const isNew = entry.createRevision === revision && !this.base.get(entry.key)
+    return isNew ? { type: 'ADDED', entry, revision } : { type: 'MODIFIED', entry, previous: undefined, revision }
+  }
+
+  /** The same of a change before the window began: new is what came after the reader's own revision. */
+  #pastEvent(change: Change, since: Revision): HubEvent | undefined {
+    const event = this.#unloadedEvent(change)
+    if (event === undefined || event.type === 'DELETED') return event
+    const { entry, revision } = event
+    const isNew = entry.createRevision > since && !this.base.get(entry.key)
     return isNew ? { type: 'ADDED', entry, revision } : { type: 'MODIFIED', entry, previous: undefined, revision }
   }
 

@@ -14,6 +14,7 @@ import {
 } from '../store.ts'
 import { DatabaseThread, type PendingCall } from './database-thread.ts'
 import { EventLog } from '../event-log.ts'
+import { lastStates } from '../last-states.ts'
 import { unpack, type Answer, type Call, type PackedDeletion, type Slice } from './protocol.ts'
 
 export interface SqliteStoreOptions {
@@ -26,6 +27,8 @@ export interface SqliteStoreOptions {
   /** Size limit of the database file; writes beyond it reject Full. Default none but the disk. */
   readonly maxFileBytes?: number
 }
+
+type Change = Exclude<StoreEvent, { type: 'progress' }>
 
 /** Objects deleted in one transaction when a logical cluster goes. */
 const deleteBatch = 500
@@ -138,10 +141,10 @@ class SqliteStore implements Store {
   }
 
   async changes(
-    { cluster, resource }: { cluster: ClusterId; resource: string },
+    { cluster, resource }: { cluster?: ClusterId; resource: string },
     { signal, since }: Waiting & { since: Revision },
   ): Promise<readonly StoreEvent[]> {
-    return this.#changes(signal, { do: 'changes', cluster, resource, since })
+    return this.#changes(signal, since, { resource, ...(cluster !== undefined && { cluster }) })
   }
 
   revision({ signal }: Waiting): Promise<Revision> {
@@ -156,27 +159,20 @@ class SqliteStore implements Store {
 
   /** Last states of what changed in (since, until], from disk. */
   async #replay(since: Revision, until: Revision, signal: AbortSignal): Promise<readonly StoreEvent[]> {
-    const changes = await this.#changes(signal, { do: 'changes', since })
+    const changes = await this.#changes(signal, since, {})
     // What changed again after `until` comes from the log, which has every step of it.
     return [...changes.filter((event) => revisionOf(event) <= until), { type: 'progress', revision: until }]
   }
 
-  #changes(signal: AbortSignal, call: Call): Promise<readonly StoreEvent[]> {
-    return this.#ask(signal, call, 'changes', ({ puts, deletions }, values) => {
-      const last = new Map<string, StoreEvent>()
-      const note = (event: StoreEvent, { cluster, resource, namespace, name }: ObjectKey): void => {
-        last.set(`${cluster}\0${resource}\0${namespace}\0${name}`, event)
-      }
-      for (const deletion of deletions) {
-        const event = deleteEvent(deletion, values)
-        note(event, event.key)
-      }
-      // An object that exists was written after whatever deletion its key had before.
-      for (const put of puts) {
-        const object = unpack(put, values)
-        note({ type: 'put', object }, object.key)
-      }
-      return [...last.values()].sort((a, b) => revisionOf(a) - revisionOf(b))
+  #changes(
+    signal: AbortSignal,
+    since: Revision,
+    scope: { readonly cluster?: ClusterId; readonly resource?: string },
+  ): Promise<readonly Change[]> {
+    return this.#ask(signal, { do: 'changes', since, ...scope }, 'changes', ({ puts, deletions }, values) => {
+      const gone = deletions.map((deletion) => deleteEvent(deletion, values))
+      const there = puts.map((put): Change => ({ type: 'put', object: unpack(put, values) }))
+      return lastStates([...gone, ...there], since)
     })
   }
 
@@ -246,6 +242,6 @@ function deleteEvent(deletion: PackedDeletion, values: ArrayBuffer): Extract<Sto
   return { type: 'delete', key: previous.key, revision: deletion.revision as Revision, previous }
 }
 
-function revisionOf(event: StoreEvent): Revision {
+function revisionOf(event: Change): Revision {
   return event.type === 'put' ? event.object.revision : event.revision
 }

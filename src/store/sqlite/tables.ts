@@ -25,6 +25,8 @@ interface Counters {
 
 /** Forgotten deletions go in steps, so that not every deletion pays for one. */
 const trimStep = 1000
+/** Changes of one resource over all logical clusters that are told without a running watch; a list is cheaper then. */
+const maxChangesOfAll = 20_000
 const maxDeletionBytes = 64 * 1024 * 1024
 
 /** Reads and writes; `begin`, some `write`, then `commit` or `rollback`. */
@@ -281,6 +283,8 @@ export class Tables {
         `SELECT ${columns} FROM objects INDEXED BY objects_by_revision WHERE cluster = ? AND revision > ?${only}`,
       ).all(one, since, ...wanted) as unknown as Row[]
       for (const row of rows) puts.push(pack(row, packer))
+      if (cluster === undefined && resource !== undefined && puts.length > maxChangesOfAll)
+        return { is: 'error', code: 'Compacted', message: `more than ${maxChangesOfAll} changes after ${since}` }
     }
     const inCluster = cluster === undefined ? '' : ' AND cluster = ?'
     const rows = this.#sql(
