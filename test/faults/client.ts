@@ -1,0 +1,116 @@
+// A client that notes everything: requests and watches of one logical cluster, or of all, by a kubeconfig.
+import { readFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { Agent, request as httpsRequest } from 'node:https'
+import { parse } from 'yaml'
+
+export interface Answer {
+  readonly status: number
+  readonly body: Json
+}
+
+/** What is read of answers; nothing of it is believed to be there. */
+export interface Json {
+  readonly kind?: string
+  readonly code?: number
+  readonly reason?: string
+  readonly message?: string
+  readonly type?: string
+  readonly object?: Json
+  readonly metadata?: {
+    readonly name?: string
+    readonly uid?: string
+    readonly resourceVersion?: string
+    readonly continue?: string
+    readonly annotations?: Readonly<Record<string, string>>
+  }
+  readonly data?: Readonly<Record<string, string>>
+  readonly details?: { readonly uid?: string }
+  readonly items?: readonly Json[]
+}
+
+export interface Client extends Disposable {
+  /** Resolves with any answer. Rejects when none came, and what was asked for may have happened. */
+  request(method: string, path: string, options?: { body?: object; contentType?: string }): Promise<Answer>
+  /** The lines of a watch as they come; ends when the server ends it, rejects when it breaks off. */
+  watch(path: string, signal: AbortSignal): Promise<{ readonly status: number; readonly lines: AsyncIterable<Json> }>
+}
+
+interface Kubeconfig {
+  readonly clusters: readonly { cluster: { server: string; 'certificate-authority-data': string } }[]
+  readonly users: readonly { user: { 'client-certificate-data': string; 'client-key-data': string } }[]
+}
+
+/** How long an answer may take: a server that is being killed may never give it, milliseconds. */
+const answerMs = 20_000
+
+/** Paths are below the kubeconfig's `server:`, or below `base` of the same server. */
+export function openClient(kubeconfig: string, base?: string): Client {
+  const { clusters, users } = parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig
+  const [cluster, user] = [clusters[0]?.cluster, users[0]?.user]
+  if (cluster === undefined || user === undefined) throw new Error(`"${kubeconfig}" has no cluster or no user`)
+  const decode = (text: string): Buffer => Buffer.from(text, 'base64')
+  const server = new URL(cluster.server)
+  const prefix = base ?? server.pathname.replace(/\/$/, '')
+  const agent = new Agent({
+    keepAlive: true,
+    ca: decode(cluster['certificate-authority-data']),
+    cert: decode(user['client-certificate-data']),
+    key: decode(user['client-key-data']),
+  })
+  const open = (method: string, path: string, { body, contentType = 'application/json', signal }: Sent) =>
+    new Promise<IncomingMessage>((resolve, reject) => {
+      const text = body === undefined ? undefined : JSON.stringify(body)
+      const outgoing = httpsRequest(
+        {
+          host: server.hostname,
+          port: server.port,
+          method,
+          path: prefix + path,
+          agent,
+          headers: text === undefined ? {} : { 'content-type': contentType, 'content-length': Buffer.byteLength(text) },
+          ...(signal === undefined ? {} : { signal }),
+        },
+        resolve,
+      )
+      outgoing.on('error', reject)
+      outgoing.end(text)
+    })
+  return {
+    async request(method, path, options = {}) {
+      const response = await open(method, path, { ...options, signal: AbortSignal.timeout(answerMs) })
+      const chunks: Buffer[] = []
+      for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk)
+      const text = Buffer.concat(chunks).toString()
+      return { status: response.statusCode ?? 0, body: parseObject(text) }
+    },
+    async watch(path, signal) {
+      const response = await open('GET', path, { signal })
+      return { status: response.statusCode ?? 0, lines: linesOf(response) }
+    },
+    [Symbol.dispose]: () => agent.destroy(),
+  }
+}
+
+interface Sent {
+  readonly body?: object
+  readonly contentType?: string
+  readonly signal?: AbortSignal
+}
+
+function parseObject(text: string): Json {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return { message: text.slice(0, 500) }
+  }
+}
+
+async function* linesOf(response: IncomingMessage): AsyncGenerator<Json> {
+  let rest = ''
+  for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
+    const parts = (rest + chunk).split('\n')
+    rest = parts.pop() ?? ''
+    for (const part of parts) if (part !== '') yield JSON.parse(part) as Json
+  }
+}
