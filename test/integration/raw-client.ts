@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { Agent, request as httpsRequest } from 'node:https'
+import type { Duplex } from 'node:stream'
 import { parse } from 'yaml'
 import { isRecord } from './json.ts'
 
@@ -51,6 +52,15 @@ export interface RawClient extends AsyncDisposable {
   request(method: string, path: string, options?: RawRequestOptions): Promise<RawResponse>
   /** Resolves once the headers are here. */
   watch(path: string): Promise<RawWatch>
+  /** Asks for another protocol on a connection of its own. Resolves with whatever the answer is. */
+  upgrade(path: string, headers: readonly string[]): Promise<RawUpgrade>
+}
+
+/** The socket is there where the server switched protocols (101); whoever asked ends it. */
+export interface RawUpgrade {
+  readonly status: number
+  readonly headers: IncomingMessage['headers']
+  readonly socket?: Duplex
 }
 
 /** A client with the certificate of a kubeconfig, or with none. The server's certificate is checked where it can be. */
@@ -86,6 +96,29 @@ export function openRawClient(options: { kubeconfig: string } | { port: number }
       const ending = new AbortController()
       const response = await open('GET', path, { signal: ending.signal })
       return rawWatch(response, ending)
+    },
+    upgrade(path, headers) {
+      const all = [...['Host', `127.0.0.1:${port}`, 'Connection', 'Upgrade'], ...headers]
+      const outgoing = httpsRequest({
+        host: '127.0.0.1',
+        port,
+        path,
+        headers: all,
+        agent: false,
+        ...identityOf(options),
+      })
+      return new Promise((resolve, reject) => {
+        outgoing.on('error', reject)
+        outgoing.once('upgrade', ({ statusCode, headers: answered }, socket: Duplex, head) => {
+          socket.unshift(head)
+          resolve({ status: statusCode ?? 0, headers: answered, socket })
+        })
+        outgoing.once('response', (response) => {
+          response.resume()
+          resolve({ status: response.statusCode ?? 0, headers: response.headers })
+        })
+        outgoing.end()
+      })
     },
     async [Symbol.asyncDispose]() {
       agent.destroy()

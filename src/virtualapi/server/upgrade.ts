@@ -1,15 +1,19 @@
-// HTTP upgrades (exec, attach, port-forward): the same stages, then bytes both ways. SPDY and WebSocket pass unchanged.
+// HTTP upgrades: the same stages, then for exec, attach and port-forward bytes both ways (SPDY and WebSocket pass
+// unchanged), for a watch one WebSocket message per event.
 import type { Duplex } from 'node:stream'
 import { badRequest, statusError } from '../../apimachinery/status/index.ts'
 import type { TransportResponse } from '../../client/index.ts'
 import { statusAnswer } from '../codec/answers.ts'
 import { notConnected, isConnect, podConnection } from '../endpoints/connect.ts'
 import { prepareCall } from '../endpoints/call.ts'
+import { dispatch } from '../endpoints/dispatch.ts'
 import { Exchange, type BytesAnswer, type IncomingRequest } from './exchange.ts'
 import { toStatusError } from './handle.ts'
 import type { ServerParts } from './parts.ts'
 import { end, pipeSockets } from './pipe-sockets.ts'
 import { stagesBeforeAnswer } from './stages.ts'
+import { tellOverWebSocket } from './tell-over-web-socket.ts'
+import { acceptWebSocket, isWebSocketRequest } from './web-socket.ts'
 
 interface UpgradeRequest {
   readonly incoming: IncomingRequest
@@ -33,7 +37,9 @@ export async function upgrade({ incoming, socket, head }: UpgradeRequest, parts:
   const exchange = new Exchange({ ...incoming, body: () => Promise.resolve(new Uint8Array()), signal: gone.signal })
   try {
     for (const stage of stagesBeforeAnswer) await stage(exchange, parts)
-    await connect(exchange, { socket, head }, parts)
+    if (exchange.info.verb === 'watch' && isWebSocketRequest((name) => exchange.header(name)))
+      await watch(exchange, { socket, head }, { parts, gone })
+    else await connect(exchange, { socket, head }, parts)
   } catch (error) {
     const failure = toStatusError(error, exchange, parts)
     writeAnswer(socket, statusAnswer(failure.status, failure.headers))
@@ -65,6 +71,17 @@ async function connect(
   if (remoteHead.length > 0) socket.write(remoteHead)
   if (head.length > 0) remote.write(head)
   await pipeSockets(socket, remote, { signal: exchange.signal })
+}
+
+async function watch(
+  exchange: Exchange,
+  connection: { socket: Duplex; head: Uint8Array },
+  { parts, gone }: { parts: ServerParts; gone: AbortController },
+): Promise<void> {
+  const accepted = acceptWebSocket((name) => exchange.header(name))
+  const answer = await dispatch(exchange, parts)
+  if (answer.kind !== 'stream') throw new Error('a watch was not answered by a stream')
+  await tellOverWebSocket({ ...connection, accepted }, answer, { exchange, gone, log: parts.log })
 }
 
 async function refusal({ status, headers, body }: TransportResponse): Promise<BytesAnswer> {

@@ -1,0 +1,93 @@
+// The answer to a watch over a WebSocket: what would be a line of it is a message.
+import { once } from 'node:events'
+import type { Duplex } from 'node:stream'
+import { childSignal } from '../../async/index.ts'
+import type { Exchange, StreamAnswer } from './exchange.ts'
+import type { ServerParts } from './parts.ts'
+import { end } from './pipe-sockets.ts'
+import { ClientFrames, closeFrame, textFrame } from './web-socket.ts'
+
+interface Connection {
+  readonly socket: Duplex
+  /** What the client sent right after its handshake. */
+  readonly head: Uint8Array
+  /** Header lines that accept it. */
+  readonly accepted: readonly string[]
+}
+
+interface Around {
+  readonly exchange: Exchange
+  /** Aborted when the client says that it goes. */
+  readonly gone: AbortController
+  readonly log: ServerParts['log']
+}
+
+/** How long a client may keep its connection after the end, milliseconds. */
+const lingerMs = 2000
+
+/** Resolves when all is told or nobody listens any more; the socket is ended then. Never rejects. */
+export async function tellOverWebSocket(
+  { socket, head, accepted }: Connection,
+  answer: StreamAnswer,
+  { exchange, gone, log }: Around,
+): Promise<void> {
+  socket.write(`${['HTTP/1.1 101 Switching Protocols', ...accepted].join('\r\n')}\r\n\r\n`)
+  const frames = new ClientFrames()
+  const hear = (bytes: Uint8Array): void => {
+    try {
+      for (const { frame, last } of frames.read(bytes)) {
+        // Who pings faster than it reads is not answered into our memory.
+        if (last || !socket.writableNeedDrain) socket.write(frame)
+        if (last) gone.abort(new Error('the client closed the WebSocket'))
+      }
+    } catch (error) {
+      gone.abort(error)
+    }
+  }
+  const left = (): void => gone.abort(new Error('the client went away'))
+  hear(head)
+  socket.on('data', hear)
+  socket.once('end', left)
+  try {
+    await writeMessages(socket, answer, exchange.signal)
+    if (!exchange.signal.aborted) socket.write(closeFrame())
+  } catch (error) {
+    // The answer has begun: there is no other way to tell than to end it.
+    if (!exchange.signal.aborted) log.warn('a stream ended early', { url: exchange.request.url, error })
+  } finally {
+    socket.off('data', hear)
+    socket.off('end', left)
+    socket.once('finish', () => setTimeout(() => socket.destroy(), lingerMs).unref())
+    end(socket)
+  }
+}
+
+async function writeMessages(
+  socket: Duplex,
+  { chunks, maxStallMs = 60_000 }: StreamAnswer,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const chunk of chunks) {
+    if (signal.aborted) return
+    const frames: Uint8Array[] = []
+    for (let start = 0; start < chunk.length;) {
+      const next = chunk.indexOf(0x0a, start) + 1 || chunk.length
+      frames.push(textFrame(chunk.subarray(start, next)))
+      start = next
+    }
+    if (frames.length > 0 && !socket.write(Buffer.concat(frames))) await drained(socket, maxStallMs, signal)
+  }
+}
+
+async function drained(socket: Duplex, maxStallMs: number, signal: AbortSignal): Promise<void> {
+  using limited = childSignal(signal)
+  const timer = setTimeout(
+    () => limited.abort(new Error(`the client took nothing for ${maxStallMs / 1000} s`)),
+    maxStallMs,
+  )
+  try {
+    await once(socket, 'drain', { signal: limited.signal })
+  } finally {
+    clearTimeout(timer)
+  }
+}

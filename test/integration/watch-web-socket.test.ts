@@ -1,0 +1,109 @@
+// Watches over a WebSocket, as Java's fabric8 client and browsers ask for them.
+import { expect } from 'chai'
+import { once } from 'node:events'
+import type { Duplex } from 'node:stream'
+import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
+import type { WatchEvent } from './raw-client.ts'
+
+const handshake = [
+  ...['Upgrade', 'websocket', 'Sec-WebSocket-Version', '13'],
+  ...['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ==', 'Origin', 'https://127.0.0.1'],
+]
+
+describe('a watch over a WebSocket', () => {
+  let kcp: KcpInstance
+  let acme: Tenant
+  let collection: string
+  before(async () => {
+    kcp = await startInstance()
+    acme = await kcp.tenant('acme')
+    collection = `${acme.base}/api/v1/namespaces/default/configmaps`
+  })
+  after(() => kcp[Symbol.asyncDispose]())
+
+  const create = (name: string, data: object = {}) =>
+    acme.http.request('POST', collection, { body: { metadata: { name }, data } })
+  const open = (query: string, headers: readonly string[] = handshake) =>
+    acme.http.upgrade(`${collection}?watch=true&${query}`, headers)
+
+  it('tells what is and what comes, an event in a message, of any length', async () => {
+    await create('small')
+    const { status, headers, socket } = await open('fieldSelector=metadata.name!%3Dkube-root-ca.crt')
+    expect(status).to.equal(101)
+    expect(headers['sec-websocket-accept']).to.equal('s3pPLMBiTxaQ9kYGzzhZRbK+xOo=')
+    const frames = framesOf(socket!)
+    expect(await nextEvent(frames)).to.equal('ADDED small')
+    await create('large', { text: 'x'.repeat(70_000) })
+    await create('medium', { text: 'x'.repeat(700) })
+    await acme.http.request('DELETE', `${collection}/small`)
+    expect(await nextEvent(frames)).to.equal('ADDED large')
+    expect(await nextEvent(frames)).to.equal('ADDED medium')
+    expect(await nextEvent(frames)).to.equal('DELETED small')
+    socket!.write(Buffer.from([0x89, 0x82, 0, 0, 0, 0, 0x68, 0x69])) // ping "hi", masked by nothing
+    expect(await frames.next()).to.deep.equal({ done: false, value: { opcode: 0xa, payload: Buffer.from('hi') } })
+    socket!.write(Buffer.from([0x88, 0x80, 0, 0, 0, 0]))
+    expect((await frames.next()).value).to.have.property('opcode', 0x8)
+    expect(await frames.next()).to.have.property('done', true)
+  })
+
+  it('ends in good order when its time is up', async () => {
+    const { socket } = await open('timeoutSeconds=1&resourceVersion=0')
+    const frames = framesOf(socket!)
+    let last = (await frames.next()).value
+    for (let next = await frames.next(); next.done !== true; next = await frames.next()) last = next.value
+    expect(last).to.deep.equal({ opcode: 0x8, payload: Buffer.from([0x03, 0xe8]) })
+    socket!.destroy()
+  })
+
+  it('is refused as any watch is, before the protocol changes', async () => {
+    expect(await open('resourceVersion=nonsense')).to.have.property('status', 422)
+    expect(await open('sendInitialEvents=true')).to.have.property('status', 422)
+    expect(await open('', ['Upgrade', 'websocket', 'Sec-WebSocket-Version', '8'])).to.have.property('status', 400)
+    const elsewhere = `/clusters/root/api/v1/namespaces/default/configmaps?watch=true`
+    expect(await acme.http.upgrade(elsewhere, handshake)).to.have.property('status', 401)
+  })
+
+  it('ends when its client goes, and when the server stops', async () => {
+    const { socket } = await open('')
+    const left = await open('')
+    left.socket!.destroy()
+    await kcp.process.stop()
+    socket!.resume()
+    if (!socket!.closed) await once(socket!, 'close')
+  })
+})
+
+interface Frame {
+  readonly opcode: number
+  readonly payload: Buffer
+}
+
+/** The frames of a server, which masks nothing and sends every message in one. */
+async function* framesOf(socket: Duplex): AsyncGenerator<Frame, undefined> {
+  let bytes = Buffer.alloc(0)
+  for await (const chunk of socket as AsyncIterable<Buffer>) {
+    bytes = Buffer.concat([bytes, chunk])
+    for (let frame = frameAt(bytes); frame !== undefined; frame = frameAt(bytes)) {
+      bytes = bytes.subarray(frame.end)
+      yield { opcode: frame.opcode, payload: frame.payload }
+    }
+  }
+  return undefined
+}
+
+function frameAt(bytes: Buffer): (Frame & { end: number }) | undefined {
+  const short = bytes[1]
+  const headBytes = short === undefined ? 2 : short < 126 ? 2 : short === 126 ? 4 : 10
+  if (short === undefined || bytes.length < headBytes) return undefined
+  const length = headBytes === 2 ? short : headBytes === 4 ? bytes.readUInt16BE(2) : Number(bytes.readBigUInt64BE(2))
+  const end = headBytes + length
+  if (bytes.length < end) return undefined
+  return { opcode: bytes[0]! & 0x0f, payload: bytes.subarray(headBytes, end), end }
+}
+
+async function nextEvent(frames: AsyncGenerator<Frame, undefined>): Promise<string> {
+  const { value } = await frames.next()
+  expect(value?.opcode).to.equal(0x1)
+  const { type, object } = JSON.parse(value!.payload.toString()) as WatchEvent
+  return `${type} ${object.metadata.name ?? ''}`
+}
