@@ -162,10 +162,10 @@ describe('authentication', () => {
       const uris = ['kcp://installation']
       expect(await ask({ peer: peerOf(await client(material.clientCa, 'x', { uris, usage: 'server' })) })).to.equal(401)
     })
-    it('signed by a client certificate (which is no authority) is 401', async () => {
-      const bob = await pki.issueClientCertificate({ commonName: 'bob', organizations: [], realm: a.id, days: 1 })
-      const forged = peerOf(await client(bob, 'admin', { uris: ['kcp://installation'] }))
-      forged.issuerCertificate = peerOf(bob)
+    it('signed by a certificate of the authority that is none itself is 401', async () => {
+      const leaf = await client(material.clientCa, 'leaf', { uris: ['kcp://installation'], usage: 'server' })
+      const forged = peerOf(await client(leaf, 'admin', { uris: ['kcp://installation'] }))
+      forged.issuerCertificate = peerOf(leaf)
       expect(await ask({ peer: forged })).to.equal(401)
     })
     it('that is garbage is 401', async () => {

@@ -1,12 +1,13 @@
-// A certificate authority of ours: makes itself, and signs certificates for clients and servers. ECDSA P-256 throughout:
-// a certificate takes a millisecond.
+// A certificate authority of ours: makes itself, and signs certificates for clients and servers. Keys are ECDSA P-256, made
+// in a millisecond; those of clients are RSA, as in the kubeconfigs that kubeadm writes: not every library for clients
+// reads others (Java's fabric8 does not by itself).
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import { createPrivateKey, randomBytes, webcrypto } from 'node:crypto'
 
 x509.cryptoProvider.set(webcrypto)
 
-/** A certificate with its private key, both PEM (the key as PKCS #8). */
+/** A certificate with its private key, both PEM (the key as PKCS #8; of a client as PKCS #1). */
 export interface KeyPair {
   readonly certificate: string
   readonly key: string
@@ -28,6 +29,12 @@ export interface CertificateRequest {
 }
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
+const clientAlgorithm = {
+  name: 'RSASSA-PKCS1-v1_5',
+  modulusLength: 2048,
+  publicExponent: Uint8Array.of(1, 0, 1),
+  hash: 'SHA-256',
+} as const
 const clientAuth = '1.3.6.1.5.5.7.3.2'
 const serverAuth = '1.3.6.1.5.5.7.3.1'
 
@@ -54,9 +61,9 @@ export async function createCertificateAuthority(options: {
   return { certificate: pem(certificate), key: await privatePem(keys.privateKey) }
 }
 
-/** Signs a fresh key for `request`. */
+/** Signs a fresh key for `request`. A client's takes some 40 ms, on another thread. */
 export async function signCertificate(authority: KeyPair, request: CertificateRequest): Promise<KeyPair> {
-  const keys = await generateKeys()
+  const keys = await generateKeys(request.usage === 'client' ? clientAlgorithm : algorithm)
   const issuer = new x509.X509Certificate(authority.certificate)
   const names = [
     ...(request.dnsNames ?? []).map((value) => ({ type: 'dns' as const, value })),
@@ -88,8 +95,10 @@ export async function createSigningKey(): Promise<string> {
   return privatePem((await generateKeys()).privateKey)
 }
 
-async function generateKeys(): Promise<webcrypto.CryptoKeyPair> {
-  return webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+async function generateKeys(
+  wanted: typeof algorithm | typeof clientAlgorithm = algorithm,
+): Promise<webcrypto.CryptoKeyPair> {
+  return webcrypto.subtle.generateKey(wanted, true, ['sign', 'verify'])
 }
 
 async function importPrivate(text: string): Promise<webcrypto.CryptoKey> {
@@ -99,9 +108,8 @@ async function importPrivate(text: string): Promise<webcrypto.CryptoKey> {
 
 async function privatePem(key: webcrypto.CryptoKey): Promise<string> {
   const der = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', key))
-  return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
-    .export({ type: 'pkcs8', format: 'pem' })
-    .toString()
+  const type = key.algorithm.name === algorithm.name ? 'pkcs8' : 'pkcs1'
+  return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }).export({ type, format: 'pem' }).toString()
 }
 
 function pem(certificate: x509.X509Certificate): string {

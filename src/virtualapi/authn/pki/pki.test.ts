@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { X509Certificate } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -64,7 +64,7 @@ describe('the PKI of an installation', () => {
   it('writes names as data: a comma in a name adds no organization', async () => {
     const pki = createPki(await createPkiMaterial())
     const id = clusterIdOf('u')
-    const { certificate } = await pki.issueClientCertificate({
+    const { certificate, key } = await pki.issueClientCertificate({
       commonName: 'bob,O=system:masters',
       organizations: ['dev', 'a, O=system:masters'],
       realm: id,
@@ -76,6 +76,10 @@ describe('the PKI of an installation', () => {
     )
     expect(read.subjectAltName).to.equal(`URI:kcp://clusters/${id}`)
     expect(read.keyUsage).to.deep.equal(['1.3.6.1.5.5.7.3.2'])
+    // What every library for clients reads.
+    expect(read.publicKey.asymmetricKeyType).to.equal('rsa')
+    expect(key).to.match(/^-----BEGIN RSA PRIVATE KEY-----/)
+    expect(read.checkPrivateKey(createPrivateKey(key))).to.equal(true)
     expect(read.ca).to.equal(false)
   })
 
