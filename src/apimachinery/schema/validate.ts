@@ -12,6 +12,7 @@ import {
 } from '../field/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
 import type { StatusCause } from '../status/index.ts'
+import { fieldBefore, isUnchanged, itemBefore } from './correlate.ts'
 import { formatCheck } from './formats.ts'
 import { listCauses } from './list-types.ts'
 import { compilePattern } from './pattern.ts'
@@ -22,11 +23,19 @@ import { pathText, type ValuePath } from './value-path.ts'
 /** Looking for failures stops after this many: an answer must not be larger than its question. */
 const maxCauses = 500
 
-/** What is wrong with the value; empty if nothing is. Includes uniqueness of lists of type set and map. */
-export function validate(value: JsonValue, schema: SchemaNode): StatusCause[] {
-  const found = new Findings()
-  check(value, schema, found)
-  if (found.causes.length < maxCauses) found.causes.push(...listCauses(value, schema))
+/**
+ * What is wrong with the value; empty if nothing is. Includes uniqueness of lists of type set and map. `old`: what it
+ * replaces; what was wrong there and is unchanged is no complaint. `path`: of the value, where it is a part of an object.
+ */
+export function validate(
+  value: JsonValue,
+  schema: SchemaNode,
+  { old, path = [] }: { old?: JsonValue; path?: ValuePath } = {},
+): StatusCause[] {
+  const found = new Findings([...path])
+  check(value, schema, found, old)
+  const lists = old === undefined || listCauses(old, schema).length === 0
+  if (lists && found.causes.length < maxCauses) found.causes.push(...listCauses(value, schema))
   return found.causes
 }
 
@@ -51,18 +60,20 @@ class Findings {
   }
 }
 
-function check(value: JsonValue, schema: SchemaNode, found: Findings): void {
-  if (found.causes.length >= maxCauses) return
+function check(value: JsonValue, schema: SchemaNode, found: Findings, old?: JsonValue): void {
+  const before = found.causes.length
+  if (before >= maxCauses) return
   found.checks += 2
   checkType(value, schema, found)
   if (value !== null) {
     if (schema.anyOf ?? schema.oneOf ?? schema.allOf ?? schema.not) checkCombinations(value, schema, found)
     if (typeof value === 'string') checkString(value, schema, found)
     else if (typeof value === 'number') checkNumber(value, schema, found)
-    else if (Array.isArray(value)) checkList(value, schema, found)
+    else if (Array.isArray(value)) checkList(value, schema, found, old)
   }
   if (schema.enum !== undefined) checkEnum(value, schema.enum, found)
-  if (isJsonObject(value)) checkObject(value, schema, found)
+  if (isJsonObject(value)) checkObject(value, schema, found, old)
+  if (found.causes.length > before && isUnchanged(value, old, schema)) found.causes.length = before
 }
 
 function typeOf(value: JsonValue): string {
@@ -153,13 +164,12 @@ function alternatives(
 
 function checkString(value: string, { minLength, maxLength, pattern, format }: SchemaNode, found: Findings): void {
   found.checks++
+  // Of these upstream tells the first.
   if (maxLength !== undefined && value.length > maxLength && countRunes(value) > maxLength) {
     found.causes.push(fieldTooLong(found.name, maxLength))
-  }
-  if (minLength !== undefined && countRunes(value) < minLength) {
+  } else if (minLength !== undefined && countRunes(value) < minLength) {
     found.invalid(value, `should be at least ${String(minLength)} chars long`)
-  }
-  if (pattern !== undefined) {
+  } else if (pattern !== undefined) {
     const compiled = compilePattern(pattern)
     if ('error' in compiled)
       found.invalid(value, `should match '${pattern}, but pattern is invalid: ${compiled.error}'`)
@@ -201,12 +211,13 @@ function isMultiple(value: number, factor: number): boolean {
   return Math.abs(quotient - Math.round(quotient)) < 1e-9 * Math.max(1, Math.abs(quotient))
 }
 
-function checkList(list: JsonValue[], { items, minItems, maxItems, uniqueItems }: SchemaNode, found: Findings): void {
+function checkList(list: JsonValue[], schema: SchemaNode, found: Findings, old: JsonValue | undefined): void {
+  const { items, minItems, maxItems, uniqueItems } = schema
   found.checks++
   if (items !== undefined) {
     for (let i = 0; i < list.length; i++) {
       found.path.push(i)
-      check(list[i] ?? null, items, found)
+      check(list[i] ?? null, items, found, itemBefore(list[i], old, schema))
       found.path.pop()
     }
   }
@@ -234,7 +245,7 @@ function checkEnum(value: JsonValue, allowed: JsonValue[], found: Findings): voi
   )
 }
 
-function checkObject(object: JsonObject, schema: SchemaNode, found: Findings): void {
+function checkObject(object: JsonObject, schema: SchemaNode, found: Findings, old: JsonValue | undefined): void {
   found.checks++
   const { minProperties, maxProperties, required, additionalProperties, properties } = schema
   if (minProperties !== undefined || maxProperties !== undefined) {
@@ -251,7 +262,7 @@ function checkObject(object: JsonObject, schema: SchemaNode, found: Findings): v
       const field = property ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined)
       if (field !== undefined) {
         found.path.push(key)
-        check(object[key] ?? null, field, found)
+        check(object[key] ?? null, field, found, fieldBefore(old, key))
         found.path.pop()
       } else if (additionalProperties === false) {
         const { name } = found

@@ -113,8 +113,10 @@ export function methodNotAllowed(gr: GroupResource, verb: string): StatusError {
 export function notAcceptable(message: string): StatusError {
   return statusError(406, 'NotAcceptable', message)
 }
-export function alreadyExists(gr: GroupResource, name: string): StatusError {
-  return statusError(409, 'AlreadyExists', `${groupResourceText(gr)} "${name}" already exists`, {
+/** `ending`: the object that has the name is being deleted, so the name will be free. */
+export function alreadyExists(gr: GroupResource, name: string, { ending = false } = {}): StatusError {
+  const text = `${ending ? 'object is being deleted: ' : ''}${groupResourceText(gr)} "${name}" already exists`
+  return statusError(409, 'AlreadyExists', text, {
     details: detailsOf(gr, name),
   })
 }
@@ -148,7 +150,8 @@ export function unsupportedMediaType(message: string): StatusError {
 /** 422 with one cause per field. The message lists them as a real server does. */
 export function invalid(gk: { group: string; kind: string }, name: string, causes: StatusCause[]): StatusError {
   const text = causes.map((cause) => (cause.field ? `${cause.field}: ` : '') + (cause.message ?? ''))
-  const list = text.length === 1 ? (text[0] ?? '') : `[${text.join(', ')}]`
+  const different = [...new Set(text)]
+  const list = different.length === 1 ? (different[0] ?? '') : `[${different.join(', ')}]`
   const kind = gk.group === '' ? gk.kind : `${gk.kind}.${gk.group}`
   return statusError(422, 'Invalid', `${kind} "${name}" is invalid: ${list}`, {
     details: {

@@ -12,6 +12,7 @@ const finalizer = 'customresourcecleanup.apiextensions.k8s.io'
 
 interface CustomResourceDefinition extends KubeObject {
   spec: { group: string; names: { plural: string }; versions: { name: string; served: boolean }[] }
+  status?: { conditions?: { type: string; status: string; reason?: string; message?: string }[] }
 }
 
 /** Follows every CustomResourceDefinition that has a deletionTimestamp. */
@@ -29,7 +30,10 @@ async function finishDefinition(
   const { deletionTimestamp, finalizers = [] } = crd?.metadata ?? {}
   if (crd === undefined || deletionTimestamp === undefined || !finalizers.includes(finalizer)) return undefined
   const left = await deleteInstances(client, crd, signal)
-  if (left > 0) return { requeueAfterSeconds: patienceSeconds(deletionTimestamp) }
+  if (left > 0) {
+    await sayInProgress(client, crd, signal)
+    return { requeueAfterSeconds: patienceSeconds(deletionTimestamp) }
+  }
   const rest = finalizers.filter((other) => other !== finalizer)
   try {
     await client.update(
@@ -40,7 +44,37 @@ async function finishDefinition(
   } catch (error) {
     if (!isStatusError(error, 'NotFound')) throw error
   }
+  await offerNames(client, crd, signal)
   return undefined
+}
+
+/** Tells people that the definition waits for its objects. */
+async function sayInProgress(client: KubeClient, crd: CustomResourceDefinition, signal: AbortSignal): Promise<void> {
+  const conditions = crd.status?.conditions ?? []
+  const reason = 'InstanceDeletionInProgress'
+  const message = 'CustomResource deletion is in progress'
+  if (conditions.some((one) => one.type === 'Terminating' && one.reason === reason)) return
+  const told = conditions.map((one) => (one.type === 'Terminating' ? { ...one, reason, message } : one))
+  const status = { ...crd.status, conditions: told }
+  try {
+    await client.update(customResourceDefinitions, { ...crd, status }, { subresource: 'status', signal })
+  } catch (error) {
+    if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
+  }
+}
+
+/** The names of a definition that is gone are free: who waits for them is looked at again by being written as it is. */
+async function offerNames(client: KubeClient, { spec }: CustomResourceDefinition, signal: AbortSignal): Promise<void> {
+  const { items } = await client.list<CustomResourceDefinition>(customResourceDefinitions, { signal })
+  for (const other of items) {
+    const waits = other.status?.conditions?.some(({ type, status }) => type === 'NamesAccepted' && status === 'False')
+    if (other.spec.group !== spec.group || waits !== true) continue
+    try {
+      await client.update(customResourceDefinitions, other, { signal })
+    } catch (error) {
+      if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
+    }
+  }
 }
 
 /** Deletes what is not being deleted already; how many objects are still there. */

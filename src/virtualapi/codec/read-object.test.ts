@@ -33,12 +33,14 @@ describe('complaints about the fields of a body', () => {
 
   it('of a built-in kind begin with unknown fields', () => {
     const { message } = read(body('Deployment', 'apps/v1'), { definition: deployments, fieldValidation: 'Strict' })
-    expect(message).to.equal(`strict decoding error: ${unknown}, ${twice}`)
+    const head = 'Deployment in version "v1" cannot be handled as a Deployment: '
+    expect(message).to.equal(`${head}strict decoding error: ${unknown}, ${twice}`)
   })
 
   it('of a custom resource begin with duplicates', () => {
     const { message } = read(body('Widget', 'e.com/v1'), { definition: widgets, fieldValidation: 'Strict' })
-    expect(message).to.equal(`strict decoding error: ${twice}, ${unknown}`)
+    const head = 'Widget in version "v1" cannot be handled as a Widget: '
+    expect(message).to.equal(`${head}strict decoding error: ${twice}, ${unknown}`)
   })
 
   it('are warnings unless told otherwise, and nothing on Ignore', () => {

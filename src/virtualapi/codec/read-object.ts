@@ -1,5 +1,6 @@
 // The body of a write as an object: decoded from JSON, YAML or protobuf, of the kind the URL says, with complaints about
 // fields that the kind does not have.
+import { fieldInvalid, goValue } from '../../apimachinery/field/index.ts'
 import { parseJson } from '../../apimachinery/json/index.ts'
 import {
   apiVersionOf,
@@ -8,9 +9,11 @@ import {
   type JsonValue,
   type KubeObject,
 } from '../../apimachinery/meta/index.ts'
-import { pruneUnknown, typeErrors } from '../../apimachinery/schema/index.ts'
+import { pruneUnknown, typeErrors, type SchemaNode } from '../../apimachinery/schema/index.ts'
 import { badRequest, invalid, unsupportedMediaType } from '../../apimachinery/status/index.ts'
+import { forEmbedded } from '../registry/embedded-resources.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
+import { completeStruct, objectMetaError } from '../registry/strategies/typed/decode.ts'
 import { decodeProtobuf } from './protobuf/index.ts'
 import { parseYamlBody } from './yaml.ts'
 
@@ -81,29 +84,53 @@ export function objectOf(
   if (!isJsonObject(value)) throw badRequest(`the body must be an object of kind ${definition.info.kind}`)
   const object = requireKind(value, definition)
   const { schema, info } = definition
-  if (!isJsonObject(object['metadata'] ?? {})) throw badRequest('json: cannot unmarshal metadata: it is not an object')
+  const undecodable = `${info.kind} in version "${info.version}" cannot be handled as a ${info.kind}: `
+  if (!info.builtIn) checkMetadata(object, schema, undecodable)
+  else if (!isJsonObject(object['metadata'] ?? {}))
+    throw badRequest('json: cannot unmarshal metadata: it is not an object')
   object['metadata'] ??= {}
+  // Who is in no namespace is told so by nobody.
+  if (!info.namespaced && isJsonObject(object['metadata'])) delete object['metadata']['namespace']
   const unknown: string[] = []
   if (schema !== undefined) {
     if (info.builtIn) {
       const [first] = typeErrors(object, schema)
-      if (first !== undefined)
-        throw badRequest(`${info.kind} in version "${info.version}" cannot be handled as a ${info.kind}: ${first}`)
+      if (first !== undefined) throw badRequest(undecodable + first)
     }
     unknown.push(...pruneUnknown(object, schema, { isResourceRoot: true }).map((path) => `unknown field "${path}"`))
+    if (!info.builtIn) forEmbedded(object, schema, decodeEmbedded)
   }
   // Custom resources are decoded first and pruned later; the decoder of built-in kinds meets both on its way.
   const complaints = info.builtIn ? [...unknown, ...duplicates] : [...duplicates, ...unknown]
   if (complaints.length > 0 && fieldValidation === 'Strict')
-    throw badRequest(`strict decoding error: ${complaints.join(', ')}`)
+    throw badRequest(`${undecodable}strict decoding error: ${complaints.join(', ')}`)
   if (fieldValidation === 'Warn') warnings.push(...complaints)
   return object as unknown as KubeObject
 }
 
+/** Throws 400 where metadata, of the object itself or of one embedded in it, has values of the wrong type. */
+function checkMetadata(object: JsonObject, schema: SchemaNode | undefined, undecodable: string): void {
+  const wrong = (value: JsonValue | undefined): string | undefined =>
+    value === undefined || value === null ? undefined : objectMetaError(value)
+  const own = wrong(object['metadata'])
+  if (own !== undefined) throw badRequest(undecodable + own)
+  if (schema === undefined) return
+  forEmbedded(object, schema, ({ metadata }, path) => {
+    const error = wrong(metadata)
+    if (error !== undefined && metadata !== undefined)
+      throw badRequest(`${undecodable}${path}.metadata: Invalid value: ${goValue(metadata)}: ${error}`)
+  })
+}
+
+/** Metadata of an embedded object is kept as Go prints it: nothing that is empty. */
+function decodeEmbedded(embedded: JsonObject): void {
+  const { metadata } = embedded
+  if (isJsonObject(metadata)) embedded['metadata'] = completeStruct('meta.v1.ObjectMeta', metadata)
+}
+
 function requireKind(object: JsonObject, { info }: ResourceDefinition): JsonObject {
   const expected = apiVersionOf(info)
-  if (!info.builtIn && (typeof object['kind'] !== 'string' || object['kind'] === ''))
-    throw badRequest(`Object 'Kind' is missing in '${JSON.stringify(object).slice(0, 200)}'`)
+  if (!info.builtIn) return requireCustomKind(object, info)
   const kind = textOr(object['kind'], info.kind)
   const apiVersion = textOr(object['apiVersion'], expected)
   if (apiVersion !== expected)
@@ -113,6 +140,26 @@ function requireKind(object: JsonObject, { info }: ResourceDefinition): JsonObje
   if (kind !== info.kind)
     throw badRequest(`${apiVersion}, Kind=${kind} is not what this endpoint takes: expected kind ${info.kind}`)
   return { ...object, kind: info.kind, apiVersion: expected }
+}
+
+/** A custom resource must say itself what it is. */
+function requireCustomKind(object: JsonObject, info: ResourceDefinition['info']): JsonObject {
+  const { kind, apiVersion = '', metadata } = object
+  if (typeof kind !== 'string' || kind === '') {
+    const text = JSON.stringify(object)
+    const start = text.length > 24 ? `${text.slice(0, 24)} ...` : text
+    throw badRequest(
+      `the object provided is unrecognized (must be of type ${info.kind}): Object 'Kind' is missing in '${text}' (${start})`,
+    )
+  }
+  const expected = apiVersionOf(info)
+  if (apiVersion !== expected)
+    throw badRequest(
+      `the API version in the data (${textOr(apiVersion, '')}) does not match the expected API version (${expected})`,
+    )
+  if (kind === info.kind) return { ...object }
+  const name = isJsonObject(metadata) && typeof metadata['name'] === 'string' ? metadata['name'] : ''
+  throw invalid({ group: info.group, kind }, name, [fieldInvalid('kind', kind, `must be ${info.kind}`)])
 }
 
 /** Absent and empty mean what the URL says. */

@@ -33,8 +33,11 @@ export function viewOf(
   const apiVersion = apiVersionOf({ group, version })
   return {
     object: convert,
+    // Lists of custom resources say where they continue even where they do not.
     list: (items, metadata) =>
-      listPieces(`${kind}List`, apiVersion, metadata, items, definition.info.builtIn ? '' : undefined, convert),
+      definition.info.builtIn
+        ? listPieces(`${kind}List`, apiVersion, metadata, items, '', convert)
+        : listPieces(`${kind}List`, apiVersion, { continue: '', ...metadata }, items, undefined, convert),
     event: convert,
     bookmark: (object) => Buffer.from(encodeJson(object)),
     shared: true,
@@ -80,8 +83,8 @@ function tableView(
 ): ObjectView {
   const columnDefinitions = tableColumns(info, custom?.columns)
   const rowOf = (object: KubeObject): unknown => {
-    const shown = includeObject === 'None' ? undefined : includeObject === 'Object' ? object : partial(object)
-    return { ...tableRow(info, object, now, custom?.columns), ...(shown === undefined ? {} : { object: shown }) }
+    const shown = includeObject === 'None' ? null : includeObject === 'Object' ? object : partial(object)
+    return { ...tableRow(info, object, now, custom?.columns), object: shown }
   }
   const row = (bytes: Uint8Array): unknown => rowOf(decodeObject(convert(bytes)))
   const table = (rows: unknown[], metadata: unknown, withColumns = true): Uint8Array =>

@@ -95,7 +95,7 @@ function gvkOf({ group, version }: GroupVersion, kind: string): JsonObject {
   return { group, version, kind }
 }
 
-/** The schema as documents show it: int-or-string says which two types it means. */
+/** The schema as documents show it: int-or-string says which two types it means, an embedded object what all have. */
 function published(schema: JsonObject): JsonObject {
   const result: JsonObject = {}
   for (const [key, value] of Object.entries(schema)) {
@@ -108,5 +108,21 @@ function published(schema: JsonObject): JsonObject {
   }
   if (result['x-kubernetes-int-or-string'] === true && result['anyOf'] === undefined && result['allOf'] === undefined)
     result['anyOf'] = [{ type: 'integer' }, { type: 'string' }]
+  if (result['x-kubernetes-embedded-resource'] === true) embed(result)
   return result
+}
+
+/** Says of an embedded object what every object has, in place of what its own schema says of it. */
+function embed(schema: JsonObject): void {
+  const { properties, required } = schema
+  schema['properties'] = {
+    ...(isJsonObject(properties) ? properties : {}),
+    apiVersion: apiVersionProperty,
+    kind: kindProperty,
+    metadata: {
+      description: "Standard object's metadata: what every object has.",
+      allOf: [reference(`${meta}.ObjectMeta`)],
+    },
+  }
+  schema['required'] = [...(Array.isArray(required) ? required : []), 'kind', 'apiVersion']
 }

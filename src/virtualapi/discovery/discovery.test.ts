@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { gunzipSync } from 'node:zlib'
 import type { JsonObject } from '../../apimachinery/meta/index.ts'
 import { builtInResources } from '../registry/builtin-resources.ts'
+import { compareVersions } from '../../apimachinery/meta/index.ts'
 import type { ResourceInfo } from '../registry/resource-info.ts'
 import {
   acceptsAggregated,
@@ -10,7 +11,6 @@ import {
   apiGroup,
   apiGroupList,
   apiResourceList,
-  compareVersions,
   discoveryDocument,
   matchesEtag,
   servedGroups,

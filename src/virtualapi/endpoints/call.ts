@@ -32,6 +32,8 @@ export async function prepareCall(exchange: Exchange, parts: ServerParts, reques
   if (definition === undefined) throw pathNotFound()
   if (definition.info.namespaced ? request.namespace === '' && request.name !== '' : request.namespace !== '')
     throw pathNotFound()
+  const { deprecationWarning } = definition
+  if (deprecationWarning !== undefined) exchange.warnings.push(deprecationWarning)
   const context: RequestContext = {
     cluster,
     objects,

@@ -1,5 +1,5 @@
 // POST of a new object.
-import { badRequest, methodNotAllowed, unsupportedMediaType } from '../../apimachinery/status/index.ts'
+import { badRequest, unsupportedMediaType } from '../../apimachinery/status/index.ts'
 import { jsonBytes } from '../codec/answers.ts'
 import { decodeBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
@@ -8,7 +8,6 @@ import type { Call } from './call.ts'
 
 export async function createObject(call: Call): Promise<Answer> {
   const { definition, exchange, query, request, representation, parts, target } = call
-  if (parts.catalog.isTerminating(call.objects, definition)) throw methodNotAllowed(definition.info, 'create')
   const fieldValidation = fieldValidationOf(query)
   const decoded = decodeBody(await exchange.request.body(), requireContentType(exchange.header('content-type')))
   const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })

@@ -54,7 +54,7 @@ async function subresource(call: Call, target: ResourceTarget): Promise<Answer> 
   const { verb } = exchange.info
   const { group, resource, subresource: name } = target
   const row = definition.info.subresources.find((candidate) => candidate.name === name)
-  if (row === undefined) throw pathNotFound()
+  if (row === undefined) throw definition.info.builtIn ? pathNotFound() : notFound(definition.info, target.name)
   if (isConnect(resource, group, name)) return connectPod(call)
   if (name === 'scale') return scale(call)
   if (name === 'binding' && verb === 'create') return bindPod(call)
@@ -62,6 +62,6 @@ async function subresource(call: Call, target: ResourceTarget): Promise<Answer> 
   if (!partSubresources.has(name)) throw notFound(definition.info, `${target.name}/${name}`)
   const endpoint = verbs[verb]
   if (endpoint === undefined || !['get', 'update', 'patch'].includes(verb))
-    throw methodNotAllowed(definition.info, exchange.request.method)
+    throw methodNotAllowed(definition.info, definition.info.builtIn ? exchange.request.method : verb)
   return endpoint(call)
 }

@@ -22,7 +22,7 @@ export async function scale(call: Call): Promise<Answer> {
     subresource: 'scale',
     change: (current) => {
       if (current === undefined) throw badRequest('there is nothing to scale')
-      return applyScale(current, wanted(scaleOf(current, definition)), definition)
+      return applyScale(current, wanted(scaleOf(current, definition, { toWrite: true })), definition)
     },
   })
   return jsonDocument(scaleOf(written.object, definition))

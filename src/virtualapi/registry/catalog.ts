@@ -6,7 +6,7 @@ import { builtInSchema } from './builtin-schemas.ts'
 import { crdStorageKey, crdStrategy } from './crd-strategy.ts'
 import { compileCrd, isEstablished, type CompiledCrd, type CustomResourceDefinition } from './crds/index.ts'
 import { customStrategy } from './custom-strategy.ts'
-import { defaultsOnRead } from './defaults-on-read.ts'
+import { formOnRead } from './form-on-read.ts'
 import { decodeObject } from './object-bytes.ts'
 import { storageKeyOf, type ResourceDefinition } from './resource-definition.ts'
 import type { ResourceInfo } from './resource-info.ts'
@@ -23,7 +23,6 @@ export class Catalog {
   private readonly builtIn = new Map<string, ResourceDefinition>()
   // A CRD is compiled when its bytes are first asked for; an unchanged one is the same Entry.
   private readonly compiled = new WeakMap<Entry, CompiledCrd | undefined>()
-  private readonly terminating = new WeakMap<Entry, boolean>()
   private readonly custom = new WeakMap<CompiledCrd, Map<string, ResourceDefinition>>()
 
   /** The resource of this name and version in this logical cluster, or undefined where it serves none. */
@@ -70,31 +69,22 @@ export class Catalog {
     const facts = compiled.versions.find(({ info }) => info.version === version)
     if (facts === undefined) return undefined
     const { info } = facts
-    const complete = defaultsOnRead(facts.schema)
+    const { storageSchema, changed } = compiled
+    // Equal schemas are one object.
+    const shownAs = facts.schema === storageSchema ? undefined : facts.schema
+    const complete = formOnRead(storageSchema, { changed, shownAs })
     const definition: ResourceDefinition = {
       info,
       ...(complete === undefined ? {} : { complete }),
       storageKey: storageKeyOf(info),
       storageApiVersion: compiled.storageApiVersion,
       schema: facts.schema,
-      strategy: customStrategy(facts),
+      strategy: customStrategy({ ...facts, ...(shownAs === undefined ? {} : { storageSchema }) }),
+      ...(facts.deprecationWarning === undefined ? {} : { deprecationWarning: facts.deprecationWarning }),
       custom: { columns: facts.columns, ...(facts.scale === undefined ? {} : { scale: facts.scale }) },
     }
     versions.set(version, definition)
     return definition
-  }
-
-  /** True while the definition of a custom resource is being deleted: its objects go, and no new ones come. */
-  isTerminating(objects: ClusterObjects, { info, custom }: ResourceDefinition): boolean {
-    if (custom === undefined) return false
-    const entry = objects.get(crdStorageKey, '', `${info.resource}.${info.group}`)
-    if (entry === undefined) return true
-    let terminating = this.terminating.get(entry)
-    if (terminating === undefined) {
-      terminating = decodeObject(entry.bytes).metadata.deletionTimestamp !== undefined
-      this.terminating.set(entry, terminating)
-    }
-    return terminating
   }
 
   /** All that this logical cluster serves, for discovery. */

@@ -1,8 +1,18 @@
 // The Strategy of CustomResourceDefinitions: names accepted and conditions set within the write itself, so that a resource
 // is served as soon as its definition is acknowledged.
 import { timestamp } from '../../async/index.ts'
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { crdStatus, defaultCrd, validateCrd, validateCrdUpdate, type CustomResourceDefinition } from './crds/index.ts'
+import { goQuote } from '../../apimachinery/field/index.ts'
+import type { GroupResource, KubeObject } from '../../apimachinery/meta/index.ts'
+import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
+import {
+  crdStatus,
+  defaultCrd,
+  markTerminating,
+  unrecognizedFormats,
+  validateCrd,
+  validateCrdUpdate,
+  type CustomResourceDefinition,
+} from './crds/index.ts'
 import { decodeObject } from './object-bytes.ts'
 import type { RequestContext, Strategy } from './resource-definition.ts'
 
@@ -15,40 +25,62 @@ export function crdStrategy(base: Strategy): Strategy {
   return {
     ...base,
     allowUnconditionalUpdate: false,
+    endsItself: true,
     applyDefaults(object, context) {
       base.applyDefaults?.(object, context)
-      if (isWellFormed(object)) defaultCrd(asCrd(object))
+      complete(object)
+      defaultCrd(asCrd(object))
     },
-    prepareForCreate(object, context) {
-      const finalizers = object.metadata.finalizers ?? []
+    prepareForCreate: (object, context) => settle(object, context),
+    prepareForUpdate(object, old, context, subresource) {
+      if (subresource !== 'status') settle(object, context)
+    },
+    prepareForDelete(object, { now }) {
+      const { finalizers = [] } = object.metadata
       if (!finalizers.includes(crdFinalizer)) object.metadata.finalizers = [...finalizers, crdFinalizer]
-      settle(object, context)
+      markTerminating(asCrd(object), timestamp(now))
     },
-    prepareForUpdate: (object, _old, context) => settle(object, context),
-    validateCreate: (object) => (isWellFormed(object) ? validateCrd(asCrd(object)) : missingSpec),
-    validateUpdate: (object, old) =>
-      isWellFormed(object) ? validateCrdUpdate(asCrd(object), asCrd(old)) : missingSpec,
+    validateCreate: (object) => validateCrd(asCrd(object)),
+    validateUpdate: (object, old, _context, subresource) =>
+      subresource === 'status' ? [] : validateCrdUpdate(asCrd(object), asCrd(old)),
+    warningsOf(object, old) {
+      const before = new Set(old === undefined ? [] : unrecognizedFormats(asCrd(old)))
+      return unrecognizedFormats(asCrd(object))
+        .filter((format) => !before.has(format))
+        .map(formatWarning)
+    },
   }
 }
 
-const missingSpec = [{ reason: 'FieldValueRequired', message: 'Required value', field: 'spec' }]
+const formatWarning = (format: string): string => `unrecognized format ${goQuote(format)}`
 
-/** The rules assume that names and versions are there at all; the schema has checked their types. */
-function isWellFormed(object: KubeObject): boolean {
-  const spec = object['spec'] as Partial<CustomResourceDefinition['spec']> | undefined
-  return spec?.names !== undefined && Array.isArray(spec.versions)
+/** Names and versions are there, if only empty: validation complains about them as of all others. */
+function complete(object: KubeObject): void {
+  const spec = object['spec'] as Partial<CustomResourceDefinition['spec']>
+  spec.versions ??= []
 }
-
 function asCrd(object: KubeObject): CustomResourceDefinition {
   return object as unknown as CustomResourceDefinition
 }
 
 function settle(object: KubeObject, { objects, now }: Pick<RequestContext, 'objects' | 'now'>): void {
-  if (!isWellFormed(object)) return
   const others = objects
     .list({ resource: crdStorageKey })
     .filter(({ key }) => key.name !== object.metadata.name)
     .map(({ bytes }) => asCrd(decodeObject(bytes)))
   const crd = asCrd(object)
   crd.status = crdStatus(crd, others, timestamp(now))
+}
+
+const terminating = new WeakMap<Entry, boolean>()
+
+/** True while the definition of a custom resource is being deleted: its objects go, and no new ones come. */
+export function isTerminatingCrd(objects: ClusterObjects, { group, resource }: GroupResource): boolean {
+  const entry = objects.get(crdStorageKey, '', `${resource}.${group}`)
+  if (entry === undefined) return true
+  const known = terminating.get(entry)
+  if (known !== undefined) return known
+  const answer = decodeObject(entry.bytes).metadata.deletionTimestamp !== undefined
+  terminating.set(entry, answer)
+  return answer
 }

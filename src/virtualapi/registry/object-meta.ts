@@ -8,7 +8,7 @@ import {
   labelValueErrors,
   qualifiedNameErrors,
 } from '../../apimachinery/field/index.ts'
-import type { KubeObject, ObjectMeta } from '../../apimachinery/meta/index.ts'
+import type { KubeObject, ObjectMeta, OwnerReference } from '../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../apimachinery/status/index.ts'
 import type { ResourceDefinition } from './resource-definition.ts'
 
@@ -30,6 +30,7 @@ export function fillNewMeta(meta: ObjectMeta, { now, keepUid }: { now: number; k
   delete meta.deletionTimestamp
   delete meta.deletionGracePeriodSeconds
   delete meta.generation
+  Reflect.deleteProperty(meta, 'selfLink')
   if (meta.generateName === '') delete meta.generateName
 }
 
@@ -62,8 +63,14 @@ export function tidyMeta(meta: ObjectMeta): void {
   }
 }
 
+/** What of a kind decides about metadata. */
+interface Rules {
+  readonly info: Pick<ResourceDefinition['info'], 'namespaced'>
+  readonly strategy: Pick<ResourceDefinition['strategy'], 'validateName'>
+}
+
 /** Complaints about metadata that hold for every kind. */
-export function metaCauses(object: KubeObject, { info, strategy }: ResourceDefinition): StatusCause[] {
+export function metaCauses(object: KubeObject, { info, strategy }: Rules): StatusCause[] {
   const { metadata } = object
   const causes: StatusCause[] = []
   if (metadata.generateName !== undefined)
@@ -78,9 +85,8 @@ export function metaCauses(object: KubeObject, { info, strategy }: ResourceDefin
     if (!metadata.namespace) causes.push(fieldRequired('metadata.namespace'))
   } else if (metadata.namespace) causes.push(fieldForbidden('metadata.namespace', 'not allowed on this type'))
   causes.push(...labelCauses(metadata.labels), ...annotationCauses(metadata.annotations))
-  for (const [index, finalizer] of (metadata.finalizers ?? []).entries())
-    for (const text of qualifiedNameErrors(finalizer))
-      causes.push(fieldInvalid(`metadata.finalizers[${index}]`, finalizer, text))
+  for (const finalizer of metadata.finalizers ?? [])
+    for (const text of qualifiedNameErrors(finalizer)) causes.push(fieldInvalid('metadata.finalizers', finalizer, text))
   causes.push(...ownerCauses(metadata))
   return causes
 }
@@ -112,22 +118,37 @@ function annotationCauses(annotations: Record<string, string> | undefined): Stat
 }
 
 function ownerCauses({ ownerReferences = [] }: ObjectMeta): StatusCause[] {
+  const path = 'metadata.ownerReferences'
   const causes: StatusCause[] = []
-  for (const [index, owner] of ownerReferences.entries()) {
-    const path = `metadata.ownerReferences[${index}]`
-    for (const field of ['apiVersion', 'kind', 'name', 'uid'] as const)
-      if (!owner[field])
-        causes.push(
-          fieldInvalid(
-            `${path}.${field}`,
-            owner[field],
-            `${field === 'apiVersion' ? 'version' : field} must not be empty`,
-          ),
-        )
+  for (const owner of ownerReferences) {
+    const { apiVersion, kind } = owner
+    const wrongVersion = apiVersion ? apiVersion.split('/').length > 2 : true
+    if (wrongVersion) causes.push(fieldInvalid(`${path}.apiVersion`, apiVersion, 'version must not be empty'))
+    for (const field of ['kind', 'name', 'uid'] as const)
+      if (!owner[field]) causes.push(fieldInvalid(`${path}.${field}`, owner[field], 'must not be empty'))
+    if (apiVersion === 'v1' && kind === 'Event')
+      causes.push(invalidOwners(owner, '/v1, Kind=Event is disallowed from being an owner'))
   }
-  if (ownerReferences.filter((owner) => owner.controller === true).length > 1)
-    causes.push(fieldInvalid('metadata.ownerReferences', '', 'Only one reference can have Controller set to true'))
+  const controllers = ownerReferences.filter((owner) => owner.controller === true)
+  const named = controllers.map(({ kind, name }) => `${kind}/${name}`)
+  if (controllers.length > 1)
+    causes.push(
+      invalidOwners(
+        ownerReferences,
+        `Only one reference can have Controller set to true. Found "true" in references for ${named.slice(0, 2).join(' and ')}`,
+      ),
+    )
   return causes
+}
+
+/** Shows owners as Go prints the struct: members in its order. */
+function invalidOwners(value: OwnerReference | readonly OwnerReference[], detail: string): StatusCause {
+  const shown = JSON.stringify(value, ['apiVersion', 'kind', 'name', 'uid', 'controller', 'blockOwnerDeletion'])
+  return {
+    reason: 'FieldValueInvalid',
+    message: `Invalid value: ${shown}: ${detail}`,
+    field: 'metadata.ownerReferences',
+  }
 }
 
 /** Complaints about a change of metadata. */

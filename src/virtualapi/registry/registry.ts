@@ -113,11 +113,14 @@ export class Registry {
       ...metaCauses(object, definition),
       ...(strategy.validateCreate?.(object, context) ?? []),
     ])
+    warn(definition, context, object)
     await this.admission.validate(request, object, undefined)
+    strategy.prepareForStorage?.(object)
     const name = metadata.name ?? ''
     const value = encodeObject(object)
     if (context.dryRun) {
-      if (context.objects.get(definition.storageKey, namespace, name)) throw alreadyExists(info, name)
+      const there = alreadyThere(target, name)
+      if (there !== undefined) throw there
       return { object, bytes: value, created: true }
     }
     try {
@@ -127,7 +130,8 @@ export class Registry {
       metadata.resourceVersion = String(entry.revision)
       return { object, bytes: entry.bytes, created: true }
     } catch (error) {
-      throw fromStoreError(error, info, name)
+      const there = isStoreError(error, 'KeyExists') ? alreadyThere(target, name) : undefined
+      throw there ?? fromStoreError(error, info, name)
     }
   }
 
@@ -190,7 +194,7 @@ export class Registry {
     const { definition, context, namespace, signal } = target
     const { info, strategy } = definition
     const name = entry.key.name
-    checkPreconditions(definition, next.metadata, old.metadata)
+    checkPreconditions(definition, next.metadata, old.metadata, { unconditional: subresource === 'scale' })
     if (info.namespaced && !next.metadata.namespace) next.metadata.namespace = namespace
     const request = { operation: 'UPDATE', definition, subresource, namespace, name, context, signal } as const
     keepServerMeta(next.metadata, old.metadata)
@@ -201,12 +205,18 @@ export class Registry {
     tidyMeta(next.metadata)
     if (strategy.hasGeneration && subresource !== 'status' && specChanged(next, old, strategy.statusMembers))
       next.metadata.generation = (old.metadata.generation ?? 0) + 1
+    const changes = metaChangeCauses(next.metadata, old.metadata)
     refuse(definition, next.metadata, [
       ...metaCauses(next, definition),
-      ...metaChangeCauses(next.metadata, old.metadata),
+      // Upstream looks twice, and tells of it twice.
+      ...changes,
+      ...changes,
       ...(strategy.validateUpdate?.(next, old, context, subresource) ?? []),
     ])
+    warn(definition, context, next, old)
     await this.admission.validate(request, next, old)
+    strategy.prepareForStorage?.(next)
+    strategy.prepareForStorage?.(old)
     return this.writeUpdate(target, entry, old, next)
   }
 
@@ -281,6 +291,7 @@ export class Registry {
       signal,
     } as const
     await this.admission.validate(request, undefined, object)
+    if (metadata.deletionTimestamp === undefined) strategy.prepareForDelete?.(object, context)
     const finalizers = finalizersFor(metadata.finalizers ?? [], options.propagationPolicy)
     const grace = strategy.gracePeriodSeconds?.(object, options.gracePeriodSeconds) ?? 0
     if (finalizers.length === 0 && grace === 0 && !holdsItself(object)) {
@@ -288,7 +299,12 @@ export class Registry {
       const gone = await context.objects.delete(key, { signal, ifRevision: revision })
       return { deleted: true, object, bytes: gone.bytes }
     }
-    const marked = markDeleted(object, { finalizers, grace, now: context.now })
+    const marked = markDeleted(object, {
+      finalizers,
+      grace,
+      now: context.now,
+      endsItself: strategy.endsItself ?? false,
+    })
     strategy.prepareForUpdate?.(object, decodeObject(entry.bytes), context, '')
     if (!marked || context.dryRun) return { deleted: false, object, bytes: entry.bytes }
     delete metadata.resourceVersion
@@ -305,11 +321,29 @@ function holdsItself(object: KubeObject): boolean {
   return (spec?.finalizers?.length ?? 0) > 0
 }
 
+/** What a creation hears of the object that has its name; undefined where nobody has. */
+function alreadyThere({ definition, context, namespace }: Target, name: string): Error | undefined {
+  const entry = context.objects.get(definition.storageKey, namespace, name)
+  if (entry === undefined) return undefined
+  const ending = decodeObject(entry.bytes).metadata.deletionTimestamp !== undefined
+  return alreadyExists(definition.info, name, { ending })
+}
+
+function warn({ strategy }: ResourceDefinition, context: RequestContext, object: KubeObject, old?: KubeObject): void {
+  const warnings = strategy.warningsOf?.(object, old, context) ?? []
+  if (warnings.length > 0) context.warnings.push(...warnings)
+}
+
 function refuse({ info }: ResourceDefinition, metadata: ObjectMeta, causes: StatusCause[]): void {
   if (causes.length > 0) throw invalid(info, metadata.name ?? '', causes)
 }
 
-function checkPreconditions({ info, strategy }: ResourceDefinition, next: ObjectMeta, old: ObjectMeta): void {
+function checkPreconditions(
+  { info, strategy }: ResourceDefinition,
+  next: ObjectMeta,
+  old: ObjectMeta,
+  { unconditional }: { unconditional: boolean },
+): void {
   const name = old.name ?? ''
   if (next.uid && next.uid !== old.uid)
     throw conflict(
@@ -318,8 +352,8 @@ function checkPreconditions({ info, strategy }: ResourceDefinition, next: Object
       `Precondition failed: UID in precondition: ${next.uid}, UID in object meta: ${old.uid ?? ''}`,
     )
   if (!next.resourceVersion || next.resourceVersion === '0') {
-    if (strategy.allowUnconditionalUpdate === false)
-      throw invalid(info, name, [
+    if (strategy.allowUnconditionalUpdate === false && !unconditional)
+      throw invalid({ group: info.group, kind: info.resource }, name, [
         {
           reason: 'FieldValueInvalid',
           message: 'Invalid value: 0: must be specified for an update',
@@ -406,7 +440,7 @@ function finalizersFor(finalizers: readonly string[], policy: string | undefined
 /** Marks the object as being deleted. False if that changed nothing. Mutates `object`. */
 function markDeleted(
   object: KubeObject,
-  { finalizers, grace, now }: { finalizers: string[]; grace: number; now: number },
+  { finalizers, grace, now, endsItself }: { finalizers: string[]; grace: number; now: number; endsItself: boolean },
 ): boolean {
   const { metadata } = object
   const before = structuredClone(metadata)
@@ -414,8 +448,8 @@ function markDeleted(
   if (finalizers.length === 0) delete metadata.finalizers
   if (metadata.deletionTimestamp === undefined) {
     metadata.deletionTimestamp = timestamp(now + grace * 1000)
-    // A namespace has no grace period: it ends when it is empty.
-    if (object.kind !== 'Namespace') metadata.deletionGracePeriodSeconds = grace
+    if (endsItself) return true
+    metadata.deletionGracePeriodSeconds = grace
     if (metadata.generation !== undefined) metadata.generation++
   } else if (grace < (metadata.deletionGracePeriodSeconds ?? 0)) {
     metadata.deletionTimestamp = timestamp(now + grace * 1000)

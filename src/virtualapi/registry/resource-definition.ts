@@ -5,7 +5,7 @@ import type { StatusCause } from '../../apimachinery/status/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
-import type { CompleteBytes } from './defaults-on-read.ts'
+import type { CompleteBytes } from './form-on-read.ts'
 import type { NameCheck } from './names.ts'
 import type { ResourceInfo } from './resource-info.ts'
 
@@ -31,6 +31,10 @@ export interface Strategy {
   prepareForUpdate?(object: KubeObject, old: KubeObject, context: RequestContext, subresource: string): void
   validateCreate?(object: KubeObject, context: RequestContext): StatusCause[]
   validateUpdate?(object: KubeObject, old: KubeObject, context: RequestContext, subresource: string): StatusCause[]
+  /** What the writer of a good object should know. `old` is absent for a new one. */
+  warningsOf?(object: KubeObject, old: KubeObject | undefined, context: RequestContext): string[]
+  /** After validation: the object as the version has it that is kept. */
+  prepareForStorage?(object: KubeObject): void
   /** Values of a new object that nobody set. Also run on updates. */
   applyDefaults?(object: KubeObject, context: RequestContext): void
   /** True: a PUT without resourceVersion overwrites. Default true for built-in kinds, as most there. */
@@ -47,6 +51,10 @@ export interface Strategy {
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>
   /** Names that objects of this kind may have. */
   readonly validateName: NameCheck
+  /** When the object is first deleted, before its finalizers are looked at. */
+  prepareForDelete?(object: KubeObject, context: RequestContext): void
+  /** True: it goes by what its own controller says. A mark of deletion is no grace period and no new generation. */
+  readonly endsItself?: boolean
   /** Seconds of grace that a deletion gets when the client asks for none; undefined: deleted at once. */
   gracePeriodSeconds?(object: KubeObject, asked: number | undefined): number
 }
@@ -60,12 +68,14 @@ export interface ResourceDefinition {
   /** For versions whose form differs from the stored one by more than the apiVersion. Pure. */
   readonly toStorage?: (object: KubeObject) => KubeObject
   readonly fromStorage?: (object: KubeObject) => KubeObject
-  /** Of custom resources whose schema has defaults: run on bytes at rest before anybody reads them. */
+  /** Of custom resources that may be kept in an older form: run on bytes at rest before anybody reads them. */
   readonly complete?: CompleteBytes
   readonly schema: SchemaNode | undefined
   readonly strategy: Strategy
   /** Of custom resources: columns of kubectl's table, paths of scale. */
   readonly custom?: CustomFacts
+  /** Text for the `Warning` header of every answer: this version is deprecated. */
+  readonly deprecationWarning?: string
 }
 
 export interface CustomFacts {

@@ -2,7 +2,7 @@
 // thousand logical clusters with the same CRD share one compiled form.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { apiVersionOf, type JsonObject } from '../../../apimachinery/meta/index.ts'
+import { apiVersionOf, compareVersions, type JsonObject } from '../../../apimachinery/meta/index.ts'
 import { parseStructuralSchema, type SchemaNode } from '../../../apimachinery/schema/index.ts'
 import type { ResourceInfo, SubresourceInfo } from '../resource-info.ts'
 import type { CrdColumn, CrdVersion, CustomResourceDefinition } from './crd-types.ts'
@@ -29,11 +29,15 @@ export interface CompiledVersion {
 export interface CompiledCrd {
   /** Hash of all it was made from. */
   readonly hash: string
+  /** Whether the definition ever was another: what is kept may have its form. */
+  readonly changed: boolean
   /** Served versions, in the order of the spec. */
   readonly versions: readonly CompiledVersion[]
   /** The same, as rows of the resource table. */
   readonly resourceInfos: readonly ResourceInfo[]
   readonly storageVersion: string
+  /** Of that version: what is kept has this form, whoever reads it in whichever version. */
+  readonly storageSchema: SchemaNode
   /** apiVersion of objects at rest. */
   readonly storageApiVersion: string
   /** `None` rewrites apiVersion only; `Webhook` asks. */
@@ -50,14 +54,15 @@ const schemas = new LRUCache<string, SchemaNode>({ max: 20_000, maxSize: maxChar
  * as anybody used it lately. Names are those accepted (status.acceptedNames) where there are any, else those asked for.
  */
 export function compileCrd(crd: CustomResourceDefinition): CompiledCrd {
-  const { spec, status } = crd
+  const { spec, status, metadata } = crd
+  const changed = (metadata.generation ?? 1) > 1
   const { group, scope, versions, conversion } = spec
   const names = status?.acceptedNames?.plural ? status.acceptedNames : spec.names
-  const text = JSON.stringify([group, scope, names, versions, conversion?.strategy])
+  const text = JSON.stringify([group, scope, names, versions, conversion?.strategy, changed])
   const hash = createHash('sha256').update(text).digest('base64url')
   let entry = compiled.get(hash)
   if (entry === undefined) {
-    entry = compile(crd, names, hash)
+    entry = compile(crd, names, { hash, changed })
     compiled.set(hash, entry, { size: text.length })
   }
   return entry
@@ -78,7 +83,7 @@ export function internSchema(schema: JsonObject): SchemaNode {
 function compile(
   { spec }: CustomResourceDefinition,
   names: CustomResourceDefinition['spec']['names'],
-  hash: string,
+  { hash, changed }: { hash: string; changed: boolean },
 ): CompiledCrd {
   const { group, versions: all } = spec
   const storageVersion = all.find(({ storage }) => storage)?.name ?? all[0]?.name ?? ''
@@ -87,9 +92,11 @@ function compile(
     .map((version) => compileVersion(spec, names, version, storageVersion))
   return {
     hash,
+    changed,
     versions,
     resourceInfos: versions.map(({ info }) => info),
     storageVersion,
+    storageSchema: internSchema(all.find(({ name }) => name === storageVersion)?.schema?.openAPIV3Schema ?? {}),
     storageApiVersion: apiVersionOf({ group, version: storageVersion }),
     conversion: spec.conversion?.strategy ?? 'None',
   }
@@ -108,7 +115,7 @@ const ageColumn: CrdColumn = {
 }
 
 function compileVersion(
-  { group, scope }: CustomResourceDefinition['spec'],
+  { group, scope, versions: all }: CustomResourceDefinition['spec'],
   names: CustomResourceDefinition['spec']['names'],
   source: CrdVersion,
   storageVersion: string,
@@ -141,7 +148,7 @@ function compileVersion(
     storageVersionHash: storageVersionHash(group, storageVersion, kind),
     builtIn: false,
   }
-  const warning = source.deprecationWarning ?? `${group}/${version} ${kind} is deprecated`
+  const warning = source.deprecationWarning ?? deprecationText(all, { group, version, kind })
   return {
     info,
     listKind,
@@ -152,6 +159,19 @@ function compileVersion(
     selectableFields: selectableFields.map(({ jsonPath }) => jsonPath.replace(/^\./, '')),
     ...(source.deprecated === true ? { deprecationWarning: warning } : {}),
   }
+}
+
+/** Says that a version is deprecated and, where there is one, which newer one to use. */
+function deprecationText(
+  versions: readonly CrdVersion[],
+  { group, version, kind }: { group: string; version: string; kind: string },
+): string {
+  const text = `${group}/${version} ${kind} is deprecated`
+  const better = versions
+    .filter(({ name, served, deprecated }) => served && deprecated !== true && compareVersions(name, version) < 0)
+    .map(({ name }) => name)
+    .sort(compareVersions)
+  return better[0] === undefined ? text : `${text}; use ${group}/${better[0]} ${kind}`
 }
 
 function storageVersionHash(group: string, version: string, kind: string): string {

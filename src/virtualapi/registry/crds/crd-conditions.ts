@@ -58,6 +58,19 @@ export function crdStatus(
   }
 }
 
+/** Says on a definition that is deleted that its objects will go. `at`: RFC 3339. Mutates `crd`. */
+export function markTerminating(crd: CustomResourceDefinition, at: string): void {
+  const condition: CrdCondition = {
+    type: 'Terminating',
+    status: 'True',
+    lastTransitionTime: at,
+    reason: 'InstanceDeletionPending',
+    message: 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
+  }
+  const others = (crd.status?.conditions ?? []).filter(({ type }) => type !== condition.type)
+  crd.status = { ...crd.status, conditions: [...others, condition] }
+}
+
 /** True if the resource is served. */
 export function isEstablished(crd: CustomResourceDefinition): boolean {
   return crd.status?.conditions?.some(({ type, status }) => type === 'Established' && status === 'True') ?? false
@@ -69,11 +82,11 @@ function withTime(outcome: Outcome, old: readonly CrdCondition[], now: string): 
   const before = old.find(({ type }) => type === outcome.type)
   const lastTransitionTime = before?.status === outcome.status ? before.lastTransitionTime : now
   return {
-    lastTransitionTime,
-    message: outcome.message,
-    reason: outcome.reason,
-    status: outcome.status,
     type: outcome.type,
+    status: outcome.status,
+    lastTransitionTime,
+    reason: outcome.reason,
+    message: outcome.message,
   }
 }
 

@@ -8,25 +8,27 @@ import {
   fieldNotSupported,
   fieldRequired,
 } from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
+import type { JsonObject, JsonValue } from '../../../apimachinery/meta/index.ts'
 import { jsonEqual } from '../../../apimachinery/patch/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { CrdColumn, CrdNames, CrdSubresources, CrdVersion, CustomResourceDefinition } from './crd-types.ts'
 import { approvalAnnotation, approvalOf } from './api-approval.ts'
 import { isEstablished } from './crd-conditions.ts'
 import { validateCrdSchema, validateSelectableFields } from './validate-crd-schema.ts'
+import { caBundleCauses, webhookClientCauses } from '../webhook-client.ts'
 
 /** What is wrong with a CRD, after defaulting. */
 export function validateCrd(crd: CustomResourceDefinition): StatusCause[] {
   const { metadata, spec } = crd
-  const causes: StatusCause[] = []
   const name = metadata.name ?? ''
-  for (const why of dns1123SubdomainErrors(name)) causes.push(fieldInvalid('metadata.name', name, why))
-  if (name !== `${spec.names.plural}.${spec.group}`) {
-    causes.push(fieldInvalid('metadata.name', name, 'must be spec.names.plural+"."+spec.group'))
-  }
-  causes.push(...validateSpec(crd), ...validateStoredVersions(crd), ...validateApproval(crd))
-  if (spec.preserveUnknownFields === true) {
+  if (name === '' || name === `${spec.names.plural}.${spec.group}`) return validateBody(crd)
+  return [fieldInvalid('metadata.name', name, 'must be spec.names.plural+"."+spec.group'), ...validateBody(crd)]
+}
+
+function validateBody(crd: CustomResourceDefinition, old?: CustomResourceDefinition): StatusCause[] {
+  const { spec } = crd
+  const causes = [...validateSpec(crd, old), ...validateStoredVersions(crd), ...validateApproval(crd, old)]
+  if (spec.preserveUnknownFields === true && old?.spec.preserveUnknownFields !== true) {
     const why =
       'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead'
     causes.push(fieldInvalid('spec.preserveUnknownFields', true, why))
@@ -36,7 +38,7 @@ export function validateCrd(crd: CustomResourceDefinition): StatusCause[] {
 
 /** What is wrong with a change: the new CRD itself, and what may not change. */
 export function validateCrdUpdate(crd: CustomResourceDefinition, old: CustomResourceDefinition): StatusCause[] {
-  const causes = validateCrd(crd)
+  const causes = validateBody(crd, old)
   const immutable = (field: string, value: string, before: string): void => {
     if (value !== before) causes.push(fieldInvalid(field, value, 'field is immutable'))
   }
@@ -49,7 +51,7 @@ export function validateCrdUpdate(crd: CustomResourceDefinition, old: CustomReso
   return causes
 }
 
-function validateSpec({ spec }: CustomResourceDefinition): StatusCause[] {
+function validateSpec({ spec }: CustomResourceDefinition, old?: CustomResourceDefinition): StatusCause[] {
   const causes: StatusCause[] = []
   const { group, scope, versions, names } = spec
   if (group === '') causes.push(fieldRequired('spec.group'))
@@ -76,17 +78,17 @@ function validateSpec({ spec }: CustomResourceDefinition): StatusCause[] {
     if (i === 0) causes.push(fieldInvalid('spec.version', name, errors.join(',')))
   }
   causes.push(...validateVersions(versions))
-  const all = versions as unknown as JsonValue
+  const all = versionsAsGoPrints(versions)
   if (new Set(versions.map(({ name }) => name)).size < versions.length) {
-    causes.push(fieldInvalid('spec.versions', all, 'must contain unique version names'))
+    causes.push(invalidVersions(all, 'must contain unique version names'))
   }
   if (versions.filter(({ storage }) => storage).length !== 1) {
-    causes.push(fieldInvalid('spec.versions', all, 'must have exactly one version marked as storage version'))
+    causes.push(invalidVersions(all, 'must have exactly one version marked as storage version'))
   }
   for (const key of ['plural', 'singular', 'kind', 'listKind'] as const) {
     if ((names[key] ?? '') === '') causes.push(fieldRequired(`spec.names.${key}`))
   }
-  causes.push(...validateNames(names, 'spec.names'), ...validateConversion(spec.conversion))
+  causes.push(...validateNames(names, 'spec.names'), ...validateConversion(spec.conversion, old))
   return causes
 }
 
@@ -152,9 +154,9 @@ function deprecationErrors(deprecated: boolean, warning: string | undefined): st
 
 function validateNames(names: CrdNames, path: string): StatusCause[] {
   const causes: StatusCause[] = []
-  const label = (field: string, value: string | undefined): void => {
-    const errors = value === undefined || value === '' ? [] : dns1035LabelErrors(value)
-    if (errors.length > 0) causes.push(fieldInvalid(`${path}.${field}`, value ?? '', errors.join(',')))
+  const label = (field: string, value = '', { evenEmpty = false } = {}): void => {
+    const errors = value === '' && !evenEmpty ? [] : dns1035LabelErrors(value)
+    if (errors.length > 0) causes.push(fieldInvalid(`${path}.${field}`, value, errors.join(',')))
   }
   const kind = (field: string, value: string | undefined): void => {
     const errors = value === undefined || value === '' ? [] : dns1035LabelErrors(value.toLowerCase())
@@ -167,12 +169,12 @@ function validateNames(names: CrdNames, path: string): StatusCause[] {
   kind('kind', names.kind)
   kind('listKind', names.listKind)
   for (const [i, name] of (names.shortNames ?? []).entries())
-    label(`shortNames[${String(i)}]`, name === '' ? ' ' : name)
+    label(`shortNames[${String(i)}]`, name, { evenEmpty: true })
   if (names.kind !== '' && names.kind === names.listKind) {
     causes.push(fieldInvalid(`${path}.listKind`, names.listKind, 'kind and listKind may not be the same'))
   }
   for (const [i, name] of (names.categories ?? []).entries())
-    label(`categories[${String(i)}]`, name === '' ? ' ' : name)
+    label(`categories[${String(i)}]`, name, { evenEmpty: true })
   return causes
 }
 
@@ -223,7 +225,10 @@ function validateSubresources({ scale }: CrdSubresources, path: string): StatusC
   return causes
 }
 
-function validateConversion(conversion: CustomResourceDefinition['spec']['conversion']): StatusCause[] {
+function validateConversion(
+  conversion: CustomResourceDefinition['spec']['conversion'],
+  old?: CustomResourceDefinition,
+): StatusCause[] {
   if (conversion === undefined) return []
   const causes: StatusCause[] = []
   const { strategy, webhook } = conversion
@@ -241,12 +246,21 @@ function validateConversion(conversion: CustomResourceDefinition['spec']['conver
   }
   if (clientConfig === undefined) {
     causes.push(fieldRequired(`${path}.webhookClientConfig`, 'required when strategy is set to Webhook'))
-  } else if ((typeof clientConfig['url'] === 'string') === isJsonObject(clientConfig['service'])) {
-    causes.push(fieldRequired(`${path}.webhookClientConfig`, 'exactly one of url or service is required'))
+  } else {
+    causes.push(...webhookClientCauses(`${path}.webhookClientConfig`, clientConfig))
+    const before = old?.spec.conversion?.webhook?.clientConfig?.['caBundle']
+    if (old !== undefined && isEstablished(old) && caBundleCauses('', before).length === 0)
+      causes.push(...caBundleCauses(`${path}.webhookClientConfig.caBundle`, clientConfig['caBundle']))
   }
   const field = `${path}.conversionReviewVersions`
   if (versions.length === 0) causes.push(fieldRequired(field))
-  else if (!versions.some((version) => version === 'v1' || version === 'v1beta1')) {
+  for (const [i, version] of versions.entries()) {
+    if (versions.indexOf(version) < i) causes.push(fieldInvalid(`${field}[${String(i)}]`, version, 'duplicate version'))
+    else
+      for (const why of dns1035LabelErrors(version)) causes.push(fieldInvalid(`${field}[${String(i)}]`, version, why))
+  }
+  if (versions.length === 0) return causes
+  if (!versions.some((version) => version === 'v1' || version === 'v1beta1')) {
     causes.push(fieldInvalid(field, versions, 'must include at least one of v1, v1beta1'))
   }
   return causes
@@ -255,7 +269,7 @@ function validateConversion(conversion: CustomResourceDefinition['spec']['conver
 function validateStoredVersions({ spec, status }: CustomResourceDefinition): StatusCause[] {
   const stored = status?.storedVersions ?? []
   const field = 'status.storedVersions'
-  if (stored.length === 0) return [fieldInvalid(field, [], 'must have at least one stored version')]
+  if (stored.length === 0) return [fieldInvalid(field, null, 'must have at least one stored version')]
   const causes: StatusCause[] = []
   for (const { name, storage } of spec.versions) {
     if (storage && !stored.includes(name))
@@ -269,10 +283,45 @@ function validateStoredVersions({ spec, status }: CustomResourceDefinition): Sta
   return causes
 }
 
-function validateApproval(crd: CustomResourceDefinition): StatusCause[] {
+function validateApproval(crd: CustomResourceDefinition, old?: CustomResourceDefinition): StatusCause[] {
   const approval = approvalOf(crd)
+  // Who changes something else is not asked about it again.
+  if (old !== undefined && approvalOf(old)?.state === approval?.state) return []
   const field = `metadata.annotations[${approvalAnnotation}]`
   if (approval?.state === 'missing') return [fieldRequired(field, approval.message)]
   if (approval?.state !== 'invalid') return []
   return [fieldInvalid(field, crd.metadata.annotations?.[approvalAnnotation] ?? '', approval.message)]
+}
+
+/**
+ * Versions as a message shows them: Go's internal struct, in which what all versions have in common is not said. A schema
+ * that only some have is shown as it was sent.
+ */
+function versionsAsGoPrints(versions: readonly CrdVersion[]): JsonObject[] {
+  const own = (key: keyof CrdVersion): ((version: CrdVersion) => JsonValue) => {
+    const values = versions.map((version) => version[key] as unknown as JsonValue | undefined)
+    const common = values.every((value) => value !== undefined && jsonEqual(value, values[0] ?? null))
+    return (version) => (common ? null : ((version[key] as unknown as JsonValue | undefined) ?? null))
+  }
+  const [schema, subresources] = [own('schema'), own('subresources')]
+  const [columns, fields] = [own('additionalPrinterColumns'), own('selectableFields')]
+  return versions.map((version) => ({
+    Name: version.name,
+    Served: version.served,
+    Storage: version.storage,
+    Deprecated: version.deprecated ?? false,
+    DeprecationWarning: version.deprecationWarning ?? null,
+    Schema: schema(version),
+    Subresources: subresources(version),
+    AdditionalPrinterColumns: columns(version),
+    SelectableFields: fields(version),
+  }))
+}
+
+function invalidVersions(shown: readonly JsonObject[], detail: string): StatusCause {
+  return {
+    reason: 'FieldValueInvalid',
+    message: `Invalid value: ${JSON.stringify(shown)}: ${detail}`,
+    field: 'spec.versions',
+  }
 }

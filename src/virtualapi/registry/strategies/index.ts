@@ -33,9 +33,10 @@ function createStrategy(info: ResourceInfo): Strategy {
   const { storageApiVersion } = storageOf(info)
   const rules = rulesOf(storageApiVersion, info.kind)
   const struct = structOfKind(storageApiVersion, info.kind)
-  const { prepareForCreate, prepareForUpdate, gracePeriodSeconds } = rules
+  const { prepareForCreate, prepareForUpdate, gracePeriodSeconds, endsItself = false } = rules
   return {
     ...factsOf(info),
+    endsItself,
     statusMembers: ['status'],
     hasStatus: info.subresources.some(({ name }) => name === 'status'),
     selectableFields: selectableFieldsOf(groupResource),

@@ -4,7 +4,10 @@ import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { RequestContext, Strategy } from '../resource-definition.ts'
 
 /** Hooks of a kind. Objects are decoded, so their members have the types of the kind. */
-export interface KindRules extends Pick<Strategy, 'prepareForCreate' | 'prepareForUpdate' | 'gracePeriodSeconds'> {
+export interface KindRules extends Pick<
+  Strategy,
+  'prepareForCreate' | 'prepareForUpdate' | 'gracePeriodSeconds' | 'endsItself'
+> {
   /** Before defaults: what must see the object as it was sent. May change it. */
   beforeDefaults?(object: KubeObject): void
   /** What must hold of every object, new or changed. `old` is absent for a new one. */

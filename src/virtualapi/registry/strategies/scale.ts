@@ -19,14 +19,17 @@ const builtInPaths: ScalePaths = { specReplicasPath: '.spec.replicas', statusRep
 /** What must be known of a resource to scale it. */
 export type Scalable = Pick<ResourceDefinition, 'info' | 'custom'>
 
-/** The Scale of an object. Throws 500 for a custom resource that does not say how many replicas it wants. Pure. */
-export function scaleOf(object: KubeObject, { info, custom }: Scalable): Scale {
+/**
+ * The Scale of an object. Throws 500 for a custom resource that does not say how many replicas it wants, unless `toWrite`:
+ * who writes may say it. Pure.
+ */
+export function scaleOf(object: KubeObject, { info, custom }: Scalable, { toWrite = false } = {}): Scale {
   const paths = custom?.scale
   const { specReplicasPath, statusReplicasPath, labelSelectorPath } = paths ?? builtInPaths
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata
   const replicas = valueAt(object, specReplicasPath)
   // A custom resource that does not say how many it wants cannot be scaled; upstream answers so.
-  if (paths !== undefined && typeof replicas !== 'number')
+  if (paths !== undefined && typeof replicas !== 'number' && !toWrite)
     throw internalError(`the spec replicas field "${specReplicasPath}" does not exist`)
   const selector = paths === undefined ? builtInSelector(object, info) : textAt(object, labelSelectorPath)
   const found = valueAt(object, statusReplicasPath)
@@ -59,7 +62,8 @@ export function applyScale(object: KubeObject, scale: KubeObject, { custom }: Sc
   const replicas = (isJsonObject(spec) ? spec['replicas'] : undefined) ?? 0
   if (typeof replicas !== 'number' || !Number.isInteger(replicas))
     throw badRequest('spec.replicas of a Scale must be an integer')
-  if (replicas < 0)
+  // What a custom resource may want is for its own validation to say.
+  if (replicas < 0 && custom === undefined)
     throw invalid({ group: 'autoscaling', kind: 'Scale' }, object.metadata.name ?? '', [
       fieldInvalid('spec.replicas', replicas, 'must be greater than or equal to 0'),
     ])

@@ -13,6 +13,7 @@ interface Namespace extends KubeObject {
 }
 
 export const namespaceRules: KindRules = {
+  endsItself: true,
   prepareForCreate(object) {
     const namespace = object as Namespace
     const finalizers = namespace.spec.finalizers ?? []

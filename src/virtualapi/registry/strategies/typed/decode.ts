@@ -31,6 +31,23 @@ export function completeStruct(name: string, value: JsonObject): JsonObject {
   return decodeStruct(structNamed(name), value, [])
 }
 
+/** What Go says of metadata that it cannot decode; undefined for metadata that it can. */
+export function objectMetaError(value: JsonValue): string | undefined {
+  try {
+    if (isJsonObject(value)) decodeStruct(structNamed('meta.v1.ObjectMeta'), value, [])
+    else return `json: cannot unmarshal ${typeName(value)} into Go value of type v1.ObjectMeta`
+  } catch (error) {
+    if (error instanceof DecodeError) return error.message
+    throw error
+  }
+  return undefined
+}
+
+function typeName(value: JsonValue): string {
+  if (Array.isArray(value)) return 'array'
+  return typeof value === 'boolean' ? 'bool' : typeof value
+}
+
 function replaceMembers(target: object, members: object): void {
   for (const member of Object.keys(target)) Reflect.deleteProperty(target, member)
   Object.assign(target, members)
@@ -87,7 +104,7 @@ function decodeMember(struct: StructType, member: Member, raw: JsonValue, path: 
   if (isMapOfTexts(member) && isJsonObject(raw) && hasTextsOnly(raw)) return raw
   if (container === 'none') return decodeValue(struct, member, raw, path)
   if (container === 'list') return decodeList(struct, member, raw, path)
-  if (!isJsonObject(raw)) throw mismatch(struct, member, raw, path)
+  if (!isJsonObject(raw)) throw mismatch(struct, member, raw, path, { whole: true })
   const result: JsonObject = {}
   for (const [key, value] of Object.entries(raw))
     result[key] =
@@ -123,7 +140,7 @@ function inResourceList({ code }: Member, value: JsonValue): JsonValue {
 }
 
 function decodeList(struct: StructType, member: Member, raw: JsonValue, path: readonly string[]): JsonValue {
-  if (!Array.isArray(raw)) throw mismatch(struct, member, raw, path)
+  if (!Array.isArray(raw)) throw mismatch(struct, member, raw, path, { whole: true })
   // At rest a real server has no difference between an empty list and none.
   if (raw.length === 0) return member.omitEmpty ? [] : null
   return raw.map((item) => (item === null ? zeroItem(member, path) : decodeValue(struct, member, item, path)))
@@ -201,8 +218,14 @@ function firstMisplaced(text: string): number {
   return equals < 0 ? text.length - (text.length % 4) + (text.length % 4 === 1 ? 0 : 0) : equals
 }
 
-/** Go's UnmarshalTypeError. */
-function mismatch(struct: StructType, member: Member, raw: JsonValue, path: readonly string[]): DecodeError {
+/** Go's UnmarshalTypeError. `whole`: what is wrong is the list or map itself, not an item of it. */
+function mismatch(
+  struct: StructType,
+  member: Member,
+  raw: JsonValue,
+  path: readonly string[],
+  { whole = false } = {},
+): DecodeError {
   const what = Array.isArray(raw)
     ? 'array'
     : typeof raw === 'number'
@@ -212,7 +235,7 @@ function mismatch(struct: StructType, member: Member, raw: JsonValue, path: read
         : typeof raw
   const owner = goStructName(struct.name).split('.').at(-1) ?? ''
   return new DecodeError(
-    `json: cannot unmarshal ${what} into Go struct field ${owner}.${path.join('.')} of type ${targetName(member, raw)}`,
+    `json: cannot unmarshal ${what} into Go struct field ${owner}.${path.join('.')} of type ${whole ? targetName(member, raw) : member.goName}`,
   )
 }
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
 import type { SchemaNode } from '../../apimachinery/schema/index.ts'
-import { defaultsOnRead } from './defaults-on-read.ts'
+import { formOnRead } from './form-on-read.ts'
 import { decodeObject } from './object-bytes.ts'
 
 const schema: SchemaNode = {
@@ -13,24 +13,31 @@ const schema: SchemaNode = {
 const bytesOf = (spec: object): Uint8Array =>
   Buffer.from(encodeJson({ kind: 'Widget', apiVersion: 'e.com/v1', metadata: { name: 'w' }, spec }))
 
-describe('defaults on read', () => {
-  it('are shown where an object was written before they were there', () => {
-    const complete = defaultsOnRead(schema)
+const unchanged = { changed: false }
+
+describe('the form on read', () => {
+  it('has defaults where an object was written before they were there', () => {
+    const complete = formOnRead(schema, unchanged)
     const bytes = bytesOf({ color: 'red' })
     const shown = complete?.(bytes) ?? bytes
     expect(decodeObject(shown)).to.deep.include({ spec: { color: 'red', size: 3 } })
     expect(complete?.(bytes), 'decoded once').to.equal(shown)
   })
 
-  it('leave the bytes of a complete object alone', () => {
+  it('leaves the bytes of a complete object alone', () => {
     const bytes = bytesOf({ size: 5 })
-    expect(defaultsOnRead(schema)?.(bytes)).to.equal(bytes)
+    expect(formOnRead(schema, unchanged)?.(bytes)).to.equal(bytes)
   })
 
-  it('cost nothing where a schema has none, recursive ones too', () => {
+  it('costs nothing where a schema has no defaults, recursive ones too', () => {
     const recursive: SchemaNode = { type: 'object', properties: {} }
     recursive.additionalProperties = recursive
-    expect(defaultsOnRead(recursive)).to.equal(undefined)
-    expect(defaultsOnRead(undefined)).to.equal(undefined)
+    expect(formOnRead(recursive, unchanged)).to.equal(undefined)
+    expect(formOnRead(undefined, unchanged)).to.equal(undefined)
+  })
+
+  it('is without fields that a changed definition does not know any more', () => {
+    const shown = formOnRead(schema, { changed: true })?.(bytesOf({ size: 1, shape: 'round' }))
+    expect(decodeObject(shown ?? bytesOf({}))).to.deep.include({ spec: { size: 1 } })
   })
 })

@@ -1,0 +1,107 @@
+// An answer without what no two servers share: uids, revisions, times of now, generated names and allocated addresses.
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/apimachinery/meta/index.ts'
+
+export interface Answer {
+  readonly status: number
+  readonly warnings: readonly string[]
+  readonly body: JsonValue
+}
+
+const uuid = /\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g
+const time = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)/g
+const dayMs = 86_400_000
+
+/** What a mux says of a path that nothing serves; client libraries read it as the Status that ours answers. */
+const nothingServed = '404 page not found\n'
+const nothingServedStatus: JsonObject = {
+  ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', reason: 'NotFound', code: 404, details: {} },
+  message: 'the server could not find the requested resource',
+}
+
+/** The answer in the form in which two servers can be compared. `neutral`: words of one run, and what stands for them. */
+export function comparableAnswer(answer: Answer, neutral: Readonly<Record<string, string>>): Answer {
+  const text = Object.entries(neutral).reduce(
+    (all, [word, placeholder]) => all.replaceAll(word, placeholder),
+    JSON.stringify([answer.warnings, answer.body === nothingServed ? nothingServedStatus : answer.body]),
+  )
+  const [warnings, body] = JSON.parse(text) as [string[], JsonValue]
+  return { status: answer.status, warnings: warnings.map(maskText), body: mask(body, '') }
+}
+
+function mask(value: JsonValue, key: string): JsonValue {
+  if (typeof value === 'string') return key === 'resourceVersion' && /^\d+$/.test(value) ? 'RV' : maskText(value)
+  if (Array.isArray(value)) return key === 'cells' ? value.map(maskCell) : value.map((item) => mask(item, ''))
+  if (!isJsonObject(value)) return value
+  return value['kind'] === 'Table' ? maskTable(value) : maskObject(value)
+}
+
+/** Descriptions of columns are everybody's own words. */
+function maskTable(table: JsonObject): JsonObject {
+  const columns = table['columnDefinitions']
+  if (!Array.isArray(columns)) return maskObject(table)
+  const bare = columns.map((column) => (isJsonObject(column) ? { ...column, description: '' } : column))
+  return maskObject({ ...table, columnDefinitions: bare })
+}
+
+function maskObject(value: JsonObject): JsonObject {
+  const result: JsonObject = {}
+  for (const [name, member] of Object.entries(value)) {
+    // Nobody's managers are told yet: an issue of its own.
+    if (name === 'managedFields') continue
+    result[name] = mask(member, name)
+  }
+  maskGeneratedName(result)
+  if (result['kind'] === 'Service') maskAllocated(result['spec'] ?? null)
+  if (result['kind'] === 'Status') sortCauses(result)
+  if (result['kind'] === 'CustomResourceDefinition') sortConditions(result['status'] ?? null)
+  return result
+}
+
+function maskText(text: string): string {
+  return text.replace(uuid, 'UID').replace(time, (found, fraction) => {
+    const isNow = Math.abs(Date.parse(found) - Date.now()) < dayMs
+    return isNow ? (fraction === undefined ? 'TIME' : 'MICROTIME') : found
+  })
+}
+
+function maskCell(cell: JsonValue): JsonValue {
+  return typeof cell === 'string' ? maskText(cell.replace(/^\d+s$/, 'AGE')) : mask(cell, '')
+}
+
+function maskGeneratedName(object: JsonObject): void {
+  const { generateName, name } = object
+  if (
+    typeof generateName === 'string' &&
+    typeof name === 'string' &&
+    generateName !== '' &&
+    name.startsWith(generateName)
+  )
+    object['name'] = `${generateName}XXXXX`
+}
+
+function maskAllocated(spec: JsonValue): void {
+  if (!isJsonObject(spec)) return
+  const ip = (value: JsonValue | undefined): JsonValue =>
+    typeof value === 'string' && value.startsWith('10.') ? 'IP' : (value ?? null)
+  if ('clusterIP' in spec) spec['clusterIP'] = ip(spec['clusterIP'])
+  if (Array.isArray(spec['clusterIPs'])) spec['clusterIPs'] = spec['clusterIPs'].map(ip)
+  if ('healthCheckNodePort' in spec) spec['healthCheckNodePort'] = 'PORT'
+  for (const port of Array.isArray(spec['ports']) ? spec['ports'] : [])
+    if (isJsonObject(port) && typeof port['nodePort'] === 'number' && port['nodePort'] >= 30_086)
+      port['nodePort'] = 'PORT'
+}
+
+/** Several controllers add them, in the order in which they get there. */
+function sortConditions(status: JsonValue): void {
+  if (!isJsonObject(status) || !Array.isArray(status['conditions'])) return
+  const typeOf = (condition: JsonValue): string => JSON.stringify(isJsonObject(condition) ? condition['type'] : '')
+  status['conditions'] = status['conditions'].toSorted((a, b) => (typeOf(a) < typeOf(b) ? -1 : 1))
+}
+
+/** Go's maps have no order, so several complaints have none; the message only strings them together. */
+function sortCauses(status: JsonObject): void {
+  const { details } = status
+  if (!isJsonObject(details) || !Array.isArray(details['causes']) || details['causes'].length < 2) return
+  details['causes'] = details['causes'].map((cause) => JSON.stringify(cause)).sort()
+  status['message'] = 'CAUSES'
+}

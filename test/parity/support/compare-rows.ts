@@ -1,0 +1,82 @@
+// A table of rows, each said to both servers at once; what they answer must be the same.
+import { randomBytes } from 'node:crypto'
+import { expect } from 'chai'
+import { Session } from './session.ts'
+import { startTwoServers, type Side, type TwoServers } from './two-servers.ts'
+
+export interface Row {
+  readonly title: string
+  readonly run: (session: Session) => Promise<void>
+}
+
+/** A row; its title is what a failure and a known difference are called by. */
+export function row(title: string, run: (session: Session) => Promise<void>): Row {
+  return { title, run }
+}
+
+/** Defines the tests. `known`: titles of rows that may and must differ, and why. */
+export function compareRows(
+  rows: readonly Row[],
+  {
+    name,
+    known = {},
+    controllerManager = false,
+    flags = [],
+    ahead = new Set(),
+  }: {
+    name: string
+    known?: Readonly<Record<string, string>>
+    controllerManager?: boolean
+    flags?: readonly string[]
+    /** Rows that mostly wait: they run at the same time, before the others. They must not meet. */
+    ahead?: ReadonlySet<Row>
+  },
+): void {
+  let servers: TwoServers
+  let run: { id: string; namespace: string }
+
+  before(async () => {
+    servers = await startTwoServers({ name, controllerManager, flags })
+    run = await prepareRun([servers.real, servers.ours])
+    for (const row of ahead) done.set(row, bothSides(row))
+    await Promise.allSettled(done.values())
+  })
+  after(() => servers[Symbol.asyncDispose]())
+
+  const done = new Map<Row, Promise<readonly [Session, Session]>>()
+  async function bothSides(row: Row): Promise<readonly [Session, Session]> {
+    const sessions = [new Session(servers.real, run), new Session(servers.ours, run)] as const
+    await Promise.all(sessions.map((session) => row.run(session)))
+    return sessions
+  }
+
+  it('has a row for every difference it knows', () => {
+    const titles = new Set(rows.map(({ title }) => title))
+    expect(Object.keys(known).filter((title) => !titles.has(title))).to.deep.equal([])
+    expect(titles.size).to.equal(rows.length)
+  })
+
+  for (const one of rows)
+    it(one.title, async () => {
+      const [real, ours] = await (done.get(one) ?? bothSides(one))
+      const check = (): void => void expect(ours.transcript).to.deep.equal(real.transcript)
+      const reason = known[one.title]
+      if (reason === undefined) check()
+      else expect(check, `"${one.title}" is listed as different (${reason}) and is not any more`).to.throw()
+    })
+}
+
+/** A word for this run, and a namespace with a ServiceAccount on both sides. */
+export async function prepareRun(sides: readonly Side[]): Promise<{ id: string; namespace: string }> {
+  const id = `x${randomBytes(4).toString('hex')}`
+  const namespace = `ns-${id}`
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } }
+  for (const side of sides) {
+    const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }
+    const { status } = await side.request('POST', '/api/v1/namespaces', { body })
+    expect(status).to.equal(201)
+    // Controllers may have been first.
+    await side.request('POST', `/api/v1/namespaces/${namespace}/serviceaccounts`, { body: account })
+  }
+  return { id, namespace }
+}

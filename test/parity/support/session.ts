@@ -1,0 +1,183 @@
+// What one row of a table says to one server, and the record of what the server answered.
+import { builtInResourceOfKind } from '../../../src/virtualapi/registry/builtin-resources.ts'
+import {
+  isJsonObject,
+  parseApiVersion,
+  resourcePath,
+  type JsonObject,
+  type JsonValue,
+} from '../../../src/apimachinery/meta/index.ts'
+import { waitFor } from '../../support/index.ts'
+import { comparableAnswer, type Answer } from './comparable-answer.ts'
+import type { RequestOptions, Side } from './two-servers.ts'
+
+/** A manifest: `kind` and `apiVersion` say where it goes; without a namespace it goes into that of the session. */
+export type Manifest = JsonObject & { apiVersion: string; kind: string; metadata: JsonObject }
+
+export interface Exchange {
+  readonly asked: string
+  readonly answer: Answer
+}
+
+export interface SendOptions extends RequestOptions {
+  /** Not recorded: what only prepares. */
+  readonly quiet?: boolean
+  /** Paths such as `metadata.finalizers` that the record leaves out. */
+  readonly without?: readonly string[]
+}
+
+export type PatchType = 'json' | 'merge' | 'strategic'
+const patchTypes: Readonly<Record<PatchType, string>> = {
+  json: 'application/json-patch+json',
+  merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+}
+
+/** In texts and bodies `$ID` stands for a word of this run, `$NS` for its namespace. */
+export class Session {
+  readonly transcript: Exchange[] = []
+  private readonly side: Side
+  private readonly words: Readonly<Record<string, string>>
+  private readonly placeholders: Readonly<Record<string, string>>
+
+  constructor(side: Side, { id, namespace }: { id: string; namespace: string }) {
+    this.side = side
+    this.words = { $ID: id, $NS: namespace }
+    this.placeholders = { [namespace]: '$NS', [id]: '$ID' }
+  }
+
+  /** Sends and records. */
+  async send(
+    method: string,
+    path: string,
+    { quiet = false, without = [], body, ...options }: SendOptions = {},
+  ): Promise<Answer> {
+    const sent = body === undefined ? {} : { body: this.filledIn(body) }
+    const headers = { headers: this.filledIn(options.headers ?? {}) as Record<string, string> }
+    const target = this.filledIn(path) as string
+    const { status, headers: got, text } = await this.side.request(method, target, { ...options, ...sent, ...headers })
+    const answer = { status, warnings: warningsOf(got['warning']), body: parsed(text) }
+    if (!quiet) this.record(`${method} ${path}`, { ...answer, body: leaveOut(answer.body, without) })
+    return answer
+  }
+
+  get = (path: string, options?: SendOptions): Promise<Answer> => this.send('GET', path, options)
+  delete = (path: string, body?: unknown, options?: SendOptions): Promise<Answer> =>
+    this.send('DELETE', path, { ...(body === undefined ? {} : { body }), ...options })
+
+  patch(path: string, body: unknown, type: PatchType = 'merge', options: SendOptions = {}): Promise<Answer> {
+    return this.send('PATCH', path, {
+      ...options,
+      body,
+      headers: { ...options.headers, 'content-type': patchTypes[type] },
+    })
+  }
+
+  /** POST of a built-in object to where it belongs. */
+  create(object: Manifest, options: SendOptions & { query?: string; subresource?: string } = {}): Promise<Answer> {
+    const { query = '', subresource, ...rest } = options
+    const path = subresource === undefined ? pathOf(object, { collection: true }) : `${pathOf(object)}/${subresource}`
+    return this.send('POST', path + query, { ...rest, body: object })
+  }
+
+  /** PUT of a built-in object, as it is given. */
+  put(object: Manifest, options: SendOptions & { query?: string; subresource?: string } = {}): Promise<Answer> {
+    const { query = '', subresource, ...rest } = options
+    return this.send('PUT', pathOf(object) + (subresource === undefined ? '' : `/${subresource}`) + query, {
+      ...rest,
+      body: object,
+    })
+  }
+
+  /** PUT of what is there, changed. */
+  async change(
+    path: string,
+    change: (object: JsonObject) => void,
+    { subresource, ...options }: SendOptions & { subresource?: string } = {},
+  ): Promise<Answer> {
+    const { body } = await this.get(path, { quiet: true })
+    const object = structuredClone(body) as JsonObject
+    change(object)
+    return this.send('PUT', path + (subresource === undefined ? '' : `/${subresource}`), { ...options, body: object })
+  }
+
+  /** Asks until the answer is as wanted, and records that one; after `deadlineMs` the last one. */
+  async until(path: string, wanted: (answer: Answer) => boolean, { deadlineMs = 15_000 } = {}): Promise<Answer> {
+    let last: Answer = { status: 0, warnings: [], body: null }
+    const probe = async (): Promise<boolean> => wanted((last = await this.get(path, { quiet: true })))
+    const came = await waitFor(probe, { what: path, deadlineMs, intervalMs: 25 }).catch(() => false)
+    this.record(`${came ? 'UNTIL' : 'NEVER'} ${path}`, last)
+    return last
+  }
+
+  /** Waits for an answer without a record. Rejects after `deadlineMs`. */
+  async untilQuiet(path: string, wanted: (answer: Answer) => boolean, { deadlineMs = 15_000 } = {}): Promise<void> {
+    const probe = async (): Promise<boolean> => wanted(await this.get(path, { quiet: true }))
+    await waitFor(probe, { what: path, deadlineMs, intervalMs: 25 })
+  }
+
+  /** Waits until a dry run of creating this object is refused. */
+  async untilRefused(path: string, body: unknown): Promise<void> {
+    const probe = async (): Promise<boolean> =>
+      (await this.send('POST', `${path}?dryRun=All`, { body, quiet: true })).status === 422
+    await waitFor(probe, { what: `${path} to refuse`, deadlineMs: 15_000, intervalMs: 25 })
+  }
+
+  /** Records a value that the row made of an answer. */
+  note(what: string, value: JsonValue): void {
+    this.record(what, { status: 0, warnings: [], body: value })
+  }
+
+  private record(asked: string, answer: Answer): void {
+    this.transcript.push({ asked, answer: comparableAnswer(answer, this.placeholders) })
+  }
+
+  private filledIn(value: unknown): unknown {
+    const text = typeof value === 'string' ? value : JSON.stringify(value)
+    const filled = Object.entries(this.words).reduce((all, [word, meaning]) => all.replaceAll(word, meaning), text)
+    return typeof value === 'string' ? filled : (JSON.parse(filled) as unknown)
+  }
+}
+
+/** Where a built-in object is, in the namespace of the session unless it names one. */
+export function pathOf(object: Manifest, { collection = false } = {}): string {
+  const info = builtInResourceOfKind({ ...parseApiVersion(object.apiVersion), kind: object.kind })
+  if (info === undefined) throw new Error(`${object.apiVersion} ${object.kind} is not built in`)
+  const { name, namespace } = object.metadata
+  return resourcePath(info, {
+    ...(info.namespaced ? { namespace: typeof namespace === 'string' ? namespace : '$NS' } : {}),
+    ...(collection ? {} : { name: typeof name === 'string' ? name : '' }),
+  })
+}
+
+function warningsOf(header: string | string[] | undefined): string[] {
+  return header === undefined ? [] : [header].flat()
+}
+
+function parsed(text: string): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue
+  } catch {
+    return text
+  }
+}
+
+function leaveOut(body: JsonValue, paths: readonly string[]): JsonValue {
+  const copy = structuredClone(body)
+  for (const path of paths) {
+    const dot = path.lastIndexOf('.')
+    const owner = dot < 0 ? copy : valueAt(copy, path.slice(0, dot))
+    if (isJsonObject(owner)) Reflect.deleteProperty(owner, path.slice(dot + 1))
+  }
+  return copy
+}
+
+/** What is at `a.b.0.c` of an answer. */
+export function valueAt(value: JsonValue | undefined, path: string): JsonValue | undefined {
+  return path
+    .split('.')
+    .reduce<JsonValue | undefined>(
+      (inner, key) => (isJsonObject(inner) ? inner[key] : Array.isArray(inner) ? inner[Number(key)] : undefined),
+      value,
+    )
+}

@@ -1,0 +1,105 @@
+// A real kube-apiserver and a logical cluster of `kcp start`, side by side, to be asked the same.
+import { readFileSync } from 'node:fs'
+import { Agent, request as httpsRequest } from 'node:https'
+import { startInstance } from '../../integration/kcp-instance.ts'
+import { startCluster, type ClusterOptions } from '../../support/index.ts'
+import { parse } from 'yaml'
+
+export interface RawAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly text: string
+}
+
+export interface RequestOptions {
+  /** A text is sent as it is, anything else as JSON. */
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>
+  /** Without the certificate of the admin. */
+  readonly anonymous?: boolean
+}
+
+/** One server and its admin. */
+export interface Side {
+  readonly kubeconfig: string
+  /** Resolves with any answer. `path` as on a server of one cluster: `/api/v1/...`. */
+  request(method: string, path: string, options?: RequestOptions): Promise<RawAnswer>
+}
+
+export interface TwoServers extends AsyncDisposable {
+  readonly real: Side
+  readonly ours: Side
+}
+
+/** Starts both on free ports. The real one without its ServiceAccount plugin, unless a controller manager runs. */
+export async function startTwoServers({
+  name,
+  controllerManager = false,
+  flags = [],
+}: {
+  name: string
+  controllerManager?: boolean
+  flags?: readonly string[]
+}): Promise<TwoServers> {
+  await using stack = new AsyncDisposableStack()
+  const plugins = controllerManager ? [] : ['--disable-admission-plugins=ServiceAccount']
+  const options: ClusterOptions = { name, controllerManager, flags: { 'kube-apiserver': [...plugins, ...flags] } }
+  const [cluster, tenant] = await Promise.all([
+    startCluster(options).then((started) => stack.use(started)),
+    startInstance().then(async (started) => stack.use(started).tenant('parity')),
+  ])
+  const real = stack.adopt(openSide(cluster.kubeconfig), (side) => side.close())
+  const ours = stack.adopt(openSide(tenant.kubeconfig), (side) => side.close())
+  const owned = stack.move()
+  return { real, ours, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+interface Kubeconfig {
+  readonly clusters: readonly { cluster: { server: string; 'certificate-authority-data': string } }[]
+  readonly users: readonly { user: { 'client-certificate-data': string; 'client-key-data': string } }[]
+}
+
+/** The server that a kubeconfig names, as the user it names. */
+export function openSide(kubeconfig: string): Side & { close(): void } {
+  const { clusters, users } = parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig
+  const [cluster, user] = [clusters[0]?.cluster, users[0]?.user]
+  if (cluster === undefined || user === undefined) throw new Error(`"${kubeconfig}" has no cluster or no user`)
+  const decode = (text: string): Buffer => Buffer.from(text, 'base64')
+  const ca = decode(cluster['certificate-authority-data'])
+  const { hostname, port, pathname } = new URL(cluster.server)
+  const identity = { cert: decode(user['client-certificate-data']), key: decode(user['client-key-data']) }
+  const admin = new Agent({ keepAlive: true, ca, ...identity })
+  const anybody = new Agent({ keepAlive: true, ca })
+  return {
+    kubeconfig,
+    request: (method, path, { body, headers = {}, anonymous = false } = {}) =>
+      new Promise((resolve, reject) => {
+        const bytes = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
+        const outgoing = httpsRequest(
+          {
+            ...{ hostname, port, method, path: pathname.replace(/\/$/, '') + path },
+            agent: anonymous ? anybody : admin,
+            headers: { ...(bytes === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+          },
+          (response) => {
+            const chunks: Buffer[] = []
+            response.on('data', (chunk: Buffer) => chunks.push(chunk))
+            response.on('error', reject)
+            response.on('end', () =>
+              resolve({
+                status: response.statusCode ?? 0,
+                headers: response.headers,
+                text: Buffer.concat(chunks).toString(),
+              }),
+            )
+          },
+        )
+        outgoing.on('error', reject)
+        outgoing.end(bytes)
+      }),
+    close() {
+      admin.destroy()
+      anybody.destroy()
+    },
+  }
+}
