@@ -69,6 +69,33 @@ describe('a logical cluster, as the upstream suite asks it', () => {
     }
   })
 
+  it("refuses patches that leave values of the wrong type with 422, in a real server's words", async () => {
+    const one = '/api/v1/namespaces/default/configmaps/patched'
+    const created = await ask('POST', '/api/v1/namespaces/default/configmaps', {
+      body: { metadata: { name: 'patched' }, data: { a: 'b' } },
+    })
+    expect(created.status).to.equal(201)
+    const patch = (type: string, body: object): Promise<Reply> =>
+      ask('PATCH', one, { body, headers: { 'content-type': `application/${type}+json` } })
+    const strategic = await patch('strategic-merge-patch', { metadata: { labels: 'invalid' } })
+    expect(strategic.status).to.equal(422)
+    expect(textAt(json(strategic), 'message')).to.equal(
+      ' "" is invalid: patch: Invalid value: "map[metadata:map[labels:invalid]]": cannot restore map from string',
+    )
+    for (const merged of [
+      await patch('merge-patch', { metadata: { labels: 'invalid' } }),
+      await patch('json-patch', [{ op: 'add', path: '/metadata/labels', value: 'invalid' }]),
+    ]) {
+      expect(merged.status).to.equal(422)
+      expect(textAt(json(merged), 'details.causes.0.field')).to.equal('patch')
+      expect(textAt(json(merged), 'message')).to.contain(
+        'json: cannot unmarshal string into Go struct field ObjectMeta.metadata.labels of type map[string]string',
+      )
+    }
+    const renamed = await patch('strategic-merge-patch', { kind: 'Secret', apiVersion: 'v2', data: { a: 'c' } })
+    expect(json(renamed)).to.deep.include({ kind: 'ConfigMap', apiVersion: 'v1', data: { a: 'c' } })
+  })
+
   it('shows the later default of a custom resource on objects written before it', async () => {
     const version = (a: object): object => ({
       name: 'v1',

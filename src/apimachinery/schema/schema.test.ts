@@ -8,6 +8,7 @@ import {
   parseStructuralSchema,
   pruneUnknown,
   structuralViolations,
+  conversionErrors,
   typeErrors,
   validate,
   type SchemaNode,
@@ -459,6 +460,21 @@ describe('typeErrors', () => {
   ] as [JsonObject, string | undefined][]) {
     it(JSON.stringify(spec), () => {
       expect(typeErrors({ spec }, schema)).to.deep.equal(error === undefined ? [] : [error])
+    })
+  }
+  for (const [spec, error] of [
+    [{ replicas: '3' }, 'unrecognized type: int32'],
+    [{ replicas: 1.5 }, 'cannot convert float64 to int32'],
+    [{ paused: 'true' }, 'unrecognized type: bool'],
+    [{ containers: {} }, 'cannot restore slice from map'],
+    [{ containers: [1] }, 'cannot restore struct from: int64'],
+    [{ containers: [{ name: 1 }] }, 'cannot convert int64 to string'],
+    [{ labels: { a: true } }, 'unrecognized type: string'],
+    [{ labels: 'a' }, 'cannot restore map from string'],
+    [{ port: true }, 'json: cannot unmarshal bool into Go value of type int32'],
+  ] as [JsonObject, string][]) {
+    it(`in the words of a strategic merge: ${JSON.stringify(spec)}`, () => {
+      expect(conversionErrors({ spec }, schema)).to.deep.equal([error])
     })
   }
   it('names no field for the root', () => {

@@ -13,12 +13,23 @@ const maxErrors = 20
  * Null fits everything. Only types count: nothing is required, no bound is checked.
  */
 export function typeErrors(value: JsonValue, schema: SchemaNode): string[] {
-  const walker: Walker = { fields: [], struct: '', errors: [] }
+  const walker: Walker = { fields: [], struct: '', errors: [], converts: false }
+  walk(value, schema, walker)
+  return walker.errors
+}
+
+/**
+ * The same complaints in the words of Go's converter from maps, which reads what a strategic merge patch made:
+ * `cannot restore map from string`.
+ */
+export function conversionErrors(value: JsonValue, schema: SchemaNode): string[] {
+  const walker: Walker = { fields: [], struct: '', errors: [], converts: true }
   walk(value, schema, walker)
   return walker.errors
 }
 
 interface Walker {
+  readonly converts: boolean
   /** Names of fields from the root; Go leaves indices and keys out. */
   readonly fields: string[]
   struct: string
@@ -39,25 +50,25 @@ function walk(value: JsonValue, schema: SchemaNode, walker: Walker): void {
   switch (type) {
     case 'object':
       if (isJsonObject(value)) walkObject(value, schema, walker)
-      else fail(kindOf(value), schema, walker)
+      else fail(value, schema, walker)
       return
     case 'array':
-      if (!Array.isArray(value)) fail(kindOf(value), schema, walker)
+      if (!Array.isArray(value)) fail(value, schema, walker)
       else if (schema.items !== undefined) for (const item of value) walk(item, schema.items, walker)
       return
     case 'string':
       if (typeof value === 'string') checkText(value, schema, walker)
-      else fail(kindOf(value), schema, walker)
+      else fail(value, schema, walker)
       return
     case 'boolean':
-      if (typeof value !== 'boolean') fail(kindOf(value), schema, walker)
+      if (typeof value !== 'boolean') fail(value, schema, walker)
       return
     case 'integer':
-      if (typeof value !== 'number') fail(kindOf(value), schema, walker)
-      else if (!fitsInteger(value, schema.format)) fail(`number ${goNumber(value)}`, schema, walker)
+      if (typeof value !== 'number') fail(value, schema, walker)
+      else if (!fitsInteger(value, schema.format)) fail(value, schema, walker)
       return
     case 'number':
-      if (typeof value !== 'number') fail(kindOf(value), schema, walker)
+      if (typeof value !== 'number') fail(value, schema, walker)
       return
     case undefined:
       if (isJsonObject(value)) walkObject(value, schema, walker)
@@ -80,9 +91,40 @@ function walkObject(object: Record<string, JsonValue>, schema: SchemaNode, walke
   walker.struct = before
 }
 
-function fail(what: string, schema: SchemaNode, walker: Walker): void {
+function fail(value: JsonValue, schema: SchemaNode, walker: Walker): void {
+  if (walker.converts) walker.errors.push(conversionText(value, schema))
+  else failDecoding(value, schema, walker)
+}
+
+/** A number of the right kind that does not fit is shown. */
+function failDecoding(value: JsonValue, schema: SchemaNode, walker: Walker): void {
+  const what = typeof value === 'number' && schema.type === 'integer' ? `number ${goNumber(value)}` : kindOf(value)
   const where = walker.fields.length === 0 ? 'Go value' : `Go struct field ${walker.struct}.${walker.fields.join('.')}`
   walker.errors.push(`json: cannot unmarshal ${what} into ${where} of type ${goTypeName(schema)}`)
+}
+
+function conversionText(value: JsonValue, schema: SchemaNode): string {
+  const from = conversionKindOf(value)
+  switch (schema.type) {
+    case 'object':
+      if (schema.typeName !== undefined || schema.properties !== undefined) return `cannot restore struct from: ${from}`
+      return `cannot restore map from ${from}`
+    case 'array':
+      return `cannot restore slice from ${from}`
+    case 'string':
+      if (schema.format === 'byte') return `cannot restore slice from ${from}`
+      return from === 'int64' ? `cannot convert int64 to ${goTypeName(schema)}` : 'unrecognized type: string'
+    default:
+      return typeof value === 'number' && schema.type === 'integer'
+        ? `cannot convert ${from} to ${goTypeName(schema)}`
+        : `unrecognized type: ${goTypeName(schema)}`
+  }
+}
+
+function conversionKindOf(value: JsonValue): string {
+  if (Array.isArray(value)) return 'slice'
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64'
+  return typeof value === 'object' ? 'map' : kindOf(value)
 }
 
 function kindOf(value: JsonValue): string {
@@ -118,9 +160,9 @@ function isQuantity({ typeName, format }: SchemaNode): boolean {
 const int32: SchemaNode = { type: 'integer', format: 'int32' }
 
 function checkIntOrString(value: JsonValue, walker: Walker): void {
-  if (typeof value === 'string') return
-  if (typeof value !== 'number') fail(kindOf(value), int32, walker)
-  else if (!fitsInteger(value, 'int32')) fail(`number ${goNumber(value)}`, int32, walker)
+  if (typeof value === 'string' || (typeof value === 'number' && fitsInteger(value, 'int32'))) return
+  // The type decodes itself, from a value without a place.
+  failDecoding(value, int32, walker.converts ? { ...walker, fields: [] } : walker)
 }
 
 const quantity = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$/

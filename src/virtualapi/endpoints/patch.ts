@@ -1,7 +1,16 @@
 // PATCH: JSON patch, merge patch, strategic merge patch. The patch is applied to what is there, inside the registry's retry.
-import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { fieldInvalid, goPrint } from '../../apimachinery/field/index.ts'
+import {
+  apiVersionOf,
+  encodeJson,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  type KubeObject,
+} from '../../apimachinery/meta/index.ts'
 import { applyJsonPatch, applyMergePatch, applyStrategicMergePatch } from '../../apimachinery/patch/index.ts'
-import { badRequest, notFound, unsupportedMediaType } from '../../apimachinery/status/index.ts'
+import { conversionErrors, typeErrors } from '../../apimachinery/schema/index.ts'
+import { badRequest, invalid, isStatusError, notFound, unsupportedMediaType } from '../../apimachinery/status/index.ts'
 import { jsonBytes } from '../codec/answers.ts'
 import { decodeBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
@@ -30,7 +39,9 @@ export async function patchObject(call: Call): Promise<Answer> {
   const { definition, exchange, query, request, representation, parts, target } = call
   if (request.subresource !== '') requireSubresource(call)
   const fieldValidation = fieldValidationOf(query)
-  const apply = patchOf(exchange.header('content-type'), definition)
+  const contentType = exchange.header('content-type')
+  const apply = patchOf(contentType, definition)
+  const strategic = contentType?.includes('strategic-merge') === true
   const { value: patch, duplicates } = decodeBody(await exchange.request.body(), undefined)
   const before = exchange.warnings.length
   const written = await parts.registry.update(target, request.name, {
@@ -41,15 +52,35 @@ export async function patchObject(call: Call): Promise<Answer> {
       exchange.warnings.length = before
       const patched = apply(served(definition, current), patch)
       if (!isJsonObject(patched)) throw badRequest('the patched document is not an object')
-      const object = objectOf(
-        { value: patched, duplicates },
-        { definition, fieldValidation, warnings: exchange.warnings },
+      // A strategic merge is read into the type that it began with, whatever the patch calls it.
+      if (strategic) Object.assign(patched, { kind: definition.info.kind, apiVersion: apiVersionOf(definition.info) })
+      const object = readable(patched, { definition, shown: strategic ? goPrint(patch) : undefined }, () =>
+        objectOf({ value: patched, duplicates }, { definition, fieldValidation, warnings: exchange.warnings }),
       )
       requireNamespace(object.metadata.namespace, request.namespace)
       return definition.toStorage?.(object) ?? { ...object, apiVersion: definition.storageApiVersion }
     },
   })
   return jsonBytes(viewOf(definition, representation, { now: target.context.now }).object(written.bytes))
+}
+
+/**
+ * What `read` makes of the patched document. Where that fails because of the type of a value, a real server says so as 422 of
+ * the patch: of the patch itself where it was strategic, else of all that came of it.
+ */
+function readable(
+  patched: JsonObject,
+  { definition, shown }: { definition: ResourceDefinition; shown: string | undefined },
+  read: () => KubeObject,
+): KubeObject {
+  try {
+    return read()
+  } catch (error) {
+    if (!isStatusError(error, 'BadRequest') || !definition.info.builtIn || definition.schema === undefined) throw error
+    const [why] = (shown === undefined ? typeErrors : conversionErrors)(patched, definition.schema)
+    if (why === undefined) throw error
+    throw invalid({ group: '', kind: '' }, '', [fieldInvalid('patch', shown ?? encodeJson(patched), why)])
+  }
 }
 
 function served({ fromStorage, info }: ResourceDefinition, stored: KubeObject): JsonObject {
