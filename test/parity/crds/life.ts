@@ -128,8 +128,11 @@ export const lifeRows: readonly Row[] = [
     }
     await session.delete(at('apples'), undefined, { quiet: true })
     await session.untilQuiet(at('apples'), ({ status }) => status === 404)
-    // Free now: the first that asks again gets them.
-    await session.until(at('aps'), established)
+    // Free now: who waits gets them. A real server may have looked too early, and looks again at what changes.
+    const poke = (): Promise<Answer> =>
+      session.patch(at('aps'), { metadata: { labels: { again: 'yes' } } }, 'merge', { quiet: true })
+    await session.untilQuiet(at('aps'), established, { deadlineMs: 5000 }).catch(poke)
+    await session.until(at('aps'), established, { without: ['metadata.labels'] })
     for (const [plural] of others) await session.delete(at(plural), undefined, { quiet: true })
   }),
   row('definition: a change of names that are taken keeps the old ones', async (session) => {

@@ -102,11 +102,15 @@ export class Session {
   }
 
   /** Asks until the answer is as wanted, and records that one; after `deadlineMs` the last one. */
-  async until(path: string, wanted: (answer: Answer) => boolean, { deadlineMs = 15_000 } = {}): Promise<Answer> {
+  async until(
+    path: string,
+    wanted: (answer: Answer) => boolean,
+    { deadlineMs = 15_000, without = [] }: { deadlineMs?: number; without?: readonly string[] } = {},
+  ): Promise<Answer> {
     let last: Answer = { status: 0, warnings: [], body: null }
     const probe = async (): Promise<boolean> => wanted((last = await this.get(path, { quiet: true })))
     const came = await waitFor(probe, { what: path, deadlineMs, intervalMs: 25 }).catch(() => false)
-    this.record(`${came ? 'UNTIL' : 'NEVER'} ${path}`, last)
+    this.record(`${came ? 'UNTIL' : 'NEVER'} ${path}`, { ...last, body: leaveOut(last.body, without) })
     return last
   }
 
