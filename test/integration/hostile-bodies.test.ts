@@ -29,7 +29,7 @@ const cases: readonly Case[] = [
   { title: 'nothing but spaces', options: { body: '   ' }, codes: [400] },
   { title: 'two documents', options: { body: '{"metadata":{"name":"x"}}{"metadata":{"name":"y"}}' }, codes: [400] },
   { title: 'a number', options: { body: '7' }, codes: [400] },
-  { title: 'null', options: { body: 'null' }, codes: [400] },
+  { title: 'null, which Go reads as an empty object', options: { body: 'null' }, codes: [422] },
   { title: 'a list', options: { body: '[]' }, codes: [400] },
   { title: 'a metadata that is a text', options: { body: '{"metadata":"x"}' }, codes: [400] },
   { title: 'a name that is a number', options: { body: '{"metadata":{"name":5}}' }, codes: [400] },

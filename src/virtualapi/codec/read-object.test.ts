@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { StatusError } from '../../apimachinery/status/index.ts'
 import { Catalog } from '../registry/catalog.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
-import { decodeBody, objectOf, type FieldValidation } from './read-object.ts'
+import { decodeObjectBody, objectOf, type FieldValidation } from './read-object.ts'
 
 const deployments = new Catalog().findBuiltIn({ group: 'apps', version: 'v1', resource: 'deployments' })
 if (deployments === undefined) throw new Error('deployments are not built in')
@@ -17,7 +17,11 @@ function read(
 ): { message: string; warnings: string[] } {
   const warnings: string[] = []
   try {
-    objectOf(decodeBody(Buffer.from(body), 'application/json'), { definition, fieldValidation, warnings })
+    objectOf(decodeObjectBody(Buffer.from(body), 'application/json', definition.info.kind), {
+      definition,
+      fieldValidation,
+      warnings,
+    })
     return { message: '', warnings }
   } catch (error) {
     if (!(error instanceof StatusError)) throw error
@@ -50,4 +54,29 @@ describe('complaints about the fields of a body', () => {
     const ignored = read(text, { definition: deployments, fieldValidation: 'Ignore' })
     expect(ignored).to.deep.equal({ message: '', warnings: [] })
   })
+})
+
+describe('a body without a kind to read', () => {
+  const head = 'the object provided is unrecognized (must be of type Deployment): '
+  const syntax = `${head}couldn't get version/kind; json parse error: `
+  const struct = String.raw`struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }`
+  for (const [body, message] of [
+    ['apiVersion: v1', `${syntax}invalid character 'a' looking for beginning of value (61706956657273696f6e3a207631)`],
+    ['{"a":', `${syntax}unexpected end of JSON input ({"a":)`],
+    ['', `${syntax}unexpected end of JSON input (<empty>)`],
+    ['[1]', `${syntax}json: cannot unmarshal array into Go value of type ${struct} (5b315d)`],
+    ['{"kind":5}', `${syntax}json: cannot unmarshal number into Go struct field .kind of type string ({"kind":5})`],
+    [
+      '{"metadata":{"name":"abc"}} trailing',
+      `${syntax}invalid character 't' after top-level value ({"metadata":{"name":"abc"}} tr ...)`,
+    ],
+    ['null', ''],
+    [
+      '{"kind":"Pod","apiVersion":"v1"}',
+      'Pod in version "v1" cannot be handled as a Deployment: converting (v1.Pod) to (apps.Deployment): unknown conversion',
+    ],
+  ] as const)
+    it(`is refused as a real server does: ${body}`, () => {
+      expect(read(body, { definition: deployments, fieldValidation: 'Warn' }).message).to.equal(message)
+    })
 })

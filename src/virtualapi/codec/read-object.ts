@@ -10,11 +10,12 @@ import {
   type KubeObject,
 } from '../../apimachinery/meta/index.ts'
 import { pruneUnknown, typeErrors, type SchemaNode } from '../../apimachinery/schema/index.ts'
-import { badRequest, invalid, unsupportedMediaType } from '../../apimachinery/status/index.ts'
+import { badRequest, invalid, isStatusError, unsupportedMediaType } from '../../apimachinery/status/index.ts'
 import { forEmbedded } from '../registry/embedded-resources.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
 import { completeStruct, objectMetaError } from '../registry/strategies/typed/decode.ts'
 import { decodeProtobuf } from './protobuf/index.ts'
+import { noKindIn, unrecognized } from './unrecognized.ts'
 import { parseYamlBody } from './yaml.ts'
 
 /** Largest body read, bytes; etcd behind a real server bounds it at 1.5 MiB, its own limit is 3 MiB. */
@@ -68,6 +69,22 @@ export function decodeBody(body: Uint8Array, contentType: string | undefined): D
       )
   }
 }
+
+/** As decodeBody, for an endpoint that takes objects of this kind. Throws 400 also for what cannot be one. */
+export function decodeObjectBody(body: Uint8Array, contentType: string | undefined, kind: string): Decoded {
+  let decoded: Decoded
+  try {
+    decoded = decodeBody(body, contentType)
+  } catch (error) {
+    if (!isStatusError(error, 'BadRequest') || !isJson(contentType)) throw error
+    throw unrecognized(kind, error.message, body)
+  }
+  const why = noKindIn(decoded.value)
+  if (why !== undefined) throw unrecognized(kind, why, body)
+  return decoded.value === null ? { ...decoded, value: {} } : decoded
+}
+
+const isJson = (contentType = ''): boolean => /^\s*(application\/json\s*)?(;|$)/i.test(contentType)
 
 interface Expectation {
   readonly definition: ResourceDefinition
@@ -133,12 +150,17 @@ function requireKind(object: JsonObject, { info }: ResourceDefinition): JsonObje
   if (!info.builtIn) return requireCustomKind(object, info)
   const kind = textOr(object['kind'], info.kind)
   const apiVersion = textOr(object['apiVersion'], expected)
+  if (kind !== info.kind) {
+    const version = apiVersion.slice(apiVersion.indexOf('/') + 1)
+    const ours = `${info.group === '' ? 'core' : (info.group.split('.')[0] ?? '')}.${info.kind}`
+    throw badRequest(
+      `${kind} in version "${version}" cannot be handled as a ${info.kind}: converting (${version}.${kind}) to (${ours}): unknown conversion`,
+    )
+  }
   if (apiVersion !== expected)
     throw badRequest(
       `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,
     )
-  if (kind !== info.kind)
-    throw badRequest(`${apiVersion}, Kind=${kind} is not what this endpoint takes: expected kind ${info.kind}`)
   return { ...object, kind: info.kind, apiVersion: expected }
 }
 

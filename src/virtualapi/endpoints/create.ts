@@ -1,7 +1,7 @@
 // POST of a new object.
 import { badRequest, unsupportedMediaType } from '../../apimachinery/status/index.ts'
 import { jsonBytes } from '../codec/answers.ts'
-import { decodeBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
+import { decodeObjectBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
 import type { Answer } from '../server/exchange.ts'
 import type { Call } from './call.ts'
@@ -9,7 +9,8 @@ import type { Call } from './call.ts'
 export async function createObject(call: Call): Promise<Answer> {
   const { definition, exchange, query, request, representation, parts, target } = call
   const fieldValidation = fieldValidationOf(query)
-  const decoded = decodeBody(await exchange.request.body(), requireContentType(exchange.header('content-type')))
+  const contentType = requireContentType(exchange.header('content-type'))
+  const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
   const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
   exchange.audit?.names(object.metadata)
   requireNamespace(object.metadata.namespace, request.namespace)

@@ -1,7 +1,7 @@
 // Kinds that are asked, not kept: access reviews and identity reviews.
 import { methodNotAllowed, notAcceptable, pathNotFound } from '../../apimachinery/status/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
-import { decodeBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
+import { decodeObjectBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
 import { negotiate, supportedMediaTypes } from '../codec/negotiate.ts'
 import { reviewOf } from '../registry/reviews/index.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
@@ -23,7 +23,8 @@ export async function createReview(exchange: Exchange, parts: ServerParts, targe
   if (info.verb !== 'create') throw methodNotAllowed(target, info.method)
   if (negotiate(exchange.header('accept')).as !== 'Object')
     throw notAcceptable(`only the following media types are accepted: ${supportedMediaTypes}`)
-  const decoded = decodeBody(await exchange.request.body(), requireContentType(exchange.header('content-type')))
+  const contentType = requireContentType(exchange.header('content-type'))
+  const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
   const object = objectOf(decoded, {
     definition,
     fieldValidation: fieldValidationOf(info.query),

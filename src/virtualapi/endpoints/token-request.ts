@@ -4,7 +4,7 @@ import { badRequest, conflict, invalid, methodNotAllowed, type StatusCause } fro
 import { timestamp } from '../../async/index.ts'
 import { apiAudience, type NameAndUid } from '../authn/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
-import { decodeBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
+import { decodeObjectBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
 import { builtInSchema } from '../registry/builtin-schemas.ts'
 import { decodeObject } from '../registry/object-bytes.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
@@ -74,7 +74,8 @@ export async function requestToken(call: Call): Promise<Answer> {
 }
 
 async function readRequest({ exchange, definition, query }: Call): Promise<KubeObject> {
-  const decoded = decodeBody(await exchange.request.body(), requireContentType(exchange.header('content-type')))
+  const contentType = requireContentType(exchange.header('content-type'))
+  const decoded = decodeObjectBody(await exchange.request.body(), contentType, kind.kind)
   const expected: ResourceDefinition = {
     ...definition,
     info: { ...definition.info, ...kind },

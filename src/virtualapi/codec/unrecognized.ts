@@ -1,0 +1,38 @@
+// How a body is refused of which not even the kind can be read, in a real server's words.
+import { Buffer } from 'node:buffer'
+import { isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
+import { badRequest, type StatusError } from '../../apimachinery/status/index.ts'
+
+const maxShownBytes = 30
+const goStruct = String.raw`struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }`
+
+/** 400 for a body that is no JSON, or none of an object. `kind` is what the endpoint takes. */
+export function unrecognized(kind: string, why: string, body: Uint8Array): StatusError {
+  const text = `couldn't get version/kind; json parse error: ${why} (${summaryOf(body)})`
+  return badRequest(`the object provided is unrecognized (must be of type ${kind}): ${text}`)
+}
+
+/** Why a JSON document has no kind to read; undefined where it may have. Null counts as an empty object. */
+export function noKindIn(value: JsonValue): string | undefined {
+  if (value === null) return undefined
+  if (!isJsonObject(value)) return mismatch(value, `value of type ${goStruct}`)
+  for (const name of ['apiVersion', 'kind'] as const) {
+    const field = value[name]
+    if (field !== undefined && field !== null && typeof field !== 'string')
+      return mismatch(field, `struct field .${name} of type string`)
+  }
+  return undefined
+}
+
+function mismatch(value: JsonValue, where: string): string {
+  const what = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value
+  return `json: cannot unmarshal ${what} into Go ${where}`
+}
+
+/** The beginning: as it is where it looks like JSON, else in hexadecimal digits. */
+function summaryOf(body: Uint8Array): string {
+  if (body.length === 0) return '<empty>'
+  const start = Buffer.from(body.subarray(0, maxShownBytes))
+  const text = start.toString(body[0] === 0x7b ? 'utf8' : 'hex')
+  return body.length > maxShownBytes ? `${text} ...` : text
+}
