@@ -3,12 +3,42 @@ import { cloneJson, putField, type JsonObject, type JsonValue } from '../meta/in
 import { fieldSchemaOf, propertyOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
 
+/** What defaults may add to one object, bytes of JSON: a default of many items would make it as large as it likes. */
+const maxAddedBytes = 8 * 1024 * 1024
+
 /**
  * Changes `object` as kube-apiserver does on requests and on reads: a null where the schema allows none becomes the
- * default, or goes away if there is none; absent fields get their default; defaults themselves are filled in.
+ * default, or goes away if there is none; absent fields get their default; defaults themselves are filled in. False where
+ * that would have made it larger than any object may be: it is left half filled then.
  */
-export function applyDefaults(object: JsonObject, schema: SchemaNode): void {
-  fill(object, schema)
+export function applyDefaults(object: JsonObject, schema: SchemaNode): boolean {
+  const room = { bytes: maxAddedBytes }
+  fill(object, schema, room)
+  return room.bytes >= 0
+}
+
+interface Room {
+  bytes: number
+}
+
+const sizes = new WeakMap<object, number>()
+
+/** A copy of a default, where there is room for it. */
+function copyOf(value: JsonValue, room: Room): JsonValue | undefined {
+  if (room.bytes < 0) return undefined
+  room.bytes -= sizeOf(value)
+  return room.bytes < 0 ? undefined : cloneJson(value)
+}
+
+function sizeOf(value: JsonValue): number {
+  if (typeof value === 'string') return value.length + 2
+  if (typeof value !== 'object' || value === null) return 8
+  let size = sizes.get(value)
+  if (size === undefined) {
+    size = JSON.stringify(value).length
+    sizes.set(value, size)
+  }
+  return size
 }
 
 /** False for schemas of scalars and of free-form values: nothing below them is known. */
@@ -16,13 +46,13 @@ function knowsFields({ properties, items, additionalProperties }: SchemaNode): b
   return properties !== undefined || items !== undefined || typeof additionalProperties === 'object'
 }
 
-function fill(value: JsonValue, schema: SchemaNode): void {
+function fill(value: JsonValue, schema: SchemaNode, room: Room): void {
   if (typeof value !== 'object' || value === null) return
-  if (Array.isArray(value)) fillItems(value, schema.items)
-  else fillFields(value, schema)
+  if (Array.isArray(value)) fillItems(value, schema.items, room)
+  else fillFields(value, schema, room)
 }
 
-function fillFields(object: JsonObject, schema: SchemaNode): void {
+function fillFields(object: JsonObject, schema: SchemaNode, room: Room): void {
   for (const key in object) {
     const value = object[key]
     const field = fieldSchemaOf(schema, key)
@@ -30,28 +60,33 @@ function fillFields(object: JsonObject, schema: SchemaNode): void {
     if (value === null && field.nullable !== true) {
       // eslint-disable-next-line @typescript-eslint/no-dynamic-delete -- a null that the field may not have
       if (field.default === undefined) delete object[key]
-      else if (propertyOf(schema, key) === undefined) putField(object, key, cloneJson(field.default))
+      else if (propertyOf(schema, key) === undefined) putDefault(object, key, field.default, room)
     }
   }
   for (const [key, { default: value, nullable }] of defaultsOf(schema)) {
     const present = Object.hasOwn(object, key) ? object[key] : undefined
-    if (present === undefined || (present === null && nullable !== true)) putField(object, key, cloneJson(value))
+    if (present === undefined || (present === null && nullable !== true)) putDefault(object, key, value, room)
   }
   for (const key in object) {
     const value = object[key]
     if (typeof value !== 'object' || value === null) continue
     const field = fieldSchemaOf(schema, key)
-    if (field !== undefined && knowsFields(field)) fill(value, field)
+    if (field !== undefined && knowsFields(field)) fill(value, field, room)
   }
 }
 
-function fillItems(items: JsonValue[], schema: SchemaNode | undefined): void {
+function putDefault(object: JsonObject, key: string, value: JsonValue, room: Room): void {
+  const copy = copyOf(value, room)
+  if (copy !== undefined) putField(object, key, copy)
+}
+
+function fillItems(items: JsonValue[], schema: SchemaNode | undefined, room: Room): void {
   if (schema === undefined) return
   for (let i = 0; i < items.length; i++) {
     if (items[i] === null && schema.nullable !== true && schema.default !== undefined)
-      items[i] = cloneJson(schema.default)
+      items[i] = copyOf(schema.default, room) ?? null
     const item = items[i] ?? null
-    if (knowsFields(schema)) fill(item, schema)
+    if (knowsFields(schema)) fill(item, schema, room)
   }
 }
 

@@ -2,15 +2,22 @@
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
 
-const compiled = new LRUCache<string, { test: (value: string) => boolean } | { error: string }>({ max: 2000 })
+export interface Pattern {
+  /** Found anywhere in the value. Takes up to `size` steps for each of its characters. */
+  readonly test: (value: string) => boolean
+  /** Instructions that it was compiled to. */
+  readonly size: number
+}
 
-/** The pattern as a test (found anywhere in the value), or what is wrong with it. */
-export function compilePattern(pattern: string): { test: (value: string) => boolean } | { error: string } {
+const compiled = new LRUCache<string, Pattern | { error: string }>({ max: 2000 })
+
+/** The pattern as a test, or what is wrong with it. */
+export function compilePattern(pattern: string): Pattern | { error: string } {
   let entry = compiled.get(pattern)
   if (entry === undefined) {
     try {
       const re = RE2JS.compile(pattern)
-      entry = { test: (value) => re.matcher(value).find() }
+      entry = { test: (value) => re.matcher(value).find(), size: re.programSize() }
     } catch (error) {
       entry = { error: error instanceof Error ? error.message : 'invalid pattern' }
     }

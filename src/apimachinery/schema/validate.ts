@@ -13,6 +13,7 @@ import {
 import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
 import type { StatusCause } from '../status/index.ts'
 import { fieldBefore, isUnchanged, itemBefore } from './correlate.ts'
+import { CheckBudget, checkSteps } from './check-budget.ts'
 import { formatCheck } from './formats.ts'
 import { listCauses } from './list-types.ts'
 import { compilePattern } from './pattern.ts'
@@ -26,13 +27,14 @@ const maxCauses = 500
 /**
  * What is wrong with the value; empty if nothing is. Includes uniqueness of lists of type set and map. `old`: what it
  * replaces; what was wrong there and is unchanged is no complaint. `path`: of the value, where it is a part of an object.
+ * Throws RequestEntityTooLarge where it would take too long.
  */
 export function validate(
   value: JsonValue,
   schema: SchemaNode,
   { old, path = [] }: { old?: JsonValue; path?: ValuePath } = {},
 ): StatusCause[] {
-  const found = new Findings([...path])
+  const found = new Findings([...path], new CheckBudget())
   check(value, schema, found, old)
   const lists = old === undefined || listCauses(old, schema).length === 0
   if (lists && found.causes.length < maxCauses) found.causes.push(...listCauses(value, schema))
@@ -42,11 +44,13 @@ export function validate(
 class Findings {
   readonly causes: StatusCause[] = []
   readonly path: ValuePath
+  readonly budget: CheckBudget
   /** How many checks ran: among alternatives that all fail, upstream explains the one that got furthest. */
   checks = 0
 
-  constructor(path: ValuePath = []) {
+  constructor(path: ValuePath, budget: CheckBudget) {
     this.path = path
+    this.budget = budget
   }
   get name(): string {
     return pathText(this.path)
@@ -64,6 +68,7 @@ function check(value: JsonValue, schema: SchemaNode, found: Findings, old?: Json
   const before = found.causes.length
   if (before >= maxCauses) return
   found.checks += 2
+  found.budget.spend(checkSteps)
   checkType(value, schema, found)
   if (value !== null) {
     if (schema.anyOf ?? schema.oneOf ?? schema.allOf ?? schema.not) checkCombinations(value, schema, found)
@@ -141,7 +146,7 @@ function checkCombinations(value: JsonValue, { anyOf, oneOf, allOf, not }: Schem
 }
 
 function trial(value: JsonValue, schema: SchemaNode, found: Findings): Findings {
-  const own = new Findings(found.path)
+  const own = new Findings(found.path, found.budget)
   check(value, schema, own)
   found.checks += own.checks
   return own
@@ -173,7 +178,10 @@ function checkString(value: string, { minLength, maxLength, pattern, format }: S
     const compiled = compilePattern(pattern)
     if ('error' in compiled)
       found.invalid(value, `should match '${pattern}, but pattern is invalid: ${compiled.error}'`)
-    else if (!compiled.test(value)) found.invalid(value, `should match '${pattern}'`)
+    else {
+      found.budget.spend(compiled.size * value.length)
+      if (!compiled.test(value)) found.invalid(value, `should match '${pattern}'`)
+    }
   }
   if (format !== undefined && formatCheck(format)?.(value) === false) {
     found.causes.push(
@@ -234,8 +242,13 @@ function checkList(list: JsonValue[], schema: SchemaNode, found: Findings, old: 
 
 function checkEnum(value: JsonValue, allowed: JsonValue[], found: Findings): void {
   found.checks++
-  for (const option of allowed) if (option === value) return
-  if (typeof value === 'object' && allowed.some((option) => goJson(option) === goJson(value))) return
+  if (
+    typeof value === 'object' && value !== null
+      ? optionsOf(allowed).texts().has(goJson(value))
+      : optionsOf(allowed).values.has(value)
+  )
+    return
+  found.budget.spend(checkSteps * allowed.length)
   found.causes.push(
     fieldNotSupported(
       found.name,
@@ -243,6 +256,25 @@ function checkEnum(value: JsonValue, allowed: JsonValue[], found: Findings): voi
       allowed.map((option) => (typeof option === 'string' ? option : goJson(option))),
     ),
   )
+}
+
+interface Options {
+  readonly values: ReadonlySet<JsonValue>
+  /** All of them as JSON: for the few that are objects or lists. */
+  readonly texts: () => ReadonlySet<string>
+}
+
+const optionsByEnum = new WeakMap<JsonValue[], Options>()
+
+/** Found by their value, however many there are. */
+function optionsOf(allowed: JsonValue[]): Options {
+  let options = optionsByEnum.get(allowed)
+  if (options === undefined) {
+    let texts: ReadonlySet<string> | undefined
+    options = { values: new Set(allowed), texts: () => (texts ??= new Set(allowed.map((option) => goJson(option)))) }
+    optionsByEnum.set(allowed, options)
+  }
+  return options
 }
 
 function checkObject(object: JsonObject, schema: SchemaNode, found: Findings, old: JsonValue | undefined): void {

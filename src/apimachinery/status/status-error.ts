@@ -147,8 +147,13 @@ export function requestEntityTooLarge(message: string): StatusError {
 export function unsupportedMediaType(message: string): StatusError {
   return statusError(415, 'UnsupportedMediaType', message)
 }
-/** 422 with one cause per field. The message lists them as a real server does. */
-export function invalid(gk: { group: string; kind: string }, name: string, causes: StatusCause[]): StatusError {
+/** Of one answer: an object of many wrong fields must not be answered with ten times its size. */
+const maxCauses = 1000
+
+/** 422 with one cause per field, the first thousand of them. The message lists them as a real server does. */
+export function invalid(gk: { group: string; kind: string }, name: string, all: StatusCause[]): StatusError {
+  const causes = all.slice(0, maxCauses)
+  if (all.length > maxCauses) causes.push({ message: `${all.length - maxCauses} more errors` })
   const text = causes.map((cause) => (cause.field ? `${cause.field}: ` : '') + (cause.message ?? ''))
   const different = [...new Set(text)]
   const list = different.length === 1 ? (different[0] ?? '') : `[${different.join(', ')}]`

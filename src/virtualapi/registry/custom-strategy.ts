@@ -2,7 +2,7 @@
 import { fieldInvalid, goQuote, qualifiedNameErrors } from '../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { applyDefaults, pruneUnknown, validate, type SchemaNode } from '../../apimachinery/schema/index.ts'
-import { forbidden, type StatusCause } from '../../apimachinery/status/index.ts'
+import { forbidden, requestEntityTooLarge, type StatusCause } from '../../apimachinery/status/index.ts'
 import { isTerminatingCrd } from './crd-strategy.ts'
 import { embeddedCauses } from './embedded-resources.ts'
 import { subdomainName } from './names.ts'
@@ -72,10 +72,11 @@ export function customStrategy({ info, schema, storageSchema, selectableFields =
   }
 }
 
-/** Without what the schema does not know, with its defaults. */
+/** Without what the schema does not know, with its defaults. Throws RequestEntityTooLarge where they make it too large. */
 function fit(object: JsonObject, schema: SchemaNode): void {
   pruneUnknown(object, schema, { isResourceRoot: true })
-  applyDefaults(object, schema)
+  if (!applyDefaults(object, schema))
+    throw requestEntityTooLarge('the object is too large with the defaults of its schema')
 }
 
 const maxReplicas = 2 ** 31 - 1

@@ -36,6 +36,7 @@ function completed(bytes: Uint8Array, schema: SchemaNode, shownAs: SchemaNode | 
   const object = decodeObject(bytes)
   const before = encodeJson(object)
   pruneUnknown(object as unknown as JsonObject, schema, { isResourceRoot: true })
+  // What does not fit is left out: whoever made such defaults can still read, and delete, what has them.
   applyDefaults(object as unknown as JsonObject, schema)
   if (shownAs !== undefined) pruneUnknown(object as unknown as JsonObject, shownAs, { isResourceRoot: true })
   const after = encodeJson(object)
