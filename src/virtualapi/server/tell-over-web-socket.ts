@@ -31,6 +31,7 @@ export async function tellOverWebSocket(
   answer: StreamAnswer,
   { exchange, gone, log }: Around,
 ): Promise<void> {
+  exchange.audit?.started({ status: 101 })
   socket.write(`${['HTTP/1.1 101 Switching Protocols', ...accepted].join('\r\n')}\r\n\r\n`)
   const frames = new ClientFrames()
   const hear = (bytes: Uint8Array): void => {

@@ -42,7 +42,7 @@ export async function upgrade({ incoming, socket, head }: UpgradeRequest, parts:
     else await connect(exchange, { socket, head }, parts)
   } catch (error) {
     const failure = toStatusError(error, exchange, parts)
-    writeAnswer(socket, statusAnswer(failure.status, failure.headers))
+    answered(exchange, socket, statusAnswer(failure.status, failure.headers))
   } finally {
     incoming.signal.removeEventListener('abort', forward)
     for (const cleanup of exchange.cleanups.splice(0).reverse()) cleanup()
@@ -61,10 +61,11 @@ async function connect(
   const call = await prepareCall(exchange, parts, target)
   const result = await parts.podConnector.upgrade(await podConnection(call))
   if ('refused' in result) {
-    writeAnswer(socket, await refusal(result.refused))
+    answered(exchange, socket, await refusal(result.refused))
     return
   }
   const { headers, socket: remote, head: remoteHead } = result.upgraded
+  exchange.audit?.started({ status: 101 })
   const lines = ['HTTP/1.1 101 Switching Protocols']
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i] ?? ''}: ${headers[i + 1] ?? ''}`)
   socket.write(`${lines.join('\r\n')}\r\n\r\n`)
@@ -98,6 +99,11 @@ async function refusal({ status, headers, body }: TransportResponse): Promise<By
     headers: { 'content-type': headers['content-type'] ?? 'text/plain' },
     body: Buffer.concat(chunks),
   }
+}
+
+function answered(exchange: Exchange, socket: Duplex, answer: BytesAnswer): void {
+  exchange.audit?.started(answer)
+  writeAnswer(socket, answer)
 }
 
 function writeAnswer(socket: Duplex, { status, headers, body }: BytesAnswer): void {
