@@ -25,7 +25,7 @@ run: build ## start kcp on its embedded store and say what to type next
 	@bin/kcp start --root-dir "$${KCP_ROOT:-.run/kcp}" --port "$${KCP_PORT:-6443}"
 
 .PHONY: test
-test: build ## everything: verify, unit, conformance, integration, end-to-end; the last line counts
+test: build ## everything: verify, unit, conformance, integration, clients, faults, end-to-end; the last line counts
 	@$(WITH_NODE) node scripts/test.ts all
 
 .PHONY: test-unit
@@ -40,13 +40,18 @@ test-conformance: build ## one suite per contract, on every implementation
 test-integration: build ## our program against real kubectl and a real kube-apiserver
 	@$(WITH_NODE) node scripts/test.ts integration
 
+.PHONY: test-clients
+test-clients: build ## Go, Rust, Java and Python clients, helm, and manifests of well-known projects
+	@$(WITH_NODE) node scripts/test.ts clients
+
 .PHONY: test-e2e
 test-e2e: build ## the user's story on a real host and two real members with pods
 	@$(WITH_NODE) node scripts/test.ts e2e
 
 .PHONY: conformance
-conformance: build ## Kubernetes' own conformance suite against a logical cluster: what is listed as passing must pass
+conformance: build ## Kubernetes' own conformance suite and shell tests of kubectl against logical clusters: what is listed as passing must pass
 	@$(WITH_NODE) node scripts/conformance.ts
+	@$(WITH_NODE) node scripts/kubectl-cmd.ts
 
 .PHONY: bench
 bench: build ## measure, side by side with a real kube-apiserver and etcd

@@ -20,6 +20,7 @@ interface Source {
 
 const sources = {
   kubectl: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubectl' },
+  'kubectl-convert': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubectl-convert' },
   'kube-apiserver': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-apiserver' },
   'kube-controller-manager': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-controller-manager' },
   'kube-scheduler': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-scheduler' },

@@ -1,9 +1,6 @@
-// Which upstream tests pass, and why the others do not: passing.txt and not-passing.md beside this file.
+// Which upstream tests pass, and why the others do not: passing.txt and not-passing.md in a folder, this one by default.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-
-const passingFile = join(import.meta.dirname, 'passing.txt')
-const notPassingFile = join(import.meta.dirname, 'not-passing.md')
 
 /** A section of not-passing.md: the reason is its heading. */
 interface Section {
@@ -17,12 +14,14 @@ export interface Lists {
 }
 
 /** Reads both lists. Throws when a name is there twice: a test passes or it does not. */
-export function readLists(): Lists {
+export function readLists(folder = import.meta.dirname): Lists {
+  const { passingFile, notPassingFile } = filesIn(folder)
   return checked(parsePassing(readFileSync(passingFile, 'utf8')), parseNotPassing(readFileSync(notPassingFile, 'utf8')))
 }
 
 /** Adds names to passing.txt and takes them out of not-passing.md. Nothing else changes. */
-export function addPassing(names: readonly string[]): void {
+export function addPassing(names: readonly string[], folder = import.meta.dirname): void {
+  const { passingFile, notPassingFile } = filesIn(folder)
   const passing = parsePassing(readFileSync(passingFile, 'utf8'))
   writeFileSync(passingFile, `${[...new Set([...passing, ...names])].sort().join('\n')}\n`)
   writeFileSync(notPassingFile, withoutNames(readFileSync(notPassingFile, 'utf8'), new Set(names)))
@@ -61,4 +60,9 @@ export function checked(passing: readonly string[], notPassing: readonly Section
   return { passing, notPassing }
 }
 
-const isName = (line: string): boolean => line.startsWith('- [sig-')
+const filesIn = (folder: string): { passingFile: string; notPassingFile: string } => ({
+  passingFile: join(folder, 'passing.txt'),
+  notPassingFile: join(folder, 'not-passing.md'),
+})
+
+const isName = (line: string): boolean => /^- (\[sig-|run_|between_)/.test(line)

@@ -1,0 +1,87 @@
+import { expect } from 'chai'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startInstance } from '../../integration/kcp-instance.ts'
+import { readLists } from '../lists.ts'
+import { prepare } from './prepare.ts'
+import { failureOf, runFunction, type RunOptions } from './run-functions.ts'
+import { adapted, betweenFunctions, functionsOf } from './working-copy.ts'
+
+/** Of those listed as passing: quick ones that have found something; all of them run in `make conformance`. */
+const quick = [
+  'run_assert_categories_tests',
+  'run_authorization_tests',
+  'run_configmap_tests',
+  'run_deprecated_api_tests',
+  'run_kubectl_create_error_tests',
+  'run_kubectl_delete_allnamespaces_tests',
+]
+
+describe("Kubernetes' shell tests of kubectl", () => {
+  const adaptation = { server: 'https://h:1/clusters/a', token: 't', serviceIp: '10.96.0.1', tmp: '/copy/tmp' }
+
+  it('are listed, each once', () => {
+    const { passing, notPassing } = readLists(import.meta.dirname)
+    expect(passing).to.include.members(quick)
+    expect([...passing].sort()).to.deep.equal(passing)
+    for (const { reason } of notPassing) expect(reason).to.not.equal('')
+  })
+
+  it('are found in the order in which upstream calls them', () => {
+    const script = '  record_command run_a_tests\n# record_command run_b\n    record_command run_c_test\n'
+    expect(functionsOf(script)).to.deep.equal(['run_a_tests', 'run_c_test', betweenFunctions])
+  })
+
+  it('meet another address, token, range of services and folder', () => {
+    const script =
+      "curl -H 'Bearer admin-token' https://localhost:${SECURE_API_PORT}/a > /tmp/x; cat ${TMPDIR:-/tmp}/y # 10.0.0.12"
+    expect(adapted(script, { ...adaptation, fieldManagers: true })).to.equal(
+      "curl -H 'Bearer t' https://h:1/clusters/a/a > /copy/tmp/x; cat ${TMPDIR:-/tmp}/y # 10.96.0.12",
+    )
+  })
+
+  it('are asked about managers of fields only where there are any', () => {
+    const script = [
+      '  before',
+      "  output_message=$(kubectl get pod p -o=jsonpath='{.metadata.managedFields[*].manager}' 2>&1)",
+      '  kube::test::if_has_string "${output_message}" \'kubectl-create\'',
+      '  after\n',
+    ].join('\n')
+    expect(adapted(script, { ...adaptation, fieldManagers: true })).to.equal(script)
+    expect(adapted(script, { ...adaptation, fieldManagers: false })).to.equal('  before\n  after\n')
+  })
+
+  it('tell first which assertion failed', () => {
+    const lines = ['a', 'b', 'c', 'd', '\u001b[31mFAIL!', 'Expected: 1', 'Got: 2']
+    expect(failureOf(lines.join('\n'))).to.equal('b\nc\nd\nFAIL!\nExpected: 1\nGot: 2')
+    expect(failureOf('a\n\nthe end')).to.equal('a\nthe end')
+  })
+
+  describe('a few of them in a logical cluster', function () {
+    this.timeout(10 * 60_000)
+    const stack = new AsyncDisposableStack()
+    let options: RunOptions
+    before(async () => {
+      const kcp = stack.use(await startInstance())
+      const { kubeconfig } = await kcp.tenant('test-cmd')
+      const dir = mkdtempSync(join(tmpdir(), 'kcp-test-cmd-'))
+      stack.defer(() => rmSync(dir, { recursive: true, force: true }))
+      options = await prepare(kubeconfig, {
+        dir: join(dir, 'copy'),
+        logDir: join(dir, 'log'),
+        timeoutSeconds: 240,
+        fieldManagers: false,
+        programs: ['kubectl'],
+        signal: new AbortController().signal,
+      })
+    })
+    after(() => stack.disposeAsync())
+
+    for (const name of quick)
+      it(name, async () => {
+        const { passed, message } = await runFunction(name, options)
+        expect(passed, message).to.equal(true)
+      })
+  })
+})

@@ -1,0 +1,68 @@
+// Running functions of the Kubernetes shell tests of kubectl against one cluster.
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { runCommand } from '../../support/index.ts'
+import type { WorkingCopy } from './working-copy.ts'
+
+export interface FunctionResult {
+  readonly name: string
+  readonly passed: boolean
+  readonly seconds: number
+  /** The end of what it said, when it failed. */
+  readonly message: string
+  readonly logFile: string
+}
+
+export interface RunOptions {
+  readonly copy: WorkingCopy
+  readonly server: string
+  readonly token: string
+  /** A certificate, in PEM, for tests that put any into a kubeconfig. */
+  readonly certificate: string
+  /** Of the logs. */
+  readonly logDir: string
+  /** Of one function, seconds. */
+  readonly timeoutSeconds: number
+  readonly signal: AbortSignal
+}
+
+const driver = join(import.meta.dirname, 'driver.sh')
+
+/** Runs one function to its end, whatever that is. */
+export async function runFunction(name: string, options: RunOptions): Promise<FunctionResult> {
+  const { copy, server, token, certificate, logDir, timeoutSeconds, signal } = options
+  const started = performance.now()
+  rmSync(join(copy.dir, 'tmp'), { recursive: true, force: true })
+  mkdirSync(join(copy.dir, 'tmp'))
+  writeFileSync(join(copy.dir, 'tmp', 'apiserver.crt'), certificate)
+  // timeout(1) ends what the function started along with it.
+  const limit = ['--kill-after=5', String(timeoutSeconds), driver, name, server, token]
+  const { code, stdout } = await runCommand('bash', ['-c', 'exec "$@" 2>&1', 'bash', 'timeout', ...limit], {
+    cwd: copy.dir,
+    env: {
+      KUBECONFIG: undefined,
+      KUBERNETES_SERVICE_HOST: undefined,
+      KUBERNETES_SERVICE_PORT: undefined,
+      WHAT: undefined,
+    },
+    expectCode: 'any',
+    timeoutMs: (timeoutSeconds + 30) * 1000,
+    signal,
+  })
+  mkdirSync(logDir, { recursive: true })
+  const logFile = join(logDir, `${name}.log`)
+  writeFileSync(logFile, stdout)
+  const seconds = (performance.now() - started) / 1000
+  const ended = code === 124 ? `\nnot finished after ${timeoutSeconds} s` : ''
+  return { name, passed: code === 0, seconds, message: code === 0 ? '' : failureOf(stdout) + ended, logFile }
+}
+
+/** What a person wants to read first: the assertion that failed, or else the end. */
+export function failureOf(output: string): string {
+  const lines = output
+    .replaceAll(/\u001b(\[[0-9;]*m|\(B)/g, '')
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+  const failed = lines.findIndex((line) => line.includes('FAIL!'))
+  return (failed < 0 ? lines.slice(-12) : lines.slice(Math.max(0, failed - 3), failed + 12)).join('\n')
+}

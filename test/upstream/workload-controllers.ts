@@ -1,0 +1,119 @@
+// What makes a plain cluster out of a logical cluster without members: Kubernetes' own controllers and scheduler, and kwok,
+// which plays nodes. None of them knows where it is: each gets a kubeconfig and no more.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  ensurePrograms,
+  kubectl,
+  repositoryRoot,
+  runCommand,
+  startProcess,
+  type ManagedProcess,
+} from '../support/index.ts'
+
+/** Of kube-controller-manager: those that a logical cluster does not run itself. */
+const controllers = [
+  'cronjob-controller',
+  'daemonset-controller',
+  'deployment-controller',
+  'disruption-controller',
+  'endpoints-controller',
+  'endpointslice-controller',
+  'endpointslice-mirroring-controller',
+  'ephemeral-volume-controller',
+  'horizontal-pod-autoscaler-controller',
+  'job-controller',
+  'node-lifecycle-controller',
+  'persistentvolume-binder-controller',
+  'persistentvolume-protection-controller',
+  'persistentvolumeclaim-protection-controller',
+  'pod-garbage-collector-controller',
+  'replicaset-controller',
+  'replicationcontroller-controller',
+  'statefulset-controller',
+  'taint-eviction-controller',
+  'ttl-after-finished-controller',
+]
+
+/** Stages of kwok: how its nodes and pods go on. */
+const stageFolders = ['node/fast', 'node/heartbeat-with-lease', 'pod/fast']
+
+export interface WorkloadControllers extends AsyncDisposable {
+  readonly processes: readonly ManagedProcess[]
+}
+
+export interface WorkloadOptions {
+  readonly kubeconfig: string
+  /** Of log files; one per cluster. */
+  readonly label: string
+  /** Where the logs go. */
+  readonly dir: string
+  /** Played by kwok; without any there is no scheduler either, and pods stay Pending. */
+  readonly nodes: number
+}
+
+/** Starts them and resolves when the nodes are Ready. They end when it is disposed of; the nodes stay. */
+export async function startWorkloadControllers({
+  kubeconfig,
+  label,
+  dir,
+  nodes,
+}: WorkloadOptions): Promise<WorkloadControllers> {
+  const programs = await ensurePrograms(['kube-controller-manager', 'kube-scheduler', 'kwok'])
+  mkdirSync(dir, { recursive: true })
+  await using stack = new AsyncDisposableStack()
+  const processes: ManagedProcess[] = []
+  const start = async (program: keyof typeof programs, args: readonly string[]): Promise<void> => {
+    const name = `${label}-${program}`
+    const command = programs[program]
+    const logFile = join(dir, `${name}.log`)
+    processes.push(
+      stack.use(await startProcess({ name, command, args: [`--kubeconfig=${kubeconfig}`, ...args], logFile })),
+    )
+  }
+  const common = ['--leader-elect=true', '--secure-port=0', '--profiling=false']
+  await start('kube-controller-manager', [
+    ...common,
+    `--controllers=${controllers.join(',')}`,
+    '--use-service-account-credentials=true',
+    '--kube-api-qps=100',
+    '--kube-api-burst=200',
+  ])
+  if (nodes > 0) {
+    const stages = join(dir, `${label}-stages.yaml`)
+    writeFileSync(stages, await kwokStages())
+    for (let index = 1; index <= nodes; index++)
+      await kubectl(kubeconfig, ['create', '-f', '-'], { input: nodeObject(`kwok-${index}`) })
+    await start('kwok', ['--manage-all-nodes=true', `--config=${stages}`, '--node-lease-duration-seconds=40'])
+    await start('kube-scheduler', common)
+    await kubectl(kubeconfig, ['wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=60s'])
+  }
+  const owned = stack.move()
+  return { processes, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+function nodeObject(name: string): object {
+  const amounts = { cpu: '32', memory: '64Gi', pods: '110', 'ephemeral-storage': '100Gi' }
+  const labels = { 'kubernetes.io/hostname': name, 'kubernetes.io/os': 'linux', 'kubernetes.io/arch': 'amd64' }
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name, labels },
+    status: { allocatable: amounts, capacity: amounts },
+  }
+}
+
+/** The stages as the pinned kwok module has them. */
+async function kwokStages(): Promise<string> {
+  const cwd = join(repositoryRoot, 'test', 'programs', 'kwok')
+  const env = { GOWORK: 'off', GOFLAGS: '-mod=readonly' }
+  const options = { cwd, env, timeoutMs: 10 * 60_000 }
+  await runCommand('go', ['mod', 'download', 'sigs.k8s.io/kwok'], options)
+  const { stdout } = await runCommand('go', ['list', '-m', '-f', '{{.Dir}}', 'sigs.k8s.io/kwok'], options)
+  const files = stageFolders.flatMap((folder) => {
+    const dir = join(stdout.trim(), 'kustomize', 'stage', folder)
+    const names = readdirSync(dir).filter((name) => name.endsWith('.yaml') && name !== 'kustomization.yaml')
+    return names.map((name) => join(dir, name))
+  })
+  return files.map((file) => readFileSync(file, 'utf8')).join('\n---\n')
+}
