@@ -1,38 +1,33 @@
 // The kubernetes package of Python, in an environment of its own in the cache: typed and dynamic client, watch, pages.
-import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startInstance, type KcpInstance } from '../integration/kcp-instance.ts'
-import { cacheDir, repositoryRoot, runCommand } from '../support/index.ts'
+import { needsTools, repositoryRoot, runCommand } from '../support/index.ts'
+import { compile, ensureClientProgram } from './client-program.ts'
 
-const source = join(repositoryRoot, 'test', 'clients', 'python')
+const scenario = join(repositoryRoot, 'test', 'clients', 'python', 'client_scenario.py')
 
 describe('the Python client in a logical cluster', function () {
-  this.timeout(10 * 60_000) // the first installation
-  let kcp: KcpInstance
-  before(async () => {
+  let kcp: KcpInstance | undefined
+  let python: string
+  before(async function () {
+    await needsTools(this, [['python3', '-c', 'import venv, ensurepip']])
+    this.timeout(10 * 60_000) // the first installation
+    const isSource = (file: string): boolean => file === 'requirements.txt'
+    const dir = await ensureClientProgram({ name: 'clients-python', folder: 'python', isSource, build })
+    python = join(dir, 'bin', 'python')
     kcp = await startInstance()
   })
-  after(() => kcp[Symbol.asyncDispose]())
+  after(() => kcp?.[Symbol.asyncDispose]())
 
   it('creates, reads, patches, watches, pages and deletes, typed and dynamic', async () => {
-    const python = await ensureEnvironment()
-    const { kubeconfig } = await kcp.tenant('python')
-    await runCommand(python, [join(source, 'client_scenario.py'), kubeconfig])
+    const { kubeconfig } = await kcp!.tenant('python')
+    await runCommand(python, [scenario, kubeconfig])
   })
 })
 
-/** The interpreter of an environment with what requirements.txt names, from the cache if it is there. */
-async function ensureEnvironment(): Promise<string> {
-  const requirements = join(source, 'requirements.txt')
-  const hash = createHash('sha256').update(readFileSync(requirements)).digest('hex').slice(0, 16)
-  const dir = join(cacheDir(), 'programs', `python-${hash}`)
-  const python = join(dir, 'bin', 'python')
-  const complete = join(dir, 'complete')
-  if (existsSync(complete)) return python
-  rmSync(dir, { recursive: true, force: true })
+/** An environment with what requirements.txt names. It is not moved: its programs know where they are. */
+async function build(dir: string, source: string): Promise<void> {
   await runCommand('python3', ['-m', 'venv', dir])
-  await runCommand(python, ['-m', 'pip', 'install', '--quiet', '-r', requirements], { timeoutMs: 5 * 60_000 })
-  writeFileSync(complete, '')
-  return python
+  const requirements = join(source, 'requirements.txt')
+  await compile(join(dir, 'bin', 'python'), ['-m', 'pip', 'install', '--quiet', '-r', requirements], { cwd: source })
 }

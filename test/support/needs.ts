@@ -1,5 +1,6 @@
 // What a test needs of the machine it runs on.
 
+import { runCommand } from './command.ts'
 import { ensureSystemPackages } from './system-packages.ts'
 
 /**
@@ -9,6 +10,19 @@ import { ensureSystemPackages } from './system-packages.ts'
 export async function needsNodes(context: Mocha.Context): Promise<void> {
   context.timeout(15 * 60_000) // packages may have to be installed first
   skipUnless(context, await ensureSystemPackages())
+}
+
+/**
+ * For tests in other languages: where one of these commands does not run (each is a program and what makes it say its
+ * version), the tests are skipped by name; with CI=true it is a failure.
+ */
+export async function needsTools(context: Mocha.Context, commands: readonly (readonly string[])[]): Promise<void> {
+  for (const [program = '', ...args] of commands)
+    try {
+      await runCommand(program, args)
+    } catch (error) {
+      skipUnless(context, `"${[program, ...args].join(' ')}" does not run here: ${String(error)}`)
+    }
 }
 
 /** Skips with `reason`, when there is one; fails instead with CI=true. */

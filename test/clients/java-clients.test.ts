@@ -1,0 +1,55 @@
+// Programs with the two Java clients that people use: the official one, and fabric8's, which watches over WebSockets.
+import { expect } from 'chai'
+import { join } from 'node:path'
+import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp-instance.ts'
+import { needsTools, runCommand } from '../support/index.ts'
+import { compile, ensureClientProgram } from './client-program.ts'
+
+const clients = [
+  { title: 'official', scenarios: ['typed', 'informers', 'generic', 'election'] },
+  { title: 'fabric8', scenarios: ['typed', 'informers', 'custom', 'election'] },
+]
+
+describe('Java clients in a logical cluster', function () {
+  let kcp: KcpInstance | undefined
+  let dir: string
+  before(async function () {
+    await needsTools(this, [
+      ['mvn', '--version'],
+      ['javac', '--version'],
+    ])
+    this.timeout(30 * 60_000) // the first download of all
+    dir = await ensureClientProgram({ name: 'clients-java', folder: 'java', build })
+    kcp = await startInstance()
+  })
+  after(() => kcp?.[Symbol.asyncDispose]())
+
+  for (const { title, scenarios } of clients)
+    describe(title, () => {
+      let tenant: Tenant
+      before(async () => {
+        tenant = await kcp!.tenant(title)
+      })
+
+      for (const scenario of scenarios)
+        it(scenario, async () => {
+          const path = [join(dir, 'classes'), join(dir, 'dependency', '*')].join(':')
+          // Our own few classes need no optimizing compiler; a program starts in half the time without.
+          const args = [
+            '-XX:TieredStopAtLevel=1',
+            '-cp',
+            path,
+            'clients.Main',
+            tenant.kubeconfig,
+            `${title}-${scenario}`,
+          ]
+          const { code, stderr } = await runCommand('java', args, { expectCode: 'any' })
+          expect(code, stderr.slice(-4000)).to.equal(0)
+        })
+    })
+})
+
+const build = (dir: string, source: string): Promise<unknown> =>
+  compile('mvn', ['--batch-mode', '--quiet', `-Doutput=${dir}`, 'compiler:compile', 'dependency:copy-dependencies'], {
+    cwd: source,
+  })

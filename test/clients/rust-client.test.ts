@@ -1,0 +1,38 @@
+// kube-rs programs: typed and dynamic API, watchers that list and that stream, a derived kind, a controller.
+import { expect } from 'chai'
+import { copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp-instance.ts'
+import { cacheDir, needsTools, runCommand } from '../support/index.ts'
+import { compile, ensureClientProgram } from './client-program.ts'
+
+const scenarios = ['typed', 'watchers', 'custom', 'dynamic', 'controller']
+
+describe('Rust clients in a logical cluster', function () {
+  let kcp: KcpInstance | undefined
+  let tenant: Tenant
+  let program: string
+  before(async function () {
+    await needsTools(this, [['cargo', '--version']])
+    this.timeout(30 * 60_000) // the first build of all
+    const isSource = (file: string): boolean => !file.startsWith('target')
+    program = join(await ensureClientProgram({ name: 'clients-rust', folder: 'rust', isSource, build }), 'clients')
+    kcp = await startInstance()
+    tenant = await kcp.tenant('rust')
+  })
+  after(() => kcp?.[Symbol.asyncDispose]())
+
+  for (const scenario of scenarios)
+    it(scenario, async () => {
+      const { code, stderr } = await runCommand(program, [tenant.kubeconfig, scenario], { expectCode: 'any' })
+      expect(code, stderr.slice(-4000)).to.equal(0)
+    })
+})
+
+/** What the libraries compile to is kept: a change of ours compiles ours alone. */
+async function build(dir: string, source: string): Promise<void> {
+  const target = join(cacheDir(), 'rust-target')
+  const env = { CARGO_INCREMENTAL: '0' }
+  await compile('cargo', ['build', '--quiet', '--locked', '--target-dir', target], { cwd: source, env })
+  copyFileSync(join(target, 'debug', 'clients'), join(dir, 'clients'))
+}
