@@ -1,11 +1,12 @@
-// Helm 3 in a logical cluster: the life of a release of a chart with values, hooks, a CRD and notes.
+// Helm 3 in a logical cluster: the life of a release of a chart with values, hooks, a CRD and notes. Nothing runs pods
+// here: what kubelets and controllers would write, the test writes.
 import { expect } from 'chai'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { at } from '../integration/json.ts'
 import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp-instance.ts'
-import { ensurePrograms, repositoryRoot, runCommand, type CommandResult } from '../support/index.ts'
+import { ensurePrograms, repositoryRoot, runCommand, waitFor, type CommandResult } from '../support/index.ts'
 
 const chart = join(repositoryRoot, 'test', 'clients', 'chart')
 
@@ -38,6 +39,38 @@ describe('Helm in a logical cluster', function () {
     return stdout.split('\n').filter((line) => line !== '')
   }
 
+  /** Writes the status of an object as soon as it is there, again until helm has seen enough. */
+  const report = async (what: string, status: object, done: () => boolean): Promise<void> => {
+    const patch = [
+      '-n',
+      'shop',
+      'patch',
+      what,
+      '--subresource=status',
+      '--type=merge',
+      '-p',
+      JSON.stringify({ status }),
+    ]
+    const reported = async (): Promise<boolean> => (await acme.kubectl(patch, { expectCode: 'any' })).code === 0
+    await waitFor(async () => done() || (await reported()), { what: `${what} to take a status`, deadlineMs: 30_000 })
+  }
+  /** Runs helm while somebody reports on what it waits for. */
+  const helmWhile = async (args: readonly string[], work: (done: () => boolean) => Promise<void>): Promise<string> => {
+    let ended = false
+    const running = helm(...args).finally(() => (ended = true))
+    await Promise.all([running, work(() => ended)])
+    return running
+  }
+  const now = new Date().toISOString()
+  const migrated = {
+    startTime: now,
+    completionTime: now,
+    succeeded: 1,
+    conditions: ['SuccessCriteriaMet', 'Complete'].map((type) => ({ type, status: 'True', lastTransitionTime: now })),
+  }
+  const upgrade = (...args: string[]): Promise<string> =>
+    helmWhile(['upgrade', 'web', chart, ...args], (done) => report('job/web-migrate', migrated, done))
+
   before(async function () {
     this.timeout(30 * 60_000) // the first build
     home = mkdtempSync(join(tmpdir(), 'kcp-helm-'))
@@ -68,21 +101,66 @@ describe('Helm in a logical cluster', function () {
   })
 
   it('upgrades, and takes away what the chart no longer has', async () => {
-    await helm('upgrade', 'web', chart, '--set', 'replicas=4,ingress.enabled=false,config.colour=red')
+    const password = await get('secret/web-password', 'data.password')
+    await upgrade('--set', 'replicas=4,ingress.enabled=false,config.colour=red')
     expect(await get('deploy/web', 'spec.replicas')).to.equal(4)
     expect(await get('cm/web', 'data')).to.deep.equal({ colour: 'red' })
     expect(await names('ing')).to.deep.equal([])
     expect(await get('secret/web-before', 'data.revision')).to.equal(Buffer.from('2').toString('base64'))
+    // The chart looks up what it made up before.
+    expect(await get('secret/web-password', 'data.password')).to.equal(password)
+    const gone = await acme.kubectl(['-n', 'shop', 'get', 'job', 'web-migrate'], { expectCode: 1 })
+    expect(gone.stderr).to.include('not found')
   })
 
   it('heals what somebody changed, and keeps what somebody added', async () => {
     await acme.kubectl(['-n', 'shop', 'annotate', 'deploy/web', 'somebody=was-here'])
     await acme.kubectl(['-n', 'shop', 'delete', 'svc', 'web'])
-    await helm('upgrade', 'web', chart, '--reuse-values', '--set', 'image.tag=1.28')
+    await upgrade('--reuse-values', '--set', 'image.tag=1.28')
     expect(await names('svc')).to.deep.equal(['service/web'])
     expect(await get('deploy/web', 'metadata.annotations.somebody')).to.equal('was-here')
     expect(await get('deploy/web', 'spec.template.spec.containers.0.image')).to.equal('nginx:1.28')
   })
+
+  it('tests: by a pod that succeeds, and by one that fails', async () => {
+    const said = await helmWhile(['test', 'web'], (done) => report('pod/web-smoke', { phase: 'Succeeded' }, done))
+    expect(said).to.match(/TEST SUITE: +web-smoke\n(.*\n)*Phase: +Succeeded/)
+    const old = await get('pod/web-smoke', 'metadata.uid')
+    const failing = run(['test', 'web'], 1)
+    const isNext = async (): Promise<boolean> => (await get('pod/web-smoke', 'metadata.uid')) !== old
+    await waitFor(isNext, { what: 'the next pod', deadlineMs: 30_000 })
+    await report('pod/web-smoke', { phase: 'Failed' }, () => false)
+    expect((await failing).stderr).to.include('pod web-smoke failed')
+  })
+
+  it('waits for what is not ready, and goes on when it is', async () => {
+    const late = await run(['upgrade', 'web', chart, '--reuse-values', '--no-hooks', '--wait', '--timeout', '2s'], 1)
+    expect(late.stderr).to.match(/UPGRADE FAILED: .*(timed out|deadline)/)
+    const said = await helmWhile(['upgrade', 'web', chart, '--reuse-values', '--no-hooks', '--wait'], () => rollOut())
+    expect(said).to.include('STATUS: deployed')
+  })
+
+  /** What the Deployment controller does, and the one of ReplicaSets with the kubelets. */
+  async function rollOut(): Promise<void> {
+    const { stdout } = await acme.kubectl(['-n', 'shop', 'get', 'deploy', 'web', '-o', 'json'])
+    const { metadata, spec } = JSON.parse(stdout) as {
+      metadata: { uid: string; generation: number }
+      spec: { replicas: number; selector: object; template: { metadata: { labels: Record<string, string> } } }
+    }
+    const { replicas, selector, template } = spec
+    const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: metadata.uid, controller: true }
+    const set = {
+      apiVersion: 'apps/v1',
+      kind: 'ReplicaSet',
+      metadata: { name: 'web-1', namespace: 'shop', labels: template.metadata.labels, ownerReferences: [owner] },
+      spec: { replicas, selector, template },
+    }
+    await acme.kubectl(['create', '-f', '-'], { input: set })
+    const counts = { replicas, readyReplicas: replicas, availableReplicas: replicas }
+    const deployed = { ...counts, updatedReplicas: replicas, observedGeneration: metadata.generation }
+    await report('rs/web-1', { ...counts, observedGeneration: 1 }, () => false)
+    await report('deploy/web', deployed, () => false)
+  }
 
   it('rolls back', async () => {
     await helm('rollback', 'web', '1')
@@ -92,13 +170,14 @@ describe('Helm in a logical cluster', function () {
       'superseded',
       'superseded',
       'superseded',
+      'superseded',
       'deployed',
     ])
   })
 
   it('undoes an upgrade that is refused, with --atomic', async () => {
     const { stderr } = await run(
-      ['upgrade', 'web', chart, '--atomic', '--timeout', '2s', '--set', 'replicas=0,refuse=true'],
+      ['upgrade', 'web', chart, '--atomic', '--no-hooks', '--timeout', '2s', '--set', 'replicas=0,refuse=true'],
       1,
     )
     expect(stderr)
@@ -106,16 +185,16 @@ describe('Helm in a logical cluster', function () {
       .and.to.match(/UPGRADE FAILED/)
     expect(await get('orders/web', 'spec.amount')).to.equal(3)
     expect(await get('deploy/web', 'spec.replicas')).to.equal(3)
-    expect(await helm('history', 'web')).to.match(/\n5 .*failed[^\n]*\n6 /)
+    expect(await helm('history', 'web')).to.match(/\n7 .*failed[^\n]*\n8 /)
   })
 
   it('dry-run=server and template render what kubectl applies', async () => {
     expect(await helm('upgrade', 'web', chart, '--dry-run=server')).to.include('STATUS: pending-upgrade')
     const input = await helm('template', 'plain', chart, '--no-hooks', '--validate')
     const applied = (await acme.kubectl(['-n', 'shop', 'apply', '-f', '-'], { input })).stdout
-    expect(applied.match(/ created\n/g)).to.have.length(6)
+    expect(applied.match(/ created\n/g)).to.have.length(7)
     const again = (await acme.kubectl(['-n', 'shop', 'apply', '-f', '-'], { input })).stdout
-    expect(again.match(/ unchanged\n/g)).to.have.length(6)
+    expect(again.match(/ unchanged\n/g)).to.have.length(7)
     await acme.kubectl(['-n', 'shop', 'delete', '-f', '-'], { input })
   })
 
