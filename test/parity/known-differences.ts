@@ -4,7 +4,6 @@ const internalStruct =
 const diffText = 'upstream appends a diff of two Go structs to the message'
 
 export const knownDifferences: Readonly<Record<string, string>> = {
-  node: 'the write path drops the status of every new object; a real server keeps that of nodes, and taints them',
   'security context contradictions': internalStruct,
   'pod image changed and command changed': diffText,
   'job template changed': `${internalStruct}, and complains twice about the selector`,

@@ -10,16 +10,23 @@ import { listPosition } from './read-position.ts'
 import { selectionOf } from './selection.ts'
 
 export async function deleteObject(call: Call): Promise<Answer> {
-  const { definition, request, representation, parts, target } = call
+  const { definition, request, representation, parts, target, exchange } = call
   const options = await readDeleteOptions(call)
   const { deleted, object, bytes } = await parts.registry.delete(target, request.name, options)
-  const { group, resource } = definition.info
   // Namespaces, pods and the like come back as they are while they end; what is gone is told by a Status.
-  if (!deleted) return jsonBytes(viewOf(definition, representation, { now: target.context.now }).object(bytes))
+  const { group, resource } = definition.info
+  const { answersDeleted = false, orphansByDefault = false } = definition.strategy
+  if (orphansByDefault && resource === 'jobs' && options.propagationPolicy === undefined)
+    exchange.warnings.push(childPodsStay)
+  if (!deleted || answersDeleted)
+    return jsonBytes(viewOf(definition, representation, { now: target.context.now }).object(bytes))
   const { name, uid } = object.metadata
   const details = { name, ...(group === '' ? {} : { group }), kind: resource, uid }
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details })
 }
+
+const childPodsStay =
+  'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning'
 
 /** Every object of the collection that matches is deleted; answers with the list of them. */
 export async function deleteCollection(call: Call): Promise<Answer> {

@@ -1,5 +1,5 @@
 // From an authorized request to the endpoint that answers it.
-import { methodNotAllowed, notFound, pathNotFound } from '../../apimachinery/status/index.ts'
+import { methodNotAllowed, notFound, pathNotFound, statusError } from '../../apimachinery/status/index.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
 import type { Answer, Exchange } from '../server/exchange.ts'
 import type { ServerParts } from '../server/parts.ts'
@@ -61,6 +61,10 @@ async function subresource(call: Call, target: ResourceTarget): Promise<Answer> 
   if (group === '' && resource === 'serviceaccounts' && name === 'token') return requestToken(call)
   if (!partSubresources.has(name)) throw notFound(definition.info, `${target.name}/${name}`)
   const endpoint = verbs[verb]
+  if (definition.info.builtIn && !row.verbs.includes(verb))
+    throw statusError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', {
+      details: {},
+    })
   if (endpoint === undefined || !['get', 'update', 'patch'].includes(verb))
     throw methodNotAllowed(definition.info, definition.info.builtIn ? exchange.request.method : verb)
   return endpoint(call)

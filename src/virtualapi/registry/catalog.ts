@@ -41,6 +41,7 @@ export class Catalog {
       info,
       ...storageOf(info),
       schema: builtInSchema(info),
+      ...(info.group === '' ? deprecationOf(info.resource) : {}),
       strategy:
         info.resource === 'customresourcedefinitions' ? crdStrategy(builtInStrategy(info)) : builtInStrategy(info),
     }
@@ -110,4 +111,14 @@ export class Catalog {
     this.compiled.set(entry, compiled)
     return compiled
   }
+}
+
+const deprecated: Readonly<Record<string, string>> = {
+  componentstatuses: 'v1 ComponentStatus is deprecated in v1.19+',
+  endpoints: 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
+}
+
+function deprecationOf(resource: string): { deprecationWarning?: string } {
+  const deprecationWarning = deprecated[resource]
+  return deprecationWarning === undefined ? {} : { deprecationWarning }
 }

@@ -3,7 +3,7 @@
 // answer of mutation and validation may then be another.
 import { isDeepStrictEqual } from 'node:util'
 import { timestamp, Turns } from '../../async/index.ts'
-import { zeroRevision, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
+import { zeroRevision, type KubeObject, type ObjectMeta, type Revision } from '../../apimachinery/meta/index.ts'
 import {
   alreadyExists,
   badRequest,
@@ -102,7 +102,7 @@ export class Registry {
       context,
       signal,
     } as const
-    if (strategy.hasStatus && !keepUid) resetStatus(object, undefined)
+    if (strategy.hasStatus && !keepUid && strategy.bornWithStatus !== true) resetStatus(object, undefined)
     strategy.applyDefaults?.(object, context)
     // What plugins add, the kind's own preparation must see: the QoS class of a pod depends on its resources.
     this.admission.mutate(request, object, undefined)
@@ -203,7 +203,7 @@ export class Registry {
     this.admission.mutate(request, next, old)
     strategy.prepareForUpdate?.(next, old, context, subresource)
     tidyMeta(next.metadata)
-    if (strategy.hasGeneration && subresource !== 'status' && specChanged(next, old, strategy.statusMembers))
+    if (subresource !== 'status' && generationChanged(strategy, next, old))
       next.metadata.generation = (old.metadata.generation ?? 0) + 1
     const changes = metaChangeCauses(next.metadata, old.metadata)
     refuse(definition, next.metadata, [
@@ -292,12 +292,15 @@ export class Registry {
     } as const
     await this.admission.validate(request, undefined, object)
     if (metadata.deletionTimestamp === undefined) strategy.prepareForDelete?.(object, context)
-    const finalizers = finalizersFor(metadata.finalizers ?? [], options.propagationPolicy)
+    const finalizers = finalizersFor(
+      metadata.finalizers ?? [],
+      options.propagationPolicy ?? defaultPolicy(object, strategy),
+    )
     const grace = strategy.gracePeriodSeconds?.(object, options.gracePeriodSeconds) ?? 0
     if (finalizers.length === 0 && grace === 0 && !holdsItself(object)) {
       if (context.dryRun) return { deleted: true, object, bytes: entry.bytes }
       const gone = await context.objects.delete(key, { signal, ifRevision: revision })
-      return { deleted: true, object, bytes: gone.bytes }
+      return { deleted: true, object, bytes: lastState(gone.bytes, strategy, context.now) }
     }
     const marked = markDeleted(object, {
       finalizers,
@@ -395,22 +398,28 @@ function keepOtherHalf(
       if (member !== 'status' && member !== 'metadata') Reflect.deleteProperty(next, member)
     for (const [member, value] of Object.entries(old))
       if (member !== 'status' && member !== 'metadata') next[member] = value
-    const { annotations, finalizers, resourceVersion } = next.metadata
-    next.metadata = { ...old.metadata }
-    // Built-in kinds let their controllers annotate and finalize through status; others see only their status change.
-    if (strategy.allowUnconditionalUpdate !== false) {
-      if (annotations !== undefined) next.metadata.annotations = annotations
-      if (finalizers !== undefined) next.metadata.finalizers = finalizers
-    }
+    const { resourceVersion, labels: _labels, ...others } = next.metadata
+    const { statusMeta = 'none' } = strategy
+    if (statusMeta === 'all') return
+    next.metadata = statusMeta === 'none' ? { ...old.metadata } : withLabels(others, old.metadata.labels)
     if (resourceVersion !== undefined) next.metadata.resourceVersion = resourceVersion
     return
   }
   if (strategy.hasStatus && subresource === '') resetStatus(next, old)
 }
 
+function withLabels(meta: ObjectMeta, labels: ObjectMeta['labels']): ObjectMeta {
+  return labels === undefined ? meta : { ...meta, labels }
+}
+
 function resetStatus(object: KubeObject, old: KubeObject | undefined): void {
   if (old !== undefined && 'status' in old) object['status'] = structuredClone(old['status'])
   else delete object['status']
+}
+
+function generationChanged(strategy: ResourceDefinition['strategy'], next: KubeObject, old: KubeObject): boolean {
+  if (strategy.countsChange !== undefined) return strategy.countsChange(next, old)
+  return strategy.hasGeneration && specChanged(next, old, strategy.statusMembers)
 }
 
 /** True if anything besides metadata and the members of the status changed. */
@@ -419,6 +428,24 @@ function specChanged(next: KubeObject, old: KubeObject, statusMembers: readonly 
   const ignored = new Set(['metadata', ...statusMembers])
   const members = new Set([...Object.keys(next), ...Object.keys(old)].filter((member) => !ignored.has(member)))
   return [...members].some((member) => !isDeepStrictEqual(next[member], old[member]))
+}
+
+/** Kinds that end gracefully are shown as deleted, if only at once. */
+function lastState(bytes: Uint8Array, strategy: ResourceDefinition['strategy'], now: number): Uint8Array {
+  if (strategy.gracePeriodSeconds === undefined) return bytes
+  const object = decodeObject(bytes)
+  const revision = object.metadata.resourceVersion ?? ''
+  object.metadata.deletionTimestamp ??= timestamp(now)
+  object.metadata.deletionGracePeriodSeconds = 0
+  return stampRevision(encodeObject(object), Number(revision) as Revision)
+}
+
+/** What kinds of old leave behind unless they are told otherwise. */
+function defaultPolicy({ metadata }: KubeObject, strategy: ResourceDefinition['strategy']): string | undefined {
+  const decided = metadata.finalizers?.some((name) => name === 'orphan' || name === 'foregroundDeletion') ?? false
+  return strategy.orphansByDefault === true && !decided && metadata.deletionTimestamp === undefined
+    ? 'Orphan'
+    : undefined
 }
 
 function finalizersFor(finalizers: readonly string[], policy: string | undefined): string[] {

@@ -51,6 +51,16 @@ export interface Strategy {
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>
   /** Names that objects of this kind may have. */
   readonly validateName: NameCheck
+  /** What of metadata the subresource `status` writes; nothing but finalizers and the like where absent. */
+  readonly statusMeta?: 'all' | 'allButLabels' | 'none'
+  /** True: a new object may come with its status. */
+  readonly bornWithStatus?: boolean
+  /** True: who deletes an object is answered with it, not with a Status. */
+  readonly answersDeleted?: boolean
+  /** True: what it owns stays when it is deleted and nobody says otherwise. */
+  readonly orphansByDefault?: boolean
+  /** Whether a change counts in metadata.generation, where that is not any change besides metadata and status. */
+  countsChange?(next: KubeObject, old: KubeObject): boolean
   /** When the object is first deleted, before its finalizers are looked at. */
   prepareForDelete?(object: KubeObject, context: RequestContext): void
   /** True: it goes by what its own controller says. A mark of deletion is no grace period and no new generation. */

@@ -48,13 +48,29 @@ function maskObject(value: JsonObject): JsonObject {
   for (const [name, member] of Object.entries(value)) {
     // Nobody's managers are told yet: an issue of its own.
     if (name === 'managedFields') continue
-    result[name] = mask(member, name)
+    const masked = withoutPlacement(mask(member, name), name)
+    if (masked !== undefined) result[name] = masked
   }
   maskGeneratedName(result)
   if (result['kind'] === 'Service') maskAllocated(result['spec'] ?? null)
   if (result['kind'] === 'Status') sortCauses(result)
   if (result['kind'] === 'CustomResourceDefinition') sortConditions(result['status'] ?? null)
   return result
+}
+
+/** Without what kcp says of where a workload runs, which a real server has no word for. */
+function withoutPlacement(value: JsonValue, name: string): JsonValue | undefined {
+  if (name === 'annotations' && isJsonObject(value)) {
+    const others = Object.entries(value).filter(([key]) => !key.startsWith('kcp.dev/'))
+    return others.length === Object.keys(value).length
+      ? value
+      : others.length > 0
+        ? Object.fromEntries(others)
+        : undefined
+  }
+  if (name !== 'conditions' || !Array.isArray(value)) return value
+  const others = value.filter((one) => !(isJsonObject(one) && one['type'] === 'Placed'))
+  return others.length === value.length ? value : others.length > 0 ? others : undefined
 }
 
 function maskText(text: string): string {

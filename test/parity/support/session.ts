@@ -148,10 +148,11 @@ export function pathOf(object: Manifest, { collection = false } = {}): string {
   const info = builtInResourceOfKind({ ...parseApiVersion(object.apiVersion), kind: object.kind })
   if (info === undefined) throw new Error(`${object.apiVersion} ${object.kind} is not built in`)
   const { name, namespace } = object.metadata
-  return resourcePath(info, {
+  const path = resourcePath(info, {
     ...(info.namespaced ? { namespace: typeof namespace === 'string' ? namespace : '$NS' } : {}),
     ...(collection ? {} : { name: typeof name === 'string' ? name : '' }),
   })
+  return path.replaceAll('%24', '$')
 }
 
 function warningsOf(header: string | string[] | undefined): string[] {

@@ -4,6 +4,9 @@ import { groupResourceText } from '../../../apimachinery/meta/index.ts'
 import { ipAddressName, label1035Name, labelName, pathSegmentName, subdomainName, type NameCheck } from '../names.ts'
 
 export interface KindFacts {
+  readonly statusMeta: 'all' | 'allButLabels' | 'none'
+  readonly answersDeleted: boolean
+  readonly orphansByDefault: boolean
   readonly hasGeneration: boolean
   readonly allowUnconditionalUpdate: boolean
   readonly allowCreateOnUpdate: boolean
@@ -80,10 +83,46 @@ const names: Readonly<Record<string, NameCheck>> = {
   'events.events.k8s.io': () => [],
 }
 
+/** Their subresource `status` writes the status alone. */
+const bareStatus = new Set([
+  'customresourcedefinitions.apiextensions.k8s.io',
+  'flowschemas.flowcontrol.apiserver.k8s.io',
+  'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io',
+  'resourceclaims.resource.k8s.io',
+  'servicecidrs.networking.k8s.io',
+  'validatingadmissionpolicies.admissionregistration.k8s.io',
+  'volumeattachments.storage.k8s.io',
+])
+
+const answersDeleted = new Set([
+  'namespaces',
+  'persistentvolumeclaims',
+  'persistentvolumes',
+  'pods',
+  'podtemplates',
+  'resourcequotas',
+  'serviceaccounts',
+  'services',
+  'deviceclasses.resource.k8s.io',
+  'resourceclaims.resource.k8s.io',
+  'resourceclaimtemplates.resource.k8s.io',
+  'resourceslices.resource.k8s.io',
+  'csidrivers.storage.k8s.io',
+  'csinodes.storage.k8s.io',
+  'storageclasses.storage.k8s.io',
+  'volumeattachments.storage.k8s.io',
+  'volumeattributesclasses.storage.k8s.io',
+])
+
+const orphansByDefault = new Set(['jobs.batch', 'replicationcontrollers'])
+
 /** The facts of a built-in resource. */
 export function factsOf(info: ResourceInfo): KindFacts {
   const key = groupResourceText(info)
   return {
+    statusMeta: key === 'deployments.apps' ? 'allButLabels' : bareStatus.has(key) ? 'none' : 'all',
+    answersDeleted: answersDeleted.has(key),
+    orphansByDefault: orphansByDefault.has(key),
     hasGeneration: withGeneration.has(key),
     allowUnconditionalUpdate: !conditionalUpdate.has(key),
     allowCreateOnUpdate: createOnUpdate.has(key),

@@ -3,7 +3,7 @@ import { groupResourceText, type JsonObject } from '../../../apimachinery/meta/i
 import type { Strategy } from '../resource-definition.ts'
 import type { ResourceInfo } from '../resource-info.ts'
 import { factsOf } from './facts.ts'
-import { rulesOf } from './kinds/index.ts'
+import { rulesOf, statusCauses } from './kinds/index.ts'
 import { selectableFieldsOf } from './selectable-fields.ts'
 import { storageOf } from './conversions.ts'
 import { applyTypedDefaults } from './typed/apply-defaults.ts'
@@ -33,10 +33,13 @@ function createStrategy(info: ResourceInfo): Strategy {
   const { storageApiVersion } = storageOf(info)
   const rules = rulesOf(storageApiVersion, info.kind)
   const struct = structOfKind(storageApiVersion, info.kind)
-  const { prepareForCreate, prepareForUpdate, gracePeriodSeconds, endsItself = false } = rules
+  const { prepareForCreate, prepareForUpdate, gracePeriodSeconds, countsChange } = rules
+  const { endsItself = false, bornWithStatus = false } = rules
   return {
     ...factsOf(info),
     endsItself,
+    bornWithStatus,
+    ...(countsChange ? { countsChange } : {}),
     statusMembers: ['status'],
     hasStatus: info.subresources.some(({ name }) => name === 'status'),
     selectableFields: selectableFieldsOf(groupResource),
@@ -53,6 +56,9 @@ function createStrategy(info: ResourceInfo): Strategy {
     validateUpdate: (object, old, context, subresource) =>
       subresource === ''
         ? [...(rules.validate?.(object, old, context) ?? []), ...(rules.validateChange?.(object, old, context) ?? [])]
-        : [],
+        : [
+            ...(subresource === 'status' ? statusCauses(storageApiVersion, object, old) : []),
+            ...(rules.validatePart?.(object, old, subresource) ?? []),
+          ],
   }
 }

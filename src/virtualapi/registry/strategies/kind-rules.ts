@@ -6,12 +6,14 @@ import type { RequestContext, Strategy } from '../resource-definition.ts'
 /** Hooks of a kind. Objects are decoded, so their members have the types of the kind. */
 export interface KindRules extends Pick<
   Strategy,
-  'prepareForCreate' | 'prepareForUpdate' | 'gracePeriodSeconds' | 'endsItself'
+  'prepareForCreate' | 'prepareForUpdate' | 'gracePeriodSeconds' | 'endsItself' | 'bornWithStatus' | 'countsChange'
 > {
   /** Before defaults: what must see the object as it was sent. May change it. */
   beforeDefaults?(object: KubeObject): void
   /** What must hold of every object, new or changed. `old` is absent for a new one. */
   validate?(object: KubeObject, old: KubeObject | undefined, context: RequestContext): StatusCause[]
+  /** What must hold of what a subresource wrote. */
+  validatePart?(object: KubeObject, old: KubeObject, subresource: string): StatusCause[]
   /** What may not change. Not asked about updates of a subresource. */
   validateChange?(object: KubeObject, old: KubeObject, context: RequestContext): StatusCause[]
 }

@@ -21,7 +21,11 @@ export function eventToStorage(object: KubeObject): KubeObject {
 
 /** v1 -> events.k8s.io/v1. Pure. */
 export function eventFromStorage(object: KubeObject): KubeObject {
-  return rename(object, fromCore, 'events.k8s.io/v1')
+  const event = rename(object, fromCore, 'events.k8s.io/v1')
+  // What core/v1 always prints, this version leaves out where it is empty.
+  for (const member of ['reportingController', 'reportingInstance'])
+    if (event[member] === '') Reflect.deleteProperty(event, member)
+  return event
 }
 
 function rename(object: KubeObject, names: ReadonlyMap<string, string>, apiVersion: string): KubeObject {

@@ -18,6 +18,7 @@ import {
 import { clusterRoleBindingRules, clusterRoleRules, roleBindingRules, roleRules } from './rbac.ts'
 import {
   certificateRequestRules,
+  csiDriverRules,
   endpointSliceRules,
   endpointsRules,
   eventRules,
@@ -74,8 +75,11 @@ const table: Readonly<Record<string, KindRules>> = {
   'rbac.authorization.k8s.io/v1/Role': roleRules,
   'rbac.authorization.k8s.io/v1/RoleBinding': roleBindingRules,
   'scheduling.k8s.io/v1/PriorityClass': priorityClassRules,
+  'storage.k8s.io/v1/CSIDriver': csiDriverRules,
   'storage.k8s.io/v1/StorageClass': storageClassRules,
 }
+
+export { statusCauses } from './status-checks.ts'
 
 const none: KindRules = {}
 

@@ -1,11 +1,14 @@
 // Pods: what a new one starts as, what may change, how long a deletion waits for its node.
 import type { V1PodStatus } from '@kubernetes/client-node'
 import { timestamp } from '../../../../async/index.ts'
+import { fieldForbidden } from '../../../../apimachinery/field/index.ts'
 import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
+import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { completeStruct } from '../typed/decode.ts'
 import { podSpecCauses, type PodSpec } from '../validation/pod-spec.ts'
+import { podPartCauses } from './pod-parts.ts'
 import { qosClassOf } from './pod-qos.ts'
 import { podChangeCauses } from './pod-update.ts'
 
@@ -23,7 +26,24 @@ export const podRules: KindRules = {
     if ((spec.schedulingGates?.length ?? 0) > 0 && !status.conditions?.length)
       status.conditions = [gated(timestamp(now))]
   },
-  validate: (object) => podSpecCauses('spec', (object as Pod).spec),
+  prepareForUpdate(object, old, _context, subresource) {
+    const [pod, before] = [object as Pod, old as Pod]
+    if (subresource === 'status') keepInStatus(pod, before)
+    else if (subresource === 'ephemeralcontainers') {
+      const { ephemeralContainers } = pod.spec
+      keepAllBut(pod, before)
+      if (ephemeralContainers === undefined) delete pod.spec.ephemeralContainers
+      else pod.spec.ephemeralContainers = ephemeralContainers
+    } else if (subresource === 'resize') {
+      const { containers, initContainers } = pod.spec
+      keepAllBut(pod, before)
+      for (const [member, asked] of Object.entries({ containers, initContainers }))
+        resize(pod.spec[member as 'containers' | 'initContainers'] ?? [], asked ?? [])
+    }
+  },
+  validate: (object, old) =>
+    podSpecCauses('spec', (object as Pod).spec).concat(old === undefined ? newPodCauses(object as Pod) : []),
+  validatePart: (object, old, subresource) => podPartCauses(object as Pod, old as Pod, subresource),
   validateChange: (object, old) => podChangeCauses((object as Pod).spec, (old as Pod).spec),
   gracePeriodSeconds(object, asked) {
     const { spec, status } = object as Pod
@@ -43,4 +63,36 @@ function gated(lastTransitionTime: string): NonNullable<Pod['status']['condition
     lastTransitionTime,
   }
   return completeStruct('core.v1.PodCondition', condition) as unknown as typeof condition
+}
+
+/** The status endpoint leaves alone what decides over the life of a pod. */
+function keepInStatus(pod: Pod, { metadata, status }: Pod): void {
+  if (metadata.ownerReferences === undefined) delete pod.metadata.ownerReferences
+  else pod.metadata.ownerReferences = structuredClone(metadata.ownerReferences)
+  const { podIP, podIPs = [] } = pod.status
+  // The one of old is the word of old kubelets, and theirs counts.
+  if (podIP && podIPs[0]?.ip !== podIP) pod.status.podIPs = [{ ip: podIP }]
+  if (!podIP && podIPs[0] !== undefined) pod.status.podIP = podIPs[0].ip
+  if (!pod.status.qosClass && status.qosClass !== undefined) pod.status.qosClass = status.qosClass
+}
+
+function keepAllBut(pod: Pod, old: Pod): void {
+  pod.spec = structuredClone(old.spec)
+  pod.status = structuredClone(old.status)
+  pod.metadata = { ...structuredClone(old.metadata) }
+}
+
+/** Takes over the resources that are asked for, container by container. */
+function resize(containers: PodSpec['containers'], asked: PodSpec['containers']): void {
+  for (const container of containers) {
+    const other = asked.find(({ name }) => name === container.name)
+    if (other === undefined) continue
+    if (other.resources === undefined) delete container.resources
+    else container.resources = other.resources
+    if (other.resizePolicy !== undefined) container.resizePolicy = other.resizePolicy
+  }
+}
+
+function newPodCauses({ spec }: Pod): StatusCause[] {
+  return spec.ephemeralContainers?.length ? [fieldForbidden('spec.ephemeralContainers', 'cannot be set on create')] : []
 }

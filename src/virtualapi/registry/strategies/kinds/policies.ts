@@ -97,6 +97,8 @@ const systemPriorities: Readonly<Record<string, number>> = {
 const highestUserPriority = 1_000_000_000
 
 export const priorityClassRules: KindRules = {
+  // One for ever: little of it may change.
+  countsChange: () => false,
   validate(object) {
     const { name = '' } = object.metadata
     const value = object['value'] as number
@@ -158,6 +160,12 @@ interface StorageClass extends KubeObject {
 }
 
 export const autoscalerRules: KindRules = {
+  beforeDefaults({ spec }) {
+    // Behind a feature gate that is off by default.
+    const { behavior } = spec as Partial<Data<V2HorizontalPodAutoscalerSpec>>
+    for (const member of ['scaleUp', 'scaleDown'] as const)
+      if (behavior?.[member] !== undefined) Reflect.deleteProperty(behavior[member], 'tolerance')
+  },
   validate(object) {
     const spec = object['spec'] as Data<V2HorizontalPodAutoscalerSpec>
     const { minReplicas, maxReplicas, scaleTargetRef: target } = spec

@@ -1,6 +1,6 @@
 // Kinds that report: Leases, Events, EndpointSlices, Endpoints, Nodes, CertificateSigningRequests, webhooks, RuntimeClasses.
 import { isIP } from 'node:net'
-import type { V1EndpointSlice, V1LeaseSpec, V1NodeSpec, V1Endpoints } from '@kubernetes/client-node'
+import type { V1EndpointSlice, V1LeaseSpec, V1NodeSpec, V1NodeStatus, V1Endpoints } from '@kubernetes/client-node'
 import {
   dns1123LabelErrors,
   fieldDuplicate,
@@ -10,10 +10,11 @@ import {
   labelValueErrors,
 } from '../../../../apimachinery/field/index.ts'
 import { isDeepStrictEqual } from 'node:util'
-import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
+import { isJsonObject, type KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
+import { nonNegativeQuantity } from '../validation/resources.ts'
 import { taintEffects } from '../validation/scheduling.ts'
 import {
   cidr,
@@ -31,6 +32,7 @@ import {
 } from '../validation/values.ts'
 
 export const leaseRules: KindRules = {
+  beforeDefaults: (object) => dropFromSpec(object, ['strategy', 'preferredHolder']),
   validate(object) {
     const { leaseDurationSeconds, leaseTransitions } = object['spec'] as Data<V1LeaseSpec>
     return [
@@ -39,6 +41,19 @@ export const leaseRules: KindRules = {
         : []),
       ...nonNegative('spec.leaseTransitions', leaseTransitions),
     ]
+  },
+}
+
+/** Members that the default feature gates of a real server drop. */
+export function dropFromSpec({ spec }: KubeObject, members: readonly string[]): void {
+  if (isJsonObject(spec)) for (const member of members) Reflect.deleteProperty(spec, member)
+}
+
+export const csiDriverRules: KindRules = {
+  beforeDefaults: (object) => dropFromSpec(object, ['nodeAllocatableUpdatePeriodSeconds']),
+  prepareForUpdate(object, old) {
+    // New ones have no generation; the first change makes it one.
+    if (!isDeepStrictEqual(object['spec'], old['spec'])) object.metadata.generation = (old.metadata.generation ?? 0) + 1
   },
 }
 
@@ -54,6 +69,9 @@ export const eventRules: KindRules = {
 type Slice = Data<V1EndpointSlice> & KubeObject
 
 export const endpointSliceRules: KindRules = {
+  countsChange({ metadata: { labels }, ...next }, { metadata: { labels: before }, ...old }) {
+    return !isDeepStrictEqual(next, old) || !isDeepStrictEqual(labels ?? {}, before ?? {})
+  },
   validate(object) {
     const slice = object as unknown as Slice
     const { addressType } = slice
@@ -95,6 +113,26 @@ function addressCauses(path: string, index: number, address: string, type: strin
   ]
 }
 
+function nodeStatusCauses({ status }: Node): StatusCause[] {
+  const seen = new Set<string>()
+  const { addresses = [], capacity = {}, allocatable = {} } = status
+  const repeated = addresses.flatMap(({ type, address }, index) => {
+    const shown = JSON.stringify({ Type: type, Address: address })
+    if (seen.has(shown)) return [duplicateText(`status.addresses[${index}]`, shown)]
+    seen.add(shown)
+    return []
+  })
+  return [
+    ...repeated,
+    ...Object.entries(capacity).flatMap(([name, text]) => nonNegativeQuantity(`status.capacity.${name}`, text)),
+    ...Object.entries(allocatable).flatMap(([name, text]) => nonNegativeQuantity(`status.allocatable.${name}`, text)),
+  ]
+}
+
+function duplicateText(field: string, shown: string): StatusCause {
+  return { reason: 'FieldValueDuplicate', message: `Duplicate value: ${shown}`, field }
+}
+
 export const endpointsRules: KindRules = {
   validate(object) {
     const { subsets = [] } = object as unknown as Data<V1Endpoints>
@@ -124,7 +162,34 @@ function endpointIpCauses(path: string, ip: string): StatusCause[] {
   return wrong.length > 0 ? [...wrong, fieldInvalid(path, ip, 'must be a valid IP address')] : routableIp(path, ip)
 }
 
+const notReady = 'node.kubernetes.io/not-ready'
+
+interface Node extends KubeObject {
+  spec: Data<V1NodeSpec>
+  status: Data<V1NodeStatus>
+}
+
 export const nodeRules: KindRules = {
+  bornWithStatus: true,
+  beforeDefaults(object) {
+    const { spec, status } = object as Partial<Node>
+    if (spec !== undefined) {
+      const { podCIDR, podCIDRs = [] } = spec
+      if (podCIDR && podCIDRs.length === 0) spec.podCIDRs = [podCIDR]
+      else if (podCIDRs[0] !== undefined && podCIDR !== podCIDRs[0]) spec.podCIDR = podCIDRs[0]
+    }
+    if (status?.capacity !== undefined && status.allocatable === undefined) status.allocatable = { ...status.capacity }
+  },
+  prepareForCreate(object) {
+    const { spec, status } = object as Node
+    delete spec.configSource
+    delete status.config
+    const { taints = [] } = spec
+    // Who makes nodes ready takes it away.
+    if (!taints.some(({ key, effect }) => key === notReady && effect === 'NoSchedule'))
+      spec.taints = [...taints, { key: notReady, effect: 'NoSchedule' }]
+  },
+  validatePart: (object) => nodeStatusCauses(object as Node),
   validate(object) {
     const { taints = [], podCIDRs = [] } = object['spec'] as Data<V1NodeSpec>
     return [
@@ -137,6 +202,7 @@ export const nodeRules: KindRules = {
         ]
       }),
       ...podCIDRs.flatMap((range, index) => cidr(`spec.podCIDRs[${index}]`, range)),
+      ...nodeStatusCauses(object as Node),
     ]
   },
   validateChange(object, old) {
