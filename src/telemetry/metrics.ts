@@ -1,6 +1,14 @@
 // Metrics: counters, gauges and histograms of this process, on prom-client. No label may carry the name of a logical
 // cluster or of an object: thousands of series block a scrape.
-import { Counter as PromCounter, Gauge as PromGauge, Histogram as PromHistogram, Registry } from 'prom-client'
+import { createRequire } from 'node:module'
+import type Prom from 'prom-client'
+
+// By file: the index would load its metrics of the process too, and with them 50 modules of OpenTelemetry, at every start.
+const promModule = createRequire(import.meta.url)
+const Registry = promModule('prom-client/lib/registry') as typeof Prom.Registry
+const PromCounter = promModule('prom-client/lib/counter') as typeof Prom.Counter
+const PromGauge = promModule('prom-client/lib/gauge') as typeof Prom.Gauge
+const PromHistogram = promModule('prom-client/lib/histogram') as typeof Prom.Histogram
 
 export type Labels = Readonly<Record<string, string>>
 

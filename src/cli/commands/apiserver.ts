@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { createLogger } from '../../telemetry/index.ts'
 import { auditOf, withAuditFlags, type AuditFlags } from './audit-flags.ts'
 import { aborted, processSignal } from '../process-signal.ts'
+import { settleMemory } from '../settle-memory.ts'
 import { startApiserver } from '../roles/apiserver.ts'
 import { openHost } from '../roles/host-installation.ts'
 import { ownAddress } from '../roles/own-address.ts'
@@ -49,6 +50,7 @@ async function run(flags: Flags): Promise<void> {
     log,
     signal: stopping.signal,
   })
+  settleMemory()
   console.log(`kcp apiserver is ready on https://${advertiseAddress}:${server.port}`)
   await Promise.race([aborted(signal), server.failed])
 }

@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import { createLogger } from '../../telemetry/index.ts'
 import { aborted, processSignal } from '../process-signal.ts'
+import { settleMemory } from '../settle-memory.ts'
 import { openHost } from '../roles/host-installation.ts'
 import { startOperatorRole } from '../roles/operator.ts'
 
@@ -30,5 +31,6 @@ async function run({ kubeconfig, apiserverUrl, logLevel }: Flags): Promise<void>
   await using operator = await startOperatorRole(options)
   // Stopped while it stood by, it has never led.
   if (!signal.aborted) console.log('kcp operator is ready')
+  settleMemory()
   await Promise.race([aborted(signal), operator.done])
 }

@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError } from 'commander'
 import { createLogger } from '../../telemetry/index.ts'
 import { auditOf, withAuditFlags, type AuditFlags } from './audit-flags.ts'
 import { aborted, processSignal } from '../process-signal.ts'
+import { settleMemory } from '../settle-memory.ts'
 import { startEmbedded } from '../roles/embedded.ts'
 
 interface Flags extends AuditFlags {
@@ -43,6 +44,7 @@ async function run(flags: Flags): Promise<void> {
     log,
     signal: stopping.signal,
   })
+  settleMemory()
   console.log(welcome(kcp.adminKubeconfig, rootDir, performance.now() - started))
   try {
     await Promise.race([aborted(signal), kcp.failed])

@@ -55,6 +55,8 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   const newcomers = new Newcomers({ maxMs: firstRequestMs })
   const app = fastify({
     logger: false,
+    // No schemas, so no compilers for them: 300 modules that would be loaded at every start.
+    schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
     // One route for everything: the raw path is ours to parse, no router may have touched it.
     rewriteUrl: () => '/',
     exposeHeadRoutes: false,
@@ -280,4 +282,8 @@ function brokenOff(cause?: unknown): Error {
 
 function tooLarge(): Error {
   return requestEntityTooLarge(`Request entity too large: limit is ${maxBodyBytes}`)
+}
+
+function noSchemas(): never {
+  throw new Error('no route here has a schema')
 }

@@ -1,0 +1,37 @@
+// A process at rest gives back what it does not use. V8 lets its young generation grow to 64 MiB while modules load or load
+// comes, and shrinks it and the old one only when it collects: which a process that nobody uses never does.
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+/** Soon after a start, when the first requests are answered. */
+const firstMs = 3000
+const everyMs = 10_000
+/** At rest: so little of one core was used since the last look. */
+const restingPart = 0.03
+/** Worth it: so much more is resident than after the last time. */
+const worthPart = 0.15
+/** Collecting stops the process for about as many milliseconds as this has MiB: beyond it V8 is left to itself. */
+const maxHeapBytes = 256 * 1024 * 1024
+
+type Collect = (options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void
+
+/** Looks now and then, for as long as the process lives, and keeps no process alive. */
+export function settleMemory(): void {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as Collect
+  let cpu = process.cpuUsage()
+  let settledAt = 0
+  const look = (): void => {
+    const { user, system } = process.cpuUsage(cpu)
+    cpu = process.cpuUsage()
+    const isResting = settledAt === 0 || (user + system) / 1000 < everyMs * restingPart
+    const { rss, heapUsed } = process.memoryUsage()
+    if (!isResting || heapUsed > maxHeapBytes || rss < settledAt * (1 + worthPart)) return
+    collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+    settledAt = process.memoryUsage.rss()
+  }
+  setTimeout(() => {
+    look()
+    setInterval(look, everyMs).unref()
+  }, firstMs).unref()
+}
