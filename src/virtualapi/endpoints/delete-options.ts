@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
 import { badRequest, invalid } from '../../apimachinery/status/index.ts'
 import { decodeBody } from '../codec/read-object.ts'
-import type { DeleteOptions } from '../registry/registry.ts'
+import type { DeleteOptions, Target } from '../registry/registry.ts'
 import type { Call } from './call.ts'
 
 const policies = ['Background', 'Foreground', 'Orphan']
@@ -12,7 +12,11 @@ const policies = ['Background', 'Foreground', 'Orphan']
 /** DeleteOptions from the body where there is one, else from the query. Throws 400 and 422. */
 export async function readDeleteOptions({ exchange, query, target }: Call): Promise<DeleteOptions> {
   const body = await exchange.request.body()
-  const given = body.length > 0 ? fromBody(body, exchange.header('content-type')) : fromQuery(query)
+  return deleteOptionsOf(body.length > 0 ? fromBody(body, exchange.header('content-type')) : fromQuery(query), target)
+}
+
+/** The same of options as they stand in a body. A dry run counts for all that is done to the target. Throws 400 and 422. */
+export function deleteOptionsOf(given: JsonObject, target: Target): DeleteOptions {
   const { gracePeriodSeconds, propagationPolicy, orphanDependents, preconditions, dryRun } = given
   if (isDryRun(dryRun)) Object.assign(target.context, { dryRun: true })
   const grace = integer(gracePeriodSeconds, 'gracePeriodSeconds')

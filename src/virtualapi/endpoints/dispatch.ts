@@ -10,6 +10,7 @@ import { connectPod, isConnect } from './connect.ts'
 import { createObject } from './create.ts'
 import { deleteCollection, deleteObject } from './delete.ts'
 import { discovery } from './discovery.ts'
+import { evictPod } from './eviction.ts'
 import { getObject } from './get.ts'
 import { listObjects } from './list.ts'
 import { patchObject } from './patch.ts'
@@ -58,6 +59,7 @@ async function subresource(call: Call, target: ResourceTarget): Promise<Answer> 
   if (isConnect(resource, group, name)) return connectPod(call)
   if (name === 'scale') return scale(call)
   if (name === 'binding' && verb === 'create') return bindPod(call)
+  if (group === '' && name === 'eviction' && verb === 'create') return evictPod(call)
   if (group === '' && resource === 'serviceaccounts' && name === 'token') return requestToken(call)
   if (!partSubresources.has(name)) throw notFound(definition.info, `${target.name}/${name}`)
   const endpoint = verbs[verb]

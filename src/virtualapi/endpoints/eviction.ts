@@ -1,0 +1,184 @@
+// POST pods/NAME/eviction: deletes a pod if its PodDisruptionBudget allows. What `kubectl drain` and autoscalers ask for.
+import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
+import { badRequest, forbidden, isStatusError, statusError, type StatusError } from '../../apimachinery/status/index.ts'
+import { timestamp } from '../../async/index.ts'
+import { jsonDocument } from '../codec/answers.ts'
+import { decodeObjectBody } from '../codec/read-object.ts'
+import { decodeObject } from '../registry/object-bytes.ts'
+import type { DeleteOptions } from '../registry/registry.ts'
+import type { Answer } from '../server/exchange.ts'
+import type { Call } from './call.ts'
+import { requireContentType } from './create.ts'
+import { deleteOptionsOf } from './delete-options.ts'
+
+const budgets = { group: 'policy', version: 'v1', resource: 'poddisruptionbudgets' }
+/** Evictions that the disruption controller has not confirmed, per budget; as upstream. */
+const maxDisruptedPods = 2000
+
+interface Condition {
+  readonly type: string
+  readonly status: string
+}
+interface Pod extends KubeObject {
+  status?: { phase?: string; conditions?: Condition[] }
+}
+interface Budget extends KubeObject {
+  spec?: { selector?: LabelSelectorSource; unhealthyPodEvictionPolicy?: string }
+  status?: {
+    observedGeneration?: number
+    disruptionsAllowed?: number
+    currentHealthy?: number
+    desiredHealthy?: number
+    disruptedPods?: Record<string, string>
+    conditions?: Condition[]
+  }
+}
+
+export async function evictPod(call: Call): Promise<Answer> {
+  const { parts, target, request } = call
+  const options = await readEviction(call)
+  const pod: Pod = decodeObject(parts.registry.get(target, request.name).bytes)
+  // For another pod of that name nothing is taken from a budget: to delete it is refused.
+  const isAnother = options.uid !== undefined && options.uid !== pod.metadata.uid
+  if (isAnother || needsNoBudget(pod)) await parts.registry.delete(target, request.name, options)
+  else await evictWithin(call, pod, options)
+  return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, { status: 201 })
+}
+
+async function readEviction({ exchange, request, target }: Call): Promise<DeleteOptions> {
+  const contentType = requireContentType(exchange.header('content-type'))
+  const { value } = decodeObjectBody(await exchange.request.body(), contentType, 'Eviction')
+  const eviction = isJsonObject(value) ? value : {}
+  const { kind = 'Eviction', metadata = {}, deleteOptions } = eviction
+  if (kind !== 'Eviction') throw badRequest('the body must be an Eviction')
+  const name = isJsonObject(metadata) ? metadata['name'] : undefined
+  if (name !== request.name) throw badRequest('name in URL does not match name in Eviction object')
+  return deleteOptionsOf(isJsonObject(deleteOptions) ? deleteOptions : {}, target)
+}
+
+/** One that has ended, was never started or is going already is no disruption. */
+function needsNoBudget({ metadata, status }: Pod): boolean {
+  return ['Succeeded', 'Failed', 'Pending'].includes(status?.phase ?? '') || metadata.deletionTimestamp !== undefined
+}
+
+async function evictWithin(call: Call, pod: Pod, options: DeleteOptions): Promise<void> {
+  const found = budgetsOf(call, pod)
+  if (found.length > 1)
+    throw statusError(
+      500,
+      'InternalError',
+      'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.',
+    )
+  const [budget] = found
+  if (budget === undefined) return remove(call, options)
+  if (!mayGoUnready(pod, budget)) {
+    await takeFrom(call, budget)
+    return remove(call, options)
+  }
+  try {
+    // It was not ready when we looked: should it have become ready, that must be noticed.
+    await remove(call, { resourceVersion: pod.metadata.resourceVersion ?? '', ...options })
+  } catch (error) {
+    if (!isStatusError(error, 'Conflict') || options.resourceVersion !== undefined) throw error
+    throw stillProcessed(budget)
+  }
+}
+
+function budgetsOf({ parts, objects }: Call, { metadata }: Pod): Budget[] {
+  const definition = parts.catalog.findBuiltIn(budgets)
+  const { labels, namespace = '' } = metadata
+  if (definition === undefined || labels === undefined || Object.keys(labels).length === 0) return []
+  const all = objects.list({ resource: definition.storageKey, namespace })
+  return all
+    .map(({ bytes }): Budget => decodeObject(bytes))
+    .filter(({ spec }) => selectorFromObject(spec?.selector).matches(labels))
+}
+
+/** A pod that is not ready is no loss while enough others are, or where the budget says so. */
+function mayGoUnready({ status }: Pod, budget: Budget): boolean {
+  const ready = status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false
+  if (ready) return false
+  const { currentHealthy = 0, desiredHealthy = 0 } = budget.status ?? {}
+  return (
+    budget.spec?.unhealthyPodEvictionPolicy === 'AlwaysAllow' ||
+    (desiredHealthy > 0 && currentHealthy >= desiredHealthy)
+  )
+}
+
+/** Counts the disruption before it happens; who evicts another pod meanwhile sees it. Throws 429 where there is none left. */
+async function takeFrom({ parts, target, request }: Call, { metadata }: Budget): Promise<void> {
+  const definition = parts.catalog.findBuiltIn(budgets)
+  if (definition === undefined) return
+  await parts.registry.update({ ...target, definition }, metadata.name ?? '', {
+    subresource: 'status',
+    change: (current) => {
+      const budget = current as Budget | undefined
+      // Nobody asks for it any more.
+      if (budget === undefined) throw stillProcessed({ metadata } as Budget)
+      checkBudget(budget)
+      const { status = {} } = budget
+      const disruptionsAllowed = (status.disruptionsAllowed ?? 0) - 1
+      const disruptedPods = { ...status.disruptedPods, [request.name]: timestamp(target.context.now) }
+      return { ...budget, status: { ...status, disruptionsAllowed, disruptedPods } }
+    },
+  })
+}
+
+function checkBudget(budget: Budget): void {
+  const { metadata, status = {} } = budget
+  const { disruptionsAllowed = 0, desiredHealthy = 0, currentHealthy = 0, disruptedPods = {} } = status
+  if ((status.observedGeneration ?? 0) < (metadata.generation ?? 0)) throw stillProcessed(budget)
+  if (disruptionsAllowed < 0) throw refusedBy(budget, 'pdb disruptions allowed is negative')
+  if (Object.keys(disruptedPods).length > maxDisruptedPods)
+    throw refusedBy(budget, 'DisruptedPods map too big - too many evictions not confirmed by PDB controller')
+  if (disruptionsAllowed > 0) return
+  const text = `The disruption budget ${metadata.name ?? ''} needs ${String(desiredHealthy)} healthy pods and has ${String(currentHealthy)} currently`
+  throw tooMany(text, 0)
+}
+
+const refusedBy = ({ metadata }: Budget, why: string): StatusError =>
+  forbidden({ group: 'policy', resource: 'poddisruptionbudget' }, metadata.name ?? '', why)
+
+const stillProcessed = ({ metadata }: Budget): StatusError =>
+  tooMany(`The disruption budget ${metadata.name ?? ''} is still being processed by the server.`, 10)
+
+function tooMany(why: string, retryAfterSeconds: number): StatusError {
+  const causes = [{ reason: 'DisruptionBudget', message: why }]
+  const message = "Cannot evict pod as it would violate the pod's disruption budget."
+  return statusError(429, 'TooManyRequests', message, {
+    details: { causes, ...(retryAfterSeconds === 0 ? {} : { retryAfterSeconds }) },
+    ...(retryAfterSeconds === 0 ? {} : { headers: { 'Retry-After': String(retryAfterSeconds) } }),
+  })
+}
+
+/** Says in the pod's status why it goes, then deletes it. */
+async function remove({ parts, target, request }: Call, options: DeleteOptions): Promise<void> {
+  const { object } = await parts.registry.update(target, request.name, {
+    subresource: 'status',
+    change: (current) => {
+      const pod = current as Pod | undefined
+      if (pod === undefined) throw badRequest('there is no pod to evict')
+      const others = (pod.status?.conditions ?? []).filter(({ type }) => type !== 'DisruptionTarget')
+      const condition = {
+        type: 'DisruptionTarget',
+        status: 'True',
+        reason: 'EvictionByEvictionAPI',
+        message: 'Eviction API: evicting',
+        lastTransitionTime: timestamp(target.context.now),
+      }
+      const { resourceVersion = pod.metadata.resourceVersion ?? '' } = options
+      return {
+        ...pod,
+        metadata: { ...pod.metadata, resourceVersion },
+        status: { ...pod.status, conditions: [...others, condition] },
+      }
+    },
+  })
+  const { resourceVersion: asked, ...rest } = options
+  const { resourceVersion } = object.metadata
+  await parts.registry.delete(target, request.name, {
+    ...rest,
+    ...(asked === undefined || resourceVersion === undefined ? {} : { resourceVersion }),
+  })
+}
