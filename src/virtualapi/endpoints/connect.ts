@@ -1,4 +1,5 @@
 // Pods where they run: logs, exec, attach, port-forward. We find the pod; its member's API server does the rest.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest, serviceUnavailable } from '../../apimachinery/status/index.ts'
 import { decodeObject } from '../registry/object-bytes.ts'
 import type { PodConnection } from '../members/pod-connector.ts'
@@ -15,7 +16,13 @@ export function isConnect(resource: string, group: string, subresource: string):
 
 /** Logs, and whatever the member answers to an exec that asked for no upgrade. */
 export async function connectPod(call: Call): Promise<Answer> {
-  const { parts } = call
+  const { parts, request, target } = call
+  // Of a pod that no member has yet there are no logs, which is no error: clients that follow come again.
+  if (
+    request.subresource === 'log' &&
+    memberOf(decodeObject(parts.registry.get(target, request.name).bytes)) === undefined
+  )
+    return { kind: 'bytes', status: 200, headers: { 'content-type': 'text/plain' }, body: new Uint8Array() }
   if (parts.podConnector === undefined) throw notConnected()
   const response = await parts.podConnector.request(await podConnection(call))
   const { 'content-type': type = 'text/plain' } = response.headers
@@ -27,8 +34,7 @@ export async function podConnection(call: Call): Promise<PodConnection> {
   const { request, exchange, cluster, parts, target } = call
   requireSubresource(call)
   const pod = decodeObject(parts.registry.get(target, request.name).bytes)
-  if (pod.metadata.annotations?.['kcp.dev/member'] === undefined)
-    throw badRequest(`pod "${request.name}" does not have a host assigned: it is not placed on a member cluster yet`)
+  if (memberOf(pod) === undefined) throw badRequest(`pod ${request.name} does not have a host assigned`)
   const { url, method, rawHeaders } = exchange.request
   const mark = url.indexOf('?')
   return {
@@ -41,6 +47,10 @@ export async function podConnection(call: Call): Promise<PodConnection> {
     body: await exchange.request.body(),
     signal: exchange.signal,
   }
+}
+
+function memberOf({ metadata }: KubeObject): string | undefined {
+  return metadata.annotations?.['kcp.dev/member']
 }
 
 export function notConnected(): Error {
