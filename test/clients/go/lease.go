@@ -28,8 +28,8 @@ func leaderElection(ctx context.Context, config *rest.Config, seen *recorder) er
 				LockConfig: resourcelock.ResourceLockConfig{Identity: name},
 			},
 			ReleaseOnCancel: true,
-			LeaseDuration:   5 * time.Second,
-			RenewDeadline:   3 * time.Second,
+			LeaseDuration:   30 * time.Second,
+			RenewDeadline:   20 * time.Second,
 			RetryPeriod:     200 * time.Millisecond,
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(context.Context) { led <- name },

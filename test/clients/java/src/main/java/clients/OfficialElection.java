@@ -39,7 +39,7 @@ final class OfficialElection {
   private static LeaderElector stand(ApiClient client, String name, BlockingQueue<String> led, BlockingQueue<String> resigned) {
     LeaseLock lock = new LeaseLock("default", "official", name, client);
     LeaderElector elector =
-        new LeaderElector(new LeaderElectionConfig(lock, Duration.ofSeconds(5), Duration.ofSeconds(3), Duration.ofMillis(200)));
+        new LeaderElector(new LeaderElectionConfig(lock, Duration.ofSeconds(30), Duration.ofSeconds(20), Duration.ofMillis(200)));
     Thread thread = new Thread(() -> elector.run(() -> led.add(name), () -> resigned.add(name)));
     thread.setDaemon(true);
     thread.start();
