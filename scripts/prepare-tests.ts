@@ -7,7 +7,7 @@ export async function prepareTests(): Promise<boolean> {
   // Where nodes cannot run, the tests that need them say so themselves.
   await ensureSystemPackages()
   try {
-    await ensurePrograms([...clusterPrograms, 'helm'])
+    await ensurePrograms([...clusterPrograms, 'helm', 'kwok'])
     return true
   } catch (error) {
     console.error(`the programs that the tests need could not be built (Go is needed): ${String(error)}`)
