@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -109,12 +109,18 @@ describe('runs', () => {
   })
 
   it('start processes that are ready, in a log, and end them by pid', async () => {
-    const script = 'echo up; trap "exit 7" TERM; while :; do sleep 0.02; done'
+    const ready = join(cache, 'ready')
+    // Ready once it would hear a SIGTERM.
+    const script = 'trap "exit 7" TERM; echo $$ > "$1"; while :; do sleep 0.02; done'
     const started = await startProcess({
       name: 'server',
       command: 'sh',
-      args: ['-c', script],
-      ready: () => readRecords()[0]?.resources.length === 1,
+      args: ['-c', script, 'sh', ready],
+      ready: () => {
+        const [server, ...others] = readRecords()[0]?.resources ?? []
+        if (server?.type !== 'process' || others.length > 0 || !existsSync(ready)) return false
+        return readFileSync(ready, 'utf8').trim() === String(server.pid)
+      },
     })
     const { pid } = started
     expect(started.running).to.equal(true)

@@ -55,10 +55,25 @@ export class Session {
     const sent = body === undefined ? {} : { body: this.filledIn(body) }
     const headers = { headers: this.filledIn(options.headers ?? {}) as Record<string, string> }
     const target = this.filledIn(path) as string
-    const { status, headers: got, text } = await this.side.request(method, target, { ...options, ...sent, ...headers })
+    const {
+      status,
+      headers: got,
+      text,
+    } = await this.whenStorageIsReady(() => this.side.request(method, target, { ...options, ...sent, ...headers }))
     const answer = { status, warnings: warningsOf(got['warning']), body: parsed(text) }
     if (!quiet) this.record(`${method} ${path}`, { ...answer, body: leaveOut(answer.body, without) })
     return answer
+  }
+
+  /** A real server answers 429 for a moment after a definition was created or changed: a client asks again. */
+  private async whenStorageIsReady<T extends { status: number; text: string }>(ask: () => Promise<T>): Promise<T> {
+    let last: T | undefined
+    const probe = async (): Promise<boolean> => {
+      last = await ask()
+      return !(last.status === 429 && last.text.includes('storage is (re)initializing'))
+    }
+    await waitFor(probe, { what: 'the storage of a kind', deadlineMs: 30_000 })
+    return last as T
   }
 
   get = (path: string, options?: SendOptions): Promise<Answer> => this.send('GET', path, options)
