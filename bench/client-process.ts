@@ -3,6 +3,9 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setPriority } from 'node:os'
 
+/** Longer than it takes to open 10,000 watches. */
+const answerMs = 120_000
+
 export interface ClientProcess<To, From> extends AsyncDisposable {
   readonly pid: number
   /** Sends a message and resolves with the next one that comes back. Rejects when the process ends before. */
@@ -20,18 +23,20 @@ export function startClientProcess<To, From>(
   const child = fork(new URL(script, import.meta.url), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const { pid } = child
   if (pid === undefined) throw new Error(`"${script}" did not start`)
-  if (givesWay) setPriority(pid, 10)
+  if (givesWay) setPriority(pid, 5)
   return {
     pid,
     async ask(message) {
       const gone = new AbortController()
       const ended = (): void => gone.abort(new Error(`"${script}" ended`))
+      const timer = setTimeout(() => gone.abort(new Error(`"${script}" does not answer`)), answerMs)
       child.once('exit', ended)
       try {
         child.send(message as object)
         const [answer] = (await once(child, 'message', { signal: gone.signal })) as [From]
         return answer
       } finally {
+        clearTimeout(timer)
         child.off('exit', ended)
       }
     },

@@ -4,6 +4,7 @@ import { stringify } from 'yaml'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
 import type { Status } from '../../apimachinery/status/index.ts'
 import type { BytesAnswer, PiecesAnswer } from '../server/exchange.ts'
+import { firstPieceBytes } from './list-pieces.ts'
 
 const newline = Buffer.from('\n')
 
@@ -34,7 +35,7 @@ export function jsonPieces(pieces: Iterable<Uint8Array>, bytes: number): BytesAn
     pieces,
     about: bytes,
   }
-  return bytes > largeAnswer ? answer : joined(answer)
+  return bytes > firstPieceBytes ? answer : joined(answer)
 }
 
 /** The same answer, whole. */

@@ -11,6 +11,8 @@ export interface ListMeta {
 
 /** Least size of a piece of copied bytes, save for the last: about 0.2 ms until it is encrypted and written. */
 const copiedBytes = 128 * 1024
+/** Of the first one: a list of hundreds is one piece, and an answer with a length. */
+export const firstPieceBytes = 512 * 1024
 /** Of what is decoded and encoded again, which takes longer. */
 const encodedCharacters = 16 * 1024
 
@@ -32,7 +34,8 @@ export function* listPieces(
     const first = next
     const sources: Buffer[] = []
     let most = start.length + 3
-    for (; next < items.length && most < copiedBytes; next++) {
+    const enough = first === 0 ? firstPieceBytes : copiedBytes
+    for (; next < items.length && most < enough; next++) {
       const source = asBuffer(convert(items[next] as Uint8Array))
       sources.push(source)
       most += lead.length + source.length + 1

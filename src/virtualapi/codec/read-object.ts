@@ -114,7 +114,8 @@ export function objectOf(
       const [first] = typeErrors(object, schema)
       if (first !== undefined) throw badRequest(undecodable + first)
     }
-    unknown.push(...pruneUnknown(object, schema, { isResourceRoot: true }).map((path) => `unknown field "${path}"`))
+    const dropped = pruneUnknown(object, schema, { isResourceRoot: true, typesChecked: info.builtIn })
+    unknown.push(...dropped.map((path) => `unknown field "${path}"`))
     if (!info.builtIn) forEmbedded(object, schema, decodeEmbedded)
   }
   // Custom resources are decoded first and pruned later; the decoder of built-in kinds meets both on its way.

@@ -20,15 +20,24 @@ export interface ObjectView {
   readonly shared: boolean
 }
 
+/** Of objects as they are: the same for everybody. */
+const wholeViews = new WeakMap<ResourceDefinition, ObjectView>()
+
 /** How objects of this resource are shown to a client that asked for this representation. */
 export function viewOf(
   definition: ResourceDefinition,
   { as }: Representation,
   { includeObject = 'Metadata', now }: { includeObject?: string; now: number },
 ): ObjectView {
+  if (as === 'Table') return tableView(definition, converter(definition), includeObject, now)
+  if (as === 'PartialObjectMetadata') return metadataView(converter(definition))
+  let view = wholeViews.get(definition)
+  if (view === undefined) wholeViews.set(definition, (view = wholeView(definition)))
+  return view
+}
+
+function wholeView(definition: ResourceDefinition): ObjectView {
   const convert = converter(definition)
-  if (as === 'Table') return tableView(definition, convert, includeObject, now)
-  if (as === 'PartialObjectMetadata') return metadataView(convert)
   const { group, version, kind } = definition.info
   const apiVersion = apiVersionOf({ group, version })
   return {

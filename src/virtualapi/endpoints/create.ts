@@ -10,10 +10,13 @@ export async function createObject(call: Call): Promise<Answer> {
   const { definition, exchange, query, request, representation, parts, target } = call
   const fieldValidation = fieldValidationOf(query)
   const contentType = requireContentType(exchange.header('content-type'))
-  const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
+  const body = await exchange.request.body()
+  const decoded = decodeObjectBody(body, contentType, definition.info.kind)
+  await exchange.step(body.length)
   const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
   exchange.audit?.names(object.metadata)
   requireNamespace(object.metadata.namespace, request.namespace)
+  await exchange.step(body.length)
   const keepUid = exchange.user.realm.kind === 'installation' && exchange.header('kcp-keep-uid') === 'true'
   const stored = definition.toStorage?.(object) ?? { ...object, apiVersion: definition.storageApiVersion }
   const written = await parts.registry.create(target, stored, { keepUid })

@@ -21,25 +21,37 @@ export interface Selection {
   matches(entry: Entry): boolean
 }
 
+/** Of requests without selectors: most of them. */
+const everything: Selection = {
+  labels: parseLabelSelector(''),
+  fields: parseFieldSelector(''),
+  everything: true,
+  name: undefined,
+  matches: () => true,
+}
+
 /** Compiles the selectors of a request. Throws 400 for fields the kind does not have. */
 export function selectionOf(
   query: URLSearchParams,
   { strategy }: ResourceDefinition,
   { name }: { name?: string } = {},
 ): Selection {
-  const labels = parseLabelSelector(query.get('labelSelector') ?? '')
-  const fields = parseFieldSelector(query.get('fieldSelector') ?? '')
+  const labelText = query.get('labelSelector') ?? ''
+  const fieldText = query.get('fieldSelector') ?? ''
+  if (labelText === '' && fieldText === '' && name === undefined) return everything
+  const labels = parseLabelSelector(labelText)
+  const fields = parseFieldSelector(fieldText)
   const { selectableFields } = strategy
   requireSupportedFields(fields, new Set(['metadata.name', 'metadata.namespace', ...Object.keys(selectableFields)]))
   const decodes = fields.requirements.some(({ field }) => field in selectableFields)
-  const everything = labels.matchesEverything && fields.matchesEverything && name === undefined
+  const isEverything = labels.matchesEverything && fields.matchesEverything && name === undefined
   return {
     labels,
     fields,
-    everything,
+    everything: isEverything,
     name: name ?? fields.exactly('metadata.name'),
     matches(entry) {
-      if (everything) return true
+      if (isEverything) return true
       if (name !== undefined && entry.key.name !== name) return false
       if (!labels.matchesEverything && !labels.matches(entry.facts.labels)) return false
       if (fields.matchesEverything) return true

@@ -12,10 +12,13 @@ export async function updateObject(call: Call): Promise<Answer> {
   if (request.subresource !== '') requireSubresource(call)
   const fieldValidation = fieldValidationOf(query)
   const contentType = requireContentType(exchange.header('content-type'))
-  const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
+  const body = await exchange.request.body()
+  const decoded = decodeObjectBody(body, contentType, definition.info.kind)
+  await exchange.step(body.length)
   const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
   exchange.audit?.names(object.metadata)
   requireNamespace(object.metadata.namespace, request.namespace)
+  await exchange.step(body.length)
   if (object.metadata.name === undefined || object.metadata.name === '') object.metadata.name = request.name
   if (object.metadata.name !== request.name)
     throw badRequest(

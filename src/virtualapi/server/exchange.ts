@@ -56,6 +56,9 @@ export type Answer = BytesAnswer | PiecesAnswer | StreamAnswer
 /** As it is sent. */
 export type SentAnswer = BytesAnswer | StreamAnswer
 
+/** Bodies above this take milliseconds to decode, and again to check. */
+const longStepBytes = 64 * 1024
+
 /** What the stages have found out so far. A stage reads only what an earlier one has set. */
 export class Exchange {
   readonly request: IncomingRequest
@@ -80,6 +83,11 @@ export class Exchange {
     this.signal = request.signal
     // Who sends its body a byte at a time has no longer than anybody else.
     this.request = { ...request, body: () => this.read(request) }
+  }
+
+  /** Between steps of the work for so many bytes: lets others have their turn where the next step is long as well. */
+  async step(bytes: number): Promise<void> {
+    if (bytes > longStepBytes) await this.turn()
   }
 
   private async read(request: IncomingRequest): Promise<Uint8Array> {

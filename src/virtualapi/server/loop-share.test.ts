@@ -21,10 +21,10 @@ describe('a share of the event loop', () => {
     const ask = async (flow: string): Promise<void> => {
       await share.turn(flow)
       order.push(flow)
-      work(2)
+      work(3)
     }
     void share.turn('noisy')
-    work(2)
+    work(3)
     const asked = Array.from({ length: 5 }, () => ask('noisy'))
     expect(share.waiting).to.equal(5)
     await nextPass()
@@ -46,7 +46,7 @@ describe('a share of the event loop', () => {
     }
     void share.turn('a')
     void share.turn('b')
-    work(2)
+    work(3)
     await Promise.all(['a', 'a', 'a', 'b', 'b', 'b'].map(ask))
     expect(order).to.deep.equal(['a', 'b', 'a', 'b', 'a', 'b'])
   })

@@ -2,11 +2,11 @@
 // have all of them answered before the next tenant's one is looked at.
 
 /** How long requests are answered as they come before those of busy tenants wait for the next pass of the loop, milliseconds. */
-const sliceMs = 1
+const sliceMs = 2
 
 /**
  * In each pass of the event loop every flow (a logical cluster) gets at least one turn; those that want more share what is
- * left of a millisecond, one turn each and again. What waits is bounded by whoever asks: requests, watches and pieces of
+ * left of two milliseconds, one turn each and again. What waits is bounded by whoever asks: requests, watches and pieces of
  * answers each wait for one turn at a time.
  */
 export class LoopShare {
