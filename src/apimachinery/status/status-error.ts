@@ -162,7 +162,7 @@ export function invalid(gk: { group: string; kind: string }, name: string, all: 
     details: {
       ...(name === '' ? {} : { name }),
       ...(gk.group === '' ? {} : { group: gk.group }),
-      kind: gk.kind,
+      ...(gk.kind === '' ? {} : { kind: gk.kind }),
       causes,
     },
   })

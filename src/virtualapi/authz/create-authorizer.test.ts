@@ -468,7 +468,7 @@ describe('authorization', () => {
     })
     it('a role that is not there can not be bound', async () => {
       expect(await write(clusterRoleBinding('x', 'missing', user('bob')))).to.equal(
-        '404 clusterroles.rbac.authorization.k8s.io "missing" not found',
+        '404 clusterrolebindings.rbac.authorization.k8s.io "missing" not found',
       )
     })
     it('owners and system:masters may all of it', async () => {

@@ -74,7 +74,7 @@ async function checkBinding(
   const roleResource = resourceOfKind[kind] ?? ''
   if (await may(authorizer, 'bind', roleResource, namespace, roleName, write, signal)) return
   const rules = await authorizer.roleRules({ kind, name: roleName, namespace }, write.cluster, signal)
-  if (rules === undefined) throw notFound({ group: rbacGroup, resource: roleResource }, roleName)
+  if (rules === undefined) throw notFound({ group: rbacGroup, resource }, roleName)
   const missing = await escalationCheck(authorizer, rules, namespace, write, signal)
   if (missing !== undefined) throw forbidden({ group: rbacGroup, resource }, name, missing)
 }

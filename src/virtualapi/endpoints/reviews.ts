@@ -31,6 +31,7 @@ export async function createReview(exchange: Exchange, parts: ServerParts, targe
     warnings: exchange.warnings,
   })
   const { authorizer, tokenReviewer } = parts
-  const context = { user, cluster, namespace: target.namespace, authorizer, tokenReviewer, signal }
+  const now = parts.clock.now()
+  const context = { user, cluster, namespace: target.namespace, authorizer, tokenReviewer, signal, now }
   return jsonDocument(await review(object, context), { status: 201 })
 }

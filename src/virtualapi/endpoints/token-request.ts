@@ -93,7 +93,7 @@ function requireSame({ name = '', namespace = '' }: ObjectMeta, url: { name: str
   })
   if (name !== '' && name !== url.name) throw invalid(kind, url.name, [wrong('name', name, 'name')])
   if (namespace !== '' && namespace !== url.namespace)
-    throw invalid(kind, url.name, [wrong('namespace', namespace, 'namespace')])
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
 }
 
 function wrongDuration(seconds: number): StatusCause[] {

@@ -309,7 +309,8 @@ export class Registry {
       endsItself: strategy.endsItself ?? false,
     })
     strategy.prepareForUpdate?.(object, decodeObject(entry.bytes), context, '')
-    if (!marked || context.dryRun) return { deleted: false, object, bytes: entry.bytes }
+    if (!marked) return { deleted: false, object, bytes: entry.bytes }
+    if (context.dryRun) return { deleted: false, object, bytes: stampRevision(encodeObject(object), revision) }
     delete metadata.resourceVersion
     const written = await context.objects.update(key, encodeObject(object), { signal, ifRevision: revision })
     metadata.resourceVersion = String(written.revision)

@@ -118,6 +118,11 @@ function sortConditions(status: JsonValue): void {
 function sortCauses(status: JsonObject): void {
   const { details } = status
   if (!isJsonObject(details) || !Array.isArray(details['causes']) || details['causes'].length < 2) return
-  details['causes'] = details['causes'].map((cause) => JSON.stringify(cause)).sort()
+  details['causes'] = details['causes'].map((cause) => JSON.stringify(ordered(cause))).sort()
   status['message'] = 'CAUSES'
+}
+
+function ordered(value: JsonValue): JsonValue {
+  if (!isJsonObject(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }

@@ -14,7 +14,7 @@ export interface RawAnswer {
 export interface RequestOptions {
   /** A text is sent as it is, anything else as JSON. */
   readonly body?: unknown
-  readonly headers?: Readonly<Record<string, string | readonly string[]>>
+  readonly headers?: Readonly<Record<string, string | string[]>>
   /** Without the certificate of the admin. */
   readonly anonymous?: boolean
 }
@@ -79,7 +79,7 @@ export function openSide(kubeconfig: string): Side & { close(): void } {
           {
             ...{ hostname, port, method, path: pathname.replace(/\/$/, '') + path },
             agent: anonymous ? anybody : admin,
-            headers: { ...(bytes === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+            headers: { ...(bytes === undefined ? {} : bodyHeaders(bytes)), ...headers },
           },
           (response) => {
             const chunks: Buffer[] = []
@@ -102,4 +102,9 @@ export function openSide(kubeconfig: string): Side & { close(): void } {
       anybody.destroy()
     },
   }
+}
+
+/** The length is said: Node leaves it out of a DELETE, and a body without one is none. */
+function bodyHeaders(body: string): Record<string, string> {
+  return { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
 }

@@ -1,6 +1,7 @@
 // SelfSubjectAccessReview, SubjectAccessReview, LocalSubjectAccessReview: may they?
-import { isJsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import { badRequest, invalid, type StatusCause } from '../../../apimachinery/status/index.ts'
+import { fieldInvalid } from '../../../apimachinery/field/index.ts'
+import { isJsonObject, type JsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import { invalid, type StatusCause } from '../../../apimachinery/status/index.ts'
 import type { UserInfo } from '../../authn/user-info.ts'
 import type { Attributes } from '../../authz/authorizer.ts'
 import { answered, specOf, textOf, textsOf, type Review, type ReviewContext } from './review.ts'
@@ -22,12 +23,11 @@ export const localSubjectAccessReview: Review = async (object, context) => {
   const causes = [...attributesCauses(object), ...subjectCauses(object)]
   const { resourceAttributes, nonResourceAttributes } = specOf(object)
   if (nonResourceAttributes !== undefined)
-    causes.push(invalidField('spec.nonResourceAttributes', 'disallowed on this kind of request'))
-  checked(object, causes)
+    causes.push(invalidPath(nonResourceAttributes, 'disallowed on this kind of request'))
   const asked = isJsonObject(resourceAttributes) ? textOf(resourceAttributes['namespace']) : ''
-  if (asked !== context.namespace) {
-    throw badRequest(`spec.resourceAttributes.namespace must match namespace: ${context.namespace}`)
-  }
+  if (isJsonObject(resourceAttributes) && asked !== context.namespace)
+    causes.push(fieldInvalid('spec.resourceAttributes.namespace', asked, 'must match metadata.namespace'))
+  checked(object, causes)
   return decided(object, subjectOf(object, context), context)
 }
 
@@ -77,7 +77,7 @@ function attributesCauses(object: KubeObject): StatusCause[] {
   const { resourceAttributes, nonResourceAttributes } = specOf(object)
   const [resource, path] = [isJsonObject(resourceAttributes), isJsonObject(nonResourceAttributes)]
   if (resource && path) {
-    return [invalidField('spec.nonResourceAttributes', 'cannot be specified in combination with resourceAttributes')]
+    return [invalidPath(nonResourceAttributes, 'cannot be specified in combination with resourceAttributes')]
   }
   if (resource || path) return []
   return [
@@ -104,6 +104,23 @@ function invalidField(field: string, message: string): StatusCause {
   return { reason: 'FieldValueInvalid', field, message: `Invalid value: null: ${message}` }
 }
 
-function checked({ kind }: KubeObject, causes: StatusCause[]): void {
-  if (causes.length > 0) throw invalid({ group: 'authorization.k8s.io', kind }, '', causes)
+/** Go prints the struct of its internal version. */
+function invalidPath(given: unknown, detail: string): StatusCause {
+  const { path, verb } = isJsonObject(given) ? given : {}
+  const shown = JSON.stringify({ Path: textOf(path), Verb: textOf(verb) })
+  return {
+    reason: 'FieldValueInvalid',
+    field: 'spec.nonResourceAttributes',
+    message: `Invalid value: ${shown}: ${detail}`,
+  }
+}
+
+/** Upstream does not name the kind of a review. */
+function checked({ metadata }: KubeObject, causes: StatusCause[]): void {
+  const { creationTimestamp: _, namespace: _namespace, ...given } = metadata
+  const wrong =
+    Object.keys(given).length === 0
+      ? causes
+      : [...causes, fieldInvalid('metadata', { ...given } as JsonObject, 'must be empty')]
+  if (wrong.length > 0) throw invalid({ group: 'authorization.k8s.io', kind: '' }, '', wrong)
 }

@@ -1,9 +1,14 @@
 // SelfSubjectReview: who am I? TokenReview: whose token is this?
+import { timestamp } from '../../../async/index.ts'
 import { badRequest } from '../../../apimachinery/status/index.ts'
 import { answered, specOf, textOf, textsOf, userInfoOf, type Review } from './review.ts'
 
 /** Behind `kubectl auth whoami`. */
-export const selfSubjectReview: Review = async (object, { user }) => answered(object, { userInfo: userInfoOf(user) })
+export const selfSubjectReview: Review = async (object, { user, now }) =>
+  answered(
+    { ...object, metadata: { ...object.metadata, creationTimestamp: timestamp(now) } },
+    { userInfo: userInfoOf(user) },
+  )
 
 export const tokenReview: Review = async (object, { cluster, tokenReviewer, signal }) => {
   const { token, audiences } = specOf(object)

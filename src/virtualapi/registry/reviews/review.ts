@@ -16,6 +16,8 @@ export interface ReviewContext {
   readonly authorizer: Pick<RbacAuthorizer, 'authorize' | 'rulesFor'>
   readonly tokenReviewer: TokenReviewer | undefined
   readonly signal: AbortSignal
+  /** Wall clock, milliseconds. */
+  readonly now: number
 }
 
 /** Answers a review. Does not change `object`. Rejects 400 and 422 for a question that can't be understood. */

@@ -6,15 +6,25 @@ export const selfSubjectRulesReview: Review = async (object, { user, cluster, au
   const namespace = textOf(specOf(object)['namespace'])
   if (namespace === '') throw badRequest('no namespace on request')
   const rules = await authorizer.rulesFor(user, namespace, cluster, signal)
-  return answered(object, {
-    resourceRules: rules.flatMap(({ verbs, apiGroups, resources, resourceNames }) =>
-      resources === undefined
-        ? []
-        : [{ verbs, apiGroups: apiGroups ?? [], resources, ...(resourceNames === undefined ? {} : { resourceNames }) }],
-    ),
-    nonResourceRules: rules.flatMap(({ verbs, nonResourceURLs }) =>
-      nonResourceURLs === undefined ? [] : [{ verbs, nonResourceURLs }],
-    ),
-    incomplete: false,
-  })
+  return answered(
+    { ...object, spec: {} },
+    {
+      resourceRules: rules.flatMap(({ verbs, apiGroups, resources, resourceNames }) =>
+        resources === undefined
+          ? []
+          : [
+              {
+                verbs,
+                apiGroups: apiGroups ?? [],
+                resources,
+                ...(resourceNames === undefined ? {} : { resourceNames }),
+              },
+            ],
+      ),
+      nonResourceRules: rules.flatMap(({ verbs, nonResourceURLs }) =>
+        nonResourceURLs === undefined ? [] : [{ verbs, nonResourceURLs }],
+      ),
+      incomplete: false,
+    },
+  )
 }
