@@ -1,6 +1,6 @@
 // The body of a write as an object: decoded from JSON, YAML or protobuf, of the kind the URL says, with complaints about
 // fields that the kind does not have.
-import { fieldInvalid, goValue } from '../../apimachinery/field/index.ts'
+import { fieldInvalid, fieldTooLong, goValue } from '../../apimachinery/field/index.ts'
 import { parseJson } from '../../apimachinery/json/index.ts'
 import {
   apiVersionOf,
@@ -21,13 +21,15 @@ import { parseYamlBody } from './yaml.ts'
 /** Largest body read, bytes; etcd behind a real server bounds it at 1.5 MiB, its own limit is 3 MiB. */
 export const maxBodyBytes = 3 * 1024 * 1024
 const maxDepth = 1000
+const maxManagerBytes = 128
 
 const supported = 'application/json, application/yaml, application/vnd.kubernetes.protobuf'
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
 
-/** The fieldValidation parameter; Warn where absent. Throws 422 for another word. */
+/** The fieldValidation parameter; Warn where absent. Throws 422 for another word, or where fieldManager is no name. */
 export function fieldValidationOf(query: URLSearchParams): FieldValidation {
+  requireFieldManager(query.get('fieldManager') ?? '')
   const text = query.get('fieldValidation') ?? ''
   if (text === '') return 'Warn'
   if (text === 'Ignore' || text === 'Warn' || text === 'Strict') return text
@@ -38,6 +40,16 @@ export function fieldValidationOf(query: URLSearchParams): FieldValidation {
       field: 'fieldValidation',
     },
   ])
+}
+
+function requireFieldManager(name: string): void {
+  const causes = Buffer.byteLength(name) > maxManagerBytes ? [fieldTooLong('fieldManager', maxManagerBytes)] : []
+  const strange = Array.from(name.slice(0, maxManagerBytes)).findIndex((char) =>
+    /[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/u.test(char),
+  )
+  if (strange >= 0)
+    causes.push(fieldInvalid('fieldManager', name, `invalid character (at position ${String(strange)})`))
+  if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind: 'CreateOptions' }, '', causes)
 }
 
 export interface Decoded {

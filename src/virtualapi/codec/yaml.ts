@@ -1,5 +1,5 @@
 // YAML bodies: read as JSON would be, with bounds against documents that grow when aliases are followed.
-import { isScalar, LineCounter, parseDocument, visit, type Document, type Tags } from 'yaml'
+import { isScalar, Lexer, LineCounter, parseDocument, visit, type Document, type Tags } from 'yaml'
 import { goQuote } from '../../apimachinery/field/index.ts'
 import { defaultMaxJsonValues, parseJson, tooManyValues } from '../../apimachinery/json/index.ts'
 import { isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
@@ -24,6 +24,8 @@ const maxAliasCount = 100
 const maxValues = defaultMaxJsonValues
 /** Values of what is YAML and not JSON: its parser takes ten times as long, and no client sends large ones. */
 const maxYamlValues = 30_000
+/** Tokens of the same: a value of an ordinary document is four or five of them, two million quotes are a million. */
+const maxTokens = 200_000
 const maxDuplicates = 100
 
 /**
@@ -55,6 +57,7 @@ export function parseYamlBody(
   if (json !== undefined) return { value: json, duplicateFields: [] }
   refuseDeep(text, maxDepth)
   if (atMostValues(text) > maxYamlValues) throw tooManyValues(maxYamlValues)
+  refuseManyTokens(text)
   const lineCounter = new LineCounter()
   let document: Document.Parsed
   try {
@@ -97,6 +100,15 @@ function atMostValues(text: string): number {
     if (char === 10 || char === 44 || (char === 58 && text.charCodeAt(i + 1) === 32)) count++
   }
   return count
+}
+
+/** The lexer alone is a tenth of the work: what it finds too much of never reaches the parser. */
+function refuseManyTokens(text: string): void {
+  if (text.length <= maxTokens) return
+  let count = 0
+  for (const _token of new Lexer().lex(text))
+    if (++count > maxTokens)
+      throw requestEntityTooLarge(`Request entity too large: limit is ${maxTokens} tokens of YAML`)
 }
 
 /** Flow collections nest by one byte each: refused before the parser, which recurses, sees them. */

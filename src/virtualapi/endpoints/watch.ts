@@ -1,7 +1,7 @@
 // A watch: what is there (where asked for), then every change once, as lines of JSON.
 import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, zeroRevision, type Revision } from '../../apimachinery/meta/index.ts'
-import { expired, invalid, isStatusError, type StatusError } from '../../apimachinery/status/index.ts'
+import { badRequest, expired, invalid, isStatusError, type StatusError } from '../../apimachinery/status/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import type { Entry, HubEvent, HubWatch } from '../../store/hub/index.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
@@ -99,7 +99,10 @@ export function watchOptions(query: URLSearchParams): WatchOptions {
     throw refuse('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan', 'resourceVersionMatch')
   if (query.get('continue')) throw refuse('continue is forbidden for watch', 'continue')
   const version = query.get('resourceVersion') ?? ''
-  const seconds = Number(query.get('timeoutSeconds') ?? '')
+  const timeout = query.get('timeoutSeconds') ?? ''
+  if (!/^([+-]?[0-9]{1,18})?$/.test(timeout))
+    throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(timeout)}: invalid syntax`)
+  const seconds = Number(timeout)
   const timeoutSeconds = Number.isFinite(seconds) && seconds > 0 ? seconds : minTimeoutSeconds * (1 + Math.random())
   return {
     since: version === '' ? zeroRevision : requireRevision(version),

@@ -1,0 +1,190 @@
+// Boundaries between logical clusters that need more than a path: positions, tokens over a rebirth, reviews, caches, metrics.
+// The list of all boundaries with their tests: docs/isolation.md.
+import { expect } from 'chai'
+import { waitFor } from '../support/index.ts'
+import { at, textAt } from './json.ts'
+import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
+import { openRawClient, type RawClient } from './raw-client.ts'
+
+const inDefault = (base: string, resource: string): string => `${base}/api/v1/namespaces/default/${resource}`
+const bearer = (token: string) => ({ headers: ['Authorization', `Bearer ${token}`] })
+
+describe('boundaries between logical clusters', function () {
+  this.timeout(120_000)
+  let kcp: KcpInstance
+  let acme: Tenant
+  let bob: Tenant
+  let nobody: RawClient
+
+  before(async () => {
+    kcp = await startInstance()
+    acme = await kcp.tenant('acme')
+    bob = await kcp.tenant('bob')
+    nobody = openRawClient({ port: kcp.port })
+  })
+  after(async () => {
+    await nobody[Symbol.asyncDispose]()
+    await kcp[Symbol.asyncDispose]()
+  })
+
+  async function tokenOf({ http, base }: Tenant): Promise<string> {
+    const path = `${inDefault(base, 'serviceaccounts')}/default/token`
+    const answer = await waitFor(
+      async () => {
+        const made = await http.request('POST', path, { body: { spec: {} } })
+        return made.status === 201 && made
+      },
+      { what: 'a token', deadlineMs: 10_000 },
+    )
+    return textAt(answer.json(), 'status.token')
+  }
+
+  it("a revision of one, in a list or a watch of another, shows that other's own past and nothing else", async () => {
+    const create = async ({ http, base }: Tenant, name: string): Promise<string> => {
+      const answer = await http.request('POST', inDefault(base, 'configmaps'), {
+        body: { metadata: { name, labels: { past: 'yes' } } },
+      })
+      expect(answer.status, answer.text).to.equal(201)
+      return textAt(answer.json(), 'metadata.resourceVersion')
+    }
+    await create(bob, 'bobs-first')
+    const foreign = await create(acme, 'acmes')
+    await create(bob, 'bobs-second')
+    const list = `${inDefault(bob.base, 'configmaps')}?labelSelector=past&resourceVersion=${foreign}`
+    for (const query of [`${list}&resourceVersionMatch=Exact`, `${list}&resourceVersionMatch=NotOlderThan`]) {
+      const answer = await bob.http.request('GET', query)
+      expect(answer.text).not.to.include('acmes')
+      expect(answer.text).to.include('bobs-first')
+    }
+    await using watch = await bob.http.watch(`${list}&watch=1&timeoutSeconds=1`)
+    expect((await watch.rest()).map(({ object }) => object.metadata.name)).to.deep.equal(['bobs-second'])
+  })
+
+  it('a token of one is nobody in another, and its review there says so', async () => {
+    const token = await tokenOf(acme)
+    const self = await nobody.request('GET', inDefault(acme.base, 'configmaps'), bearer(token))
+    expect(self.status, 'known at home, without rights').to.equal(403)
+    for (const path of [inDefault(bob.base, 'configmaps'), '/clusters/root/api', '/clusters/*/api/v1/secrets'])
+      expect((await nobody.request('GET', path, bearer(token))).status, path).to.equal(401)
+    const review = `/apis/authentication.k8s.io/v1/tokenreviews`
+    const home = await acme.http.request('POST', acme.base + review, { body: { spec: { token } } })
+    expect(at(home.json(), 'status.authenticated')).to.equal(true)
+    const abroad = await bob.http.request('POST', bob.base + review, { body: { spec: { token } } })
+    expect(abroad.status).to.equal(201)
+    expect(at(abroad.json(), 'status.authenticated') ?? false).to.equal(false)
+    expect(abroad.text).not.to.match(/acme|system:serviceaccount/)
+  })
+
+  it('a review of rights in another is refused, and one at home knows only its own RBAC', async () => {
+    const body = {
+      spec: { user: 'eve', resourceAttributes: { verb: 'get', resource: 'secrets', namespace: 'default' } },
+    }
+    const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews'
+    expect((await acme.http.request('POST', bob.base + path, { body })).status).to.equal(401)
+    await acme.kubectl(['create', 'clusterrolebinding', 'eve', '--clusterrole=cluster-admin', '--user=eve'])
+    expect(at((await acme.http.request('POST', acme.base + path, { body })).json(), 'status.allowed')).to.equal(true)
+    expect(at((await bob.http.request('POST', bob.base + path, { body })).json(), 'status.allowed')).to.equal(false)
+  })
+
+  it('an impersonated ServiceAccount is the one here, never the one of another', async () => {
+    const name = 'system:serviceaccount:default:default'
+    await acme.kubectl([
+      ...['create', 'clusterrolebinding', 'robot', '--clusterrole=view'],
+      '--serviceaccount=default:default',
+    ])
+    const as = { headers: ['Impersonate-User', name] }
+    expect((await acme.http.request('GET', inDefault(acme.base, 'configmaps'), as)).status).to.equal(200)
+    expect((await bob.http.request('GET', inDefault(bob.base, 'configmaps'), as)).status).to.equal(403)
+    expect((await acme.http.request('GET', inDefault(bob.base, 'configmaps'), as)).status).to.equal(401)
+  })
+
+  it('tokens and kubeconfigs end with their logical cluster, also where another gets its name', async () => {
+    const brief = await kcp.tenant('brief')
+    const token = await tokenOf(brief)
+    const path = inDefault('/clusters/brief', 'configmaps')
+    expect((await nobody.request('GET', path, bearer(token))).status).to.equal(403)
+    await kcp.admin.kubectl(['delete', 'lc', 'brief', '--timeout=30s'])
+    const again = await kcp.tenant('brief')
+    await tokenOf(again)
+    expect((await nobody.request('GET', path, bearer(token))).status).to.equal(401)
+    expect((await brief.http.request('GET', path)).status).to.equal(401)
+    expect((await again.http.request('GET', path)).status).to.equal(200)
+  })
+
+  it("kinds, their documents and the cache tags of those are each logical cluster's own", async () => {
+    const crd = (schema: object): object => ({
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: 'plans.secret.example' },
+      spec: {
+        group: 'secret.example',
+        scope: 'Namespaced',
+        names: { plural: 'plans', singular: 'plan', kind: 'Plan', listKind: 'PlanList' },
+        versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: schema } }],
+      },
+    })
+    const field = (name: string): object => ({ type: 'object', properties: { [name]: { type: 'string' } } })
+    await acme.kubectl(['create', '-f', '-'], { input: crd(field('ofacme')) })
+    await acme.kubectl(['wait', '--for=condition=Established', 'crd/plans.secret.example', '--timeout=20s'])
+    const document = '/openapi/v3/apis/secret.example/v1'
+    const ofAcme = await waitFor(
+      async () => {
+        const answer = await acme.http.request('GET', acme.base + document)
+        return answer.status === 200 && answer
+      },
+      { what: 'the document', deadlineMs: 10_000 },
+    )
+    expect(ofAcme.text).to.include('ofacme')
+    const aggregated = ['Accept', 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList']
+    for (const [path, headers] of [
+      ['/apis', []],
+      ['/apis', aggregated],
+      ['/apis/secret.example/v1', []],
+      ['/openapi/v3', []],
+      ['/openapi/v2', []],
+      [document, []],
+    ] as const) {
+      const answer = await bob.http.request('GET', bob.base + path, { headers })
+      expect(answer.text, path).not.to.match(/secret\.example|ofacme/)
+    }
+    expect((await bob.http.request('GET', `${bob.base}/apis/secret.example/v1/plans`)).status).to.equal(404)
+    await bob.kubectl(['create', '-f', '-'], { input: crd(field('ofbob')) })
+    const tag = String(ofAcme.headers['etag'])
+    const ofBob = await waitFor(
+      async () => {
+        const answer = await bob.http.request('GET', bob.base + document, { headers: ['If-None-Match', tag] })
+        return answer.status !== 404 && answer
+      },
+      { what: "bob's document", deadlineMs: 10_000 },
+    )
+    expect(ofBob.status, 'not "unchanged"').to.equal(200)
+    expect(ofBob.text).to.include('ofbob').and.not.include('ofacme')
+  })
+
+  it("what is for the whole process is for the installation, and names nobody's logical cluster", async () => {
+    for (const path of ['/metrics', '/debug/pprof/', '/debug/flags/v', '/logs', '/configz', '/clusters'])
+      for (const prefix of ['', acme.base])
+        expect((await bob.http.request('GET', prefix + path)).status, prefix + path).to.be.oneOf([401, 403, 404])
+    const { text } = await kcp.admin.http.request('GET', '/metrics')
+    const { stdout } = await kcp.admin.kubectl(['get', 'lc', '-o', 'jsonpath={.items[*].status.id}'])
+    const ids = stdout.split(' ').filter((id) => id !== '')
+    expect(ids.length).to.be.greaterThan(1)
+    for (const name of ['acme', 'bob', ...ids]) expect(text).not.to.include(name)
+    for (const path of ['/readyz?verbose', '/livez?verbose', '/healthz?verbose', '/version'])
+      expect((await nobody.request('GET', path)).text).not.to.match(/acme|bob/)
+  })
+
+  it('a tenant finds no way to make, read or change LogicalClusters and members from inside', async () => {
+    const kinds = ['logicalclusters', 'memberclusters', 'placements']
+    for (const kind of kinds)
+      for (const base of [acme.base, '', '/clusters/root', '/clusters/*'])
+        expect(
+          (await acme.http.request('GET', `${base}/apis/kcp.dev/v1alpha1/${kind}`)).status,
+          `${base} ${kind}`,
+        ).to.be.oneOf([401, 403, 404])
+    const made = await acme.http.request('POST', `${acme.base}/apis/kcp.dev/v1alpha1/logicalclusters`, {
+      body: { metadata: { name: 'mine' } },
+    })
+    expect(made.status).to.equal(404)
+  })
+})
