@@ -78,6 +78,8 @@ export async function startWorkloadControllers({
     '--use-service-account-credentials=true',
     '--kube-api-qps=100',
     '--kube-api-burst=200',
+    // A Node that nobody plays is told so at once, not after a minute.
+    ...(nodes === 0 ? ['--node-startup-grace-period=1s'] : []),
   ])
   if (nodes > 0) {
     const stages = join(dir, `${label}-stages.yaml`)
