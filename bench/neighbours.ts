@@ -25,7 +25,7 @@ export const neighbours: Measurement = {
     await using stack = new AsyncDisposableStack()
     const others: Endpoint[] = []
     for (let i = 0; i < quietTenants; i++) {
-      const endpoint = stack.use(openEndpoint(await kcp.tenantKubeconfig(`quiet-${i}`), { connections: 4 }))
+      const endpoint = stack.use(openEndpoint(await kcp.tenantKubeconfig(`quiet-${i}`), { connections: 16 }))
       await endpoint.json('POST', configMaps, configMap('read'))
       others.push(endpoint)
     }

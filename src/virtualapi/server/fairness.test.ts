@@ -22,11 +22,14 @@ describe('Fairness', () => {
     })
   }
 
-  it('bounds the requests of all logical clusters together', () => {
-    const fairness = new Fairness({ allRequests: 1 })
-    fairness.enter('acme', 'request')
-    expect(thrownBy(() => fairness.enter('globex', 'request'))).to.satisfy(isStatusError)
-  })
+  for (const kind of ['request', 'watch'] as const)
+    it(`bounds what all logical clusters have of kind ${kind}`, () => {
+      const fairness = new Fairness({ allRequests: 1, allWatches: 1 })
+      const leave = fairness.enter('acme', kind)
+      expect(thrownBy(() => fairness.enter('globex', kind))).to.satisfy(isStatusError)
+      leave()
+      fairness.enter('globex', kind)
+    })
 })
 
 function thrownBy(run: () => unknown): unknown {

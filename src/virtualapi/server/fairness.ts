@@ -11,6 +11,8 @@ export interface FairnessLimits {
   readonly largeRequests?: number
   /** Requests of all logical clusters under way at once. Default 2000. */
   readonly allRequests?: number
+  /** Open watches of all logical clusters: some 30 KiB of memory each. Default 50,000. */
+  readonly allWatches?: number
   /** Bytes of large answers of one logical cluster that its clients have not taken yet. Default 128 MiB. */
   readonly answerBytes?: number
   /** The same of all logical clusters. Default 1 GiB. */
@@ -25,7 +27,7 @@ export class Fairness {
   private readonly watches = new Map<string, number>()
   private readonly large = new Map<string, number>()
   private readonly answers = new Map<string, number>()
-  private all = 0
+  private readonly all = { request: 0, watch: 0, large: 0 }
   private allAnswers = 0
 
   constructor({
@@ -33,10 +35,11 @@ export class Fairness {
     watches = 5000,
     largeRequests = 2,
     allRequests = 2000,
+    allWatches = 50_000,
     answerBytes = 128 * MiB,
     allAnswerBytes = 1024 * MiB,
   }: FairnessLimits = {}) {
-    this.limits = { requests, watches, largeRequests, allRequests, answerBytes, allAnswerBytes }
+    this.limits = { requests, watches, largeRequests, allRequests, allWatches, answerBytes, allAnswerBytes }
   }
 
   /**
@@ -63,16 +66,17 @@ export class Fairness {
 
   /** Takes a place; give it back by calling the result. Throws 429 with Retry-After when there is none. */
   enter(flow: string, kind: 'request' | 'watch' | 'large'): () => void {
-    const { counts, limit, what } = {
-      request: { counts: this.requests, limit: this.limits.requests, what: 'requests' },
-      watch: { counts: this.watches, limit: this.limits.watches, what: 'watches' },
-      large: { counts: this.large, limit: this.limits.largeRequests, what: 'requests with large bodies' },
+    const { requests, watches, largeRequests, allRequests, allWatches } = this.limits
+    const { counts, limit, most, what } = {
+      request: { counts: this.requests, limit: requests, most: allRequests, what: 'requests' },
+      watch: { counts: this.watches, limit: watches, most: allWatches, what: 'watches' },
+      large: { counts: this.large, limit: largeRequests, most: Infinity, what: 'requests with large bodies' },
     }[kind]
     const current = counts.get(flow) ?? 0
-    if (current >= limit || (kind === 'request' && this.all >= this.limits.allRequests))
+    if (current >= limit || this.all[kind] >= most)
       throw tooManyRequests(`too many ${what} of this logical cluster under way, please try again later`)
     counts.set(flow, current + 1)
-    if (kind === 'request') this.all++
+    this.all[kind]++
     let left = false
     return () => {
       if (left) return
@@ -80,7 +84,7 @@ export class Fairness {
       const now = (counts.get(flow) ?? 1) - 1
       if (now === 0) counts.delete(flow)
       else counts.set(flow, now)
-      if (kind === 'request') this.all--
+      this.all[kind]--
     }
   }
 }
