@@ -1,0 +1,1832 @@
+// The kinds of the named groups.
+import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
+import type { Row } from '../support/compare-rows.ts'
+import { kindRows } from './kind-table.ts'
+
+const labels = { app: 'web' }
+const container = { name: 'main', image: 'nginx:1.27' }
+const podSpec = (rest: JsonObject = {}): JsonObject => ({ containers: [container], ...rest })
+const template = { metadata: { labels }, spec: podSpec() }
+const jobTemplate = { spec: podSpec({ restartPolicy: 'Never' }) }
+const meta = (rest: JsonObject = {}): JsonObject => ({ labels, ...rest })
+const wide = (name: string): JsonObject => ({ name: `${name}-$ID` })
+const selector = { matchLabels: labels }
+
+export const workloadRows: readonly Row[] = [
+  ...kindRows({
+    object: { apiVersion: 'apps/v1', kind: 'Deployment', metadata: meta(), spec: { replicas: 2, selector, template } },
+    others: [
+      ['nothing', { spec: null }],
+      ['a selector that does not match', { spec: { selector: { matchLabels: { x: 'y' } } } }],
+      ['an empty selector', { spec: { selector: { matchLabels: null } } }],
+      [
+        'numbers below zero',
+        { spec: { replicas: -1, minReadySeconds: -1, revisionHistoryLimit: -1, progressDeadlineSeconds: -1 } },
+      ],
+      ['a deadline below readiness', { spec: { minReadySeconds: 10, progressDeadlineSeconds: 5 } }],
+      ['a strategy nobody knows', { spec: { strategy: { type: 'Huh' } } }],
+      ['Recreate with numbers', { spec: { strategy: { type: 'Recreate', rollingUpdate: { maxSurge: 1 } } } }],
+      ['nothing may go or come', { spec: { strategy: { rollingUpdate: { maxSurge: 0, maxUnavailable: '0%' } } } }],
+      ['percents that are none', { spec: { strategy: { rollingUpdate: { maxSurge: 'x', maxUnavailable: '200%' } } } }],
+      ['a restart policy', { spec: { template: { spec: { restartPolicy: 'OnFailure', activeDeadlineSeconds: 5 } } } }],
+      [
+        'template labels that are wrong',
+        { spec: { template: { metadata: { labels: { 'a b': 'c d' }, annotations: { 'A b': 'x' } } } } },
+      ],
+      ['ephemeral containers', { spec: { template: { spec: { ephemeralContainers: [{ name: 'a', image: 'b' }] } } } }],
+      ['a status', { status: { replicas: 5 } }],
+    ],
+    updates: [
+      ['replicas', { spec: { replicas: 3 } }],
+      [
+        'the selector',
+        { spec: { selector: { matchLabels: { app: 'other' } }, template: { metadata: { labels: { app: 'other' } } } } },
+      ],
+      ['the image', { spec: { template: { spec: { containers: [{ name: 'main', image: 'x' }] } } } }],
+      ['paused', { spec: { paused: true } }],
+      ['a status through the main door', { status: { replicas: 9 } }],
+    ],
+    parts: [
+      [
+        'status',
+        'replicas',
+        {
+          status: {
+            replicas: 2,
+            updatedReplicas: 2,
+            readyReplicas: 1,
+            availableReplicas: 1,
+            unavailableReplicas: 1,
+            observedGeneration: 1,
+            conditions: [{ type: 'Available', status: 'True', reason: 'R', message: 'M' }],
+          },
+        },
+      ],
+      [
+        'status',
+        'more than there are',
+        {
+          status: { replicas: 1, updatedReplicas: 2, readyReplicas: 3, availableReplicas: 4, terminatingReplicas: -1 },
+        },
+      ],
+      ['status', 'negative', { status: { replicas: -1, observedGeneration: -1, collisionCount: -1 } }],
+      [
+        'status',
+        'a collision count',
+        {
+          status: {
+            replicas: 2,
+            readyReplicas: 1,
+            availableReplicas: 1,
+            updatedReplicas: 2,
+            terminatingReplicas: null,
+            observedGeneration: 1,
+            collisionCount: 3,
+          },
+        },
+      ],
+      ['status', 'a smaller collision count', { status: { collisionCount: 2 } }],
+      ['status', 'labels', { metadata: { labels: { via: 'status' }, annotations: { via: 'status' } } }],
+      ['scale', 'up', { spec: { replicas: 5 } }],
+      ['scale', 'below zero', { spec: { replicas: -5 } }],
+      ['scale', 'of another name', { metadata: { name: 'other' } }],
+    ],
+  }),
+  ...kindRows({
+    object: { apiVersion: 'apps/v1', kind: 'ReplicaSet', metadata: meta(), spec: { replicas: 2, selector, template } },
+    others: [
+      ['nothing', { spec: null }],
+      ['a selector that does not match', { spec: { selector: { matchLabels: { x: 'y' } } } }],
+      ['numbers below zero', { spec: { replicas: -1, minReadySeconds: -1 } }],
+      ['a restart policy', { spec: { template: { spec: { restartPolicy: 'Never' } } } }],
+      [
+        'an expression that is wrong',
+        {
+          spec: {
+            selector: {
+              matchExpressions: [
+                { key: 'a', operator: 'Huh' },
+                { key: 'b b', operator: 'In' },
+                { key: 'c', operator: 'Exists', values: ['x'] },
+              ],
+            },
+          },
+        },
+      ],
+    ],
+    updates: [
+      ['replicas', { spec: { replicas: 3 } }],
+      ['the selector', { spec: { selector: { matchLabels: { app: null, x: 'y' } } } }],
+      ['the template', { spec: { template: { spec: { containers: [{ name: 'main', image: 'x' }] } } } }],
+    ],
+    parts: [
+      [
+        'status',
+        'replicas',
+        {
+          status: {
+            replicas: 2,
+            readyReplicas: 1,
+            fullyLabeledReplicas: 2,
+            availableReplicas: 1,
+            observedGeneration: 1,
+          },
+        },
+      ],
+      [
+        'status',
+        'more than there are',
+        { status: { replicas: 1, fullyLabeledReplicas: 5, readyReplicas: 6, availableReplicas: 7 } },
+      ],
+      ['scale', 'up', { spec: { replicas: 5 } }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'apps/v1',
+      kind: 'StatefulSet',
+      metadata: meta(),
+      spec: {
+        serviceName: 'web',
+        selector,
+        template,
+        volumeClaimTemplates: [
+          {
+            metadata: { name: 'data' },
+            spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+          },
+        ],
+      },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      [
+        'policies nobody knows',
+        {
+          spec: {
+            podManagementPolicy: 'x',
+            updateStrategy: { type: 'y' },
+            persistentVolumeClaimRetentionPolicy: { whenDeleted: 'z' },
+          },
+        },
+      ],
+      [
+        'OnDelete with a partition',
+        { spec: { updateStrategy: { type: 'OnDelete', rollingUpdate: { partition: 1 } } } },
+      ],
+      [
+        'numbers below zero',
+        {
+          spec: {
+            replicas: -1,
+            minReadySeconds: -1,
+            ordinals: { start: -1 },
+            revisionHistoryLimit: -1,
+            updateStrategy: { rollingUpdate: { partition: -1, maxUnavailable: 0 } },
+          },
+        },
+      ],
+      ['no service', { spec: { serviceName: '' } }],
+      ['a service that is none', { spec: { serviceName: 'A_' } }],
+      ['a restart policy', { spec: { template: { spec: { restartPolicy: 'Never', activeDeadlineSeconds: 3 } } } }],
+      ['claims without anything', { spec: { volumeClaimTemplates: [{}] } }],
+    ],
+    updates: [
+      ['replicas', { spec: { replicas: 3 } }],
+      ['the service', { spec: { serviceName: 'other' } }],
+      ['the claims', { spec: { volumeClaimTemplates: [] } }],
+      ['the policy', { spec: { podManagementPolicy: 'Parallel' } }],
+      ['the image', { spec: { template: { spec: { containers: [{ name: 'main', image: 'x' }] } } } }],
+      ['ordinals', { spec: { ordinals: { start: 2 } } }],
+      [
+        'retention',
+        { spec: { persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Delete', whenScaled: 'Retain' } } },
+      ],
+      ['revision history', { spec: { revisionHistoryLimit: 3 } }],
+    ],
+    parts: [
+      [
+        'status',
+        'replicas',
+        {
+          status: {
+            replicas: 2,
+            readyReplicas: 1,
+            currentReplicas: 1,
+            updatedReplicas: 1,
+            availableReplicas: 1,
+            observedGeneration: 1,
+            currentRevision: 'a',
+            updateRevision: 'b',
+          },
+        },
+      ],
+      [
+        'status',
+        'more than there are',
+        { status: { replicas: 1, readyReplicas: 5, currentReplicas: 6, updatedReplicas: 7, availableReplicas: 8 } },
+      ],
+      ['status', 'negative', { status: { replicas: -1, collisionCount: -1, observedGeneration: -1 } }],
+      ['scale', 'up', { spec: { replicas: 5 } }],
+    ],
+  }),
+  ...kindRows({
+    object: { apiVersion: 'apps/v1', kind: 'DaemonSet', metadata: meta(), spec: { selector, template } },
+    others: [
+      ['nothing', { spec: null }],
+      ['nothing may go or come', { spec: { updateStrategy: { rollingUpdate: { maxUnavailable: 0 } } } }],
+      ['both', { spec: { updateStrategy: { rollingUpdate: { maxUnavailable: 1, maxSurge: 1 } } } }],
+      ['a strategy nobody knows', { spec: { updateStrategy: { type: 'x' } } }],
+      ['numbers below zero', { spec: { minReadySeconds: -1, revisionHistoryLimit: -1 } }],
+      ['a restart policy', { spec: { template: { spec: { restartPolicy: 'Never' } } } }],
+      ['a selector that does not match', { spec: { selector: { matchLabels: { x: 'y' } } } }],
+      ['a generation', { metadata: { annotations: { 'deprecated.daemonset.template.generation': '5' } } }],
+    ],
+    updates: [
+      ['the image', { spec: { template: { spec: { containers: [{ name: 'main', image: 'x' }] } } } }],
+      ['the selector', { spec: { selector: { matchLabels: { x: 'y' } } } }],
+      ['the strategy', { spec: { updateStrategy: { type: 'OnDelete', rollingUpdate: null } } }],
+    ],
+    parts: [
+      [
+        'status',
+        'numbers',
+        {
+          status: {
+            currentNumberScheduled: 1,
+            desiredNumberScheduled: 1,
+            numberMisscheduled: 0,
+            numberReady: 1,
+            observedGeneration: 1,
+          },
+        },
+      ],
+      [
+        'status',
+        'negative',
+        {
+          status: {
+            currentNumberScheduled: -1,
+            desiredNumberScheduled: -1,
+            numberMisscheduled: -1,
+            numberReady: -1,
+            updatedNumberScheduled: -1,
+            numberAvailable: -1,
+            numberUnavailable: -1,
+          },
+        },
+      ],
+      ['status', 'a status alone', { status: { numberUnavailable: 1 } }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'apps/v1',
+      kind: 'ControllerRevision',
+      metadata: meta(),
+      revision: 1,
+      data: { spec: { a: 'b' } },
+    },
+    others: [
+      ['no data', { data: null }],
+      ['a negative revision', { revision: -1 }],
+      ['raw data', { data: [1, 2] }],
+      ['text data', { data: 'x' }],
+    ],
+    updates: [
+      ['the revision', { revision: 2 }],
+      ['a smaller revision', { revision: -2 }],
+      ['the data', { data: { spec: { a: 'c' } } }],
+    ],
+  }),
+  ...kindRows({
+    object: { apiVersion: 'batch/v1', kind: 'Job', metadata: meta(), spec: { template: jobTemplate } },
+    others: [
+      ['nothing', { spec: null }],
+      [
+        'numbers below zero',
+        {
+          spec: {
+            parallelism: -1,
+            completions: -1,
+            backoffLimit: -1,
+            activeDeadlineSeconds: -1,
+            ttlSecondsAfterFinished: -1,
+          },
+        },
+      ],
+      ['a selector of its own', { spec: { selector } }],
+      ['a manual selector', { spec: { manualSelector: true, selector, template: { metadata: { labels } } } }],
+      [
+        'a manual selector that does not match',
+        { spec: { manualSelector: true, selector: { matchLabels: { x: 'y' } } } },
+      ],
+      ['Always', { spec: { template: { spec: { restartPolicy: 'Always' } } } }],
+      [
+        'indexed',
+        {
+          spec: {
+            completionMode: 'Indexed',
+            completions: 3,
+            backoffLimitPerIndex: 1,
+            maxFailedIndexes: 2,
+            parallelism: 2,
+          },
+        },
+      ],
+      ['indexed without completions', { spec: { completionMode: 'Indexed' } }],
+      ['a mode nobody knows', { spec: { completionMode: 'Huh', podReplacementPolicy: 'x' } }],
+      ['a per-index limit without an index', { spec: { backoffLimitPerIndex: 1, maxFailedIndexes: 5 } }],
+      ['too many', { spec: { completionMode: 'Indexed', completions: 200000, parallelism: 150000 } }],
+      [
+        'a failure policy',
+        {
+          spec: {
+            podFailurePolicy: {
+              rules: [
+                { action: 'FailJob', onExitCodes: { operator: 'In', values: [1, 2] } },
+                { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget' }] },
+              ],
+            },
+          },
+        },
+      ],
+      [
+        'a failure policy that is wrong',
+        {
+          spec: {
+            podFailurePolicy: {
+              rules: [
+                { action: 'Huh' },
+                { action: 'Count', onExitCodes: { containerName: 'no', operator: 'Maybe', values: [0, 2, 1] } },
+                {
+                  action: 'FailIndex',
+                  onPodConditions: [{ type: '', status: 'X' }],
+                  onExitCodes: { operator: 'In', values: [] },
+                },
+              ],
+            },
+          },
+        },
+      ],
+      [
+        'a failure policy with OnFailure',
+        { spec: { template: { spec: { restartPolicy: 'OnFailure' } }, podFailurePolicy: { rules: [] } } },
+      ],
+      ['a success policy', { spec: { successPolicy: { rules: [] } } }],
+      [
+        'a success policy of an indexed one',
+        {
+          spec: {
+            completionMode: 'Indexed',
+            completions: 3,
+            successPolicy: {
+              rules: [{ succeededIndexes: '0-9' }, { succeededCount: 9 }, {}, { succeededIndexes: 'x' }],
+            },
+          },
+        },
+      ],
+      ['managed by another', { spec: { managedBy: 'a' } }],
+      ['suspended', { spec: { suspend: true } }],
+      [
+        'reserved labels',
+        {
+          spec: { template: { metadata: { labels: { 'batch.kubernetes.io/job-name': 'x', 'controller-uid': 'y' } } } },
+        },
+      ],
+    ],
+    updates: [
+      ['parallelism', { spec: { parallelism: 3 } }],
+      ['completions', { spec: { completions: 3 } }],
+      ['the template', { spec: { template: { spec: { containers: [{ name: 'main', image: 'x' }] } } } }],
+      ['the selector', { spec: { selector: { matchLabels: { x: 'y' } } } }],
+      ['suspend', { spec: { suspend: true } }],
+      ['the mode', { spec: { completionMode: 'Indexed', completions: 1 } }],
+      ['ttl', { spec: { ttlSecondsAfterFinished: 5 } }],
+      ['managedBy', { spec: { managedBy: 'a.b/c' } }],
+    ],
+    parts: [
+      ['status', 'started', { status: { startTime: '2020-01-01T00:00:00Z', active: 1, ready: 1 } }],
+      ['status', 'complete without a time', { status: { conditions: [{ type: 'Complete', status: 'True' }] } }],
+      [
+        'status',
+        'complete',
+        {
+          status: {
+            active: 0,
+            ready: 0,
+            completionTime: '2020-01-01T00:01:00Z',
+            succeeded: 1,
+            conditions: [
+              {
+                type: 'SuccessCriteriaMet',
+                status: 'True',
+                lastTransitionTime: '2020-01-01T00:00:00Z',
+                lastProbeTime: '2020-01-01T00:00:00Z',
+              },
+              {
+                type: 'Complete',
+                status: 'True',
+                lastTransitionTime: '2020-01-01T00:00:00Z',
+                lastProbeTime: '2020-01-01T00:00:00Z',
+              },
+            ],
+          },
+        },
+      ],
+      ['status', 'complete no more', { status: { conditions: [] } }],
+      [
+        'status',
+        'failed besides',
+        {
+          status: {
+            conditions: [
+              { type: 'Complete', status: 'True' },
+              { type: 'Failed', status: 'True' },
+            ],
+          },
+        },
+      ],
+      ['status', 'negative', { status: { active: -1, succeeded: -1, failed: -1, ready: -1, terminating: -1 } }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'batch/v1',
+      kind: 'CronJob',
+      metadata: meta(),
+      spec: { schedule: '*/5 * * * *', jobTemplate: { spec: { template: jobTemplate } } },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['no schedule', { spec: { schedule: '' } }],
+      ['a schedule that is none', { spec: { schedule: 'every day' } }],
+      ['a schedule of macros', { spec: { schedule: '@every 1h' } }],
+      ['a time zone in the schedule', { spec: { schedule: 'TZ=UTC 0 0 * * *' } }],
+      ['a time zone', { spec: { timeZone: 'Europe/Berlin' } }],
+      ['a time zone nobody knows', { spec: { timeZone: 'Mars/Base' } }],
+      ['an empty time zone', { spec: { timeZone: '' } }],
+      [
+        'policies and numbers',
+        {
+          spec: {
+            concurrencyPolicy: 'x',
+            successfulJobsHistoryLimit: -1,
+            failedJobsHistoryLimit: -1,
+            startingDeadlineSeconds: -1,
+          },
+        },
+      ],
+      ['Always', { spec: { jobTemplate: { spec: { template: { spec: { restartPolicy: 'Always' } } } } } }],
+      ['a manual selector', { spec: { jobTemplate: { spec: { manualSelector: true, selector } } } }],
+      ['a long name', { metadata: { name: 'x'.repeat(53) } }],
+    ],
+    updates: [
+      ['the schedule', { spec: { schedule: '0 0 * * *' } }],
+      ['suspend', { spec: { suspend: true } }],
+      [
+        'the template',
+        { spec: { jobTemplate: { spec: { template: { spec: { containers: [{ name: 'main', image: 'x' }] } } } } } },
+      ],
+    ],
+    parts: [
+      [
+        'status',
+        'last time',
+        { status: { lastScheduleTime: '2020-01-01T00:00:00Z', active: [{ kind: 'Job', name: 'x' }] } },
+      ],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'autoscaling/v2',
+      kind: 'HorizontalPodAutoscaler',
+      metadata: meta(),
+      spec: {
+        minReplicas: 1,
+        maxReplicas: 5,
+        scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' },
+        metrics: [
+          { type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 60 } } },
+          { type: 'Pods', pods: { metric: { name: 'x' }, target: { type: 'AverageValue', averageValue: '5' } } },
+        ],
+        behavior: { scaleDown: { stabilizationWindowSeconds: 60 } },
+      },
+    },
+    alsoAs: ['autoscaling/v1'],
+    others: [
+      ['nothing', { spec: null }],
+      ['min above max', { spec: { minReplicas: 9 } }],
+      ['zero', { spec: { minReplicas: 0, maxReplicas: 0 } }],
+      ['no target', { spec: { scaleTargetRef: { apiVersion: '', kind: '', name: '' } } }],
+      ['a target that is none', { spec: { scaleTargetRef: { apiVersion: 'a/b/c', kind: 'a/b', name: 'c/d' } } }],
+      [
+        'metrics that are wrong',
+        {
+          spec: {
+            metrics: [
+              { type: 'Huh' },
+              { type: '' },
+              { type: 'Resource' },
+              { type: 'Resource', resource: { name: '', target: { type: '' } } },
+              {
+                type: 'Resource',
+                resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 0, averageValue: '1' } },
+              },
+              { type: 'Pods', pods: { metric: { name: '' }, target: { type: 'Value', value: '1' } } },
+              {
+                type: 'Object',
+                object: { metric: { name: 'x' }, target: { type: 'Value' }, describedObject: { kind: '', name: '' } },
+              },
+              {
+                type: 'External',
+                external: { metric: { name: 'x' }, target: { type: 'Value', value: '-1', averageValue: '1' } },
+              },
+            ],
+          },
+        },
+      ],
+      [
+        'two sources in a metric',
+        {
+          spec: {
+            metrics: [
+              {
+                type: 'Resource',
+                resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 5 } },
+                pods: { metric: { name: 'x' }, target: { type: 'AverageValue', averageValue: '1' } },
+              },
+            ],
+          },
+        },
+      ],
+      [
+        'behavior that is wrong',
+        {
+          spec: {
+            behavior: {
+              scaleUp: {
+                stabilizationWindowSeconds: 5000,
+                selectPolicy: 'x',
+                policies: [
+                  { type: 'x', value: 0, periodSeconds: 0 },
+                  { type: 'Pods', value: 1, periodSeconds: 5000 },
+                ],
+              },
+            },
+          },
+        },
+      ],
+      ['tolerance', { spec: { behavior: { scaleUp: { tolerance: '100m' } } } }],
+      ['no metrics', { spec: { metrics: null, behavior: null } }],
+    ],
+    updates: [
+      ['max', { spec: { maxReplicas: 9 } }],
+      ['the target', { spec: { scaleTargetRef: { name: 'other' } } }],
+    ],
+    parts: [
+      [
+        'status',
+        'replicas',
+        {
+          status: {
+            currentReplicas: 1,
+            desiredReplicas: 2,
+            currentMetrics: [
+              {
+                type: 'Resource',
+                resource: { name: 'cpu', current: { averageUtilization: 50, averageValue: '100m' } },
+              },
+            ],
+            conditions: [{ type: 'AbleToScale', status: 'True' }],
+          },
+        },
+      ],
+      ['status', 'negative', { status: { currentReplicas: -1, desiredReplicas: -1 } }],
+    ],
+  }),
+  ...kindRows(
+    {
+      object: {
+        apiVersion: 'autoscaling/v1',
+        kind: 'HorizontalPodAutoscaler',
+        metadata: { name: 'old-$ID' },
+        spec: {
+          maxReplicas: 5,
+          scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' },
+          targetCPUUtilizationPercentage: 50,
+        },
+      },
+      alsoAs: ['autoscaling/v2'],
+      others: [
+        ['a cpu of zero', { spec: { targetCPUUtilizationPercentage: 0 } }],
+        ['none', { spec: { targetCPUUtilizationPercentage: null } }],
+        [
+          'annotations of v2',
+          {
+            metadata: {
+              annotations: {
+                'autoscaling.alpha.kubernetes.io/metrics':
+                  '[{"type":"Pods","pods":{"metricName":"x","targetAverageValue":"5"}}]',
+                'autoscaling.alpha.kubernetes.io/behavior': '{"ScaleUp":{"StabilizationWindowSeconds":3}}',
+              },
+            },
+          },
+        ],
+        [
+          'annotations that are none',
+          { metadata: { annotations: { 'autoscaling.alpha.kubernetes.io/metrics': '{' } } },
+        ],
+      ],
+      updates: [['cpu', { spec: { targetCPUUtilizationPercentage: 70 } }]],
+      parts: [
+        [
+          'status',
+          'replicas',
+          { status: { currentReplicas: 1, desiredReplicas: 2, currentCPUUtilizationPercentage: 40 } },
+        ],
+      ],
+    },
+    'v1',
+  ),
+]
+
+const peer = { podSelector: { matchLabels: labels } }
+
+export const networkRows: readonly Row[] = [
+  ...kindRows({
+    object: {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'Ingress',
+      metadata: meta(),
+      spec: {
+        rules: [
+          {
+            host: 'a.example.com',
+            http: {
+              paths: [{ path: '/x', pathType: 'Prefix', backend: { service: { name: 'web', port: { number: 80 } } } }],
+            },
+          },
+        ],
+      },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['no rules', { spec: { rules: null } }],
+      [
+        'hosts that are wrong',
+        { spec: { rules: [{ host: 'A_' }, { host: '*.x' }, { host: 'a.*.b' }, { host: '1.2.3.4' }] } },
+      ],
+      [
+        'paths that are wrong',
+        {
+          spec: {
+            rules: [
+              {
+                http: {
+                  paths: [
+                    { path: 'x', pathType: 'Exact', backend: {} },
+                    { path: '/a//b', pathType: 'Prefix', backend: { service: { name: '', port: {} } } },
+                    { path: '/x', pathType: 'Huh', backend: { resource: { kind: '', name: '' } } },
+                    {
+                      path: '/x',
+                      backend: {
+                        service: { name: 'a', port: { name: 'b', number: 3 } },
+                        resource: { kind: 'x', name: 'y' },
+                      },
+                    },
+                  ],
+                },
+              },
+            ],
+          },
+        },
+      ],
+      ['no paths', { spec: { rules: [{ http: { paths: [] } }] } }],
+      [
+        'the old class annotation and the new',
+        { metadata: { annotations: { 'kubernetes.io/ingress.class': 'a' } }, spec: { ingressClassName: 'b' } },
+      ],
+      ['tls that is wrong', { spec: { tls: [{ hosts: ['A_', '*.a.b'], secretName: 'B_' }] } }],
+      ['a class that is none', { spec: { ingressClassName: 'A_' } }],
+      [
+        'a default backend',
+        { spec: { rules: null, defaultBackend: { service: { name: 'web', port: { name: 'http' } } } } },
+      ],
+      [
+        'a default backend that is wrong',
+        { spec: { defaultBackend: { service: { name: 'A_', port: { number: 70000 } } } } },
+      ],
+    ],
+    updates: [
+      ['the host', { spec: { rules: [{ host: 'b.example.com' }] } }],
+      ['the class', { spec: { ingressClassName: 'x' } }],
+    ],
+    parts: [
+      [
+        'status',
+        'an address',
+        {
+          status: {
+            loadBalancer: { ingress: [{ ip: '1.2.3.4' }, { hostname: 'a.b', ports: [{ port: 80, protocol: 'TCP' }] }] },
+          },
+        },
+      ],
+      [
+        'status',
+        'an address that is wrong',
+        { status: { loadBalancer: { ingress: [{ ip: 'x' }, { hostname: 'A_' }, { hostname: '1.2.3.4' }] } } },
+      ],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'IngressClass',
+      metadata: wide('class'),
+      spec: { controller: 'example.com/x', parameters: { kind: 'Params', name: 'p', apiGroup: 'example.com' } },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['a controller that is none', { spec: { controller: 'x y' } }],
+      ['a long controller', { spec: { controller: `a.b/${'x'.repeat(250)}` } }],
+      [
+        'parameters that are wrong',
+        { spec: { parameters: { kind: '', name: '', scope: 'x', namespace: 'y', apiGroup: 'A_' } } },
+      ],
+      ['namespaced parameters without one', { spec: { parameters: { scope: 'Namespace' } } }],
+      ['cluster parameters with one', { spec: { parameters: { scope: 'Cluster', namespace: 'x' } } }],
+    ],
+    updates: [
+      ['the controller', { spec: { controller: 'example.com/y' } }],
+      ['the parameters', { spec: { parameters: { name: 'q' } } }],
+      [
+        'the default annotation',
+        { metadata: { annotations: { 'ingressclass.kubernetes.io/is-default-class': 'true' } } },
+      ],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'NetworkPolicy',
+      metadata: meta(),
+      spec: { podSelector: {}, ingress: [{ from: [peer], ports: [{ port: 80 }] }] },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      [
+        'peers that are wrong',
+        {
+          spec: {
+            ingress: [
+              {
+                from: [
+                  {},
+                  { ...peer, ipBlock: { cidr: '10.0.0.0/8' } },
+                  { ipBlock: { cidr: 'x' } },
+                  { ipBlock: { cidr: '10.0.0.0/8', except: ['11.0.0.0/8', '10.0.0.0/8', 'y'] } },
+                  { ipBlock: { cidr: '' } },
+                ],
+              },
+            ],
+          },
+        },
+      ],
+      [
+        'ports that are wrong',
+        {
+          spec: {
+            egress: [
+              {
+                ports: [
+                  { port: 0 },
+                  { port: 'A_' },
+                  { protocol: 'x' },
+                  { port: 5, endPort: 3 },
+                  { endPort: 5 },
+                  { port: 'a', endPort: 7 },
+                ],
+              },
+            ],
+          },
+        },
+      ],
+      ['types that are wrong', { spec: { policyTypes: ['Huh', 'Ingress', 'Egress'] } }],
+      ['two types', { spec: { egress: [{}], policyTypes: ['Egress', 'Ingress'] } }],
+      [
+        'IPv6 blocks',
+        { spec: { ingress: [{ from: [{ ipBlock: { cidr: '2001:db8::/32', except: ['2001:db9::/48'] } }] }] } },
+      ],
+      [
+        'an odd block',
+        { spec: { ingress: [{ from: [{ ipBlock: { cidr: '10.0.0.1/8', except: ['10.010.0.0/16'] } }] }] } },
+      ],
+    ],
+    updates: [['egress', { spec: { egress: [{}] } }]],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: meta(),
+      addressType: 'IPv4',
+      endpoints: [{ addresses: ['10.1.2.3'], conditions: { ready: true }, targetRef: { kind: 'Pod', name: 'x' } }],
+      ports: [{ name: 'http', port: 80 }],
+    },
+    others: [
+      ['nothing', { addressType: null, endpoints: null, ports: null }],
+      [
+        'addresses that are wrong',
+        {
+          endpoints: [
+            { addresses: ['x', '::1', '127.0.0.1'] },
+            { addresses: [] },
+            { addresses: ['10.0.0.1'], hostname: 'A_', nodeName: 'B_', zone: 'x', deprecatedTopology: { 'a b': 'c' } },
+            { addresses: ['10.0.0.1', '10.0.0.1'] },
+          ],
+        },
+      ],
+      [
+        'ports that are wrong',
+        {
+          ports: [
+            { name: 'A_', protocol: 'x', port: 0 },
+            { name: 'http' },
+            { name: 'http' },
+            { name: 'x', appProtocol: '/' },
+          ],
+        },
+      ],
+      [
+        'hints',
+        {
+          endpoints: [
+            {
+              addresses: ['10.0.0.1'],
+              hints: { forZones: [{ name: 'a' }, { name: 'a' }, { name: 'b c' }], forNodes: [{ name: 'A_' }] },
+            },
+          ],
+        },
+      ],
+      ['many addresses', { endpoints: [{ addresses: Array.from({ length: 101 }, (_, i) => `10.0.0.${i + 1}`) }] }],
+      ['names', { addressType: 'FQDN', endpoints: [{ addresses: ['a.b', 'A_'] }] }],
+      ['IPv6', { addressType: 'IPv6', endpoints: [{ addresses: ['2001:db8::1', '10.0.0.1'] }] }],
+      ['a service label', { metadata: { labels: { 'kubernetes.io/service-name': 'x' } } }],
+    ],
+    updates: [
+      ['the address type', { addressType: 'IPv6', endpoints: [] }],
+      ['endpoints', { endpoints: [{ addresses: ['10.1.2.4'] }] }],
+      ['labels alone', { metadata: { labels: { a: 'b' } } }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'ServiceCIDR',
+      metadata: wide('cidr'),
+      spec: { cidrs: ['10.240.0.0/24'] },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['cidrs that are wrong', { spec: { cidrs: ['x', '10.0.0.1/24', '10.0.0.0/24'] } }],
+      ['two of a family', { spec: { cidrs: ['10.240.0.0/24', '10.241.0.0/24'] } }],
+      ['two families', { spec: { cidrs: ['10.240.0.0/24', '2001:db8::/112'] } }],
+    ],
+    updates: [
+      ['the range', { spec: { cidrs: ['10.250.0.0/24'] } }],
+      ['another family', { spec: { cidrs: ['10.240.0.0/24', '2001:db8::/112'] } }],
+    ],
+    parts: [
+      [
+        'status',
+        'ready',
+        {
+          status: {
+            conditions: [
+              { type: 'Ready', status: 'True', reason: 'R', message: 'M', lastTransitionTime: '2020-01-01T00:00:00Z' },
+            ],
+          },
+        },
+      ],
+      ['status', 'wrong', { status: { conditions: [{ type: 'a b', status: 'x', reason: '1', message: '' }] } }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'IPAddress',
+      metadata: { name: '10.240.0.9' },
+      spec: { parentRef: { resource: 'services', name: 'x', namespace: 'y' } },
+    },
+    others: [
+      ['a name that is none', { metadata: { name: 'x' } }],
+      ['a name not canonical', { metadata: { name: '010.1.2.3' } }],
+      ['nothing', { metadata: { name: '10.240.0.8' }, spec: null }],
+      ['no parent', { metadata: { name: '10.240.0.8' }, spec: { parentRef: { resource: '', name: '' } } }],
+      [
+        'a parent that is wrong',
+        {
+          metadata: { name: '10.240.0.8' },
+          spec: { parentRef: { resource: 'A_', group: 'B_', namespace: 'C_', name: 'd/e' } },
+        },
+      ],
+    ],
+    updates: [['the parent', { spec: { parentRef: { name: 'z' } } }]],
+  }),
+]
+
+const csr =
+  '-----BEGIN CERTIFICATE REQUEST-----\nMIHzMIGaAgEAMDgxFTATBgNVBAoMDHN5c3RlbTpub2RlczEfMB0GA1UEAwwWc3lz\ndGVtOm5vZGU6bm9kZS0xMC4xLjBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABKMl\n-----END CERTIFICATE REQUEST-----\n'
+const hook = {
+  name: 'a.example.com',
+  clientConfig: { url: 'https://127.0.0.1:1/x' },
+  sideEffects: 'None',
+  admissionReviewVersions: ['v1'],
+  failurePolicy: 'Ignore',
+  rules: [{ operations: ['CREATE'], apiGroups: ['none.example.com'], apiVersions: ['v1'], resources: ['nones'] }],
+}
+const hookOthers: [string, JsonObject][] = [
+  ['nothing', { webhooks: null }],
+  ['a name that is none', { webhooks: [{ ...hook, name: 'a' }, { ...hook, name: '' }, hook, hook] }],
+  [
+    'addresses that are wrong',
+    {
+      webhooks: [
+        { ...hook, clientConfig: {} },
+        { ...hook, name: 'b.example.com', clientConfig: { url: 'http://x', service: { name: 'a', namespace: 'b' } } },
+        { ...hook, name: 'c.example.com', clientConfig: { service: { name: '', namespace: '', path: 'x', port: 0 } } },
+        { ...hook, name: 'd.example.com', clientConfig: { url: 'http://u@x?y#z' } },
+      ],
+    },
+  ],
+  [
+    'rules that are wrong',
+    {
+      webhooks: [
+        {
+          ...hook,
+          rules: [
+            {},
+            {
+              operations: ['*', 'CREATE'],
+              apiGroups: ['*', 'a'],
+              apiVersions: ['*', 'b'],
+              resources: ['*', 'x', 'x/*', '*/y', '*/*', ''],
+            },
+            { operations: ['HUH'], apiGroups: ['a'], apiVersions: [''], resources: ['x/y'], scope: 'Huh' },
+          ],
+        },
+      ],
+    },
+  ],
+  [
+    'policies that are wrong',
+    {
+      webhooks: [
+        {
+          ...hook,
+          failurePolicy: 'x',
+          matchPolicy: 'y',
+          sideEffects: 'Some',
+          timeoutSeconds: 31,
+          admissionReviewVersions: ['v7', 'a_'],
+        },
+      ],
+    },
+  ],
+  [
+    'selectors that are wrong',
+    {
+      webhooks: [
+        {
+          ...hook,
+          namespaceSelector: { matchExpressions: [{ key: 'a', operator: 'In' }] },
+          objectSelector: { matchLabels: { 'a b': 'c' } },
+        },
+      ],
+    },
+  ],
+  ['no versions and no effects', { webhooks: [{ ...hook, sideEffects: null, admissionReviewVersions: [] }] }],
+]
+
+export const policyRows: readonly Row[] = [
+  ...kindRows({
+    object: {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: meta(),
+      spec: { minAvailable: 1, selector },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['both', { spec: { maxUnavailable: '50%' } }],
+      ['numbers that are wrong', { spec: { minAvailable: -1 } }],
+      ['percents that are wrong', { spec: { minAvailable: null, maxUnavailable: '200%' } }],
+      ['a text', { spec: { minAvailable: 'x' } }],
+      ['a selector that is wrong', { spec: { selector: { matchExpressions: [{ key: 'a', operator: 'Huh' }] } } }],
+      ['a policy nobody knows', { spec: { unhealthyPodEvictionPolicy: 'x' } }],
+      ['no selector', { spec: { selector: null } }],
+    ],
+    updates: [
+      ['minAvailable', { spec: { minAvailable: 2 } }],
+      ['the selector', { spec: { selector: { matchLabels: { app: 'x' } } } }],
+    ],
+    parts: [
+      [
+        'status',
+        'numbers',
+        {
+          status: {
+            disruptionsAllowed: 1,
+            currentHealthy: 2,
+            desiredHealthy: 1,
+            expectedPods: 2,
+            observedGeneration: 1,
+            disruptedPods: { a: '2020-01-01T00:00:00Z' },
+          },
+        },
+      ],
+      [
+        'status',
+        'negative',
+        { status: { disruptionsAllowed: -1, currentHealthy: -1, desiredHealthy: -1, expectedPods: -1 } },
+      ],
+      ['status', 'conditions that are wrong', { status: { conditions: [{ type: 'a b', status: 'x' }] } }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'scheduling.k8s.io/v1',
+      kind: 'PriorityClass',
+      metadata: wide('prio'),
+      value: 1000,
+      description: 'x',
+    },
+    others: [
+      ['too much', { value: 2000000000 }],
+      ['a reserved name', { metadata: { name: 'system-x' } }],
+      ['a policy nobody knows', { preemptionPolicy: 'x' }],
+      ['the default', { globalDefault: true }],
+      ['no value', { value: null }],
+    ],
+    updates: [
+      ['the value', { value: 5 }],
+      ['the policy', { preemptionPolicy: 'Never' }],
+      ['the description', { description: 'y' }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'node.k8s.io/v1',
+      kind: 'RuntimeClass',
+      metadata: wide('run'),
+      handler: 'runc',
+      overhead: { podFixed: { cpu: '100m' } },
+      scheduling: { nodeSelector: { a: 'b' }, tolerations: [{ key: 'a', operator: 'Exists' }] },
+    },
+    others: [
+      ['a handler that is none', { handler: 'A_' }],
+      ['no handler', { handler: '' }],
+      ['overhead that is wrong', { overhead: { podFixed: { cpu: '-1', x: '1' } } }],
+      [
+        'scheduling that is wrong',
+        {
+          scheduling: {
+            nodeSelector: { 'a b': 'c d' },
+            tolerations: [
+              { key: 'a', operator: 'Huh' },
+              { key: 'a', operator: 'Exists' },
+              { key: 'a', operator: 'Exists' },
+            ],
+          },
+        },
+      ],
+    ],
+    updates: [
+      ['the handler', { handler: 'x' }],
+      ['the overhead', { overhead: { podFixed: { cpu: '200m' } } }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: meta(),
+      spec: { holderIdentity: 'me', leaseDurationSeconds: 15, renewTime: '2020-01-01T00:00:00.000000Z' },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['numbers that are wrong', { spec: { leaseDurationSeconds: 0, leaseTransitions: -1 } }],
+      ['a time that is none', { spec: { renewTime: 'x' } }],
+      ['a strategy', { spec: { strategy: 'x y', preferredHolder: 'a' } }],
+      ['an empty holder', { spec: { holderIdentity: '' } }],
+    ],
+    updates: [['the holder', { spec: { holderIdentity: 'you', leaseTransitions: 1 } }]],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'certificates.k8s.io/v1',
+      kind: 'CertificateSigningRequest',
+      metadata: wide('csr'),
+      spec: { request: Buffer.from(csr).toString('base64'), signerName: 'example.com/x', usages: ['client auth'] },
+    },
+    others: [
+      ['a request that is none', { spec: { request: 'eA==' } }],
+      ['usages nobody knows', { spec: { usages: ['x', 'client auth', 'client auth'] } }],
+      ['no usages', { spec: { usages: [] } }],
+      ['signers that are wrong', { spec: { signerName: 'x' } }],
+      ['an empty signer', { spec: { signerName: '' } }],
+      ['an old signer', { spec: { signerName: 'kubernetes.io/legacy-unknown' } }],
+      ['a short life', { spec: { expirationSeconds: 5 } }],
+      ['another user', { spec: { username: 'x', groups: ['y'] } }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingWebhookConfiguration',
+      metadata: wide('validating'),
+      webhooks: [hook],
+    },
+    others: hookOthers,
+    updates: [
+      ['a timeout', { webhooks: [{ ...hook, timeoutSeconds: 3 }] }],
+      ['another name', { webhooks: [{ ...hook, name: 'x' }] }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'MutatingWebhookConfiguration',
+      metadata: wide('mutating'),
+      webhooks: [{ ...hook, reinvocationPolicy: 'IfNeeded' }],
+    },
+    others: [...hookOthers, ['a reinvocation nobody knows', { webhooks: [{ ...hook, reinvocationPolicy: 'x' }] }]],
+    updates: [['a timeout', { webhooks: [{ ...hook, timeoutSeconds: 3 }] }]],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingAdmissionPolicy',
+      metadata: wide('policy'),
+      spec: {
+        matchConstraints: {
+          resourceRules: [
+            { operations: ['CREATE'], apiGroups: ['none.example.com'], apiVersions: ['v1'], resources: ['nones'] },
+          ],
+        },
+        validations: [{ expression: 'true' }],
+      },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['no validations', { spec: { validations: [] } }],
+      ['no constraints', { spec: { matchConstraints: null } }],
+      ['policies that are wrong', { spec: { failurePolicy: 'x', paramKind: { apiVersion: 'a/b/c', kind: '' } } }],
+      ['reasons that are wrong', { spec: { validations: [{ expression: '', reason: 'x' }] } }],
+      ['conditions that are wrong', { spec: { matchConditions: [{ name: 'a b', expression: '' }] } }],
+      [
+        'audit annotations that are wrong',
+        { spec: { validations: [], auditAnnotations: [{ key: 'a b', valueExpression: '' }] } },
+      ],
+    ],
+    updates: [['failurePolicy', { spec: { failurePolicy: 'Ignore' } }]],
+    parts: [['status', 'observed', { status: { observedGeneration: 1, typeChecking: {} } }]],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingAdmissionPolicyBinding',
+      metadata: wide('binding'),
+      spec: { policyName: 'none-$ID', validationActions: ['Deny'] },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['no actions', { spec: { validationActions: [] } }],
+      ['actions that are wrong', { spec: { validationActions: ['Deny', 'Warn', 'Deny', 'Huh'] } }],
+      ['no policy', { spec: { policyName: '' } }],
+      ['params that are wrong', { spec: { paramRef: {} } }],
+      ['params both ways', { spec: { paramRef: { name: 'a', selector: {}, parameterNotFoundAction: 'x' } } }],
+    ],
+    updates: [['actions', { spec: { validationActions: ['Audit'] } }]],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'flowcontrol.apiserver.k8s.io/v1',
+      kind: 'PriorityLevelConfiguration',
+      metadata: wide('level'),
+      spec: {
+        type: 'Limited',
+        limited: {
+          nominalConcurrencyShares: 10,
+          limitResponse: { type: 'Queue', queuing: { queues: 8, handSize: 4, queueLengthLimit: 10 } },
+        },
+      },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['a type nobody knows', { spec: { type: 'x' } }],
+      ['Exempt with limits', { spec: { type: 'Exempt' } }],
+      ['Limited without', { spec: { limited: null } }],
+      ['Reject with queues', { spec: { limited: { limitResponse: { type: 'Reject' } } } }],
+      [
+        'queues that are wrong',
+        {
+          spec: {
+            limited: {
+              nominalConcurrencyShares: -1,
+              lendablePercent: 200,
+              borrowingLimitPercent: -1,
+              limitResponse: { queuing: { queues: 0, handSize: 9, queueLengthLimit: 0 } },
+            },
+          },
+        },
+      ],
+      ['hands above queues', { spec: { limited: { limitResponse: { queuing: { queues: 2, handSize: 9 } } } } }],
+      [
+        'defaults',
+        {
+          spec: {
+            limited: {
+              nominalConcurrencyShares: null,
+              limitResponse: { queuing: { queues: null, handSize: null, queueLengthLimit: null } },
+            },
+          },
+        },
+      ],
+    ],
+    updates: [
+      ['shares', { spec: { limited: { nominalConcurrencyShares: 20 } } }],
+      ['the type', { spec: { type: 'Exempt', limited: null } }],
+    ],
+    parts: [
+      [
+        'status',
+        'conditions',
+        { status: { conditions: [{ type: 'X', status: 'True', lastTransitionTime: '2020-01-01T00:00:00Z' }] } },
+      ],
+      [
+        'status',
+        'conditions twice',
+        {
+          status: {
+            conditions: [
+              { type: 'X', status: 'True' },
+              { type: 'X', status: 'x' },
+              { type: '', status: '' },
+            ],
+          },
+        },
+      ],
+    ],
+  }),
+  // A loop in a real server writes conditions into those that are stored, sooner or later.
+  ...kindRows({
+    object: {
+      apiVersion: 'flowcontrol.apiserver.k8s.io/v1',
+      kind: 'FlowSchema',
+      metadata: wide('flow'),
+      spec: {
+        priorityLevelConfiguration: { name: 'exempt' },
+        matchingPrecedence: 500,
+        distinguisherMethod: { type: 'ByUser' },
+        rules: [
+          {
+            subjects: [{ kind: 'User', user: { name: 'nobody-$ID' } }],
+            nonResourceRules: [{ verbs: ['get'], nonResourceURLs: ['/x'] }],
+          },
+        ],
+      },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['precedence', { spec: { matchingPrecedence: 0 } }],
+      ['too much precedence', { spec: { matchingPrecedence: 20000 } }],
+      ['precedence of one', { spec: { matchingPrecedence: 1 } }],
+      ['a method nobody knows', { spec: { distinguisherMethod: { type: 'x' } } }],
+      ['no level', { spec: { priorityLevelConfiguration: { name: '' } } }],
+      [
+        'rules that are wrong',
+        {
+          spec: {
+            rules: [
+              {},
+              {
+                subjects: [
+                  { kind: 'X' },
+                  { kind: 'User' },
+                  { kind: 'Group', group: { name: '' } },
+                  { kind: 'ServiceAccount', serviceAccount: { name: '', namespace: '' } },
+                ],
+                resourceRules: [
+                  { verbs: ['x', '*'], apiGroups: [], resources: ['*', 'a'], namespaces: [] },
+                  { verbs: ['get'], apiGroups: ['A_'], resources: ['a'], clusterScope: true, namespaces: ['*', 'b'] },
+                ],
+                nonResourceRules: [{ verbs: [], nonResourceURLs: ['x', '/*', '/a*b'] }],
+              },
+            ],
+          },
+        },
+      ],
+      ['no rules', { spec: { rules: null } }],
+    ],
+    updates: [['precedence', { spec: { matchingPrecedence: 600 } }]],
+    parts: [
+      [
+        'status',
+        'conditions',
+        { status: { conditions: [{ type: 'Dangling', status: 'False', lastTransitionTime: '2020-01-01T00:00:00Z' }] } },
+      ],
+    ],
+  }).filter(({ title }) => title.includes(': new with')),
+]
+
+const device = { exactly: { deviceClassName: 'x.example.com' } }
+export const storageRows: readonly Row[] = [
+  ...kindRows({
+    object: {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'StorageClass',
+      metadata: wide('storage'),
+      provisioner: 'example.com/x',
+      parameters: { a: 'b' },
+    },
+    others: [
+      ['no provisioner', { provisioner: '' }],
+      ['a provisioner that is none', { provisioner: 'A B' }],
+      ['policies nobody knows', { reclaimPolicy: 'x', volumeBindingMode: 'y' }],
+      ['Recycle', { reclaimPolicy: 'Recycle' }],
+      ['empty keys', { parameters: { '': 'x' } }],
+      ['many parameters', { parameters: Object.fromEntries(Array.from({ length: 513 }, (_, i) => [`k${i}`, ''])) }],
+      [
+        'topologies',
+        {
+          allowedTopologies: [
+            {
+              matchLabelExpressions: [
+                { key: 'a', values: ['x', 'x'] },
+                { key: 'a', values: [] },
+              ],
+            },
+            {},
+          ],
+        },
+      ],
+      [
+        'expansion and options',
+        { allowVolumeExpansion: true, mountOptions: ['ro'], volumeBindingMode: 'WaitForFirstConsumer' },
+      ],
+    ],
+    updates: [
+      ['provisioner', { provisioner: 'example.com/y' }],
+      ['parameters', { parameters: { a: 'c' } }],
+      ['policy', { reclaimPolicy: 'Retain' }],
+      ['mode', { volumeBindingMode: 'WaitForFirstConsumer' }],
+      ['expansion', { allowVolumeExpansion: true }],
+      ['mount options', { mountOptions: ['ro'] }],
+      ['topologies', { allowedTopologies: [{ matchLabelExpressions: [{ key: 'a', values: ['x'] }] }] }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'CSIDriver',
+      metadata: { name: 'csi-$ID.example.com' },
+      spec: { attachRequired: true },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['a name that is none', { metadata: { name: 'a'.repeat(64) } }],
+      ['modes nobody knows', { spec: { volumeLifecycleModes: ['x'], fsGroupPolicy: 'y' } }],
+      [
+        'token requests',
+        {
+          spec: {
+            tokenRequests: [
+              { audience: 'a' },
+              { audience: 'a', expirationSeconds: 5 },
+              { audience: 'b', expirationSeconds: 8589934592 },
+            ],
+          },
+        },
+      ],
+      ['a period', { spec: { nodeAllocatableUpdatePeriodSeconds: 5 } }],
+      [
+        'everything',
+        {
+          spec: {
+            podInfoOnMount: true,
+            storageCapacity: true,
+            requiresRepublish: true,
+            seLinuxMount: true,
+            fsGroupPolicy: 'File',
+          },
+        },
+      ],
+    ],
+    updates: [
+      ['attachRequired', { spec: { attachRequired: false } }],
+      ['podInfoOnMount', { spec: { podInfoOnMount: true } }],
+      ['fsGroupPolicy', { spec: { fsGroupPolicy: 'File' } }],
+      ['modes', { spec: { volumeLifecycleModes: ['Ephemeral'] } }],
+      ['capacity', { spec: { storageCapacity: true } }],
+      ['republish', { spec: { requiresRepublish: true } }],
+      ['tokens', { spec: { tokenRequests: [{ audience: 'x' }] } }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'CSINode',
+      metadata: wide('csinode'),
+      spec: { drivers: [{ name: 'a.example.com', nodeID: 'n', topologyKeys: ['a.b/c'] }] },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      [
+        'drivers that are wrong',
+        {
+          spec: {
+            drivers: [
+              { name: 'a.b', nodeID: '' },
+              { name: 'a.b', nodeID: 'x', topologyKeys: ['a', 'a', 'b c', ''] },
+              { name: '', nodeID: 'y'.repeat(200) },
+              { name: 'A_', nodeID: 'x', allocatable: { count: -1 } },
+            ],
+          },
+        },
+      ],
+    ],
+    updates: [
+      [
+        'one more',
+        {
+          spec: {
+            drivers: [
+              { name: 'a.example.com', nodeID: 'n', topologyKeys: ['a.b/c'] },
+              { name: 'b.example.com', nodeID: 'n' },
+            ],
+          },
+        },
+      ],
+      ['another id', { spec: { drivers: [{ name: 'a.example.com', nodeID: 'm', topologyKeys: ['a.b/c'] }] } }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'VolumeAttachment',
+      metadata: wide('attach'),
+      spec: { attacher: 'a.example.com', nodeName: 'n', source: { persistentVolumeName: 'pv' } },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['no source', { spec: { source: { persistentVolumeName: null } } }],
+      ['names that are wrong', { spec: { attacher: 'A B', nodeName: '', source: { persistentVolumeName: '' } } }],
+      [
+        'an inline source',
+        {
+          spec: {
+            source: {
+              persistentVolumeName: null,
+              inlineVolumeSpec: {
+                capacity: { storage: '1Gi' },
+                accessModes: ['ReadWriteOnce'],
+                csi: { driver: 'a.b', volumeHandle: 'x' },
+              },
+            },
+          },
+        },
+      ],
+      ['both', { spec: { source: { inlineVolumeSpec: {} } } }],
+      ['a status', { status: { attached: true } }],
+    ],
+    updates: [['the node', { spec: { nodeName: 'm' } }]],
+    parts: [
+      ['status', 'attached', { status: { attached: true, attachmentMetadata: { a: 'b' } } }],
+      ['status', 'an error', { status: { attachError: { message: 'x'.repeat(2000), errorCode: 5 } } }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'CSIStorageCapacity',
+      metadata: meta(),
+      storageClassName: 'x',
+      capacity: '1Gi',
+    },
+    others: [
+      ['no class', { storageClassName: '' }],
+      ['a class that is none', { storageClassName: 'A_' }],
+      ['negative', { capacity: '-1', maximumVolumeSize: '-1' }],
+      ['a topology that is wrong', { nodeTopology: { matchExpressions: [{ key: 'a', operator: 'Huh' }] } }],
+    ],
+    updates: [
+      ['capacity', { capacity: '2Gi' }],
+      ['the class', { storageClassName: 'y' }],
+      ['the topology', { nodeTopology: { matchLabels: { a: 'b' } } }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'VolumeAttributesClass',
+      metadata: wide('vac'),
+      driverName: 'a.example.com',
+      parameters: { a: 'b' },
+    },
+    others: [
+      ['no driver', { driverName: '' }],
+      ['a driver that is none', { driverName: 'A B' }],
+      ['no parameters', { parameters: null }],
+      ['empty keys', { parameters: { '': 'x' } }],
+    ],
+    updates: [
+      ['the driver', { driverName: 'b.example.com' }],
+      ['the parameters', { parameters: { a: 'c' } }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'resource.k8s.io/v1',
+      kind: 'DeviceClass',
+      metadata: { name: 'class-$ID.example.com' },
+      spec: { config: [{ opaque: { driver: 'a.example.com', parameters: { x: 1 } } }] },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['config that is wrong', { spec: { config: [{}, { opaque: { driver: 'A B', parameters: null } }] } }],
+      ['a selector that is wrong', { spec: { selectors: [{}] } }],
+    ],
+    updates: [['config', { spec: { config: null } }]],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'resource.k8s.io/v1',
+      kind: 'ResourceClaim',
+      metadata: meta(),
+      spec: { devices: { requests: [{ name: 'r', ...device }] } },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      [
+        'requests that are wrong',
+        {
+          spec: {
+            devices: {
+              requests: [
+                { name: 'A_' },
+                { name: 'r', exactly: { deviceClassName: '' } },
+                { name: 'r', exactly: { deviceClassName: 'x', allocationMode: 'Huh', count: 5 } },
+                { name: 's', exactly: { deviceClassName: 'x', allocationMode: 'All', count: 5 } },
+              ],
+            },
+          },
+        },
+      ],
+      [
+        'subrequests',
+        {
+          spec: {
+            devices: {
+              requests: [
+                {
+                  name: 'r',
+                  exactly: null,
+                  firstAvailable: [
+                    { name: 'a', deviceClassName: 'x' },
+                    { name: 'a', deviceClassName: '' },
+                  ],
+                },
+              ],
+            },
+          },
+        },
+      ],
+      [
+        'constraints',
+        { spec: { devices: { constraints: [{ requests: ['no'] }, { requests: ['r'], matchAttribute: 'x y' }] } } },
+      ],
+      [
+        'an admin',
+        { spec: { devices: { requests: [{ name: 'r', exactly: { ...device.exactly, adminAccess: true } }] } } },
+      ],
+      ['a status', { status: { allocation: {} } }],
+    ],
+    updates: [
+      ['the spec', { spec: { devices: { requests: [{ name: 'x', ...device }] } } }],
+      ['a label', { metadata: { labels: { a: 'b' } } }],
+    ],
+    parts: [
+      [
+        'status',
+        'reserved without an allocation',
+        { status: { reservedFor: [{ resource: 'pods', name: 'x', uid: 'y' }] } },
+      ],
+      [
+        'status',
+        'allocated',
+        {
+          status: {
+            allocation: { devices: { results: [{ request: 'r', driver: 'a.example.com', pool: 'p', device: 'd' }] } },
+          },
+        },
+      ],
+      ['status', 'reserved', { status: { reservedFor: [{ resource: 'pods', name: 'x', uid: 'y' }] } }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'resource.k8s.io/v1',
+      kind: 'ResourceClaimTemplate',
+      metadata: meta(),
+      spec: { metadata: { labels }, spec: { devices: { requests: [{ name: 'r', ...device }] } } },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['labels that are wrong', { spec: { metadata: { labels: { 'a b': 'c' } } } }],
+    ],
+    updates: [['the spec', { spec: { spec: { devices: { requests: [{ name: 'x', ...device }] } } } }]],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'resource.k8s.io/v1',
+      kind: 'ResourceSlice',
+      metadata: wide('slice'),
+      spec: {
+        driver: 'a.example.com',
+        nodeName: 'n',
+        pool: { name: 'p', resourceSliceCount: 1 },
+        devices: [{ name: 'd', attributes: { x: { int: 1 } }, capacity: { y: { value: '1Gi' } } }],
+      },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      [
+        'names that are wrong',
+        { spec: { driver: 'A B', nodeName: 'A_', pool: { name: 'A_', resourceSliceCount: 0, generation: -1 } } },
+      ],
+      ['both places', { spec: { allNodes: true } }],
+      ['no place', { spec: { nodeName: null } }],
+      [
+        'devices that are wrong',
+        {
+          spec: {
+            devices: [
+              { name: 'A_' },
+              { name: 'd', attributes: { x: {}, 'a b': { int: 1, bool: true }, v: { version: 'x' } } },
+              { name: 'd' },
+            ],
+          },
+        },
+      ],
+    ],
+    updates: [
+      ['the driver', { spec: { driver: 'b.example.com' } }],
+      ['the node', { spec: { nodeName: 'm' } }],
+      ['the pool', { spec: { pool: { generation: 2 } } }],
+    ],
+  }),
+]
+
+const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }]
+const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' }
+const subjects = [{ kind: 'User', name: 'u', apiGroup: 'rbac.authorization.k8s.io' }]
+const ruleOthers: [string, JsonObject][] = [
+  ['no rules', { rules: null }],
+  [
+    'rules that are wrong',
+    {
+      rules: [
+        {},
+        { verbs: ['get'] },
+        { apiGroups: [''], verbs: ['get'] },
+        { nonResourceURLs: ['/x'], resources: ['a'], apiGroups: [''], verbs: ['get'] },
+        { nonResourceURLs: ['x'], verbs: ['get'] },
+        { apiGroups: [''], resources: ['a'], verbs: [] },
+      ],
+    },
+  ],
+  [
+    'names and wildcards',
+    { rules: [{ apiGroups: ['*'], resources: ['*/scale'], verbs: ['*'], resourceNames: ['a'] }] },
+  ],
+]
+const bindingOthers: [string, JsonObject][] = [
+  ['no subjects', { subjects: null }],
+  [
+    'subjects that are wrong',
+    {
+      subjects: [
+        { kind: 'X', name: 'a' },
+        { kind: 'User', name: '', apiGroup: 'x' },
+        { kind: 'ServiceAccount', name: 'a' },
+        { kind: 'ServiceAccount', name: 'A_', namespace: '$NS', apiGroup: 'y' },
+        { kind: 'Group' },
+      ],
+    },
+  ],
+  ['a reference that is wrong', { roleRef: { apiGroup: 'x', kind: 'Y', name: '' } }],
+  ['a role nobody has', { roleRef: { name: 'nobody-has-this' } }],
+]
+export const rbacRows: readonly Row[] = [
+  ...kindRows({
+    object: { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: meta(), rules },
+    others: [...ruleOthers, ['urls', { rules: [{ nonResourceURLs: ['/x'], verbs: ['get'] }] }]],
+    updates: [['rules', { rules: [] }]],
+  }),
+  ...kindRows({
+    object: { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'role:$ID' }, rules },
+    others: [
+      ...ruleOthers,
+      ['urls', { rules: [{ nonResourceURLs: ['/x'], verbs: ['get'] }] }],
+      ['an aggregation that is wrong', { aggregationRule: {} }],
+      [
+        'selectors that are wrong',
+        { aggregationRule: { clusterRoleSelectors: [{ matchExpressions: [{ key: 'a', operator: 'Huh' }] }] } },
+      ],
+      ['a name with a slash', { metadata: { name: 'a/b' } }],
+      ['a name with a percent', { metadata: { name: 'a%b' } }],
+    ],
+    updates: [
+      ['rules', { rules: [] }],
+      ['aggregation', { aggregationRule: { clusterRoleSelectors: [{ matchLabels: { a: 'b' } }] }, rules: null }],
+    ],
+  }),
+  ...kindRows({
+    object: { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'RoleBinding', metadata: meta(), roleRef, subjects },
+    others: bindingOthers,
+    updates: [
+      ['the reference', { roleRef: { name: 'edit' } }],
+      ['subjects', { subjects: [] }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRoleBinding',
+      metadata: { name: 'bind:$ID' },
+      roleRef,
+      subjects,
+    },
+    others: bindingOthers,
+    updates: [
+      ['the reference', { roleRef: { name: 'edit' } }],
+      ['subjects', { subjects: [] }],
+    ],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      metadata: meta(),
+      eventTime: '2020-01-01T00:00:00.123456Z',
+      reportingController: 'a.b/c',
+      reportingInstance: 'i',
+      action: 'Do',
+      reason: 'Why',
+      type: 'Normal',
+      regarding: { kind: 'Pod', name: 'x', namespace: '$NS' },
+      note: 'n',
+    },
+    alsoAs: ['v1'],
+    others: [
+      [
+        'nothing',
+        {
+          eventTime: null,
+          reportingController: null,
+          reportingInstance: null,
+          action: null,
+          reason: null,
+          type: null,
+          regarding: null,
+        },
+      ],
+      ['a controller that is none', { reportingController: 'x y' }],
+      ['a type nobody knows', { type: 'x' }],
+      [
+        'long texts',
+        {
+          note: 'x'.repeat(1025),
+          reason: 'y'.repeat(129),
+          action: 'z'.repeat(129),
+          reportingInstance: 'w'.repeat(129),
+        },
+      ],
+      ['another namespace', { regarding: { namespace: 'x' } }],
+      [
+        'old fields',
+        { deprecatedCount: 5, deprecatedFirstTimestamp: '2020-01-01T00:00:00Z', deprecatedSource: { component: 'x' } },
+      ],
+      ['a series', { series: { count: 2, lastObservedTime: '2020-01-01T00:00:00.000001Z' } }],
+      ['a series of one', { series: { count: 1 } }],
+    ],
+    updates: [
+      ['a series', { series: { count: 2, lastObservedTime: '2020-01-01T00:00:00.000001Z' } }],
+      ['the reason', { reason: 'Other' }],
+      ['the note', { note: 'other' }],
+    ],
+  }),
+]

@@ -1,0 +1,69 @@
+// One built-in kind as a table: a good object, what is wrong with others, what an update may and may not change.
+import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
+import { applyMergePatch } from '../../../src/apimachinery/patch/index.ts'
+import { row, type Row } from '../support/compare-rows.ts'
+import { pathOf, type Manifest } from '../support/session.ts'
+
+/** What is changed, and how: a merge patch. */
+export type Change = readonly [about: string, patch: JsonValue]
+
+export interface KindTable {
+  readonly object: Manifest
+  /** New objects, each a change of the good one; asked in dry runs. */
+  readonly others?: readonly Change[]
+  /** Changes of the stored one; asked in dry runs. */
+  readonly updates?: readonly Change[]
+  /** Changes through subresources, kept. */
+  readonly parts?: readonly (readonly [subresource: string, about: string, patch: JsonValue])[]
+  /** The same object in another version. */
+  readonly alsoAs?: readonly string[]
+}
+
+const tableHeaders = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' }
+
+/** The rows of a table. `about` tells tables of one kind apart. */
+export function kindRows(table: KindTable, about = ''): Row[] {
+  const { object, others = [], updates = [], parts = [], alsoAs = [] } = table
+  const named = (name: string): Manifest => ({ ...object, metadata: { ...object.metadata, name } })
+  const kind = `${object.apiVersion} ${object.kind}${about === '' ? '' : ` (${about})`}`
+  const ownName =
+    typeof object.metadata['name'] === 'string' ? object.metadata['name'] : `${object.kind.toLowerCase()}-$ID`
+  const good = named(ownName)
+  const path = pathOf(good)
+  return [
+    row(`${kind}: created and read`, async (session) => {
+      await session.create(good)
+      await session.get(path)
+      await session.get(path, { headers: tableHeaders })
+      for (const apiVersion of alsoAs) await session.get(pathOf({ ...good, apiVersion }))
+    }),
+    ...others.map(([what, patch]) =>
+      row(`${kind}: new with ${what}`, async (session) => {
+        const other = applyMergePatch(named('other-$ID'), patch) as Manifest
+        await session.send('POST', `${pathOf(object, { collection: true })}?dryRun=All`, { body: other })
+      }),
+    ),
+    ...updates.map(([what, patch]) =>
+      row(`${kind}: changed: ${what}`, async (session) => {
+        await session.patch(`${path}?dryRun=All`, patch)
+      }),
+    ),
+    ...parts.map(([subresource, what, patch]) =>
+      row(`${kind}: ${subresource}: ${what}`, async (session) => {
+        await session.patch(`${path}/${subresource}`, patch)
+      }),
+    ),
+    row(`${kind}: an update without a change, one of another revision, one without`, async (session) => {
+      await session.change(path, () => undefined)
+      await session.change(`${path}?dryRun=All`, (one) =>
+        Object.assign(one['metadata'] as JsonObject, { resourceVersion: '1' }),
+      )
+      await session.send('PUT', `${path}?dryRun=All`, { body: good })
+      await session.send('PUT', `${pathOf(named('absent-$ID'))}?dryRun=All`, { body: named('absent-$ID') })
+    }),
+    row(`${kind}: deleted`, async (session) => {
+      // Whoever lets go of what is held may be quick or not there: what comes after is not asked.
+      await session.delete(path)
+    }),
+  ]
+}
