@@ -312,6 +312,9 @@ describe('stock kubectl in a logical cluster', () => {
       await shop('set', 'image', 'deploy/web', 'web=nginx:1.28')
       await shop('set', 'env', 'deploy/web', 'C=c')
       await shop('scale', 'deploy/web', '--replicas=5')
+      expect(await shop('get', 'deploy/web', '--subresource=scale')).to.match(
+        /^NAME +DESIRED +AVAILABLE +AGE\nweb +5 +\d+ /,
+      )
       expect(await get('deploy/web', 'spec.replicas')).to.equal(5)
       await shop('scale', 'deploy/web', '--current-replicas=5', '--replicas=1')
       expect(await refused(['-n', 'shop', 'scale', 'deploy/web', '--current-replicas=5', '--replicas=2'])).to.match(

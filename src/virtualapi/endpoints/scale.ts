@@ -1,8 +1,10 @@
 // The scale subresource: a few numbers of a workload, in one form for all kinds.
-import { isJsonObject, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { Buffer } from 'node:buffer'
+import { encodeJson, isJsonObject, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest, methodNotAllowed } from '../../apimachinery/status/index.ts'
-import { jsonDocument } from '../codec/answers.ts'
+import { jsonBytes, jsonDocument } from '../codec/answers.ts'
 import { decodeBody } from '../codec/read-object.ts'
+import { viewOf } from '../codec/representations.ts'
 import { decodeObject } from '../registry/object-bytes.ts'
 import { applyScale, scaleOf } from '../registry/strategies/index.ts'
 import type { Answer } from '../server/exchange.ts'
@@ -15,7 +17,7 @@ export async function scale(call: Call): Promise<Answer> {
   const { definition, parts, target, request, exchange } = call
   const { verb } = exchange.info
   if (verb === 'get')
-    return jsonDocument(scaleOf(decodeObject(parts.registry.get(target, request.name).bytes), definition))
+    return shown(call, scaleOf(decodeObject(parts.registry.get(target, request.name).bytes), definition))
   if (verb !== 'update' && verb !== 'patch') throw methodNotAllowed(definition.info, verb)
   const wanted = await wantedScale(call)
   const written = await parts.registry.update(target, request.name, {
@@ -26,6 +28,18 @@ export async function scale(call: Call): Promise<Answer> {
     },
   })
   return jsonDocument(scaleOf(written.object, definition))
+}
+
+/** A Scale in the form asked for: kubectl shows it as a table with columns of its own. */
+function shown({ definition, representation, query, target }: Call, scale: KubeObject): Answer {
+  if (representation.as !== 'Table' || !definition.info.builtIn) return jsonDocument(scale)
+  const { fromStorage: _stored, complete: _complete, ...rest } = definition
+  const info = { ...definition.info, group: 'autoscaling', version: 'v1', kind: 'Scale' }
+  const view = viewOf({ ...rest, info, storageApiVersion: 'autoscaling/v1' }, representation, {
+    includeObject: query.get('includeObject') ?? 'Metadata',
+    now: target.context.now,
+  })
+  return jsonBytes(view.object(Buffer.from(encodeJson(scale))))
 }
 
 /** The Scale asked for, as a function of the present one. */
