@@ -1,4 +1,4 @@
-// Runs the suites and counts.   node scripts/test.ts all|verify|unit|conformance|integration|faults|e2e ...
+// Runs the suites and counts.   node scripts/test.ts all|verify|unit|conformance|integration|clients|faults|e2e ...
 // The last line is `N passed, N failed, N skipped`. With CI=true a skipped test is a failure: CI has what every test needs.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -34,6 +34,7 @@ const suites: readonly Suite[] = [
     ],
     timeoutMs: 180_000,
   },
+  { name: 'clients', files: ['test/clients/**/*.test.ts', 'test/manifests/**/*.test.ts'], timeoutMs: 180_000 },
   { name: 'faults', files: ['test/faults/**/*.test.ts'], timeoutMs: 300_000 },
   { name: 'e2e', files: ['test/e2e/**/*.test.ts'], timeoutMs: 300_000 },
 ]

@@ -1,9 +1,12 @@
-// The CustomResourceDefinitions of well-known projects, as their users get them, and one object of every kind.
+// The CustomResourceDefinitions of well-known projects, as their users get them, and one object of every kind: in two
+// logical clusters at once, of which the second has one definition of each project with another schema.
 import { expect } from 'chai'
-import { readFileSync, readdirSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parse } from 'yaml'
-import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp-instance.ts'
+import { parse, stringify } from 'yaml'
+import { startInstance, type Tenant } from '../integration/kcp-instance.ts'
+import { live, writeEditor, writeSet, type Manifest } from './manifest-life.ts'
 import { moduleFolders } from './module-files.ts'
 import { sampleOf, type Schema } from './sample-object.ts'
 
@@ -13,6 +16,7 @@ interface Definition {
   readonly neverUnchanged: boolean
   readonly metadata: { readonly name: string }
   readonly spec: {
+    readonly conversion?: { readonly strategy: string }
     readonly group: string
     readonly scope: 'Namespaced' | 'Cluster'
     readonly names: { readonly kind: string; readonly plural: string }
@@ -49,91 +53,167 @@ const projects = [
   { title: 'Gateway API', folders: [['sigs.k8s.io/gateway-api', 'config/crd/standard']], count: 6 },
 ] as const
 
+/** In the second logical cluster the first definition of every project has this schema, in all versions. */
+const otherSchema = {
+  type: 'object',
+  required: ['spec'],
+  properties: {
+    spec: {
+      type: 'object',
+      required: ['other'],
+      properties: { other: { type: 'integer', description: 'Only umbrella has this.' } },
+    },
+  },
+}
+
 describe('custom resources of well-known projects', function () {
-  this.timeout(120_000)
-  let kcp: KcpInstance
+  this.timeout(180_000)
+  const stack = new AsyncDisposableStack()
+  let dir: string
+  let editor: string
   let acme: Tenant
+  let umbrella: Tenant
   let modules: ReadonlyMap<string, string>
-  const run = async (...args: string[]): Promise<string> => (await acme.kubectl(args)).stdout
 
   before(async function () {
     this.timeout(15 * 60_000) // the first download
+    dir = mkdtempSync(join(tmpdir(), 'kcp-definitions-'))
+    stack.defer(() => rmSync(dir, { recursive: true, force: true }))
+    editor = writeEditor(dir)
     modules = await moduleFolders()
-    kcp = await startInstance()
+    const kcp = stack.use(await startInstance())
     acme = await kcp.tenant('acme')
+    umbrella = await kcp.tenant('umbrella')
   })
-  after(() => kcp[Symbol.asyncDispose]())
+  after(() => stack.disposeAsync())
 
   for (const { title, folders, count } of projects)
     describe(title, () => {
       let definitions: readonly Definition[]
+      let inBoth: readonly (readonly [Tenant, readonly Definition[]])[]
       before(() => {
-        definitions = folders.flatMap(([module, folder]) => definitionsIn(join(modules.get(module)!, folder)))
+        definitions = folders.flatMap(([module, folder]) => definitionsIn(join(modules.get(module)!, folder), dir))
         expect(definitions).to.have.length(count)
+        const [first, ...others] = definitions
+        inBoth = [
+          [acme, definitions],
+          [umbrella, [withOtherSchema(first!, dir), ...others]],
+        ]
       })
 
-      it('are established, by apply where last-applied has room for them, else by create and replace', async () => {
-        for (const { file, metadata, neverUnchanged } of definitions) {
-          const applied = await acme.kubectl(['apply', '-f', file], { expectCode: 'any' })
-          if (applied.code === 0) {
-            const before = await run('get', 'crd', metadata.name, '-o', 'jsonpath={.metadata.resourceVersion}')
-            const again = neverUnchanged ? 'configured' : 'unchanged'
-            expect(await run('apply', '-f', file)).to.match(new RegExp(`/${metadata.name} ${again}\n$`))
-            const after = await run('get', 'crd', metadata.name, '-o', 'jsonpath={.metadata.resourceVersion}')
-            expect(after, metadata.name).to.equal(before)
-            continue
-          }
-          expect(applied.stderr).to.include('metadata.annotations: Too long: may not be more than 262144 bytes')
-          await run('create', '-f', file)
-          await run('replace', '-f', file)
+      it('are established, by apply where last-applied has room for them, else by create and replace', () =>
+        Promise.all(inBoth.map(([tenant, own]) => establish(tenant, own))))
+
+      it('have objects that live as others do', () =>
+        Promise.all(
+          inBoth.map(async ([tenant, own]) => {
+            const set = writeSet(
+              dir,
+              `${title} in ${tenant.name}`,
+              own.map((definition) => stringify(sample(definition))),
+            )
+            const transcript = await live(set, { kubeconfig: tenant.kubeconfig, hasControllers: true }, { editor })
+            for (const { code, said } of transcript) expect(code, said).to.equal(0)
+            await tenant.kubectl(['create', '-f', set.file]) // for the end of their definitions
+          }),
+        ))
+
+      it('are explained', async () => {
+        for (const { spec } of definitions) {
+          const { name } = storageVersion(spec)
+          const args = ['explain', spec.names.plural, `--api-version=${spec.group}/${name}`]
+          const { stdout } = await acme.kubectl(args)
+          expect(stdout).to.match(new RegExp(`KIND: +${spec.names.kind}\n`))
+          expect(stdout).to.include('metadata')
         }
-        const names = definitions.map(({ metadata }) => `crd/${metadata.name}`)
-        await run('wait', '--for=condition=Established', '--timeout=20s', ...names)
       })
 
-      it('have objects that are created, shown, explained, patched and deleted', async () => {
-        for (const definition of definitions) await live(definition)
+      it('have the schema that each logical cluster gave them, and nothing of the other', async () => {
+        const [first] = definitions
+        const [stranger] = inBoth[1]![1]
+        const { group, names } = first!.spec
+        const { name: version } = storageVersion(first!.spec)
+        const ask = async ({ kubectl }: Tenant, field: string) =>
+          kubectl(['explain', `${names.plural}.${field}`, `--api-version=${group}/${version}`], { expectCode: 'any' })
+        expect((await ask(umbrella, 'spec.other')).stdout).to.include('Only umbrella has this.')
+        expect((await ask(acme, 'spec.other')).stdout).to.not.include('Only umbrella has this.')
+        const create = ({ kubectl }: Tenant, { metadata, ...object }: Manifest) =>
+          kubectl(['create', '-f', '-'], {
+            input: { ...object, metadata: { ...metadata, name: 'second' } },
+            expectCode: 'any',
+          })
+        const refused = /unknown field "|: Required value|: Unsupported value/
+        expect((await create(umbrella, sample(first!))).stderr).to.match(refused)
+        expect((await create(acme, sample(stranger!))).stderr).to.match(refused)
+        expect((await create(umbrella, sample(stranger!))).stdout).to.match(/ created\n$/)
+        const resource = `${names.plural}.${version}.${group}`
+        expect((await acme.kubectl(['get', resource, '-A', '-o', 'name'])).stdout.trim().split('\n')).to.have.length(1)
+        expect(
+          (await umbrella.kubectl(['get', resource, '-A', '-o', 'name'])).stdout.trim().split('\n'),
+        ).to.have.length(2)
       })
 
       it('go, and their objects with them', async () => {
         const names = definitions.map(({ metadata }) => metadata.name)
-        await run('delete', 'crd', '--timeout=30s', ...names)
-        const { group } = definitions[0]!.spec
-        expect(await run('api-resources', '--cached=false', `--api-group=${group}`, '-o', 'name')).to.equal('')
+        const groups = [...new Set(definitions.map(({ spec }) => spec.group))]
+        const served = async (tenant: Tenant, group: string): Promise<string> =>
+          (await tenant.kubectl(['api-resources', '--cached=false', `--api-group=${group}`, '-o', 'name'])).stdout
+        await acme.kubectl(['delete', 'crd', '--timeout=60s', ...names])
+        for (const group of groups) {
+          expect(await served(acme, group)).to.equal('')
+          expect(await served(umbrella, group)).to.not.equal('')
+        }
+        await umbrella.kubectl(['delete', 'crd', '--timeout=60s', ...names])
       })
     })
-
-  async function live(definition: Definition): Promise<void> {
-    const { group, names, versions } = definition.spec
-    const version = versions.find(({ storage }) => storage)!
-    const resource = `${names.plural}.${version.name}.${group}`
-    const explained = await run('explain', names.plural, `--api-version=${group}/${version.name}`)
-    expect(explained)
-      .to.match(new RegExp(`KIND: +${names.kind}\n`))
-      .and.to.include('metadata')
-    const sample = sampleOf(version.schema.openAPIV3Schema) as object
-    const input = {
-      ...sample,
-      apiVersion: `${group}/${version.name}`,
-      kind: names.kind,
-      metadata: { name: 'sample' },
-    }
-    const created = await acme.kubectl(['create', '-f', '-'], { input, expectCode: 'any' })
-    expect(created.stdout, `${names.kind}: ${created.stderr}`).to.match(/ created\n$/)
-    expect(await run('get', resource, '-o', 'wide')).to.match(/^NAME .*\nsample /)
-    const patch = '{"metadata":{"labels":{"patched":"yes"}}}'
-    expect(await run('patch', resource, 'sample', '--type=merge', '-p', patch)).to.match(/ patched\n$/)
-    expect(await run('get', resource, '-l', 'patched=yes', '-o', 'name')).to.equal(
-      `${names.kind.toLowerCase()}.${group}/sample\n`,
-    )
-    expect(await run('describe', resource, 'sample')).to.match(/^Name: +sample\n/)
-    expect(await run('delete', resource, 'sample')).to.match(/ deleted/)
-    expect(await run('get', resource, '-o', 'name')).to.equal('')
-    await acme.kubectl(['create', '-f', '-'], { input }) // for the end of its definition
-  }
 })
 
-function definitionsIn(folder: string): Definition[] {
+async function establish({ kubectl }: Tenant, definitions: readonly Definition[]): Promise<void> {
+  // kubectl keeps what was applied in an annotation; the larger definitions find no room there, which is said of them.
+  const isLarge = ({ file }: Definition): boolean => JSON.stringify(parse(readFileSync(file, 'utf8'))).length > 262_000
+  const files = (of: readonly Definition[]): string[] => of.flatMap(({ file }) => ['-f', file])
+  const large = definitions.filter(isLarge)
+  const small = definitions.filter((definition) => !isLarge(definition))
+  const run = async (...args: string[]): Promise<string> => (await kubectl(args)).stdout
+  if (large.length > 0) {
+    const { stderr } = await kubectl(['apply', ...files(large)], { expectCode: 1 })
+    expect(stderr.match(/metadata.annotations: Too long: may not be more than 262144 bytes/g)).to.have.length(
+      large.length,
+    )
+    await run('create', ...files(large))
+    await run('replace', ...files(large))
+  }
+  if (small.length > 0) {
+    await run('apply', ...files(small))
+    const names = definitions.map(({ metadata }) => `crd/${metadata.name}`)
+    await run('wait', '--for=condition=Established', '--timeout=20s', ...names)
+    const versions = ['get', ...files(small), '-o', 'jsonpath={..metadata.resourceVersion}']
+    const before = await run(...versions)
+    const again = await run('apply', ...files(small))
+    for (const { metadata, neverUnchanged } of small)
+      expect(again).to.include(`/${metadata.name} ${neverUnchanged ? 'configured' : 'unchanged'}\n`)
+    expect(await run(...versions)).to.equal(before)
+    const settled = small.filter(({ neverUnchanged }) => !neverUnchanged)
+    if (settled.length > 0) expect(await run('diff', ...files(settled))).to.equal('')
+  }
+}
+
+type Spec = Definition['spec']
+
+const storageVersion = ({ versions }: Spec): Spec['versions'][0] => versions.find(({ storage }) => storage)!
+
+/** The least object of a kind. */
+function sample({ spec }: Definition): Manifest {
+  const version = storageVersion(spec)
+  return {
+    ...(sampleOf(version.schema.openAPIV3Schema) as object),
+    apiVersion: `${spec.group}/${version.name}`,
+    kind: spec.names.kind,
+    metadata: { name: 'sample' },
+  }
+}
+
+function definitionsIn(folder: string, dir: string): Definition[] {
   const files = readdirSync(folder).filter((name) => name.endsWith('.yaml') && name !== 'kustomization.yaml')
   return files.sort().map((name) => {
     const file = join(folder, name)
@@ -141,6 +221,24 @@ function definitionsIn(folder: string): Definition[] {
       status?: unknown
     }
     const neverUnchanged = definition.status !== undefined || 'preserveUnknownFields' in definition.spec
-    return { ...definition, file, neverUnchanged }
+    if (definition.spec.conversion?.strategy !== 'Webhook') return { ...definition, file, neverUnchanged }
+    // Who installs these says where their webhook is (Crossplane's package manager does): nothing is converted here.
+    const clientConfig = { service: { name: 'converter', namespace: 'default', path: '/convert', port: 443 } }
+    const webhook = { clientConfig, conversionReviewVersions: ['v1'] }
+    const spec = { ...definition.spec, conversion: { strategy: 'Webhook', webhook } }
+    return { ...write(dir, `converted-${name}`, { ...definition, spec }), neverUnchanged }
   })
+}
+
+/** The definition as the second logical cluster has it. */
+function withOtherSchema({ file: _, neverUnchanged, ...definition }: Definition, dir: string): Definition {
+  const versions = definition.spec.versions.map((version) => ({ ...version, schema: { openAPIV3Schema: otherSchema } }))
+  const other = { ...definition, spec: { ...definition.spec, versions } }
+  return { ...write(dir, `other-${definition.metadata.name}.yaml`, other), neverUnchanged }
+}
+
+function write<T extends object>(dir: string, name: string, definition: T): T & { file: string } {
+  const file = join(dir, name)
+  writeFileSync(file, stringify(definition))
+  return { ...definition, file }
 }

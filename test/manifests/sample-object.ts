@@ -13,6 +13,7 @@ export interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>
   readonly items?: Schema
   readonly 'x-kubernetes-int-or-string'?: boolean
+  readonly 'x-kubernetes-embedded-resource'?: boolean
 }
 
 // Tried in order against a pattern: names, URLs, durations, versions, digests as these projects ask for them.
@@ -32,6 +33,8 @@ export function sampleOf(schema: Schema): unknown {
   if (schema.default !== undefined) return schema.default
   if (schema.enum !== undefined) return schema.enum[0]
   if (schema['x-kubernetes-int-or-string'] === true) return 1
+  if (schema['x-kubernetes-embedded-resource'] === true)
+    return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'embedded', namespace: 'default' } }
   switch (schema.type) {
     case 'object':
       return Object.fromEntries(

@@ -1,4 +1,4 @@
-// Projects whose CustomResourceDefinitions the suite in test/manifests applies. Only the files of these modules are
+// Projects whose manifests and CustomResourceDefinitions the suites in test/manifests apply. Only the files of these modules are
 // read, nothing is compiled; go.sum pins them.
 module kcp.dev/test/programs/manifests
 
@@ -12,5 +12,6 @@ require (
 	github.com/fluxcd/kustomize-controller v1.7.2
 	github.com/fluxcd/source-controller v1.7.3
 	github.com/prometheus-operator/prometheus-operator v0.85.0
+	k8s.io/kubernetes v1.34.3
 	sigs.k8s.io/gateway-api v1.4.0
 )
