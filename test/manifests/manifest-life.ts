@@ -162,7 +162,7 @@ function withoutInside(said: string): string {
 }
 
 /** All documents of a file that are objects. */
-export function objectsOf(text: string): Manifest[] {
+function objectsOf(text: string): Manifest[] {
   return parseAllDocuments(text, { version: '1.1' }) // as kubectl reads it: 0644 is octal
     .map((document) => document.toJS() as Manifest | null)
     .filter((object) => object !== null)
