@@ -9,7 +9,7 @@ const everyMs = 10_000
 /** At rest: so little of one core was used since the last look. */
 const restingPart = 0.03
 /** Worth it: so much more is resident than after the last time. */
-const worthPart = 0.15
+const worthPart = 0.08
 /** Collecting stops the process for about as many milliseconds as this has MiB: beyond it V8 is left to itself. */
 const maxHeapBytes = 256 * 1024 * 1024
 

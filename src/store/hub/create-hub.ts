@@ -16,7 +16,7 @@ import { ClusterState, type HubCore } from './cluster-state.ts'
 import { EventWindow } from './event-window.ts'
 import type { ClusterObjects, Entry, Hub, HubEvent, HubObserver, HubOptions, HubWatch, WatchScope } from './hub.ts'
 import { mergeByKey } from './lists.ts'
-import { Residents } from './residents.ts'
+import { looksPerIdle, Residents } from './residents.ts'
 import { replayOf } from './replay.ts'
 import type { ResourceTable } from './resource-table.ts'
 import { Revisions } from './revisions.ts'
@@ -67,6 +67,8 @@ class MemoryHub implements Hub, HubCore {
   readonly #window: EventWindow<WindowItem>
   readonly #revisions: Revisions
   readonly #life = new AbortController()
+  /** How far the hub was at each of the last looks, oldest first. */
+  readonly #revisionsAtLooks: Revision[] = []
   #windowBytes = 0
   #following: Promise<void> = Promise.resolve()
   #failure: StoreError | undefined
@@ -80,6 +82,7 @@ class MemoryHub implements Hub, HubCore {
     this.#residents = new Residents({
       idleMs: options.idleMs ?? 5 * 60_000,
       memoryBytes: options.memoryBytes ?? 256 * 1024 * 1024,
+      onLook: () => this.#forgetOld(),
     })
     this.#revisions = new Revisions(revision)
     this.#window = new EventWindow(revision)
@@ -303,6 +306,13 @@ class MemoryHub implements Hub, HubCore {
     this.#windowBytes += event.entry.bytes.length
     for (const watcher of applied?.table.watchers ?? []) if (watcher.offer(event)) touched.push(watcher)
     for (const watcher of this.#wildcards.get(key.resource) ?? []) if (watcher.offer(event)) touched.push(watcher)
+  }
+
+  /** Events older than the idle time: who goes on from there asks the store, or lists again. */
+  #forgetOld(): void {
+    const old = this.#revisionsAtLooks.length >= looksPerIdle ? this.#revisionsAtLooks.shift() : undefined
+    this.#revisionsAtLooks.push(this.#revisions.current)
+    while (old !== undefined && (this.#window.first?.revision ?? Infinity) <= old) this.#forgetOldest()
   }
 
   #forgetOldest(): void {

@@ -65,7 +65,7 @@ export interface HubOptions {
   readonly windowEvents?: number
   /** Told once when the stream of changes from the store broke for good: reads would go stale, so all are refused. */
   readonly onBroken?: (error: Error) => void
-  /** A logical cluster that nobody asked for in so long leaves memory. Default 5 minutes; Infinity for never. */
+  /** A logical cluster that nobody asked for in so long leaves memory, and so do older events. Default 5 minutes; Infinity for never. */
   readonly idleMs?: number
   /**
    * What logical clusters may take in memory together, roughly; beyond it the least recently used leave. One that is

@@ -7,8 +7,8 @@ import type { ClusterState } from './cluster-state.ts'
 /** What a logical cluster and an object in it take besides bytes of objects (measured, Node 24). */
 const clusterOverhead = 1500
 const objectOverhead = 450
-/** Looks at what is idle, in one idle time. */
-const looksPerIdle = 4
+/** Looks at what is idle in one idle time. */
+export const looksPerIdle = 4
 /** Over the budget, so much more than needed goes at once, so that not every load pays for a look at all. */
 const slack = 1 / 8
 
@@ -17,6 +17,8 @@ export interface ResidentsOptions {
   readonly idleMs: number
   /** What all together may take; beyond it the least recently used go. */
   readonly memoryBytes: number
+  /** Called with every look, `looksPerIdle` times in an idle time. */
+  readonly onLook: () => void
 }
 
 export class Residents {
@@ -122,6 +124,7 @@ export class Residents {
   }
 
   #look(): void {
+    this.#options.onLook()
     this.#vainAt = 0
     this.fit()
     const idleSince = this.#usesAtLooks.length >= looksPerIdle ? (this.#usesAtLooks.shift() ?? 0) : 0
