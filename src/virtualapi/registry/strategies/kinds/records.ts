@@ -10,7 +10,7 @@ import {
   labelValueErrors,
 } from '../../../../apimachinery/field/index.ts'
 import { isDeepStrictEqual } from 'node:util'
-import { isJsonObject, type JsonObject, type KubeObject } from '../../../../apimachinery/meta/index.ts'
+import { isJsonObject, type KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import { webhookClientCauses } from '../../webhook-client.ts'
 import type { KindRules } from '../kind-rules.ts'
