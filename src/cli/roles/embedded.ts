@@ -1,6 +1,7 @@
 // `kcp start`: store, server, controllers and operator in one process. No Kubernetes needed.
 import { X509Certificate } from 'node:crypto'
-import { access, constants, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { access, constants, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { rootClusterName, type ClusterName } from '../../apimachinery/meta/index.ts'
@@ -123,7 +124,11 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     cert: admin.certificate,
     key: admin.key,
   })
-  await writePrivate(adminKubeconfig, text)
+  await writePrivate(adminKubeconfig, text).catch((error: unknown) => {
+    // The one of the last start is good for a year: a full disk is read from.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC' || !existsSync(adminKubeconfig)) throw error
+    log.warn('the disk is full: admin.kubeconfig is that of the last start', { error })
+  })
   const owned = stack.move()
   return {
     adminKubeconfig,
@@ -208,6 +213,11 @@ async function putCrds(
 
 async function writePrivate(file: string, text: string): Promise<void> {
   const temporary = `${file}.${process.pid}`
-  await writeFile(temporary, text, { mode: 0o600 })
-  await rename(temporary, file)
+  try {
+    await writeFile(temporary, text, { mode: 0o600 })
+    await rename(temporary, file)
+  } catch (error) {
+    await rm(temporary, { force: true })
+    throw error
+  }
 }

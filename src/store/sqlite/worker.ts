@@ -1,6 +1,7 @@
 // The thread that owns the database. Takes a batch of calls, does all its writes in one transaction, answers after the
 // commit: so everybody who waits shares one flush to disk.
 import { parentPort, workerData } from 'node:worker_threads'
+import { DiskRoom } from './disk-room.ts'
 import { DatabaseRefused, openDatabase, type OpenDatabase } from './open-database.ts'
 import {
   Packer,
@@ -25,15 +26,30 @@ function isWrite(call: Call): call is WriteCall {
   return call.do === 'create' || call.do === 'update' || isDeletion(call)
 }
 
+function isPut(call: Call): boolean {
+  return call.do === 'create' || call.do === 'update'
+}
+
 function isDeletion(call: Call): call is Extract<WriteCall, { do: 'delete' | 'deleteSome' }> {
   return call.do === 'delete' || call.do === 'deleteSome'
 }
 
 /** Answers of all writes, or the same error for each of them: none of a failed transaction happened. */
-function doWrites(tables: Tables, calls: readonly Call[], values: Uint8Array, packer: Packer, answers: Answer[]): void {
-  const failed = transact(tables, calls, isWrite, values, packer, answers)
+function doWrites(
+  { tables, room }: Opened,
+  calls: readonly Call[],
+  values: Uint8Array,
+  packer: Packer,
+  answers: Answer[],
+): void {
+  if (!calls.some(isWrite)) return
+  const full = calls.some(isPut) && !room.has(values.length)
+  const failed = full ? undefined : transact(tables, calls, isWrite, values, packer, answers)
+  if (!full && failed?.code !== 'Full') return
+  for (const [i, call] of calls.entries()) if (full && isWrite(call)) answers[i] = noRoom
   // A full disk must still take deletions, or it would stay full.
-  if (failed?.code === 'Full') transact(tables, calls, isDeletion, values, packer, answers)
+  transact(tables, calls, isDeletion, values, packer, answers)
+  room.shrinkLog()
 }
 
 function transact(
@@ -63,6 +79,8 @@ function transact(
   }
 }
 
+const noRoom = { is: 'error', code: 'Full', message: 'the disk is full' } as const
+
 function failure(error: unknown): Extract<Answer, { is: 'error' }> {
   const { errcode, message } = error as { errcode?: number; message: string }
   const full = ((errcode ?? 0) & 0xff) === 13
@@ -71,10 +89,15 @@ function failure(error: unknown): Extract<Answer, { is: 'error' }> {
     : { is: 'error', code: 'Unavailable', message: `the database failed: ${message}` }
 }
 
-function answer(tables: Tables, calls: readonly Call[], values: Uint8Array): void {
+interface Opened {
+  readonly tables: Tables
+  readonly room: DiskRoom
+}
+
+function answer({ tables, room }: Opened, calls: readonly Call[], values: Uint8Array): void {
   const packer = new Packer()
   const answers: Answer[] = []
-  doWrites(tables, calls, values, packer, answers)
+  doWrites({ tables, room }, calls, values, packer, answers)
   // Reads after the commit: what they see is on disk.
   calls.forEach((call, i) => {
     if (isWrite(call)) return
@@ -101,11 +124,12 @@ function open(): OpenDatabase | undefined {
 const opened = open()
 if (opened) {
   const tables = new Tables(opened.database, settings.keptDeletions)
+  const room = new DiskRoom(opened.database, settings.file)
   port.on('message', (message: ToWorker) => {
     if (message === null) {
       opened.close()
       port.close()
-    } else answer(tables, message.calls, new Uint8Array(message.values))
+    } else answer({ tables, room }, message.calls, new Uint8Array(message.values))
   })
   tell({ type: 'ready', instanceId: opened.instanceId, revision: tables.revision })
 }

@@ -3,11 +3,11 @@ import type { GroupResource } from '../../apimachinery/meta/index.ts'
 import {
   alreadyExists,
   conflict,
-  forbidden,
   notFound,
   objectModified,
   requestEntityTooLarge,
   serviceUnavailable,
+  statusError,
 } from '../../apimachinery/status/index.ts'
 import { isStoreError } from '../../store/index.ts'
 
@@ -24,7 +24,14 @@ export function fromStoreError(error: unknown, gr: GroupResource, name: string):
     case 'TooLarge':
       return requestEntityTooLarge(`${gr.resource} "${name}" is too large to be stored: ${error.message}`)
     case 'Full':
-      return forbidden(gr, name, `exceeded quota: ${error.message}`)
+      return statusError(
+        507,
+        'InsufficientStorage',
+        `there is no room for ${gr.resource} "${name}": ${error.message}`,
+        {
+          cause: error,
+        },
+      )
     case 'Closed':
     case 'Unavailable':
     case 'Compacted':
