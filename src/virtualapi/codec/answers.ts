@@ -4,7 +4,7 @@ import { stringify } from 'yaml'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
 import type { Status } from '../../apimachinery/status/index.ts'
 import type { BytesAnswer, PiecesAnswer } from '../server/exchange.ts'
-import { firstPieceBytes } from './list-pieces.ts'
+import { pieceBytes } from './list-pieces.ts'
 
 const newline = Buffer.from('\n')
 
@@ -35,7 +35,7 @@ export function jsonPieces(pieces: Iterable<Uint8Array>, bytes: number): BytesAn
     pieces,
     about: bytes,
   }
-  return bytes > firstPieceBytes ? answer : joined(answer)
+  return bytes > pieceBytes ? answer : joined(answer)
 }
 
 /** The same answer, whole. */
