@@ -25,7 +25,7 @@ export function applyJsonPatch(document: JsonValue, patch: JsonValue): JsonValue
   if (patch.length > maxJsonPatchOperations) {
     const limit = String(maxJsonPatchOperations)
     throw requestEntityTooLarge(
-      `The allowed maximum operations in a JSON patch is ${limit}, got ${String(patch.length)}`,
+      `Request entity too large: The allowed maximum operations in a JSON patch is ${limit}, got ${String(patch.length)}`,
     )
   }
   const draft = new Draft(document)

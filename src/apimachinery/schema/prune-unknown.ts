@@ -16,7 +16,7 @@ export interface PruneOptions {
 const maxPaths = 1000
 
 /**
- * Changes `object`: removes what the schema does not know. Returns the paths of what was removed, sorted, such as
+ * Changes `object`: removes what the schema does not know. Returns the paths of what was removed, in their order, such as
  * `spec.containers[0].bar`. Where the schema preserves unknown fields they stay, but known ones below are looked into.
  */
 export function pruneUnknown(
@@ -27,7 +27,7 @@ export function pruneUnknown(
   const pruner: Pruner = { path: [], dropped: [], typesChecked }
   if (isResourceRoot && !(schema.embeddedResource ?? false)) pruneObject(object, schema, pruner, { isResource: true })
   else prune(object, schema, pruner, false)
-  return pruner.dropped.sort()
+  return pruner.dropped
 }
 
 interface Pruner {

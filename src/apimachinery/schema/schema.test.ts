@@ -101,9 +101,9 @@ describe('pruneUnknown', () => {
       extra: 1,
     }
     expect(pruneUnknown(value, schema, { isResourceRoot: true })).to.deep.equal([
-      'extra',
       'metadata.nmae',
       'metadata.ownerReferences[0].x',
+      'extra',
     ])
   })
   it('walks cyclic schemas', () => {

@@ -31,8 +31,10 @@ export class StatusError extends Error {
   readonly status: Status
   /** Extra response headers, such as `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>
+  /** What goes to the wire instead of the Status: paths outside the API answer in plain text, as a real server's do. */
+  readonly text: string | undefined
 
-  constructor(status: Status, options: { cause?: unknown; headers?: Record<string, string> } = {}) {
+  constructor(status: Status, options: { cause?: unknown; headers?: Record<string, string>; text?: string } = {}) {
     super(
       status.message ?? status.reason ?? 'failure',
       options.cause === undefined ? undefined : { cause: options.cause },
@@ -40,6 +42,7 @@ export class StatusError extends Error {
     this.name = 'StatusError'
     this.status = status
     this.headers = options.headers ?? {}
+    this.text = options.text
   }
 
   get code(): number {
@@ -69,7 +72,11 @@ export function statusError(
   message: string,
   { details, cause, headers }: Parts = {},
 ): StatusError {
-  const status: Status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, code }
+  const status: Status = {
+    ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message },
+    ...(reason === '' ? {} : { reason }),
+    code,
+  }
   if (details !== undefined) status.details = details
   return new StatusError(status, { cause, ...(headers ? { headers } : {}) })
 }
@@ -96,10 +103,23 @@ export function forbidden(gr: GroupResource, name: string, message: string, caus
 export function notFound(gr: GroupResource, name: string): StatusError {
   return statusError(404, 'NotFound', `${groupResourceText(gr)} "${name}" not found`, { details: detailsOf(gr, name) })
 }
-/** What a real server says of a path or a resource that it does not serve at all. */
+const notServed = 'the server could not find the requested resource'
+/** A resource or subresource that is not served, below a group and version that are. */
 export function pathNotFound(): StatusError {
-  return statusError(404, 'NotFound', 'the server could not find the requested resource', { details: {} })
+  return statusError(404, 'NotFound', notServed, { details: {} })
 }
+/** A path of no group and version that is served: plain text, as from a real server. */
+export function pageNotFound(): StatusError {
+  const { status } = pathNotFound()
+  return new StatusError(status, { text: '404 page not found\n' })
+}
+/** A method that the path of a built-in resource, or of discovery, does not take. */
+export function methodNotServed(): StatusError {
+  return statusError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', {
+    details: {},
+  })
+}
+/** A verb that a custom resource does not have. */
 export function methodNotAllowed(gr: GroupResource, verb: string): StatusError {
   return statusError(
     405,
@@ -185,7 +205,10 @@ export function serviceUnavailable(message: string, cause?: unknown): StatusErro
   return statusError(503, 'ServiceUnavailable', message, { cause, headers: { 'Retry-After': '1' } })
 }
 export function timedOut(message: string, causes?: StatusCause[]): StatusError {
-  return statusError(504, 'Timeout', message, { details: { ...(causes ? { causes } : {}), retryAfterSeconds: 1 } })
+  return statusError(504, 'Timeout', `Timeout: ${message}`, {
+    details: { ...(causes ? { causes } : {}), retryAfterSeconds: 1 },
+    headers: { 'Retry-After': '1' },
+  })
 }
 
 /** The Status as a StatusError, for a client that has read one from a server. */

@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { stringify } from 'yaml'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
-import type { Status } from '../../apimachinery/status/index.ts'
+import type { Status, StatusError } from '../../apimachinery/status/index.ts'
 import type { BytesAnswer, PiecesAnswer } from '../server/exchange.ts'
 import { pieceBytes } from './list-pieces.ts'
 
@@ -60,6 +60,13 @@ export function reformat(
   const text = format === 'yaml' ? stringify(document) : `${JSON.stringify(document, null, 2)}\n`
   const type = format === 'yaml' ? 'application/yaml' : 'application/json'
   return { ...answer, headers: { ...answer.headers, 'content-type': type }, body: Buffer.from(text) }
+}
+
+/** An error as the client gets it. */
+export function errorAnswer({ status, headers, text }: StatusError): BytesAnswer {
+  if (text === undefined) return statusAnswer(status, headers)
+  const answer = textAnswer(text, status.code)
+  return { ...answer, headers: { ...answer.headers, ...headers } }
 }
 
 export function statusAnswer(status: Status, headers: Readonly<Record<string, string>> = {}): BytesAnswer {

@@ -1,35 +1,59 @@
 // Which form of the answer the client wants, from its Accept header.
-import { notAcceptable } from '../../apimachinery/status/index.ts'
+import { goPackage } from './read-object.ts'
+import { notAcceptable, statusError } from '../../apimachinery/status/index.ts'
 
 export interface Representation {
   /** The kind as asked: the object, kubectl's Table, or metadata alone. */
   readonly as: 'Object' | 'Table' | 'PartialObjectMetadata'
   readonly format: 'json' | 'yaml'
+  /** Of meta.k8s.io, for tables and metadata; v1 where absent. */
+  readonly version?: 'v1beta1'
+}
+
+/** Of the resource and the request, what decides over forms. */
+interface Asked {
+  readonly info: { readonly group: string; readonly kind: string; readonly builtIn: boolean }
+  /** What is answered: one object where absent. */
+  readonly reads?: 'list' | 'watch'
 }
 
 interface Clause {
   type: string
   params: Map<string, string>
+  quality: number
 }
 
 /** What answers can be written in, for messages. */
 export const supportedMediaTypes = 'application/json, application/yaml'
 
+const whole: Representation = { as: 'Object', format: 'json' }
+
 /**
- * The first clause we can serve; clients list them by preference. Protobuf is decoded but not produced, so clients that
- * prefer it get the JSON they name next. Throws 406 where nothing named is served.
+ * The clause we can serve that the client likes best. Protobuf is decoded but not produced, so clients that prefer it
+ * get the JSON they name next. Throws 406 where nothing named is served, or metadata of a list for that of an object.
  */
-export function negotiate(accept: string | undefined): Representation {
-  if (accept === undefined || accept.trim() === '') return { as: 'Object', format: 'json' }
-  for (const clause of accept.split(',').map(parseClause)) {
-    const format = formatOf(clause.type)
+export function negotiate(accept: string | undefined, asked: Asked): Representation {
+  if (accept === undefined || accept === 'application/json' || accept === '*/*' || accept.trim() === '') return whole
+  const clauses = accept.split(',').map(parseClause)
+  // Sorting is stable: of equals the first counts.
+  if (clauses.some(({ quality }) => quality !== 1)) clauses.sort((a, b) => b.quality - a.quality)
+  for (const { type, params } of clauses) {
+    const format = formatOf(type)
     if (format === undefined) continue
-    const as = clause.params.get('as')
-    if (as === undefined) return { as: 'Object', format }
-    const known = transformOf(as, clause.params)
-    if (known !== undefined) return { as: known, format }
+    const as = params.get('as')
+    if (as === undefined) return format === 'json' ? whole : { as: 'Object', format }
+    const form = formOf(as, params, asked)
+    if (form !== undefined) return { ...form, format }
   }
-  throw notAcceptable(`only the following media types are accepted: ${supportedMediaTypes}`)
+  throw refused(clauses, asked)
+}
+
+/** Whether an answer, of what kind ever, is to be YAML. Never throws. */
+export function prefersYaml(accept: string | undefined): boolean {
+  if (accept?.includes('yaml') !== true) return false
+  const clauses = accept.split(',').map(parseClause)
+  const [best] = clauses.filter(({ type }) => formatOf(type) !== undefined).sort((a, b) => b.quality - a.quality)
+  return best !== undefined && formatOf(best.type) === 'yaml'
 }
 
 function parseClause(text: string): Clause {
@@ -39,7 +63,8 @@ function parseClause(text: string): Clause {
     const [name = '', value = ''] = part.split('=')
     params.set(name.toLowerCase(), value)
   }
-  return { type: type.toLowerCase(), params }
+  const quality = Number(params.get('q') ?? 1)
+  return { type: type.toLowerCase(), params, quality: Number.isFinite(quality) ? quality : 1 }
 }
 
 function formatOf(type: string): 'json' | 'yaml' | undefined {
@@ -47,8 +72,35 @@ function formatOf(type: string): 'json' | 'yaml' | undefined {
   return type === 'application/yaml' ? 'yaml' : undefined
 }
 
-function transformOf(as: string, params: ReadonlyMap<string, string>): Representation['as'] | undefined {
-  if (params.get('g') !== 'meta.k8s.io' || params.get('v') !== 'v1') return undefined
-  if (as === 'Table') return 'Table'
-  return as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList' ? 'PartialObjectMetadata' : undefined
+function formOf(
+  as: string,
+  params: ReadonlyMap<string, string>,
+  { info, reads }: Asked,
+): Omit<Representation, 'format'> | undefined {
+  const version = params.get('v')
+  if (params.get('g') !== 'meta.k8s.io' || (version !== 'v1' && version !== 'v1beta1')) return undefined
+  const old = version === 'v1beta1' ? ({ version } as const) : {}
+  if (as === 'Table') return { as, ...old }
+  if (as !== 'PartialObjectMetadata' && as !== 'PartialObjectMetadataList') return undefined
+  if (reads !== 'watch') requireSameNumber(as, info, reads === 'list')
+  return { as: 'PartialObjectMetadata', ...old }
+}
+
+/** Throws 406 for metadata of one object where there is a list, and the other way round. */
+function requireSameNumber(as: string, { group, kind, builtIn }: Asked['info'], isList: boolean): void {
+  if ((as === 'PartialObjectMetadataList') === isList) return
+  const listSuffix = isList ? 'List' : ''
+  const goType = builtIn ? `${goPackage(group)}.${kind}` : 'unstructured.Unstructured'
+  throw notAcceptable(
+    `you requested ${as}, but the requested object is ${isList ? 'a' : 'not a'} list (*${goType}${listSuffix})`,
+  )
+}
+
+/** A real server refuses media types it does not know before it looks at forms, in other words, for built-in kinds. */
+function refused(clauses: readonly Clause[], { info, reads }: Asked): Error {
+  if (!info.builtIn || clauses.some(({ type }) => formatOf(type) !== undefined))
+    return notAcceptable(`only the following media types are accepted: ${supportedMediaTypes}`)
+  const streams = reads !== undefined ? ', application/json;stream=watch' : ''
+  const message = `406: Not Acceptable\n\nAvailable representations: ${supportedMediaTypes}${streams}`
+  return statusError(406, 'NotAcceptable', message, { details: {} })
 }

@@ -1,17 +1,20 @@
 // The body of a write as an object: decoded from JSON, YAML or protobuf, of the kind the URL says, with complaints about
 // fields that the kind does not have.
-import { fieldInvalid, fieldTooLong, goValue } from '../../apimachinery/field/index.ts'
+import { fieldInvalid, goValue } from '../../apimachinery/field/index.ts'
 import { parseJson } from '../../apimachinery/json/index.ts'
 import {
   apiVersionOf,
   isJsonObject,
+  parseApiVersion,
   type JsonObject,
   type JsonValue,
   type KubeObject,
 } from '../../apimachinery/meta/index.ts'
 import { pruneUnknown, typeErrors, type SchemaNode } from '../../apimachinery/schema/index.ts'
+import { goKind } from '../../apimachinery/patch/index.ts'
 import { badRequest, invalid, isStatusError, unsupportedMediaType } from '../../apimachinery/status/index.ts'
 import { forEmbedded } from '../registry/embedded-resources.ts'
+import { builtInResourceOfKind } from '../registry/builtin-resources.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
 import { completeStruct, objectMetaError } from '../registry/strategies/typed/decode.ts'
 import { decodeProtobuf } from './protobuf/index.ts'
@@ -21,36 +24,10 @@ import { parseYamlBody } from './yaml.ts'
 /** Largest body read, bytes; etcd behind a real server bounds it at 1.5 MiB, its own limit is 3 MiB. */
 export const maxBodyBytes = 3 * 1024 * 1024
 const maxDepth = 1000
-const maxManagerBytes = 128
 
 const supported = 'application/json, application/yaml, application/vnd.kubernetes.protobuf'
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
-
-/** The fieldValidation parameter; Warn where absent. Throws 422 for another word, or where fieldManager is no name. */
-export function fieldValidationOf(query: URLSearchParams): FieldValidation {
-  requireFieldManager(query.get('fieldManager') ?? '')
-  const text = query.get('fieldValidation') ?? ''
-  if (text === '') return 'Warn'
-  if (text === 'Ignore' || text === 'Warn' || text === 'Strict') return text
-  throw invalid({ group: 'meta.k8s.io', kind: 'CreateOptions' }, '', [
-    {
-      reason: 'FieldValueNotSupported',
-      message: `Unsupported value: "${text}": supported values: "", "Ignore", "Strict", "Warn"`,
-      field: 'fieldValidation',
-    },
-  ])
-}
-
-function requireFieldManager(name: string): void {
-  const causes = Buffer.byteLength(name) > maxManagerBytes ? [fieldTooLong('fieldManager', maxManagerBytes)] : []
-  const strange = Array.from(name.slice(0, maxManagerBytes)).findIndex((char) =>
-    /[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/u.test(char),
-  )
-  if (strange >= 0)
-    causes.push(fieldInvalid('fieldManager', name, `invalid character (at position ${String(strange)})`))
-  if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind: 'CreateOptions' }, '', causes)
-}
 
 export interface Decoded {
   readonly value: JsonValue
@@ -103,20 +80,25 @@ interface Expectation {
   /** Kind that the endpoint takes: the resource's own, or a subresource's. */
   readonly fieldValidation: FieldValidation
   readonly warnings: string[]
+  /** Complain of what is given twice first: of patches, which are decoded before they are applied. */
+  readonly duplicatesFirst?: boolean
 }
 
 /** The decoded body as an object of the endpoint's kind, without fields that the kind does not have. Throws 400. */
 export function objectOf(
   { value, duplicates }: Decoded,
-  { definition, fieldValidation, warnings }: Expectation,
+  { definition, fieldValidation, warnings, duplicatesFirst = false }: Expectation,
 ): KubeObject {
   if (!isJsonObject(value)) throw badRequest(`the body must be an object of kind ${definition.info.kind}`)
   const object = requireKind(value, definition)
   const { schema, info } = definition
   const undecodable = `${info.kind} in version "${info.version}" cannot be handled as a ${info.kind}: `
+  const metadata = object['metadata'] ?? {}
   if (!info.builtIn) checkMetadata(object, schema, undecodable)
-  else if (!isJsonObject(object['metadata'] ?? {}))
-    throw badRequest('json: cannot unmarshal metadata: it is not an object')
+  else if (!isJsonObject(metadata))
+    throw badRequest(
+      `${undecodable}json: cannot unmarshal ${goKind(metadata)} into Go struct field ${info.kind}.metadata of type v1.ObjectMeta`,
+    )
   object['metadata'] ??= {}
   // Who is in no namespace is told so by nobody.
   if (!info.namespaced && isJsonObject(object['metadata'])) delete object['metadata']['namespace']
@@ -127,13 +109,18 @@ export function objectOf(
       if (first !== undefined) throw badRequest(undecodable + first)
     }
     const dropped = pruneUnknown(object, schema, { isResourceRoot: true, typesChecked: info.builtIn })
-    unknown.push(...dropped.map((path) => `unknown field "${path}"`))
+    // The decoder of built-in kinds tells of them as it meets them.
+    unknown.push(...(info.builtIn ? dropped : dropped.sort()).map((path) => `unknown field "${path}"`))
     if (!info.builtIn) forEmbedded(object, schema, decodeEmbedded)
   }
   // Custom resources are decoded first and pruned later; the decoder of built-in kinds meets both on its way.
-  const complaints = info.builtIn ? [...unknown, ...duplicates] : [...duplicates, ...unknown]
+  const isYaml = duplicates.some((text) => text.startsWith('line '))
+  const complaints =
+    info.builtIn && !isYaml && !duplicatesFirst ? [...unknown, ...duplicates] : [...duplicates, ...unknown]
   if (complaints.length > 0 && fieldValidation === 'Strict')
-    throw badRequest(`${undecodable}strict decoding error: ${complaints.join(', ')}`)
+    throw badRequest(
+      `${undecodable}strict decoding error: ${isYaml ? 'yaml: unmarshal errors:\n  ' : ''}${complaints.join(', ')}`,
+    )
   if (fieldValidation === 'Warn') warnings.push(...complaints)
   return object as unknown as KubeObject
 }
@@ -163,18 +150,19 @@ function requireKind(object: JsonObject, { info }: ResourceDefinition): JsonObje
   if (!info.builtIn) return requireCustomKind(object, info)
   const kind = textOr(object['kind'], info.kind)
   const apiVersion = textOr(object['apiVersion'], expected)
-  if (kind !== info.kind) {
-    const version = apiVersion.slice(apiVersion.indexOf('/') + 1)
-    const ours = `${info.group === '' ? 'core' : (info.group.split('.')[0] ?? '')}.${info.kind}`
-    throw badRequest(
-      `${kind} in version "${version}" cannot be handled as a ${info.kind}: converting (${version}.${kind}) to (${ours}): unknown conversion`,
-    )
-  }
-  if (apiVersion !== expected)
-    throw badRequest(
-      `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,
-    )
-  return { ...object, kind: info.kind, apiVersion: expected }
+  if (kind === info.kind && apiVersion === expected) return { ...object, kind, apiVersion }
+  const { group, version } = parseApiVersion(apiVersion)
+  const known = builtInResourceOfKind({ group, version, kind: kind.replace(/List$/, '') || kind }) !== undefined
+  const why =
+    known || (kind === 'List' && apiVersion === 'v1')
+      ? `converting (${version}.${kind}) to (${goPackage(info.group)}.${info.kind}): unknown conversion`
+      : `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`
+  throw badRequest(`${kind} in version ${JSON.stringify(version)} cannot be handled as a ${info.kind}: ${why}`)
+}
+
+/** The Go package of the internal types of a group, as messages show it. */
+export function goPackage(group: string): string {
+  return group === '' ? 'core' : (group.split('.')[0] ?? group)
 }
 
 /** A custom resource must say itself what it is. */

@@ -1,6 +1,7 @@
 // Objects as the client asked for them: as they are, as rows of a table, or their metadata alone.
 import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { badRequest } from '../../apimachinery/status/index.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
 import { decodeObject, headOf, rehead } from '../registry/object-bytes.ts'
 import { listPieces, textPieces, type ListMeta } from './list-pieces.ts'
@@ -26,11 +27,13 @@ const wholeViews = new WeakMap<ResourceDefinition, ObjectView>()
 /** How objects of this resource are shown to a client that asked for this representation. */
 export function viewOf(
   definition: ResourceDefinition,
-  { as }: Representation,
+  { as, version: formVersion }: Representation,
   { includeObject = 'Metadata', now }: { includeObject?: string; now: number },
 ): ObjectView {
-  if (as === 'Table') return tableView(definition, converter(definition), includeObject, now)
-  if (as === 'PartialObjectMetadata') return metadataView(converter(definition))
+  const form = `meta.k8s.io/${formVersion ?? 'v1'}`
+  if (as === 'Table')
+    return tableView(definition, converter(definition), { includeObject: includedObject(includeObject), now, form })
+  if (as === 'PartialObjectMetadata') return metadataView(converter(definition), form)
   let view = wholeViews.get(definition)
   if (view === undefined) wholeViews.set(definition, (view = wholeView(definition)))
   return view
@@ -63,36 +66,44 @@ function converter(definition: ResourceDefinition): (bytes: Uint8Array) => Uint8
   return (bytes) => rehead(complete?.(bytes) ?? bytes, head)
 }
 
-function metadataView(convert: (bytes: Uint8Array) => Uint8Array): ObjectView {
-  const one = (bytes: Uint8Array): Uint8Array => Buffer.from(encodeJson(partial(decodeObject(convert(bytes)))))
+type IncludedObject = 'Metadata' | 'Object' | 'None'
+
+/** Throws 400 for another word. */
+function includedObject(text: string): IncludedObject {
+  const known = (['Metadata', 'Object', 'None'] as const).find((word) => word === (text || 'Metadata'))
+  if (known !== undefined) return known
+  const words = "must be 'Metadata', 'Object', 'None', or empty"
+  throw badRequest(
+    `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(text)}: ${words}`,
+  )
+}
+
+function metadataView(convert: (bytes: Uint8Array) => Uint8Array, form: string): ObjectView {
+  const one = (bytes: Uint8Array): Uint8Array => Buffer.from(encodeJson(partial(decodeObject(convert(bytes)), form)))
   return {
     object: one,
     list: (items, metadata) =>
-      textPieces(
-        { kind: 'PartialObjectMetadataList', apiVersion: 'meta.k8s.io/v1', metadata },
-        'items',
-        items,
-        (bytes) => encodeJson(partial(decodeObject(convert(bytes)))),
+      textPieces({ kind: 'PartialObjectMetadataList', apiVersion: form, metadata }, 'items', items, (bytes) =>
+        encodeJson(partial(decodeObject(convert(bytes)), form)),
       ),
     event: one,
-    bookmark: (object) => Buffer.from(encodeJson(partial(object))),
+    bookmark: (object) => Buffer.from(encodeJson(partial(object, form))),
     shared: false,
   }
 }
 
-function partial({ metadata }: KubeObject): unknown {
-  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata }
+function partial({ metadata }: KubeObject, apiVersion: string): unknown {
+  return { kind: 'PartialObjectMetadata', apiVersion, metadata }
 }
 
 function tableView(
   { info, custom }: ResourceDefinition,
   convert: (bytes: Uint8Array) => Uint8Array,
-  includeObject: string,
-  now: number,
+  { includeObject, now, form }: { includeObject: IncludedObject; now: number; form: string },
 ): ObjectView {
   const columnDefinitions = tableColumns(info, custom?.columns)
   const rowOf = (object: KubeObject): unknown => {
-    const shown = includeObject === 'None' ? null : includeObject === 'Object' ? object : partial(object)
+    const shown = includeObject === 'None' ? null : includeObject === 'Object' ? object : partial(object, form)
     return { ...tableRow(info, object, now, custom?.columns), object: shown }
   }
   const row = (bytes: Uint8Array): unknown => rowOf(decodeObject(convert(bytes)))
@@ -100,16 +111,16 @@ function tableView(
     Buffer.from(
       encodeJson({
         kind: 'Table',
-        apiVersion: 'meta.k8s.io/v1',
+        apiVersion: form,
         metadata,
-        columnDefinitions: withColumns ? columnDefinitions : [],
+        columnDefinitions: withColumns ? columnDefinitions : null,
         rows,
       }),
     )
   return {
     object: (bytes) => table([row(bytes)], { resourceVersion: decodeObject(bytes).metadata.resourceVersion }),
     list: (items, metadata) =>
-      textPieces({ kind: 'Table', apiVersion: 'meta.k8s.io/v1', metadata, columnDefinitions }, 'rows', items, (bytes) =>
+      textPieces({ kind: 'Table', apiVersion: form, metadata, columnDefinitions }, 'rows', items, (bytes) =>
         encodeJson(row(bytes)),
       ),
     event: (bytes, first) =>

@@ -25,7 +25,7 @@ describe('parseYamlBody', () => {
   it('names duplicates', () => {
     expect(parse('a: 1\nb: {c: 1, c: 2}\na: 3\n')).to.deep.equal({
       value: { a: 3, b: { c: 2 } },
-      duplicateFields: ['key "a" already set in map', 'key "c" already set in map'],
+      duplicateFields: ['line 3: key "a" already set in map', 'line 2: key "c" already set in map'],
     })
   })
 
@@ -40,7 +40,6 @@ describe('parseYamlBody', () => {
     ['an alias bomb', laughs.join('\n'), 'excessive aliasing'],
     ['a deep flow document', '['.repeat(100_000), 'exceeded max depth'],
     ['a deep block document', '- '.repeat(100_000), 'exceeded max depth'],
-    ['several documents', 'a: 1\n---\nb: 2\n', 'yaml: line'],
     ['broken text', 'a: [1\nb: }', 'yaml: line'],
     ['infinity', 'a: .inf', 'unsupported value'],
     ['an unknown alias', 'a: *b', 'error converting YAML to JSON'],
@@ -54,6 +53,9 @@ describe('parseYamlBody', () => {
       expect(performance.now() - started).to.be.below(1500)
     })
   }
+  it('reads the first of several documents, as upstream does', () => {
+    expect(parse('a: 1\n---\nb: 2\n').value).to.deep.equal({ a: 1 })
+  })
   it('refuses a body that is too large', () => {
     expect(() => parseYamlBody(Buffer.from('a: 1'), { maxBytes: 2 }))
       .to.throw('limit is 2')

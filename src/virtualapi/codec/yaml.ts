@@ -7,7 +7,7 @@ import { badRequest, isStatusError, requestEntityTooLarge } from '../../apimachi
 
 export interface ParsedYaml {
   value: JsonValue
-  /** Complaints such as `key "image" already set in map`, at most 100; the last value counts. */
+  /** Complaints such as `line 3: key "image" already set in map`, at most 100; the last value counts. */
   duplicateFields: string[]
 }
 
@@ -65,12 +65,13 @@ export function parseYamlBody(
   } catch (cause) {
     throw badRequest('error converting YAML to JSON: the document cannot be read', cause)
   }
-  const [error] = document.errors
+  // What follows the first document is not read, as upstream does it.
+  const [error] = document.errors.filter(({ code }) => code !== 'MULTIPLE_DOCS')
   if (error !== undefined) {
     const { line } = lineCounter.linePos(error.pos[0])
     throw badRequest(`error converting YAML to JSON: yaml: line ${String(line)}: ${error.message}`)
   }
-  const duplicateFields = duplicatesOf(document)
+  const duplicateFields = duplicatesOf(document, lineCounter)
   let value: unknown
   try {
     value = document.toJS({ maxAliasCount })
@@ -133,7 +134,7 @@ function tooDeep(maxDepth: number): Error {
   )
 }
 
-function duplicatesOf(document: Document.Parsed): string[] {
+function duplicatesOf(document: Document.Parsed, lines: LineCounter): string[] {
   const duplicates: string[] = []
   visit(document, {
     Map(_, map) {
@@ -142,7 +143,8 @@ function duplicatesOf(document: Document.Parsed): string[] {
         if (!isScalar(key)) continue
         const name = String(key.value)
         if (seen.has(name) && name !== '<<' && duplicates.length < maxDuplicates) {
-          duplicates.push(`key ${goQuote(name)} already set in map`)
+          const { line } = lines.linePos(key.range?.[0] ?? 0)
+          duplicates.push(`line ${String(line)}: key ${goQuote(name)} already set in map`)
         }
         seen.add(name)
       }

@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer'
 import { encodeJson, groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { forbidden, methodNotAllowed, pathNotFound } from '../../apimachinery/status/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
-import { negotiate } from '../codec/negotiate.ts'
+import { negotiate, type Representation } from '../codec/negotiate.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
 import type { ClusterDirectory } from '../clusters/directory.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
@@ -16,7 +16,7 @@ import type { ServerParts } from '../server/parts.ts'
 import { listAnswer } from './list.ts'
 import { encodeToken, expiredList, expiredToken, listPosition, waitForRevision } from './read-position.ts'
 import { selectionOf } from './selection.ts'
-import { openWatch, watchAnswer, watchOptions } from './watch.ts'
+import { notThere, openWatch, watchAnswer, watchOptions } from './watch.ts'
 
 const clusterAnnotation = 'kcp.dev/logical-cluster'
 
@@ -105,7 +105,7 @@ async function listAll(
           remainingItemCount: rest.length - page.length,
         }),
   }
-  const view = annotatedView(viewOf(definition, negotiate(exchange.header('accept')), { now: clock.now() }), directory)
+  const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
   const annotated = page.map((entry) => ({ bytes: view.annotate(entry) }))
   return listAnswer(view, annotated, metadata)
 }
@@ -124,17 +124,17 @@ async function watchAll(
   const { query } = exchange.info
   const options = watchOptions(query)
   const selection = selectionOf(query, definition)
-  if (options.sendInitialEvents && options.since > 0) await waitForRevision(parts, options.since, exchange.signal)
+  const late = options.sendInitialEvents ? await notThere(parts, options.since, exchange.signal) : undefined
+  if (late !== undefined) return late
   const scope = {
     resource: definition.storageKey,
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
-  const withState = (options.since === 0 || options.sendInitialEvents) && options.sendsState
   const clusters = [...directory.all()].map(({ id }) => id).sort()
-  const state = withState ? await hub.listAll(scope, clusters, { signal: exchange.signal }) : undefined
+  const state = options.sendInitialEvents ? await hub.listAll(scope, clusters, { signal: exchange.signal }) : undefined
   const since = state?.revision ?? (options.since === 0 ? hub.revision() : options.since)
   const watch = await openWatch(() => hub.watchAll(scope, { since, signal: exchange.signal }))
-  const view = annotatedView(viewOf(definition, negotiate(exchange.header('accept')), { now: clock.now() }), directory)
+  const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
   return watchAnswer(
     {
       definition,
@@ -146,11 +146,15 @@ async function watchAll(
       since,
       bookmarks: options.bookmarks,
       timeoutMs: options.timeoutMs,
-      marksInitialEnd: options.sendInitialEvents,
+      marksInitialEnd: options.sendInitialEvents && options.bookmarks,
       turn: exchange.turn,
     },
     parts.watchClock,
   )
+}
+
+function formOf(exchange: Exchange, { info }: ResourceDefinition): Representation {
+  return negotiate(exchange.header('accept'), { info, reads: exchange.info.verb === 'watch' ? 'watch' : 'list' })
 }
 
 /** The view, and how an entry becomes bytes that name its logical cluster. */

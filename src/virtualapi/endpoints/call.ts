@@ -1,9 +1,12 @@
 // What an endpoint gets: the exchange, the resource it is about, and what to write with.
-import { invalid, notFound, pathNotFound } from '../../apimachinery/status/index.ts'
+import { notFound, pathNotFound } from '../../apimachinery/status/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
 import { negotiate, type Representation } from '../codec/negotiate.ts'
+import type { FieldValidation } from '../codec/read-object.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
-import type { ResourceTarget } from '../request/request-info.ts'
+import { writeOptionsOf } from './write-options.ts'
+import { groupNotServed, requirePath } from './served-path.ts'
+import type { RequestInfo, ResourceTarget } from '../request/request-info.ts'
 import type { Target } from '../registry/registry.ts'
 import type { RequestContext, ResourceDefinition } from '../registry/resource-definition.ts'
 import type { Exchange } from '../server/exchange.ts'
@@ -19,6 +22,8 @@ export interface Call {
   readonly request: ResourceTarget
   readonly query: URLSearchParams
   readonly representation: Representation
+  /** What fields that the kind does not have, or that are given twice, come to. */
+  readonly fieldValidation: FieldValidation
   /** For the registry. */
   readonly target: Target
 }
@@ -29,16 +34,16 @@ export async function prepareCall(exchange: Exchange, parts: ServerParts, reques
   if (cluster === undefined) throw pathNotFound()
   const objects = await parts.hub.cluster(cluster.id, { signal })
   const definition = parts.catalog.find(objects, request)
-  if (definition === undefined) throw pathNotFound()
-  if (definition.info.namespaced ? request.namespace === '' && request.name !== '' : request.namespace !== '')
-    throw pathNotFound()
+  if (definition === undefined) throw groupNotServed(request.group)
+  requirePath(definition.info, request, info)
+  const options = writeOptionsOf(info.query, info.verb)
   const { deprecationWarning } = definition
   if (deprecationWarning !== undefined) exchange.warnings.push(deprecationWarning)
   const context: RequestContext = {
     cluster,
     objects,
     user: exchange.user,
-    dryRun: isDryRun(info.query),
+    dryRun: options.dryRun,
     warnings: exchange.warnings,
     now: parts.clock.now(),
   }
@@ -50,19 +55,14 @@ export async function prepareCall(exchange: Exchange, parts: ServerParts, reques
     definition,
     request,
     query: info.query,
-    representation: negotiate(exchange.header('accept')),
+    fieldValidation: options.fieldValidation,
+    representation: negotiate(exchange.header('accept'), asked(definition, info)),
     target: { definition, context, signal, namespace: request.namespace },
   }
 }
 
-/** Throws 422 for another word than All: who asks for a dry run in words we do not know must not get a real one. */
-function isDryRun(query: URLSearchParams): boolean {
-  const words = query.getAll('dryRun').filter((word) => word !== '')
-  const unknown = words.find((word) => word !== 'All')
-  if (unknown === undefined) return words.length > 0
-  const message = `Unsupported value: ${JSON.stringify(unknown)}: supported values: "All"`
-  const cause = { reason: 'FieldValueNotSupported', message, field: 'dryRun' }
-  throw invalid({ group: 'meta.k8s.io', kind: 'CreateOptions' }, '', [cause])
+function asked({ info }: ResourceDefinition, { verb }: RequestInfo): Parameters<typeof negotiate>[1] {
+  return verb === 'list' || verb === 'watch' ? { info, reads: verb } : { info }
 }
 
 /** The subresource's row, or 404 where the resource has none of this name. */

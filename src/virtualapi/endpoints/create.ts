@@ -1,21 +1,21 @@
 // POST of a new object.
+import type { ObjectMeta } from '../../apimachinery/meta/index.ts'
 import { badRequest, unsupportedMediaType } from '../../apimachinery/status/index.ts'
 import { jsonBytes } from '../codec/answers.ts'
-import { decodeObjectBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
+import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
 import type { Answer } from '../server/exchange.ts'
 import type { Call } from './call.ts'
 
 export async function createObject(call: Call): Promise<Answer> {
-  const { definition, exchange, query, request, representation, parts, target } = call
-  const fieldValidation = fieldValidationOf(query)
+  const { definition, exchange, fieldValidation, request, representation, parts, target } = call
   const contentType = requireContentType(exchange.header('content-type'))
   const body = await exchange.request.body()
   const decoded = decodeObjectBody(body, contentType, definition.info.kind)
   await exchange.step(body.length)
   const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
   exchange.audit?.names(object.metadata)
-  requireNamespace(object.metadata.namespace, request.namespace)
+  requireNamespace(object.metadata, request.namespace)
   await exchange.step(body.length)
   const keepUid = exchange.user.realm.kind === 'installation' && exchange.header('kcp-keep-uid') === 'true'
   const stored = definition.toStorage?.(object) ?? { ...object, apiVersion: definition.storageApiVersion }
@@ -24,10 +24,19 @@ export async function createObject(call: Call): Promise<Answer> {
   return jsonBytes(view.object(written.bytes), { status: 201 })
 }
 
-/** The namespace of the object and that of the URL must agree. Throws 400. */
-export function requireNamespace(given: string | undefined, expected: string): void {
-  if (given !== undefined && given !== '' && given !== expected)
+/** The namespace of the object and that of the URL must agree. Throws 400. Where there is none, none is kept. */
+export function requireNamespace(metadata: ObjectMeta, expected: string): void {
+  if (expected === '') delete metadata.namespace
+  else if (metadata.namespace && metadata.namespace !== expected)
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+}
+
+/** The name of the object and that of the URL must agree. Throws 400. */
+export function requireName(given: string | undefined, expected: string): void {
+  if (!given)
+    throw badRequest(`the name of the object (${expected} based on URL) was undeterminable: name must be provided`)
+  if (given !== expected)
+    throw badRequest(`the name of the object (${given}) does not match the name on the URL (${expected})`)
 }
 
 /** A patch type sent to an endpoint that takes objects is 415, not a decoding error. */

@@ -1,49 +1,70 @@
 // How something is to be deleted. What is given and not understood is refused: a precondition that is overlooked deletes the
 // wrong object.
 import { Buffer } from 'node:buffer'
+import { fieldInvalid, fieldNotSupported } from '../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
-import { badRequest, invalid } from '../../apimachinery/status/index.ts'
+import { badRequest, invalid, type StatusCause } from '../../apimachinery/status/index.ts'
 import { decodeBody } from '../codec/read-object.ts'
 import type { DeleteOptions, Target } from '../registry/registry.ts'
+import { isTrue } from '../request/parse-request.ts'
 import type { Call } from './call.ts'
+import { integerOf } from './list-options.ts'
+import { dryRunCauses } from './write-options.ts'
 
-const policies = ['Background', 'Foreground', 'Orphan']
+const policies = ['Foreground', 'Background', 'Orphan']
 
 /** DeleteOptions from the body where there is one, else from the query. Throws 400 and 422. */
 export async function readDeleteOptions({ exchange, query, target }: Call): Promise<DeleteOptions> {
   const body = await exchange.request.body()
-  return deleteOptionsOf(body.length > 0 ? fromBody(body, exchange.header('content-type')) : fromQuery(query), target)
+  const given = body.length > 0 ? fromBody(body, exchange.header('content-type')) : fromQuery(query)
+  // Whoever asks for a dry run in the query means it, also beside a body that says nothing of it.
+  const asked = query.getAll('dryRun')
+  const { dryRun = [] } = given
+  const both = asked.length > 0 && Array.isArray(dryRun) ? { ...given, dryRun: [...dryRun, ...asked] } : given
+  return deleteOptionsOf(both, target)
 }
 
 /** The same of options as they stand in a body. A dry run counts for all that is done to the target. Throws 400 and 422. */
 export function deleteOptionsOf(given: JsonObject, target: Target): DeleteOptions {
   const { gracePeriodSeconds, propagationPolicy, orphanDependents, preconditions, dryRun } = given
-  if (isDryRun(dryRun)) Object.assign(target.context, { dryRun: true })
-  const grace = integer(gracePeriodSeconds, 'gracePeriodSeconds')
   const orphan = boolean(orphanDependents, 'orphanDependents')
-  const policy =
-    oneOf(policies, text(propagationPolicy, 'propagationPolicy'), 'propagationPolicy') ??
-    (orphan === undefined ? undefined : orphan ? 'Orphan' : 'Background')
+  const policy = text(propagationPolicy, 'propagationPolicy')
+  const asked = words(dryRun)
+  const causes = [...policyCauses(policy, orphan), ...dryRunCauses(asked)]
+  if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind: 'DeleteOptions' }, '', causes)
+  if (asked.length > 0) Object.assign(target.context, { dryRun: true })
+  const grace = integer(gracePeriodSeconds, 'gracePeriodSeconds')
+  const propagation = policy ?? (orphan === undefined ? undefined : orphan ? 'Orphan' : 'Background')
   const { uid, resourceVersion } = object(preconditions, 'preconditions')
   const expectedUid = text(uid, 'preconditions.uid')
   const expectedVersion = text(resourceVersion, 'preconditions.resourceVersion')
   return {
-    ...(grace === undefined ? {} : { gracePeriodSeconds: Math.max(0, grace) }),
-    ...(policy === undefined ? {} : { propagationPolicy: policy }),
+    ...(grace === undefined ? {} : { gracePeriodSeconds: grace }),
+    ...(propagation === undefined ? {} : { propagationPolicy: propagation }),
     ...(expectedUid === undefined ? {} : { uid: expectedUid }),
     ...(expectedVersion === undefined ? {} : { resourceVersion: expectedVersion }),
   }
 }
 
-function isDryRun(value: JsonValue | undefined): boolean {
-  if (value === undefined || value === null) return false
+function policyCauses(policy: string | undefined, orphan: boolean | undefined): StatusCause[] {
+  if (policy === undefined) return []
+  const field = 'propagationPolicy'
+  const both = fieldInvalid(field, policy, 'orphanDependents and deletionPropagation cannot be both set')
+  return [
+    ...(orphan === undefined ? [] : [both]),
+    ...(policies.includes(policy) ? [] : [fieldNotSupported(field, policy, [...policies, 'nil'])]),
+  ]
+}
+
+function words(value: JsonValue | undefined): string[] {
+  if (value === undefined || value === null) return []
   if (!Array.isArray(value)) throw badRequest(`dryRun must be a list, not ${JSON.stringify(value)}`)
-  for (const word of value) oneOf(['All'], text(word, 'dryRun'), 'dryRun')
-  return value.length > 0
+  return value.map((word) => text(word, 'dryRun') ?? '')
 }
 
 function fromBody(body: Uint8Array, contentType: string | undefined): JsonObject {
   const { value } = decodeBody(Buffer.from(body), contentType)
+  if (value === null) return {}
   if (!isJsonObject(value)) throw badRequest('the body must be DeleteOptions')
   const { kind } = value
   if (typeof kind === 'string' && kind !== '' && kind !== 'DeleteOptions')
@@ -53,12 +74,17 @@ function fromBody(body: Uint8Array, contentType: string | undefined): JsonObject
 
 function fromQuery(query: URLSearchParams): JsonObject {
   const options: JsonObject = {}
-  const grace = query.get('gracePeriodSeconds')
-  if (grace !== null) options['gracePeriodSeconds'] = Number(grace)
+  if (query.has('gracePeriodSeconds')) options['gracePeriodSeconds'] = integerOf(query, 'gracePeriodSeconds')
   const policy = query.get('propagationPolicy')
   if (policy !== null) options['propagationPolicy'] = policy
   const orphan = query.get('orphanDependents')
-  if (orphan !== null) options['orphanDependents'] = orphan === 'true' || orphan === '1'
+  if (orphan !== null) options['orphanDependents'] = isTrue(orphan)
+  const preconditions: JsonObject = {}
+  for (const member of ['uid', 'resourceVersion']) {
+    const value = query.get(member)
+    if (value !== null) preconditions[member] = value
+  }
+  options['preconditions'] = preconditions
   return options
 }
 
@@ -69,7 +95,7 @@ function integer(value: unknown, field: string): number | undefined {
 }
 
 function text(value: unknown, field: string): string | undefined {
-  if (value === undefined || value === null || value === '') return undefined
+  if (value === undefined || value === null) return undefined
   if (typeof value === 'string') return value
   throw badRequest(`${field} must be a string, not ${JSON.stringify(value)}`)
 }
@@ -84,12 +110,4 @@ function object(value: JsonValue | undefined, field: string): JsonObject {
   if (value === undefined || value === null) return {}
   if (isJsonObject(value)) return value
   throw badRequest(`${field} must be an object, not ${JSON.stringify(value)}`)
-}
-
-function oneOf(words: readonly string[], value: string | undefined, field: string): string | undefined {
-  if (value === undefined || words.includes(value)) return value
-  const message = `Unsupported value: ${JSON.stringify(value)}: supported values: ${words.map((word) => `"${word}"`).join(', ')}`
-  throw invalid({ group: 'meta.k8s.io', kind: 'DeleteOptions' }, '', [
-    { reason: 'FieldValueNotSupported', message, field },
-  ])
 }

@@ -6,6 +6,7 @@ import type { Answer } from '../server/exchange.ts'
 import type { Call } from './call.ts'
 import { readDeleteOptions } from './delete-options.ts'
 import { listAnswer, listMeta, paged } from './list.ts'
+import { listOptionsOf } from './list-options.ts'
 import { listPosition } from './read-position.ts'
 import { selectionOf } from './selection.ts'
 
@@ -37,7 +38,8 @@ export async function deleteCollection(call: Call): Promise<Answer> {
     resource: definition.storageKey,
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
-  const position = listPosition(withoutTimeout(query))
+  listOptionsOf(query, 'list')
+  const position = listPosition(withoutPosition(query))
   const page = paged(objects.list(scope), selection, position)
   for (const { key } of page.entries) {
     try {
@@ -50,7 +52,8 @@ export async function deleteCollection(call: Call): Promise<Answer> {
   return listAnswer(view, page.entries, listMeta(page, objects.revision(), selection))
 }
 
-function withoutTimeout(query: URLSearchParams): URLSearchParams {
+/** A revision is a precondition of every object here, not a state to look at. */
+function withoutPosition(query: URLSearchParams): URLSearchParams {
   const copy = new URLSearchParams(query)
   copy.delete('resourceVersion')
   copy.delete('resourceVersionMatch')

@@ -1,7 +1,7 @@
 // Paths that name no resource: what is served, how it is written, how the process is. All derived from the resource table
 // of the logical cluster; nothing is kept per logical cluster.
 import { LRUCache } from 'lru-cache'
-import { notFound, pathNotFound } from '../../apimachinery/status/index.ts'
+import { methodNotServed, pageNotFound } from '../../apimachinery/status/index.ts'
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
 import { jsonDocument, textAnswer } from '../codec/answers.ts'
 import {
@@ -26,6 +26,7 @@ import {
   type DiscoveryDocument,
   type OpenApiDocument,
 } from '../discovery/index.ts'
+import { negotiate } from '../codec/negotiate.ts'
 import { crdStorageKey } from '../registry/crd-strategy.ts'
 import type { ServedCrd } from '../registry/catalog.ts'
 import type { CustomResourceDefinition } from '../registry/crds/index.ts'
@@ -34,12 +35,15 @@ import type { ResourceInfo } from '../registry/resource-info.ts'
 import type { Answer, Exchange } from '../server/exchange.ts'
 import type { ServerParts } from '../server/parts.ts'
 import { aggregatedGroupDiscovery } from './aggregated-group.ts'
+import { groupNotServed } from './served-path.ts'
 import { health } from './health.ts'
 import { openApiV2 } from './openapi-v2.ts'
 import { purge } from './purge.ts'
 import { tokenDiscovery } from './token-discovery.ts'
 
 const programVersion = '0.1.0'
+/** Discovery is written as objects of built-in kinds are. */
+const discoveryForms = { group: '', kind: '', builtIn: true }
 
 // Thousands of logical clusters serve the same few sets of resources: documents are kept by what they say.
 const documents = new LRUCache<string, DiscoveryDocument>({
@@ -50,10 +54,16 @@ const documents = new LRUCache<string, DiscoveryDocument>({
 const openApiDocuments = new LRUCache<string, OpenApiDocument>({ max: 500 })
 
 export async function discovery(exchange: Exchange, parts: ServerParts, path: string): Promise<Answer> {
-  const { info, cluster, signal } = exchange
+  const { info } = exchange
   if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) return health(path, info.query, parts)
   if (path === '/' && info.method === 'DELETE') return purge(exchange, parts)
-  if (info.method !== 'GET' && info.method !== 'HEAD') throw pathNotFound()
+  const answer = await documentOf(exchange, parts, path)
+  if (info.method !== 'GET' && /^\/(api|apis|version)(\/|$)/.test(path)) throw methodNotServed()
+  return answer
+}
+
+async function documentOf(exchange: Exchange, parts: ServerParts, path: string): Promise<Answer> {
+  const { info, cluster, signal } = exchange
   if (path === '/version') return jsonDocument(versionInfo({ programVersion }))
   if (path === '/metrics' && info.cluster.kind === 'none') {
     const { body } = await parts.metrics.scrape()
@@ -75,8 +85,10 @@ function answerFor(
   if (path.startsWith('/.well-known/') || path.startsWith('/openid/')) return tokenDiscovery(exchange, parts, path)
   if (path === '/openapi/v2') return openApiV2(exchange, customResources(parts.catalog.crds(objects)))
   if (root === 'openapi') return openApi(exchange, parts, objects, path)
-  if (more !== undefined) throw pathNotFound()
-  const aggregated = acceptsAggregated(exchange.header('accept'))
+  if (more !== undefined) throw pageNotFound()
+  const accept = exchange.header('accept')
+  const aggregated = (path === '/api' || path === '/apis') && acceptsAggregated(accept)
+  if (!aggregated && root.startsWith('api')) negotiate(accept, { info: discoveryForms })
   // What is served depends on the CustomResourceDefinitions alone.
   const set = fingerprint(objects)
   const cached = (key: string, make: () => unknown): DiscoveryDocument => {
@@ -84,7 +96,7 @@ function answerFor(
     let document = documents.get(full)
     if (document === undefined) {
       const value = make()
-      if (value === undefined) throw pathNotFound()
+      if (value === undefined) throw groupNotServed(root === 'api' ? '' : group)
       documents.set(full, (document = discoveryDocument(value)))
     }
     return document
@@ -129,7 +141,7 @@ function answerFor(
     case `/apis/${group}/${version}`:
       return plain(cached(path, () => apiResourceList(infos(), { group, version })))
     default:
-      throw pathNotFound()
+      throw pageNotFound()
   }
 }
 
@@ -153,15 +165,14 @@ function conditional(exchange: Exchange, { body, etag }: DiscoveryDocument, cont
 }
 
 function openApi(exchange: Exchange, parts: ServerParts, objects: ClusterObjects, path: string): Answer {
-  if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/'))
-    throw notFound({ group: '', resource: 'openapi' }, path)
+  if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) throw pageNotFound()
   const all = allOpenApi(parts.catalog.crds(objects))
   if (path === '/openapi/v3') {
     const { body, etag } = discoveryDocument(openApiIndex(all, exchange.info.basePath))
     return conditional(exchange, { body, etag }, 'application/json')
   }
   const document = all.get(path.slice('/openapi/v3/'.length))
-  if (document === undefined) throw pathNotFound()
+  if (document === undefined) throw pageNotFound()
   const { hash } = document
   const asked = exchange.info.query.get('hash')
   const etag = `"${hash}"`

@@ -44,7 +44,7 @@ export async function dispatch(exchange: Exchange, parts: ServerParts): Promise<
   const call = await prepareCall(exchange, parts, target)
   if (target.subresource !== '') return subresource(call, target)
   const endpoint = verbs[exchange.info.verb]
-  // A verb that a resource does not have is 405, also for kinds that are only ever created.
+  // Of built-in resources the path has been asked already.
   if (endpoint === undefined || !call.definition.info.verbs.includes(exchange.info.verb))
     throw methodNotAllowed(call.definition.info, exchange.request.method)
   return endpoint(call)

@@ -1,8 +1,10 @@
 // Health of the process: /livez, /readyz, /healthz, as a real server answers them.
-import { pathNotFound } from '../../apimachinery/status/index.ts'
+import { pageNotFound } from '../../apimachinery/status/index.ts'
 import { textAnswer } from '../codec/answers.ts'
 import type { Answer } from '../server/exchange.ts'
 import type { ServerParts } from '../server/parts.ts'
+
+const plainOk = { ...textAnswer('ok'), headers: { 'content-type': 'text/plain; charset=utf-8' } }
 
 /** `?verbose` lists the checks; `/readyz/NAME` asks one. */
 export function health(path: string, query: URLSearchParams, { notReady }: ServerParts): Answer {
@@ -12,8 +14,8 @@ export function health(path: string, query: URLSearchParams, { notReady }: Serve
   if (endpoint !== 'livez') checks.set('storage', missing === undefined)
   if (check !== '') {
     const passed = checks.get(check)
-    if (passed === undefined) throw pathNotFound()
-    return passed ? textAnswer('ok') : textAnswer(`not ready: ${missing ?? check}\n`, 500)
+    if (passed === undefined) throw pageNotFound()
+    return passed ? plainOk : textAnswer(`not ready: ${missing ?? check}\n`, 500)
   }
   if (missing === undefined && !query.has('verbose')) return textAnswer('ok')
   const lines = [...checks].map(([name, passed]) => (passed ? `[+]${name} ok` : `[-]${name} failed: ${missing ?? ''}`))

@@ -1,7 +1,8 @@
 // resourceVersion, resourceVersionMatch, limit and continue of a list: what they mean together, and what is refused.
 import { Buffer } from 'node:buffer'
-import { badRequest, expired, invalid, statusError, timedOut } from '../../apimachinery/status/index.ts'
-import { tryRevision, type Revision } from '../../apimachinery/meta/index.ts'
+import { badRequest, expired, statusError, timedOut } from '../../apimachinery/status/index.ts'
+import { isJsonObject, tryRevision, type Revision } from '../../apimachinery/meta/index.ts'
+import { listOptionsOf } from './list-options.ts'
 import type { ServerParts } from '../server/parts.ts'
 
 /** How long a read "not older than" a revision waits for it. */
@@ -18,39 +19,15 @@ export interface ListPosition {
   readonly after: string | undefined
 }
 
-function refusal(message: string, field: string): Error {
-  return invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [
-    { reason: 'FieldValueForbidden', message: `Forbidden: ${message}`, field },
-  ])
-}
-
 /** Reads the parameters. Throws 400, 422 or (for a continue token whose state is gone) leaves `at` for the caller to find out. */
 export function listPosition(query: URLSearchParams): ListPosition {
-  const limit = parseLimit(query.get('limit'))
-  const match = query.get('resourceVersionMatch') ?? ''
-  const version = query.get('resourceVersion') ?? ''
-  const token = query.get('continue') ?? ''
-  if (query.get('sendInitialEvents') !== null)
-    throw refusal('sendInitialEvents is forbidden for list', 'sendInitialEvents')
+  const { limit: asked, match, resourceVersion: version, token } = listOptionsOf(query, 'list')
+  const limit = Math.max(0, asked)
   if (token !== '') {
-    if (match !== '')
-      throw refusal('resourceVersionMatch is forbidden when continue is provided', 'resourceVersionMatch')
     if (version !== '' && version !== '0')
       throw badRequest('specifying resource version is not allowed when using continue')
     return { ...decodeToken(token), notOlderThan: undefined, limit }
   }
-  if (match !== '' && version === '')
-    throw refusal('resourceVersionMatch is forbidden unless resourceVersion is provided', 'resourceVersionMatch')
-  if (match !== '' && match !== 'Exact' && match !== 'NotOlderThan')
-    throw invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [
-      {
-        reason: 'FieldValueNotSupported',
-        message: `Unsupported value: "${match}": supported values: "Exact", "NotOlderThan", ""`,
-        field: 'resourceVersionMatch',
-      },
-    ])
-  if (match === 'Exact' && version === '0')
-    throw refusal('resourceVersionMatch "exact" is forbidden for resourceVersion "0"', 'resourceVersionMatch')
   const revision = version === '' ? undefined : requireRevision(version)
   if (revision === undefined || revision === 0)
     return { at: undefined, notOlderThan: undefined, limit, after: undefined }
@@ -61,23 +38,15 @@ export function listPosition(query: URLSearchParams): ListPosition {
     : { at: undefined, notOlderThan: revision, limit, after: undefined }
 }
 
-function parseLimit(text: string | null): number {
-  if (text === null || text === '') return 0
-  if (!/^-?[0-9]+$/.test(text)) throw badRequest(`strconv.ParseInt: parsing "${text}": invalid syntax`)
-  return Math.max(0, Number(text))
-}
-
 /** The resourceVersion as a revision. Throws 400 for anything else. */
 export function requireRevision(text: string): Revision {
-  const revision = tryRevision(text)
-  if (revision === undefined)
-    throw invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [
-      {
-        reason: 'FieldValueInvalid',
-        message: `Invalid value: "${text}": strconv.ParseUint: parsing "${text}": invalid syntax`,
-        field: 'resourceVersion',
-      },
-    ])
+  const revision = tryRevision(text.replace(/^0+(?=[0-9])/, ''))
+  if (revision === undefined) {
+    const why = /^[0-9]+$/.test(text) ? 'value out of range' : 'invalid syntax'
+    throw badRequest(
+      `invalid resource version: resourceVersion: Invalid value: "${text}": strconv.ParseUint: parsing "${text}": ${why}`,
+    )
+  }
   return revision
 }
 
@@ -107,19 +76,28 @@ export function encodeToken(revision: Revision | -1, after: string): string {
 }
 
 function decodeToken(token: string): { at: Revision | undefined; after: string } {
+  const { v, rv, start } = tokenParts(token)
+  if (v !== 'meta.k8s.io/v1')
+    throw brokenToken(`server does not recognize this encoded version ${typeof v === 'string' ? v : ''}`)
+  if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0)
+    throw brokenToken('incorrect encoded start resourceVersion')
+  if (typeof start !== 'string' || start === '') throw brokenToken('encoded start key empty')
+  // -1: the client accepted that the rest of its list is of another state.
+  return { at: rv > 0 ? (rv as Revision) : undefined, after: start.replace(/\u0000$/, '') }
+}
+
+function tokenParts(token: string): { v?: unknown; rv?: unknown; start?: unknown } {
   try {
-    const { v, rv, start } = JSON.parse(Buffer.from(token, 'base64url').toString()) as {
-      v?: unknown
-      rv?: unknown
-      start?: unknown
-    }
-    if (v === 'meta.k8s.io/v1' && typeof rv === 'number' && Number.isSafeInteger(rv) && typeof start === 'string')
-      // -1: the client accepted that the rest of its list is of another state.
-      return { at: rv > 0 ? (rv as Revision) : undefined, after: start.replace(/\u0000$/, '') }
+    const parts: unknown = JSON.parse(Buffer.from(token, 'base64url').toString())
+    if (isJsonObject(parts)) return parts
   } catch (cause) {
-    throw badRequest('continue key is not valid: it must be taken from an answer as it is', cause)
+    throw brokenToken('it must be taken from an answer as it is', cause)
   }
-  throw badRequest('continue key is not valid: it must be taken from an answer as it is')
+  throw brokenToken('it must be taken from an answer as it is')
+}
+
+function brokenToken(why: string, cause?: unknown): Error {
+  return badRequest(`invalid continue token: continue key is not valid: ${why}`, cause)
 }
 
 /** 410 for a page whose state is gone, with a token to go on from the same place in the newest state. */

@@ -1,12 +1,13 @@
 // Kinds that are asked, not kept: access reviews and identity reviews.
-import { methodNotAllowed, notAcceptable, pathNotFound } from '../../apimachinery/status/index.ts'
+import { methodNotServed, notAcceptable, pathNotFound } from '../../apimachinery/status/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
-import { decodeObjectBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
+import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
 import { negotiate, supportedMediaTypes } from '../codec/negotiate.ts'
 import { reviewOf } from '../registry/reviews/index.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
 import type { Answer, Exchange } from '../server/exchange.ts'
 import type { ServerParts } from '../server/parts.ts'
+import { writeOptionsOf } from './write-options.ts'
 import { requireContentType } from './create.ts'
 
 export function isReview(target: ResourceTarget): boolean {
@@ -19,15 +20,15 @@ export async function createReview(exchange: Exchange, parts: ServerParts, targe
   const review = reviewOf(target)
   const definition = parts.catalog.findBuiltIn(target)
   if (cluster === undefined || review === undefined || definition === undefined) throw pathNotFound()
-  if (definition.info.namespaced !== (target.namespace !== '')) throw pathNotFound()
-  if (info.verb !== 'create') throw methodNotAllowed(target, info.method)
-  if (negotiate(exchange.header('accept')).as !== 'Object')
+  if (definition.info.namespaced !== (target.namespace !== '') || target.name !== '') throw pathNotFound()
+  if (info.verb !== 'create') throw methodNotServed()
+  if (negotiate(exchange.header('accept'), definition).as !== 'Object')
     throw notAcceptable(`only the following media types are accepted: ${supportedMediaTypes}`)
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
   const object = objectOf(decoded, {
     definition,
-    fieldValidation: fieldValidationOf(info.query),
+    fieldValidation: writeOptionsOf(info.query, info.verb).fieldValidation,
     warnings: exchange.warnings,
   })
   const { authorizer, tokenReviewer } = parts

@@ -9,7 +9,7 @@ import { decodeObject } from '../registry/object-bytes.ts'
 import { applyScale, scaleOf } from '../registry/strategies/index.ts'
 import type { Answer } from '../server/exchange.ts'
 import { requireSubresource, type Call } from './call.ts'
-import { requireContentType } from './create.ts'
+import { requireContentType, requireName, requireNamespace } from './create.ts'
 import { patchOf } from './patch.ts'
 
 export async function scale(call: Call): Promise<Answer> {
@@ -48,16 +48,28 @@ async function wantedScale({ exchange, definition, request }: Call): Promise<(cu
   if (exchange.info.verb === 'patch') {
     const apply = patchOf(exchange.header('content-type'), { ...definition, schema: definition.schema ?? {} })
     const { value } = decodeBody(body, undefined)
-    return (current) => requireScale(apply(current as unknown as JsonObject, value), request.name)
+    return (current) => requireScale(apply(current as unknown as JsonObject, value), request)
   }
   const { value } = decodeBody(body, requireContentType(exchange.header('content-type')))
-  return () => requireScale(value, request.name)
+  return () => requireScale(value, request)
 }
 
-function requireScale(value: unknown, name: string): KubeObject {
+function requireScale(value: unknown, { name, namespace }: { name: string; namespace: string }): KubeObject {
   if (!isJsonObject(value)) throw badRequest('the body must be a Scale')
-  const scaled = value as unknown as KubeObject
-  if (scaled.metadata.name !== undefined && scaled.metadata.name !== name)
-    throw badRequest(`the name of the object (${scaled.metadata.name}) does not match the name on the URL (${name})`)
+  const { kind = 'Scale', apiVersion = 'autoscaling/v1', metadata } = value
+  if (metadata !== undefined && metadata !== null && !isJsonObject(metadata))
+    throw badRequest('metadata of a Scale must be an object')
+  const scaled = { ...value, kind, apiVersion, metadata: metadata ?? {} } as unknown as KubeObject
+  requireScaleKind(scaled)
+  requireNamespace(scaled.metadata, namespace)
+  requireName(scaled.metadata.name, name)
   return scaled
+}
+
+function requireScaleKind({ kind, apiVersion }: KubeObject): void {
+  if (kind === 'Scale' && apiVersion === 'autoscaling/v1') return
+  const [version = '', group = ''] = apiVersion.split('/').reverse()
+  throw badRequest(
+    `${kind} in version "${version}" cannot be handled as a Scale: converting (${group === '' ? '' : version}.${kind}) to (autoscaling.Scale): unknown conversion`,
+  )
 }

@@ -2,6 +2,7 @@
 import {
   parseFieldSelector,
   parseLabelSelector,
+  requireMetadataFields,
   requireSupportedFields,
   type FieldSelector,
   type LabelSelector,
@@ -9,6 +10,7 @@ import {
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
 import { decodeObject } from '../registry/object-bytes.ts'
+import type { ResourceInfo } from '../registry/resource-info.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
 
 export interface Selection {
@@ -30,10 +32,16 @@ const everything: Selection = {
   matches: () => true,
 }
 
+/** Built-in kinds without fields of their own know those that every kind has, also where there is no namespace. */
+function requireFields(fields: FieldSelector, { builtIn, namespaced }: ResourceInfo, own: readonly string[]): void {
+  if (builtIn && own.length === 0) requireMetadataFields(fields)
+  else requireSupportedFields(fields, new Set(['metadata.name', ...(namespaced ? ['metadata.namespace'] : []), ...own]))
+}
+
 /** Compiles the selectors of a request. Throws 400 for fields the kind does not have. */
 export function selectionOf(
   query: URLSearchParams,
-  { strategy }: ResourceDefinition,
+  { info, strategy }: ResourceDefinition,
   { name }: { name?: string } = {},
 ): Selection {
   const labelText = query.get('labelSelector') ?? ''
@@ -42,7 +50,7 @@ export function selectionOf(
   const labels = parseLabelSelector(labelText)
   const fields = parseFieldSelector(fieldText)
   const { selectableFields } = strategy
-  requireSupportedFields(fields, new Set(['metadata.name', 'metadata.namespace', ...Object.keys(selectableFields)]))
+  if (!fields.matchesEverything) requireFields(fields, info, Object.keys(selectableFields))
   const decodes = fields.requirements.some(({ field }) => field in selectableFields)
   const isEverything = labels.matchesEverything && fields.matchesEverything && name === undefined
   return {

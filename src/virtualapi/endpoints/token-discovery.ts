@@ -1,5 +1,5 @@
 // For others who verify tokens of ServiceAccounts: who issues them, and with which key.
-import { pathNotFound } from '../../apimachinery/status/index.ts'
+import { pageNotFound, pathNotFound } from '../../apimachinery/status/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { issuerOf } from '../authn/index.ts'
 import type { Answer, Exchange } from '../server/exchange.ts'
@@ -26,7 +26,7 @@ export async function tokenDiscovery(
       },
       { headers: caching },
     )
-  if (path !== '/openid/v1/jwks') throw pathNotFound()
+  if (path !== '/openid/v1/jwks') throw pageNotFound()
   const headers = { 'content-type': 'application/jwk-set+json', ...caching }
   return jsonDocument(await accountTokens.keys(), { headers })
 }

@@ -1,10 +1,10 @@
 // POST serviceaccounts/NAME/token: a token for whoever may have one.
 import type { KubeObject, ObjectMeta } from '../../apimachinery/meta/index.ts'
-import { badRequest, conflict, invalid, methodNotAllowed, type StatusCause } from '../../apimachinery/status/index.ts'
+import { badRequest, conflict, invalid, methodNotServed, type StatusCause } from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
 import { apiAudience, type NameAndUid } from '../authn/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
-import { decodeObjectBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
+import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
 import { builtInSchema } from '../registry/builtin-schemas.ts'
 import { decodeObject } from '../registry/object-bytes.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
@@ -32,7 +32,7 @@ type Bound = Partial<Record<'pod' | 'secret' | 'node', NameAndUid>>
 /** Issues a token. Throws 404 where the ServiceAccount or what to bind to is not there, 409 for another uid, 422. */
 export async function requestToken(call: Call): Promise<Answer> {
   const { exchange, parts, cluster, request, target, definition } = call
-  if (exchange.info.verb !== 'create') throw methodNotAllowed(definition.info, exchange.request.method)
+  if (exchange.info.verb !== 'create') throw methodNotServed()
   const { namespace, name } = request
   const asked = await readRequest(call)
   const { metadata } = asked
@@ -73,7 +73,7 @@ export async function requestToken(call: Call): Promise<Answer> {
   return jsonDocument(body, { status: 201 })
 }
 
-async function readRequest({ exchange, definition, query }: Call): Promise<KubeObject> {
+async function readRequest({ exchange, definition, fieldValidation }: Call): Promise<KubeObject> {
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, kind.kind)
   const expected: ResourceDefinition = {
@@ -82,7 +82,7 @@ async function readRequest({ exchange, definition, query }: Call): Promise<KubeO
     schema: builtInSchema(kind),
   }
   const { warnings } = exchange
-  return objectOf(decoded, { definition: expected, fieldValidation: fieldValidationOf(query), warnings })
+  return objectOf(decoded, { definition: expected, fieldValidation, warnings })
 }
 
 function requireSame({ name = '', namespace = '' }: ObjectMeta, url: { name: string; namespace: string }): void {

@@ -1,29 +1,23 @@
 // PUT of an object or of its status.
-import { badRequest } from '../../apimachinery/status/index.ts'
 import { jsonBytes } from '../codec/answers.ts'
-import { decodeObjectBody, fieldValidationOf, objectOf } from '../codec/read-object.ts'
+import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
 import type { Answer } from '../server/exchange.ts'
 import { requireSubresource, type Call } from './call.ts'
-import { requireContentType, requireNamespace } from './create.ts'
+import { requireContentType, requireName, requireNamespace } from './create.ts'
 
 export async function updateObject(call: Call): Promise<Answer> {
-  const { definition, exchange, query, request, representation, parts, target } = call
+  const { definition, exchange, fieldValidation, request, representation, parts, target } = call
   if (request.subresource !== '') requireSubresource(call)
-  const fieldValidation = fieldValidationOf(query)
   const contentType = requireContentType(exchange.header('content-type'))
   const body = await exchange.request.body()
   const decoded = decodeObjectBody(body, contentType, definition.info.kind)
   await exchange.step(body.length)
   const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
   exchange.audit?.names(object.metadata)
-  requireNamespace(object.metadata.namespace, request.namespace)
+  requireNamespace(object.metadata, request.namespace)
   await exchange.step(body.length)
-  if (object.metadata.name === undefined || object.metadata.name === '') object.metadata.name = request.name
-  if (object.metadata.name !== request.name)
-    throw badRequest(
-      `the name of the object (${object.metadata.name}) does not match the name on the URL (${request.name})`,
-    )
+  requireName(object.metadata.name, request.name)
   const written = await parts.registry.update(target, request.name, {
     subresource: request.subresource,
     // A fresh copy for every try: the registry fills it in.

@@ -1,7 +1,7 @@
 // A watch: what is there (where asked for), then every change once, as lines of JSON.
 import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, zeroRevision, type Revision } from '../../apimachinery/meta/index.ts'
-import { badRequest, expired, invalid, isStatusError, type StatusError } from '../../apimachinery/status/index.ts'
+import { expired, isStatusError, notAcceptable, type StatusError } from '../../apimachinery/status/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import type { Entry, HubEvent, HubWatch } from '../../store/hub/index.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
@@ -9,7 +9,8 @@ import { stampRevision } from '../registry/object-bytes.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
 import type { Answer } from '../server/exchange.ts'
 import type { Call } from './call.ts'
-import { isTrue } from '../request/parse-request.ts'
+import { listOptionsOf } from './list-options.ts'
+import type { ServerParts } from '../server/parts.ts'
 import { requireRevision, waitForRevision } from './read-position.ts'
 import { selectionOf, type Selection } from './selection.ts'
 import type { WatchClock } from './watch-clock.ts'
@@ -19,6 +20,7 @@ const minTimeoutSeconds = 1800
 const maxStallMs = 60_000
 /** Of the initial state. */
 const chunkBytes = 128 * 1024
+const streamHeaders = { 'content-type': 'application/json', 'cache-control': 'no-cache, private' }
 type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
 
 export interface WatchPlan {
@@ -41,27 +43,45 @@ export interface WatchPlan {
 
 export async function watchObjects(call: Call): Promise<Answer> {
   const { definition, representation, query, parts, target, objects, request, exchange } = call
+  if (representation.format === 'yaml')
+    throw notAcceptable('only the following media types are accepted: application/json;stream=watch')
   const options = watchOptions(query)
   const selection = selectionOf(query, definition, request.name === '' ? {} : { name: request.name })
-  if (options.sendInitialEvents && options.since > 0) await waitForRevision(parts, options.since, exchange.signal)
+  const late = options.sendInitialEvents ? await notThere(parts, options.since, exchange.signal) : undefined
+  if (late !== undefined) return late
   const scope = {
     resource: definition.storageKey,
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
-  const withState = options.since === 0 || options.sendInitialEvents
   // The state and the place in the stream are taken in one step, so that nothing falls between.
-  const since = withState ? objects.revision() : options.since
-  const initial = withState && options.sendsState ? objects.list(scope) : undefined
+  const since = options.sendInitialEvents || options.since === 0 ? objects.revision() : options.since
+  const initial = options.sendInitialEvents ? objects.list(scope) : undefined
   const watch = await openWatch(() => objects.watch(scope, { since, signal: exchange.signal }))
   const view = viewOf(definition, representation, {
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,
   })
-  const { bookmarks, timeoutMs, sendInitialEvents: marksInitialEnd } = options
+  const { bookmarks, timeoutMs } = options
+  const marksInitialEnd = options.sendInitialEvents && bookmarks
   return watchAnswer(
     { definition, selection, view, initial, watch, since, bookmarks, timeoutMs, marksInitialEnd, turn: exchange.turn },
     parts.watchClock,
   )
+}
+
+/** What to answer where the position is not reached in time: the stream has begun, so the error is its one event. */
+export async function notThere(
+  parts: Pick<ServerParts, 'hub'>,
+  since: Revision,
+  signal: AbortSignal,
+): Promise<Answer | undefined> {
+  try {
+    if (since > 0) await waitForRevision(parts, since, signal)
+    return undefined
+  } catch (error) {
+    if (!isStatusError(error, 'Timeout')) throw error
+    return { kind: 'bytes', status: 200, headers: streamHeaders, body: errorLine(error) }
+  }
 }
 
 /** Opens the hub's watch; a position that is gone becomes 410. */
@@ -75,48 +95,27 @@ export async function openWatch(open: () => Promise<HubWatch>): Promise<HubWatch
 
 export interface WatchOptions {
   readonly since: Revision
+  /** True also where a watch asks for no position: it begins with the state. */
   readonly sendInitialEvents: boolean
-  /** False only for `sendInitialEvents=false` without a position. */
-  readonly sendsState: boolean
   readonly bookmarks: boolean
   readonly timeoutMs: number
 }
 
 /** The parameters of a watch. Throws 422 where a real server does: clients then fall back to LIST. */
 export function watchOptions(query: URLSearchParams): WatchOptions {
-  const refuse = (message: string, field: string): StatusError =>
-    invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [
-      { reason: 'FieldValueForbidden', message: `Forbidden: ${message}`, field },
-    ])
-  const asked = query.get('sendInitialEvents')
-  const match = query.get('resourceVersionMatch') ?? ''
-  if (asked === null && match !== '')
-    throw refuse(
-      'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
-      'resourceVersionMatch',
-    )
-  if (asked !== null && match !== 'NotOlderThan')
-    throw refuse('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan', 'resourceVersionMatch')
-  if (query.get('continue')) throw refuse('continue is forbidden for watch', 'continue')
-  const version = query.get('resourceVersion') ?? ''
-  const timeout = query.get('timeoutSeconds') ?? ''
-  if (!/^([+-]?[0-9]{1,18})?$/.test(timeout))
-    throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(timeout)}: invalid syntax`)
-  const seconds = Number(timeout)
-  const timeoutSeconds = Number.isFinite(seconds) && seconds > 0 ? seconds : minTimeoutSeconds * (1 + Math.random())
+  const { resourceVersion, sendInitialEvents = false, bookmarks, timeoutSeconds: asked } = listOptionsOf(query, 'watch')
+  const timeoutSeconds = asked > 0 ? asked : minTimeoutSeconds * (1 + Math.random())
   return {
-    since: version === '' ? zeroRevision : requireRevision(version),
-    sendInitialEvents: asked !== null && isTrue(asked),
-    sendsState: asked === null || isTrue(asked),
-    bookmarks: isTrue(query.get('allowWatchBookmarks')),
+    since: resourceVersion === '' ? zeroRevision : requireRevision(resourceVersion),
+    sendInitialEvents,
+    bookmarks,
     timeoutMs: Math.min(timeoutSeconds * 1000, 2 ** 31 - 1),
   }
 }
 
 /** The stream of a planned watch. Its hub watch is closed when the stream ends, however it ends. */
 export function watchAnswer(plan: WatchPlan, clock: WatchClock): Answer {
-  const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache, private' }
-  return { kind: 'stream', status: 200, headers, chunks: watchChunks(plan, clock), maxStallMs }
+  return { kind: 'stream', status: 200, headers: streamHeaders, chunks: watchChunks(plan, clock), maxStallMs }
 }
 
 async function* watchChunks(plan: WatchPlan, clock: WatchClock): AsyncGenerator<Uint8Array> {

@@ -8,7 +8,8 @@ export type NameCheck = (name: string, options: { prefix: boolean }) => string[]
 const withPrefix =
   (rule: (name: string) => string[]): NameCheck =>
   (name, { prefix }) =>
-    rule(prefix ? `${name}a` : name)
+    // As upstream: whatever follows a dash makes it valid, and the length is checked when the name is whole.
+    rule(prefix && name.length > 1 && name.endsWith('-') ? `${name.slice(0, -2)}a` : name)
 
 export const subdomainName: NameCheck = withPrefix(dns1123SubdomainErrors)
 export const labelName: NameCheck = withPrefix(dns1123LabelErrors)

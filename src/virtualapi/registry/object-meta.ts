@@ -1,5 +1,6 @@
 // What the server owns of every object's metadata, and what it checks of the rest (metav1 ObjectMeta validation).
 import { randomBytes, randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { timestamp } from '../../async/index.ts'
 import {
   fieldForbidden,
@@ -23,13 +24,17 @@ export function generatedName(prefix: string): string {
 }
 
 /** Sets what a new object gets from the server. `keepUid`: for copies of objects that live elsewhere. */
-export function fillNewMeta(meta: ObjectMeta, { now, keepUid }: { now: number; keepUid: boolean }): void {
+export function fillNewMeta(
+  meta: ObjectMeta,
+  { now, keepUid, hasGeneration }: { now: number; keepUid: boolean; hasGeneration: boolean },
+): void {
   if (!keepUid || meta.uid === undefined) meta.uid = randomUUID()
   meta.creationTimestamp = timestamp(now)
   delete meta.resourceVersion
   delete meta.deletionTimestamp
   delete meta.deletionGracePeriodSeconds
-  delete meta.generation
+  // Where nobody counts it a real server keeps what it is given.
+  if (hasGeneration) delete meta.generation
   Reflect.deleteProperty(meta, 'selfLink')
   if (meta.generateName === '') delete meta.generateName
 }
@@ -42,7 +47,6 @@ export function keepServerMeta(next: ObjectMeta, old: ObjectMeta): void {
     'generation',
     'deletionTimestamp',
     'deletionGracePeriodSeconds',
-    'generateName',
   ] as const) {
     const value = old[field]
     if (value === undefined) Reflect.deleteProperty(next, field)
@@ -50,8 +54,34 @@ export function keepServerMeta(next: ObjectMeta, old: ObjectMeta): void {
   }
 }
 
+/** What a change may not say of the server's own members. To be asked before `keepServerMeta`. */
+export function serverMetaCauses(next: ObjectMeta, old: ObjectMeta): StatusCause[] {
+  const immutable = ['uid', 'deletionTimestamp', 'deletionGracePeriodSeconds'] as const
+  return immutable.flatMap((member) => {
+    const [wanted, present] = [next[member], old[member]]
+    // Of what is being deleted the marks stay as they are, whatever is said.
+    const settled = wanted === undefined || wanted === null || wanted === '' || wanted === present
+    if (settled || (member !== 'uid' && present !== undefined)) return []
+    return [fieldInvalid(`metadata.${member}`, wanted, 'field is immutable')]
+  })
+}
+
+/** Drops owners that are named twice. Returns the uids of those. */
+export function dropRepeatedOwners(meta: ObjectMeta): string[] {
+  const { ownerReferences } = meta
+  if (!Array.isArray(ownerReferences) || ownerReferences.length < 2) return []
+  const kept: OwnerReference[] = []
+  const repeated = new Set<string>()
+  for (const owner of ownerReferences)
+    if (kept.some((other) => isDeepStrictEqual(other, owner))) repeated.add(owner.uid)
+    else kept.push(owner)
+  if (repeated.size > 0) meta.ownerReferences = kept
+  return [...repeated]
+}
+
 /** Drops empty members, as Go's omitempty does, so that an unchanged object stays byte for byte what it was. */
 export function tidyMeta(meta: ObjectMeta): void {
+  Reflect.deleteProperty(meta, 'selfLink')
   for (const [field, value] of Object.entries(meta) as [keyof ObjectMeta, unknown][]) {
     const empty =
       value === null ||
@@ -65,7 +95,7 @@ export function tidyMeta(meta: ObjectMeta): void {
 
 /** What of a kind decides about metadata. */
 interface Rules {
-  readonly info: Pick<ResourceDefinition['info'], 'namespaced'>
+  readonly info: Pick<ResourceDefinition['info'], 'namespaced' | 'builtIn' | 'group'>
   readonly strategy: Pick<ResourceDefinition['strategy'], 'validateName'>
 }
 
@@ -85,9 +115,31 @@ export function metaCauses(object: KubeObject, { info, strategy }: Rules): Statu
     if (!metadata.namespace) causes.push(fieldRequired('metadata.namespace'))
   } else if (metadata.namespace) causes.push(fieldForbidden('metadata.namespace', 'not allowed on this type'))
   causes.push(...labelCauses(metadata.labels), ...annotationCauses(metadata.annotations))
-  for (const finalizer of metadata.finalizers ?? [])
-    for (const text of qualifiedNameErrors(finalizer)) causes.push(fieldInvalid('metadata.finalizers', finalizer, text))
-  causes.push(...ownerCauses(metadata))
+  causes.push(...ownerCauses(metadata), ...finalizerCauses(metadata.finalizers ?? []))
+  if (info.builtIn && !freeFinalizers.has(info.group))
+    for (const [index, finalizer] of (metadata.finalizers ?? []).entries())
+      if (!finalizer.includes('/') && !standardFinalizers.has(finalizer))
+        causes.push(
+          fieldInvalid(
+            `metadata.finalizers[${index}]`,
+            finalizer,
+            'name is neither a standard finalizer name nor is it fully qualified',
+          ),
+        )
+  return causes
+}
+
+/** Groups that upstream does not hold to its own finalizers. */
+const freeFinalizers = new Set(['admissionregistration.k8s.io', 'apiextensions.k8s.io', 'coordination.k8s.io'])
+const standardFinalizers = new Set(['kubernetes', 'orphan', 'foregroundDeletion'])
+
+function finalizerCauses(finalizers: readonly string[]): StatusCause[] {
+  const field = 'metadata.finalizers'
+  const causes = finalizers.flatMap((finalizer) =>
+    qualifiedNameErrors(finalizer).map((text) => fieldInvalid(field, finalizer, text)),
+  )
+  if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion'))
+    causes.push(fieldInvalid(field, [...finalizers], 'finalizer orphan and foregroundDeletion cannot be both set'))
   return causes
 }
 

@@ -8,18 +8,27 @@ import {
   alreadyExists,
   badRequest,
   conflict,
-  internalError,
   invalid,
   isStatusError,
   notFound,
   objectModified,
+  statusError,
   type StatusCause,
 } from '../../apimachinery/status/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
 import type { Admission } from '../admission/admission.ts'
 import { decodeObject, encodeObject, stampRevision } from './object-bytes.ts'
-import { fillNewMeta, generatedName, keepServerMeta, metaCauses, metaChangeCauses, tidyMeta } from './object-meta.ts'
+import {
+  dropRepeatedOwners,
+  fillNewMeta,
+  generatedName,
+  keepServerMeta,
+  metaCauses,
+  metaChangeCauses,
+  serverMetaCauses,
+  tidyMeta,
+} from './object-meta.ts'
 import type { RequestContext, ResourceDefinition } from './resource-definition.ts'
 import { fromStoreError } from './store-errors.ts'
 
@@ -39,6 +48,8 @@ export interface UpdateOptions {
   readonly subresource: string
   /** Makes the wanted object of the current one, which it may not change; undefined = there is none. */
   readonly change: (current: KubeObject | undefined) => KubeObject | Promise<KubeObject>
+  /** The uid that `change` leaves is no precondition, but a member that may not change. */
+  readonly isPatch?: boolean
 }
 
 export interface DeleteOptions {
@@ -74,7 +85,9 @@ export class Registry {
   async create(target: Target, object: KubeObject, { keepUid = false }: { keepUid?: boolean } = {}): Promise<Written> {
     const { definition, context } = target
     const { metadata } = object
-    if (metadata.resourceVersion) throw internalError('resourceVersion should not be set on objects to be created')
+    // Upstream's words, without a reason; what is no position is no mistake either.
+    if (/^0*[1-9][0-9]*$/.test(metadata.resourceVersion ?? ''))
+      throw statusError(500, '', 'resourceVersion should not be set on objects to be created')
     const generateName = metadata.name ? undefined : metadata.generateName
     for (let attempt = 1; ; attempt++) {
       if (generateName) metadata.name = generatedName(generateName)
@@ -92,7 +105,8 @@ export class Registry {
     const { info, strategy } = definition
     const { metadata } = object
     if (info.namespaced) metadata.namespace = namespace
-    fillNewMeta(metadata, { now: context.now, keepUid })
+    fillNewMeta(metadata, { now: context.now, keepUid, hasGeneration: strategy.hasGeneration })
+    dedupeOwners(metadata, context)
     const request = {
       operation: 'CREATE',
       definition,
@@ -148,7 +162,7 @@ export class Registry {
         const current = decodeObject(kept)
         const next = await options.change(current)
         pinned = !!next.metadata.resourceVersion && next.metadata.resourceVersion !== current.metadata.resourceVersion
-        return await this.updateOnce(target, entry, decodeObject(kept), next, options.subresource)
+        return await this.updateOnce(target, entry, decodeObject(kept), next, options)
       } catch (error) {
         const lost = isStoreError(error, 'RevisionMismatch') || isStoreError(error, 'KeyMissing')
         if (!(lost && !pinned && attempt < lostRaceTries)) throw fromStoreError(error, definition.info, name)
@@ -189,15 +203,18 @@ export class Registry {
     entry: Entry,
     old: KubeObject,
     next: KubeObject,
-    subresource: string,
+    { subresource, isPatch = false }: UpdateOptions,
   ): Promise<Written> {
     const { definition, context, namespace, signal } = target
     const { info, strategy } = definition
     const name = entry.key.name
-    checkPreconditions(definition, next.metadata, old.metadata, { unconditional: subresource === 'scale' })
+    const unconditional = subresource === 'scale'
+    checkPreconditions(definition, next.metadata, old.metadata, { unconditional, isPatch })
     if (info.namespaced && !next.metadata.namespace) next.metadata.namespace = namespace
     const request = { operation: 'UPDATE', definition, subresource, namespace, name, context, signal } as const
+    const serverCauses = subresource === '' ? serverMetaCauses(next.metadata, old.metadata) : []
     keepServerMeta(next.metadata, old.metadata)
+    dedupeOwners(next.metadata, context)
     keepOtherHalf(strategy, next, old, subresource)
     strategy.applyDefaults?.(next, context)
     this.admission.mutate(request, next, old)
@@ -211,6 +228,7 @@ export class Registry {
       // Upstream looks twice, and tells of it twice.
       ...changes,
       ...changes,
+      ...serverCauses,
       ...(strategy.validateUpdate?.(next, old, context, subresource) ?? []),
     ])
     warn(definition, context, next, old)
@@ -241,11 +259,15 @@ export class Registry {
       deletionGracePeriodSeconds === 0 &&
       !holdsItself(next)
     const value = encodeObject(next)
-    if (context.dryRun) return { object: next, bytes: stampRevision(value, revision), created: false }
+    if (context.dryRun) {
+      next.metadata.resourceVersion = String(revision)
+      return { object: next, bytes: stampRevision(value, revision), created: false }
+    }
     if (gone) {
-      const deleted = await context.objects.delete(key, { signal, ifRevision: revision })
-      next.metadata.resourceVersion = String(deleted.revision)
-      return { object: next, bytes: stampRevision(value, deleted.revision), created: false }
+      await context.objects.delete(key, { signal, ifRevision: revision })
+      // Watchers are told of the deletion's own revision; who let go of the object gets the last it had.
+      next.metadata.resourceVersion = String(revision)
+      return { object: next, bytes: stampRevision(value, revision), created: false }
     }
     const written = await context.objects.update(key, value, { signal, ifRevision: revision })
     next.metadata.resourceVersion = String(written.revision)
@@ -296,7 +318,7 @@ export class Registry {
       metadata.finalizers ?? [],
       options.propagationPolicy ?? defaultPolicy(object, strategy),
     )
-    const grace = strategy.gracePeriodSeconds?.(object, options.gracePeriodSeconds) ?? 0
+    const grace = graceOf(metadata, options.gracePeriodSeconds, (asked) => strategy.gracePeriodSeconds?.(object, asked))
     if (finalizers.length === 0 && grace === 0 && !holdsItself(object)) {
       if (context.dryRun) return { deleted: true, object, bytes: entry.bytes }
       const gone = await context.objects.delete(key, { signal, ifRevision: revision })
@@ -316,6 +338,24 @@ export class Registry {
     metadata.resourceVersion = String(written.revision)
     return { deleted: false, object, bytes: written.bytes }
   }
+}
+
+/** Seconds of grace: a deletion under way may only be shortened. */
+function graceOf(
+  { deletionTimestamp, deletionGracePeriodSeconds: pending = 0 }: ObjectMeta,
+  asked: number | undefined,
+  ofKind: (asked: number | undefined) => number | undefined,
+): number {
+  const isPending = deletionTimestamp !== undefined && pending > 0
+  return isPending && (asked === undefined || asked >= pending) ? pending : (ofKind(asked) ?? 0)
+}
+
+function dedupeOwners(metadata: ObjectMeta, { warnings }: RequestContext): void {
+  const repeated = dropRepeatedOwners(metadata)
+  if (repeated.length > 0)
+    warnings.push(
+      `.metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ${repeated.join(', ')}`,
+    )
 }
 
 /** A namespace goes by its spec.finalizers, which its controller takes away when the content is gone. */
@@ -346,10 +386,10 @@ function checkPreconditions(
   { info, strategy }: ResourceDefinition,
   next: ObjectMeta,
   old: ObjectMeta,
-  { unconditional }: { unconditional: boolean },
+  { unconditional, isPatch }: { unconditional: boolean; isPatch: boolean },
 ): void {
   const name = old.name ?? ''
-  if (next.uid && next.uid !== old.uid)
+  if (!isPatch && next.uid && next.uid !== old.uid)
     throw conflict(
       info,
       name,
@@ -357,6 +397,7 @@ function checkPreconditions(
     )
   if (!next.resourceVersion || next.resourceVersion === '0') {
     if (strategy.allowUnconditionalUpdate === false && !unconditional)
+      // Upstream names the resource here, where it names the kind everywhere else.
       throw invalid({ group: info.group, kind: info.resource }, name, [
         {
           reason: 'FieldValueInvalid',
@@ -372,18 +413,15 @@ function checkDeletePreconditions(
   meta: ObjectMeta,
   { uid, resourceVersion }: DeleteOptions,
 ): void {
-  const name = meta.name ?? ''
+  // Upstream names the kind here, where it names the resource everywhere else.
+  const refused = (text: string): Error => conflict({ group: info.group, resource: info.kind }, meta.name ?? '', text)
   if (uid !== undefined && uid !== meta.uid)
-    throw conflict(
-      info,
-      name,
-      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${meta.uid ?? ''}`,
+    throw refused(
+      `the UID in the precondition (${uid}) does not match the UID in record (${meta.uid ?? ''}). The object might have been deleted and then recreated`,
     )
   if (resourceVersion !== undefined && resourceVersion !== meta.resourceVersion)
-    throw conflict(
-      info,
-      name,
-      `Precondition failed: ResourceVersion in precondition: ${resourceVersion}, ResourceVersion in object meta: ${meta.resourceVersion ?? String(zeroRevision)}`,
+    throw refused(
+      `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${meta.resourceVersion ?? String(zeroRevision)}). The object might have been modified`,
     )
 }
 

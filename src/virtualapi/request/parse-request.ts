@@ -1,6 +1,6 @@
 // Method and raw URL -> RequestInfo. From the text alone: whether anything exists is told later, to those who may know.
 // The raw path is split by hand: a URL parser resolves dots, and `/logicalclusters/alice/proxy/../../bob` must not.
-import { badRequest, pathNotFound } from '../../apimachinery/status/index.ts'
+import { badRequest, pageNotFound, pathNotFound } from '../../apimachinery/status/index.ts'
 import { tryClusterName } from '../../apimachinery/meta/index.ts'
 import type { ClusterScope, RequestInfo, ResourceTarget, Way } from './request-info.ts'
 
@@ -31,12 +31,13 @@ export function parseRequest(
   const query = new URLSearchParams(mark < 0 ? '' : rawUrl.slice(mark + 1))
   const { way, cluster, rest, basePath } = splitDoor(rawPath, hasBearerToken)
   const segments = splitSegments(rest)
-  const target = resourceTarget(segments) ?? { kind: 'path', path: `/${segments.join('/')}` }
+  const old = withoutWatchPrefix(segments)
+  const target = resourceTarget(old ?? segments) ?? { kind: 'path', path: `/${segments.join('/')}` }
   return {
     way: loopback ? 'loopback' : way,
     cluster,
     method,
-    verb: target.kind === 'path' ? method.toLowerCase() : verbOf(method, target, query),
+    verb: target.kind === 'path' ? method.toLowerCase() : old ? 'watch' : verbOf(method, target, query),
     target,
     query,
     basePath,
@@ -99,7 +100,7 @@ function splitSegments(path: string): string[] {
   if (raw.length > 1 && raw.at(-1) === '') raw.pop()
   return raw.map((segment) => {
     if (isDots(segment)) throw badRequest(dotsMessage)
-    if (segment === '') throw pathNotFound()
+    if (segment === '') throw raw[0] === 'api' || raw[0] === 'apis' ? pathNotFound() : pageNotFound()
     if (!segment.includes('%')) return segment
     const decoded = tryDecode(segment)
     // A name that hides a path inside: the checks above would not have seen its dots.
@@ -114,6 +115,12 @@ function tryDecode(segment: string): string {
   } catch (cause) {
     throw badRequest(`the path segment "${segment.slice(0, 100)}" is not valid percent-encoding`, cause)
   }
+}
+
+/** `/api/v1/watch/RESOURCE...` and `/apis/GROUP/VERSION/watch/RESOURCE...`: how watches were asked for once. */
+function withoutWatchPrefix(segments: readonly string[]): string[] | undefined {
+  const at = segments[0] === 'api' ? 2 : segments[0] === 'apis' ? 3 : -1
+  return at > 0 && segments[at] === 'watch' && segments.length > at + 1 ? segments.toSpliced(at, 1) : undefined
 }
 
 function resourceTarget(segments: readonly string[]): ResourceTarget | undefined {
@@ -144,8 +151,9 @@ function verbOf(method: string, target: ResourceTarget, query: URLSearchParams):
   switch (method) {
     case 'GET':
     case 'HEAD':
-      if (isTrue(query.get('watch')) && target.subresource === '') return 'watch'
-      return target.name === '' ? 'list' : 'get'
+      // One object is not watched by its own path: a real server answers with the object.
+      if (target.name !== '') return 'get'
+      return isTrue(query.get('watch')) ? 'watch' : 'list'
     case 'POST':
       return 'create'
     case 'PUT':

@@ -1,6 +1,7 @@
 // Runs the stages and makes sure that there is an answer: what was thrown becomes a Status, here and nowhere else.
 import { internalError, isStatusError, serviceUnavailable, type StatusError } from '../../apimachinery/status/index.ts'
-import { joined, largeAnswer, reformat, statusAnswer } from '../codec/answers.ts'
+import { errorAnswer, joined, largeAnswer, reformat } from '../codec/answers.ts'
+import { prefersYaml } from '../codec/negotiate.ts'
 import { fromStoreError } from '../registry/store-errors.ts'
 import { isStoreError } from '../../store/index.ts'
 import { isTrue } from '../request/parse-request.ts'
@@ -50,7 +51,7 @@ export async function handle(request: IncomingRequest, parts: ServerParts): Prom
     holdBytes(exchange, answer, parts)
   } catch (error) {
     const failure = toStatusError(error, exchange, parts)
-    answer = shaped(exchange, statusAnswer(failure.status, failure.headers))
+    answer = shaped(exchange, errorAnswer(failure))
   }
   answer = withHeaders(answer, exchange)
   exchange.audit?.started(answer)
@@ -96,7 +97,7 @@ function shaped(exchange: Exchange, answer: Answer): Answer {
     query === null || query === ''
       ? peopleUse.test(exchange.header('user-agent') ?? '') && sizeOf(answer) <= maxUnaskedIndentBytes
       : isTrue(query)
-  const yaml = /application\/yaml/.test(exchange.header('accept')?.split(',')[0] ?? '')
+  const yaml = prefersYaml(exchange.header('accept'))
   if (!pretty && !yaml) return answer
   return reformat(answer.kind === 'pieces' ? joined(answer) : answer, { format: yaml ? 'yaml' : 'json', pretty })
 }

@@ -71,15 +71,27 @@ function setDeadline(exchange: Exchange, { requestTimeoutMs }: ServerParts): voi
     return
   }
   const child = childSignal(exchange.signal)
+  const timeoutMs = Math.min(requestTimeoutMs, askedTimeoutMs(exchange.info.query.get('timeout')))
   const timer = setTimeout(
-    () => child.abort(timedOut(`the request did not complete within ${requestTimeoutMs / 1000} s`)),
-    requestTimeoutMs,
+    () => child.abort(timedOut(`the request did not complete within ${timeoutMs / 1000} s`)),
+    timeoutMs,
   )
   exchange.signal = child.signal
   exchange.cleanups.push(() => {
     clearTimeout(timer)
     child[Symbol.dispose]()
   })
+}
+
+const durationUnits: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+
+/** The client's own deadline, a Go duration such as `30s` or `1m30s`; zero is none. Throws 400 for anything else. */
+function askedTimeoutMs(text: string | null): number {
+  if (text === null || text === '' || text === '0') return Infinity
+  const parts = [...text.matchAll(/([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)/g)]
+  if (parts.map(([part]) => part).join('') !== text)
+    throw badRequest(`invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(text)}`)
+  return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (durationUnits[unit ?? ''] ?? 0), 0) || Infinity
 }
 
 function endWithServer(exchange: Exchange): void {

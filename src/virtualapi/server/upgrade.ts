@@ -3,7 +3,7 @@
 import type { Duplex } from 'node:stream'
 import { badRequest, statusError } from '../../apimachinery/status/index.ts'
 import type { TransportResponse } from '../../client/index.ts'
-import { statusAnswer } from '../codec/answers.ts'
+import { errorAnswer } from '../codec/answers.ts'
 import { notConnected, isConnect, podConnection } from '../endpoints/connect.ts'
 import { prepareCall } from '../endpoints/call.ts'
 import { dispatch } from '../endpoints/dispatch.ts'
@@ -42,7 +42,7 @@ export async function upgrade({ incoming, socket, head }: UpgradeRequest, parts:
     else await connect(exchange, { socket, head }, parts)
   } catch (error) {
     const failure = toStatusError(error, exchange, parts)
-    answered(exchange, socket, statusAnswer(failure.status, failure.headers))
+    answered(exchange, socket, errorAnswer(failure))
   } finally {
     incoming.signal.removeEventListener('abort', forward)
     for (const cleanup of exchange.cleanups.splice(0).reverse()) cleanup()

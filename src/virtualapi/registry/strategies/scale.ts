@@ -1,6 +1,12 @@
 // The scale subresource: how many replicas are wanted and there are, in one form for all kinds that have it.
 import { fieldInvalid } from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import {
+  isJsonObject,
+  parseApiVersion,
+  type JsonObject,
+  type JsonValue,
+  type KubeObject,
+} from '../../../apimachinery/meta/index.ts'
 import { badRequest, internalError, invalid } from '../../../apimachinery/status/index.ts'
 import type { CustomFacts, ResourceDefinition } from '../resource-definition.ts'
 import type { ResourceInfo } from '../resource-info.ts'
@@ -53,12 +59,10 @@ export function scaleOf(object: KubeObject, { info, custom }: Scalable, { toWrit
 
 /**
  * The object with the replicas that `scale` wants; its resourceVersion and uid become preconditions. Pure. Throws 422
- * for a negative number, 400 for what is no Scale.
+ * for a negative number, 400 for what is no number.
  */
 export function applyScale(object: KubeObject, scale: KubeObject, { custom }: Scalable): KubeObject {
-  const { kind, apiVersion, metadata, spec } = scale
-  if (kind !== 'Scale' || apiVersion !== 'autoscaling/v1')
-    throw badRequest(`wrong object passed to Scale update: ${apiVersion}, Kind=${kind}`)
+  const { metadata, spec } = scale
   const replicas = (isJsonObject(spec) ? spec['replicas'] : undefined) ?? 0
   if (typeof replicas !== 'number' || !Number.isInteger(replicas))
     throw badRequest('spec.replicas of a Scale must be an integer')
@@ -69,10 +73,26 @@ export function applyScale(object: KubeObject, scale: KubeObject, { custom }: Sc
     ])
   const next = structuredClone(object)
   if (metadata.resourceVersion) next.metadata.resourceVersion = metadata.resourceVersion
-  else delete next.metadata.resourceVersion
+  // Custom resources are not changed without a revision; to scale one is not to change what one has not seen.
+  else if (custom === undefined) delete next.metadata.resourceVersion
   if (metadata.uid) next.metadata.uid = metadata.uid
   setAt(next as unknown as JsonObject, membersOf((custom?.scale ?? builtInPaths).specReplicasPath), replicas)
   return next
+}
+
+function negative(
+  { kind, apiVersion, metadata }: KubeObject,
+  replicas: number,
+  custom: CustomFacts | undefined,
+): Error {
+  const { name = '' } = metadata
+  if (custom !== undefined)
+    return invalid({ group: parseApiVersion(apiVersion).group, kind }, name, [
+      fieldInvalid(custom.scale?.specReplicasPath ?? '', replicas, 'should be a non-negative integer'),
+    ])
+  return invalid({ group: 'autoscaling', kind: 'Scale' }, name, [
+    fieldInvalid('spec.replicas', replicas, 'must be greater than or equal to 0'),
+  ])
 }
 
 function builtInSelector(object: KubeObject, { group, resource }: ResourceInfo): string {

@@ -19,8 +19,6 @@ function fields(paths: readonly string[], missing = ''): Fields {
   return Object.fromEntries(paths.map((path) => [path, at(path, missing)]))
 }
 
-const name: Fields = { name: at('metadata.name') }
-
 const involved = ['kind', 'namespace', 'name', 'uid', 'apiVersion', 'resourceVersion', 'fieldPath']
 /** Both versions read the stored form, which is core/v1's. */
 const eventFields: Fields = {
@@ -49,15 +47,12 @@ const table: Readonly<Record<string, Fields>> = {
     'status.podIPs': at('status.podIP'),
   },
   nodes: fields(['spec.unschedulable'], 'false'),
-  namespaces: { ...name, ...fields(['status.phase']) },
+  namespaces: fields(['status.phase']),
   secrets: fields(['type']),
   services: fields(['spec.clusterIP', 'spec.type']),
   events: eventFields,
   'events.events.k8s.io': newEventFields,
-  persistentvolumes: name,
-  persistentvolumeclaims: name,
   replicationcontrollers: fields(['status.replicas'], '0'),
-  'replicasets.apps': fields(['status.replicas'], '0'),
   'jobs.batch': { 'status.successful': at('status.succeeded', '0') },
   'certificatesigningrequests.certificates.k8s.io': fields(['spec.signerName']),
   'resourceslices.resource.k8s.io': fields(['spec.nodeName', 'spec.driver']),

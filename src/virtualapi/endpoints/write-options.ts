@@ -1,0 +1,60 @@
+// CreateOptions, UpdateOptions and PatchOptions of a query: refused before the body is read.
+import { fieldForbidden, fieldInvalid, fieldNotSupported } from '../../apimachinery/field/index.ts'
+import { invalid, type StatusCause } from '../../apimachinery/status/index.ts'
+import type { FieldValidation } from '../codec/read-object.ts'
+
+export interface WriteOptions {
+  readonly dryRun: boolean
+  readonly fieldValidation: FieldValidation
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  create: 'CreateOptions',
+  update: 'UpdateOptions',
+  patch: 'PatchOptions',
+}
+const maxManagerLength = 128
+const validations = ['', 'Ignore', 'Strict', 'Warn']
+
+/**
+ * The options of a write; of other verbs there are none. Throws 422: who asks for a dry run in words we do not know must
+ * not get a real one.
+ */
+export function writeOptionsOf(query: URLSearchParams, verb: string): WriteOptions {
+  const kind = kinds[verb]
+  if (kind === undefined || query.size === 0) return { dryRun: false, fieldValidation: 'Warn' }
+  const dryRun = query.getAll('dryRun')
+  const fieldValidation = query.get('fieldValidation') ?? ''
+  const causes = [
+    // Server-side apply has its own say about force.
+    ...(verb === 'patch' && query.has('force')
+      ? [fieldForbidden('force', 'may not be specified for non-apply patch')]
+      : []),
+    ...managerCauses(query.get('fieldManager') ?? ''),
+    ...dryRunCauses(dryRun),
+  ]
+  if (!validations.includes(fieldValidation))
+    causes.push(fieldNotSupported('fieldValidation', fieldValidation, validations))
+  if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind }, '', causes)
+  return { dryRun: dryRun.length > 0, fieldValidation: (fieldValidation || 'Warn') as FieldValidation }
+}
+
+/** What is wrong with the words of a dry run. */
+export function dryRunCauses(words: readonly string[]): StatusCause[] {
+  return words.every((word) => word === 'All') ? [] : [fieldNotSupported('dryRun', [...words], ['All'])]
+}
+
+function managerCauses(manager: string): StatusCause[] {
+  if (manager.length > maxManagerLength)
+    return [
+      {
+        reason: 'FieldValueTooLong',
+        message: `Too long: may not be more than ${maxManagerLength} bytes`,
+        field: 'fieldManager',
+      },
+    ]
+  const at = Array.from(manager).findIndex((char) => !/[\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.test(char))
+  if (at < 0) return []
+  const code = (Array.from(manager)[at]?.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
+  return [fieldInvalid('fieldManager', manager, `invalid character U+${code} (at position ${at})`)]
+}

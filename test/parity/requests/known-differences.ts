@@ -1,0 +1,152 @@
+// Where an answer of ours differs from a real server's, by `topic: title of the row`, and why.
+const why = {
+  clientMistake: "a real server answers 500 to what is the client's mistake; ours says 400 or 409",
+  compacted: 'revision 1 is before the logical cluster; a real server still has it',
+  paged: 'a real server reads from its cache here and knows no pages of it; ours keeps the limit',
+  looksAhead: 'ours knows that nothing more matches, and gives no token',
+  tokenWords: "what is wrong with a token's inside is told in fewer words",
+  jobWords: 'upstream words this refusal differently for Jobs alone',
+  keyOfEtcd: 'upstream shows its key in etcd',
+  managedFields: 'upstream makes a new revision for managedFields alone, which are not kept here',
+  wholeStatus: 'upstream validates the rest of the object as well',
+  patchOfKind: 'upstream shows by chance how far its decoder came',
+  lenientType: 'media types are read in any case, and wildcards of subtypes count',
+  scaleByText: 'the type of a Scale is checked as that of a body, 400',
+  apply: 'server-side apply is not served yet, so it is not named among the patch types',
+  dryRunMeant: 'who asks for a dry run in the query gets one, also beside a body',
+  dryRunRevision: 'upstream shows the revision of a write that it did not make',
+  emptyField: 'upstream takes a selector of nothing for everything',
+  metadataList: 'ours sends the events as metadata; upstream ends the stream without a word',
+  protobuf: 'protobuf is read and not written',
+  hungUp: 'a real server breaks off the connection',
+  formOfError: 'ours tells of it in the form that was asked for',
+  emptyList: 'a list of nothing is an empty list here, and null upstream',
+  decoderWords: "the words of Go's decoders for what they cannot read",
+  scaleOfText: 'upstream complains twice of the same text',
+  openapi: 'only what is served as API has a document; a path that is none is told in text',
+  emptySegment: "an empty segment is nobody's namespace",
+  watchAlone: 'a real server answers 500; ours has no resource of this name',
+} as const
+
+export const knownDifferences: Readonly<Record<string, string>> = {
+  'lists: GET /api/v1/namespaces/{ns}/configmaps/a?resourceVersion=abc': why.clientMistake,
+  'lists: GET /api/v1/namespaces/{ns}/configmaps/a?resourceVersion=-1': why.clientMistake,
+  'lists: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=app&resourceVersion=1&resourceVersionMatch=Exact':
+    why.compacted,
+  'lists: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=app&resourceVersion=0&limit=1': why.paged,
+  'lists: next page: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=app&limit=2&continue=<<selected.metadata.continue>>':
+    why.looksAhead,
+  'lists: GET /api/v1/namespaces/{ns}/configmaps?limit=2&continue=garbage': why.tokenWords,
+  'lists: GET /api/v1/namespaces/{ns}/configmaps?limit=2&continue=%21%21%21': why.tokenWords,
+  'lists: GET /api/v1/namespaces/{ns}/configmaps?limit=2&continue=<<page1.metadata.continue>>&resourceVersion=0':
+    why.paged,
+  'lists: status.succeeded=0: GET /apis/batch/v1/namespaces/{ns}/jobs?fieldSelector=status.succeeded%3D0': why.jobWords,
+  'updates: a garbage revision: PUT /api/v1/namespaces/{ns}/configmaps/a': why.clientMistake,
+  'updates: a negative revision: PUT /api/v1/namespaces/{ns}/configmaps/a': why.clientMistake,
+  'updates: another uid: PUT /api/v1/namespaces/{ns}/configmaps/a': why.keyOfEtcd,
+  'updates: absent, with a uid: PUT /apis/coordination.k8s.io/v1/namespaces/{ns}/leases/l3': why.keyOfEtcd,
+  'updates: a garbage revision: PUT /apis/updates.parity.example.com/v1/namespaces/{ns}/updateswidgets/w':
+    why.clientMistake,
+  'updates: another uid: PUT /apis/updates.parity.example.com/v1/namespaces/{ns}/updateswidgets/w': why.keyOfEtcd,
+  'updates: a bad status: PUT /apis/updates.parity.example.com/v1/namespaces/{ns}/updateswidgets/w/status':
+    why.wholeStatus,
+  'updates: no kind: PUT /apis/updates.parity.example.com/v1/namespaces/{ns}/updateswidgets/w/scale': why.managedFields,
+  'updates: GET /apis/updates.parity.example.com/v1/namespaces/{ns}/updateswidgets/w': why.managedFields,
+  'patches: a garbage revision, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.clientMistake,
+  'patches: the kind, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.patchOfKind,
+  'patches: the version, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.patchOfKind,
+  'patches: a garbage revision, merge: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.clientMistake,
+  'patches: the kind, merge: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.patchOfKind,
+  'patches: the version, merge: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.patchOfKind,
+  'patches: a garbage revision, strategic: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.clientMistake,
+  'patches: PATCH /api/v1/namespaces/{ns}/configmaps/a (6)': why.lenientType,
+  'patches: add to what is not there, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'patches: a test that fails, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'patches: a test of what is not there, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'patches: a test of the revision, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'patches: move what is not there, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'patches: an unknown operation, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'patches: no operation, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'patches: no path, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'patches: a text for the document, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'patches: a finalizer beyond the end, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'patches: a container without its name, strategic: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d':
+    why.clientMistake,
+  'patches: element order without an item, strategic: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d':
+    why.clientMistake,
+  'patches: merge an object, strategic: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d': why.clientMistake,
+  'patches: an unknown directive, strategic: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d': why.clientMistake,
+  'patches: a directive that is no text, strategic: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d':
+    why.clientMistake,
+  'patches: scale by a text, merge: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d/scale': why.scaleByText,
+  'patches: a widget, strategic: PATCH /apis/patches.parity.example.com/v1/namespaces/{ns}/patcheswidgets/w': why.apply,
+  'patches: PATCH /apis/patches.parity.example.com/v1/namespaces/{ns}/patcheswidgets/w': why.apply,
+  'deletes: another kind: DELETE /api/v1/namespaces/{ns}/configmaps/d7': why.clientMistake,
+  'deletes: garbage: DELETE /api/v1/namespaces/{ns}/configmaps/d9': why.clientMistake,
+  'deletes: a list: DELETE /api/v1/namespaces/{ns}/configmaps/d10': why.clientMistake,
+  'deletes: preconditions as text: DELETE /api/v1/namespaces/{ns}/configmaps/d20': why.clientMistake,
+  'deletes: orphanDependents as text: DELETE /api/v1/namespaces/{ns}/configmaps/d25': why.clientMistake,
+  'deletes: grace as text: DELETE /api/v1/namespaces/{ns}/configmaps/d30': why.clientMistake,
+  'deletes: dry run as text: DELETE /api/v1/namespaces/{ns}/configmaps/d33': why.clientMistake,
+  'deletes: after dry run by query beside a body: GET /api/v1/namespaces/{ns}/configmaps/d43': why.dryRunMeant,
+  'deletes: DELETE /api/v1/namespaces/{ns}/configmaps/fore2?dryRun=All': why.dryRunRevision,
+  'deletes: DELETE /api/v1/namespaces/{ns}/configmaps/orphan2?dryRun=All': why.dryRunRevision,
+  'deletes: DELETE /api/v1/namespaces/{ns}/configmaps/orphan2?dryRun=All&propagationPolicy=Orphan': why.dryRunRevision,
+  'deletes: DELETE /api/v1/namespaces/{ns}/configmaps/orphan2?dryRun=All&orphanDependents=true': why.dryRunRevision,
+  'deletes: garbage: DELETE /api/v1/namespaces/{ns}/configmaps?labelSelector=set': why.clientMistake,
+  'deletes: DELETE /api/v1/namespaces/{ns}/configmaps?labelSelector=set&continue=garbage': why.tokenWords,
+  'watches: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=w&timeoutSeconds=1&watch=true&resourceVersion=abc':
+    why.clientMistake,
+  'watches: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=w&timeoutSeconds=1&watch=true&resourceVersion=-1':
+    why.clientMistake,
+  'watches: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=w&timeoutSeconds=1&watch=true&fieldSelector=%3D':
+    why.emptyField,
+  'watches: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=w&timeoutSeconds=1&watch=true as application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io':
+    why.metadataList,
+  'watches: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=w&timeoutSeconds=1&watch=true as application/vnd.kubernetes.protobuf;stream=watch,application/json':
+    why.protobuf,
+  'negotiation: GET /api/v1/namespaces/{ns}/configmaps/a as APPLICATION/JSON': why.lenientType,
+  'negotiation: GET /api/v1/namespaces/{ns}/configmaps/a as application/*': why.lenientType,
+  'negotiation: GET /api/v1/namespaces/{ns}/configmaps/a as application/vnd.kubernetes.protobuf': why.protobuf,
+  'negotiation: GET /api/v1/namespaces/{ns}/configmaps/a as application/vnd.kubernetes.protobuf,application/json':
+    why.protobuf,
+  'negotiation: GET /api/v1/namespaces/{ns}/configmaps/a as application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json':
+    why.protobuf,
+  'negotiation: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=app as APPLICATION/JSON': why.lenientType,
+  'negotiation: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=app as application/*': why.lenientType,
+  'negotiation: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=app as application/vnd.kubernetes.protobuf':
+    why.protobuf,
+  'negotiation: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=app as application/vnd.kubernetes.protobuf,application/json':
+    why.protobuf,
+  'negotiation: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=app as application/yaml;as=PartialObjectMetadata;v=v1;g=meta.k8s.io':
+    why.formOfError,
+  'negotiation: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=nothing as application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io':
+    why.emptyList,
+  'negotiation: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=app&limit=1&continue=<<page.metadata.continue>> as application/json;as=Table;v=v1;g=meta.k8s.io':
+    why.looksAhead,
+  'negotiation: broken y4: POST /api/v1/namespaces/{ns}/configmaps': why.decoderWords,
+  'negotiation: JSON as p1: POST /api/v1/namespaces/{ns}/configmaps': why.decoderWords,
+  'negotiation: magic alone p2: POST /api/v1/namespaces/{ns}/configmaps': why.decoderWords,
+  'negotiation: gzipped g1: POST /api/v1/namespaces/{ns}/configmaps': why.decoderWords,
+  'negotiation:  a5: POST /api/v1/namespaces/{ns}/configmaps as application/vnd.kubernetes.protobuf': why.protobuf,
+  'negotiation: no UTF-8: POST /api/v1/namespaces/{ns}/configmaps': why.decoderWords,
+  'negotiation: GET /apis/negotiation.parity.example.com/v1/namespaces/{ns}/negotiationwidgets/w as application/vnd.kubernetes.protobuf':
+    why.protobuf,
+  'negotiation: GET /apis/negotiation.parity.example.com/v1/namespaces/{ns}/negotiationwidgets/w as application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1':
+    why.protobuf,
+  'negotiation: GET /apis/negotiation.parity.example.com/v1/namespaces/{ns}/negotiationwidgets as application/vnd.kubernetes.protobuf':
+    why.protobuf,
+  'negotiation: a widget: POST /apis/negotiation.parity.example.com/v1/namespaces/{ns}/negotiationwidgets': why.hungUp,
+  'negotiation: a widget without a kind: POST /apis/negotiation.parity.example.com/v1/namespaces/{ns}/negotiationwidgets':
+    why.decoderWords,
+  'negotiation: a spec as text: POST /apis/negotiation.parity.example.com/v1/namespaces/{ns}/negotiationwidgets':
+    why.scaleOfText,
+  'paths: GET /api as application/vnd.kubernetes.protobuf': why.protobuf,
+  'paths: GET /openapi/v3/': why.openapi,
+  'paths: GET /openapi/v3/nonsense': why.openapi,
+  'paths: GET /openapi/v3/apis/nonsense/v1': why.openapi,
+  'paths: GET /openapi/v3/version': why.openapi,
+  'paths: GET /api/v1/namespaces//configmaps': why.emptySegment,
+  'paths: GET /api/v1/namespaces/{ns}//': why.emptySegment,
+  'paths: GET /api/v1/watch': why.watchAlone,
+}

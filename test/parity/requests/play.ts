@@ -1,0 +1,103 @@
+// Plays a topic on one server: its rows one after the other, watches and slow reads beside them.
+import { at } from '../../integration/json.ts'
+import { Normaliser, type Comparable } from './normalise.ts'
+import type { Row, Topic } from './row.ts'
+import type { Answer, Sent, Server } from './wire.ts'
+
+const untilMs = 30_000
+/** An event that has not come by then does not come; what came until then is compared. */
+const eventMs = 15_000
+
+export interface Player {
+  readonly server: Server
+  /** Path under which the server serves the cluster; empty for one that serves nothing else. */
+  readonly base: string
+}
+
+interface Played {
+  readonly answer: Answer
+  readonly events?: readonly string[]
+}
+
+/** The answers to all rows, in their order. */
+export async function play({ rows, name }: Topic, { server, base }: Player): Promise<Comparable[]> {
+  const saved: Record<string, unknown> = {}
+  const pending: (Played | Promise<Played>)[] = []
+  for (const row of rows) {
+    const sent = expand(row, saved, name)
+    if (row.events !== undefined) pending.push((await openWatch(server, sent, row.events)).played)
+    else if (row.background === true) pending.push(server.send(sent).then((answer) => ({ answer })))
+    else {
+      const answer = await ask(server, sent, row.until)
+      pending.push({ answer })
+      if (row.save !== undefined) saved[row.save] = tryJson(answer.body)
+    }
+  }
+  const played = await Promise.all(pending)
+  const normaliser = new Normaliser(base)
+  return played.map(({ answer, events }, index) =>
+    rows[index]?.statusOnly === true
+      ? { status: answer.status, headers: {}, body: '' }
+      : normaliser.answer(answer, events),
+  )
+}
+
+async function ask(server: Server, sent: Sent, until: number | undefined): Promise<Answer> {
+  const deadline = Date.now() + untilMs
+  for (;;) {
+    const answer = await server.send(sent)
+    if (until === undefined || answer.status === until || Date.now() > deadline) return answer
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+/** Resolves when the watch is open; `played` does when its events are here. */
+async function openWatch(server: Server, sent: Sent, count: number): Promise<{ played: Promise<Played> }> {
+  const watch = await server.watch(sent)
+  const read = async (): Promise<Played> => {
+    const events: string[] = []
+    const late = Promise.withResolvers<'late'>()
+    const timer = setTimeout(() => late.resolve('late'), eventMs)
+    try {
+      while (events.length < count && watch.answer.status === 200) {
+        const event = await Promise.race([watch.next(), late.promise])
+        events.push(event === undefined ? 'END' : event)
+        if (event === undefined || event === 'late') break
+      }
+    } finally {
+      clearTimeout(timer)
+      watch.close()
+    }
+    return { answer: watch.answer, events }
+  }
+  return { played: read() }
+}
+
+function expand({ method, path, headers = {}, body }: Row, saved: Record<string, unknown>, namespace: string): Sent {
+  const fill = (text: string): string =>
+    text.replaceAll('{ns}', namespace).replace(/<<([^>]+)>>/g, (_, place: string) => {
+      const value = at(saved, place)
+      if (typeof value !== 'string' && typeof value !== 'number')
+        throw new Error(`nothing was saved at ${place} for ${method} ${path}`)
+      return String(value)
+    })
+  return {
+    method,
+    path: fill(path),
+    headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, fill(value)])),
+    body: bodyBytes(body, fill),
+  }
+}
+
+function bodyBytes(body: Row['body'], fill: (text: string) => string): Uint8Array | undefined {
+  if (body === undefined || body instanceof Uint8Array) return body
+  return Buffer.from(fill(typeof body === 'string' ? body : JSON.stringify(body)))
+}
+
+function tryJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString()) as unknown
+  } catch {
+    return undefined
+  }
+}

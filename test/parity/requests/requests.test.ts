@@ -1,0 +1,87 @@
+// The same requests to a real kube-apiserver and to a logical cluster: status, headers, bodies and watch events are the
+// same, or the difference is listed by name in known-differences.ts. What is listed must differ: the list cannot rot.
+import { expect } from 'chai'
+import { startCluster } from '../../support/index.ts'
+import { startInstance } from '../../integration/kcp-instance.ts'
+import { knownDifferences } from './known-differences.ts'
+import type { Comparable } from './normalise.ts'
+import { play, type Player } from './play.ts'
+import { get, post, type Topic } from './row.ts'
+import { topics } from './topics/index.ts'
+import { openServer } from './wire.ts'
+
+/** What controllers put into a new namespace is there before anything is compared. */
+function preamble(name: string): Topic['rows'] {
+  return [
+    post('/api/v1/namespaces', { metadata: { name } }, { what: 'namespace of the topic' }),
+    get(`/api/v1/namespaces/${name}/serviceaccounts/default`, { until: 200 }),
+    get(`/api/v1/namespaces/${name}/configmaps/kube-root-ca.crt`, { until: 200 }),
+  ]
+}
+
+/** Rows of the same title told apart by a number. */
+function numbered(rows: Topic['rows']): Topic['rows'] {
+  const times = new Map<string, number>()
+  return rows.map((row) => {
+    const time = (times.get(row.title) ?? 0) + 1
+    times.set(row.title, time)
+    return time === 1 ? row : { ...row, title: `${row.title} (${time})` }
+  })
+}
+
+describe('requests, one by one like kube-apiserver 1.34.3', () => {
+  const stack = new AsyncDisposableStack()
+  let real: Player
+  let ours: Player
+
+  before(async () => {
+    const [cluster, kcp] = await Promise.all([
+      startCluster({
+        name: 'requests',
+        controllerManager: true,
+        flags: {
+          'kube-controller-manager': [
+            '--controllers=namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,garbage-collector-controller',
+          ],
+        },
+      }).then((started) => stack.use(started)),
+      startInstance().then((started) => stack.use(started)),
+    ])
+    const { kubeconfig, base } = await kcp.tenant('parity')
+    real = { server: stack.use(openServer(cluster.kubeconfig)), base: '' }
+    ours = { server: stack.use(openServer(kubeconfig)), base }
+  })
+  after(() => stack.disposeAsync())
+
+  for (const topic of topics)
+    describe(topic.name, () => {
+      const rows = numbered([...preamble(topic.name), ...topic.rows])
+      let theirs: Comparable[] = []
+      let answers: Comparable[] = []
+
+      before(async () => {
+        const whole = { ...topic, rows }
+        ;[theirs, answers] = await Promise.all([play(whole, real), play(whole, ours)])
+      })
+
+      for (const [index, row] of rows.entries())
+        it(row.title, () => {
+          const name = `${topic.name}: ${row.title}`
+          const shown = row.statusOnly === true ? statusOf : whole
+          const check = (): void => {
+            expect(shown(answers[index])).to.deep.equal(shown(theirs[index]))
+          }
+          const reason = knownDifferences[name]
+          if (reason === undefined) check()
+          else expect(check, `"${name}" is listed as different (${reason}) and is not any more`).to.throw()
+        })
+    })
+
+  it('lists no difference of a row that there is not', () => {
+    const names = new Set(topics.flatMap(({ name, rows }) => numbered(rows).map(({ title }) => `${name}: ${title}`)))
+    expect(Object.keys(knownDifferences).filter((name) => !names.has(name))).to.deep.equal([])
+  })
+})
+
+const whole = (answer: Comparable | undefined): unknown => answer
+const statusOf = (answer: Comparable | undefined): unknown => answer?.status

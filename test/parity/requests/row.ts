@@ -1,0 +1,78 @@
+// A request as both servers get it. `<<name.path>>` in paths, headers and bodies stands for what an earlier answer of the
+// same server had there; `{ns}` is the topic's own namespace.
+
+export interface Row {
+  /** Known differences are listed by it; of several with one title the later have a number. */
+  readonly title: string
+  readonly method: string
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** An object is sent as JSON. */
+  readonly body?: string | Uint8Array | object
+  /** Keeps the answer under this name. */
+  readonly save?: string
+  /** Asked again until the answer has this status: for what controllers do. Up to 30 s. */
+  readonly until?: number
+  /** The next rows do not wait for this answer. For reads that take their time. */
+  readonly background?: boolean
+  /** A watch: so many events are read (the end of the stream is one too), while the next rows go on. */
+  readonly events?: number
+  /** Of the answer only the status is compared. */
+  readonly statusOnly?: boolean
+}
+
+/** Requests in the order in which they are sent, in a namespace of their own. */
+export interface Topic {
+  readonly name: string
+  readonly rows: readonly Row[]
+}
+
+export interface RowOptions extends Partial<Omit<Row, 'method' | 'path' | 'title'>> {
+  /** What it is about, before the request line in the title. */
+  readonly what?: string
+  /** Content-Type of the body. */
+  readonly type?: string
+  readonly accept?: string
+}
+
+function row(method: string, path: string, { what, type, accept, headers = {}, ...rest }: RowOptions = {}): Row {
+  const all = {
+    ...(type === undefined ? {} : { 'Content-Type': type }),
+    ...(accept === undefined ? {} : { Accept: accept }),
+  }
+  const shown = accept === undefined ? '' : ` as ${accept}`
+  const line = `${method} ${path}${shown}`
+  return {
+    title: what === undefined ? line : `${what}: ${line}`,
+    method,
+    path,
+    headers: { ...all, ...headers },
+    ...rest,
+  }
+}
+
+export const get = (path: string, options?: RowOptions): Row => row('GET', path, options)
+export const send = (method: string, path: string, options?: RowOptions): Row => row(method, path, options)
+export const post = (path: string, body: Row['body'], options?: RowOptions): Row =>
+  row('POST', path, { ...(body === undefined ? {} : { body }), type: 'application/json', ...options })
+export const put = (path: string, body: Row['body'], options?: RowOptions): Row =>
+  row('PUT', path, { ...(body === undefined ? {} : { body }), type: 'application/json', ...options })
+export const del = (path: string, body?: Row['body'], options?: RowOptions): Row =>
+  row('DELETE', path, { ...(body === undefined ? {} : { body, type: 'application/json' }), ...options })
+export const watch = (path: string, events: number, options?: RowOptions): Row =>
+  row('GET', path, { events, ...options })
+
+export const patchTypes = {
+  json: 'application/json-patch+json',
+  merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+  apply: 'application/apply-patch+yaml',
+} as const
+
+export const patch = (type: keyof typeof patchTypes, path: string, body: Row['body'], options: RowOptions = {}): Row =>
+  row('PATCH', path, {
+    ...(body === undefined ? {} : { body }),
+    type: patchTypes[type],
+    ...options,
+    what: `${options.what === undefined ? '' : `${options.what}, `}${type}`,
+  })

@@ -1,0 +1,150 @@
+// POST: what the client may say of metadata, and what becomes of it.
+import { get, post, type Row, type Topic } from '../row.ts'
+import { widgets } from './widgets.ts'
+
+const maps = '/api/v1/namespaces/{ns}/configmaps'
+const custom = widgets('creates')
+const make = (what: string, metadata: object, more: object = {}): Row => post(maps, { metadata, ...more }, { what })
+const widget = (what: string, metadata: object, more: object = {}): Row =>
+  post(custom.path, { apiVersion: custom.apiVersion, kind: 'Widget', metadata, ...more }, { what: `widget, ${what}` })
+
+const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'o', uid: 'u' }
+
+/** Of any kind. */
+const metadata: [what: string, metadata: object][] = [
+  ['a name', { name: 'plain' }],
+  ['the name again', { name: 'plain' }],
+  ['no name', {}],
+  ['an empty name', { name: '' }],
+  ['a name in upper case', { name: 'Upper' }],
+  ['a name with an underscore', { name: 'a_b' }],
+  ['a name with a slash', { name: 'a/b' }],
+  ['a name with dots', { name: 'a.b' }],
+  ['a dot as name', { name: '.' }],
+  ['a name that ends with a dash', { name: 'a-' }],
+  ['a long name', { name: 'n'.repeat(253) }],
+  ['too long a name', { name: 'n'.repeat(254) }],
+  ['a name of spaces', { name: '  ' }],
+  ['generateName', { generateName: 'gen-' }],
+  ['name and generateName', { name: 'both', generateName: 'gen-' }],
+  ['an empty name and generateName', { name: '', generateName: 'empty-' }],
+  ['a bad generateName', { generateName: 'Gen_' }],
+  ['a long generateName', { generateName: `${'g'.repeat(252)}-` }],
+  ['generateName with a dot', { generateName: 'gen.' }],
+  ['a bad generateName beside a name', { name: 'beside', generateName: 'Gen_' }],
+  ['a resourceVersion', { name: 'rv', resourceVersion: '1' }],
+  ['resourceVersion 0', { name: 'rv0', resourceVersion: '0' }],
+  ['an empty resourceVersion', { name: 'rve', resourceVersion: '' }],
+  ['a garbage resourceVersion', { name: 'rvg', resourceVersion: 'abc' }],
+  ['a uid', { name: 'uid', uid: '11111111-2222-3333-4444-555555555555' }],
+  [
+    'times',
+    {
+      name: 'times',
+      creationTimestamp: '2001-01-01T00:00:00Z',
+      deletionTimestamp: '2001-01-01T00:00:00Z',
+      deletionGracePeriodSeconds: 5,
+    },
+  ],
+  ['no times', { name: 'notimes', creationTimestamp: null }],
+  ['a garbage time', { name: 'gtime', creationTimestamp: 'yesterday' }],
+  ['a generation', { name: 'gene', generation: 7 }],
+  ['a generation as text', { name: 'genet', generation: '7' }],
+  ['a selfLink', { name: 'self', selfLink: '/x' }],
+  [
+    'managedFields',
+    {
+      name: 'managed',
+      managedFields: [{ manager: 'm', operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: {} }],
+    },
+  ],
+  ['broken managedFields', { name: 'managedb', managedFields: [{ manager: 'm', operation: 'Nonsense' }] }],
+  ['good labels', { name: 'labels', labels: { 'example.com/a.b_c-d': 'E.f_g-h', empty: '' } }],
+  ['a bad label key', { name: 'lk', labels: { 'a b': 'x' } }],
+  ['a bad label prefix', { name: 'lp', labels: { 'UP/x': 'x' } }],
+  ['a long label key', { name: 'llk', labels: { ['k'.repeat(64)]: 'x' } }],
+  ['a bad label value', { name: 'lv', labels: { a: 'b c' } }],
+  ['a long label value', { name: 'llv', labels: { a: 'v'.repeat(64) } }],
+  ['an empty label key', { name: 'lek', labels: { '': 'x' } }],
+  ['empty labels', { name: 'el', labels: {}, annotations: {}, finalizers: [], ownerReferences: [] }],
+  ['null labels', { name: 'nl', labels: null, annotations: null, finalizers: null, ownerReferences: null }],
+  ['good annotations', { name: 'an', annotations: { 'Example.com/A': 'any text\n' } }],
+  ['a bad annotation key', { name: 'ak', annotations: { 'a b': 'x' } }],
+  ['annotations that are too long', { name: 'al', annotations: { a: 'x'.repeat(262145) } }],
+  ['a good finalizer', { name: 'fi', finalizers: ['example.com/hold'] }],
+  ['a finalizer without a domain', { name: 'fn', finalizers: ['hold'] }],
+  ['a bad finalizer', { name: 'fb', finalizers: ['a b'] }],
+  ['an empty finalizer', { name: 'fe', finalizers: [''] }],
+  ['a finalizer twice', { name: 'ft', finalizers: ['example.com/hold', 'example.com/hold'] }],
+  ['orphan and foregroundDeletion', { name: 'fo', finalizers: ['orphan', 'foregroundDeletion'] }],
+  ['finalizers that are no list', { name: 'fl', finalizers: 'x' }],
+  [
+    'an owner',
+    {
+      name: 'ow',
+      ownerReferences: [
+        { ...owner, uid: '11111111-2222-3333-4444-555555555556', controller: true, blockOwnerDeletion: true },
+      ],
+      finalizers: ['example.com/hold'],
+    },
+  ],
+  ['an owner without uid', { name: 'ou', ownerReferences: [{ ...owner, uid: '' }] }],
+  ['an owner without name', { name: 'on', ownerReferences: [{ ...owner, name: '' }] }],
+  ['an owner without kind', { name: 'ok', ownerReferences: [{ ...owner, kind: '' }] }],
+  ['an owner without apiVersion', { name: 'oa', ownerReferences: [{ ...owner, apiVersion: '' }] }],
+  ['an owner of a bad version', { name: 'ob', ownerReferences: [{ ...owner, apiVersion: 'a/b/c' }] }],
+  ['an owner that is an Event', { name: 'oe', ownerReferences: [{ ...owner, kind: 'Event' }] }],
+  [
+    'two controllers',
+    {
+      name: 'oc',
+      ownerReferences: [
+        { ...owner, controller: true },
+        { ...owner, uid: 'v', controller: true },
+      ],
+    },
+  ],
+  ['an owner twice', { name: 'od', ownerReferences: [owner, owner], finalizers: ['example.com/hold'] }],
+  ['a namespace', { name: 'nsgiven', namespace: '{ns}' }],
+  ['an unknown member', { name: 'um', nonsense: 1 }],
+  ['much that is wrong', { name: 'A_', labels: { 'a b': 'c d' }, annotations: { 'e f': '' }, finalizers: ['x y'] }],
+]
+
+export const creates: Topic = {
+  name: 'creates',
+  rows: [
+    ...metadata.map(([what, meta]) => make(what, meta)),
+    ...custom.rows,
+    ...metadata.map(([what, meta]) => widget(what, meta)),
+    widget('a status', { name: 'status' }, { spec: { color: 'red' }, status: { phase: 'Done' } }),
+    widget('an unknown field', { name: 'unknown' }, { spec: { colour: 'red' }, extra: 1 }),
+    widget('a wrong type', { name: 'type' }, { spec: { size: 'big' } }),
+    widget('a float for an integer', { name: 'float' }, { spec: { size: 1.5 } }),
+    widget('null for a default', { name: 'nulled' }, { spec: { size: null } }),
+    widget('null without a default', { name: 'nulled2' }, { spec: { color: null } }),
+    post(`${maps}?dryRun=All`, { metadata: { name: 'dry' } }),
+    get(`${maps}/dry`),
+    post(`${maps}?dryRun=All`, { metadata: { name: 'plain' } }, { what: 'what exists' }),
+    post(`${maps}?dryRun=All`, { metadata: { generateName: 'dry-' } }, { what: 'generateName' }),
+    post(`${maps}?dryRun=All`, { metadata: { name: 'Bad Name' } }, { what: 'what is invalid' }),
+    post(`${maps}?dryRun=garbage`, { metadata: { name: 'dry1' } }),
+    post(`${maps}?dryRun=`, { metadata: { name: 'dry2' } }),
+    post(`${maps}?dryRun=all`, { metadata: { name: 'dry3' } }),
+    post(`${maps}?dryRun=true`, { metadata: { name: 'dry4' } }),
+    post(`${maps}?dryRun=All&dryRun=All`, { metadata: { name: 'dry5' } }),
+    post(`${maps}?dryRun=All&dryRun=x`, { metadata: { name: 'dry6' } }),
+    post(`${maps}?fieldManager=me`, { metadata: { name: 'fm1' } }),
+    post(`${maps}?fieldManager=${'m'.repeat(129)}`, { metadata: { name: 'fm2' } }),
+    post(`${maps}?fieldManager=%01`, { metadata: { name: 'fm3' } }),
+    post(`${maps}?pretty=true`, { metadata: { name: 'pretty' } }),
+    post(`${maps}?timeout=1s`, { metadata: { name: 'timeout1' } }),
+    post(`${maps}?timeout=garbage`, { metadata: { name: 'timeout2' } }),
+    post(`${maps}?timeout=0s`, { metadata: { name: 'timeout3' } }),
+    post('/api/v1/namespaces', { metadata: { name: 'lists' } }, { what: 'a namespace that exists', statusOnly: true }),
+    post('/api/v1/namespaces', { metadata: { name: 'Upper' } }),
+    post('/api/v1/namespaces', { metadata: { name: 'a.b' } }),
+    post('/api/v1/namespaces', { metadata: { name: 'x', namespace: 'y' } }, { what: 'a namespace in a namespace' }),
+    post('/api/v1/namespaces', { metadata: { generateName: 'gen-' } }),
+    post('/api/v1/namespaces?dryRun=All', { metadata: { name: 'dry' } }),
+  ],
+}
