@@ -1,5 +1,5 @@
 export * from './json-equal.ts'
 export * from './json-patch.ts'
 export * from './merge-patch.ts'
-export { goKind, unmarshalText } from './patch-error.ts'
+export { goKind } from './patch-error.ts'
 export * from './strategic-merge-patch.ts'

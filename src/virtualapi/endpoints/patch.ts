@@ -19,7 +19,7 @@ import {
   unsupportedMediaType,
 } from '../../apimachinery/status/index.ts'
 import { jsonBytes } from '../codec/answers.ts'
-import { decodeBody, objectOf, type Decoded, type FieldValidation } from '../codec/read-object.ts'
+import { decodeBody, objectOf, type Decoded } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
 import type { Answer } from '../server/exchange.ts'

@@ -31,7 +31,7 @@ type Bound = Partial<Record<'pod' | 'secret' | 'node', NameAndUid>>
 
 /** Issues a token. Throws 404 where the ServiceAccount or what to bind to is not there, 409 for another uid, 422. */
 export async function requestToken(call: Call): Promise<Answer> {
-  const { exchange, parts, cluster, request, target, definition } = call
+  const { exchange, parts, cluster, request, target } = call
   if (exchange.info.verb !== 'create') throw methodNotServed()
   const { namespace, name } = request
   const asked = await readRequest(call)

@@ -60,8 +60,8 @@ export function serverMetaCauses(next: ObjectMeta, old: ObjectMeta): StatusCause
   return immutable.flatMap((member) => {
     const [wanted, present] = [next[member], old[member]]
     // Of what is being deleted the marks stay as they are, whatever is said.
-    const settled = wanted === undefined || wanted === null || wanted === '' || wanted === present
-    if (settled || (member !== 'uid' && present !== undefined)) return []
+    if (wanted === undefined || wanted === '' || wanted === present) return []
+    if (member !== 'uid' && present !== undefined) return []
     return [fieldInvalid(`metadata.${member}`, wanted, 'field is immutable')]
   })
 }

@@ -59,7 +59,7 @@ export const knownDifferences: Readonly<Record<string, string>> = {
   'patches: the kind, merge: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.patchOfKind,
   'patches: the version, merge: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.patchOfKind,
   'patches: a garbage revision, strategic: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.clientMistake,
-  'patches: PATCH /api/v1/namespaces/{ns}/configmaps/a (6)': why.lenientType,
+  'patches: PATCH /api/v1/namespaces/{ns}/configmaps/a (5)': why.lenientType,
   'patches: add to what is not there, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
   'patches: a test that fails, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
   'patches: a test of what is not there, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,

@@ -22,14 +22,14 @@ interface Played {
 /** The answers to all rows, in their order. */
 export async function play({ rows, name }: Topic, { server, base }: Player): Promise<Comparable[]> {
   const saved: Record<string, unknown> = {}
-  const pending: (Played | Promise<Played>)[] = []
+  const pending: Promise<Played>[] = []
   for (const row of rows) {
     const sent = expand(row, saved, name)
     if (row.events !== undefined) pending.push((await openWatch(server, sent, row.events)).played)
     else if (row.background === true) pending.push(server.send(sent).then((answer) => ({ answer })))
     else {
       const answer = await ask(server, sent, row.until)
-      pending.push({ answer })
+      pending.push(Promise.resolve({ answer }))
       if (row.save !== undefined) saved[row.save] = tryJson(answer.body)
     }
   }

@@ -1,12 +1,6 @@
 // The scale subresource: how many replicas are wanted and there are, in one form for all kinds that have it.
 import { fieldInvalid } from '../../../apimachinery/field/index.ts'
-import {
-  isJsonObject,
-  parseApiVersion,
-  type JsonObject,
-  type JsonValue,
-  type KubeObject,
-} from '../../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
 import { badRequest, internalError, invalid } from '../../../apimachinery/status/index.ts'
 import type { CustomFacts, ResourceDefinition } from '../resource-definition.ts'
 import type { ResourceInfo } from '../resource-info.ts'
@@ -78,21 +72,6 @@ export function applyScale(object: KubeObject, scale: KubeObject, { custom }: Sc
   if (metadata.uid) next.metadata.uid = metadata.uid
   setAt(next as unknown as JsonObject, membersOf((custom?.scale ?? builtInPaths).specReplicasPath), replicas)
   return next
-}
-
-function negative(
-  { kind, apiVersion, metadata }: KubeObject,
-  replicas: number,
-  custom: CustomFacts | undefined,
-): Error {
-  const { name = '' } = metadata
-  if (custom !== undefined)
-    return invalid({ group: parseApiVersion(apiVersion).group, kind }, name, [
-      fieldInvalid(custom.scale?.specReplicasPath ?? '', replicas, 'should be a non-negative integer'),
-    ])
-  return invalid({ group: 'autoscaling', kind: 'Scale' }, name, [
-    fieldInvalid('spec.replicas', replicas, 'must be greater than or equal to 0'),
-  ])
 }
 
 function builtInSelector(object: KubeObject, { group, resource }: ResourceInfo): string {

@@ -22,7 +22,7 @@ export const lists: Topic = {
     make('d', { app: 'y', tier: 'back', n: '10' }),
     make('c', { app: 'y', n: 'x' }),
     make('other', { tier: '' }),
-    get(`${maps}`),
+    get(maps),
     get(`${maps}/`, { what: 'trailing slash' }),
     get(`${maps}/a`),
     get(`${maps}/a/`, { what: 'trailing slash' }),
