@@ -64,6 +64,10 @@ describe("Kubernetes' own controllers in a logical cluster", function () {
     await rollout('deploy/web')
     expect(await jsonpath('deploy web', '{.spec.template.spec.containers[0].image}')).to.equal('registry.example/app:1')
     expect(await kubectl('rollout', 'history', 'deploy/web')).to.match(/\n2 +.*\n3 +/)
+    // What the controller writes about itself through the status subresource.
+    expect(
+      await jsonpath('deploy web', String.raw`{.metadata.annotations.deployment\.kubernetes\.io/revision}`),
+    ).to.equal('3')
   })
 
   it('find the pods of a Service', async () => {

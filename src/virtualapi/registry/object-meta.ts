@@ -58,9 +58,11 @@ export function keepServerMeta(next: ObjectMeta, old: ObjectMeta): void {
 export function serverMetaCauses(next: ObjectMeta, old: ObjectMeta): StatusCause[] {
   const immutable = ['uid', 'deletionTimestamp', 'deletionGracePeriodSeconds'] as const
   return immutable.flatMap((member) => {
-    const [wanted, present] = [next[member], old[member]]
+    // As sent: null is the same as not being there.
+    const wanted: string | number | null | undefined = next[member]
+    const present = old[member]
     // Of what is being deleted the marks stay as they are, whatever is said.
-    if (wanted === undefined || wanted === '' || wanted === present) return []
+    if (wanted == null || wanted === '' || wanted === present) return []
     if (member !== 'uid' && present !== undefined) return []
     return [fieldInvalid(`metadata.${member}`, wanted, 'field is immutable')]
   })

@@ -39,6 +39,10 @@ export const updates: Topic = {
       { save: 'a' },
     ),
     change('unconditional', { metadata: { name: 'a' }, data: { k: '2' } }, { save: 'second' }),
+    change("nulls for what is the server's own", {
+      metadata: { name: 'a', uid: null, deletionTimestamp: null, deletionGracePeriodSeconds: null, labels: null },
+      data: { k: '2' },
+    }),
     change('no name in the body', { data: { k: '2' } }),
     change('an empty body object', {}),
     change('a stale revision', {
