@@ -243,8 +243,8 @@ const cases: Readonly<Record<string, Case>> = {
   '10,000 parameters': url(`${maps}?${times(10_000, 'a=b&')}`, [200]),
   'a limit that is no number': url(`${maps}?limit=many`, [400]),
   'a limit below zero': url(`${maps}?limit=-1`, [200, 400]),
-  'a revision that is none': url(`${maps}?resourceVersion=../x`, [422]),
-  'a revision beyond all': url(`${maps}?resourceVersion=${times(400, '9')}&resourceVersionMatch=Exact`, [422]),
+  'a revision that is none': url(`${maps}?resourceVersion=../x`, [400]),
+  'a revision beyond all': url(`${maps}?resourceVersion=${times(400, '9')}&resourceVersionMatch=Exact`, [400]),
   'a continue token of nonsense': url(`${maps}?continue=${times(4_000, 'A')}`, [400]),
   'a continue token that leads elsewhere': url(
     `${maps}?limit=1&continue=${Buffer.from(JSON.stringify({ v: 'meta.k8s.io/v1', rv: 1, start: '../../../b\0' })).toString('base64url')}`,
@@ -255,8 +255,9 @@ const cases: Readonly<Record<string, Case>> = {
   'a selector of one set of 10,000': url(selected(`a in (${many(10_000, (i) => i.toString(36)).join(',')})`), [200]),
   'a selector that looks like an expression': url(selected('a=(x+x+)+y'), [400]),
   'a selector of opening brackets': url(selected(`a in ${times(10_000, '(')}`), [400]),
-  'a field selector of 5,000 terms': url(
-    `${maps}?fieldSelector=${encodeURIComponent(many(5_000, (i) => `metadata.name!=n${i}`).join(','))}`,
+  // More than 64 KiB in one field end a connection over HTTP/2.
+  'a field selector of 2,000 terms': url(
+    `${maps}?fieldSelector=${encodeURIComponent(many(2_000, (i) => `metadata.name!=n${i}`).join(','))}`,
     [200, 400],
   ),
   'a field selector of a field that is none': url(`${maps}?fieldSelector=__proto__%3Dx`, [400]),
@@ -397,7 +398,8 @@ describe('the matrix of hostile input', function () {
           expect(status, text.slice(0, 500)).to.be.oneOf([...codes, ...(status === 409 ? [409] : [])])
           expect(text.length, 'bytes of the answer').to.be.below(7_000_000)
           if (says !== undefined) expect(text.slice(0, 2_000_000)).to.match(says)
-          if (status < 400) return
+          // Outside of the API a real server answers with text, too.
+          if (status < 400 || text.trim() === '404 page not found') return
           const { kind, apiVersion, code } = JSON.parse(text) as Record<string, unknown>
           expect({ kind, apiVersion, code }).to.deep.equal({ kind: 'Status', apiVersion: 'v1', code: status })
           expect(text).not.to.match(/node_modules|\.ts:\d|\.js:\d/)

@@ -56,7 +56,7 @@ describe('a watch over a WebSocket', () => {
   })
 
   it('is refused as any watch is, before the protocol changes', async () => {
-    expect(await open('resourceVersion=nonsense')).to.have.property('status', 422)
+    expect(await open('resourceVersion=nonsense')).to.have.property('status', 400)
     expect(await open('sendInitialEvents=true')).to.have.property('status', 422)
     expect(await open('', ['Upgrade', 'websocket', 'Sec-WebSocket-Version', '8'])).to.have.property('status', 400)
     const elsewhere = `/clusters/root/api/v1/namespaces/default/configmaps?watch=true`

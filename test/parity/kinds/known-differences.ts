@@ -172,7 +172,6 @@ export const knownKindDifferences: Readonly<Record<string, string>> = {
     'v1 Node: new with taints',
     'v1 Node: new with podCIDRs',
     'v1 Node: new with a status that is wrong',
-    'v1 ConfigMap: changed: another name',
     'v1 Secret: new with dockerconfigjson that is no JSON',
     'v1 PersistentVolume: new with nothing',
     'v1 PersistentVolume: new with capacity that is wrong',

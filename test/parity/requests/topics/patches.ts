@@ -256,7 +256,7 @@ export const patches: Topic = {
     strategic('a text for a number', { spec: { replicas: 'x' } }),
     strategic('an unknown field', { spec: { nonsense: 1 } }),
     strategic('owners by uid', {
-      metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: '<<a.metadata.uid>>' }] },
+      metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'a', uid: '<<a.metadata.uid>>' }] },
     }),
     strategic('an owner deleted', { metadata: { ownerReferences: [{ $patch: 'delete', uid: '<<a.metadata.uid>>' }] } }),
     strategic('status by the main endpoint', { status: { replicas: 5 } }),
