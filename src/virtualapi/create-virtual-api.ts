@@ -1,6 +1,5 @@
 // Puts the virtual API server together: a store below, a listener and a loopback above.
-import type { Clock } from '../async/index.ts'
-import { systemClock } from '../async/index.ts'
+import { childSignal, systemClock, type Clock } from '../async/index.ts'
 import { createClient, type KubeClient, type Transport } from '../client/index.ts'
 import type { ClusterName } from '../apimachinery/meta/index.ts'
 import type { Store } from '../store/index.ts'
@@ -21,6 +20,7 @@ import {
 import { createAuthorizer, createRbacWriteCheck } from './authz/index.ts'
 import { createBaseLayer } from './bootstrap/index.ts'
 import { createDirectory, type KeptDirectory, type LogicalCluster } from './clusters/index.ts'
+import { defaultEventTtlMs, expireEvents } from './expiry/index.ts'
 import { ObjectGraph } from './graph/index.ts'
 import { WatchClock } from './endpoints/watch-clock.ts'
 import type { Members } from './members/index.ts'
@@ -47,6 +47,8 @@ export interface VirtualApiOptions {
   readonly limits?: FairnessLimits
   /** Requests other than watches and streams are ended after this. Default 60,000, as a real server does. */
   readonly requestTimeoutMs?: number
+  /** How long an Event stays after it was last written. Default an hour, as in a real server. */
+  readonly eventTtlMs?: number
   /** Takes a line of every request. Default: none is written. */
   readonly audit?: AuditSink
   readonly log: Logger
@@ -136,6 +138,9 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   }
   const loopback = loopbackTransport(parts)
   if (members !== undefined) lazy.members = members(loopback)
+  const life = childSignal(signal)
+  const ttlMs = options.eventTtlMs ?? defaultEventTtlMs
+  const expiring = expireEvents({ store, clock, log, ttlMs }, life.signal)
   return {
     broken: broken.promise,
     loopback,
@@ -150,6 +155,9 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     client: (cluster) => createClient(loopback, { basePath: `/clusters/${cluster}` }),
     listen: (listenOptions) => listen(parts, { ...listenOptions, signal }),
     async [Symbol.asyncDispose]() {
+      life.abort(new DOMException('the server is shutting down', 'AbortError'))
+      life[Symbol.dispose]()
+      await expiring
       watchClock[Symbol.dispose]()
       await lazy.members?.[Symbol.asyncDispose]()
       await hub[Symbol.asyncDispose]()

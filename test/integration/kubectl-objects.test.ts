@@ -203,7 +203,9 @@ describe('stock kubectl in a logical cluster', () => {
         'Error from server (NotFound): deployments.apps "nope" not found\n',
       )
       expect(await refused(['get', 'unicorns'])).to.include(`the server doesn't have a resource type "unicorns"`)
-      expect(await refused(['get', 'cm', '--field-selector=spec.x=1'])).to.include('"spec.x" is not a known field selector')
+      expect(await refused(['get', 'cm', '--field-selector=spec.x=1'])).to.include(
+        '"spec.x" is not a known field selector',
+      )
     })
 
     it('--watch shows what is, what comes and what goes', async () => {
