@@ -64,10 +64,12 @@ describe("Kubernetes' own controllers in a logical cluster", function () {
     await rollout('deploy/web')
     expect(await jsonpath('deploy web', '{.spec.template.spec.containers[0].image}')).to.equal('registry.example/app:1')
     expect(await kubectl('rollout', 'history', 'deploy/web')).to.match(/\n2 +.*\n3 +/)
-    // What the controller writes about itself through the status subresource.
-    expect(
-      await jsonpath('deploy web', String.raw`{.metadata.annotations.deployment\.kubernetes\.io/revision}`),
-    ).to.equal('3')
+    // What the controller writes of itself through the status subresource, a moment after the rollout.
+    const revision = String.raw`{.metadata.annotations.deployment\.kubernetes\.io/revision}`
+    await waitFor(async () => (await jsonpath('deploy web', revision)) === '3', {
+      what: 'revision 3 of the Deployment',
+      deadlineMs: 60_000,
+    })
   })
 
   it('find the pods of a Service', async () => {

@@ -1,6 +1,6 @@
 // Annotations in which the installation tells tenants what it decided. Tenants read them; only our own processes write.
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import { isOwnAnnotation } from '../../../crds/index.ts'
+import { heldAnnotation, isOwnAnnotation } from '../../../crds/index.ts'
 import type { AdmissionPlugin } from '../admission.ts'
 
 /** Puts back what a tenant changed of them, with a warning; leaving them out of an update means unchanged. */
@@ -11,7 +11,7 @@ export const kcpAnnotations: AdmissionPlugin = {
     const annotations = { ...object.metadata.annotations }
     const kept = owned(old)
     for (const [name, value] of Object.entries(annotations)) {
-      if (!isOwnAnnotation(name) || kept[name] === value) continue
+      if (!isOwn(name, object) || kept[name] === value) continue
       context.warnings.push(
         operation === 'CREATE'
           ? `metadata.annotations: "${name}" is set by kcp and was ignored`
@@ -27,6 +27,14 @@ export const kcpAnnotations: AdmissionPlugin = {
 
 function owned(object: KubeObject | undefined): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(object?.metadata.annotations ?? {}).filter(([name]) => isOwnAnnotation(name)),
+    Object.entries(object?.metadata.annotations ?? {}).filter(([name]) => object !== undefined && isOwn(name, object)),
   )
+}
+
+/**
+ * Kubernetes' own Deployment controller, where a tenant runs it, copies the annotations of a Deployment to its ReplicaSets,
+ * and does nothing else for as long as they differ. There the reason of the scheduler is only a text.
+ */
+function isOwn(name: string, { kind }: KubeObject): boolean {
+  return isOwnAnnotation(name) && !(name === heldAnnotation && kind === 'ReplicaSet')
 }
