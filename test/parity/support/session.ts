@@ -130,7 +130,7 @@ export class Session {
   }
 
   /** Waits for an answer without a record. Rejects after `deadlineMs`. */
-  async untilQuiet(path: string, wanted: (answer: Answer) => boolean, { deadlineMs = 15_000 } = {}): Promise<void> {
+  async untilQuiet(path: string, wanted: (answer: Answer) => boolean, { deadlineMs = 60_000 } = {}): Promise<void> {
     const probe = async (): Promise<boolean> => wanted(await this.get(path, { quiet: true }))
     await waitFor(probe, { what: path, deadlineMs, intervalMs: 25 })
   }
