@@ -1,13 +1,29 @@
 // The built-in kinds, created, changed and refused by a real kube-apiserver and by a logical cluster.
 import { compareRows } from '../support/compare-rows.ts'
+import { admissionRows } from './admission-kinds.ts'
+import { certificateRows } from './certificate-kinds.ts'
 import { coreRows } from './core.ts'
-import { networkRows, policyRows, rbacRows, storageRows, workloadRows } from './groups.ts'
+import { deviceRows } from './device-kinds.ts'
+import { flowRows } from './flow-kinds.ts'
+import { networkRows, nodeRows, rbacRows, workloadRows } from './groups.ts'
 import { knownKindDifferences } from './known-differences.ts'
+import { limitingRows } from './policy-kinds.ts'
+import { storageRows } from './storage-kinds.ts'
 
 describe('built-in kinds as a real server has them', function () {
   this.timeout(60_000)
-  compareRows([...coreRows, ...workloadRows, ...networkRows, ...policyRows, ...storageRows, ...rbacRows], {
-    name: 'kinds',
-    known: knownKindDifferences,
-  })
+  const rows = [
+    ...coreRows,
+    ...workloadRows,
+    ...networkRows,
+    ...nodeRows,
+    ...limitingRows,
+    ...certificateRows,
+    ...admissionRows,
+    ...flowRows,
+    ...storageRows,
+    ...deviceRows,
+    ...rbacRows,
+  ]
+  compareRows(rows, { name: 'kinds', known: knownKindDifferences })
 })
