@@ -1,4 +1,4 @@
-// The namespace in a member: made when something is to be there, with what every pod in it needs; deleted when nothing is.
+// The namespace in a member, made when something is to be there, with what every pod in it needs.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { conflict, isStatusError, serviceUnavailable, statusError } from '../apimachinery/status/index.ts'
 import {
@@ -89,38 +89,4 @@ async function ensureRootCa(
     { apiVersion: 'v1', kind: 'ConfigMap', metadata, data },
     { fieldManager: syncerFieldManager, force: true, signal },
   )
-}
-
-/** Keeps the namespace true: there while something of it is in the member, gone with everything in it after the last. */
-export async function visitNamespace(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
-  const name = downstreamSpace(context, visit)
-  if (name === undefined) return
-  const { present, servicesWanted } = context.view(visit.cluster, visit.namespace)
-  if (present) await ensureNamespace(context, visit, signal)
-  if (present || (servicesWanted && hasServices(context, visit))) return
-  const object = downstreamObject(context, 'namespaces', '', name)
-  if (object === undefined || object.metadata.deletionTimestamp !== undefined) return
-  if (locatorOf(object)?.clusterId !== context.upstream.ids.idOf(visit.cluster)) return
-  // A workload that is still there has not been waited for: its own visit comes first, and asks for this one again.
-  for (const _ of context.downstreamIn('deployments', name)) return
-  await deleteNamespace(context, name, object.metadata.uid, signal)
-}
-
-function hasServices(context: SyncContext, { cluster, namespace }: Visit): boolean {
-  for (const _ of context.upstreamIn('services', cluster, namespace)) return true
-  return false
-}
-
-async function deleteNamespace(
-  { downstream, log }: SyncContext,
-  name: string,
-  uid: string | undefined,
-  signal: AbortSignal,
-): Promise<void> {
-  log.info('deleting a namespace in a member: nothing of it is placed there', { namespace: name })
-  try {
-    await downstream.delete(gvrs.namespaces, { name }, { ...(uid && { uid }), signal })
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound')) throw error
-  }
 }

@@ -5,6 +5,7 @@ import type { DeepReadonly } from '../client/index.ts'
 import { contentHash, syncerFieldManager, syncerFinalizer } from '../crds/index.ts'
 import { saysAll } from './says-all.ts'
 import { ensureNamespace } from './down-namespace.ts'
+import { leaveWith } from './leave-namespace.ts'
 import { clearPiece, reportError } from './piece.ts'
 import { referencesOf } from './references.ts'
 import { gvrs, syncedKinds, type SyncedKind } from './synced-kinds.ts'
@@ -207,6 +208,7 @@ async function letGo(
   if (object?.metadata.finalizers?.includes(finalizer)) {
     const live = await context.downstream.tryGet(gvrs[kind.resource], { namespace, name }, { signal })
     if (live !== undefined && locatorOf(live)?.uid === object.metadata.uid) return
+    await leaveWith(context, visit, signal)
     const finalizers = object.metadata.finalizers.filter((one) => one !== finalizer)
     const metadata = {
       resourceVersion: object.metadata.resourceVersion,

@@ -26,6 +26,8 @@ export type VisitKind =
   | 'serviceaccounts'
   /** Namespace in the member. */
   | 'namespace'
+  /** A namespace in the member, by its name there, of a logical cluster (by its id) that is deleted. */
+  | 'leftover'
   /** ReplicaSets of a Deployment. */
   | 'history'
   /** A pod, by its upstream name. */
@@ -60,6 +62,9 @@ export interface SyncContext {
   readonly clock: Clock
   readonly log: Logger
   view(cluster: string, namespace: string): NamespaceView
+  /** Namespaces of a logical cluster upstream, and those of them with workloads in the member. */
+  namespacesOf(cluster: string): Iterable<string>
+  presentIn(cluster: string): ReadonlySet<string>
   /** Objects of a namespace upstream, or in the member by its downstream name. */
   upstreamIn(resource: ResourceName, cluster: string, namespace: string): Iterable<DeepReadonly<KubeObject>>
   downstreamIn(resource: ResourceName, namespace: string): Iterable<DeepReadonly<KubeObject>>

@@ -5,7 +5,7 @@ import { createInformer, type DeepReadonly, type Informer, type KubeClient } fro
 import { managedLabel } from '../crds/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type Outcome } from '../reconcile/index.ts'
 import type { Logger } from '../telemetry/index.ts'
-import { visitNamespace } from './down-namespace.ts'
+import { visitLeftover, visitNamespace } from './leave-namespace.ts'
 import { visitObject } from './down-object.ts'
 import { NamespaceIndex } from './namespace-index.ts'
 import { tenantZone } from './member-dns/corefile.ts'
@@ -113,6 +113,8 @@ async function run(options: SyncerOptions, caches: Caches, queue: KeyQueue, star
     log,
     views,
     view: (cluster, namespace) => views.of(cluster, namespace),
+    namespacesOf: (cluster) => views.namespacesOf(cluster),
+    presentIn: (cluster) => views.presentIn(cluster),
     upstreamIn,
     downstreamIn: (resource, namespace) => down[resource].of(namespace),
     podContext: (_cluster: string, id: ClusterId, namespace: string) => ({
@@ -175,6 +177,10 @@ async function visitKind(context: SyncContext, visit: Visit, signal: AbortSignal
   switch (visit.kind) {
     case 'namespace': {
       await visitNamespace(context, visit, signal)
+      return
+    }
+    case 'leftover': {
+      await visitLeftover(context, visit, signal)
       return
     }
     case 'history': {

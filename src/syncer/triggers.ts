@@ -25,6 +25,7 @@ export function listen(context: TriggerContext): () => void {
     ends.push(context.caches[resource].onChange((change) => downstreamChanged(context, resource, change)))
   }
   ends.push(context.upstream.ids.onKnown((cluster) => clusterKnown(context, cluster)))
+  ends.push(context.upstream.ids.onGone((id) => clusterGone(context, id)))
   return () => {
     for (const end of ends) end()
   }
@@ -137,7 +138,10 @@ function downstreamChanged(context: TriggerContext, resource: ResourceName, chan
   if (object === undefined) return
   const downstream = resource === 'namespaces' ? (object.metadata.name ?? '') : (object.metadata.namespace ?? '')
   const space = upstreamSpace(context, downstream)
-  if (space === undefined) return
+  if (space === undefined) {
+    if (resource === 'namespaces' && change.after !== undefined) visitLeftover(context, downstream)
+    return
+  }
   const { cluster, namespace } = space
   const visit = (kind: VisitKind, name: string | undefined): void => {
     if (name !== undefined) context.enqueue({ kind, cluster, namespace, name })
@@ -206,5 +210,19 @@ function clusterKnown(context: TriggerContext, cluster: string): void {
     if (space !== undefined) revisit(context, cluster, namespace, space)
     for (const { metadata } of context.upstreamIn('deployments', cluster, namespace))
       context.enqueue({ kind: 'history', cluster, namespace, name: metadata.name ?? '' })
+  }
+}
+
+/** A namespace of a deleted logical cluster, which nobody may be left to ask for: made while the last of it went. */
+function visitLeftover(context: TriggerContext, downstream: string): void {
+  const id = downstream.slice(0, 10)
+  if (context.upstream.ids.isGone(id))
+    context.enqueue({ kind: 'leftover', cluster: id, namespace: '', name: downstream })
+}
+
+function clusterGone(context: TriggerContext, id: string): void {
+  for (const { metadata } of context.downstreamIn('namespaces', '')) {
+    const { name = '' } = metadata
+    if (name.startsWith(`${id}-`)) visitLeftover(context, name)
   }
 }

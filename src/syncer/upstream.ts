@@ -10,6 +10,10 @@ export interface ClusterIds {
   nameOf(id: string): string | undefined
   /** Told of the name of each logical cluster that becomes known. Returns how to end it. */
   onKnown(listener: (cluster: string) => void): () => void
+  /** Was known and is deleted; of the latest such, not of all there ever were. */
+  isGone(id: string): boolean
+  /** Told of the id of each logical cluster that is deleted. Returns how to end it. */
+  onGone(listener: (id: string) => void): () => void
 }
 
 export interface UpstreamOptions {

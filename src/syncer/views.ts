@@ -13,6 +13,8 @@ export interface ViewChanges {
 
 type Workloads = (cluster: string, namespace: string) => Iterable<DeepReadonly<KubeObject>>
 
+const none: ReadonlySet<string> = new Set()
+
 export class Views {
   readonly #member: SyncedMember
   readonly #workloads: Workloads
@@ -43,6 +45,11 @@ export class Views {
 
   namespacesOf(cluster: string): Iterable<string> {
     return this.#namespaces(cluster)
+  }
+
+  /** Namespaces of a logical cluster with workloads in the member. */
+  presentIn(cluster: string): ReadonlySet<string> {
+    return this.#present.get(cluster) ?? none
   }
 
   /** Looks at a namespace's workloads again. Says what is different. */

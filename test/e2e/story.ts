@@ -16,6 +16,7 @@ import { createLogicalCluster, type Installation } from './installation.ts'
 import { lab, type Lab } from './lab.ts'
 import { startLoad } from './load.ts'
 import { apiClient, namespace, webApplication } from './manifests.ts'
+import { untilClean } from './until-clean.ts'
 
 interface Cast {
   readonly installation: Installation
@@ -243,23 +244,15 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
       )
     })
 
-    it('deleting the logical clusters leaves both members clean', async () => {
+    it('deleting the logical clusters leaves both members clean', async function () {
+      this.timeout(360_000)
       const { east, west } = people().clusters
       await kubectl(
         people().installation.admin,
         ['delete', 'logicalclusters.kcp.dev', 'acme', 'globex', '--timeout=120s'],
         { timeoutMs: 150_000 },
       )
-      for (const member of [east, west])
-        await waitFor(
-          async () => {
-            const { items } = JSON.parse(
-              (await member.kubectl(['get', 'namespaces', '-o', 'json'])).stdout,
-            ) as NamespaceList
-            return items.every(({ metadata }) => metadata.annotations?.['kcp.dev/locator'] === undefined)
-          },
-          { what: `${member.name} to be clean`, deadlineMs: 60_000 },
-        )
+      for (const member of [east, west]) await untilClean(member)
     })
 
     it('members leave and are left clean', async () => {
@@ -284,9 +277,6 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
 
 interface ServiceList {
   items: { metadata: { name: string; namespace: string }; spec: { clusterIP: string } }[]
-}
-interface NamespaceList {
-  items: { metadata: { name: string; annotations?: Record<string, string> } }[]
 }
 
 function clusterIpOf({ items }: ServiceList, id: string, inNamespace: string, name: string): string {

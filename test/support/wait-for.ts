@@ -34,11 +34,14 @@ export async function waitFor<T>(
       last = String(seen)
     } catch (error) {
       signal.throwIfAborted()
-      last = error instanceof Error ? error.message : String(error)
+      // A probe cut off by the deadline saw nothing new.
+      if (error !== cutOff || last === 'nothing yet') last = error instanceof Error ? error.message : String(error)
     }
     await sleep(Math.min(intervalMs, Math.max(1, started + deadlineMs - performance.now())), signal)
   }
 }
+
+const cutOff = new Error('the deadline passed during the probe')
 
 /** One probe, whose signal ends with the caller's or with the time that is left. */
 async function probeUntil<T>(
@@ -49,7 +52,7 @@ async function probeUntil<T>(
   const controller = new AbortController()
   const forward = (): void => controller.abort(signal.reason)
   signal.addEventListener('abort', forward, { once: true })
-  const timer = setTimeout(() => controller.abort(new Error('the deadline passed during the probe')), leftMs)
+  const timer = setTimeout(() => controller.abort(cutOff), leftMs)
   const aborted = new Promise<never>((_, reject) => {
     controller.signal.addEventListener('abort', () => reject(controller.signal.reason as Error), { once: true })
   })

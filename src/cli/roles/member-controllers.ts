@@ -49,17 +49,28 @@ export function memberControllers({
   return [...allControllers, members, placementController(drainSeconds === undefined ? {} : { drainSeconds })]
 }
 
+/** Deleted logical clusters that are remembered: their last copies in members may show up a little later. */
+const maxGone = 10_000
+
 /** Ids of logical clusters, kept true by the operator's informer. */
 function clusterIds({ informers }: OperatorContext): ClusterIds {
   const informer = informers.of<LogicalCluster>(logicalClusters)
   const names = new Map<string, string>()
   const ids = new Map<string, ClusterId>()
   const listeners = new Set<(cluster: string) => void>()
+  const gone = new Set<string>()
+  const goneListeners = new Set<(id: string) => void>()
   informer.onChange(({ key, before, after }) => {
-    const gone = before === undefined ? undefined : ids.get(key)
-    if (gone !== undefined && before?.metadata.uid !== after?.metadata.uid) {
-      names.delete(gone)
+    const known = before === undefined ? undefined : ids.get(key)
+    if (known !== undefined && before?.metadata.uid !== after?.metadata.uid) {
+      names.delete(known)
       ids.delete(key)
+      gone.add(known)
+      for (const oldest of gone) {
+        if (gone.size <= maxGone) break
+        gone.delete(oldest)
+      }
+      for (const listener of goneListeners) listener(known)
     }
     if (after === undefined || ids.has(key)) return
     const id = clusterIdOf(after.metadata.uid ?? '')
@@ -73,6 +84,11 @@ function clusterIds({ informers }: OperatorContext): ClusterIds {
     onKnown(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
+    },
+    isGone: (id) => gone.has(id),
+    onGone(listener) {
+      goneListeners.add(listener)
+      return () => void goneListeners.delete(listener)
     },
   }
 }

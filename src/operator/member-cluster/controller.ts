@@ -1,20 +1,22 @@
 // MemberClusters: their status, a syncer for each one that answers, and their end.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { clusterIdOf, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { systemClock, timestamp, type Clock } from '../../async/index.ts'
 import type { DeepReadonly, Informer, KubeClient } from '../../client/index.ts'
 import {
   hasCopy,
+  logicalClusters,
   memberClusters,
   memberIdOf,
   placedOn,
   syncerFinalizer,
   systemNamespace,
+  type LogicalCluster,
   type MemberCluster,
 } from '../../crds/index.ts'
 import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { OperatorContext, OperatorController } from '../operator-context.ts'
+import { ignoreMissing, removeOurs } from './remove-ours.ts'
 import { connect, kubeconfigOf, probe, type Connection } from './connection.ts'
 import { memberStatus, type Probe } from './status.ts'
 
@@ -40,7 +42,6 @@ export interface MemberClusterDeps {
   readonly probeSeconds?: number
 }
 
-const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 const deployments = { group: 'apps', version: 'v1', resource: 'deployments' } as const
 const probeTimeoutMs = 10_000
@@ -216,6 +217,11 @@ class Members implements AsyncDisposable {
     if (this.#connections.get(name) !== running.connection) await running.connection[Symbol.asyncDispose]()
   }
 
+  #clusterIds(): ReadonlySet<string> {
+    const clusters = this.#context.informers.of<LogicalCluster>(logicalClusters).store.list()
+    return new Set(clusters.map(({ metadata }) => clusterIdOf(metadata.uid ?? '')))
+  }
+
   async #forget(name: string): Promise<void> {
     await this.#stopSyncer(name)
     const connection = this.#connections.get(name)
@@ -266,7 +272,7 @@ class Members implements AsyncDisposable {
     const twin = found.kind === 'answered' ? this.#twinOf(object, found.uid) : undefined
     await this.#stopSyncer(name)
     if (found.kind === 'answered' && twin === undefined && connection !== undefined)
-      await removeOurs(connection.client, signal)
+      await removeOurs(connection.client, this.#clusterIds(), signal)
     const ref = object.spec?.connection?.kubeconfigSecretRef
     if (ref?.namespace === systemNamespace && ref.name === `member-${name}`)
       await ignoreMissing(
@@ -279,18 +285,5 @@ class Members implements AsyncDisposable {
     )
     await this.#forget(name)
     return {}
-  }
-}
-
-/** Our namespace in the member, and with it nameserver, identity and token. */
-async function removeOurs(member: KubeClient, signal: AbortSignal): Promise<void> {
-  await ignoreMissing(member.delete(namespaces, { name: systemNamespace }, { signal }))
-}
-
-async function ignoreMissing(deletion: Promise<void>): Promise<void> {
-  try {
-    await deletion
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound')) throw error
   }
 }

@@ -45,14 +45,36 @@ export function asWildcard(client: KubeClient, cluster: string): KubeClient {
   })
 }
 
-/** One logical cluster whose id never changes. */
-export function oneCluster(name: string): ClusterIds & { readonly id: ReturnType<typeof clusterIdOf> } {
+export interface OneCluster extends ClusterIds {
+  readonly id: ReturnType<typeof clusterIdOf>
+  /** From now on nobody knows its name: as after a start that comes after its deletion. */
+  forget(): void
+  /** It is deleted, and that is known. */
+  end(): void
+}
+
+/** The ids of one logical cluster. */
+export function oneCluster(name: string): OneCluster {
   if (tryClusterName(name) === undefined) throw new Error(`"${name}" is no name of a logical cluster`)
   const id = clusterIdOf(`uid of ${name}`)
+  const listeners = new Set<(id: string) => void>()
+  let known = true
+  let gone = false
   return {
     id,
-    idOf: (cluster) => (cluster === name ? id : undefined),
-    nameOf: (known) => (known === id ? name : undefined),
+    idOf: (cluster) => (known && cluster === name ? id : undefined),
+    nameOf: (one) => (known && one === id ? name : undefined),
     onKnown: () => () => undefined,
+    isGone: (one) => gone && one === id,
+    onGone(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    forget: () => void (known = false),
+    end() {
+      known = false
+      gone = true
+      for (const listener of listeners) listener(id)
+    },
   }
 }

@@ -1,14 +1,20 @@
 import { expect } from 'chai'
-import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
+import { clusterIdOf, type KubeObject } from '../../../src/apimachinery/meta/index.ts'
 import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
 import { playKubelet, type PlayedKubelet } from './played-member.ts'
 import { startCluster, waitFor, type Cluster } from '../../support/index.ts'
 import type { KubeClient } from '../../../src/client/index.ts'
-import { placedOnAnnotation, syncerFinalizer, type CopyState } from '../../../src/crds/index.ts'
+import {
+  locatorAnnotation,
+  managedLabel,
+  placedOnAnnotation,
+  syncerFinalizer,
+  type CopyState,
+} from '../../../src/crds/index.ts'
 import { createLogger } from '../../../src/telemetry/index.ts'
 import { startSyncer } from '../../../src/syncer/syncer.ts'
 import { gvrs } from '../../../src/syncer/synced-kinds.ts'
-import { createUpstream } from '../../../src/syncer/upstream.ts'
+import { createUpstream, type Upstream } from '../../../src/syncer/upstream.ts'
 
 const namespace = 'shop'
 const signal = new AbortController().signal
@@ -42,6 +48,7 @@ describe('a syncer between a logical cluster and real members', function () {
   const stack = new AsyncDisposableStack()
   const down = `${ids.id}-${namespace}`
   let up: KubeClient
+  let upstream: Upstream
   const members: Record<string, { client: KubeClient; kubelet: PlayedKubelet; cluster: Cluster }> = {}
 
   before(async function () {
@@ -51,7 +58,7 @@ describe('a syncer between a logical cluster and real members', function () {
     const upstreamFlags = { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] }
     const upCluster = stack.use(await startCluster({ name: 'up', flags: upstreamFlags }))
     up = await clientOf(upCluster.kubeconfig, stack)
-    const upstream = stack.use(
+    upstream = stack.use(
       createUpstream({ wildcard: asWildcard(up, 'acme'), client: () => up, ids, log, signal: life.signal }),
     )
     for (const [index, name] of ['east', 'west'].entries()) {
@@ -133,11 +140,11 @@ describe('a syncer between a logical cluster and real members', function () {
   })
 
   it('brings status, ReplicaSets, pods and endpoints up as if the tenant’s own cluster had made them', async () => {
-    const deployment = await until('the status', async () => {
+    await until('the status, of what is asked for now', async () => {
       const object = await get(up, 'deployments', namespace, 'web')
-      return status(object)['availableReplicas'] === 2 && object
+      const seen = status(object)
+      return seen['availableReplicas'] === 2 && seen['observedGeneration'] === object?.metadata.generation && object
     })
-    expect(status(deployment)['observedGeneration']).to.equal(deployment.metadata.generation)
     const pods = await until('pods', async () => {
       const found = await list(up, 'pods', namespace)
       return found.length === 2 && found.every((pod) => status(pod)['phase'] === 'Running') && found
@@ -273,14 +280,43 @@ describe('a syncer between a logical cluster and real members', function () {
     expect(await list(members['west']!.client, 'deployments', foreign)).to.be.empty
   })
 
-  it('lets a deletion upstream go on only when nothing is left in the member', async () => {
+  it('lets a deletion upstream go on only when nothing is left in the member, or nobody would know of it', async () => {
     await up.delete(gvrs.deployments, { namespace: 'taken', name: 'web' }, { signal })
+    const other = `${ids.id}-other`
+    await up.create(gvrs.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other' } }, { signal })
+    const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web', namespace: 'other' } }
+    await up.create(gvrs.services, { ...service, spec: { ports: [{ port: 80 }] } }, { signal })
+    await until('a Service in reach', () => get(members['west']!.client, 'services', other, 'web'))
+    // Its logical cluster goes at the moment in which the last workload goes.
+    upstream.informers.deployments.onChange(({ after }) => {
+      if (after === undefined) ids.forget()
+    })
     await up.delete(gvrs.deployments, { namespace, name: 'web' }, { signal })
     await until('the deployment gone', async () => (await get(up, 'deployments', namespace, 'web')) === undefined)
-    await until('pods gone upstream', async () => (await list(up, 'pods', namespace)).length === 0)
-    await until(
-      'the namespace in west gone',
-      async () => (await get(members['west']!.client, 'namespaces', '', down)) === undefined,
-    )
+    for (const name of [down, other])
+      await until(
+        `the namespace ${name} gone from west`,
+        async () => (await get(members['west']!.client, 'namespaces', '', name)) === undefined,
+      )
+  })
+
+  it('takes away what was made in a member while its logical cluster went, and nothing of others', async () => {
+    const { client } = members['east']!
+    const make = async (clusterId: string): Promise<string> => {
+      const name = `${clusterId}-late`
+      const locator = { cluster: 'acme', clusterId, namespace: '', name: 'late', uid: '' }
+      const annotations = { [locatorAnnotation]: JSON.stringify(locator) }
+      const metadata = { name, labels: { [managedLabel]: 'true' }, annotations }
+      await client.create(gvrs.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata }, { signal })
+      return name
+    }
+    const gone = async (name: string): Promise<unknown> =>
+      await until(`${name} gone`, async () => (await get(client, 'namespaces', '', name)) === undefined)
+    const before = await make(ids.id)
+    const foreign = await make(clusterIdOf('uid of another installation’s'))
+    ids.end()
+    await gone(before)
+    await gone(await make(ids.id))
+    expect((await get(client, 'namespaces', '', foreign))?.metadata.deletionTimestamp).to.equal(undefined)
   })
 })

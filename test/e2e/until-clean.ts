@@ -1,0 +1,41 @@
+// A member without anything of a logical cluster in it.
+import { waitFor, type Cluster } from '../support/index.ts'
+
+interface List {
+  readonly items: readonly {
+    readonly metadata: {
+      readonly name: string
+      readonly namespace?: string
+      readonly annotations?: Readonly<Record<string, string>>
+      readonly deletionTimestamp?: string
+      readonly finalizers?: readonly string[]
+    }
+    readonly status?: { readonly conditions?: readonly { readonly status: string; readonly message?: string }[] }
+  }[]
+}
+
+/** Resolves when no namespace of a logical cluster is left; else rejects and tells what is left, and what holds it. */
+export async function untilClean(member: Cluster): Promise<void> {
+  const listed = async (what: string, ...flags: string[]): Promise<List> =>
+    JSON.parse((await member.kubectl(['get', what, ...flags, '-o', 'json'])).stdout) as List
+  await waitFor(
+    async () => {
+      const left = (await listed('namespaces')).items.filter(
+        ({ metadata }) => metadata.annotations?.['kcp.dev/locator'] !== undefined,
+      )
+      if (left.length === 0) return true
+      const told = left.map(({ metadata, status }) => {
+        const held = (status?.conditions ?? []).filter((one) => one.status === 'True').map(({ message }) => message)
+        return `${metadata.name} deleted at ${metadata.deletionTimestamp ?? 'no time'} ${held.join(' ')}`
+      })
+      const pods = (await listed('pods', '--all-namespaces')).items.filter(({ metadata }) =>
+        left.some(({ metadata: { name } }) => name === metadata.namespace),
+      )
+      const running = pods.map(
+        ({ metadata }) => `${metadata.name} deleted at ${metadata.deletionTimestamp ?? 'no time'}`,
+      )
+      throw new Error([...told, ...running].join('; '))
+    },
+    { what: `${member.name} to be clean`, deadlineMs: 90_000, intervalMs: 500 },
+  )
+}
