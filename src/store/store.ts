@@ -37,8 +37,10 @@ export type StoreErrorCode =
   /** The revision asked for is older than what is kept: list again. */
   | 'Compacted'
   | 'TooLarge'
-  /** A budget or the disk is full; nothing was written. */
+  /** The disk is full; nothing was written. */
   | 'Full'
+  /** It does not fit into what its logical cluster may keep; nothing was written. */
+  | 'OverBudget'
   | 'Closed'
   /** The backend can't be reached, or the outcome of a write is unknown even after re-reading. */
   | 'Unavailable'

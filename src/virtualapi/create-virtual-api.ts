@@ -47,6 +47,8 @@ export interface VirtualApiOptions {
   readonly limits?: FairnessLimits
   /** Requests other than watches and streams are ended after this. Default 60,000, as a real server does. */
   readonly requestTimeoutMs?: number
+  /** What one logical cluster may keep in the store; `root` may keep more. Default: no bound. */
+  readonly storageBytes?: number
   /** How long an Event stays after it was last written. Default an hour, as in a real server. */
   readonly eventTtlMs?: number
   /** Takes a line of every request. Default: none is written. */
@@ -86,7 +88,15 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   }
   const broken = Promise.withResolvers<never>()
   broken.promise.catch(() => undefined)
-  const hub = await createHub(store, { stamp: stampRevision, readFacts, baseLayer, onBroken, signal })
+  const { storageBytes = Infinity } = options
+  const hub = await createHub(store, {
+    stamp: stampRevision,
+    readFacts,
+    baseLayer,
+    storageBytes: (cluster) => (cluster === root?.id ? Infinity : storageBytes),
+    onBroken,
+    signal,
+  })
   const watchClock = new WatchClock()
   const authorizer = createAuthorizer({ hub })
   // The parts know the loopback and the loopback the parts: members are read through the server itself.

@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import { createLogger } from '../../telemetry/index.ts'
 import { auditOf, withAuditFlags, type AuditFlags } from './audit-flags.ts'
+import { storageOf, withStorageFlags, type StorageFlags } from './storage-flags.ts'
 import { aborted, processSignal } from '../process-signal.ts'
 import { settleMemory } from '../settle-memory.ts'
 import { startApiserver } from '../roles/apiserver.ts'
@@ -9,7 +10,7 @@ import { openHost } from '../roles/host-installation.ts'
 import { ownAddress } from '../roles/own-address.ts'
 import { parsePort } from './start.ts'
 
-interface Flags extends AuditFlags {
+interface Flags extends AuditFlags, StorageFlags {
   readonly kubeconfig?: string
   readonly port: number
   readonly bindAddress: string
@@ -30,7 +31,7 @@ export function apiserverCommand(): Command {
     )
     .option('--no-register', 'leave Service, EndpointSlice and APIService to whoever installs us')
     .option('--log-level <level>', 'debug, info, warn or error', 'info')
-  return withAuditFlags(command).action(run)
+  return withStorageFlags(withAuditFlags(command)).action(run)
 }
 
 async function run(flags: Flags): Promise<void> {
@@ -47,6 +48,7 @@ async function run(flags: Flags): Promise<void> {
     advertiseAddress,
     register,
     ...auditOf(flags),
+    ...storageOf(flags),
     log,
     signal: stopping.signal,
   })

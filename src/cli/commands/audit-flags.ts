@@ -1,6 +1,7 @@
 // The flags of audit lines, the same wherever requests are answered.
-import { InvalidArgumentError, type Command } from 'commander'
+import type { Command } from 'commander'
 import type { AuditLogOptions } from '../roles/audit-log.ts'
+import { parseCount } from './parse-count.ts'
 
 /** As commander gives them. */
 export interface AuditFlags {
@@ -30,10 +31,4 @@ export function withAuditFlags(command: Command): Command {
 export function auditOf({ auditLog, auditLogMaxsize, auditLogMaxbackup }: AuditFlags): { audit?: AuditLogOptions } {
   if (auditLog === undefined) return {}
   return { audit: { path: auditLog, maxFileBytes: auditLogMaxsize * 1024 * 1024, maxBackups: auditLogMaxbackup } }
-}
-
-function parseCount(text: string): number {
-  const count = Number(text)
-  if (!Number.isInteger(count) || count < 0) throw new InvalidArgumentError('it is a whole number, 0 or more')
-  return count
 }

@@ -2,11 +2,12 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { createLogger } from '../../telemetry/index.ts'
 import { auditOf, withAuditFlags, type AuditFlags } from './audit-flags.ts'
+import { storageOf, withStorageFlags, type StorageFlags } from './storage-flags.ts'
 import { aborted, processSignal } from '../process-signal.ts'
 import { settleMemory } from '../settle-memory.ts'
 import { startEmbedded } from '../roles/embedded.ts'
 
-interface Flags extends AuditFlags {
+interface Flags extends AuditFlags, StorageFlags {
   readonly rootDir: string
   readonly port: number
   readonly bindAddress: string
@@ -25,7 +26,7 @@ export function startCommand(): Command {
       'host name or address by which pods in members reach this server (default: the bind address)',
     )
     .option('--log-level <level>', 'debug, info, warn or error', 'warn')
-  return withAuditFlags(command).action(run)
+  return withStorageFlags(withAuditFlags(command)).action(run)
 }
 
 async function run(flags: Flags): Promise<void> {
@@ -41,6 +42,7 @@ async function run(flags: Flags): Promise<void> {
     bindAddress,
     advertiseAddress,
     ...auditOf(flags),
+    ...storageOf(flags),
     log,
     signal: stopping.signal,
   })

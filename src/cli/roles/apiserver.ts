@@ -20,6 +20,8 @@ export interface ApiserverOptions {
   readonly register: boolean
   /** Where a line of every request is written; none where absent. */
   readonly audit?: AuditLogOptions
+  /** What one logical cluster may keep; no bound where absent. */
+  readonly storageBytes?: number
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -51,6 +53,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       frontProxy: () => frontProxy.current(),
       members: () => createMembers({ transport, log, signal }),
       ...(audit && { audit }),
+      ...(options.storageBytes !== undefined && { storageBytes: options.storageBytes }),
       log,
       metrics,
       signal,

@@ -34,6 +34,8 @@ export interface EmbeddedOptions {
   readonly advertiseAddress: string
   /** Where a line of every request is written; none where absent. */
   readonly audit?: AuditLogOptions
+  /** What one logical cluster may keep; no bound where absent. */
+  readonly storageBytes?: number
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -67,6 +69,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       pki,
       root,
       ...(audit && { audit }),
+      ...(options.storageBytes !== undefined && { storageBytes: options.storageBytes }),
       log,
       metrics,
       signal,

@@ -14,6 +14,7 @@ import { Dependents } from './dependents.ts'
 import type { ClusterObjects, Entry, HubEvent, HubOptions, HubWatch, WatchScope } from './hub.ts'
 import { mergeByKey, rewind } from './lists.ts'
 import { ResourceTable } from './resource-table.ts'
+import { StorageBudget } from './storage-budget.ts'
 import { StoredEntry } from './stored-entry.ts'
 import { isTombstone, tombstoneValue } from './tombstone.ts'
 import { replayOf } from './replay.ts'
@@ -50,6 +51,7 @@ export class ClusterState implements ClusterObjects {
   #watches = 0
   #size = 0
   #bytes = 0
+  readonly #budget: StorageBudget
   /** When it was last asked for; higher is later. Kept by the hub's residents. */
   lastUse = 0
   /** Whether what it holds counts as in memory; kept by the hub's residents. */
@@ -59,6 +61,7 @@ export class ClusterState implements ClusterObjects {
     this.cluster = cluster
     this.#core = core
     this.#loadedAt = loadedAt
+    this.#budget = new StorageBudget(core.options.storageBytes?.(cluster) ?? Infinity)
     for (const object of items) this.#load(object)
   }
 
@@ -154,6 +157,11 @@ export class ClusterState implements ClusterObjects {
 
   async create(key: LocalKey, value: Uint8Array, options: Waiting): Promise<Entry> {
     this.#check()
+    const growth = { bytes: value.length, creates: true }
+    return this.#budget.admit(this, growth, () => this.#create(key, value, options))
+  }
+
+  async #create(key: LocalKey, value: Uint8Array, options: Waiting): Promise<Entry> {
     const full = this.#fullKey(key)
     const table = this.#tables.get(key.resource)
     const tombstone = table?.tombstone(key.namespace, key.name)
@@ -166,7 +174,11 @@ export class ClusterState implements ClusterObjects {
   }
 
   async update(key: LocalKey, value: Uint8Array, options: Waiting & { ifRevision: Revision }): Promise<Entry> {
-    return this.#written(await this.#replace(key, value, options), options)
+    const before = this.#tables.get(key.resource)?.get(key.namespace, key.name)
+    const growth = { bytes: value.length - (before?.bytes.length ?? 0), creates: before === undefined }
+    return this.#budget.admit(this, growth, async () =>
+      this.#written(await this.#replace(key, value, options), options),
+    )
   }
 
   async delete(key: LocalKey, options: Waiting & { ifRevision: Revision }): Promise<Entry> {

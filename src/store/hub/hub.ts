@@ -72,6 +72,8 @@ export interface HubOptions {
    * watched stays. Default 256 MiB.
    */
   readonly memoryBytes?: number
+  /** What one logical cluster may keep in the store, in bytes. Default: no bound. */
+  readonly storageBytes?: (cluster: ClusterId) => number
   /** Bytes buffered for one slow watcher before it is ended (it lists again). Default 8 MiB. */
   readonly watcherBufferBytes?: number
 }

@@ -3,6 +3,7 @@ import type { GroupResource } from '../../apimachinery/meta/index.ts'
 import {
   alreadyExists,
   conflict,
+  forbidden,
   notFound,
   objectModified,
   requestEntityTooLarge,
@@ -23,6 +24,8 @@ export function fromStoreError(error: unknown, gr: GroupResource, name: string):
       return conflict(gr, name, objectModified, error)
     case 'TooLarge':
       return requestEntityTooLarge(`${gr.resource} "${name}" is too large to be stored: ${error.message}`)
+    case 'OverBudget':
+      return forbidden(gr, name, error.message)
     case 'Full':
       return statusError(
         507,

@@ -1,0 +1,43 @@
+// What one logical cluster may keep. The store is shared: without a bound one tenant could fill it for all.
+import { StoreError } from '../store.ts'
+
+/** What an object takes besides its bytes, as this budget counts: many small objects are not free. */
+export const objectCharge = 512
+/** Updates may go so much further than creations: conditions, finalizers and deletions still fit where nothing new does. */
+const updateRoom = 1 / 16
+
+export interface Kept {
+  /** Objects there are. */
+  readonly size: number
+  /** Bytes of them. */
+  readonly bytes: number
+}
+
+/** Counts writes that are under way as if they were done, so that many at once do not go over together. */
+export class StorageBudget {
+  readonly #limit: number
+  #underWay = 0
+
+  /** `limit` in bytes; Infinity for none. */
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  /** Does a write that makes `kept` larger by `growth` bytes (below 0: smaller). Rejects OverBudget, with nothing written. */
+  async admit<T>(kept: Kept, growth: { bytes: number; creates: boolean }, write: () => Promise<T>): Promise<T> {
+    const { bytes, creates } = growth
+    const needed = bytes + (creates ? objectCharge : 0)
+    if (needed <= 0 || this.#limit === Infinity) return write()
+    const used = kept.bytes + kept.size * objectCharge + this.#underWay
+    if (used + needed > this.#limit * (creates ? 1 : 1 + updateRoom)) {
+      const numbers = `requested: bytes=${needed}, used: bytes=${used}, limited: bytes=${this.#limit}`
+      throw new StoreError('OverBudget', `exceeded quota: storage of this logical cluster, ${numbers}`)
+    }
+    this.#underWay += needed
+    try {
+      return await write()
+    } finally {
+      this.#underWay -= needed
+    }
+  }
+}
