@@ -1,7 +1,7 @@
 // What must survive: our own process killed at the worst moments of a move, a member that is away, deletions meanwhile.
 import { expect } from 'chai'
 import { kubectl, needsNodes, waitFor, type Cluster, type CommandResult } from '../support/index.ts'
-import { createLogicalCluster, installWithoutHost, type Installation } from './installation.ts'
+import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab, type Lab } from './lab.ts'
 import { startLoad } from './load.ts'
 import { namespace, toolbox, webApplication } from './manifests.ts'
@@ -159,7 +159,8 @@ describe('faults', function () {
   })
 
   it('what runs in a member that is away moves when it is told to, and the member is cleared when it is back', async function () {
-    this.timeout(300_000)
+    this.timeout(400_000)
+    const id = await idOf(installation, 'acme')
     await api(clusters.east).kill()
     await waitFor(async () => (await reachable('east')) === 'False', { what: 'it to be told', deadlineMs: 60_000 })
     await asAlice(['annotate', 'deployment/web', '-n', 'shop', 'kcp.dev/clusters=west', '--overwrite'])
@@ -186,8 +187,8 @@ describe('faults', function () {
           if (stdout !== '') throw new Error(stdout)
           return true
         },
-        { what: `${name} to be gone`, deadlineMs: 120_000, intervalMs: 500 },
+        { what: `${name} to be gone`, deadlineMs: 180_000, intervalMs: 500 },
       )
-    for (const member of [clusters.east, clusters.west]) await untilClean(member)
+    for (const member of [clusters.east, clusters.west]) await untilClean(member, [id])
   })
 })

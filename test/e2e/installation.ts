@@ -139,3 +139,9 @@ export async function createLogicalCluster({ admin }: Installation, name: string
   })
   await kubectl(admin, ['wait', '--for=condition=Ready', `logicalclusters.kcp.dev/${name}`, '--timeout=20s'])
 }
+
+/** The id of a logical cluster: how names in members begin. */
+export async function idOf({ admin }: Installation, name: string): Promise<string> {
+  const args = ['get', `logicalclusters.kcp.dev/${name}`, '-o', 'jsonpath={.status.id}']
+  return (await kubectl(admin, args)).stdout
+}

@@ -12,7 +12,7 @@ import {
   startProcess,
   waitFor,
 } from '../support/index.ts'
-import { createLogicalCluster, type Installation } from './installation.ts'
+import { createLogicalCluster, idOf, type Installation } from './installation.ts'
 import { lab, type Lab } from './lab.ts'
 import { startLoad } from './load.ts'
 import { apiClient, namespace, webApplication } from './manifests.ts'
@@ -206,7 +206,12 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
     it('one annotation moves the application to the other member, without a failed request', async () => {
       const { east, west } = people().clusters
       const down = await east.kubectl(['get', 'services', '-A', '-o', 'json'])
-      const address = clusterIpOf(JSON.parse(down.stdout) as ServiceList, await idOf(people(), 'acme'), 'shop', 'web')
+      const address = clusterIpOf(
+        JSON.parse(down.stdout) as ServiceList,
+        await idOf(people().installation, 'acme'),
+        'shop',
+        'web',
+      )
       const load = await startLoad(east, `http://${address}/hostname`, { perSecond: 50 })
       // A pod pinned in east keeps the Service there: the load's own place in the story.
       await asAlice(['annotate', 'deployment/web', '-n', 'shop', 'kcp.dev/clusters=west', '--overwrite'])
@@ -246,13 +251,12 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
 
     it('deleting the logical clusters leaves both members clean', async function () {
       this.timeout(360_000)
-      const { east, west } = people().clusters
-      await kubectl(
-        people().installation.admin,
-        ['delete', 'logicalclusters.kcp.dev', 'acme', 'globex', '--timeout=120s'],
-        { timeoutMs: 150_000 },
-      )
-      for (const member of [east, west]) await untilClean(member)
+      const { installation, clusters } = people()
+      const ids = [await idOf(installation, 'acme'), await idOf(installation, 'globex')]
+      await kubectl(installation.admin, ['delete', 'logicalclusters.kcp.dev', 'acme', 'globex', '--timeout=120s'], {
+        timeoutMs: 150_000,
+      })
+      for (const member of [clusters.east, clusters.west]) await untilClean(member, ids)
     })
 
     it('members leave and are left clean', async () => {
@@ -283,16 +287,6 @@ function clusterIpOf({ items }: ServiceList, id: string, inNamespace: string, na
   const found = items.find(({ metadata }) => metadata.name === name && metadata.namespace === `${id}-${inNamespace}`)
   if (found === undefined) throw new Error(`the member has no Service ${name} in ${id}-${inNamespace}`)
   return found.spec.clusterIP
-}
-
-async function idOf({ installation }: Cast, name: string): Promise<string> {
-  const { stdout } = await kubectl(installation.admin, [
-    'get',
-    `logicalclusters.kcp.dev/${name}`,
-    '-o',
-    'jsonpath={.status.id}',
-  ])
-  return stdout
 }
 
 type AsUser = (args: string[]) => Promise<{ stdout: string }>

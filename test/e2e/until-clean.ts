@@ -14,14 +14,15 @@ interface List {
   }[]
 }
 
-/** Resolves when no namespace of a logical cluster is left; else rejects and tells what is left, and what holds it. */
-export async function untilClean(member: Cluster): Promise<void> {
+/** Resolves when no namespace of these logical clusters is left; else rejects and tells what is, and what holds it. */
+export async function untilClean(member: Cluster, clusterIds: readonly string[]): Promise<void> {
   const listed = async (what: string, ...flags: string[]): Promise<List> =>
     JSON.parse((await member.kubectl(['get', what, ...flags, '-o', 'json'])).stdout) as List
   await waitFor(
     async () => {
       const left = (await listed('namespaces')).items.filter(
-        ({ metadata }) => metadata.annotations?.['kcp.dev/locator'] !== undefined,
+        ({ metadata }) =>
+          metadata.annotations?.['kcp.dev/locator'] !== undefined && clusterIds.includes(metadata.name.slice(0, 10)),
       )
       if (left.length === 0) return true
       const told = left.map(({ metadata, status }) => {
