@@ -9,6 +9,7 @@ import type { AuditSink } from './audit/index.ts'
 import { createAdmission } from './admission/admission.ts'
 import { standardPlugins } from './admission/plugins/index.ts'
 import { logicalClusterFinalizer } from './admission/logical-cluster-finalizer.ts'
+import { certificateSigners } from './admission/certificate-signers.ts'
 import { rbacWrites } from './admission/rbac-writes.ts'
 import {
   createAuthenticator,
@@ -126,6 +127,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
         ...standardPlugins(),
         ...(root === undefined ? [] : [logicalClusterFinalizer]),
         rbacWrites(createRbacWriteCheck(authorizer)),
+        certificateSigners(authorizer),
       ]),
     }),
     catalog: new Catalog(),

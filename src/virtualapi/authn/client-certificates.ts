@@ -12,6 +12,8 @@ export interface CertificateIdentity {
   readonly commonName: string
   readonly organizations: readonly string[]
   readonly uris: readonly string[]
+  /** Names the certificate itself, for those who look into what it was used for. */
+  readonly credentialId: string
 }
 
 /** A verified certificate, or why it is not. The reason is for the log, never for the client. */
@@ -138,5 +140,6 @@ function identityOf(leaf: X509Certificate): CertificateIdentity {
     commonName: certificate.subjectName.getField('CN').at(-1) ?? '',
     organizations: certificate.subjectName.getField('O'),
     uris: names.filter((name) => name.type === 'url').map((name) => name.value),
+    credentialId: `X509SHA256=${createHash('sha256').update(leaf.raw).digest('hex')}`,
   }
 }

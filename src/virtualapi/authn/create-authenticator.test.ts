@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createSign, generateKeyPairSync, X509Certificate } from 'node:crypto'
+import { createHash, createSign, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { connect, createServer, type DetailedPeerCertificate, type TLSSocket } from 'node:tls'
@@ -84,11 +84,13 @@ describe('authentication', () => {
 
   describe('by client certificate', () => {
     it('is the subject, at home in the logical cluster of the realm', async () => {
-      expect(await ask({ peer: await issue('bob', ['dev', 'ops'], a.id) })).to.deep.equal({
+      const peer = await issue('bob', ['dev', 'ops'], a.id)
+      const fingerprint = createHash('sha256').update(peer.raw).digest('hex')
+      expect(await ask({ peer })).to.deep.equal({
         user: {
           name: 'bob',
           groups: ['dev', 'ops', 'system:authenticated'],
-          extra: {},
+          extra: { 'authentication.kubernetes.io/credential-id': [`X509SHA256=${fingerprint}`] },
           realm: { kind: 'cluster', id: a.id },
         },
       })

@@ -114,7 +114,7 @@ function hasCertificate(peer: AuthnRequest['peerCertificate']): peer is NonNulla
   return (peer as { raw?: Buffer } | undefined)?.raw !== undefined
 }
 
-function certificateUser({ commonName, organizations, uris }: CertificateIdentity): UserInfo | undefined {
+function certificateUser({ commonName, organizations, uris, credentialId }: CertificateIdentity): UserInfo | undefined {
   const realms = uris.map(tryRealm).filter((realm) => realm !== undefined)
   const [realm] = realms
   // Two realms would let the holder choose; no name is nobody.
@@ -122,7 +122,7 @@ function certificateUser({ commonName, organizations, uris }: CertificateIdentit
   return {
     name: commonName,
     groups: [...new Set([...organizations, 'system:authenticated'])],
-    extra: {},
+    extra: { 'authentication.kubernetes.io/credential-id': [credentialId] },
     realm: realm === 'installation' ? { kind: 'installation' } : { kind: 'cluster', id: realm },
   }
 }

@@ -3,7 +3,13 @@
 // answer of mutation and validation may then be another.
 import { isDeepStrictEqual } from 'node:util'
 import { timestamp, Turns } from '../../async/index.ts'
-import { zeroRevision, type KubeObject, type ObjectMeta, type Revision } from '../../apimachinery/meta/index.ts'
+import {
+  parseApiVersion,
+  zeroRevision,
+  type KubeObject,
+  type ObjectMeta,
+  type Revision,
+} from '../../apimachinery/meta/index.ts'
 import {
   alreadyExists,
   badRequest,
@@ -378,8 +384,10 @@ function warn({ strategy }: ResourceDefinition, context: RequestContext, object:
   if (warnings.length > 0) context.warnings.push(...warnings)
 }
 
-function refuse({ info }: ResourceDefinition, metadata: ObjectMeta, causes: StatusCause[]): void {
-  if (causes.length > 0) throw invalid(info, metadata.name ?? '', causes)
+/** What is refused is called as it is kept: an Event of events.k8s.io is one of v1. */
+function refuse({ info, storageApiVersion }: ResourceDefinition, metadata: ObjectMeta, causes: StatusCause[]): void {
+  if (causes.length === 0) return
+  throw invalid({ group: parseApiVersion(storageApiVersion).group, kind: info.kind }, metadata.name ?? '', causes)
 }
 
 function checkPreconditions(

@@ -874,7 +874,10 @@ export const coreRows: readonly Row[] = [
     updates: [
       ['count', { count: 2 }],
       ['the reason', { reason: 'Other' }],
-      ['a series', { series: { count: 2, lastObservedTime: '2020-01-01T00:00:00Z' } }],
+      ['a series', { series: { count: 2, lastObservedTime: '2020-01-01T00:00:00.000001Z' } }],
+      ['a series with a time that is none', { series: { count: 2, lastObservedTime: '2020-01-01T00:00:00Z' } }],
+      ['an eventTime', { eventTime: '2020-01-01T00:00:00.000001Z' }],
+      ['the object', { involvedObject: { name: 'y' } }],
     ],
   }),
   ...kindRows({

@@ -8,6 +8,7 @@ export interface Answer {
 }
 
 const uuid = /\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g
+const fingerprint = /\bX509SHA256=[0-9a-f]{64}\b/g
 const time = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)/g
 const dayMs = 86_400_000
 
@@ -74,10 +75,13 @@ function withoutPlacement(value: JsonValue, name: string): JsonValue | undefined
 }
 
 function maskText(text: string): string {
-  return text.replace(uuid, 'UID').replace(time, (found, fraction) => {
-    const isNow = Math.abs(Date.parse(found) - Date.now()) < dayMs
-    return isNow ? (fraction === undefined ? 'TIME' : 'MICROTIME') : found
-  })
+  return text
+    .replace(uuid, 'UID')
+    .replace(fingerprint, 'FINGERPRINT')
+    .replace(time, (found, fraction) => {
+      const isNow = Math.abs(Date.parse(found) - Date.now()) < dayMs
+      return isNow ? (fraction === undefined ? 'TIME' : 'MICROTIME') : found
+    })
 }
 
 function maskCell(cell: JsonValue): JsonValue {

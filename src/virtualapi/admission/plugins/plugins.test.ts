@@ -256,8 +256,11 @@ describe('standard admission plugins', () => {
       metadata: { name: 'told', namespace: 'shop' },
       note: 'it happened',
       reason: 'Test',
+      type: 'Normal',
       action: 'Do',
+      eventTime: '2020-01-01T00:00:00.000001Z',
       reportingController: 'tester',
+      reportingInstance: 'here',
       regarding: { kind: 'Pod', namespace: 'shop', name: 'p' },
     }
     const kept = definition.toStorage?.(event)

@@ -31,15 +31,16 @@ function createStrategy(info: ResourceInfo): Strategy {
   const groupResource = groupResourceText(info)
   // The write path sees objects in the form they are kept in.
   const { storageApiVersion } = storageOf(info)
-  const rules = rulesOf(storageApiVersion, info.kind)
+  const rules = rulesOf([apiVersionOf(info), storageApiVersion], info.kind)
   const struct = structOfKind(storageApiVersion, info.kind)
-  const { prepareForCreate, prepareForUpdate, gracePeriodSeconds, countsChange } = rules
+  const { prepareForCreate, prepareForUpdate, gracePeriodSeconds, countsChange, warningsOf } = rules
   const { endsItself = false, bornWithStatus = false } = rules
   return {
     ...factsOf(info),
     endsItself,
     bornWithStatus,
     ...(countsChange ? { countsChange } : {}),
+    ...(warningsOf ? { warningsOf } : {}),
     statusMembers: ['status'],
     hasStatus: info.subresources.some(({ name }) => name === 'status'),
     selectableFields: selectableFieldsOf(groupResource),

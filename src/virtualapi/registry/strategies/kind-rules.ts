@@ -6,7 +6,13 @@ import type { RequestContext, Strategy } from '../resource-definition.ts'
 /** Hooks of a kind. Objects are decoded, so their members have the types of the kind. */
 export interface KindRules extends Pick<
   Strategy,
-  'prepareForCreate' | 'prepareForUpdate' | 'gracePeriodSeconds' | 'endsItself' | 'bornWithStatus' | 'countsChange'
+  | 'prepareForCreate'
+  | 'prepareForUpdate'
+  | 'gracePeriodSeconds'
+  | 'endsItself'
+  | 'bornWithStatus'
+  | 'countsChange'
+  | 'warningsOf'
 > {
   /** Before defaults: what must see the object as it was sent. May change it. */
   beforeDefaults?(object: KubeObject): void

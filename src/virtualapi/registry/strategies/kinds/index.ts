@@ -1,35 +1,30 @@
 // Which rules a built-in kind has.
 import type { KindRules } from '../kind-rules.ts'
+import { admissionPolicyBindingRules } from './admission-policy-binding.ts'
+import { admissionPolicyRules } from './admission-policy.ts'
+import { certificateRequestRules } from './certificate-request.ts'
 import { configMapRules } from './config.ts'
+import { csiDriverRules, csiNodeRules, csiStorageCapacityRules } from './csi.ts'
 import { daemonSetRules } from './daemonset.ts'
+import { eventRules, newEventRules } from './event.ts'
+import { flowSchemaRules } from './flow-schema.ts'
 import { cronJobRules } from './job-checks.ts'
 import { jobRules } from './job.ts'
+import { leaseRules } from './lease.ts'
 import { limitRangeRules } from './limit-range.ts'
 import { namespaceRules } from './namespace.ts'
 import { ingressClassRules, ingressRules, networkPolicyRules } from './networking.ts'
 import { podRules } from './pod.ts'
-import {
-  autoscalerRules,
-  disruptionBudgetRules,
-  priorityClassRules,
-  resourceQuotaRules,
-  storageClassRules,
-} from './policies.ts'
+import { autoscalerRules, disruptionBudgetRules, priorityClassRules, resourceQuotaRules } from './policies.ts'
+import { priorityLevelRules } from './priority-level.ts'
 import { clusterRoleBindingRules, clusterRoleRules, roleBindingRules, roleRules } from './rbac.ts'
-import {
-  certificateRequestRules,
-  csiDriverRules,
-  endpointSliceRules,
-  endpointsRules,
-  eventRules,
-  leaseRules,
-  nodeRules,
-  runtimeClassRules,
-  webhookRules,
-} from './records.ts'
+import { endpointSliceRules, endpointsRules, nodeRules, runtimeClassRules } from './records.ts'
 import { secretRules } from './secret.ts'
 import { serviceRules } from './service.ts'
+import { storageClassRules, volumeAttributesClassRules } from './storage-class.ts'
+import { volumeAttachmentRules } from './volume-attachment.ts'
 import { claimRules, volumeRules } from './volumes.ts'
+import { webhookRules } from './webhooks.ts'
 import {
   deploymentRules,
   podTemplateRules,
@@ -55,6 +50,8 @@ const table: Readonly<Record<string, KindRules>> = {
   'v1/Service': serviceRules,
   'admissionregistration.k8s.io/v1/MutatingWebhookConfiguration': webhookRules,
   'admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration': webhookRules,
+  'admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy': admissionPolicyRules,
+  'admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding': admissionPolicyBindingRules,
   'apps/v1/DaemonSet': daemonSetRules,
   'apps/v1/Deployment': deploymentRules,
   'apps/v1/ReplicaSet': replicaSetRules,
@@ -65,6 +62,9 @@ const table: Readonly<Record<string, KindRules>> = {
   'certificates.k8s.io/v1/CertificateSigningRequest': certificateRequestRules,
   'coordination.k8s.io/v1/Lease': leaseRules,
   'discovery.k8s.io/v1/EndpointSlice': endpointSliceRules,
+  'events.k8s.io/v1/Event': newEventRules,
+  'flowcontrol.apiserver.k8s.io/v1/FlowSchema': flowSchemaRules,
+  'flowcontrol.apiserver.k8s.io/v1/PriorityLevelConfiguration': priorityLevelRules,
   'networking.k8s.io/v1/Ingress': ingressRules,
   'networking.k8s.io/v1/IngressClass': ingressClassRules,
   'networking.k8s.io/v1/NetworkPolicy': networkPolicyRules,
@@ -76,14 +76,22 @@ const table: Readonly<Record<string, KindRules>> = {
   'rbac.authorization.k8s.io/v1/RoleBinding': roleBindingRules,
   'scheduling.k8s.io/v1/PriorityClass': priorityClassRules,
   'storage.k8s.io/v1/CSIDriver': csiDriverRules,
+  'storage.k8s.io/v1/CSINode': csiNodeRules,
+  'storage.k8s.io/v1/CSIStorageCapacity': csiStorageCapacityRules,
   'storage.k8s.io/v1/StorageClass': storageClassRules,
+  'storage.k8s.io/v1/VolumeAttachment': volumeAttachmentRules,
+  'storage.k8s.io/v1/VolumeAttributesClass': volumeAttributesClassRules,
 }
 
 export { statusCauses } from './status-checks.ts'
 
 const none: KindRules = {}
 
-/** The rules of a kind; none for those that are only data. */
-export function rulesOf(apiVersion: string, kind: string): KindRules {
-  return table[`${apiVersion}/${kind}`] ?? none
+/** The rules of a kind: those of the first of these versions that has some. None for kinds that are only data. */
+export function rulesOf(apiVersions: readonly string[], kind: string): KindRules {
+  for (const apiVersion of apiVersions) {
+    const rules = table[`${apiVersion}/${kind}`]
+    if (rules !== undefined) return rules
+  }
+  return none
 }

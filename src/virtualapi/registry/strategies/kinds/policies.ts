@@ -1,4 +1,4 @@
-// Kinds that bound and order others: quota, limits, budgets, priorities, autoscalers, storage classes.
+// Kinds that bound and order others: quota, budgets, priorities, autoscalers.
 import { isDeepStrictEqual } from 'node:util'
 import type {
   V1PodDisruptionBudgetSpec,
@@ -6,13 +6,12 @@ import type {
   V2HorizontalPodAutoscalerSpec,
 } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { labelSelectorCauses } from '../validation/label-selector.ts'
 import { isInteger, nonNegativeQuantity, quotaResources, resourceNameCauses } from '../validation/resources.ts'
-import { atMostAll, intOrPercent, invalidStruct, oneOf, qualifiedName, required } from '../validation/values.ts'
+import { atMostAll, intOrPercent, invalidStruct, oneOf, required } from '../validation/values.ts'
 
 const scopes = [
   'BestEffort',
@@ -128,35 +127,6 @@ export const priorityClassRules: KindRules = {
       causes.push(fieldInvalid('preemptionPolicy', policy ?? null, 'field is immutable'))
     return causes
   },
-}
-
-export const storageClassRules: KindRules = {
-  validate(object) {
-    const { provisioner, reclaimPolicy, volumeBindingMode, parameters } = object as StorageClass
-    const causes: StatusCause[] = []
-    if (!provisioner) causes.push(fieldRequired('provisioner'))
-    else causes.push(...qualifiedName('provisioner', provisioner.toLowerCase()))
-    if (Object.keys(parameters ?? {}).includes(''))
-      causes.push(fieldInvalid('parameters', '', 'field can not be empty.'))
-    return [
-      ...causes,
-      ...oneOf('reclaimPolicy', reclaimPolicy, ['Delete', 'Retain']),
-      ...oneOf('volumeBindingMode', volumeBindingMode, ['Immediate', 'WaitForFirstConsumer']),
-    ]
-  },
-  validateChange(object, old) {
-    return (['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode'] as const).flatMap((member) => {
-      if (isDeepStrictEqual(object[member], old[member])) return []
-      return [fieldForbidden(member, `updates to ${member} are forbidden.`)]
-    })
-  },
-}
-
-interface StorageClass extends KubeObject {
-  provisioner?: string
-  reclaimPolicy?: string
-  volumeBindingMode?: string
-  parameters?: Record<string, string>
 }
 
 export const autoscalerRules: KindRules = {

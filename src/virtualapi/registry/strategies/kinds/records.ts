@@ -1,6 +1,6 @@
-// Kinds that report: Leases, Events, EndpointSlices, Endpoints, Nodes, CertificateSigningRequests, webhooks, RuntimeClasses.
+// Kinds that report: EndpointSlices, Endpoints, Nodes, RuntimeClasses.
 import { isIP } from 'node:net'
-import type { V1EndpointSlice, V1LeaseSpec, V1NodeSpec, V1NodeStatus, V1Endpoints } from '@kubernetes/client-node'
+import type { V1EndpointSlice, V1NodeSpec, V1NodeStatus, V1Endpoints } from '@kubernetes/client-node'
 import {
   dns1123LabelErrors,
   fieldDuplicate,
@@ -10,9 +10,8 @@ import {
   labelValueErrors,
 } from '../../../../apimachinery/field/index.ts'
 import { isDeepStrictEqual } from 'node:util'
-import { isJsonObject, type KubeObject } from '../../../../apimachinery/meta/index.ts'
+import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
-import { webhookClientCauses } from '../../webhook-client.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { nonNegativeQuantity } from '../validation/resources.ts'
@@ -22,8 +21,6 @@ import {
   fieldImmutable,
   ipAddress,
   label,
-  nonNegative,
-  oneOf,
   portNumber,
   protocols,
   qualifiedName,
@@ -31,43 +28,6 @@ import {
   routableIp,
   subdomain,
 } from '../validation/values.ts'
-
-export const leaseRules: KindRules = {
-  beforeDefaults: (object) => dropFromSpec(object, ['strategy', 'preferredHolder']),
-  validate(object) {
-    const { leaseDurationSeconds, leaseTransitions } = object['spec'] as Data<V1LeaseSpec>
-    return [
-      ...(leaseDurationSeconds !== undefined && leaseDurationSeconds <= 0
-        ? [fieldInvalid('spec.leaseDurationSeconds', leaseDurationSeconds, 'must be greater than 0')]
-        : []),
-      ...nonNegative('spec.leaseTransitions', leaseTransitions),
-    ]
-  },
-}
-
-/** Members that the default feature gates of a real server drop. */
-export function dropFromSpec({ spec }: KubeObject, members: readonly string[]): void {
-  if (isJsonObject(spec)) for (const member of members) Reflect.deleteProperty(spec, member)
-}
-
-export const csiDriverRules: KindRules = {
-  beforeDefaults: (object) => dropFromSpec(object, ['nodeAllocatableUpdatePeriodSeconds']),
-  prepareForUpdate(object, old) {
-    // New ones have no generation; the first change makes it one.
-    if (!isDeepStrictEqual(object['spec'], old['spec'])) object.metadata.generation = (old.metadata.generation ?? 0) + 1
-  },
-}
-
-export const eventRules: KindRules = {
-  validate({ involvedObject, metadata, eventTime }) {
-    // Events of the newer form are checked in another way, which does not ask for this.
-    if (eventTime !== null && eventTime !== undefined) return []
-    const about = (involvedObject as { namespace?: string }).namespace ?? ''
-    const own = metadata.namespace ?? ''
-    const wrong = about === '' ? own !== 'default' && own !== 'kube-system' : about !== own
-    return wrong ? [fieldInvalid('involvedObject.namespace', about, 'does not match event.namespace')] : []
-  },
-}
 
 type Slice = Data<V1EndpointSlice> & KubeObject
 
@@ -220,120 +180,10 @@ export const nodeRules: KindRules = {
   },
 }
 
-/** Who asks for a certificate is told by the server, and nobody approves at birth. */
-export const certificateRequestRules: KindRules = {
-  prepareForCreate(object, { user }) {
-    const { username: _u, uid: _i, groups: _g, extra: _e, ...spec } = object['spec'] as Record<string, unknown>
-    object['spec'] = {
-      ...spec,
-      username: user.name,
-      ...(user.uid === undefined ? {} : { uid: user.uid }),
-      ...(user.groups.length > 0 ? { groups: [...user.groups] } : {}),
-      ...(Object.keys(user.extra).length > 0 ? { extra: structuredClone(user.extra) } : {}),
-    }
-    object['status'] = {}
-  },
-  prepareForUpdate(object, old) {
-    object['spec'] = structuredClone(old['spec'])
-  },
-  validate(object) {
-    const { request, usages, signerName } = object['spec'] as { request: string; usages?: string[]; signerName: string }
-    const causes: StatusCause[] = []
-    const text = Buffer.from(request, 'base64').toString()
-    if (!/-----BEGIN CERTIFICATE REQUEST-----[\s\S]+-----END CERTIFICATE REQUEST-----/.test(text))
-      causes.push(fieldInvalid('spec.request', request, 'PEM block type must be CERTIFICATE REQUEST'))
-    if (!usages?.length) causes.push(fieldRequired('spec.usages'))
-    if (signerName === '') causes.push(fieldRequired('spec.signerName'))
-    else if (!/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\.[a-z0-9.-]+\/[^/]+/.test(signerName))
-      causes.push(
-        fieldInvalid(
-          'spec.signerName',
-          signerName,
-          "must be a fully qualified domain and path of the form 'example.com/signer-name'",
-        ),
-      )
-    return causes
-  },
-}
-
 export const runtimeClassRules: KindRules = {
   validate: (object) => label('handler', (object['handler'] as string | undefined) ?? ''),
   validateChange: (object, old) =>
     object['handler'] === old['handler']
       ? []
       : [fieldInvalid('handler', (object['handler'] as string | undefined) ?? '', fieldImmutable)],
-}
-
-interface Webhook {
-  name: string
-  clientConfig: { url?: string; service?: { namespace: string; name: string; path?: string; port?: number } }
-  rules?: Record<'operations' | 'apiGroups' | 'apiVersions' | 'resources', string[] | undefined>[] &
-    { scope?: string }[]
-  failurePolicy?: string
-  matchPolicy?: string
-  sideEffects: string | null
-  timeoutSeconds?: number
-  admissionReviewVersions: string[] | null
-  reinvocationPolicy?: string
-}
-
-const operations = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE']
-
-/** Of both kinds of webhook configurations. */
-export const webhookRules: KindRules = {
-  validate(object) {
-    const webhooks = (object['webhooks'] as Webhook[] | undefined) ?? []
-    const names = new Set<string>()
-    return webhooks.flatMap((webhook, index) => {
-      const at = `webhooks[${index}]`
-      const causes = webhookCauses(at, webhook)
-      if (names.has(webhook.name)) causes.push(fieldDuplicate(`${at}.name`, webhook.name))
-      names.add(webhook.name)
-      return causes
-    })
-  },
-}
-
-function webhookCauses(path: string, webhook: Webhook): StatusCause[] {
-  const { name, clientConfig, rules = [], timeoutSeconds, sideEffects, admissionReviewVersions } = webhook
-  const named = subdomain(`${path}.name`, name)
-  const causes: StatusCause[] = []
-  if (name === '') causes.push(fieldRequired(`${path}.name`))
-  else if (named.length > 0) causes.push(...named)
-  else if (name.split('.').length < 3)
-    causes.push(fieldInvalid(`${path}.name`, name, 'should be a domain with at least three segments separated by dots'))
-  for (const [index, rule] of rules.entries()) causes.push(...webhookRuleCauses(`${path}.rules[${index}]`, rule))
-  causes.push(
-    ...oneOf(`${path}.failurePolicy`, webhook.failurePolicy, ['Fail', 'Ignore']),
-    ...oneOf(`${path}.matchPolicy`, webhook.matchPolicy, ['Equivalent', 'Exact']),
-    ...oneOf(`${path}.reinvocationPolicy`, webhook.reinvocationPolicy, ['IfNeeded', 'Never']),
-    ...(sideEffects === null
-      ? [fieldRequired(`${path}.sideEffects`, 'must specify one of None, NoneOnDryRun')]
-      : oneOf(`${path}.sideEffects`, sideEffects, ['None', 'NoneOnDryRun'])),
-  )
-  if (timeoutSeconds !== undefined && (timeoutSeconds < 1 || timeoutSeconds > 30))
-    causes.push(
-      fieldInvalid(`${path}.timeoutSeconds`, timeoutSeconds, 'the timeout value must be between 1 and 30 seconds'),
-    )
-  causes.push(...webhookClientCauses(`${path}.clientConfig`, clientConfig))
-  if (!admissionReviewVersions?.length)
-    causes.push(fieldRequired(`${path}.admissionReviewVersions`, 'must specify one of v1, v1beta1'))
-  return causes
-}
-
-function webhookRuleCauses(path: string, rule: NonNullable<Webhook['rules']>[number]): StatusCause[] {
-  const causes: StatusCause[] = []
-  const star = (member: 'operations' | 'apiGroups' | 'apiVersions', what: string): void => {
-    const list = rule[member] ?? []
-    if (list.length === 0) causes.push(fieldRequired(`${path}.${member}`))
-    if (list.length > 1 && list.includes('*'))
-      causes.push(fieldInvalid(`${path}.${member}`, list, `if '*' is present, must not specify other ${what}`))
-  }
-  star('operations', 'operations')
-  for (const [index, operation] of (rule.operations ?? []).entries())
-    causes.push(...oneOf(`${path}.operations[${index}]`, operation, operations))
-  star('apiGroups', 'API groups')
-  star('apiVersions', 'API versions')
-  if (!rule.resources?.length) causes.push(fieldRequired(`${path}.resources`))
-  return [...causes, ...oneOf(`${path}.scope`, rule.scope, ['*', 'Cluster', 'Namespaced'])]
 }

@@ -1,8 +1,9 @@
 // What controllers may say in a status: numbers that make sense together, phases and addresses that are some.
 import { isIP } from 'node:net'
-import { fieldInvalid, fieldRequired, qualifiedNameErrors } from '../../../../apimachinery/field/index.ts'
+import { fieldInvalid, fieldRequired } from '../../../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
+import { conditionsCauses } from '../validation/conditions.ts'
 import { isInteger, nonNegativeQuantity, quotaResources, resourceNameCauses } from '../validation/resources.ts'
 import { ipAddress, nonNegative, subdomain } from '../validation/values.ts'
 
@@ -184,35 +185,7 @@ const job: Check = (object, old) => {
   return [...counts('active', 'succeeded', 'failed', 'ready', 'terminating')(object, old), ...causes]
 }
 
-/** metav1.Condition, as its own validation has it. */
-const conditions: Check = (object) => {
-  const list = statusOf(object)['conditions']
-  return (Array.isArray(list) ? list : []).flatMap((item, index) => {
-    const { type = '', status = '', reason = '', lastTransitionTime } = isJsonObject(item) ? item : {}
-    const at = `status.conditions[${index}]`
-    const causes: StatusCause[] = []
-    if (typeof type === 'string')
-      causes.push(...qualifiedNameErrors(type).map((why) => fieldInvalid(`${at}.type`, type, why)))
-    if (typeof status !== 'string' || !['True', 'False', 'Unknown'].includes(status))
-      causes.push({
-        reason: 'FieldValueNotSupported',
-        message: `Unsupported value: ${JSON.stringify(status)}: supported values: "False", "True", "Unknown"`,
-        field: `${at}.status`,
-      })
-    if (lastTransitionTime === undefined || lastTransitionTime === null)
-      causes.push(fieldRequired(`${at}.lastTransitionTime`))
-    if (reason === '') causes.push(fieldRequired(`${at}.reason`))
-    else if (typeof reason === 'string' && !/^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/.test(reason))
-      causes.push(
-        fieldInvalid(
-          `${at}.reason`,
-          reason,
-          "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')",
-        ),
-      )
-    return causes
-  })
-}
+const conditions: Check = (object) => conditionsCauses('status.conditions', statusOf(object)['conditions'])
 
 const checks: Readonly<Record<string, Check>> = {
   'v1/Namespace': namespace,

@@ -57,6 +57,11 @@ export function oneOf(path: string, value: string | undefined, allowed: readonly
   return value === undefined || value === '' || allowed.includes(value) ? [] : [fieldNotSupported(path, value, allowed)]
 }
 
+/** One of `allowed`; absent is fine, empty is not. */
+export function supported(path: string, value: string | undefined, allowed: readonly string[]): StatusCause[] {
+  return value === undefined || allowed.includes(value) ? [] : [fieldNotSupported(path, value, allowed)]
+}
+
 /** One of `allowed`, and there. */
 export function requiredOneOf(path: string, value: string | undefined, allowed: readonly string[]): StatusCause[] {
   return value === undefined || value === '' ? [fieldRequired(path)] : oneOf(path, value, allowed)

@@ -1,0 +1,2 @@
+export * from './certificate-chain.ts'
+export * from './signing-request.ts'
