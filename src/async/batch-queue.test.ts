@@ -25,17 +25,6 @@ describe('a batch queue', () => {
     expect(await readAll(queue)).to.deep.equal([[1, 2], [3], 'end'])
   })
 
-  it('joins what waits where it is told to, up to a size', async () => {
-    const queue = new BatchQueue<number>({ maxSize: 100, joinedSize: 5, overflow })
-    queue.push([1], 2)
-    queue.push([2, 3], 3)
-    queue.push([4], 1)
-    queue.push([5], 9)
-    queue.push([6], 1)
-    queue.end()
-    expect(await readAll(queue)).to.deep.equal([[1, 2, 3], [4], [5], [6], 'end'])
-  })
-
   it('hands a batch to a reader that waits', async () => {
     const queue = new BatchQueue<number>({ maxSize: 1, overflow })
     const reading = readAll(queue)

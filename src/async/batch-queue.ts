@@ -3,8 +3,6 @@
 export interface BatchQueueOptions {
   /** Sum of the sizes given to `push` that may wait; beyond it the queue fails. */
   readonly maxSize: number
-  /** Batches that wait are given out as one until their sizes come to this. Default 0: each for itself. */
-  readonly joinedSize?: number
   /** What the consumer's iteration rejects with once it fell behind. */
   readonly overflow: () => Error
   /** Called once, when the queue ends for whatever reason. */
@@ -24,11 +22,6 @@ export class BatchQueue<T> implements AsyncIterable<readonly T[]> {
 
   constructor(options: BatchQueueOptions) {
     this.#options = options
-  }
-
-  /** True while nothing waits to be read. */
-  get isEmpty(): boolean {
-    return this.#waiting.length === 0
   }
 
   get isOpen(): boolean {
@@ -87,26 +80,12 @@ export class BatchQueue<T> implements AsyncIterable<readonly T[]> {
     }
   }
 
-  /** What waits, at least one batch: a consumer that is behind catches up in large steps. */
-  #joined(): readonly T[] | undefined {
-    const [first] = this.#waiting
-    if (!first) return undefined
-    const { joinedSize = 0 } = this.#options
-    let count = 0
-    let size = 0
-    for (const { size: next } of this.#waiting) {
-      if (count > 0 && size + next > joinedSize) break
-      count++
-      size += next
-    }
-    this.#size -= size
-    const taken = this.#waiting.splice(0, count)
-    return count === 1 ? first.batch : taken.flatMap(({ batch }) => batch)
-  }
-
   #next(): Promise<IteratorResult<readonly T[], undefined>> {
-    const value = this.#joined()
-    if (value) return Promise.resolve({ value, done: false })
+    const next = this.#waiting.shift()
+    if (next) {
+      this.#size -= next.size
+      return Promise.resolve({ value: next.batch, done: false })
+    }
     if (this.#state === 'ended') return Promise.resolve({ value: undefined, done: true })
     if (this.#state !== 'open') {
       const { failed } = this.#state

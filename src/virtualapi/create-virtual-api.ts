@@ -30,6 +30,7 @@ import { readFacts, stampRevision } from './registry/object-bytes.ts'
 import { findNamedObject } from './registry/named-object.ts'
 import { Registry } from './registry/registry.ts'
 import { Fairness, type FairnessLimits } from './server/fairness.ts'
+import { Deliveries } from './server/deliveries.ts'
 import { LoopShare } from './server/loop-share.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
@@ -99,6 +100,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     signal,
   })
   const watchClock = new WatchClock()
+  const loopShare = new LoopShare()
   const authorizer = createAuthorizer({ hub })
   // The parts know the loopback and the loopback the parts: members are read through the server itself.
   const lazy: { members?: ReturnType<NonNullable<VirtualApiOptions['members']>> } = {}
@@ -134,7 +136,8 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     authenticator,
     authorizer,
     fairness: new Fairness(limits),
-    loopShare: new LoopShare(),
+    loopShare,
+    deliveries: new Deliveries(loopShare),
     get podConnector() {
       return lazy.members?.podConnector
     },

@@ -14,6 +14,7 @@ import {
   type Entry,
   type Hub,
   type HubEvent,
+  type HubWatch,
   type HubOptions,
 } from '../../src/store/hub/index.ts'
 import type { ObjectKey, Store } from '../../src/store/index.ts'
@@ -68,9 +69,17 @@ class Follower {
     return this.#life.signal
   }
 
-  async read(events: AsyncIterable<readonly HubEvent[]>): Promise<void> {
+  /** Reads it until it ends: by itself, or because the follower stops. */
+  async read(watch: HubWatch): Promise<void> {
+    const stop = (): void => watch[Symbol.dispose]()
+    if (this.signal.aborted) stop()
+    else this.signal.addEventListener('abort', stop, { once: true })
+    let wake = (): void => undefined
+    watch.read({ ready: () => wake() })
     try {
-      for await (const batch of events) {
+      for (let batch = watch.take(); batch !== undefined; batch = watch.take()) {
+        // Nothing to take: until it is told.
+        if (!watch.waits && batch.length === 0) await new Promise<void>((resolve) => (wake = resolve))
         for (const event of batch) {
           this.events.push(event)
           if (event.type === 'DELETED') this.state.delete(place(event.entry))
@@ -133,7 +142,7 @@ describe('the hub', function () {
       { resource: 'clusterroles' },
       { since: objects.revision(), signal: follower.signal },
     )
-    const reading = follower.read(watch.events)
+    const reading = follower.read(watch)
     expect(objects.get('clusterroles', '', 'edit')).to.include({ revision: 1, base: true })
     await refused(objects.create(role('edit'), bytesOf('edit', 1), { signal }), 'KeyExists')
     await refused(
@@ -163,12 +172,10 @@ describe('the hub', function () {
     expect(follower.ended).to.equal('cleanly')
     const again = await hub.cluster(cluster, { signal })
     expect(again.list({ resource: 'clusterroles' }).map(told)).to.deep.equal(listed.map(told))
-    const changes = await again.watch(
-      { resource: 'clusterroles' },
-      { since: 1 as Revision, signal: AbortSignal.timeout(200) },
-    )
+    const changes = await again.watch({ resource: 'clusterroles' }, { since: 1 as Revision, signal })
     const past = new Follower([])
-    await past.read(changes.events)
+    past.stop()
+    await past.read(changes)
     expect(past.events.map(({ type, entry }) => `${type} ${entry.key.name}`)).to.deep.equal([
       'DELETED view',
       'MODIFIED edit',
@@ -193,12 +200,10 @@ describe('the hub', function () {
     const since = objects.revision()
     const slow = await objects.watch({ resource: 'configmaps' }, { since, signal })
     const quick = new Follower([])
-    const reading = quick.read(
-      (await objects.watch({ resource: 'configmaps' }, { since, signal: quick.signal })).events,
-    )
+    const reading = quick.read(await objects.watch({ resource: 'configmaps' }, { since, signal: quick.signal }))
     for (let n = 0; n < 200; n++) await objects.create(local(`n${n}`), bytesOf(`n${n}`, n), { signal })
     const late = new Follower([])
-    await late.read(slow.events)
+    await late.read(slow)
     expect(late.events).to.deep.equal([])
     expect(late.ended).to.include({ code: 'Compacted' })
     quick.stop()
@@ -224,7 +229,7 @@ describe('the hub', function () {
     expect(some.entries.map(({ key }) => key.cluster)).to.deep.equal(ids.slice(2).sort())
     const follower = new Follower([])
     const reading = follower.read(
-      (await hub.watchAll({ resource: 'configmaps' }, { since: some.revision, signal: follower.signal })).events,
+      await hub.watchAll({ resource: 'configmaps' }, { since: some.revision, signal: follower.signal }),
     )
     await store.create({ cluster: ids[3]!, ...local('y') } satisfies ObjectKey, bytesOf('y', 1), { signal })
     await hub.deleteCluster(ids[3]!, { signal })
@@ -265,13 +270,13 @@ describe('the hub', function () {
     const expected = ['DELETED again', 'DELETED brief', 'DELETED gone', 'ADDED again', 'MODIFIED changed', 'ADDED new']
     const said = ({ events }: Follower): string[] => events.map(({ type, entry }) => `${type} ${entry.key.name}`)
     const all = new Follower([])
-    const reading = [all.read((await hub.watchAll({ resource: 'configmaps' }, { since, signal: all.signal })).events)]
+    const reading = [all.read(await hub.watchAll({ resource: 'configmaps' }, { since, signal: all.signal }))]
     for (const id of ids) {
       const one = new Follower([])
       const objects = await hub.cluster(id, { signal })
       const watch = await objects.watch({ resource: 'configmaps' }, { since, signal: one.signal })
       one.stop()
-      await one.read(watch.events)
+      await one.read(watch)
       expect(said(one)).to.deep.equal(expected)
     }
     all.stop()
@@ -279,21 +284,25 @@ describe('the hub', function () {
     expect(said(all)).to.deep.equal([...expected, ...expected])
   })
 
-  it('tells how far a watch is: never beyond what its reader has dealt with', async () => {
+  it('tells how far a watch is: never beyond what was taken', async () => {
     const objects = await hub.cluster(freshCluster(), { signal })
     const since = objects.revision()
     const watch = await objects.watch({ resource: 'configmaps' }, { since, signal })
     const other = await objects.create(local('s', 'secrets'), bytesOf('s', 1), { signal })
     expect(watch.progress()).to.equal(other.revision)
+    expect(watch.waits).to.equal(false)
+    let told = 0
+    watch.read({ ready: () => told++ })
     const made = await objects.create(local('a'), bytesOf('a', 1), { signal })
+    expect([told, watch.waits]).to.deep.equal([1, true])
     expect(watch.progress()).to.be.lessThan(made.revision)
-    const reader = watch.events[Symbol.asyncIterator]()
-    await reader.next()
-    expect(watch.progress()).to.be.lessThan(made.revision)
-    const next = reader.next()
+    expect(watch.take()?.map(({ revision }) => revision)).to.deep.equal([made.revision])
     expect(watch.progress()).to.equal(made.revision)
+    expect(watch.take()).to.deep.equal([])
+    await objects.create(local('b'), bytesOf('b', 1), { signal })
     watch[Symbol.dispose]()
-    expect((await next).done).to.equal(true)
+    expect(watch.take()).to.have.length(1)
+    expect(watch.take()).to.equal(undefined)
   })
 
   it('keeps what was let go of true for who holds it, and counts it no more', async () => {
@@ -335,9 +344,7 @@ describe('the hub', function () {
     const objects = await hub.cluster(id, { signal })
     const follower = new Follower([])
     const since = objects.revision()
-    const reading = follower.read(
-      (await objects.watch({ resource: 'configmaps' }, { since, signal: follower.signal })).events,
-    )
+    const reading = follower.read(await objects.watch({ resource: 'configmaps' }, { since, signal: follower.signal }))
     expect(hub.release(id)).to.equal(false)
     await objects.create(local('a'), bytesOf('a', 1), { signal })
     follower.stop()
@@ -398,7 +405,7 @@ describe('the hub', function () {
     })
     const follower = new Follower([])
     const watch = await objects.watch({ resource: 'configmaps' }, { since, signal: follower.signal })
-    const reading = follower.read(watch.events)
+    const reading = follower.read(watch)
     await objects.create(local('c'), bytesOf('c', 1), { signal })
     follower.stop()
     await reading
@@ -507,7 +514,7 @@ describe('the hub', function () {
         const since = Math.max(1, begun - back)
         const follower = new Follower([])
         const watch = await objects.watch(scope, { since: since as Revision, signal: follower.signal })
-        watches.push({ cluster, since, begun, follower, reading: follower.read(watch.events) })
+        watches.push({ cluster, since, begun, follower, reading: follower.read(watch) })
       } else if (what === 'stop') {
         const [watch] = watches.splice(back % (watches.length || 1), 1)
         if (watch) await end(watch)
@@ -602,7 +609,7 @@ describe('the hub', function () {
         const kind = step.kind!
         const follower = new Follower(from.lists.get(kind)!)
         const watch = await objects.watch({ resource: kind }, { since: from.revision, signal: follower.signal })
-        followers.push({ kind, follower, reading: follower.read(watch.events) })
+        followers.push({ kind, follower, reading: follower.read(watch) })
         const past = objects.listAt({ resource: kind }, from.revision)
         if (past) expect(past.map(told)).to.deep.equal(from.lists.get(kind)!.map(told))
         else

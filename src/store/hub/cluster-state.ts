@@ -18,7 +18,7 @@ import { StorageBudget } from './storage-budget.ts'
 import { StoredEntry } from './stored-entry.ts'
 import { isTombstone, tombstoneValue } from './tombstone.ts'
 import { replayOf } from './replay.ts'
-import type { Watcher } from './watcher.ts'
+import { Watcher, type WatcherHome } from './watcher.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 type LocalKey = Omit<ObjectKey, 'cluster'>
@@ -31,7 +31,9 @@ export interface HubCore {
   readonly windowEvents: number
   applied(): Revision
   reached(revision: Revision, options: Waiting): Promise<void>
-  newWatcher(scope: WatchScope, since: Revision, signal: AbortSignal, onEnd: (watcher: Watcher) => void): Watcher
+  readonly watcherBytes: number
+  watcherBegan(watcher: Watcher): void
+  watcherEnded(watcher: Watcher): void
   /** A watch began: it must be among what is in memory, where it may have been let go of. */
   keep(state: ClusterState): void
   /** Counts what came into memory and what left, of a state that is counted. */
@@ -39,7 +41,7 @@ export interface HubCore {
 }
 
 /** Filled by `load`, changed by `apply` alone; both are called by the hub. */
-export class ClusterState implements ClusterObjects {
+export class ClusterState implements ClusterObjects, WatcherHome {
   readonly cluster: ClusterId
   readonly #core: HubCore
   readonly #tables = new Map<string, ResourceTable>()
@@ -200,7 +202,7 @@ export class ClusterState implements ClusterObjects {
 
   async watch(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch> {
     this.#check()
-    const { since, signal } = options
+    const { since } = options
     let table = this.#table(scope.resource)
     let replay: readonly HubEvent[] = []
     if (since < table.window.floor) {
@@ -212,12 +214,11 @@ export class ClusterState implements ClusterObjects {
       const asEvent = (change: Change): HubEvent | undefined => this.#pastEvent(change, since)
       replay = replayOf({ changes, since, until, newer: table.window.after(until), asEvent })
     } else replay = table.window.after(since)
-    const watcher = this.#core.newWatcher(scope, since, signal, (ended) => this.#removeWatcher(scope.resource, ended))
-    if (!signal.aborted) {
-      table.addWatcher(watcher)
-      this.#watches++
-      this.#core.keep(this)
-    }
+    const watcher = new Watcher(scope, since, this)
+    table.addWatcher(watcher)
+    this.#watches++
+    this.#core.watcherBegan(watcher)
+    this.#core.keep(this)
     for (const event of replay) watcher.offer(event)
     watcher.flush()
     return watcher
@@ -269,7 +270,17 @@ export class ClusterState implements ClusterObjects {
     return table
   }
 
-  #removeWatcher(resource: string, watcher: Watcher): void {
+  get watcherBytes(): number {
+    return this.#core.watcherBytes
+  }
+
+  applied(): Revision {
+    return this.#core.applied()
+  }
+
+  watcherEnded(watcher: Watcher): void {
+    this.#core.watcherEnded(watcher)
+    const { resource } = watcher.scope
     const table = this.#tables.get(resource)
     if (table?.removeWatcher(watcher) === true) this.#watches--
     if (table?.isIdle && table.window.floor === this.#loadedAt) this.#tables.delete(resource)

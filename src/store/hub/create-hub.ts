@@ -57,7 +57,7 @@ class MemoryHub implements Hub, HubCore {
   readonly options: HubOptions
   readonly base: BaseEntries
   readonly windowEvents: number
-  readonly #watcherBytes: number
+  readonly watcherBytes: number
   readonly #residents: Residents
   readonly #loading = new Map<ClusterId, Loading>()
   readonly #ended = new LRUCache<ClusterId, true>({ max: maxEnded })
@@ -78,7 +78,7 @@ class MemoryHub implements Hub, HubCore {
     this.options = options
     this.base = new BaseEntries(options)
     this.windowEvents = options.windowEvents ?? 1024
-    this.#watcherBytes = options.watcherBufferBytes ?? 8 * 1024 * 1024
+    this.watcherBytes = options.watcherBufferBytes ?? 8 * 1024 * 1024
     this.#residents = new Residents({
       idleMs: options.idleMs ?? 5 * 60_000,
       memoryBytes: options.memoryBytes ?? 256 * 1024 * 1024,
@@ -203,15 +203,10 @@ class MemoryHub implements Hub, HubCore {
       this.#window.after(revision).flatMap(({ event }) => (event.entry.key.resource === resource ? [event] : []))
     const asEvent = (change: Change): HubEvent | undefined => this.#pastEvent(change, since)
     const replay = changes ? replayOf({ changes, since, until, newer: newerThan(until), asEvent }) : newerThan(since)
-    const watcher = this.newWatcher(scope, since, signal, (ended) => {
-      const all = this.#wildcards.get(scope.resource)
-      all?.delete(ended)
-      if (all?.size === 0) this.#wildcards.delete(scope.resource)
-    })
-    if (!signal.aborted) {
-      const all = this.#wildcards.get(scope.resource) ?? new Set()
-      this.#wildcards.set(scope.resource, all.add(watcher))
-    }
+    const watcher = new Watcher(scope, since, this)
+    const all = this.#wildcards.get(scope.resource) ?? new Set()
+    this.#wildcards.set(scope.resource, all.add(watcher))
+    this.watcherBegan(watcher)
     for (const event of replay) watcher.offer(event)
     watcher.flush()
     return watcher
@@ -221,20 +216,15 @@ class MemoryHub implements Hub, HubCore {
     if (this.#failure) throw this.#failure
   }
 
-  newWatcher(scope: WatchScope, since: Revision, signal: AbortSignal, onEnd: (watcher: Watcher) => void): Watcher {
-    const watcher: Watcher = new Watcher({
-      scope,
-      since,
-      signal,
-      maxBytes: this.#watcherBytes,
-      applied: () => this.#revisions.current,
-      onEnd: (ended) => {
-        this.#watchers.delete(ended)
-        onEnd(ended)
-      },
-    })
-    if (!signal.aborted) this.#watchers.add(watcher)
-    return watcher
+  watcherBegan(watcher: Watcher): void {
+    this.#watchers.add(watcher)
+  }
+
+  watcherEnded(watcher: Watcher): void {
+    this.#watchers.delete(watcher)
+    const { resource } = watcher.scope
+    const all = this.#wildcards.get(resource)
+    if (all?.delete(watcher) === true && all.size === 0) this.#wildcards.delete(resource)
   }
 
   usage(): { clusters: number; objects: number; bytes: number; watchers: number } {

@@ -84,11 +84,24 @@ export interface WatchScope {
   readonly namespace?: string
 }
 
-/** A started watch: events come in revision order, each exactly once. */
+/** Who takes what a watch gathers. */
+export interface WatchReader {
+  /** There is something to take again: events, or the end. Must be quick, and not throw: everything waits for it. */
+  ready(): void
+}
+
+/** A started watch: events come in revision order, each exactly once. Disposing it ends it, after what waits. */
 export interface HubWatch extends Disposable {
-  /** Batches of events; ends when disposed or aborted. Rejects StoreError Compacted where the watcher fell behind. */
-  readonly events: AsyncIterable<readonly HubEvent[]>
-  /** Every change up to here was handed out or did not concern this watch: what a bookmark may say once the buffer is empty. */
+  /** From now on `reader` is told; once at once where there is something already. One reader per watch. */
+  read(reader: WatchReader): void
+  /**
+   * What has happened since the last time, a part of it where that is much; empty where nothing has, undefined after the end.
+   * Throws StoreError Compacted where the reader fell behind, Unavailable where the hub did.
+   */
+  take(): readonly HubEvent[] | undefined
+  /** Whether there is something to take, or the end. */
+  readonly waits: boolean
+  /** Every change up to here was taken or did not concern this watch: what a bookmark may say when all that was taken is sent. */
   progress(): Revision
 }
 
@@ -123,7 +136,7 @@ export interface ClusterObjects {
   delete(key: Omit<ObjectKey, 'cluster'>, options: Waiting & { ifRevision: Revision }): Promise<Entry>
   /**
    * Changes after `since` (from the window, else from the store's changes). Throws StoreError Compacted when too old.
-   * A `since` in the future just waits.
+   * A `since` in the future just waits. The signal is for the opening; a watch that is open ends by being disposed.
    */
   watch(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch>
 }
@@ -166,7 +179,7 @@ export interface Hub extends AsyncDisposable {
     clusters: Iterable<ClusterId>,
     options: Waiting,
   ): Promise<{ entries: readonly Entry[]; revision: Revision }>
-  /** One resource over all logical clusters, unloaded ones included. */
+  /** One resource over all logical clusters, unloaded ones included; opened and ended as a watch of one. */
   watchAll(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch>
   /** Told of every change of every resource as it is applied, and of what is loaded. Returns the way to stop. */
   observe(observer: HubObserver): () => void

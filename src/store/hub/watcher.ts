@@ -1,106 +1,124 @@
-// One watch: what it wants to hear, and the bounded buffer between the hub and whoever reads it.
-import { BatchQueue } from '../../async/index.ts'
+// One watch: what it wants to hear, and the bounded buffer between the hub and whoever takes from it. There are thousands:
+// an idle one is this object and nothing else, no closure, no promise, no list.
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import { StoreError } from '../store.ts'
-import type { HubEvent, HubWatch, WatchScope } from './hub.ts'
+import type { HubEvent, HubWatch, WatchReader, WatchScope } from './hub.ts'
 
-/** Bytes of events that a watcher who is behind gets at a time. */
-const joinedSize = 256 * 1024
+/** Bytes of events that a reader who is behind gets at a time. */
+const takenBytes = 256 * 1024
+const nothing: readonly HubEvent[] = []
 
-export interface WatcherOptions {
-  readonly scope: WatchScope
-  readonly since: Revision
-  readonly maxBytes: number
-  readonly signal: AbortSignal
+/** Where a watcher is registered. */
+export interface WatcherHome {
   /** Newest revision the hub has applied. */
-  readonly applied: () => Revision
-  /** Called once when the watch ends for whatever reason. */
-  readonly onEnd: (watcher: Watcher) => void
+  applied(): Revision
+  /** Bytes that may wait for one watcher; one batch always may, however large. */
+  readonly watcherBytes: number
+  /** The watch ended, for whatever reason; called once. */
+  watcherEnded(watcher: Watcher): void
 }
 
-/** Told of events with `offer`, which never waits; `flush` hands over what was gathered since the last one. */
+/** Told of events with `offer`, which never waits; `flush` after those of one step lets its reader know. */
 export class Watcher implements HubWatch {
-  readonly #options: WatcherOptions
-  readonly #queue: BatchQueue<HubEvent>
-  #gathered: HubEvent[] = []
-  #gatheredBytes = 0
-  /** Last revision of the batch the reader holds. */
-  #held: Revision
-  /** Batches were pushed that the reader has not asked beyond. */
-  #behind = false
-  #completed: Revision
+  readonly scope: WatchScope
+  readonly #since: Revision
+  readonly #home: WatcherHome
+  #reader: WatchReader | undefined
+  #waiting: HubEvent[] | undefined
+  #waitingBytes = 0
+  /** Of those that wait, what was there at the last flush. */
+  #flushedBytes = 0
+  /** Revision of the last event that was taken. */
+  #taken: Revision
+  #state: 'open' | 'ended' | Error = 'open'
 
-  constructor(options: WatcherOptions) {
-    this.#options = options
-    this.#held = this.#completed = options.since
-    const { signal } = options
-    this.#queue = new BatchQueue({
-      maxSize: options.maxBytes,
-      joinedSize,
-      overflow: () => new StoreError('Compacted', 'the watcher did not keep up'),
-      onEnd: () => {
-        signal.removeEventListener('abort', this.#abort)
-        options.onEnd(this)
-      },
-    })
-    if (signal.aborted) this.#queue.end()
-    else signal.addEventListener('abort', this.#abort, { once: true })
+  constructor(scope: WatchScope, since: Revision, home: WatcherHome) {
+    this.scope = scope
+    this.#since = this.#taken = since
+    this.#home = home
   }
-
-  readonly #abort = (): void => this.#queue.end()
 
   /** Takes the event if it concerns this watch. Returns true when it is the first since the last flush. */
   offer(event: HubEvent): boolean {
-    const { since, scope } = this.#options
-    if (event.revision <= since) return false
-    if (scope.namespace !== undefined && event.entry.key.namespace !== scope.namespace) return false
-    this.#gathered.push(event)
-    this.#gatheredBytes += event.entry.bytes.length
-    return this.#gathered.length === 1
+    if (event.revision <= this.#since || this.#state !== 'open') return false
+    const { namespace } = this.scope
+    if (namespace !== undefined && event.entry.key.namespace !== namespace) return false
+    const isFirst = this.#waitingBytes === this.#flushedBytes
+    if (this.#waiting === undefined) this.#waiting = [event]
+    else this.#waiting.push(event)
+    this.#waitingBytes += event.entry.bytes.length
+    return isFirst
   }
 
   flush(): void {
-    const batch = this.#gathered
-    if (batch.length === 0) return
-    const bytes = this.#gatheredBytes
-    this.#gathered = []
-    this.#gatheredBytes = 0
-    this.#behind = true
-    this.#queue.push(batch, bytes)
-  }
-
-  /** Ends it after what is buffered. */
-  end(): void {
-    this.#queue.end()
-  }
-
-  fail(error: Error): void {
-    this.#queue.fail(error)
-  }
-
-  get events(): AsyncIterable<readonly HubEvent[]> {
-    const iterator = this.#queue[Symbol.asyncIterator]()
-    return {
-      [Symbol.asyncIterator]: () => ({
-        next: async () => {
-          // Asking for more says that the last batch was dealt with.
-          this.#completed = this.#held
-          if (this.#queue.isEmpty) this.#behind = false
-          const step = await iterator.next()
-          if (step.done !== true) this.#held = step.value.at(-1)?.revision ?? this.#held
-          return step
-        },
-        return: () => iterator.return?.() ?? Promise.resolve({ value: undefined, done: true }),
-      }),
+    if (this.#waitingBytes === this.#flushedBytes) return
+    if (this.#flushedBytes > 0 && this.#waitingBytes > this.#home.watcherBytes) {
+      this.fail(new StoreError('Compacted', 'the watcher did not keep up'))
+      return
     }
+    this.#flushedBytes = this.#waitingBytes
+    this.#reader?.ready()
+  }
+
+  read(reader: WatchReader): void {
+    this.#reader = reader
+    if (this.waits) reader.ready()
+  }
+
+  take(): readonly HubEvent[] | undefined {
+    const all = this.#waiting
+    if (all === undefined) {
+      if (this.#state === 'open') return nothing
+      if (this.#state === 'ended') return undefined
+      throw this.#state
+    }
+    let taken = all
+    if (this.#waitingBytes <= takenBytes) this.#setWaiting(undefined, 0)
+    else {
+      let count = 0
+      let bytes = 0
+      while (count < all.length && (count === 0 || bytes < takenBytes)) bytes += all[count++]?.entry.bytes.length ?? 0
+      taken = all.splice(0, count)
+      this.#setWaiting(all.length > 0 ? all : undefined, this.#waitingBytes - bytes)
+    }
+    this.#taken = taken.at(-1)?.revision ?? this.#taken
+    return taken
+  }
+
+  get waits(): boolean {
+    return this.#waiting !== undefined || this.#state !== 'open'
   }
 
   progress(): Revision {
-    if (this.#behind) return this.#completed
-    return Math.max(this.#options.since, this.#options.applied()) as Revision
+    if (this.#waiting !== undefined) return this.#taken
+    return Math.max(this.#since, this.#home.applied()) as Revision
+  }
+
+  /** Ends it after what waits. */
+  end(): void {
+    this.#close('ended')
+  }
+
+  /** Drops what waits. */
+  fail(error: Error): void {
+    if (this.#state !== 'open') return
+    this.#setWaiting(undefined, 0)
+    this.#close(error)
   }
 
   [Symbol.dispose](): void {
-    this.#queue.end()
+    this.end()
+  }
+
+  #setWaiting(waiting: HubEvent[] | undefined, bytes: number): void {
+    this.#waiting = waiting
+    this.#waitingBytes = this.#flushedBytes = bytes
+  }
+
+  #close(state: 'ended' | Error): void {
+    if (this.#state !== 'open') return
+    this.#state = state
+    this.#home.watcherEnded(this)
+    this.#reader?.ready()
   }
 }

@@ -131,26 +131,12 @@ async function watchAll(
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
   const clusters = [...directory.all()].map(({ id }) => id).sort()
+  const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
   const state = options.sendInitialEvents ? await hub.listAll(scope, clusters, { signal: exchange.signal }) : undefined
   const since = state?.revision ?? (options.since === 0 ? hub.revision() : options.since)
   const watch = await openWatch(() => hub.watchAll(scope, { since, signal: exchange.signal }))
-  const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
-  return watchAnswer(
-    {
-      definition,
-      selection,
-      view,
-      entryBytes: view.annotate,
-      initial: state?.entries,
-      watch,
-      since,
-      bookmarks: options.bookmarks,
-      timeoutMs: options.timeoutMs,
-      marksInitialEnd: options.sendInitialEvents && options.bookmarks,
-      turn: exchange.turn,
-    },
-    parts.watchClock,
-  )
+  const form = { definition, selection, view, entryBytes: view.annotate }
+  return watchAnswer({ form, watch, initial: state?.entries, since, options }, exchange, parts)
 }
 
 function formOf(exchange: Exchange, { info }: ResourceDefinition): Representation {

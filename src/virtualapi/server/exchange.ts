@@ -52,9 +52,37 @@ export interface StreamAnswer {
   /** A client that has not taken all of it by then is cut off, milliseconds. Default: the stream may go on for ever. */
   readonly maxMs?: number
 }
-export type Answer = BytesAnswer | PiecesAnswer | StreamAnswer
+/** Where the bytes of a push go. */
+export interface Sink {
+  /** Returns false where no more may follow before the push is told to resume. */
+  write(chunk: Uint8Array): boolean
+  /** All was told. Nothing follows. */
+  end(): void
+  /** It cannot be told to its end. Nothing follows. */
+  fail(error: unknown): void
+}
+/** What pushes. */
+export interface Push {
+  resume(): void
+  /** Ends it after what there is to tell by now: the sink is told. */
+  end(): void
+  /** Nobody listens any more: the sink hears nothing again. */
+  close(): void
+}
+/** Bytes that come whenever something happens, for as long as the client wants: kept without anything else of the request. */
+export interface PushAnswer {
+  readonly kind: 'push'
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  /** A client that takes nothing for this long is cut off, milliseconds. */
+  readonly maxStallMs: number
+  /** Either this is called, once, or `drop`. Whoever calls it closes the push. The sink hears nothing before it returned. */
+  readonly begin: (sink: Sink) => Push
+  readonly drop: () => void
+}
+export type Answer = BytesAnswer | PiecesAnswer | StreamAnswer | PushAnswer
 /** As it is sent. */
-export type SentAnswer = BytesAnswer | StreamAnswer
+export type SentAnswer = BytesAnswer | StreamAnswer | PushAnswer
 
 /** Bodies above this take milliseconds to decode, and again to check. */
 const longStepBytes = 64 * 1024
@@ -74,6 +102,10 @@ export class Exchange {
   private ownAuditId: string | undefined
   /** Before more work for this request: waits where others have waited longer; undefined: go on at once. */
   turn: () => Promise<void> | undefined = () => undefined
+  /** Whose turns they are; undefined: nobody's, our own loops wait for none. */
+  flow: string | undefined
+  /** Set where the signal hangs on the server's life: lets go of it, for answers that are ended in another way. */
+  unlink: () => void = () => undefined
   private understood: RequestInfo | undefined
   private authenticated: UserInfo | undefined
   /** The logical cluster of the request, where it exists. Whether to tell is authorization's decision. */

@@ -55,8 +55,9 @@ export async function handle(request: IncomingRequest, parts: ServerParts): Prom
   }
   answer = withHeaders(answer, exchange)
   exchange.audit?.started(answer)
-  if (answer.kind !== 'stream') measure(exchange, answer, parts, parts.clock.monotonic() - started)
-  return { answer: sent(answer, exchange, parts), finish: () => finish(exchange) }
+  if (answer.kind !== 'stream' && answer.kind !== 'push')
+    measure(exchange, answer, parts, parts.clock.monotonic() - started)
+  return { answer: sent(answer, exchange, parts), finish: finishOf(exchange, answer) }
 }
 
 /** The StatusError that the client is told. Bugs are logged whole and answered without the inside. */
@@ -90,7 +91,7 @@ function heldBytes(answer: Answer): number {
 
 /** As YAML where that is asked for; indented for people, whom a real server knows by their tools. */
 function shaped(exchange: Exchange, answer: Answer): Answer {
-  if (answer.kind === 'stream' || exchange.request.loopbackUser !== undefined) return answer
+  if (answer.kind === 'stream' || answer.kind === 'push' || exchange.request.loopbackUser !== undefined) return answer
   const query = exchange.isUnderstood ? exchange.info.query.get('pretty') : null
   if (exchange.isUnderstood && !isObjectOrList(exchange.info.target)) return answer
   const pretty =
@@ -103,7 +104,7 @@ function shaped(exchange: Exchange, answer: Answer): Answer {
 }
 
 function sent(answer: Answer, exchange: Exchange, parts: ServerParts): SentAnswer {
-  if (answer.kind === 'bytes') return answer
+  if (answer.kind === 'bytes' || answer.kind === 'push') return answer
   if (answer.kind === 'stream') return { ...answer, chunks: watched(answer.chunks, exchange, parts) }
   const { status, headers, about } = answer
   const maxMs = takeMs(about)
@@ -161,8 +162,15 @@ async function* watched(
   }
 }
 
-function finish(exchange: Exchange): void {
-  for (const cleanup of exchange.cleanups.splice(0).reverse()) cleanup()
+/** Of a push, which lives long, nothing of the request is kept but what it must give back. */
+function finishOf({ cleanups, unlink }: Exchange, { kind }: Answer): () => void {
+  if (kind === 'push') unlink()
+  else cleanups.push(unlink)
+  return () => finish(cleanups)
+}
+
+function finish(cleanups: (() => void)[]): void {
+  for (const cleanup of cleanups.splice(0).reverse()) cleanup()
 }
 
 function measure(exchange: Exchange, { status }: Answer, { metrics }: ServerParts, elapsedMs: number): void {

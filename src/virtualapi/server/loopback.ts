@@ -7,6 +7,7 @@ import { statusAnswer } from '../codec/answers.ts'
 import { pathNotFound } from '../../apimachinery/status/index.ts'
 import { handle, type Handled } from './handle.ts'
 import type { ServerParts } from './parts.ts'
+import { pushedChunks } from './push-chunks.ts'
 
 /** Who our own loops are. */
 export const loopbackUser: UserInfo = {
@@ -19,10 +20,11 @@ export const loopbackUser: UserInfo = {
 export function loopbackTransport(parts: ServerParts): Transport {
   return {
     async request(request) {
-      return toResponse(await handle(incoming(request), parts))
+      return toResponse(await handle(incoming(request), parts), request.signal)
     },
-    async upgrade() {
-      return { refused: toResponse({ answer: statusAnswer(pathNotFound().status), finish: () => undefined }) }
+    async upgrade({ signal }) {
+      const answer = statusAnswer(pathNotFound().status)
+      return { refused: toResponse({ answer, finish: () => undefined }, signal) }
     },
     async [Symbol.asyncDispose]() {
       // Nothing is held: the server itself is closed by whoever opened it.
@@ -43,8 +45,9 @@ function incoming({ method, path, headers = {}, body, signal }: TransportRequest
   }
 }
 
-function toResponse({ answer, finish }: Handled): TransportResponse {
+function toResponse({ answer, finish }: Handled, signal: AbortSignal): TransportResponse {
   const { status, headers } = answer
+  if (answer.kind === 'push') return { status, headers, body: finishing(pushedChunks(answer, signal), finish) }
   if (answer.kind === 'stream') return { status, headers, body: finishing(answer.chunks, finish) }
   finish()
   return { status, headers, body: single(answer.body) }

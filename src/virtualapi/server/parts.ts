@@ -11,6 +11,7 @@ import type { PodConnector } from '../members/pod-connector.ts'
 import type { Catalog } from '../registry/catalog.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { WatchClock } from '../endpoints/watch-clock.ts'
+import type { Deliveries } from './deliveries.ts'
 import type { Fairness } from './fairness.ts'
 import type { LoopShare } from './loop-share.ts'
 import type { ServerMetrics } from './server-metrics.ts'
@@ -25,6 +26,7 @@ export interface ServerParts {
   readonly authorizer: RbacAuthorizer
   readonly fairness: Fairness
   readonly loopShare: LoopShare
+  readonly deliveries: Deliveries
   readonly podConnector: PodConnector | undefined
   readonly tokenReviewer: TokenReviewer | undefined
   readonly accountTokens: ServiceAccountTokens

@@ -102,10 +102,10 @@ function endWithServer(exchange: Exchange): void {
   if (stopping.aborted) stop()
   else stopping.addEventListener('abort', stop, { once: true })
   exchange.signal = child.signal
-  exchange.cleanups.push(() => {
+  exchange.unlink = () => {
     stopping.removeEventListener('abort', stop)
     child[Symbol.dispose]()
-  })
+  }
 }
 
 /** Watches, logs, exec and the like end when the client ends them. */
@@ -143,6 +143,7 @@ function takePlace(exchange: Exchange, { fairness }: ServerParts): void {
 async function awaitTurn(exchange: Exchange, { loopShare }: ServerParts): Promise<void> {
   if (exchange.info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
   const flow = exchange.cluster?.id ?? '-'
+  exchange.flow = flow
   exchange.turn = () => loopShare.turn(flow)
   if (!hasBody(exchange)) await exchange.turn()
 }

@@ -2,9 +2,10 @@
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 import { childSignal } from '../../async/index.ts'
-import type { Exchange, StreamAnswer } from './exchange.ts'
+import type { Exchange, PushAnswer } from './exchange.ts'
 import type { ServerParts } from './parts.ts'
 import { end } from './pipe-sockets.ts'
+import { pushedChunks } from './push-chunks.ts'
 import { ClientFrames, closeFrame, textFrame } from './web-socket.ts'
 
 interface Connection {
@@ -28,7 +29,7 @@ const lingerMs = 2000
 /** Resolves when all is told or nobody listens any more; the socket is ended then. Never rejects. */
 export async function tellOverWebSocket(
   { socket, head, accepted }: Connection,
-  answer: StreamAnswer,
+  answer: PushAnswer,
   { exchange, gone, log }: Around,
 ): Promise<void> {
   exchange.audit?.started({ status: 101 })
@@ -63,12 +64,8 @@ export async function tellOverWebSocket(
   }
 }
 
-async function writeMessages(
-  socket: Duplex,
-  { chunks, maxStallMs = 60_000 }: StreamAnswer,
-  signal: AbortSignal,
-): Promise<void> {
-  for await (const chunk of chunks) {
+async function writeMessages(socket: Duplex, answer: PushAnswer, signal: AbortSignal): Promise<void> {
+  for await (const chunk of pushedChunks(answer, signal)) {
     if (signal.aborted) return
     const frames: Uint8Array[] = []
     for (let start = 0; start < chunk.length;) {
@@ -76,7 +73,7 @@ async function writeMessages(
       frames.push(textFrame(chunk.subarray(start, next)))
       start = next
     }
-    if (frames.length > 0 && !socket.write(Buffer.concat(frames))) await drained(socket, maxStallMs, signal)
+    if (frames.length > 0 && !socket.write(Buffer.concat(frames))) await drained(socket, answer.maxStallMs, signal)
   }
 }
 

@@ -45,6 +45,7 @@ export async function upgrade({ incoming, socket, head }: UpgradeRequest, parts:
     answered(exchange, socket, errorAnswer(failure))
   } finally {
     incoming.signal.removeEventListener('abort', forward)
+    exchange.unlink()
     for (const cleanup of exchange.cleanups.splice(0).reverse()) cleanup()
   }
 }
@@ -81,7 +82,7 @@ async function watch(
 ): Promise<void> {
   const accepted = acceptWebSocket((name) => exchange.header(name))
   const answer = await dispatch(exchange, parts)
-  if (answer.kind !== 'stream') throw new Error('a watch was not answered by a stream')
+  if (answer.kind !== 'push') throw new Error('a watch was not answered by a push')
   await tellOverWebSocket({ ...connection, accepted }, answer, { exchange, gone, log: parts.log })
 }
 

@@ -1,0 +1,161 @@
+// The events of one watch as lines of JSON.
+import { Buffer } from 'node:buffer'
+import { apiVersionOf, encodeJson, type Revision } from '../../apimachinery/meta/index.ts'
+import type { StatusError } from '../../apimachinery/status/index.ts'
+import type { Entry, HubEvent } from '../../store/hub/index.ts'
+import type { ObjectView } from '../codec/representations.ts'
+import { stampRevision } from '../registry/object-bytes.ts'
+import type { ResourceDefinition } from '../registry/resource-definition.ts'
+import type { Selection } from './selection.ts'
+
+/** Of the initial state, sent at a time. */
+const chunkBytes = 128 * 1024
+type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
+
+/** What a watch shows, and how. */
+export interface WatchForm {
+  readonly definition: ResourceDefinition
+  readonly selection: Selection
+  readonly view: ObjectView
+  /** The bytes of an entry where they are not its own: over all logical clusters they name whose it is. */
+  readonly entryBytes?: (entry: Pick<Entry, 'key' | 'bytes'>) => Uint8Array
+}
+
+const lineEnd = Buffer.from('}\n')
+const lineStarts: Record<EventType, Buffer> = {
+  ADDED: Buffer.from('{"type":"ADDED","object":'),
+  MODIFIED: Buffer.from('{"type":"MODIFIED","object":'),
+  DELETED: Buffer.from('{"type":"DELETED","object":'),
+  BOOKMARK: Buffer.from('{"type":"BOOKMARK","object":'),
+  ERROR: Buffer.from('{"type":"ERROR","object":'),
+}
+
+function line(type: EventType, object: Uint8Array): Buffer {
+  const end = object.at(-1) === 0x0a ? object.length - 1 : object.length
+  return Buffer.concat([lineStarts[type], object.subarray(0, end), lineEnd])
+}
+
+// An event is encoded once per definition (which fixes version and form) and shared by all watchers that see it as it is.
+const sharedLines = new WeakMap<HubEvent, Map<ResourceDefinition, Buffer>>()
+
+/** Several events that one watcher took at once; others of the same scope took the same. */
+interface SharedBatch {
+  readonly first: HubEvent
+  readonly count: number
+  readonly definition: ResourceDefinition
+  readonly lines: Buffer
+}
+/** By their last event. */
+const sharedBatches = new WeakMap<HubEvent, SharedBatch>()
+
+/** Encodes for one watch: some forms say something with the first event alone. */
+export class WatchEncoder {
+  readonly #definition: ResourceDefinition
+  readonly #selection: Selection
+  readonly #view: ObjectView
+  readonly #entryBytes: WatchForm['entryBytes']
+  #first = true
+
+  constructor({ definition, selection, view, entryBytes }: WatchForm) {
+    this.#definition = definition
+    this.#selection = selection
+    this.#view = view
+    this.#entryBytes = entryBytes
+  }
+
+  /** The state as ADDED events in chunks and, where `endsAt` is given, the bookmark that ends it. */
+  *initial(entries: readonly Entry[], endsAt: Revision | undefined): Generator<Uint8Array, undefined> {
+    let lines: Uint8Array[] = []
+    let bytes = 0
+    for (const entry of entries) {
+      if (!this.#selection.matches(entry)) continue
+      const added = line('ADDED', this.#encode(entry))
+      lines.push(added)
+      bytes += added.length
+      if (bytes < chunkBytes) continue
+      yield Buffer.concat(lines)
+      lines = []
+      bytes = 0
+    }
+    // Last, not first: a client takes this bookmark to mean its initial list is complete (KEP-3157).
+    if (endsAt !== undefined) lines.push(this.bookmark(endsAt, { 'k8s.io/initial-events-end': 'true' }))
+    if (lines.length > 0) yield Buffer.concat(lines)
+  }
+
+  /** Nothing but a revision, in the form of all other events: who watches metadata alone decodes nothing else. */
+  bookmark(revision: Revision, annotations?: Record<string, string>): Buffer {
+    const first = this.#first
+    this.#first = false
+    const metadata = { resourceVersion: String(revision), ...(annotations === undefined ? {} : { annotations }) }
+    const { info } = this.#definition
+    return line('BOOKMARK', this.#view.bookmark({ kind: info.kind, apiVersion: apiVersionOf(info), metadata }, first))
+  }
+
+  /** The events that this watch sees, if any. */
+  batch(events: readonly HubEvent[]): Buffer | undefined {
+    const [first] = events
+    const last = events.at(-1)
+    if (first === undefined || last === undefined) return undefined
+    // Of a scope, what two watchers took is the same where first, last and number are.
+    if (first === last || !this.#selection.everything || !this.#view.shared) return this.#lines(events)
+    const shared = sharedBatches.get(last)
+    const isSame = shared?.first === first && shared.count === events.length && shared.definition === this.#definition
+    if (isSame) return shared.lines
+    const lines = this.#lines(events)
+    if (lines !== undefined)
+      sharedBatches.set(last, { first, count: events.length, definition: this.#definition, lines })
+    return lines
+  }
+
+  #lines(events: readonly HubEvent[]): Buffer | undefined {
+    const lines: Buffer[] = []
+    for (const event of events) {
+      const type = this.#seenAs(event)
+      if (type !== undefined) lines.push(this.#eventLine(event, type))
+    }
+    return lines.length < 2 ? lines[0] : Buffer.concat(lines)
+  }
+
+  /** An object that begins to match is ADDED for this watch, one that ceases to is DELETED. */
+  #seenAs(event: HubEvent): EventType | undefined {
+    const selection = this.#selection
+    if (selection.everything) return event.type
+    const matches = selection.matches(event.entry)
+    if (event.type === 'ADDED') return matches ? 'ADDED' : undefined
+    const { previous } = event
+    if (event.type === 'DELETED')
+      return (previous === undefined ? matches : selection.matches(previous)) ? 'DELETED' : undefined
+    // What it was before a restart is not known: telling of a deletion too many harms nobody.
+    if (previous === undefined) return matches ? 'MODIFIED' : 'DELETED'
+    const matched = selection.matches(previous)
+    if (matches) return matched ? 'MODIFIED' : 'ADDED'
+    return matched ? 'DELETED' : undefined
+  }
+
+  #eventLine(event: HubEvent, type: EventType): Buffer {
+    const { entry } = event
+    if (type === 'DELETED' && event.type === 'MODIFIED' && event.previous !== undefined) {
+      // Left the selection: the watcher gets what it knew, at the revision at which it lost it, as from a real server.
+      const { key, bytes } = event.previous
+      return line(type, this.#encode({ key, bytes: stampRevision(bytes, event.revision) }))
+    }
+    if (!this.#view.shared || type !== event.type) return line(type, this.#encode(entry))
+    const definition = this.#definition
+    let lines = sharedLines.get(event)
+    if (lines === undefined) sharedLines.set(event, (lines = new Map<ResourceDefinition, Buffer>()))
+    let shared = lines.get(definition)
+    if (shared === undefined) lines.set(definition, (shared = line(type, this.#view.event(entry.bytes, false))))
+    return shared
+  }
+
+  #encode(entry: Pick<Entry, 'key' | 'bytes'>): Uint8Array {
+    const first = this.#first
+    this.#first = false
+    return this.#view.event(this.#entryBytes?.(entry) ?? entry.bytes, first)
+  }
+}
+
+/** The last event of a watch that failed. */
+export function errorLine(error: StatusError): Buffer {
+  return line('ERROR', Buffer.from(encodeJson(error.status)))
+}

@@ -1,0 +1,152 @@
+// A watch under way: what is there first, then what the hub gathers, pushed into a sink when the loop has time for it. An
+// idle one is this object, the hub's watcher and the sink; there is no promise, generator or timer that waits for it.
+import { isStatusError, expired } from '../../apimachinery/status/index.ts'
+import type { Revision } from '../../apimachinery/meta/index.ts'
+import { isStoreError } from '../../store/index.ts'
+import type { HubWatch, WatchReader } from '../../store/hub/index.ts'
+import type { Deliveries, Delivered } from '../server/deliveries.ts'
+import type { Push, Sink } from '../server/exchange.ts'
+import type { Clocked, WatchClock } from './watch-clock.ts'
+import { errorLine, type WatchEncoder } from './watch-encoder.ts'
+
+export interface WatchStreamOptions {
+  readonly watch: HubWatch
+  readonly encoder: WatchEncoder
+  /** Lines of the state, in pieces; taken before anything else. */
+  readonly initial: Iterator<Uint8Array> | undefined
+  readonly since: Revision
+  readonly timeoutMs: number
+  readonly bookmarks: boolean
+  /** Whose watch it is, of those who share the loop; undefined: our own, which waits for nobody. */
+  readonly flow: string | undefined
+  readonly clock: WatchClock
+  readonly deliveries: Deliveries
+  readonly sink: Sink
+}
+
+export class WatchStream implements Push, WatchReader, Clocked, Delivered {
+  readonly endsAt: number
+  readonly #watch: HubWatch
+  readonly #encoder: WatchEncoder
+  readonly #since: Revision
+  readonly #bookmarks: boolean
+  readonly #flow: string | undefined
+  readonly #clock: WatchClock
+  readonly #deliveries: Deliveries
+  readonly #sink: Sink
+  #initial: Iterator<Uint8Array> | undefined
+  #isFull = false
+  #isQueued = false
+  #isBookmarkDue = false
+  #isTimeOver = false
+  #isClosed = false
+
+  constructor(options: WatchStreamOptions) {
+    this.#watch = options.watch
+    this.#encoder = options.encoder
+    this.#initial = options.initial
+    this.#since = options.since
+    this.#bookmarks = options.bookmarks
+    this.#flow = options.flow
+    this.#clock = options.clock
+    this.#deliveries = options.deliveries
+    this.#sink = options.sink
+    this.endsAt = performance.now() + options.timeoutMs
+    this.#clock.add(this)
+    this.#watch.read(this)
+    if (this.#initial !== undefined) this.ready()
+  }
+
+  ready(): void {
+    if (this.#isQueued || this.#isFull || this.#isClosed) return
+    this.#isQueued = true
+    this.#deliveries.add(this.#flow, this)
+  }
+
+  bookmarkDue(): void {
+    if (!this.#bookmarks) return
+    this.#isBookmarkDue = true
+    this.ready()
+  }
+
+  timeIsOver(): void {
+    this.#isTimeOver = true
+    this.ready()
+  }
+
+  resume(): void {
+    this.#isFull = false
+    this.ready()
+  }
+
+  end(): void {
+    this.#clock.remove(this)
+    this.#watch[Symbol.dispose]()
+  }
+
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#initial = undefined
+    this.end()
+  }
+
+  deliver(): void {
+    this.#isQueued = false
+    if (this.#isFull || this.#isClosed) return
+    try {
+      this.#step()
+    } catch (error) {
+      this.close()
+      const told = toldError(error)
+      if (told === undefined) this.#sink.fail(error)
+      else {
+        this.#sink.write(errorLine(told))
+        this.#sink.end()
+      }
+    }
+  }
+
+  /** One write at most, so that others come between. */
+  #step(): void {
+    if (this.#initial !== undefined) {
+      const { done, value } = this.#initial.next() as IteratorResult<Uint8Array, undefined>
+      if (done === true) this.#initial = undefined
+      else this.#write(value)
+    } else if (this.#watch.waits) {
+      // Events first: a bookmark speaks for everything before it.
+      const events = this.#watch.take()
+      const chunk = events && this.#encoder.batch(events)
+      if (chunk !== undefined) this.#write(chunk)
+      if (events === undefined) {
+        this.#finish()
+        return
+      }
+    } else if (this.#isTimeOver) {
+      if (this.#bookmarks) this.#bookmark()
+      this.#finish()
+      return
+    } else if (this.#isBookmarkDue) this.#bookmark()
+    if (this.#initial !== undefined || this.#watch.waits || this.#isTimeOver || this.#isBookmarkDue) this.ready()
+  }
+
+  #bookmark(): void {
+    this.#isBookmarkDue = false
+    this.#write(this.#encoder.bookmark(Math.max(this.#watch.progress(), this.#since) as Revision))
+  }
+
+  #write(chunk: Uint8Array): void {
+    if (!this.#sink.write(chunk)) this.#isFull = true
+  }
+
+  #finish(): void {
+    this.close()
+    this.#sink.end()
+  }
+}
+
+/** What the client is told as the last event; undefined: it is cut off. */
+function toldError(error: unknown): Parameters<typeof errorLine>[0] | undefined {
+  if (isStoreError(error, 'Compacted')) return expired('too old resource version: the watch fell behind; list again')
+  return isStatusError(error) ? error : undefined
+}

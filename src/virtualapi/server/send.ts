@@ -1,0 +1,137 @@
+// Answers to bytes, the same for both protocols: the only writer to clients' connections, but for upgrades.
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import type { ServerHttp2Stream } from 'node:http2'
+import { childSignal } from '../../async/index.ts'
+import { largeAnswer } from '../codec/answers.ts'
+import type { Push, PushAnswer, SentAnswer, Sink, StreamAnswer } from './exchange.ts'
+import { takeMs } from './handle.ts'
+
+/** Of HTTP/1.1, or a stream of HTTP/2. */
+export type RawResponse = ServerResponse | ServerHttp2Stream
+
+/** Where an answer goes. */
+export interface Sending {
+  readonly response: RawResponse
+  readonly headOnly: boolean
+  /** Aborted when the client is gone. */
+  readonly signal: AbortSignal
+}
+
+/** Resolves when the answer is on its way, a large one when it was taken. Rejects where the client goes, or is too slow. */
+export async function send(answer: Exclude<SentAnswer, PushAnswer>, to: Sending): Promise<void> {
+  const { response, headOnly, signal } = to
+  if (isGone(response)) return
+  if (answer.kind === 'bytes') {
+    writeHead(response, answer.status, { ...answer.headers, 'content-length': String(answer.body.length) })
+    response.end(headOnly || answer.body.length === 0 ? undefined : answer.body)
+    // The place of the request is taken until the client has the answer: who asks for much and reads nothing asks no more.
+    if (!headOnly && answer.body.length > largeAnswer) await taken(response, answer.body.length, signal)
+    return
+  }
+  writeHead(response, answer.status, answer.headers)
+  if (headOnly) {
+    response.end()
+    return
+  }
+  if (answer.maxMs === undefined) await stream(response, answer, signal)
+  else await within(answer.maxMs, signal, (limited) => stream(response, answer, limited))
+}
+
+/** Begins a push, which from then on holds the response and `ended` alone; that is called once, when it is over. */
+export function sendPush(answer: PushAnswer, response: RawResponse, ended: (failure?: unknown) => void): Push {
+  writeHead(response, answer.status, answer.headers)
+  // The client waits for the headers of a watch before anything happens in it.
+  if ('flushHeaders' in response) response.flushHeaders()
+  return new ResponseSink(response, answer, ended).push
+}
+
+/** Nothing can be sent any more. */
+export function isGone(response: RawResponse): boolean {
+  return response.destroyed || response.closed
+}
+
+function writeHead(response: RawResponse, status: number, headers: Readonly<Record<string, string>>): void {
+  if ('respond' in response) response.respond({ ...headers, ':status': status })
+  else response.writeHead(status, headers)
+}
+
+async function stream(response: RawResponse, { chunks, maxStallMs }: StreamAnswer, signal: AbortSignal): Promise<void> {
+  if ('flushHeaders' in response) response.flushHeaders()
+  for await (const chunk of chunks) {
+    if (chunk.length === 0) continue
+    if (!response.write(chunk)) await writable(response, maxStallMs, signal)
+  }
+  response.end()
+}
+
+async function writable(response: RawResponse, maxStallMs: number | undefined, signal: AbortSignal): Promise<void> {
+  if (response.destroyed) throw new Error('the client went away')
+  if (maxStallMs === undefined) await once(response, 'drain', { signal })
+  else await within(maxStallMs, signal, (limited) => once(response, 'drain', { signal: limited }))
+}
+
+/** Resolves when all of an answer was handed to the connection. Rejects where the client is too slow for its size. */
+async function taken(response: RawResponse, bytes: number, signal: AbortSignal): Promise<void> {
+  if (response.destroyed || response.writableFinished) return
+  await within(takeMs(bytes), signal, (limited) => once(response, 'finish', { signal: limited }))
+}
+
+async function within(
+  ms: number,
+  signal: AbortSignal,
+  wait: (limited: AbortSignal) => Promise<unknown>,
+): Promise<void> {
+  using limited = childSignal(signal)
+  const timer = setTimeout(() => limited.abort(tooSlow(ms)), ms)
+  try {
+    await wait(limited.signal)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function tooSlow(ms: number): Error {
+  return new Error(`the client took nothing for ${ms / 1000} s`)
+}
+
+/** There is one for every watch: it holds no promise, and a timer only while its client does not read. */
+class ResponseSink implements Sink {
+  readonly push: Push
+  readonly #response: RawResponse
+  readonly #maxStallMs: number
+  readonly #ended: (failure?: unknown) => void
+  #stalled: NodeJS.Timeout | undefined
+
+  constructor(response: RawResponse, answer: PushAnswer, ended: (failure?: unknown) => void) {
+    this.#response = response
+    this.#maxStallMs = answer.maxStallMs
+    this.#ended = ended
+    this.push = answer.begin(this)
+    response.on('drain', () => {
+      clearTimeout(this.#stalled)
+      this.push.resume()
+    })
+    response.on('close', () => {
+      clearTimeout(this.#stalled)
+      this.push.close()
+      this.#ended()
+    })
+  }
+
+  write(chunk: Uint8Array): boolean {
+    if (this.#response.destroyed || this.#response.write(chunk)) return true
+    clearTimeout(this.#stalled)
+    this.#stalled = setTimeout(() => this.fail(tooSlow(this.#maxStallMs)), this.#maxStallMs)
+    return false
+  }
+
+  end(): void {
+    this.#response.end()
+  }
+
+  fail(error: unknown): void {
+    this.#ended(error)
+    this.#response.destroy()
+  }
+}

@@ -1,0 +1,173 @@
+// From a request on a socket to its answer: what the stages know of it, and when its client is gone.
+import type { IncomingMessage } from 'node:http'
+import type { ServerHttp2Stream } from 'node:http2'
+import type { Socket } from 'node:net'
+import type { Readable } from 'node:stream'
+import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
+import { badRequest, isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
+import { maxBodyBytes } from '../codec/read-object.ts'
+import { headerOf, type IncomingRequest, type Push, type PushAnswer } from './exchange.ts'
+import { handle, type Handled } from './handle.ts'
+import type { Newcomers } from './newcomers.ts'
+import type { ServerParts } from './parts.ts'
+import { isGone, send, sendPush, type RawResponse } from './send.ts'
+
+/** Of HTTP/2 it stands for the connection's. */
+type PeerSocket = Socket & Partial<Pick<TLSSocket, 'getPeerCertificate'>>
+
+/** A request as both protocols have it. */
+export interface RawRequest {
+  readonly method: string
+  /** Path and query as sent. */
+  readonly url: string
+  /** Name, value, name, value; of HTTP/2 the pseudo headers too. */
+  readonly rawHeaders: readonly string[]
+  readonly body: Readable
+  readonly socket: PeerSocket
+  /** The same object for all requests of a connection. */
+  readonly connection: object
+}
+
+/** The server around its requests. */
+export interface Serving {
+  readonly parts: ServerParts
+  /** The server's own life. */
+  readonly signal: AbortSignal
+  readonly newcomers: Newcomers
+  /** Those under way; they end with the server. */
+  readonly pushes: Set<Push>
+}
+
+/** A request of HTTP/1.1; `url` where it was rewritten. */
+export function rawRequest(request: IncomingMessage, url = request.url ?? '/'): RawRequest {
+  const { method = 'GET', rawHeaders, socket } = request
+  return { method, url, rawHeaders, body: request, socket, connection: socket }
+}
+
+/** A request of HTTP/2; undefined where its connection is gone already. */
+export function rawStream(stream: ServerHttp2Stream, rawHeaders: readonly string[]): RawRequest | undefined {
+  const { session } = stream
+  if (session === undefined) return undefined
+  const method = headerOf(rawHeaders, ':method') ?? 'GET'
+  const url = headerOf(rawHeaders, ':path') ?? '/'
+  return { method, url, rawHeaders, body: stream, socket: session.socket, connection: session }
+}
+
+/** Answers a request. Never rejects. */
+export async function serve(request: RawRequest, response: RawResponse, serving: Serving): Promise<void> {
+  const { parts, signal, newcomers } = serving
+  const life = new AbortController()
+  // Not asked of the response: over HTTP/2 it calls itself finished when the client has gone.
+  let sent = false
+  const closed = (): void => {
+    if (!sent) life.abort(new Error('the client went away'))
+  }
+  response.on('close', closed)
+  const failed = (): void => life.abort(new Error('the connection failed'))
+  response.on('error', failed)
+  try {
+    newcomers.asked(request.socket)
+    const handled = await handle({ ...incomingOf(request, life.signal), stopping: signal }, parts)
+    const { answer, finish } = handled
+    if (answer.kind === 'push') {
+      pushTo(response, { answer, finish }, request, serving)
+      // Of the request nothing is kept for as long as a watch may last.
+      response.on('error', ignored)
+      response.off('error', failed)
+      response.off('close', closed)
+      return
+    }
+    try {
+      await send(answer, { response, headOnly: request.method === 'HEAD', signal: life.signal })
+      sent = true
+    } finally {
+      finish()
+    }
+    // What the client still sends of a body nobody wanted would block the connection.
+    if (!request.body.readableEnded) request.body.resume()
+  } catch (error) {
+    if (!life.signal.aborted) parts.log.error('an answer could not be sent', { url: request.url, error })
+    response.destroy()
+  }
+}
+
+function pushTo(
+  response: RawResponse,
+  { answer, finish }: { answer: PushAnswer; finish: Handled['finish'] },
+  { url, method }: RawRequest,
+  { parts: { log }, signal, pushes }: Serving,
+): void {
+  if (isGone(response) || method === 'HEAD') {
+    answer.drop()
+    finish()
+    response.end()
+    return
+  }
+  const push = sendPush(answer, response, (failure) => {
+    if (failure !== undefined) log.warn('a stream ended early', { url, error: failure })
+    pushes.delete(push)
+    finish()
+  })
+  pushes.add(push)
+  if (signal.aborted) push.end()
+}
+
+function ignored(): void {
+  // A stream that fails closes: that is heard.
+}
+
+// Asking TLS for the certificate decodes it; a connection's never changes.
+const certificates = new WeakMap<object, { certificate: DetailedPeerCertificate | undefined }>()
+
+function peerCertificateOf({ socket, connection }: RawRequest): DetailedPeerCertificate | undefined {
+  const known = certificates.get(connection)
+  if (known !== undefined) return known.certificate
+  const peer = socket.getPeerCertificate?.(true)
+  if (peer === undefined) return undefined
+  const certificate = Object.keys(peer).length === 0 ? undefined : peer
+  certificates.set(connection, { certificate })
+  return certificate
+}
+
+/** What the stages know of a request. */
+export function incomingOf(request: RawRequest, signal: AbortSignal): IncomingRequest {
+  const { method, url, rawHeaders, socket } = request
+  let body: Promise<Uint8Array> | undefined
+  return {
+    method,
+    url,
+    rawHeaders,
+    peerCertificate: peerCertificateOf(request),
+    peerAddress: () => socket.remoteAddress,
+    body: () => (body ??= readBody(request)),
+    signal,
+  }
+}
+
+async function readBody({ rawHeaders, body }: RawRequest): Promise<Uint8Array> {
+  const announced = Number(headerOf(rawHeaders, 'content-length') ?? 0)
+  if (announced > maxBodyBytes) throw tooLarge()
+  const chunks: Buffer[] = []
+  let length = 0
+  try {
+    // Over HTTP/2 the body and the answer are one stream: who is told that it is too large must still be told.
+    const pieces = 'respond' in body ? body.iterator({ destroyOnReturn: false }) : body
+    for await (const chunk of pieces as AsyncIterable<Buffer>) {
+      length += chunk.length
+      if (length > maxBodyBytes) throw tooLarge()
+      chunks.push(chunk)
+    }
+  } catch (cause) {
+    throw isStatusError(cause) ? cause : brokenOff(cause)
+  }
+  if (length < announced) throw brokenOff()
+  return chunks.length === 1 ? (chunks[0] ?? Buffer.alloc(0)) : Buffer.concat(chunks)
+}
+
+function brokenOff(cause?: unknown): Error {
+  return badRequest('the client broke off before the end of the body', cause)
+}
+
+function tooLarge(): Error {
+  return requestEntityTooLarge(`Request entity too large: limit is ${maxBodyBytes}`)
+}
