@@ -6,11 +6,6 @@ import type { Store } from '../store/index.ts'
 import { createHub, type Hub } from '../store/hub/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import type { AuditSink } from './audit/index.ts'
-import { createAdmission } from './admission/admission.ts'
-import { standardPlugins } from './admission/plugins/index.ts'
-import { logicalClusterFinalizer } from './admission/logical-cluster-finalizer.ts'
-import { certificateSigners } from './admission/certificate-signers.ts'
-import { rbacWrites } from './admission/rbac-writes.ts'
 import {
   createAuthenticator,
   createServiceAccountTokens,
@@ -18,17 +13,18 @@ import {
   type MemberTokens,
   type Pki,
 } from './authn/index.ts'
-import { createAuthorizer, createRbacWriteCheck } from './authz/index.ts'
+import { createAuthorizer } from './authz/index.ts'
 import { createBaseLayer } from './bootstrap/index.ts'
 import { createDirectory, type KeptDirectory, type LogicalCluster } from './clusters/index.ts'
 import { defaultEventTtlMs, expireEvents } from './expiry/index.ts'
 import { ObjectGraph } from './graph/index.ts'
 import { WatchClock } from './endpoints/watch-clock.ts'
+import { HeavyThread } from './heavy/heavy-thread.ts'
 import type { Members } from './members/index.ts'
 import { Catalog } from './registry/catalog.ts'
 import { readFacts, stampRevision } from './registry/object-bytes.ts'
 import { findNamedObject } from './registry/named-object.ts'
-import { Registry } from './registry/registry.ts'
+import { createRegistry } from './registry/create-registry.ts'
 import { Fairness, type FairnessLimits } from './server/fairness.ts'
 import { Deliveries } from './server/deliveries.ts'
 import { LoopShare } from './server/loop-share.ts'
@@ -121,23 +117,18 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     clock,
     ...(frontProxy === undefined ? {} : { frontProxy }),
   })
+  const heavy = new HeavyThread({ hasRoot: root !== undefined })
   const parts: ServerParts = {
     hub,
     directory,
-    registry: new Registry({
-      admission: createAdmission([
-        ...standardPlugins(),
-        ...(root === undefined ? [] : [logicalClusterFinalizer]),
-        rbacWrites(createRbacWriteCheck(authorizer)),
-        certificateSigners(authorizer),
-      ]),
-    }),
+    registry: createRegistry({ authorizer, hasRoot: root !== undefined }),
     catalog: new Catalog(),
     authenticator,
     authorizer,
     fairness: new Fairness(limits),
     loopShare,
     deliveries: new Deliveries(loopShare),
+    heavy,
     get podConnector() {
       return lazy.members?.podConnector
     },
@@ -173,6 +164,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
       life.abort(new DOMException('the server is shutting down', 'AbortError'))
       life[Symbol.dispose]()
       await expiring
+      await heavy[Symbol.asyncDispose]()
       watchClock[Symbol.dispose]()
       await lazy.members?.[Symbol.asyncDispose]()
       await hub[Symbol.asyncDispose]()

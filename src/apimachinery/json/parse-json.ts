@@ -51,7 +51,7 @@ export function parseJson(
   if (bytes.length > maxBytes) {
     throw requestEntityTooLarge(`Request entity too large: limit is ${String(maxBytes)}`)
   }
-  const { members, values, depth, longNumbers } = survey(bytes, maxDepth)
+  const { members, values, depth, longNumbers } = surveyJson(bytes, maxDepth)
   if (depth > maxDepth) throw badRequest(`exceeded max depth: the document has more than ${String(maxDepth)} levels`)
   if (values > maxValues) throw tooManyValues(maxValues)
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
@@ -71,7 +71,7 @@ export function tooManyValues(maxValues: number): Error {
   return requestEntityTooLarge(`Request entity too large: limit is ${String(maxValues)} values`)
 }
 
-interface Survey {
+export interface Survey {
   readonly members: number
   /** At least as many as there are; at most twice. */
   readonly values: number
@@ -80,7 +80,7 @@ interface Survey {
 }
 
 /** Counts members and depth without understanding the document; stops early when it is too deep. */
-function survey(bytes: Uint8Array, maxDepth: number): Survey {
+export function surveyJson(bytes: Uint8Array, maxDepth = defaultMaxJsonDepth): Survey {
   let [members, commas, opened, depth, deepest, digits] = [0, 0, 0, 0, 0, 0]
   let longNumbers = false
   const end = bytes.length

@@ -1,2 +1,3 @@
 export * from './hub.ts'
 export * from './create-hub.ts'
+export * from './stored-entry.ts'

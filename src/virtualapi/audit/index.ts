@@ -1,1 +1,1 @@
-export { auditIdOf, RequestAudit, type AuditSink } from './request-audit.ts'
+export { auditIdOf, RequestAudit, type AuditSink, type Named } from './request-audit.ts'

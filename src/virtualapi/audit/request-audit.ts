@@ -25,7 +25,7 @@ export interface Arrival {
 }
 
 /** Of the object in the body: names it where the URL does not. */
-interface Named {
+export interface Named {
   readonly name?: string | undefined
   readonly namespace?: string | undefined
   readonly uid?: string | undefined

@@ -10,13 +10,10 @@ import type { Call } from './call.ts'
 export async function createObject(call: Call): Promise<Answer> {
   const { definition, exchange, fieldValidation, request, representation, parts, target } = call
   const contentType = requireContentType(exchange.header('content-type'))
-  const body = await exchange.request.body()
-  const decoded = decodeObjectBody(body, contentType, definition.info.kind)
-  await exchange.step(body.length)
+  const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
   const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
-  exchange.audit?.names(object.metadata)
+  exchange.names(object.metadata)
   requireNamespace(object.metadata, request.namespace)
-  await exchange.step(body.length)
   const keepUid = exchange.user.realm.kind === 'installation' && exchange.header('kcp-keep-uid') === 'true'
   const stored = definition.toStorage?.(object) ?? { ...object, apiVersion: definition.storageApiVersion }
   const written = await parts.registry.create(target, stored, { keepUid })

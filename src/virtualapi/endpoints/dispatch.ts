@@ -5,6 +5,7 @@ import type { Answer, Exchange } from '../server/exchange.ts'
 import type { ServerParts } from '../server/parts.ts'
 import { allClusters } from './all-clusters.ts'
 import { bindPod } from './binding.ts'
+import { isHeavy } from '../heavy/is-heavy.ts'
 import { prepareCall, type Call } from './call.ts'
 import { connectPod, isConnect } from './connect.ts'
 import { createObject } from './create.ts'
@@ -42,6 +43,7 @@ export async function dispatch(exchange: Exchange, parts: ServerParts): Promise<
   if (cluster.kind === 'all') return allClusters(exchange, parts, target)
   if (isReview(target)) return createReview(exchange, parts, target)
   const call = await prepareCall(exchange, parts, target)
+  if (parts.heavy !== undefined && (await isHeavy(call))) return parts.heavy.answer(call)
   if (target.subresource !== '') return subresource(call, target)
   const endpoint = verbs[exchange.info.verb]
   // Of built-in resources the path has been asked already.

@@ -10,13 +10,10 @@ export async function updateObject(call: Call): Promise<Answer> {
   const { definition, exchange, fieldValidation, request, representation, parts, target } = call
   if (request.subresource !== '') requireSubresource(call)
   const contentType = requireContentType(exchange.header('content-type'))
-  const body = await exchange.request.body()
-  const decoded = decodeObjectBody(body, contentType, definition.info.kind)
-  await exchange.step(body.length)
+  const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
   const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
-  exchange.audit?.names(object.metadata)
+  exchange.names(object.metadata)
   requireNamespace(object.metadata, request.namespace)
-  await exchange.step(body.length)
   requireName(object.metadata.name, request.name)
   const written = await parts.registry.update(target, request.name, {
     subresource: request.subresource,

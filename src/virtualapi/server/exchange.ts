@@ -1,7 +1,7 @@
 // One request and its answer, on the way through the stages.
 import type { DetailedPeerCertificate } from 'node:tls'
 import { abortable } from '../../async/index.ts'
-import { auditIdOf, type RequestAudit } from '../audit/index.ts'
+import { auditIdOf, type Named, type RequestAudit } from '../audit/index.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { RequestInfo } from '../request/request-info.ts'
@@ -84,9 +84,6 @@ export type Answer = BytesAnswer | PiecesAnswer | StreamAnswer | PushAnswer
 /** As it is sent. */
 export type SentAnswer = BytesAnswer | StreamAnswer | PushAnswer
 
-/** Bodies above this take milliseconds to decode, and again to check. */
-const longStepBytes = 64 * 1024
-
 /** What the stages have found out so far. A stage reads only what an earlier one has set. */
 export class Exchange {
   readonly request: IncomingRequest
@@ -99,6 +96,8 @@ export class Exchange {
   answer: Answer | undefined
   /** Gathers what is written of this request; undefined where nobody asked for it. */
   audit: RequestAudit | undefined
+  /** Of the object in the body. */
+  named: Named | undefined
   private ownAuditId: string | undefined
   /** Before more work for this request: waits where others have waited longer; undefined: go on at once. */
   turn: () => Promise<void> | undefined = () => undefined
@@ -117,9 +116,10 @@ export class Exchange {
     this.request = { ...request, body: () => this.read(request) }
   }
 
-  /** Between steps of the work for so many bytes: lets others have their turn where the next step is long as well. */
-  async step(bytes: number): Promise<void> {
-    if (bytes > longStepBytes) await this.turn()
+  /** Says which object it is about, where the URL does not. */
+  names(named: Named): void {
+    this.named = named
+    this.audit?.names(named)
   }
 
   private async read(request: IncomingRequest): Promise<Uint8Array> {

@@ -6,7 +6,6 @@ describe('Fairness', () => {
   for (const { kind, limits } of [
     { kind: 'request', limits: { requests: 2 } },
     { kind: 'watch', limits: { watches: 2 } },
-    { kind: 'large', limits: { largeRequests: 2 } },
   ] as const) {
     it(`takes two of kind ${kind} where two are allowed, refuses the third with Retry-After, and others are not affected`, () => {
       const fairness = new Fairness(limits)
@@ -21,6 +20,40 @@ describe('Fairness', () => {
       expect(thrownBy(() => fairness.enter('acme', kind))).to.satisfy(isStatusError)
     })
   }
+
+  it('lets large bodies wait for a place in the order of their coming, and gives it to nobody who has gone', async () => {
+    const fairness = new Fairness({ largeRequests: 1, waitingLarge: 3 })
+    const { signal } = new AbortController()
+    const leave = await fairness.enterLarge('acme', signal)
+    await fairness.enterLarge('globex', signal)
+    const gone = new AbortController()
+    const order: string[] = []
+    const first = fairness.enterLarge('acme', gone.signal).catch((error: unknown) => error)
+    const second = fairness.enterLarge('acme', signal).then((end) => (order.push('second'), end))
+    const third = fairness.enterLarge('acme', signal).then((end) => (order.push('third'), end))
+    const refused = await fairness.enterLarge('acme', signal).catch((error: unknown) => error)
+    expect(isStatusError(refused, 'TooManyRequests') && refused.headers['Retry-After']).to.equal('1')
+    gone.abort(new Error('gone'))
+    leave()
+    leave()
+    expect(await first).to.have.property('message', 'gone')
+    ;(await second)()
+    expect(order).to.deep.equal(['second'])
+    ;(await third)()
+    ;(await fairness.enterLarge('acme', signal))()
+  })
+
+  it('refuses a large body that waited too long, and bounds what waits in all', async () => {
+    const fairness = new Fairness({ largeRequests: 1, allWaitingLarge: 1, largeWaitMs: 1 })
+    const { signal } = new AbortController()
+    for (const flow of ['acme', 'globex']) await fairness.enterLarge(flow, signal)
+    const late = fairness.enterLarge('acme', signal).catch((error: unknown) => error)
+    const beyond = await fairness.enterLarge('globex', signal).catch((error: unknown) => error)
+    expect(beyond).to.satisfy(isStatusError)
+    expect(await late).to.satisfy(isStatusError)
+    const again = await fairness.enterLarge('globex', signal).catch((error: unknown) => error)
+    expect(again).to.satisfy(isStatusError)
+  })
 
   for (const kind of ['request', 'watch'] as const)
     it(`bounds what all logical clusters have of kind ${kind}`, () => {

@@ -4,6 +4,7 @@ import { errorAnswer, joined, largeAnswer, reformat } from '../codec/answers.ts'
 import { prefersYaml } from '../codec/negotiate.ts'
 import { fromStoreError } from '../registry/store-errors.ts'
 import { isStoreError } from '../../store/index.ts'
+import { isHeavyToReformat } from '../heavy/is-heavy.ts'
 import { isTrue } from '../request/parse-request.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import {
@@ -47,11 +48,11 @@ export async function handle(request: IncomingRequest, parts: ServerParts): Prom
   try {
     for (const stage of stages) await stage(exchange, parts)
     if (exchange.answer === undefined) throw new Error('no stage gave an answer')
-    answer = shaped(exchange, exchange.answer)
+    answer = await shaped(exchange, exchange.answer, parts)
     holdBytes(exchange, answer, parts)
   } catch (error) {
     const failure = toStatusError(error, exchange, parts)
-    answer = shaped(exchange, errorAnswer(failure))
+    answer = await shaped(exchange, errorAnswer(failure))
   }
   answer = withHeaders(answer, exchange)
   exchange.audit?.started(answer)
@@ -90,7 +91,7 @@ function heldBytes(answer: Answer): number {
 }
 
 /** As YAML where that is asked for; indented for people, whom a real server knows by their tools. */
-function shaped(exchange: Exchange, answer: Answer): Answer {
+async function shaped(exchange: Exchange, answer: Answer, { heavy }: Partial<ServerParts> = {}): Promise<Answer> {
   if (answer.kind === 'stream' || answer.kind === 'push' || exchange.request.loopbackUser !== undefined) return answer
   const query = exchange.isUnderstood ? exchange.info.query.get('pretty') : null
   if (exchange.isUnderstood && !isObjectOrList(exchange.info.target)) return answer
@@ -100,7 +101,11 @@ function shaped(exchange: Exchange, answer: Answer): Answer {
       : isTrue(query)
   const yaml = prefersYaml(exchange.header('accept'))
   if (!pretty && !yaml) return answer
-  return reformat(answer.kind === 'pieces' ? joined(answer) : answer, { format: yaml ? 'yaml' : 'json', pretty })
+  const whole = answer.kind === 'pieces' ? joined(answer) : answer
+  const form = { format: yaml ? 'yaml' : 'json', pretty } as const
+  return heavy !== undefined && isHeavyToReformat(whole.body, form.format)
+    ? heavy.reformat(whole, form, { exchange })
+    : reformat(whole, form)
 }
 
 function sent(answer: Answer, exchange: Exchange, parts: ServerParts): SentAnswer {

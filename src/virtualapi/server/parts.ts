@@ -7,6 +7,7 @@ import type { Authenticator } from '../authn/authenticator.ts'
 import type { ServiceAccountTokens } from '../authn/service-account-tokens.ts'
 import type { RbacAuthorizer } from '../authz/index.ts'
 import type { ClusterDirectory } from '../clusters/directory.ts'
+import type { HeavyThread } from '../heavy/heavy-thread.ts'
 import type { PodConnector } from '../members/pod-connector.ts'
 import type { Catalog } from '../registry/catalog.ts'
 import type { Registry } from '../registry/registry.ts'
@@ -27,6 +28,8 @@ export interface ServerParts {
   readonly fairness: Fairness
   readonly loopShare: LoopShare
   readonly deliveries: Deliveries
+  /** Where large objects are worked on; undefined where that is already. */
+  readonly heavy: HeavyThread | undefined
   readonly podConnector: PodConnector | undefined
   readonly tokenReviewer: TokenReviewer | undefined
   readonly accountTokens: ServiceAccountTokens

@@ -30,7 +30,7 @@ export const stages: readonly Stage[] = [
   answer,
 ]
 
-/** Bodies above this take long enough to read that others would notice many of them. */
+/** Bodies above this are received a few at a time: decrypting a mebibyte takes a millisecond. */
 const largeBodyBytes = 256 * 1024
 
 /** For upgrades, which answer on their own socket. */
@@ -130,13 +130,13 @@ async function authenticate(exchange: Exchange, parts: ServerParts): Promise<voi
   exchange.audit?.inCluster(exchange.cluster)
 }
 
-function takePlace(exchange: Exchange, { fairness }: ServerParts): void {
+async function takePlace(exchange: Exchange, { fairness }: ServerParts): Promise<void> {
   const { info, cluster } = exchange
   // Our own loops are few, bounded, and what makes the tenants' clusters work: they wait for nobody.
   if (info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
   const flow = cluster?.id ?? '-'
   exchange.cleanups.push(fairness.enter(flow, isLongRunning(info) ? 'watch' : 'request'))
-  if (hasLargeBody(exchange)) exchange.cleanups.push(fairness.enter(flow, 'large'))
+  if (hasLargeBody(exchange)) exchange.cleanups.push(await fairness.enterLarge(flow, exchange.signal))
 }
 
 /** Requests with a body wait when they have it: until then there is nothing to do for them. */

@@ -13,6 +13,7 @@ import { apiVersionOf } from '../../../apimachinery/meta/index.ts'
 
 export * from './conversions.ts'
 export * from './scale.ts'
+export { allocateBy, allocationFor, type Allocation, type AllocationRequest } from './kinds/service-allocation.ts'
 
 const strategies = new Map<string, Strategy>()
 

@@ -91,11 +91,29 @@ export interface Allocation {
   takePort(port: number): string | undefined
 }
 
-/** `by`: namespace/name of the Service that asks. A dry run holds nothing. */
-export function allocationFor(
-  objects: ClusterObjects,
-  { by, now, dryRun }: { by: string; now: number; dryRun: boolean },
-): Allocation {
+/** Who asks. */
+export interface AllocationRequest {
+  /** namespace/name of the Service. */
+  readonly by: string
+  /** Milliseconds. */
+  readonly now: number
+  /** Holds nothing. */
+  readonly dryRun: boolean
+}
+
+const elsewhere = new WeakMap<ClusterObjects, (request: AllocationRequest) => Allocation>()
+
+/** Of these objects somebody else keeps the account: another thread, which all must ask. */
+export function allocateBy(objects: ClusterObjects, allocation: (request: AllocationRequest) => Allocation): void {
+  elsewhere.set(objects, allocation)
+}
+
+/** The account of a logical cluster's Services, for one of them. */
+export function allocationFor(objects: ClusterObjects, request: AllocationRequest): Allocation {
+  return elsewhere.get(objects)?.(request) ?? ownAllocation(objects, request)
+}
+
+function ownAllocation(objects: ClusterObjects, { by, now, dryRun }: AllocationRequest): Allocation {
   let allocator = allocators.get(objects)
   if (allocator === undefined) {
     allocator = new Allocator(objects)

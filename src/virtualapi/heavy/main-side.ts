@@ -1,0 +1,65 @@
+// What the main thread does for the other one: reads and writes of the logical cluster a heavy request is about.
+import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
+import { isStoreError } from '../../store/index.ts'
+import { allocationFor } from '../registry/strategies/index.ts'
+import { owned, type Read, type ToldEntry, type Write, type WriteResult } from './protocol.ts'
+import { keyText } from './remote-objects.ts'
+
+/** Answers a question from memory. */
+export function readFor(objects: ClusterObjects, read: Read): unknown {
+  switch (read.do) {
+    case 'get': {
+      const entry = objects.get(read.resource, read.namespace, read.name)
+      return entry && told(entry, read.known)
+    }
+    case 'list':
+      return objects.list(read).map((entry) => told(entry, read.known.get(keyText(entry.key)) ?? -1))
+    case 'revision':
+      return objects.revision()
+    case 'changedAt':
+      return objects.changedAt(read.resource)
+    case 'allocate': {
+      const allocation = allocationFor(objects, read.request)
+      switch (read.method) {
+        case 'nextIp':
+          return allocation.nextIp()
+        case 'nextPort':
+          return allocation.nextPort()
+        case 'takeIp':
+          return allocation.takeIp(String(read.value))
+        case 'takePort':
+          return allocation.takePort(Number(read.value))
+      }
+    }
+  }
+}
+
+function told({ key, revision, createRevision, base, bytes }: Entry, known: number): ToldEntry {
+  const { namespace, name } = key
+  // Copied out of whatever memory they share.
+  return { namespace, name, revision, createRevision, base, bytes: known === revision ? undefined : owned(bytes) }
+}
+
+/** Does a write; `objects` is undefined where nobody waits for it any more. Never rejects. */
+export async function writeFor(
+  objects: ClusterObjects | undefined,
+  what: Write,
+  signal: AbortSignal | undefined,
+): Promise<WriteResult> {
+  if (objects === undefined || signal === undefined) return { is: 'failure', message: 'nobody waits for it' }
+  try {
+    const { key } = what
+    if (what.do === 'delete') {
+      const { revision, createRevision, bytes } = await objects.delete(key, { signal, ifRevision: what.ifRevision })
+      return { is: 'written', revision, createRevision, bytes: owned(bytes) }
+    }
+    const { revision, createRevision } =
+      what.do === 'create'
+        ? await objects.create(key, what.value, { signal })
+        : await objects.update(key, what.value, { signal, ifRevision: what.ifRevision })
+    return { is: 'written', revision, createRevision }
+  } catch (error) {
+    if (isStoreError(error)) return { is: 'store error', code: error.code, message: error.message }
+    return { is: 'failure', message: error instanceof Error ? error.message : String(error) }
+  }
+}

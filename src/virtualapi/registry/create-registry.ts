@@ -1,0 +1,20 @@
+// The registry with all that may change or refuse a write: the same on every thread.
+import { createAdmission } from '../admission/admission.ts'
+import { certificateSigners } from '../admission/certificate-signers.ts'
+import { logicalClusterFinalizer } from '../admission/logical-cluster-finalizer.ts'
+import { standardPlugins } from '../admission/plugins/index.ts'
+import { rbacWrites } from '../admission/rbac-writes.ts'
+import { createRbacWriteCheck, type RbacAuthorizer } from '../authz/index.ts'
+import { Registry } from './registry.ts'
+
+/** `hasRoot`: LogicalClusters are kept in a logical cluster of our own. */
+export function createRegistry({ authorizer, hasRoot }: { authorizer: RbacAuthorizer; hasRoot: boolean }): Registry {
+  return new Registry({
+    admission: createAdmission([
+      ...standardPlugins(),
+      ...(hasRoot ? [logicalClusterFinalizer] : []),
+      rbacWrites(createRbacWriteCheck(authorizer)),
+      certificateSigners(authorizer),
+    ]),
+  })
+}
