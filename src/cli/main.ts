@@ -1,5 +1,6 @@
 // The program: flags in, exit codes out. Everything else is wired by a role.
 import { Command } from 'commander'
+import { programVersion } from '../telemetry/index.ts'
 import { apiserverCommand } from './commands/apiserver.ts'
 import { kubeconfigCommand } from './commands/kubeconfig.ts'
 import { memberCommand } from './commands/member.ts'
@@ -9,7 +10,7 @@ import { messageOf } from './exit-error.ts'
 
 const program = new Command('kcp')
   .description('logical clusters for many tenants, placed transparently on many member clusters')
-  .version('0.1.0')
+  .version(programVersion)
   .showHelpAfterError('(try --help)')
   .addCommand(startCommand())
   .addCommand(kubeconfigCommand())

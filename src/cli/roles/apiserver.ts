@@ -20,8 +20,10 @@ export interface ApiserverOptions {
   readonly register: boolean
   /** Where a line of every request is written; none where absent. */
   readonly audit?: AuditLogOptions
-  /** What one logical cluster may keep; no bound where absent. */
+  /** What one logical cluster may keep, in bytes; no bound where absent. */
   readonly storageBytes?: number
+  /** How long an Event stays after it was last written. Default an hour. */
+  readonly eventTtlMs?: number
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -54,6 +56,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       members: () => createMembers({ transport, log, signal }),
       ...(audit && { audit }),
       ...(options.storageBytes !== undefined && { storageBytes: options.storageBytes }),
+      ...(options.eventTtlMs !== undefined && { eventTtlMs: options.eventTtlMs }),
       log,
       metrics,
       signal,

@@ -34,8 +34,10 @@ export interface EmbeddedOptions {
   readonly advertiseAddress: string
   /** Where a line of every request is written; none where absent. */
   readonly audit?: AuditLogOptions
-  /** What one logical cluster may keep; no bound where absent. */
+  /** What one logical cluster may keep, in bytes; no bound where absent. */
   readonly storageBytes?: number
+  /** How long an Event stays after it was last written. Default an hour. */
+  readonly eventTtlMs?: number
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -70,6 +72,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       root,
       ...(audit && { audit }),
       ...(options.storageBytes !== undefined && { storageBytes: options.storageBytes }),
+      ...(options.eventTtlMs !== undefined && { eventTtlMs: options.eventTtlMs }),
       log,
       metrics,
       signal,

@@ -27,6 +27,7 @@ import {
   type OpenApiDocument,
 } from '../discovery/index.ts'
 import { negotiate } from '../codec/negotiate.ts'
+import { programVersion } from '../../telemetry/index.ts'
 import { crdStorageKey } from '../registry/crd-strategy.ts'
 import type { ServedCrd } from '../registry/catalog.ts'
 import type { CustomResourceDefinition } from '../registry/crds/index.ts'
@@ -41,7 +42,6 @@ import { openApiV2 } from './openapi-v2.ts'
 import { purge } from './purge.ts'
 import { tokenDiscovery } from './token-discovery.ts'
 
-const programVersion = '0.1.0'
 /** Discovery is written as objects of built-in kinds are. */
 const discoveryForms = { group: '', kind: '', builtIn: true }
 

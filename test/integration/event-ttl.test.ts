@@ -1,0 +1,38 @@
+// --event-ttl, as an administrator sets it.
+import { expect } from 'chai'
+import { runKcp, waitFor } from '../support/index.ts'
+import { startInstance, type KcpInstance } from './kcp-instance.ts'
+
+describe('the life of Events', function () {
+  this.timeout(60_000)
+  let instance: KcpInstance
+  before(async () => {
+    instance = await startInstance(['--event-ttl', '2s'])
+  })
+  after(async () => {
+    await instance[Symbol.asyncDispose]()
+  })
+
+  it('is as long as the flag says, and that of other objects is not', async () => {
+    const { kubectl } = await instance.tenant('acme')
+    await kubectl(['create', 'configmap', 'stays'])
+    const involvedObject = { apiVersion: 'v1', kind: 'ConfigMap', name: 'stays', namespace: 'default' }
+    const metadata = { name: 'told', namespace: 'default' }
+    await kubectl(['create', '-f', '-'], {
+      input: { apiVersion: 'v1', kind: 'Event', metadata, involvedObject, reason: 'Told', type: 'Normal' },
+    })
+    const names = async (): Promise<string> => (await kubectl(['get', 'events,configmaps', '-o', 'name'])).stdout
+    expect(await names()).to.contain('event/told')
+    await waitFor(async () => !(await names()).includes('event/told'), { what: 'its end', deadlineMs: 20_000 })
+    expect(await names()).to.contain('configmap/stays')
+  })
+
+  for (const wrong of ['0s', 'soon', '-1h', '721h', '1.5h']) {
+    it(`is no ${wrong}: one clear line, and nothing is begun`, async () => {
+      const args = ['start', '--root-dir', '/nowhere/at/all', '--event-ttl', wrong]
+      const { code, stderr } = await runKcp(args, { expectCode: 'any' })
+      expect(code).to.equal(1)
+      expect(stderr).to.contain("option '--event-ttl <duration>' argument").and.contain('at most 720h')
+    })
+  }
+})
