@@ -9,6 +9,20 @@ export TERM="${TERM:-xterm}" KUBE_TEMP="${PWD}/tmp" HOME="${PWD}/tmp" TMPDIR="${
 source hack/lib/init.sh
 source hack/lib/test.sh
 source test/cmd/legacy-script.sh
+
+# With pipefail, a grep -q that ends at its first match breaks the pipe of whoever still writes, and fails the whole line.
+grep() {
+  local one all=() quiet=
+  for one in "$@"; do
+    case "${one}" in
+      -q) quiet=yes ;;
+      -q*) quiet=yes all+=("-${one#-q}") ;;
+      *) all+=("${one}") ;;
+    esac
+  done
+  if [[ -n "${quiet}" ]]; then command grep "${all[@]}" >/dev/null; else command grep "$@"; fi
+}
+
 kube::util::ensure-gnu-sed
 trap 'stop-proxy || true' EXIT
 
