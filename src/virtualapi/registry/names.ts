@@ -1,5 +1,4 @@
 // Which names objects of a kind may have. The rules themselves are apimachinery's.
-import { isIP } from 'node:net'
 import { dns1035LabelErrors, dns1123LabelErrors, dns1123SubdomainErrors } from '../../apimachinery/field/index.ts'
 
 /** A check of a name: complaints, none for a good name. With `prefix`, more characters follow: a trailing dash is fine. */
@@ -19,12 +18,4 @@ export const label1035Name: NameCheck = withPrefix(dns1035LabelErrors)
 export const pathSegmentName: NameCheck = (name) => {
   if (name === '.' || name === '..') return [`may not be '${name}'`]
   return ['/', '%'].filter((character) => name.includes(character)).map((character) => `may not contain '${character}'`)
-}
-
-/** IPAddresses are named after the address, in its one canonical form. */
-export const ipAddressName: NameCheck = (name) => {
-  const version = isIP(name)
-  if (version === 0) return ['must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)']
-  const canonical = version === 4 ? name : new URL(`http://[${name}]`).hostname.slice(1, -1)
-  return canonical === name ? [] : [`must be in canonical form ("${canonical}")`]
 }

@@ -482,8 +482,12 @@ function lastState(bytes: Uint8Array, strategy: ResourceDefinition['strategy'], 
   if (strategy.gracePeriodSeconds === undefined) return bytes
   const object = decodeObject(bytes)
   const revision = object.metadata.resourceVersion ?? ''
-  object.metadata.deletionTimestamp ??= timestamp(now)
-  object.metadata.deletionGracePeriodSeconds = 0
+  const { metadata } = object
+  if (metadata.deletionTimestamp === undefined) {
+    metadata.deletionTimestamp = timestamp(now)
+    if (metadata.generation !== undefined) metadata.generation++
+  }
+  metadata.deletionGracePeriodSeconds = 0
   return stampRevision(encodeObject(object), Number(revision) as Revision)
 }
 

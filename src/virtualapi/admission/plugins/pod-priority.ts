@@ -18,7 +18,7 @@ interface Spec {
   preemptionPolicy?: string
 }
 
-/** Sets priority and preemptionPolicy of new pods; 403 for a class that is not there. */
+/** Sets priority and preemptionPolicy of new pods; 403 for a class that is not there, or that says otherwise. */
 export const podPriority: AdmissionPlugin = {
   name: 'Priority',
   mutate({ operation, definition, subresource, context, name }, object, old) {
@@ -43,9 +43,15 @@ export const podPriority: AdmissionPlugin = {
         name,
         `the integer value of priority (${spec.priority}) must not be provided in pod spec; priority admission controller computed ${value} from the given PriorityClass name`,
       )
+    if (spec.preemptionPolicy !== undefined && spec.preemptionPolicy !== preemptionPolicy)
+      throw forbidden(
+        definition.info,
+        name,
+        `the string value of PreemptionPolicy (${spec.preemptionPolicy}) must not be provided in pod spec; priority admission controller computed ${preemptionPolicy} from the given PriorityClass name`,
+      )
     if (found !== undefined && found.metadata.name !== undefined) spec.priorityClassName = found.metadata.name
     spec.priority = value
-    spec.preemptionPolicy ??= preemptionPolicy
+    spec.preemptionPolicy = preemptionPolicy
   },
 }
 

@@ -1,7 +1,8 @@
 // The table of what differs between built-in kinds and needs no code, as Kubernetes 1.34 has it.
 import type { ResourceInfo } from '../resource-info.ts'
 import { groupResourceText } from '../../../apimachinery/meta/index.ts'
-import { ipAddressName, label1035Name, labelName, pathSegmentName, subdomainName, type NameCheck } from '../names.ts'
+import { label1035Name, labelName, pathSegmentName, subdomainName, type NameCheck } from '../names.ts'
+import { ipErrors } from './validation/ip-values.ts'
 
 export interface KindFacts {
   readonly statusMeta: 'all' | 'allButLabels' | 'none'
@@ -76,8 +77,10 @@ const names: Readonly<Record<string, NameCheck>> = {
   'clusterroles.rbac.authorization.k8s.io': pathSegmentName,
   'rolebindings.rbac.authorization.k8s.io': pathSegmentName,
   'roles.rbac.authorization.k8s.io': pathSegmentName,
+  'statefulsets.apps': labelName,
   'certificatesigningrequests.certificates.k8s.io': pathSegmentName,
-  'ipaddresses.networking.k8s.io': ipAddressName,
+  // Named after the address, in its one canonical form.
+  'ipaddresses.networking.k8s.io': ipErrors,
   // Their names hold times and addresses; validation of the kind looks at them.
   events: () => [],
   'events.events.k8s.io': () => [],

@@ -2,36 +2,38 @@
 import type { KindRules } from '../kind-rules.ts'
 import { admissionPolicyBindingRules } from './admission-policy-binding.ts'
 import { admissionPolicyRules } from './admission-policy.ts'
+import { autoscalerRules } from './autoscaler.ts'
 import { certificateRequestRules } from './certificate-request.ts'
 import { configMapRules } from './config.ts'
+import { controllerRevisionRules } from './controller-revision.ts'
+import { cronJobRules } from './cron-job.ts'
 import { csiDriverRules, csiNodeRules, csiStorageCapacityRules } from './csi.ts'
 import { daemonSetRules } from './daemonset.ts'
+import { deploymentRules, replicaSetRules } from './deployment.ts'
 import { eventRules, newEventRules } from './event.ts'
 import { flowSchemaRules } from './flow-schema.ts'
-import { cronJobRules } from './job-checks.ts'
+import { ingressClassRules } from './ingress-class.ts'
+import { ingressRules } from './ingress.ts'
 import { jobRules } from './job.ts'
 import { leaseRules } from './lease.ts'
 import { limitRangeRules } from './limit-range.ts'
 import { namespaceRules } from './namespace.ts'
-import { ingressClassRules, ingressRules, networkPolicyRules } from './networking.ts'
+import { networkPolicyRules } from './network-policy.ts'
 import { podRules } from './pod.ts'
-import { autoscalerRules, disruptionBudgetRules, priorityClassRules, resourceQuotaRules } from './policies.ts'
+import { disruptionBudgetRules, priorityClassRules } from './policies.ts'
 import { priorityLevelRules } from './priority-level.ts'
 import { clusterRoleBindingRules, clusterRoleRules, roleBindingRules, roleRules } from './rbac.ts'
 import { endpointSliceRules, endpointsRules, nodeRules, runtimeClassRules } from './records.ts'
+import { podTemplateRules, replicationControllerRules } from './replication-controller.ts'
+import { resourceQuotaRules } from './resource-quota.ts'
 import { secretRules } from './secret.ts'
+import { ipAddressRules, serviceCidrRules } from './service-ranges.ts'
 import { serviceRules } from './service.ts'
+import { statefulSetRules } from './stateful-set.ts'
 import { storageClassRules, volumeAttributesClassRules } from './storage-class.ts'
 import { volumeAttachmentRules } from './volume-attachment.ts'
 import { claimRules, volumeRules } from './volumes.ts'
 import { webhookRules } from './webhooks.ts'
-import {
-  deploymentRules,
-  podTemplateRules,
-  replicaSetRules,
-  replicationControllerRules,
-  statefulSetRules,
-} from './workloads.ts'
 
 const table: Readonly<Record<string, KindRules>> = {
   'v1/ConfigMap': configMapRules,
@@ -52,6 +54,7 @@ const table: Readonly<Record<string, KindRules>> = {
   'admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration': webhookRules,
   'admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy': admissionPolicyRules,
   'admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding': admissionPolicyBindingRules,
+  'apps/v1/ControllerRevision': controllerRevisionRules,
   'apps/v1/DaemonSet': daemonSetRules,
   'apps/v1/Deployment': deploymentRules,
   'apps/v1/ReplicaSet': replicaSetRules,
@@ -65,9 +68,11 @@ const table: Readonly<Record<string, KindRules>> = {
   'events.k8s.io/v1/Event': newEventRules,
   'flowcontrol.apiserver.k8s.io/v1/FlowSchema': flowSchemaRules,
   'flowcontrol.apiserver.k8s.io/v1/PriorityLevelConfiguration': priorityLevelRules,
+  'networking.k8s.io/v1/IPAddress': ipAddressRules,
   'networking.k8s.io/v1/Ingress': ingressRules,
   'networking.k8s.io/v1/IngressClass': ingressClassRules,
   'networking.k8s.io/v1/NetworkPolicy': networkPolicyRules,
+  'networking.k8s.io/v1/ServiceCIDR': serviceCidrRules,
   'node.k8s.io/v1/RuntimeClass': runtimeClassRules,
   'policy/v1/PodDisruptionBudget': disruptionBudgetRules,
   'rbac.authorization.k8s.io/v1/ClusterRole': clusterRoleRules,

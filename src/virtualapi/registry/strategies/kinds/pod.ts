@@ -7,19 +7,23 @@ import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { completeStruct } from '../typed/decode.ts'
+import { podAnnotationsCauses, profileMatchCauses } from '../validation/pod-annotations.ts'
 import { podSpecCauses, type PodSpec } from '../validation/pod-spec.ts'
-import { podPartCauses } from './pod-parts.ts'
+import { mergeLabelKeys } from './pod-label-keys.ts'
 import { qosClassOf } from './pod-qos.ts'
-import { podChangeCauses } from './pod-update.ts'
+import { podResizeCauses } from './pod-resize.ts'
+import { podStatusCauses } from './pod-status.ts'
+import { addedContainersCauses, annotationChangeCauses, podChangeCauses } from './pod-update.ts'
 
-interface Pod extends KubeObject {
+export interface Pod extends KubeObject {
   spec: PodSpec
   status: Data<V1PodStatus>
 }
 
 export const podRules: KindRules = {
   prepareForCreate(object, { now }) {
-    const { spec, status } = object as Pod
+    const { spec, status, metadata } = object as Pod
+    mergeLabelKeys(spec, metadata.labels ?? {})
     // A copy of a pod that runs in a member comes with its status.
     status.phase ??= 'Pending'
     status.qosClass ??= qosClassOf(spec)
@@ -36,15 +40,24 @@ export const podRules: KindRules = {
       else pod.spec.ephemeralContainers = ephemeralContainers
     } else if (subresource === 'resize') {
       const { containers, initContainers } = pod.spec
+      // Added or removed containers are left for validation to see.
+      if (!sameNumber(pod.spec, before.spec)) return
       keepAllBut(pod, before)
       for (const [member, asked] of Object.entries({ containers, initContainers }))
         resize(pod.spec[member as 'containers' | 'initContainers'] ?? [], asked ?? [])
     }
   },
-  validate: (object, old) =>
-    podSpecCauses('spec', (object as Pod).spec).concat(old === undefined ? newPodCauses(object as Pod) : []),
-  validatePart: (object, old, subresource) => podPartCauses(object as Pod, old as Pod, subresource),
-  validateChange: (object, old) => podChangeCauses((object as Pod).spec, (old as Pod).spec),
+  validate: (object, old) => podCauses(object as Pod).concat(old === undefined ? newPodCauses(object as Pod) : []),
+  validatePart(object, old, subresource) {
+    const [pod, before] = [object as Pod, old as Pod]
+    if (subresource === 'status') return podStatusCauses(pod, before)
+    if (subresource === 'resize') return [...podCauses(pod), ...podResizeCauses(pod, before)]
+    return subresource === 'ephemeralcontainers' ? [...podCauses(pod), ...addedContainersCauses(pod, before)] : []
+  },
+  validateChange: (object, old) => [
+    ...annotationChangeCauses(object as Pod, old as Pod),
+    ...podChangeCauses((object as Pod).spec, (old as Pod).spec),
+  ],
   gracePeriodSeconds(object, asked) {
     const { spec, status } = object as Pod
     const seconds = asked ?? spec.terminationGracePeriodSeconds ?? 0
@@ -52,6 +65,14 @@ export const podRules: KindRules = {
     if (!spec.nodeName || finished) return 0
     return seconds < 0 ? 1 : seconds
   },
+}
+
+/** What must hold of every pod. */
+function podCauses({ metadata, spec }: Pod): StatusCause[] {
+  return [
+    ...podAnnotationsCauses('metadata.annotations', metadata.annotations, spec),
+    ...podSpecCauses('spec', spec, { pod: metadata }),
+  ]
 }
 
 function gated(lastTransitionTime: string): NonNullable<Pod['status']['conditions']>[number] {
@@ -82,6 +103,12 @@ function keepAllBut(pod: Pod, old: Pod): void {
   pod.metadata = { ...structuredClone(old.metadata) }
 }
 
+function sameNumber(spec: PodSpec, old: PodSpec): boolean {
+  return (['containers', 'initContainers'] as const).every(
+    (member) => (spec[member] ?? []).length === (old[member] ?? []).length,
+  )
+}
+
 /** Takes over the resources that are asked for, container by container. */
 function resize(containers: PodSpec['containers'], asked: PodSpec['containers']): void {
   for (const container of containers) {
@@ -93,6 +120,12 @@ function resize(containers: PodSpec['containers'], asked: PodSpec['containers'])
   }
 }
 
-function newPodCauses({ spec }: Pod): StatusCause[] {
-  return spec.ephemeralContainers?.length ? [fieldForbidden('spec.ephemeralContainers', 'cannot be set on create')] : []
+/** What must hold when a pod begins. */
+function newPodCauses({ metadata, spec }: Pod): StatusCause[] {
+  const causes: StatusCause[] = []
+  if (spec.ephemeralContainers?.length)
+    causes.push(fieldForbidden('spec.ephemeralContainers', 'cannot be set on create'))
+  if (spec.nodeName && spec.schedulingGates?.length)
+    causes.push(fieldForbidden('spec.nodeName', 'cannot be set until all schedulingGates have been cleared'))
+  return [...causes, ...profileMatchCauses('spec', metadata, spec)]
 }

@@ -1,62 +1,11 @@
-// Kinds that bound and order others: quota, budgets, priorities, autoscalers.
-import { isDeepStrictEqual } from 'node:util'
-import type {
-  V1PodDisruptionBudgetSpec,
-  V1ResourceQuotaSpec,
-  V2HorizontalPodAutoscalerSpec,
-} from '@kubernetes/client-node'
-import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../../apimachinery/field/index.ts'
+// Kinds that bound and order others: budgets, priorities.
+import type { V1PodDisruptionBudgetSpec } from '@kubernetes/client-node'
+import { fieldForbidden, fieldInvalid } from '../../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { labelSelectorCauses } from '../validation/label-selector.ts'
-import { isInteger, nonNegativeQuantity, quotaResources, resourceNameCauses } from '../validation/resources.ts'
-import { atMostAll, intOrPercent, invalidStruct, oneOf, required } from '../validation/values.ts'
-
-const scopes = [
-  'BestEffort',
-  'NotBestEffort',
-  'Terminating',
-  'NotTerminating',
-  'PriorityClass',
-  'CrossNamespacePodAffinity',
-  'VolumeAttributesClass',
-]
-
-export const resourceQuotaRules: KindRules = {
-  validate(object) {
-    const spec = object['spec'] as Data<V1ResourceQuotaSpec>
-    const causes = Object.entries(spec.hard ?? {}).flatMap(([name, text]) => {
-      const at = `spec.hard[${name}]`
-      const counted = quotaResources.has(name) && !/cpu|memory|storage/.test(name)
-      return [
-        ...resourceNameCauses(at, name, quotaResources, 'quota'),
-        ...nonNegativeQuantity(at, text),
-        ...((counted || name.startsWith('count/')) && !isInteger(text)
-          ? [fieldInvalid(at, text, 'must be an integer')]
-          : []),
-      ]
-    })
-    const own = spec.scopes ?? []
-    if (own.length === 0) return causes
-    const unknown = own.filter((scope) => !scopes.includes(scope))
-    causes.push(...unknown.map(() => fieldInvalid('spec.scopes', own, 'unsupported scope')))
-    for (const pair of [
-      ['BestEffort', 'NotBestEffort'],
-      ['Terminating', 'NotTerminating'],
-    ])
-      if (pair.every((scope) => own.includes(scope)))
-        causes.push(fieldInvalid('spec.scopes', own, 'conflicting scopes'))
-    return causes
-  },
-  validateChange(object, old) {
-    const { scopes: next = [] } = object['spec'] as Data<V1ResourceQuotaSpec>
-    const { scopes: before = [] } = old['spec'] as Data<V1ResourceQuotaSpec>
-    return isDeepStrictEqual([...next].sort(), [...before].sort())
-      ? []
-      : [fieldInvalid('spec.scopes', next, 'field is immutable')]
-  },
-}
+import { atMostAll, intOrPercent, invalidStruct, oneOf } from '../validation/values.ts'
 
 export const disruptionBudgetRules: KindRules = {
   validate(object) {
@@ -127,73 +76,4 @@ export const priorityClassRules: KindRules = {
       causes.push(fieldInvalid('preemptionPolicy', policy ?? null, 'field is immutable'))
     return causes
   },
-}
-
-export const autoscalerRules: KindRules = {
-  beforeDefaults({ spec }) {
-    // Behind a feature gate that is off by default.
-    const { behavior } = spec as Partial<Data<V2HorizontalPodAutoscalerSpec>>
-    for (const member of ['scaleUp', 'scaleDown'] as const)
-      if (behavior?.[member] !== undefined) Reflect.deleteProperty(behavior[member], 'tolerance')
-  },
-  validate(object) {
-    const spec = object['spec'] as Data<V2HorizontalPodAutoscalerSpec>
-    const { minReplicas, maxReplicas, scaleTargetRef: target } = spec
-    const causes: StatusCause[] = []
-    if (minReplicas !== undefined && minReplicas < 1)
-      causes.push(fieldInvalid('spec.minReplicas', minReplicas, 'must be greater than or equal to 1'))
-    if (maxReplicas < 1) causes.push(fieldInvalid('spec.maxReplicas', maxReplicas, 'must be greater than 0'))
-    if (minReplicas !== undefined && maxReplicas < minReplicas)
-      causes.push(fieldInvalid('spec.maxReplicas', maxReplicas, 'must be greater than or equal to `minReplicas`'))
-    causes.push(
-      ...required('spec.scaleTargetRef.kind', target.kind),
-      ...required('spec.scaleTargetRef.name', target.name),
-    )
-    if (!target.apiVersion)
-      causes.push(fieldInvalid('spec.scaleTargetRef.apiVersion', '', 'apiVersion must specify API group'))
-    for (const [index, metric] of (spec.metrics ?? []).entries())
-      causes.push(...metricCauses(`spec.metrics[${index}]`, metric))
-    for (const member of ['scaleUp', 'scaleDown'] as const) {
-      const rules = spec.behavior?.[member]
-      const at = `spec.behavior.${member}`
-      const window = rules?.stabilizationWindowSeconds
-      if (window !== undefined && window < 0)
-        causes.push(fieldInvalid(`${at}.stabilizationWindowSeconds`, window, 'must be greater than or equal to zero'))
-      if (window !== undefined && window > 3600)
-        causes.push(fieldInvalid(`${at}.stabilizationWindowSeconds`, window, 'must be less than or equal to 3600'))
-      causes.push(...oneOf(`${at}.selectPolicy`, rules?.selectPolicy, ['Disabled', 'Max', 'Min']))
-      if (rules !== undefined && !rules.policies?.length)
-        causes.push(fieldRequired(`${at}.policies`, 'must specify at least one Policy'))
-    }
-    return causes
-  },
-}
-
-type Metric = NonNullable<Data<V2HorizontalPodAutoscalerSpec>['metrics']>[number]
-const metricTypes = ['ContainerResource', 'External', 'Object', 'Pods', 'Resource']
-
-function metricCauses(path: string, metric: Metric): StatusCause[] {
-  const { type } = metric
-  const causes = type === '' ? [fieldRequired(`${path}.type`, 'must specify a metric source type')] : []
-  if (type !== '' && !metricTypes.includes(type))
-    // Twice, as upstream says it.
-    return [1, 2].map(() => fieldNotSupported(`${path}.type`, type, metricTypes))
-  const member = (type.charAt(0).toLowerCase() + type.slice(1)) as keyof Metric
-  if (type !== '' && metric[member] === undefined)
-    return [...causes, fieldRequired(`${path}.${member}`, 'must populate information for the given metric source')]
-  const { resource } = metric
-  if (type !== 'Resource' || resource === undefined) return causes
-  const { averageUtilization, averageValue } = resource.target
-  if (averageUtilization === undefined && averageValue === undefined)
-    causes.push(
-      fieldRequired(
-        `${path}.resource.target.averageUtilization`,
-        'must set either a target raw value or a target utilization',
-      ),
-    )
-  if (averageUtilization !== undefined && averageUtilization < 1)
-    causes.push(
-      fieldInvalid(`${path}.resource.target.averageUtilization`, averageUtilization, 'must be greater than 0'),
-    )
-  return causes
 }

@@ -1,38 +1,38 @@
 // Containers of a pod: ordinary and init containers differ in a few things only.
-import type { V1Container, V1ContainerPort, V1SecurityContext, V1Volume, V1VolumeMount } from '@kubernetes/client-node'
+import type { V1Container, V1ContainerPort, V1ContainerResizePolicy } from '@kubernetes/client-node'
 import {
   fieldDuplicate,
   fieldForbidden,
   fieldInvalid,
-  fieldNotFound,
+  fieldNotSupported,
   fieldRequired,
 } from '../../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { Data } from '../typed/data.ts'
 import { envCauses, envFromCauses } from './env.ts'
 import { handlerCauses, probeCauses } from './handlers.ts'
+import { containerResourceCauses } from './resource-names.ts'
 import { resourceCauses } from './resources.ts'
-import {
-  between,
-  descendingPath,
-  label,
-  oneOf,
-  portNameErrors,
-  portNumber,
-  protocols,
-  requiredOneOf,
-} from './values.ts'
+import { containerSecurityCauses } from './security.ts'
+import { label, portNameErrors, portNumber, protocols, requiredOneOf } from './values.ts'
+import { placesCauses } from './volume-mounts.ts'
+import type { Volume } from './volumes.ts'
 
 export type Container = Data<V1Container>
-type Volumes = ReadonlyMap<string, Data<V1Volume>>
+
+/** What containers need to know of their pod. */
+export interface ContainerContext {
+  readonly volumes: ReadonlyMap<string, Volume>
+  /** Names of its resource claims. */
+  readonly claims: ReadonlySet<string>
+  readonly hostUsers: boolean
+  readonly restartPolicy: string | undefined
+  readonly graceSeconds: number | undefined
+}
 
 const restartText = 'may not be set for init containers without restartPolicy=Always'
-const maxId = 2 ** 31 - 1
-
-export interface ContainerContext {
-  readonly volumes: Volumes
-  readonly hostNetwork: boolean
-}
+const resizable = ['cpu', 'memory']
+const resizePolicies = ['NotRequired', 'RestartContainer']
 
 /** What is wrong with the containers of a pod. */
 export function containersCauses(
@@ -42,14 +42,15 @@ export function containersCauses(
 ): StatusCause[] {
   if (!containers?.length) return [fieldRequired(path)]
   const names = new Set<string>()
-  return containers.flatMap((container, index) => {
+  const ports = new Set<string>()
+  const each = containers.flatMap((container, index) => {
     const at = `${path}[${index}]`
     const causes = commonCauses(at, container, context)
     if (names.has(container.name)) causes.push(fieldDuplicate(`${at}.name`, container.name))
     names.add(container.name)
-    causes.push(...lifecycleCauses(`${at}.lifecycle`, container), ...allProbeCauses(at, container))
-    return [...causes, ...hostPortCauses(at, container, context)]
+    return [...causes, ...lifeCauses(at, container, context)]
   })
+  return [...each, ...containers.flatMap((container, index) => hostPortCauses(`${path}[${index}]`, container, ports))]
 }
 
 /** What is wrong with the init containers; those with restartPolicy Always are sidecars and may have probes. */
@@ -62,29 +63,25 @@ export function initContainersCauses(
   const names = new Set(regular.map(({ name }) => name))
   return (containers ?? []).flatMap((container, index) => {
     const at = `${path}[${index}]`
+    const { name } = container
     const causes = commonCauses(at, container, context)
-    const { name, lifecycle, livenessProbe, readinessProbe, startupProbe } = container
-    if (container.restartPolicy === 'Always')
-      causes.push(...lifecycleCauses(`${at}.lifecycle`, container), ...allProbeCauses(at, container))
-    else {
-      if (lifecycle) causes.push(fieldForbidden(`${at}.lifecycle`, restartText))
-      if (livenessProbe) causes.push(fieldForbidden(`${at}.livenessProbe`, restartText))
-      if (readinessProbe) causes.push(fieldForbidden(`${at}.readinessProbe`, restartText))
-      if (startupProbe) causes.push(fieldForbidden(`${at}.startupProbe`, restartText))
-    }
-    if (name !== '' && names.has(name)) causes.push(fieldDuplicate(`${at}.name`, name))
-    names.add(name)
-    return [...causes, ...hostPortCauses(at, container, context)]
+    if (names.has(name)) causes.push(fieldDuplicate(`${at}.name`, name))
+    else if (name !== '') names.add(name)
+    // They run one after the other, so each is looked at alone, and upstream calls each the first.
+    causes.push(...hostPortCauses(`${path}[0]`, container, new Set()))
+    if (container.restartPolicy === 'Always') return [...causes, ...lifeCauses(at, container, context)]
+    for (const member of ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const)
+      if (container[member] !== undefined) causes.push(fieldForbidden(`${at}.${member}`, restartText))
+    return causes
   })
 }
 
-function commonCauses(path: string, container: Container, { volumes }: ContainerContext): StatusCause[] {
-  const { name, image, ports, env, envFrom, volumeMounts, resources, securityContext } = container
-  const causes = name === '' ? [fieldRequired(`${path}.name`)] : label(`${path}.name`, name)
-  if (!image) causes.push(fieldRequired(`${path}.image`))
-  else if (image !== image.trim())
-    causes.push(fieldInvalid(`${path}.image`, image, 'must not have leading or trailing whitespace'))
-  causes.push(
+/** What holds of every container. */
+export function commonCauses(path: string, container: Container, context: ContainerContext): StatusCause[] {
+  const { name, image, ports, env, envFrom } = container
+  return [
+    ...(name === '' ? [fieldRequired(`${path}.name`)] : label(`${path}.name`, name)),
+    ...(image ? [] : [fieldRequired(`${path}.image`)]),
     ...requiredOneOf(`${path}.terminationMessagePolicy`, container.terminationMessagePolicy, [
       'File',
       'FallbackToLogsOnError',
@@ -92,26 +89,32 @@ function commonCauses(path: string, container: Container, { volumes }: Container
     ...portsCauses(`${path}.ports`, ports),
     ...envCauses(`${path}.env`, env),
     ...envFromCauses(`${path}.envFrom`, envFrom),
-    ...mountsCauses(`${path}.volumeMounts`, volumeMounts, volumes),
+    ...placesCauses(path, container, context.volumes),
     ...requiredOneOf(`${path}.imagePullPolicy`, container.imagePullPolicy, ['Always', 'IfNotPresent', 'Never']),
-    ...resourceCauses(`${path}.resources`, resources),
-    ...securityCauses(`${path}.securityContext`, securityContext),
-  )
-  return causes
-}
-
-function lifecycleCauses(path: string, { lifecycle }: Container): StatusCause[] {
-  return [
-    ...(lifecycle?.postStart ? handlerCauses(`${path}.postStart`, lifecycle.postStart) : []),
-    ...(lifecycle?.preStop ? handlerCauses(`${path}.preStop`, lifecycle.preStop) : []),
+    ...resourceCauses(`${path}.resources`, container.resources, containerResourceCauses, context.claims),
+    ...resizeCauses(`${path}.resizePolicy`, container.resizePolicy, context.restartPolicy),
+    ...containerSecurityCauses(`${path}.securityContext`, container.securityContext, context.hostUsers),
   ]
 }
 
-function allProbeCauses(path: string, { livenessProbe, readinessProbe, startupProbe }: Container): StatusCause[] {
+/** Of pods only: templates may have blanks around an image, and always could. */
+export function imageCauses(path: string, containers: readonly { image?: string }[] | null | undefined): StatusCause[] {
+  return (containers ?? []).flatMap(({ image = '' }, index) =>
+    image.trim() === image
+      ? []
+      : [fieldInvalid(`${path}[${index}].image`, image, 'must not have leading or trailing whitespace')],
+  )
+}
+
+function lifeCauses(path: string, container: Container, { graceSeconds }: ContainerContext): StatusCause[] {
+  const { lifecycle, livenessProbe, readinessProbe, startupProbe } = container
+  const at = `${path}.lifecycle`
   return [
-    ...probeCauses(`${path}.livenessProbe`, livenessProbe, { mustSucceedOnce: true }),
-    ...probeCauses(`${path}.readinessProbe`, readinessProbe, { mustSucceedOnce: false }),
-    ...probeCauses(`${path}.startupProbe`, startupProbe, { mustSucceedOnce: true }),
+    ...(lifecycle?.postStart ? handlerCauses(`${at}.postStart`, lifecycle.postStart, graceSeconds) : []),
+    ...(lifecycle?.preStop ? handlerCauses(`${at}.preStop`, lifecycle.preStop, graceSeconds) : []),
+    ...probeCauses(`${path}.livenessProbe`, livenessProbe, { of: 'life' }),
+    ...probeCauses(`${path}.readinessProbe`, readinessProbe, { of: 'readiness' }),
+    ...probeCauses(`${path}.startupProbe`, startupProbe, { of: 'life' }),
   ]
 }
 
@@ -133,90 +136,35 @@ function portsCauses(path: string, ports: readonly Data<V1ContainerPort>[] | und
   })
 }
 
-function hostPortCauses(path: string, { ports }: Container, { hostNetwork }: ContainerContext): StatusCause[] {
-  if (!hostNetwork) return []
-  return (ports ?? []).flatMap(({ containerPort, hostPort = 0 }, index) =>
-    hostPort === containerPort
-      ? []
-      : [
-          fieldInvalid(
-            `${path}.ports[${index}].hostPort`,
-            hostPort,
-            'must match `containerPort` when `hostNetwork` is true',
-          ),
-        ],
-  )
-}
-
-function mountsCauses(
-  path: string,
-  mounts: readonly Data<V1VolumeMount>[] | undefined,
-  volumes: Volumes,
-): StatusCause[] {
-  const paths = new Set<string>()
-  return (mounts ?? []).flatMap(({ name, mountPath, subPath, subPathExpr, mountPropagation }, index) => {
-    const at = `${path}[${index}]`
-    const causes: StatusCause[] = []
-    if (name === '') causes.push(fieldRequired(`${at}.name`))
-    if (!volumes.has(name)) causes.push(fieldNotFound(`${at}.name`, name))
-    if (mountPath === '') causes.push(fieldRequired(`${at}.mountPath`))
-    if (paths.has(mountPath)) causes.push(fieldInvalid(`${at}.mountPath`, mountPath, 'must be unique'))
-    paths.add(mountPath)
-    // Upstream forgets the index here, and clients see it so.
-    if (subPath) causes.push(...descendingPath(`${path}.subPath`, subPath))
-    if (subPathExpr) {
-      if (subPath)
-        causes.push(fieldInvalid(`${path}.subPathExpr`, subPathExpr, 'subPathExpr and subPath are mutually exclusive'))
-      causes.push(...descendingPath(`${path}.subPathExpr`, subPathExpr))
-    }
-    return [
-      ...causes,
-      ...oneOf(`${at}.mountPropagation`, mountPropagation, ['Bidirectional', 'HostToContainer', 'None']),
-    ]
+/** A port of the node is of one container; `taken` is added to. */
+function hostPortCauses(path: string, { ports }: Container, taken: Set<string>): StatusCause[] {
+  return (ports ?? []).flatMap(({ protocol = '', hostIP = '', hostPort }, index) => {
+    if (!hostPort) return []
+    const key = `${protocol}/${hostIP}/${hostPort}`
+    if (taken.has(key)) return [fieldDuplicate(`${path}.ports[${index}].hostPort`, key)]
+    taken.add(key)
+    return []
   })
 }
 
-function securityCauses(path: string, context: Data<V1SecurityContext> | undefined): StatusCause[] {
-  if (context === undefined) return []
-  const { runAsUser, runAsGroup, procMount, allowPrivilegeEscalation, privileged, capabilities, seccompProfile } =
-    context
-  const causes = [
-    ...between(`${path}.runAsUser`, runAsUser, 0, maxId),
-    ...between(`${path}.runAsGroup`, runAsGroup, 0, maxId),
-    ...oneOf(`${path}.procMount`, procMount, ['Default', 'Unmasked']),
-    ...seccompCauses(`${path}.seccompProfile`, seccompProfile),
-  ]
-  if (allowPrivilegeEscalation === false) {
-    const value = context
-    if (privileged === true)
-      causes.push(fieldInvalid(path, value, 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true'))
-    if (capabilities?.add?.includes('CAP_SYS_ADMIN'))
-      causes.push(
-        fieldInvalid(
-          path,
-          value,
-          'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN',
-        ),
-      )
-  }
-  return causes
-}
-
-/** A seccomp profile names a file exactly when its type is Localhost. */
-export function seccompCauses(
+/** What happens to a container that is given other resources while it runs. */
+function resizeCauses(
   path: string,
-  profile: { type: string; localhostProfile?: string } | undefined,
+  policies: readonly Data<V1ContainerResizePolicy>[] | undefined,
+  ofPod: string | undefined,
 ): StatusCause[] {
-  if (profile === undefined) return []
-  const { type, localhostProfile } = profile
-  const causes: StatusCause[] = []
-  if (type === 'Localhost') {
-    if (localhostProfile === undefined)
-      causes.push(fieldRequired(`${path}.localhostProfile`, 'must be set when seccomp type is Localhost'))
-    else causes.push(...descendingPath(`${path}.localhostProfile`, localhostProfile))
-  } else if (localhostProfile !== undefined)
-    causes.push(
-      fieldInvalid(`${path}.localhostProfile`, localhostProfile, 'can only be set when seccomp type is Localhost'),
-    )
-  return [...causes, ...requiredOneOf(`${path}.type`, type, ['Localhost', 'RuntimeDefault', 'Unconfined'])]
+  const seen = new Set<string>()
+  return (policies ?? []).flatMap(({ resourceName, restartPolicy }, index) => {
+    const causes: StatusCause[] = []
+    if (seen.has(resourceName)) causes.push(fieldDuplicate(`${path}[${index}]`, resourceName))
+    seen.add(resourceName)
+    if (resourceName === '') causes.push(fieldRequired(path))
+    else if (!resizable.includes(resourceName)) causes.push(fieldNotSupported(path, resourceName, resizable))
+    if (restartPolicy === '') causes.push(fieldRequired(path))
+    else if (!resizePolicies.includes(restartPolicy))
+      causes.push(fieldNotSupported(path, restartPolicy, resizePolicies))
+    if (ofPod === 'Never' && restartPolicy !== 'NotRequired')
+      causes.push(fieldInvalid(path, restartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'"))
+    return causes
+  })
 }

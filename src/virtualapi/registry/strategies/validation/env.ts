@@ -3,7 +3,8 @@ import type { V1EnvFromSource, V1EnvVar, V1EnvVarSource } from '@kubernetes/clie
 import { fieldInvalid, fieldRequired, configMapKeyErrors } from '../../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { Data } from '../typed/data.ts'
-import { objectName, required, requiredOneOf, subdomain } from './values.ts'
+import { quantityOf } from '../typed/quantity.ts'
+import { objectName, qualifiedName, required, requiredOneOf, subdomain } from './values.ts'
 
 const envFieldPaths = [
   'metadata.name',
@@ -20,11 +21,9 @@ const convertible = new Set([
   ...envFieldPaths,
   'metadata.labels',
   'metadata.annotations',
-  'spec.hostname',
-  'status.phase',
-  'spec.schedulerName',
   'spec.restartPolicy',
-  'status.nominatedNodeName',
+  'spec.schedulerName',
+  'status.phase',
 ])
 const envNameText = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 const resources = [
@@ -36,6 +35,7 @@ const resources = [
   'requests.ephemeral-storage',
 ]
 const resourceList = [...resources].sort()
+const binarySizes = ['1', '1k', '1M', '1G', '1T', '1P', '1E', '1Ki', '1Mi', '1Gi', '1Ti', '1Pi', '1Ei']
 
 export function envCauses(path: string, variables: readonly Data<V1EnvVar>[] | undefined): StatusCause[] {
   return (variables ?? []).flatMap(({ name, value, valueFrom }, index) => {
@@ -79,30 +79,49 @@ export function fieldRefCauses(
 ): StatusCause[] {
   if (!apiVersion) return [fieldRequired(`${path}.apiVersion`)]
   if (fieldPath === '') return [fieldRequired(`${path}.fieldPath`)]
-  const [, base, key] = /^(metadata\.(?:labels|annotations))\['(.*)'\]$/.exec(fieldPath) ?? []
-  if (base !== undefined && key !== undefined) return []
-  if (!convertible.has(fieldPath))
-    return [
-      fieldInvalid(
-        `${path}.fieldPath`,
-        fieldPath,
-        `error converting fieldPath: field label not supported: ${fieldPath}`,
-      ),
-    ]
-  return requiredOneOf(`${path}.fieldPath`, fieldPath, allowed)
+  const cannot = (why: string): StatusCause[] => [
+    fieldInvalid(`${path}.fieldPath`, fieldPath, `error converting fieldPath: ${why}`),
+  ]
+  if (apiVersion !== 'v1') return cannot(`unsupported pod version: ${apiVersion}`)
+  const bracket = fieldPath.endsWith("']") ? fieldPath.indexOf("['") : -1
+  if (bracket > 0 && bracket + 2 <= fieldPath.length - 2) {
+    const base = fieldPath.slice(0, bracket)
+    const key = fieldPath.slice(bracket + 2, -2)
+    if (base === 'metadata.labels') return qualifiedName(path, key)
+    if (base === 'metadata.annotations') return qualifiedName(path, key.toLowerCase())
+    return cannot(`field label does not support subscript: ${fieldPath}`)
+  }
+  // What very old clients call it.
+  const name = fieldPath === 'spec.host' ? 'spec.nodeName' : fieldPath
+  if (!convertible.has(name)) return cannot(`field label not supported: ${fieldPath}`)
+  return requiredOneOf(`${path}.fieldPath`, name, allowed)
 }
 
 /** A request or limit that a container may read. */
 export function resourceRefCauses(
   path: string,
-  { resource, containerName }: { resource: string; containerName?: string },
+  { resource, containerName, divisor }: { resource: string; containerName?: string; divisor?: string },
   { needsContainer = false }: { needsContainer?: boolean } = {},
 ): StatusCause[] {
-  if (needsContainer && !containerName) return [fieldRequired(`${path}.containerName`)]
-  if (resource === '') return [fieldRequired(`${path}.resource`)]
-  return /^(limits|requests)\.hugepages-/.test(resource)
-    ? []
-    : requiredOneOf(`${path}.resource`, resource, resourceList)
+  const divisors = divisorCauses(path, resource, divisor ?? '0')
+  if (needsContainer && !containerName) return [fieldRequired(`${path}.containerName`), ...divisors]
+  if (resource === '') return [fieldRequired(`${path}.resource`), ...divisors]
+  if (isHugePagesRef(resource)) return divisors
+  return [...requiredOneOf(`${path}.resource`, resource, resourceList), ...divisors]
+}
+
+const isHugePagesRef = (resource: string): boolean => /^(limits|requests)\.hugepages-/.test(resource)
+
+/** In which units the amount is told. */
+function divisorCauses(path: string, resource: string, divisor: string): StatusCause[] {
+  const [, name = ''] = resource.split('.', 2)
+  if (quantityOf(divisor).nanos === 0n || !(resources.includes(resource) || isHugePagesRef(resource))) return []
+  const units = name === 'cpu' ? ['1m', '1'] : binarySizes
+  if (units.includes(divisor)) return []
+  const what = name === 'ephemeral-storage' ? 'local ephemeral storage' : isHugePagesRef(resource) ? 'hugepages' : name
+  const list = name === 'cpu' ? '1m and 1' : units.join(', ')
+  const detail = `only divisor's values ${list} are supported with the ${what} resource`
+  return [fieldInvalid(`${path}.divisor`, resource, detail)]
 }
 
 function keyRefCauses(path: string, { name = '', key }: { name?: string; key: string }): StatusCause[] {

@@ -1,8 +1,6 @@
 // Where a pod may run: tolerations, affinity, spreading.
 import type {
   V1Affinity,
-  V1NodeSelectorRequirement,
-  V1NodeSelectorTerm,
   V1PodAffinity,
   V1PodAffinityTerm,
   V1Toleration,
@@ -10,7 +8,6 @@ import type {
 } from '@kubernetes/client-node'
 import {
   fieldDuplicate,
-  fieldForbidden,
   fieldInvalid,
   fieldNotSupported,
   fieldRequired,
@@ -18,11 +15,15 @@ import {
 } from '../../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { Data } from '../typed/data.ts'
+import { labelKeysCauses } from './label-keys.ts'
 import { labelSelectorCauses } from './label-selector.ts'
-import { oneOf, positive, qualifiedName } from './values.ts'
+import { nodeSelectorCauses, nodeTermCauses } from './node-selector.ts'
+import { label, oneOf, positive, qualifiedName } from './values.ts'
 
 export const taintEffects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'] as const
 const everything = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+const actions = ['DoNotSchedule', 'ScheduleAnyway']
+const nodePolicies = ['Honor', 'Ignore']
 
 export function tolerationCauses(path: string, tolerations: readonly Data<V1Toleration>[] | undefined): StatusCause[] {
   return (tolerations ?? []).flatMap((toleration, index) => {
@@ -32,9 +33,10 @@ export function tolerationCauses(path: string, tolerations: readonly Data<V1Tole
     if (key === '' && operator !== 'Exists') causes.push(fieldInvalid(`${at}.operator`, operator, everything))
     if (tolerationSeconds !== undefined && effect !== 'NoExecute')
       causes.push(fieldInvalid(`${at}.effect`, effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"))
-    if (operator === 'Equal' || operator === '')
-      causes.push(...labelValueErrors(value).map((text) => fieldInvalid(`${at}.operator`, value, text)))
-    else if (operator === 'Exists') {
+    if (operator === 'Equal' || operator === '') {
+      const wrong = labelValueErrors(value)
+      if (wrong.length > 0) causes.push(fieldInvalid(`${at}.operator`, value, wrong.join(';')))
+    } else if (operator === 'Exists') {
       if (value !== '')
         causes.push(fieldInvalid(`${at}.operator`, value, "value must be empty when `operator` is 'Exists'"))
     } else causes.push(fieldNotSupported(`${at}.operator`, operator, ['Equal', 'Exists']))
@@ -43,25 +45,22 @@ export function tolerationCauses(path: string, tolerations: readonly Data<V1Tole
 }
 
 export function affinityCauses(path: string, affinity: Data<V1Affinity> | undefined): StatusCause[] {
-  const { nodeAffinity, podAffinity, podAntiAffinity } = affinity ?? {}
+  if (affinity === undefined) return []
+  const { nodeAffinity, podAffinity, podAntiAffinity } = affinity
   const {
     requiredDuringSchedulingIgnoredDuringExecution: needed,
     preferredDuringSchedulingIgnoredDuringExecution: wanted,
   } = nodeAffinity ?? {}
   const nodePath = `${path}.nodeAffinity`
-  const causes: StatusCause[] = []
-  if (needed) {
-    const at = `${nodePath}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms`
-    const terms = needed.nodeSelectorTerms as typeof needed.nodeSelectorTerms | null
-    if (!terms?.length) causes.push(fieldRequired(at, 'must have at least one node selector term'))
-    else causes.push(...terms.flatMap((term, index) => nodeTermCauses(`${at}[${index}]`, term)))
-  }
-  for (const [index, { weight, preference }] of (wanted ?? []).entries()) {
-    const at = `${nodePath}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`
-    causes.push(...weightCauses(`${at}.weight`, weight), ...nodeTermCauses(`${at}.preference`, preference))
-  }
   return [
-    ...causes,
+    ...(needed ? nodeSelectorCauses(`${nodePath}.requiredDuringSchedulingIgnoredDuringExecution`, needed) : []),
+    ...(wanted ?? []).flatMap(({ weight, preference }, index) => {
+      const at = `${nodePath}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`
+      return [
+        ...weightCauses(`${at}.weight`, weight),
+        ...nodeTermCauses(`${at}.preference`, preference, { checkValues: false }),
+      ]
+    }),
     ...podAffinityCauses(`${path}.podAffinity`, podAffinity),
     ...podAffinityCauses(`${path}.podAntiAffinity`, podAntiAffinity),
   ]
@@ -69,40 +68,6 @@ export function affinityCauses(path: string, affinity: Data<V1Affinity> | undefi
 
 function weightCauses(path: string, weight: number): StatusCause[] {
   return weight < 1 || weight > 100 ? [fieldInvalid(path, weight, 'must be in the range 1-100')] : []
-}
-
-function nodeTermCauses(path: string, { matchExpressions, matchFields }: Data<V1NodeSelectorTerm>): StatusCause[] {
-  return [
-    ...(matchExpressions ?? []).flatMap((item, index) =>
-      nodeRequirementCauses(`${path}.matchExpressions[${index}]`, item),
-    ),
-    ...(matchFields ?? []).flatMap(({ key }, index) =>
-      key === 'metadata.name'
-        ? []
-        : [fieldInvalid(`${path}.matchFields[${index}].key`, key, 'not a valid field selector key')],
-    ),
-  ]
-}
-
-function nodeRequirementCauses(
-  path: string,
-  { key, operator, values }: Data<V1NodeSelectorRequirement>,
-): StatusCause[] {
-  const list = values ?? []
-  const causes: StatusCause[] = []
-  if (operator === 'In' || operator === 'NotIn') {
-    if (list.length === 0)
-      causes.push(fieldRequired(`${path}.values`, "must be specified when `operator` is 'In' or 'NotIn'"))
-  } else if (operator === 'Exists' || operator === 'DoesNotExist') {
-    if (list.length > 0)
-      causes.push(
-        fieldForbidden(`${path}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
-      )
-  } else if (operator === 'Gt' || operator === 'Lt') {
-    if (list.length !== 1)
-      causes.push(fieldRequired(`${path}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'"))
-  } else causes.push(fieldInvalid(`${path}.operator`, operator, 'not a valid selector operator'))
-  return [...causes, ...qualifiedName(`${path}.key`, key)]
 }
 
 function podAffinityCauses(path: string, affinity: Data<V1PodAffinity> | undefined): StatusCause[] {
@@ -121,13 +86,13 @@ function podAffinityCauses(path: string, affinity: Data<V1PodAffinity> | undefin
   ]
 }
 
-function podTermCauses(
-  path: string,
-  { labelSelector, namespaceSelector, topologyKey }: Data<V1PodAffinityTerm>,
-): StatusCause[] {
+function podTermCauses(path: string, term: Data<V1PodAffinityTerm>): StatusCause[] {
+  const { labelSelector, namespaceSelector, namespaces, topologyKey } = term
   return [
     ...labelSelectorCauses(`${path}.labelSelector`, labelSelector),
     ...labelSelectorCauses(`${path}.namespaceSelector`, namespaceSelector),
+    ...(namespaces ?? []).flatMap((name) => label(`${path}.namespace`, name)),
+    ...labelKeysCauses(path, term),
     ...(topologyKey === '' ? [fieldRequired(`${path}.topologyKey`, 'can not be empty')] : []),
     ...qualifiedName(`${path}.topologyKey`, topologyKey),
   ]
@@ -137,18 +102,19 @@ export function spreadCauses(
   path: string,
   constraints: readonly Data<V1TopologySpreadConstraint>[] | undefined,
 ): StatusCause[] {
-  const seen = new Set<string>()
-  return (constraints ?? []).flatMap((constraint, index) => {
+  if (constraints === undefined) return []
+  const pairOf = (one: Data<V1TopologySpreadConstraint>): string => `{${one.topologyKey}, ${one.whenUnsatisfiable}}`
+  // Of several that say the same, all but the last are one too many.
+  const last = new Map(constraints.map((one, index) => [pairOf(one), index]))
+  return constraints.flatMap((constraint, index) => {
     const { maxSkew, topologyKey, whenUnsatisfiable, minDomains, labelSelector } = constraint
     const at = `${path}[${index}]`
     const causes = positive(`${at}.maxSkew`, maxSkew)
     if (topologyKey === '') causes.push(fieldRequired(`${at}.topologyKey`, 'can not be empty'))
-    else causes.push(...qualifiedName(`${at}.topologyKey`, topologyKey))
-    if (!['DoNotSchedule', 'ScheduleAnyway'].includes(whenUnsatisfiable))
-      causes.push(fieldNotSupported(`${at}.whenUnsatisfiable`, whenUnsatisfiable, ['DoNotSchedule', 'ScheduleAnyway']))
-    const pair = `{${topologyKey}, ${whenUnsatisfiable}}`
-    if (seen.has(pair)) causes.push(fieldDuplicate(`${at}.{topologyKey, whenUnsatisfiable}`, pair))
-    seen.add(pair)
+    if (!actions.includes(whenUnsatisfiable))
+      causes.push(fieldNotSupported(`${at}.whenUnsatisfiable`, whenUnsatisfiable, actions))
+    const pair = pairOf(constraint)
+    if (last.get(pair) !== index) causes.push(fieldDuplicate(`${at}.{topologyKey, whenUnsatisfiable}`, pair))
     causes.push(...positive(`${at}.minDomains`, minDomains))
     if (minDomains !== undefined && whenUnsatisfiable !== 'DoNotSchedule')
       causes.push(
@@ -158,6 +124,19 @@ export function spreadCauses(
           `can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ${whenUnsatisfiable}`,
         ),
       )
-    return [...causes, ...labelSelectorCauses(`${at}.labelSelector`, labelSelector)]
+    for (const member of ['nodeAffinityPolicy', 'nodeTaintsPolicy'] as const) {
+      const policy = constraint[member]
+      if (policy !== undefined && !nodePolicies.includes(policy))
+        causes.push(fieldNotSupported(`${at}.${member}`, policy, nodePolicies))
+    }
+    const { matchLabelKeys } = constraint
+    return [
+      ...causes,
+      ...labelKeysCauses(at, {
+        ...(matchLabelKeys === undefined ? {} : { matchLabelKeys }),
+        ...(labelSelector === undefined ? {} : { labelSelector }),
+      }),
+      ...labelSelectorCauses(`${at}.labelSelector`, labelSelector),
+    ]
   })
 }

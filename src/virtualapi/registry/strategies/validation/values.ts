@@ -6,6 +6,7 @@ import {
   fieldInvalid,
   fieldNotSupported,
   fieldRequired,
+  fieldTooLong,
   labelValueErrors,
   qualifiedNameErrors,
   regexText,
@@ -88,12 +89,40 @@ export function qualifiedName(path: string, value: string): StatusCause[] {
   return qualifiedNameErrors(value).map((text) => fieldInvalid(path, value, text))
 }
 
+const pathFormat = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+"
+const pathText = regexText('Invalid path', pathFormat)
+
+/** `DOMAIN/PATH`, such as the name of a controller. */
+export function domainPath(path: string, value: string): StatusCause[] {
+  if (value === '') return [fieldRequired(path)]
+  const slash = value.indexOf('/')
+  if (slash < 1 || slash === value.length - 1)
+    return [fieldInvalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+  const rest = value.slice(slash + 1)
+  return [
+    ...subdomain(path, value.slice(0, slash)),
+    ...(/^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/.test(rest) ? [] : [fieldInvalid(path, rest, pathText)]),
+  ]
+}
+
 /** Labels as a map: keys and values complain at the path of the map. */
 export function labels(path: string, values: Readonly<Record<string, string>> | undefined): StatusCause[] {
   return Object.entries(values ?? {}).flatMap(([key, value]) => [
     ...qualifiedName(path, key),
     ...labelValueErrors(value).map((text) => fieldInvalid(path, value, text)),
   ])
+}
+
+const maxAnnotationsBytes = 256 * 1024
+
+/** Annotations as a map: keys of any case, and all of them not too large. */
+export function annotationsCauses(path: string, values: Readonly<Record<string, string>> | undefined): StatusCause[] {
+  let bytes = 0
+  const causes = Object.entries(values ?? {}).flatMap(([key, value]) => {
+    bytes += Buffer.byteLength(key) + Buffer.byteLength(value)
+    return qualifiedNameErrors(key.toLowerCase()).map((text) => fieldInvalid(path, key, text))
+  })
+  return bytes > maxAnnotationsBytes ? [...causes, fieldTooLong(path, maxAnnotationsBytes)] : causes
 }
 
 export function ipAddress(path: string, value: string): StatusCause[] {
@@ -146,6 +175,12 @@ export function intOrPercent(path: string, value: number | string | undefined): 
   return /^[0-9]+%$/.test(value) ? [] : [fieldInvalid(path, value, percentText)]
 }
 
+/** Zero, or zero percent, or nothing. */
+export function isZeroAmount(value: number | string | undefined): boolean {
+  if (typeof value !== 'string') return value === undefined || value === 0
+  return !/^[+-]?\d+%?$/.test(value) || parseInt(value, 10) === 0
+}
+
 /** A percentage is one of something: at most 100. */
 export function atMostAll(path: string, value: number | string | undefined): StatusCause[] {
   if (typeof value !== 'string' || !/^[0-9]+%$/.test(value) || parseInt(value, 10) <= 100) return []
@@ -154,8 +189,16 @@ export function atMostAll(path: string, value: number | string | undefined): Sta
 
 /** A path below something: not absolute, no way back up. */
 export function descendingPath(path: string, value: string): StatusCause[] {
-  if (value.startsWith('/')) return [fieldInvalid(path, value, 'must be a relative path')]
-  return noBacksteps(path, value)
+  return [
+    ...(value.startsWith('/') ? [fieldInvalid(path, value, 'must be a relative path')] : []),
+    ...noBacksteps(path, value),
+  ]
+}
+
+/** A path below something whose first part does not begin with the dots that the kubelet keeps for itself. */
+export function ownPath(path: string, value: string): StatusCause[] {
+  const reserved = value.startsWith('..') && !value.startsWith('../')
+  return [...descendingPath(path, value), ...(reserved ? [fieldInvalid(path, value, "must not start with '..'")] : [])]
 }
 
 export function noBacksteps(path: string, value: string): StatusCause[] {

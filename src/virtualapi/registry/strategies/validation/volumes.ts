@@ -1,166 +1,181 @@
-// Volumes of a pod: one source each, and what the common sources need.
-import type { V1KeyToPath, V1Volume } from '@kubernetes/client-node'
-import { fieldDuplicate, fieldForbidden, fieldRequired } from '../../../../apimachinery/field/index.ts'
+// Volumes of a pod: one source each.
+import type { V1Volume } from '@kubernetes/client-node'
+import {
+  dns1123SubdomainErrors,
+  fieldDuplicate,
+  fieldForbidden,
+  fieldInvalid,
+  fieldRequired,
+  goQuote,
+} from '../../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { Data } from '../typed/data.ts'
-import { fieldRefCauses, resourceRefCauses } from './env.ts'
-import { nonNegativeQuantity } from './resources.ts'
-import { between, descendingPath, fileMode, label, noBacksteps, oneOf, required } from './values.ts'
+import { claimTemplateCauses } from './claim-spec.ts'
+import {
+  azureDiskCauses,
+  csiDriverNameCauses,
+  flexCauses,
+  hostPathCauses,
+  neededCauses,
+  partitionCauses,
+  secretRefCauses,
+} from './cloud-volumes.ts'
+import {
+  fcCauses,
+  flockerCauses,
+  iscsiCauses,
+  isLongInitiator,
+  longInitiatorText,
+  monitorsCauses,
+  nfsCauses,
+  quobyteCauses,
+  rbdCauses,
+  storageOsCauses,
+} from './network-volumes.ts'
+import { downwardCauses, itemsCauses, projectionsCauses } from './projected-volumes.ts'
+import { isNegative } from './resources.ts'
+import { descendingPath as descending, fileMode, label, required, subdomain } from './values.ts'
 
-type Volume = Data<V1Volume>
-type Checks = { [Source in keyof Volume]?: (path: string, source: NonNullable<Volume[Source]>) => StatusCause[] }
+export type Volume = Data<V1Volume>
+type Source = Exclude<keyof Volume, 'name'>
+type Checks = { [Member in Source]: (path: string, source: NonNullable<Volume[Member]>) => StatusCause[] }
 
-const fileFieldPaths = [
-  'metadata.annotations',
-  'metadata.labels',
-  'metadata.name',
-  'metadata.namespace',
-  'metadata.uid',
-]
-const hostPathTypes = ['DirectoryOrCreate', 'Directory', 'FileOrCreate', 'File', 'Socket', 'CharDevice', 'BlockDevice']
+const iscsiNameText = 'must be valid format starting with iqn, eui, or naa'
 
+// In the order in which they are looked at: who comes second is one too many.
 const checks: Checks = {
   emptyDir: (path, { sizeLimit }) =>
-    sizeLimit === undefined ? [] : nonNegativeQuantity(`${path}.sizeLimit`, sizeLimit),
-  hostPath: (path, { path: file, type }) =>
-    file === ''
-      ? [fieldRequired(`${path}.path`)]
-      : [...noBacksteps(`${path}.path`, file), ...oneOf(`${path}.type`, type, [...hostPathTypes].sort())],
-  persistentVolumeClaim: (path, { claimName }) => required(`${path}.claimName`, claimName),
-  configMap: (path, { name, defaultMode, items }) => [
-    ...required(`${path}.name`, name),
-    ...fileMode(`${path}.defaultMode`, defaultMode),
-    ...itemCauses(`${path}.items`, items),
+    sizeLimit !== undefined && isNegative(sizeLimit)
+      ? [fieldForbidden(`${path}.sizeLimit`, 'SizeLimit field must be a valid resource quantity')]
+      : [],
+  hostPath: hostPathCauses,
+  gitRepo: (path, source) => [
+    ...required(`${path}.repository`, source.repository),
+    ...descending(`${path}.directory`, source.directory ?? ''),
+  ],
+  gcePersistentDisk: (path, source) => [
+    ...neededCauses(path, source, ['pdName']),
+    ...partitionCauses(path, source.partition),
+  ],
+  awsElasticBlockStore: (path, source) => [
+    ...neededCauses(path, source, ['volumeID']),
+    ...partitionCauses(path, source.partition),
   ],
   secret: (path, { secretName, defaultMode, items }) => [
     ...required(`${path}.secretName`, secretName),
     ...fileMode(`${path}.defaultMode`, defaultMode),
-    ...itemCauses(`${path}.items`, items),
+    ...itemsCauses(`${path}.items`, items),
   ],
-  nfs: (path, { server, path: directory }) => [
-    ...required(`${path}.server`, server),
-    ...required(`${path}.path`, directory),
-    ...(directory !== '' && !directory.startsWith('/')
-      ? [
-          {
-            reason: 'FieldValueInvalid',
-            message: `Invalid value: ${JSON.stringify(directory)}: must be an absolute path`,
-            field: `${path}.path`,
-          },
-        ]
-      : []),
-  ],
-  csi: (path, { driver }) => required(`${path}.driver`, driver),
-  ephemeral: (path, { volumeClaimTemplate }) =>
-    volumeClaimTemplate === undefined ? [fieldRequired(`${path}.volumeClaimTemplate`)] : [],
+  nfs: nfsCauses,
+  iscsi: (path, source) => iscsiCauses(path, source, iscsiNameText),
+  glusterfs: (path, source) => neededCauses(path, source, ['endpoints', 'path']),
+  flocker: flockerCauses,
+  persistentVolumeClaim: (path, { claimName }) => required(`${path}.claimName`, claimName),
+  rbd: rbdCauses,
+  cinder: (path, source) => [...neededCauses(path, source, ['volumeID']), ...secretRefCauses(path, source.secretRef)],
+  cephfs: monitorsCauses,
+  quobyte: quobyteCauses,
   downwardAPI: (path, { defaultMode, items }) => [
     ...fileMode(`${path}.defaultMode`, defaultMode),
-    ...(items ?? []).flatMap((item, index) => downwardCauses(`${path}.items[${index}]`, item)),
+    ...downwardCauses(path, items),
   ],
+  fc: fcCauses,
+  flexVolume: flexCauses,
+  configMap: (path, { name, defaultMode, items }) => [
+    ...required(`${path}.name`, name),
+    ...fileMode(`${path}.defaultMode`, defaultMode),
+    ...itemsCauses(`${path}.items`, items),
+  ],
+  azureFile: (path, source) => neededCauses(path, source, ['secretName', 'shareName']),
+  vsphereVolume: (path, source) => neededCauses(path, source, ['volumePath']),
+  photonPersistentDisk: (path, source) => neededCauses(path, source, ['pdID']),
+  portworxVolume: (path, source) => neededCauses(path, source, ['volumeID']),
+  azureDisk: azureDiskCauses,
+  storageos: (path, source) => [...storageOsCauses(path, source), ...secretRefCauses(path, source.secretRef)],
   projected: (path, { defaultMode, sources }) => [
     ...fileMode(`${path}.defaultMode`, defaultMode),
-    ...(sources ?? []).flatMap((source, index) => projectionCauses(`${path}.sources[${index}]`, source)),
+    ...projectionsCauses(path, sources),
   ],
+  scaleIO: (path, source) => neededCauses(path, source, ['gateway', 'system', 'volumeName']),
+  csi: (path, { driver, nodePublishSecretRef: secret }) => [
+    ...csiDriverNameCauses(`${path}.driver`, driver),
+    // Upstream tells of a name that is none at the driver.
+    ...(secret === undefined
+      ? []
+      : secret.name
+        ? subdomain(`${path}.name`, secret.name)
+        : [fieldRequired(`${path}.nodePublishSecretRef.name`)]),
+  ],
+  ephemeral: (path, { volumeClaimTemplate }) =>
+    volumeClaimTemplate === undefined
+      ? [fieldRequired(`${path}.volumeClaimTemplate`)]
+      : claimTemplateCauses(`${path}.volumeClaimTemplate`, volumeClaimTemplate),
+  // Not served by default: who sends it is not heard.
+  image: () => [],
 }
+const order = Object.keys(checks) as Source[]
+/** Upstream's words where they are not the member's name. */
+const shownAs: Partial<Record<Source, string>> = { gcePersistentDisk: 'persistentDisk' }
+const forbiddenAs: Partial<Record<Source, string>> = { cephfs: 'cephFS', downwardAPI: 'downwarAPI' }
 
-type DownwardFile = NonNullable<NonNullable<Volume['downwardAPI']>['items']>[number]
-type Projection = NonNullable<NonNullable<Volume['projected']>['sources']>[number]
-
-/** What is wrong with the volumes of a pod. */
-export function volumeCauses(path: string, volumes: readonly Volume[] | undefined): StatusCause[] {
-  const names = new Set<string>()
-  return (volumes ?? []).flatMap((volume, index) => {
+/**
+ * What is wrong with the volumes of a pod, and the good ones, which mounts may name. `podName`: of a pod, whose claims
+ * are called after it.
+ */
+export function volumesCauses(
+  path: string,
+  volumes: readonly Volume[] | undefined,
+  podName: string,
+): { causes: StatusCause[]; good: Map<string, Volume> } {
+  const good = new Map<string, Volume>()
+  const created = new Set<string>()
+  if (podName !== '') for (const { name, ephemeral } of volumes ?? []) if (ephemeral) created.add(`${podName}-${name}`)
+  const causes = (volumes ?? []).flatMap((volume, index) => {
     const at = `${path}[${index}]`
-    const causes = sourceCauses(at, volume)
-    const { name } = volume
-    if (name === '') causes.push(fieldRequired(`${at}.name`))
-    else {
-      const wrong = label(`${at}.name`, name)
-      causes.push(...wrong)
-      if (wrong.length === 0 && names.has(name)) causes.push(fieldDuplicate(`${at}.name`, name))
-    }
-    names.add(name)
-    return causes
+    const { name, persistentVolumeClaim: claim } = volume
+    const wrong = [
+      ...sourceCauses(at, volume, podName),
+      ...(name === '' ? [fieldRequired(`${at}.name`)] : label(`${at}.name`, name)),
+    ]
+    if (good.has(name)) wrong.push(fieldDuplicate(`${at}.name`, name))
+    if (wrong.length === 0) good.set(name, volume)
+    if (claim !== undefined && created.has(claim.claimName))
+      wrong.push(
+        fieldInvalid(
+          `${at}.persistentVolumeClaim.claimName`,
+          claim.claimName,
+          'must not reference a PVC that gets created for an ephemeral volume',
+        ),
+      )
+    return wrong
   })
+  return { causes, good }
 }
 
-/** The volumes that mounts may name. */
-export function validVolumes(volumes: readonly Volume[] | undefined): Map<string, Volume> {
-  const result = new Map<string, Volume>()
-  for (const volume of volumes ?? [])
-    if (!result.has(volume.name) && volumeCauses('', [volume]).length === 0) result.set(volume.name, volume)
-  return result
-}
-
-function sourceCauses(path: string, volume: Volume): StatusCause[] {
+function sourceCauses(path: string, volume: Volume, podName: string): StatusCause[] {
   const causes: StatusCause[] = []
   let seen = 0
-  for (const [source, value] of Object.entries(volume)) {
-    if (source === 'name') continue
-    if (++seen > 1) causes.push(fieldForbidden(`${path}.${source}`, 'may not specify more than 1 volume type'))
+  for (const source of order) {
+    const value = volume[source]
+    if (value === undefined) continue
+    if (++seen > 1)
+      causes.push(fieldForbidden(`${path}.${forbiddenAs[source] ?? source}`, 'may not specify more than 1 volume type'))
     else {
-      const check = checks[source as keyof Volume] as ((path: string, source: unknown) => StatusCause[]) | undefined
-      causes.push(...(check?.(`${path}.${source}`, value) ?? []))
+      const check = checks[source] as (path: string, source: unknown) => StatusCause[]
+      causes.push(...check(`${path}.${shownAs[source] ?? source}`, value), ...nameCauses(path, volume, source, podName))
     }
   }
   if (seen === 0) causes.push(fieldRequired(path, 'must specify a volume type'))
   return causes
 }
 
-function itemCauses(path: string, items: readonly Data<V1KeyToPath>[] | undefined): StatusCause[] {
-  return (items ?? []).flatMap(({ key, path: file, mode }, index) => [
-    ...required(`${path}[${index}].key`, key),
-    ...required(`${path}[${index}].path`, file),
-    ...descendingPath(`${path}[${index}].path`, file),
-    ...fileMode(`${path}[${index}].mode`, mode),
-  ])
-}
-
-function downwardCauses(path: string, { path: file, fieldRef, resourceFieldRef, mode }: DownwardFile): StatusCause[] {
-  const causes = [...required(`${path}.path`, file), ...descendingPath(`${path}.path`, file)]
-  if (fieldRef) {
-    causes.push(...fieldRefCauses(`${path}.fieldRef`, fieldRef, fileFieldPaths))
-    if (resourceFieldRef)
-      causes.push({
-        reason: 'FieldValueInvalid',
-        message: 'Invalid value: "resource": fieldRef and resourceFieldRef can not be specified simultaneously',
-        field: path,
-      })
-  } else if (resourceFieldRef)
-    causes.push(...resourceRefCauses(`${path}.resourceFieldRef`, resourceFieldRef, { needsContainer: true }))
-  else causes.push(fieldRequired(path, 'one of fieldRef and resourceFieldRef is required'))
-  return [...causes, ...fileMode(`${path}.mode`, mode)]
-}
-
-function projectionCauses(path: string, source: Projection): StatusCause[] {
-  const { secret, configMap, downwardAPI, serviceAccountToken } = source
-  const causes: StatusCause[] = []
-  if (secret)
-    causes.push(...required(`${path}.secret.name`, secret.name), ...itemCauses(`${path}.secret.items`, secret.items))
-  if (configMap)
-    causes.push(
-      ...required(`${path}.configMap.name`, configMap.name),
-      ...itemCauses(`${path}.configMap.items`, configMap.items),
-    )
-  if (downwardAPI)
-    causes.push(
-      ...(downwardAPI.items ?? []).flatMap((item, index) =>
-        downwardCauses(`${path}.downwardAPI.items[${index}]`, item),
-      ),
-    )
-  if (serviceAccountToken) {
-    const { expirationSeconds, path: file } = serviceAccountToken
-    const at = `${path}.serviceAccountToken`
-    if (expirationSeconds !== undefined && expirationSeconds < 600)
-      causes.push({
-        reason: 'FieldValueInvalid',
-        message: `Invalid value: ${expirationSeconds}: may not specify a duration less than 10 minutes`,
-        field: `${at}.expirationSeconds`,
-      })
-    causes.push(
-      ...between(`${at}.expirationSeconds`, expirationSeconds, -Infinity, 2 ** 32),
-      ...required(`${at}.path`, file),
-    )
-  }
-  return causes
+/** Names that are made of the volume's must be names as well. */
+function nameCauses(path: string, { name, iscsi }: Volume, source: Source, podName: string): StatusCause[] {
+  if (source === 'iscsi' && iscsi !== undefined && isLongInitiator(name, iscsi))
+    return [fieldInvalid(`${path}.name`, name, longInitiatorText)]
+  if (source !== 'ephemeral' || podName === '' || name === '') return []
+  const claim = `${podName}-${name}`
+  return dns1123SubdomainErrors(claim).map((text) =>
+    fieldInvalid(`${path}.name`, name, `PVC name ${goQuote(claim)}: ${text}`),
+  )
 }

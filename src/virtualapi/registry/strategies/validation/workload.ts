@@ -1,12 +1,14 @@
 // What Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs share: a selector, and a template it selects.
 import type { V1PodTemplateSpec } from '@kubernetes/client-node'
-import { fieldInvalid, fieldNotSupported, fieldRequired } from '../../../../apimachinery/field/index.ts'
+import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../../apimachinery/field/index.ts'
 import type { JsonValue } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { Data } from '../typed/data.ts'
+import { invalidInternal } from '../typed/internal-form.ts'
 import { isEmptySelector, labelSelectorCauses, selects, type LabelSelector } from './label-selector.ts'
-import { podSpecCauses } from './pod-spec.ts'
-import { labels } from './values.ts'
+import { podAnnotationsCauses, profileMatchCauses } from './pod-annotations.ts'
+import { podSpecCauses, type PodSpec } from './pod-spec.ts'
+import { annotationsCauses, labels } from './values.ts'
 
 export type PodTemplate = Data<V1PodTemplateSpec>
 
@@ -18,52 +20,70 @@ export function selectorCauses(path: string, selector: LabelSelector | null | un
   return causes
 }
 
-/** Said once more of a selector whose parts are wrong. */
-export function unusableCauses(path: string, selector: LabelSelector | null | undefined): StatusCause[] {
-  if (!selector || labelSelectorCauses(path, selector).length === 0) return []
-  return [fieldInvalid(path, selector, 'invalid label selector')]
+/** True where upstream can make a matcher of it, which minds less than validation does. */
+export function isUsable(selector: LabelSelector | null | undefined): boolean {
+  return !selector || labelSelectorCauses('', selector).length === 0
 }
 
-/** The template: labels, annotations and spec of its pods. */
+/** Said once more of a selector whose parts are wrong. */
+export function unusableCauses(
+  path: string,
+  selector: LabelSelector | null | undefined,
+  detail = 'invalid label selector',
+): StatusCause[] {
+  return isUsable(selector) ? [] : [invalidInternal(path, 'v1.LabelSelector', selector, detail)]
+}
+
+const noSpec: PodSpec = { containers: [] }
+
+/** The template: labels, annotations and spec of its pods. Upstream leaves `metadata` out of these paths. */
 export function templateCauses(path: string, template: PodTemplate): StatusCause[] {
+  const spec = template.spec ?? noSpec
   return [
-    ...labels(`${path}.metadata.labels`, template.metadata?.labels),
-    ...podSpecCauses(`${path}.spec`, template.spec ?? noSpec),
+    ...templateMetaCauses(path, template),
+    ...podSpecCauses(`${path}.spec`, spec),
+    ...profileMatchCauses(`${path}.spec`, template.metadata ?? {}, spec),
+    ...(spec.ephemeralContainers?.length
+      ? [fieldForbidden(`${path}.spec.ephemeralContainers`, 'ephemeral containers not allowed in pod template')]
+      : []),
   ]
 }
 
-const noSpec = { containers: [] }
+/** The labels and annotations of a template. */
+export function templateMetaCauses(path: string, { metadata, spec }: PodTemplate): StatusCause[] {
+  return [
+    ...labels(`${path}.labels`, metadata?.labels),
+    ...annotationsCauses(`${path}.annotations`, metadata?.annotations),
+    ...podAnnotationsCauses(`${path}.annotations`, metadata?.annotations, spec ?? noSpec),
+  ]
+}
 
-/** The template of something that keeps pods running: selected, and restarted always. */
-export function runningTemplateCauses(
+/** Said of a template that a selector does not select. */
+export function unselectedCauses(
   path: string,
   template: PodTemplate,
   selector: LabelSelector | null | undefined,
-  { podSpec = true }: { podSpec?: boolean } = {},
 ): StatusCause[] {
-  const causes: StatusCause[] = []
   const own = template.metadata?.labels
-  const usable = !selector || (!isEmptySelector(selector) && labelSelectorCauses('', selector).length === 0)
-  if (usable && !(selector && selects(selector, own)))
-    causes.push(
-      fieldInvalid(
-        `${path}.metadata.labels`,
-        (own as JsonValue | undefined) ?? null,
-        '`selector` does not match template `labels`',
-      ),
-    )
-  causes.push(
-    ...(podSpec ? templateCauses(path, template) : labels(`${path}.metadata.labels`, template.metadata?.labels)),
-  )
-  const restartPolicy = template.spec?.restartPolicy
-  const activeDeadlineSeconds = template.spec?.activeDeadlineSeconds
-  if (restartPolicy !== 'Always')
-    causes.push(fieldNotSupported(`${path}.spec.restartPolicy`, restartPolicy ?? '', ['Always']))
-  if (activeDeadlineSeconds !== undefined)
-    causes.push({
-      reason: 'FieldValueForbidden',
-      message: 'Forbidden: activeDeadlineSeconds in ReplicaSet is not Supported',
-      field: `${path}.spec.activeDeadlineSeconds`,
-    })
-  return causes
+  if (selector && selects(selector, own)) return []
+  return [
+    fieldInvalid(
+      `${path}.metadata.labels`,
+      (own as JsonValue | undefined) ?? null,
+      '`selector` does not match template `labels`',
+    ),
+  ]
+}
+
+/** The template of something that keeps pods running, and restarts them always. `kind`: as in upstream's message. */
+export function alwaysRunningCauses(path: string, template: PodTemplate, kind: string): StatusCause[] {
+  const { restartPolicy, activeDeadlineSeconds } = template.spec ?? noSpec
+  return [
+    ...(restartPolicy === 'Always'
+      ? []
+      : [fieldNotSupported(`${path}.spec.restartPolicy`, restartPolicy ?? '', ['Always'])]),
+    ...(activeDeadlineSeconds === undefined
+      ? []
+      : [fieldForbidden(`${path}.spec.activeDeadlineSeconds`, `activeDeadlineSeconds in ${kind} is not Supported`)]),
+  ]
 }

@@ -1,0 +1,15 @@
+// What a change of an object that may not change looks like, shown as a real server shows it.
+import { escapeHtml, internalForm } from './internal-form.ts'
+import { unifiedDiff } from './line-diff.ts'
+
+const maxLines = 4000
+
+/** The lines in which two decoded values differ, as internal structs. Empty for large ones: to compare costs its square. */
+export function internalDiff(struct: string, old: unknown, next: unknown): string {
+  const [before, after] = [linesOf(struct, old), linesOf(struct, next)]
+  return before.length + after.length > maxLines ? '' : unifiedDiff(before, after)
+}
+
+function linesOf(struct: string, value: unknown): string[] {
+  return escapeHtml(JSON.stringify(internalForm(struct, value), null, 1)).split('\n')
+}
