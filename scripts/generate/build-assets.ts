@@ -5,10 +5,12 @@ import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { enumTexts, withEnumTexts } from './enum-texts.ts'
 import { kubernetesModuleDir, root } from './kubernetes-module.ts'
 import { writeSwagger } from './openapi-v2.ts'
 import { stableGroupVersions } from './resource-table.ts'
-import type { JsonObject } from '../../src/apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject } from '../../src/apimachinery/meta/index.ts'
+import { commonTextsFile, type CommonTexts } from '../../src/virtualapi/discovery/common-texts.ts'
 import { withEnums } from '../../src/virtualapi/discovery/openapi-definitions.ts'
 import { readGenerated } from '../../src/virtualapi/registry/generated-facts.ts'
 import { kubernetesVersion } from '../../src/virtualapi/discovery/version-info.ts'
@@ -22,6 +24,7 @@ function copyTables(): void {
 
 function writeDocuments(module: string): void {
   const enums = readGenerated('enums') as Record<string, Record<string, string[]>>
+  const texts = enumTexts(module)
   const documents: Record<string, { file: string; hash: string }> = {}
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
@@ -34,16 +37,38 @@ function writeDocuments(module: string): void {
       components: { schemas: Record<string, JsonObject> }
     }
     for (const [name, schema] of Object.entries(document.components.schemas))
-      withEnums(schema, enums[name.replace(/^io\.k8s\./, '')] ?? {})
+      withEnumTexts(withEnums(schema, enums[name.replace(/^io\.k8s\./, '')] ?? {}), texts)
     document.info.version = '1.34'
     const body = JSON.stringify(document)
     documents[key] = { file: `${name}.json.gz`, hash: createHash('sha512').update(body).digest('hex').toUpperCase() }
     writeFileSync(join(out, `${name}.json.gz`), gzipSync(body, { level: 9 }))
+    if (key === 'api/v1') writeCommonTexts(document.components.schemas)
   }
   cpSync(join(module, 'LICENSE'), join(out, 'LICENSE'))
   // Last: without it the directory does not count.
   writeFileSync(join(out, 'index.json'), JSON.stringify({ version: kubernetesVersion, documents }))
   console.log(`dist/openapi/v3: ${Object.keys(documents).length} documents`)
+}
+
+/** What custom kinds have in common with all: the texts that Kubernetes gives them are those of pods. */
+function writeCommonTexts(schemas: Record<string, JsonObject>): void {
+  const textOf = (kind: string, field: string): string => {
+    const properties = schemas[`io.k8s.api.core.v1.${kind}`]?.['properties']
+    const property = isJsonObject(properties) ? properties[field] : undefined
+    if (!isJsonObject(property) || typeof property['description'] !== 'string')
+      throw new Error(`${kind}.${field} has no text`)
+    return property['description']
+  }
+  const common = Object.entries(schemas).filter(([name]) => name.startsWith('io.k8s.apimachinery.'))
+  const texts: CommonTexts = {
+    apiVersion: textOf('Pod', 'apiVersion'),
+    kind: textOf('Pod', 'kind'),
+    metadata: textOf('Pod', 'metadata'),
+    items: textOf('PodList', 'items').replace('pods', 'PLURAL'),
+    listMetadata: textOf('PodList', 'metadata'),
+    definitions: Object.fromEntries(common),
+  }
+  writeFileSync(join(out, commonTextsFile), JSON.stringify({ version: kubernetesVersion, ...texts }))
 }
 
 /** The published documents have CBOR switched on; a server by default has not, and nor have we. */

@@ -13,6 +13,7 @@ import {
 } from '../../src/virtualapi/discovery/index.ts'
 import { withEnums } from '../../src/virtualapi/discovery/openapi-definitions.ts'
 import { readGenerated } from '../../src/virtualapi/registry/generated-facts.ts'
+import { enumTexts, withEnumTexts } from './enum-texts.ts'
 import { stableGroupVersions } from './resource-table.ts'
 
 interface Swagger {
@@ -28,8 +29,9 @@ export function writeSwagger(module: string, out: string): void {
   const paths = servedPaths(swagger.paths, stableGroupVersions(module))
   const definitions = reachable(swagger, paths)
   const enums = readGenerated('enums') as Record<string, Record<string, string[]>>
+  const texts = enumTexts(module)
   for (const [name, schema] of Object.entries(definitions))
-    withEnums(schema, enums[name.replace(/^io\.k8s\./, '')] ?? {})
+    withEnumTexts(withEnums(schema, enums[name.replace(/^io\.k8s\./, '')] ?? {}), texts)
   const parameters = usedParameters(swagger.parameters, paths)
   const { json, protobuf, pathsEnd } = encodeSwagger({ ...swaggerHead, parameters }, { paths, definitions })
   rmSync(out, { recursive: true, force: true })

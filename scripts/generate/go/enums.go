@@ -9,7 +9,7 @@ import (
 )
 
 // enums are the allowed values that a server's documents name and the published ones do not: by definition, then by field; "field[]" is the
-// items of a list.
+// items of a list, "field{}" the values of a map.
 func enums() map[string]map[string][]any {
 	result := map[string]map[string][]any{}
 	definitions := openapi.GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.Ref{} })
@@ -21,6 +21,9 @@ func enums() map[string]map[string][]any {
 			}
 			if property.Items != nil && property.Items.Schema != nil && len(property.Items.Schema.Enum) > 0 {
 				fields[name+"[]"] = sorted(property.Items.Schema.Enum)
+			}
+			if values := property.AdditionalProperties; values != nil && values.Schema != nil && len(values.Schema.Enum) > 0 {
+				fields[name+"{}"] = sorted(values.Schema.Enum)
 			}
 		}
 		unstable := strings.Contains(path, "alpha") || strings.Contains(path, "beta")

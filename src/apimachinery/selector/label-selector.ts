@@ -110,24 +110,31 @@ export function labelSelectorErrors(source: LabelSelectorSource, path: string): 
     for (const text of qualifiedNameErrors(key)) causes.push(fieldInvalid(field, key, text))
     for (const text of labelValueErrors(value)) causes.push(fieldInvalid(field, value, text))
   }
-  for (const [i, { key, operator, values = [] }] of (source.matchExpressions ?? []).entries()) {
-    const field = `${path}.matchExpressions[${String(i)}]`
-    if (operator === 'In' || operator === 'NotIn') {
-      if (values.length === 0) {
-        causes.push(fieldRequired(`${field}.values`, "must be specified when `operator` is 'In' or 'NotIn'"))
-      }
-    } else if (operator === 'Exists' || operator === 'DoesNotExist') {
-      if (values.length > 0) {
-        causes.push(
-          fieldForbidden(`${field}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
-        )
-      }
-    } else causes.push(fieldInvalid(`${field}.operator`, operator, 'not a valid selector operator'))
-    for (const text of qualifiedNameErrors(key)) causes.push(fieldInvalid(`${field}.key`, key, text))
-    for (const [j, value] of values.entries()) {
-      for (const text of labelValueErrors(value))
-        causes.push(fieldInvalid(`${field}.values[${String(j)}]`, value, text))
-    }
-  }
+  for (const [i, { key, operator, values = [] }] of (source.matchExpressions ?? []).entries())
+    causes.push(...labelRequirementErrors({ key, operator, values }, `${path}.matchExpressions[${String(i)}]`))
+  return causes
+}
+
+/** What is wrong with a metav1.LabelSelectorRequirement at `field`. */
+export function labelRequirementErrors(
+  { key, operator, values }: { readonly key: string; readonly operator: string; readonly values: readonly string[] },
+  field: string,
+  { unknownOperators = false, anyValue = false }: { unknownOperators?: boolean; anyValue?: boolean } = {},
+): StatusCause[] {
+  const causes: StatusCause[] = []
+  if (operator === 'In' || operator === 'NotIn') {
+    if (values.length === 0)
+      causes.push(fieldRequired(`${field}.values`, "must be specified when `operator` is 'In' or 'NotIn'"))
+  } else if (operator === 'Exists' || operator === 'DoesNotExist') {
+    if (values.length > 0)
+      causes.push(
+        fieldForbidden(`${field}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
+      )
+  } else if (!unknownOperators)
+    causes.push(fieldInvalid(`${field}.operator`, operator, 'not a valid selector operator'))
+  for (const text of qualifiedNameErrors(key)) causes.push(fieldInvalid(`${field}.key`, key, text))
+  if (anyValue) return causes
+  for (const [j, value] of values.entries())
+    for (const text of labelValueErrors(value)) causes.push(fieldInvalid(`${field}.values[${String(j)}]`, value, text))
   return causes
 }

@@ -3,6 +3,7 @@
 import type { DetailedPeerCertificate } from 'node:tls'
 import type { Clock } from '../../async/index.ts'
 import { createCertificateVerifier, type CertificateVerifier } from './client-certificates.ts'
+import { headerText } from './header-text.ts'
 import { hostName } from './host-names.ts'
 import type { UserInfo } from './user-info.ts'
 
@@ -80,7 +81,7 @@ function extraOf(rawHeaders: readonly string[], prefixes: readonly string[]): Re
 function pairsOf(rawHeaders: readonly string[]): [name: string, value: string][] {
   const pairs: [string, string][] = []
   for (let i = 0; i + 1 < rawHeaders.length; i += 2)
-    pairs.push([(rawHeaders[i] ?? '').toLowerCase(), rawHeaders[i + 1] ?? ''])
+    pairs.push([(rawHeaders[i] ?? '').toLowerCase(), headerText(rawHeaders[i + 1] ?? '')])
   return pairs
 }
 

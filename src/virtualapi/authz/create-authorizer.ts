@@ -60,7 +60,7 @@ export function createAuthorizer({ hub }: { readonly hub: Pick<Hub, 'cluster'> }
   const policies = createClusterPolicies(hub)
   return {
     authorize: async (user, attributes, cluster, signal) => {
-      if (isOpenPath(attributes)) return allow('open to everybody')
+      if (isOpenPath(attributes)) return allow('')
       if (isAnonymous(user)) return deny('')
       // A second fence behind authentication: an identity from elsewhere has no rights here at all.
       if (isForeign(user, cluster)) return deny('')
@@ -103,10 +103,10 @@ function grantText({ namespace, binding, roleKind, roleName, subjectText }: Gran
   return `${name} of ${roleKind} "${roleName}" to ${subjectText}`
 }
 
-/** Why this user may do everything in `cluster`; undefined: it is up to RBAC. */
+/** Why this user may do everything in `cluster`, empty where nothing is said of it; undefined: it is up to RBAC. */
 function superiority(user: UserInfo, cluster: LogicalCluster): string | undefined {
   if (isInstallationAdmin(user)) return 'administrator of the installation'
-  if (user.realm.kind === 'cluster' && user.groups.includes(mastersGroup)) return `member of group "${mastersGroup}"`
+  if (user.realm.kind === 'cluster' && user.groups.includes(mastersGroup)) return ''
   return isOwner(user, cluster.owners) ? 'owner of the logical cluster' : undefined
 }
 

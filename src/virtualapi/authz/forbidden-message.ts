@@ -1,6 +1,6 @@
 // What is said when a request is refused.
 import { goQuote } from '../../apimachinery/field/index.ts'
-import { forbidden, type StatusError } from '../../apimachinery/status/index.ts'
+import { forbidden, StatusError } from '../../apimachinery/status/index.ts'
 import type { Attributes } from './authorizer.ts'
 
 /** `User "bob" cannot list resource "pods" in API group "" in the namespace "x"`: clients and people know this text. */
@@ -16,5 +16,10 @@ export function forbiddenMessage(user: { readonly name: string }, { verb, resour
 export function forbiddenError(user: { readonly name: string }, attributes: Attributes, reason = ''): StatusError {
   const message = forbiddenMessage(user, attributes)
   const { group = '', resource = '', name = '' } = attributes.resource ?? {}
-  return forbidden({ group, resource }, name, reason === '' ? message : `${message}: ${reason}`)
+  return refused(forbidden({ group, resource }, name, reason === '' ? message : `${message}: ${reason}`))
+}
+
+/** As a real server's authorization says it: browsers shall not guess what a refusal is. */
+function refused({ status }: StatusError): StatusError {
+  return new StatusError(status, { headers: { 'X-Content-Type-Options': 'nosniff' } })
 }

@@ -23,6 +23,12 @@ export function jsonBytes(bytes: Uint8Array, { status = 200, headers = {} }: Ans
   }
 }
 
+/** The client has it already: what names the content, and no content. */
+export function notModified(headers: Readonly<Record<string, string>>): BytesAnswer {
+  const { 'content-type': _, ...rest } = headers
+  return { kind: 'bytes', status: 304, headers: rest, body: new Uint8Array() }
+}
+
 /** Larger answers count until the client has them, bytes; smaller ones fit into the buffers below us. */
 export const largeAnswer = 256 * 1024
 

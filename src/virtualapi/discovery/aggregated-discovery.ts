@@ -5,20 +5,17 @@ import { servedGroups, type ServedVersion } from './served-groups.ts'
 /** The exact content type of the answer; clients compare it. */
 export const aggregatedContentType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 
-/**
- * True if the client takes the aggregated form: that type stands in its Accept header before plain JSON does. Other parameters, such as
- * `profile=nopeer`, do not matter.
- */
+/** True if the client takes the aggregated form. Other parameters, such as `profile=nopeer`, do not matter. */
 export function acceptsAggregated(accept: string | undefined): boolean {
-  for (const clause of (accept ?? '').split(',')) {
-    const [type, ...params] = clause.split(';').map((part) => part.trim())
-    if (type !== 'application/json' && type !== 'application/*' && type !== '*/*') continue
-    if (!params.some((param) => param.startsWith('as='))) return false
-    if (['g=apidiscovery.k8s.io', 'v=v2', 'as=APIGroupDiscoveryList'].every((param) => params.includes(param)))
-      return true
-  }
-  return false
+  // As measured: in whatever order and with whatever quality it is named.
+  return (accept ?? '').split(',').some((clause) => {
+    const [type = '', ...params] = clause.split(';').map((part) => part.trim())
+    const isJson = type === 'application/json' || type === 'application/*' || type === '*/*'
+    return isJson && aggregatedParameters.every((param) => params.includes(param))
+  })
 }
+
+const aggregatedParameters = ['g=apidiscovery.k8s.io', 'v=v2', 'as=APIGroupDiscoveryList']
 
 /** `/api` (the core group) or `/apis` (all others) in the aggregated form. */
 export function aggregatedDiscovery(infos: readonly ResourceInfo[], which: 'core' | 'groups'): unknown {

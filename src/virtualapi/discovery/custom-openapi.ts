@@ -6,6 +6,7 @@ import {
   type JsonObject,
 } from '../../apimachinery/meta/index.ts'
 import type { ResourceInfo } from '../registry/resource-info.ts'
+import { commonTexts } from './common-texts.ts'
 import { builtInDefinitionName, builtInDefinitions } from './openapi-definitions.ts'
 import { commonDefinitions, reference, resourcePaths } from './openapi-operations.ts'
 
@@ -19,16 +20,23 @@ export interface CustomResourceOpenApi {
 
 const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 const text = (description: string): JsonObject => ({ description, type: 'string' })
-const apiVersionProperty = text(
-  'APIVersion defines the group and the version of the schema that this object is written in.',
-)
-const kindProperty = text('Kind is the name of the type of this object.')
+const objectMeta = `${meta}.ObjectMeta`
+
+/** The fields that every object has. */
+function typeAndMetadata(): JsonObject {
+  const { apiVersion, kind, metadata } = commonTexts()
+  return {
+    apiVersion: text(apiVersion),
+    kind: text(kind),
+    metadata: { description: metadata, allOf: [reference(objectMeta)] },
+  }
+}
 
 /** The document of `/openapi/v3/apis/GROUP/VERSION`. `resources` are all that the logical cluster serves there. */
 export function openApiV3ForCustomResources(gv: GroupVersion, resources: readonly CustomResourceOpenApi[]): JsonObject {
   const schemas: Record<string, JsonObject> = {}
   const paths: Record<string, JsonObject> = {}
-  const used = new Set([...commonDefinitions, `${meta}.ObjectMeta`, `${meta}.ListMeta`])
+  const used = new Set([...commonDefinitions, objectMeta, `${meta}.ListMeta`])
   for (const resource of resources.toSorted((a, b) => (a.info.resource < b.info.resource ? -1 : 1))) {
     const { info, listKind = `${info.kind}List` } = resource
     const own = new Map([
@@ -49,8 +57,22 @@ export function openApiV3ForCustomResources(gv: GroupVersion, resources: readonl
     openapi: '3.0.0',
     info: { title: 'Kubernetes CRD Swagger', version: 'v0.1.0' },
     paths,
-    components: { schemas: { ...schemas, ...builtInDefinitions(used) } },
+    components: { schemas: { ...schemas, ...builtInDefinitions(used), ...toldDefinitions(used) } },
   }
+}
+
+/** Those of them that have texts, and what they refer to. */
+function toldDefinitions(names: ReadonlySet<string>): Record<string, JsonObject> {
+  const { definitions } = commonTexts()
+  const found: Record<string, JsonObject> = {}
+  const visit = (name: string): void => {
+    const definition = definitions[name]
+    if (definition === undefined || found[name] !== undefined) return
+    found[name] = definition
+    for (const [, inner = ''] of JSON.stringify(definition).matchAll(/"#\/components\/schemas\/([^"]+)"/g)) visit(inner)
+  }
+  names.forEach(visit)
+  return found
 }
 
 /** `dev.example.v1.Widget`: the group's labels are turned around. */
@@ -65,27 +87,27 @@ function objectSchema({ info, openAPIV3Schema }: CustomResourceOpenApi): JsonObj
     ...schema,
     properties: {
       ...properties,
-      apiVersion: apiVersionProperty,
-      kind: kindProperty,
-      metadata: {
-        description: "Standard object's metadata: what every object has.",
-        allOf: [reference(`${meta}.ObjectMeta`)],
-      },
+      ...typeAndMetadata(),
     },
     'x-kubernetes-group-version-kind': [gvkOf(info, info.kind)],
   }
 }
 
 function listSchema(info: ResourceInfo, listKind: string): JsonObject {
+  const texts = commonTexts()
   return {
     description: `${listKind} is a list of ${info.kind}`,
     type: 'object',
     required: ['items'],
     properties: {
-      apiVersion: apiVersionProperty,
-      items: { type: 'array', items: reference(customDefinitionName(info)) },
-      kind: kindProperty,
-      metadata: { description: 'Metadata of the list.', allOf: [reference(`${meta}.ListMeta`)] },
+      apiVersion: text(texts.apiVersion),
+      items: {
+        description: texts.items.replace('PLURAL', info.resource),
+        type: 'array',
+        items: reference(customDefinitionName(info)),
+      },
+      kind: text(texts.kind),
+      metadata: { description: texts.listMetadata, allOf: [reference(`${meta}.ListMeta`)] },
     },
     'x-kubernetes-group-version-kind': [gvkOf(info, listKind)],
   }
@@ -117,12 +139,7 @@ function embed(schema: JsonObject): void {
   const { properties, required } = schema
   schema['properties'] = {
     ...(isJsonObject(properties) ? properties : {}),
-    apiVersion: apiVersionProperty,
-    kind: kindProperty,
-    metadata: {
-      description: "Standard object's metadata: what every object has.",
-      allOf: [reference(`${meta}.ObjectMeta`)],
-    },
+    ...typeAndMetadata(),
   }
   schema['required'] = [...(Array.isArray(required) ? required : []), 'kind', 'apiVersion']
 }

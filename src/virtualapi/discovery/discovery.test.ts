@@ -96,7 +96,7 @@ describe('aggregated discovery', () => {
     [`${aggregatedContentType},application/json`, true],
     ['application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io;profile=nopeer', true],
     ['application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList', false],
-    ['application/json, ' + aggregatedContentType, false],
+    ['application/json, ' + aggregatedContentType, true],
     ['application/json', false],
     ['*/*', false],
     [undefined, false],

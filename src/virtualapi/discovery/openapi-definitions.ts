@@ -50,14 +50,15 @@ function enumsOf(name: string): Enums {
   return enums[name] ?? {}
 }
 
-/** Adds the allowed values; `field[]` is the items of a list. Returns the definition. */
+/** Adds the allowed values; `field[]` is the items of a list, `field{}` the values of a map. Returns the definition. */
 export function withEnums(definition: JsonObject, byField: Enums): JsonObject {
   const properties = definition['properties']
   if (!isJsonObject(properties)) return definition
   for (const [path, values] of Object.entries(byField)) {
-    const property = properties[path.replace('[]', '')]
+    const property = properties[path.replace(/\[\]$|\{\}$/, '')]
     if (!isJsonObject(property)) continue
-    const target = path.endsWith('[]') ? property['items'] : property
+    const inside = path.endsWith('[]') ? 'items' : path.endsWith('{}') ? 'additionalProperties' : undefined
+    const target = inside === undefined ? property : property[inside]
     if (isJsonObject(target)) target['enum'] = [...values]
   }
   return definition

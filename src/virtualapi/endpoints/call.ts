@@ -1,5 +1,6 @@
 // What an endpoint gets: the exchange, the resource it is about, and what to write with.
-import { notFound, pathNotFound } from '../../apimachinery/status/index.ts'
+import { goQuote } from '../../apimachinery/field/index.ts'
+import { badRequest, notFound, pathNotFound } from '../../apimachinery/status/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
 import { negotiate, type Representation } from '../codec/negotiate.ts'
 import type { FieldValidation } from '../codec/read-object.ts'
@@ -36,6 +37,7 @@ export async function prepareCall(exchange: Exchange, parts: ServerParts, reques
   const definition = parts.catalog.find(objects, request)
   if (definition === undefined) throw groupNotServed(request.group)
   requirePath(definition.info, request, info)
+  requireName(request.name)
   const options = writeOptionsOf(info.query, info.verb)
   const { deprecationWarning } = definition
   if (deprecationWarning !== undefined) exchange.warnings.push(deprecationWarning)
@@ -59,6 +61,11 @@ export async function prepareCall(exchange: Exchange, parts: ServerParts, reques
     representation: negotiate(exchange.header('accept'), asked(definition, info)),
     target: { definition, context, signal, namespace: request.namespace },
   }
+}
+
+/** Dots and slashes do not get here. */
+function requireName(name: string): void {
+  if (name.includes('%')) throw badRequest(`Name parameter invalid: ${goQuote(name)}: may not contain '%'`)
 }
 
 function asked({ info }: ResourceDefinition, { verb }: RequestInfo): Parameters<typeof negotiate>[1] {

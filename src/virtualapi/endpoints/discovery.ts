@@ -1,9 +1,9 @@
 // Paths that name no resource: what is served, how it is written, how the process is. All derived from the resource table
 // of the logical cluster; nothing is kept per logical cluster.
 import { LRUCache } from 'lru-cache'
-import { methodNotServed, pageNotFound } from '../../apimachinery/status/index.ts'
+import { methodNotServed, notAcceptable, pageNotFound } from '../../apimachinery/status/index.ts'
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
-import { jsonDocument, textAnswer } from '../codec/answers.ts'
+import { jsonDocument, notModified, textAnswer } from '../codec/answers.ts'
 import {
   acceptsAggregated,
   aggregatedContentType,
@@ -159,8 +159,7 @@ function plain({ body }: DiscoveryDocument): Answer {
 
 function conditional(exchange: Exchange, { body, etag }: DiscoveryDocument, contentType: string): Answer {
   const headers = { 'content-type': contentType, etag, vary: 'Accept', 'cache-control': 'public' }
-  if (matchesEtag(exchange.header('if-none-match'), etag))
-    return { kind: 'bytes', status: 304, headers, body: new Uint8Array() }
+  if (matchesEtag(exchange.header('if-none-match'), etag)) return notModified(headers)
   return { kind: 'bytes', status: 200, headers, body }
 }
 
@@ -173,17 +172,30 @@ function openApi(exchange: Exchange, parts: ServerParts, objects: ClusterObjects
   }
   const document = all.get(path.slice('/openapi/v3/'.length))
   if (document === undefined) throw pageNotFound()
+  requireJsonWish(exchange.header('accept'))
   const { hash } = document
   const asked = exchange.info.query.get('hash')
   const etag = `"${hash}"`
   const headers: Record<string, string> = { 'content-type': 'application/json', etag, vary: 'Accept' }
+  // A name of another content leads to this one's.
+  if (asked !== null && asked !== '' && asked !== hash) {
+    const location = `${exchange.info.basePath}${path}?hash=${hash}`
+    return { kind: 'bytes', status: 301, headers: { ...headers, location }, body: new Uint8Array() }
+  }
   // The URL names the content: it may be kept for ever.
   headers['cache-control'] = asked === hash ? 'public, immutable' : 'no-cache, private'
-  if (matchesEtag(exchange.header('if-none-match'), etag))
-    return { kind: 'bytes', status: 304, headers, body: new Uint8Array() }
+  if (matchesEtag(exchange.header('if-none-match'), etag)) return notModified(headers)
   if (/\bgzip\b/.test(exchange.header('accept-encoding') ?? ''))
     return { kind: 'bytes', status: 200, headers: { ...headers, 'content-encoding': 'gzip' }, body: document.gzip() }
   return { kind: 'bytes', status: 200, headers, body: document.json() }
+}
+
+/** Throws 406 for a client that takes no JSON. */
+function requireJsonWish(accept: string | undefined): void {
+  if (accept === undefined || accept.trim() === '') return
+  const types = accept.split(',').map((clause) => (clause.split(';')[0] ?? '').trim().toLowerCase())
+  if (!types.some((type) => type === 'application/json' || type === 'application/*' || type === '*/*'))
+    throw notAcceptable('only the following media types are accepted: application/json')
 }
 
 /** The documents of all group versions served: upstream's own, and one for each group version of custom resources. */

@@ -1,4 +1,6 @@
 // GET of one object: bytes from memory to the wire.
+import { badRequest } from '../../apimachinery/status/index.ts'
+import { isTrue } from '../request/parse-request.ts'
 import { jsonBytes } from '../codec/answers.ts'
 import { viewOf } from '../codec/representations.ts'
 import type { Answer } from '../server/exchange.ts'
@@ -7,6 +9,7 @@ import { requireRevision, waitForRevision } from './read-position.ts'
 
 export async function getObject(call: Call): Promise<Answer> {
   const { definition, representation, query, parts, target, request } = call
+  requireNoExport(query)
   const version = query.get('resourceVersion') ?? ''
   if (version !== '' && version !== '0') await waitForRevision(parts, requireRevision(version), call.exchange.signal)
   const entry = parts.registry.get(target, request.name)
@@ -15,4 +18,11 @@ export async function getObject(call: Call): Promise<Answer> {
     now: target.context.now,
   })
   return jsonBytes(view.object(entry.bytes))
+}
+
+/** Old clients must not take the object for the one without what the server has added. */
+function requireNoExport(query: URLSearchParams): void {
+  const given = query.get('export')
+  if (given !== null && isTrue(given))
+    throw badRequest('the export parameter, deprecated since v1.14, is no longer supported')
 }

@@ -1,6 +1,7 @@
 // /openapi/v2: one document of all that a logical cluster serves, as JSON or as protobuf. kubectl reads it for what OpenAPI v3 does
 // not tell it, such as kind List.
 import { notAcceptable } from '../../apimachinery/status/index.ts'
+import { notModified } from '../codec/answers.ts'
 import {
   matchesEtag,
   openApiV2Body,
@@ -27,8 +28,7 @@ export async function openApiV2(exchange: Exchange, custom: CustomResourceSet): 
     throw notAcceptable(`only the following media types are accepted: ${Object.keys(formats).slice(0, 3).join(', ')}`)
   const etag = `"${openApiV2Hash(custom)}"`
   const headers = { 'content-type': format === 'json' ? jsonType : protobufType, etag, vary: 'Accept, Accept-Encoding' }
-  if (matchesEtag(exchange.header('if-none-match'), etag))
-    return { kind: 'bytes', status: 304, headers, body: new Uint8Array() }
+  if (matchesEtag(exchange.header('if-none-match'), etag)) return notModified(headers)
   const gzipped = /\bgzip\b/.test(exchange.header('accept-encoding') ?? '')
   const body = await openApiV2Body(custom, { format, gzipped })
   return { kind: 'bytes', status: 200, headers: gzipped ? { ...headers, 'content-encoding': 'gzip' } : headers, body }

@@ -24,9 +24,10 @@ export function listPosition(query: URLSearchParams): ListPosition {
   const { limit: asked, match, resourceVersion: version, token } = listOptionsOf(query, 'list')
   const limit = Math.max(0, asked)
   if (token !== '') {
+    const place = decodeToken(token)
     if (version !== '' && version !== '0')
       throw badRequest('specifying resource version is not allowed when using continue')
-    return { ...decodeToken(token), notOlderThan: undefined, limit }
+    return { ...place, notOlderThan: undefined, limit }
   }
   const revision = version === '' ? undefined : requireRevision(version)
   if (revision === undefined || revision === 0)

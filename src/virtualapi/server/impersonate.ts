@@ -1,7 +1,9 @@
 // Impersonation (`kubectl --as`): who asks becomes another, if RBAC lets them. Each name taken on is a permission of its own.
-import { badRequest, forbidden } from '../../apimachinery/status/index.ts'
+import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../apimachinery/field/index.ts'
+import { badRequest } from '../../apimachinery/status/index.ts'
+import { headerText } from '../authn/header-text.ts'
 import type { UserInfo } from '../authn/user-info.ts'
-import { forbiddenMessage, type Attributes, type RbacAuthorizer } from '../authz/index.ts'
+import { forbiddenError, type Attributes, type RbacAuthorizer } from '../authz/index.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
 
 interface Wanted {
@@ -20,29 +22,31 @@ export function wantedIdentity(rawHeaders: readonly string[]): Wanted | undefine
   const groups: string[] = []
   // A client chooses the keys: none of them may meet a property that every object has.
   const extra = Object.create(null) as Record<string, string[]>
-  let any = false
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]?.toLowerCase() ?? ''
-    const value = rawHeaders[i + 1] ?? ''
     if (!name.startsWith('impersonate-')) continue
-    any = true
-    if (name === 'impersonate-user') user = value
-    else if (name === 'impersonate-uid') uid = value
+    const value = headerText(rawHeaders[i + 1] ?? '')
+    // Of a header that is there twice the first counts.
+    if (name === 'impersonate-user') user ??= value
+    else if (name === 'impersonate-uid') uid ??= value
     else if (name === 'impersonate-group') groups.push(value)
     else if (name.startsWith('impersonate-extra-'))
       (extra[decodeKey(name.slice('impersonate-extra-'.length))] ??= []).push(value)
-    else throw badRequest(`unknown impersonation header "${name}"`)
   }
-  if (!any) return undefined
-  if (user === undefined || user === '') throw badRequest('requested impersonation without impersonating a user')
-  return { user, uid, groups, extra }
+  const hasUid = uid !== undefined && uid !== ''
+  if (user === undefined || user === '') {
+    if (!hasUid && groups.length === 0 && Object.keys(extra).length === 0) return undefined
+    throw badRequest('requested impersonation without impersonating a user')
+  }
+  return { user, uid: hasUid ? uid : undefined, groups, extra }
 }
 
+/** One that is not encoded is taken as it is. */
 function decodeKey(text: string): string {
   try {
     return decodeURIComponent(text)
-  } catch (cause) {
-    throw badRequest(`the impersonation header for "${text}" is not valid percent-encoding`, cause)
+  } catch {
+    return text
   }
 }
 
@@ -55,8 +59,7 @@ export async function impersonated(
 ): Promise<UserInfo> {
   for (const attributes of permissions(wanted)) {
     const { allowed } = await authorizer.authorize(user, attributes, cluster, signal)
-    const { resource } = attributes
-    if (!allowed && resource !== undefined) throw forbidden(resource, resource.name, forbiddenMessage(user, attributes))
+    if (!allowed) throw forbiddenError(user, attributes)
   }
   const { user: name, uid, extra } = wanted
   return {
@@ -73,9 +76,9 @@ function permissions({ user, uid, groups, extra }: Wanted): Attributes[] {
     verb: 'impersonate',
     resource: { group, version: 'v1', resource, subresource, namespace, name },
   })
-  const list = user.startsWith(serviceAccountPrefix)
-    ? [ask('', 'serviceaccounts', user.split(':')[3] ?? '', '', user.split(':')[2] ?? '')]
-    : [ask('', 'users', user)]
+  const account = serviceAccountOf(user)
+  const list =
+    account === undefined ? [ask('', 'users', user)] : [ask('', 'serviceaccounts', account.name, '', account.namespace)]
   for (const group of groups) list.push(ask('', 'groups', group))
   if (uid !== undefined) list.push(ask('authentication.k8s.io', 'uids', uid))
   for (const [key, values] of Object.entries(extra))
@@ -83,11 +86,23 @@ function permissions({ user, uid, groups, extra }: Wanted): Attributes[] {
   return list
 }
 
+/** Who asks for groups has these, and by default those that everybody of this sort is in. */
 function groupsOf({ user, groups }: Wanted): readonly string[] {
-  if (user === 'system:anonymous') return groups.length > 0 ? groups : ['system:unauthenticated']
-  const all = [...groups]
-  if (all.length === 0 && user.startsWith(serviceAccountPrefix))
-    all.push('system:serviceaccounts', `system:serviceaccounts:${user.split(':')[2] ?? ''}`)
-  if (!all.includes('system:authenticated')) all.push('system:authenticated')
-  return all
+  if (user === 'system:anonymous') return [...new Set([...groups, 'system:unauthenticated'])]
+  const account = serviceAccountOf(user)
+  const all =
+    groups.length === 0 && account !== undefined
+      ? ['system:serviceaccounts', `system:serviceaccounts:${account.namespace}`]
+      : [...groups]
+  const isSaid = all.includes('system:authenticated') || all.includes('system:unauthenticated')
+  return isSaid ? all : [...all, 'system:authenticated']
+}
+
+/** What `system:serviceaccount:NAMESPACE:NAME` names; undefined for every other user. */
+function serviceAccountOf(user: string): { namespace: string; name: string } | undefined {
+  if (!user.startsWith(serviceAccountPrefix)) return undefined
+  const [namespace = '', name = '', ...rest] = user.slice(serviceAccountPrefix.length).split(':')
+  const isOne =
+    rest.length === 0 && dns1123LabelErrors(namespace).length === 0 && dns1123SubdomainErrors(name).length === 0
+  return isOne ? { namespace, name } : undefined
 }

@@ -83,14 +83,21 @@ function setDeadline(exchange: Exchange, { requestTimeoutMs }: ServerParts): voi
   })
 }
 
-const durationUnits: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+const durationUnits: Readonly<Record<string, number>> = {
+  ...{ ns: 1e-6, us: 1e-3, µs: 1e-3, μs: 1e-3, ms: 1 },
+  ...{ s: 1000, m: 60_000, h: 3_600_000 },
+}
 
-/** The client's own deadline, a Go duration such as `30s` or `1m30s`; zero is none. Throws 400 for anything else. */
+/** The client's own deadline, a Go duration such as `30s` or `1m30s`; zero and less is none. Throws 400 for anything else. */
 function askedTimeoutMs(text: string | null): number {
   if (text === null || text === '' || text === '0') return Infinity
-  const parts = [...text.matchAll(/([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)/g)]
-  if (parts.map(([part]) => part).join('') !== text)
-    throw badRequest(`invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(text)}`)
+  const [, sign = '', amounts = ''] = /^([+-]?)(.*)$/s.exec(text) ?? []
+  const parts = [...amounts.matchAll(/([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)/g)]
+  if (amounts === '' || parts.map(([part]) => part).join('') !== amounts) {
+    const wrong = /^[0-9]+$/.test(amounts) ? 'missing unit in' : 'invalid'
+    throw badRequest(`invalid timeout specified in the request URL - time: ${wrong} duration ${JSON.stringify(text)}`)
+  }
+  if (sign === '-') return Infinity
   return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (durationUnits[unit ?? ''] ?? 0), 0) || Infinity
 }
 

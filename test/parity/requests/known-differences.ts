@@ -8,6 +8,7 @@ const why = {
   jobWords: 'upstream words this refusal differently for Jobs alone',
   keyOfEtcd: 'upstream shows its key in etcd',
   managedFields: 'upstream makes a new revision for managedFields alone, which are not kept here',
+  fieldsShown: 'upstream shows the managedFields that it gave a review',
   wholeStatus: 'upstream validates the rest of the object as well',
   patchOfKind: 'upstream shows by chance how far its decoder came',
   lenientType: 'media types are read in any case, and wildcards of subtypes count',
@@ -23,8 +24,18 @@ const why = {
   emptyList: 'a list of nothing is an empty list here, and null upstream',
   decoderWords: "the words of Go's decoders for what they cannot read",
   scaleOfText: 'upstream complains twice of the same text',
-  openapi: 'only what is served as API has a document; a path that is none is told in text',
+  openapi: 'only what is served as API has a document; how a path that is none is told',
   emptySegment: "an empty segment is nobody's namespace",
+  notCompressed: 'answers of objects are not compressed: it would cost more of the one thread than it saves in bytes',
+  noTime: 'a real server gives a watch of less than no time no time',
+  etagOfDiscovery: 'ours reads If-None-Match as HTTP has it; upstream compares the whole header',
+  openapiIndex: 'the index has an ETag here, and its type',
+  whyNot: 'ours says which types there are',
+  openPaths: 'health and version are open to everybody without a binding, and the rules come in another order',
+  credential: 'which certificate it was is not told',
+  dots: 'a path with dots is refused as such',
+  slash: 'a slash at the end of a path changes nothing here',
+  httpText: "the words of Go's HTTP server for what never gets to Kubernetes",
   watchAlone: 'a real server answers 500; ours has no resource of this name',
 } as const
 
@@ -149,4 +160,81 @@ export const knownDifferences: Readonly<Record<string, string>> = {
   'paths: GET /api/v1/namespaces//configmaps': why.emptySegment,
   'paths: GET /api/v1/namespaces/{ns}//': why.emptySegment,
   'paths: GET /api/v1/watch': why.watchAlone,
+  'positions: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=p&limit=2&resourceVersion=0': why.paged,
+  'positions: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=p&limit=2&resourceVersion=0&resourceVersionMatch=NotOlderThan':
+    why.paged,
+  'positions: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=p&limit=2&resourceVersion=<<b.metadata.resourceVersion>>':
+    why.looksAhead,
+  'positions: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=p&limit=2&resourceVersion=<<b.metadata.resourceVersion>>&resourceVersionMatch=Exact':
+    why.looksAhead,
+  'positions: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=p&limit=2&continue=<<page.metadata.continue>>&resourceVersion=0':
+    why.paged,
+  'positions: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=p&limit=2&continue=garbage': why.tokenWords,
+  'positions: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=p&limit=2&continue=garbage&resourceVersion=0':
+    why.tokenWords,
+  'positions: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=p&limit=2&continue=garbage&resourceVersion=<<b.metadata.resourceVersion>>':
+    why.tokenWords,
+  'positions: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=p&limit=2&continue=garbage&resourceVersion=1999999999':
+    why.tokenWords,
+  'positions: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=p&continue=garbage': why.tokenWords,
+  'positions: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=p&continue=garbage&resourceVersion=0':
+    why.tokenWords,
+  'positions: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=p&continue=garbage&resourceVersion=<<b.metadata.resourceVersion>>':
+    why.tokenWords,
+  'positions: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=p&continue=garbage&resourceVersion=1999999999':
+    why.tokenWords,
+  'positions: -1 seconds: GET /api/v1/namespaces/{ns}/configmaps?watch=true&labelSelector=p&timeoutSeconds=-1':
+    why.noTime,
+  'conditional: any: GET /api as application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList':
+    why.etagOfDiscovery,
+  'conditional: two: GET /api as application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList':
+    why.etagOfDiscovery,
+  'conditional: a weak one: GET /api as application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList':
+    why.etagOfDiscovery,
+  'conditional: any: GET /apis as application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList':
+    why.etagOfDiscovery,
+  'conditional: two: GET /apis as application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList':
+    why.etagOfDiscovery,
+  'conditional: a weak one: GET /apis as application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList':
+    why.etagOfDiscovery,
+  'conditional: GET /openapi/v3': why.openapiIndex,
+  'conditional: GET /openapi/v2 as application/yaml': why.whyNot,
+  'conditional: GET /openapi/v2 as text/plain': why.whyNot,
+  'conditional: GET /openapi/v2 as nonsense': why.whyNot,
+  'conditional: GET /openapi/v3/apis/batch/v1 as application/yaml': why.whyNot,
+  'conditional: GET /openapi/v3/apis/batch/v1 as text/plain': why.whyNot,
+  'conditional: GET /openapi/v3/apis/batch/v1 as nonsense': why.whyNot,
+  'conditional: GET /apis as application/json;g=apidiscovery.k8s.io;v=v2': why.lenientType,
+  'compression: the answer: POST /api/v1/namespaces/{ns}/configmaps': why.notCompressed,
+  'compression: Accept-Encoding: gzip: GET /api/v1/namespaces/{ns}/configmaps/large': why.notCompressed,
+  'compression: Accept-Encoding: gzip, deflate, br: GET /api/v1/namespaces/{ns}/configmaps/large': why.notCompressed,
+  'compression: a list: GET /api/v1/namespaces/{ns}/configmaps': why.notCompressed,
+  'compression: a page: GET /api/v1/namespaces/{ns}/configmaps?limit=1': why.notCompressed,
+  'compression: YAML: GET /api/v1/namespaces/{ns}/configmaps/large as application/yaml': why.notCompressed,
+  'compression: pretty: GET /api/v1/namespaces/{ns}/configmaps/large?pretty=true': why.notCompressed,
+  'reviews: a name: POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews': why.fieldsShown,
+  'reviews: labels: POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews': why.fieldsShown,
+  'reviews: extra as text: POST /apis/authorization.k8s.io/v1/subjectaccessreviews': why.decoderWords,
+  'reviews: POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews': why.openPaths,
+  'reviews: a namespace that is not there: POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews': why.openPaths,
+  'impersonation: an empty user: POST /apis/authentication.k8s.io/v1/selfsubjectreviews': why.credential,
+  'impersonation: a group alone: POST /apis/authentication.k8s.io/v1/selfsubjectreviews': why.clientMistake,
+  'impersonation: a uid alone: POST /apis/authentication.k8s.io/v1/selfsubjectreviews': why.clientMistake,
+  'impersonation: extra alone: POST /apis/authentication.k8s.io/v1/selfsubjectreviews': why.clientMistake,
+  'spellings: GET /api/v1/namespaces/{ns}/configmaps/./a': why.dots,
+  'spellings: GET /api/v1/namespaces/{ns}/configmaps/../configmaps/a': why.dots,
+  'spellings: GET /api/v1/namespaces/{ns}/configmaps/a%00': why.httpText,
+  'spellings: GET /api/v1/namespaces/{ns}/configmaps/%2e%2e': why.dots,
+  'spellings: GET /api/v1/namespaces/{ns}/configmaps/ä': why.httpText,
+  'spellings: GET /api/v1/namespaces/{ns}/configmaps/%zz': why.httpText,
+  'spellings: GET /apis//apps/v1': why.openapi,
+  'spellings: GET /./api/v1': why.dots,
+  'spellings: GET /api/./v1': why.dots,
+  'spellings: GET /api/v1/../v1/namespaces': why.dots,
+  'spellings: GET /healthz/': why.slash,
+  'spellings: GET /livez/ping/': why.slash,
+  'spellings: GET /openapi/v2/': why.slash,
+  'spellings: GET /version/x': why.openapi,
+  'spellings: type application/apply-patch+yaml: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.apply,
+  'spellings: type application/Merge-Patch+json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
 }

@@ -71,6 +71,11 @@ export class Normaliser {
     if (name === 'etag' || name === 'audit-id') return 'SOME'
     // Several warnings in one header or in several mean the same.
     if (name === 'warning') return values.flatMap((value) => value.split(/, (?=299 )/)).join('\n')
+    if (name === 'vary')
+      return values
+        .flatMap((value) => value.split(', '))
+        .sort()
+        .join(', ')
     return this.scalar(values.join('\n'))
   }
 
@@ -157,6 +162,7 @@ export class Normaliser {
       const object = this.objects.get(found)
       return object === undefined ? 'some uid' : `uid of ${object.label}`
     })
+    text = text.replace(/\bhash=[0-9A-F]{128}\b/g, 'hash=SOME')
     text = text.replace(time, 'some time').replace(/kube-api-access-[a-z0-9]{5}/g, 'kube-api-access-GENERATED')
     // Of a patch that does not fit the whole document is shown, in an order of its own.
     text = text.replace(/Invalid value: "(\{|map\[).*": /s, 'Invalid value: the patched document: ')
@@ -169,6 +175,8 @@ export class Normaliser {
       /((?:version|current|precondition|meta|too old): |in record \()(\d+)/gi,
       (_, before: string, found: string) => `${before}${this.revisions.get(found) ?? 'some revision'}`,
     )
+    // Where a server stands is its own affair.
+    text = text.replace(/(Too large resource version: .*, current: )(.+)$/, '$1some revision')
     return text.replace(/^\d+(s|m|m\d+s)$/, 'some age')
   }
 }

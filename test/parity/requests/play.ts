@@ -24,22 +24,24 @@ export async function play({ rows, name }: Topic, { server, base }: Player): Pro
   const saved: Record<string, unknown> = {}
   const pending: Promise<Played>[] = []
   for (const row of rows) {
-    const sent = expand(row, saved, name)
+    const sent = expand(row, saved, { namespace: name, base })
     if (row.events !== undefined) pending.push((await openWatch(server, sent, row.events)).played)
     else if (row.background === true) pending.push(server.send(sent).then((answer) => ({ answer })))
     else {
       const answer = await ask(server, sent, row.until)
       pending.push(Promise.resolve({ answer }))
       if (row.save !== undefined) saved[row.save] = tryJson(answer.body)
+      if (row.saveHeaders !== undefined)
+        saved[row.saveHeaders] = Object.fromEntries([...answer.headers].map(([header, values]) => [header, values[0]]))
     }
   }
   const played = await Promise.all(pending)
   const normaliser = new Normaliser(base)
-  return played.map(({ answer, events }, index) =>
-    rows[index]?.statusOnly === true
-      ? { status: answer.status, headers: {}, body: '' }
-      : normaliser.answer(answer, events),
-  )
+  return played.map(({ answer, events }, index) => {
+    if (rows[index]?.statusOnly === true) return { status: answer.status, headers: {}, body: '' }
+    const comparable = normaliser.answer(answer, events)
+    return rows[index]?.headersOnly === true ? { ...comparable, body: '' } : comparable
+  })
 }
 
 async function ask(server: Server, sent: Sent, until: number | undefined): Promise<Answer> {
@@ -73,7 +75,11 @@ async function openWatch(server: Server, sent: Sent, count: number): Promise<{ p
   return { played: read() }
 }
 
-function expand({ method, path, headers = {}, body }: Row, saved: Record<string, unknown>, namespace: string): Sent {
+function expand(
+  { method, path, headers = {}, body }: Row,
+  saved: Record<string, unknown>,
+  { namespace, base }: { namespace: string; base: string },
+): Sent {
   const fill = (text: string): string =>
     text.replaceAll('{ns}', namespace).replace(/<<([^>]+)>>/g, (_, place: string) => {
       const value = at(saved, place)
@@ -83,8 +89,11 @@ function expand({ method, path, headers = {}, body }: Row, saved: Record<string,
     })
   return {
     method,
-    path: fill(path),
-    headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, fill(value)])),
+    // An address that the server named itself.
+    path: base !== '' && path.startsWith('<<') ? fill(path).replace(base, '') : fill(path),
+    headers: Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name, typeof value === 'string' ? fill(value) : value.map(fill)]),
+    ),
     body: bodyBytes(body, fill),
   }
 }

@@ -40,6 +40,8 @@ describe('requests, one by one like kube-apiserver 1.34.3', () => {
         name: 'requests',
         controllerManager: true,
         flags: {
+          // Revisions stay, however long a run takes.
+          'kube-apiserver': ['--etcd-compaction-interval=0'],
           'kube-controller-manager': [
             '--controllers=namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,garbage-collector-controller',
           ],

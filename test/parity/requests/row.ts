@@ -6,11 +6,14 @@ export interface Row {
   readonly title: string
   readonly method: string
   readonly path: string
-  readonly headers?: Readonly<Record<string, string>>
+  /** Several values are several headers. */
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>
   /** An object is sent as JSON. */
   readonly body?: string | Uint8Array | object
   /** Keeps the answer under this name. */
   readonly save?: string
+  /** Keeps the answer's headers under this name, in lower case. */
+  readonly saveHeaders?: string
   /** Asked again until the answer has this status: for what controllers do. Up to 30 s. */
   readonly until?: number
   /** The next rows do not wait for this answer. For reads that take their time. */
@@ -19,6 +22,8 @@ export interface Row {
   readonly events?: number
   /** Of the answer only the status is compared. */
   readonly statusOnly?: boolean
+  /** Of the answer the status and the headers are compared. */
+  readonly headersOnly?: boolean
 }
 
 /** Requests in the order in which they are sent, in a namespace of their own. */

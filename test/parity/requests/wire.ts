@@ -1,6 +1,6 @@
 // One server as raw HTTPS: what is sent is what the row says, what comes back is bytes.
 import { readFileSync } from 'node:fs'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { Agent, request } from 'node:https'
 import { parse } from 'yaml'
 
@@ -17,7 +17,7 @@ export interface Answer {
 export interface Sent {
   readonly method: string
   readonly path: string
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers: Readonly<Record<string, string | readonly string[]>>
   readonly body: Uint8Array | undefined
 }
 
@@ -57,7 +57,7 @@ export function openServer(kubeconfig: string): Server {
     new Promise((resolve, reject) => {
       const options = { host: hostname, port, method, path: `${base}${path}`, agent, ...(signal ? { signal } : {}) }
       const length = body === undefined ? {} : { 'Content-Length': String(body.length) }
-      const outgoing = request({ ...options, headers: { ...length, ...headers } }, resolve)
+      const outgoing = request({ ...options, headers: { ...length, ...headers } as OutgoingHttpHeaders }, resolve)
       outgoing.on('error', reject)
       outgoing.end(body)
     })

@@ -9,7 +9,7 @@ import type { SwaggerParts } from './swagger.ts'
 const preserves = 'x-kubernetes-preserve-unknown-fields'
 const metadataReference = { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' }
 
-const unsayable = new Set(['allOf', 'oneOf', 'anyOf', 'not', 'nullable', 'example', 'externalDocs'])
+const unsayable = new Set(['allOf', 'oneOf', 'anyOf', 'not', 'nullable', 'example', 'externalDocs', 'default'])
 
 /** Paths and definitions of custom resources; `known` are definitions that the document has already. */
 export function swaggerForCustomResources(

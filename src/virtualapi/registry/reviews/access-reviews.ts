@@ -1,34 +1,43 @@
 // SelfSubjectAccessReview, SubjectAccessReview, LocalSubjectAccessReview: may they?
 import { fieldInvalid } from '../../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import { invalid, type StatusCause } from '../../../apimachinery/status/index.ts'
+import { badRequest, invalid, type StatusCause } from '../../../apimachinery/status/index.ts'
 import type { UserInfo } from '../../authn/user-info.ts'
 import type { Attributes } from '../../authz/authorizer.ts'
+import { selectorCauses, selectorProblems } from './selector-attributes.ts'
 import { answered, specOf, textOf, textsOf, type Review, type ReviewContext } from './review.ts'
 
 /** May I? */
 export const selfSubjectAccessReview: Review = async (object, context) => {
-  checked(object, attributesCauses(object))
+  const { resourceAttributes } = specOf(object)
+  checked([...attributesCauses(object), ...selectorCauses(resourceAttributes), ...metadataCauses(object)])
   return decided(object, context.user, context)
 }
 
 /** May this user? */
 export const subjectAccessReview: Review = async (object, context) => {
-  checked(object, [...attributesCauses(object), ...subjectCauses(object)])
+  const { resourceAttributes } = specOf(object)
+  const causes = [...attributesCauses(object), ...subjectCauses(object), ...selectorCauses(resourceAttributes)]
+  checked([...causes, ...metadataCauses(object)])
   return decided(object, subjectOf(object, context), context)
 }
 
 /** May this user, in this namespace? Asked by those who may ask about one namespace only. */
 export const localSubjectAccessReview: Review = async (object, context) => {
-  const causes = [...attributesCauses(object), ...subjectCauses(object)]
   const { resourceAttributes, nonResourceAttributes } = specOf(object)
-  if (nonResourceAttributes !== undefined)
-    causes.push(invalidPath(nonResourceAttributes, 'disallowed on this kind of request'))
+  const causes = [...attributesCauses(object), ...subjectCauses(object), ...selectorCauses(resourceAttributes)]
+  causes.push(...metadataCauses(object, 'must be empty except for namespace'))
   const asked = isJsonObject(resourceAttributes) ? textOf(resourceAttributes['namespace']) : ''
   if (isJsonObject(resourceAttributes) && asked !== context.namespace)
     causes.push(fieldInvalid('spec.resourceAttributes.namespace', asked, 'must match metadata.namespace'))
-  checked(object, causes)
-  return decided(object, subjectOf(object, context), context)
+  if (nonResourceAttributes !== undefined)
+    causes.push(invalidPath(nonResourceAttributes, 'disallowed on this kind of request'))
+  checked(causes)
+  const { namespace = context.namespace } = object.metadata
+  if (namespace !== context.namespace)
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+  const inNamespace = { ...object, metadata: { ...object.metadata, namespace } }
+  return decided(inNamespace, subjectOf(object, context), context)
 }
 
 async function decided(
@@ -37,7 +46,12 @@ async function decided(
   { authorizer, cluster, signal }: ReviewContext,
 ): Promise<KubeObject> {
   const { allowed, reason } = await authorizer.authorize(user, attributesOf(object), cluster, signal)
-  return answered(object, { allowed, ...(reason === '' ? {} : { reason }) })
+  const evaluationError = selectorProblems(specOf(object)['resourceAttributes'])
+  return answered(object, {
+    allowed,
+    ...(reason === '' ? {} : { reason }),
+    ...(evaluationError === '' ? {} : { evaluationError }),
+  })
 }
 
 function attributesOf(object: KubeObject): Attributes {
@@ -115,12 +129,13 @@ function invalidPath(given: unknown, detail: string): StatusCause {
   }
 }
 
-/** Upstream does not name the kind of a review. */
-function checked({ metadata }: KubeObject, causes: StatusCause[]): void {
+/** A review has no name, nor anything else that only what is kept has. */
+function metadataCauses({ metadata }: KubeObject, detail = 'must be empty'): StatusCause[] {
   const { creationTimestamp: _, namespace: _namespace, ...given } = metadata
-  const wrong =
-    Object.keys(given).length === 0
-      ? causes
-      : [...causes, fieldInvalid('metadata', { ...given } as JsonObject, 'must be empty')]
-  if (wrong.length > 0) throw invalid({ group: 'authorization.k8s.io', kind: '' }, '', wrong)
+  return Object.keys(given).length === 0 ? [] : [fieldInvalid('metadata', { ...given } as JsonObject, detail)]
+}
+
+/** Upstream does not name the kind of a review. */
+function checked(causes: StatusCause[]): void {
+  if (causes.length > 0) throw invalid({ group: 'authorization.k8s.io', kind: '' }, '', causes)
 }

@@ -5,15 +5,12 @@ import { answered, specOf, textOf, textsOf, userInfoOf, type Review } from './re
 
 /** Behind `kubectl auth whoami`. */
 export const selfSubjectReview: Review = async (object, { user, now }) =>
-  answered(
-    { ...object, metadata: { ...object.metadata, creationTimestamp: timestamp(now) } },
-    { userInfo: userInfoOf(user) },
-  )
+  answered({ ...object, metadata: { creationTimestamp: timestamp(now) } }, { userInfo: userInfoOf(user) })
 
 export const tokenReview: Review = async (object, { cluster, tokenReviewer, signal }) => {
   const { token, audiences } = specOf(object)
   if (textOf(token) === '') throw badRequest('token is required for TokenReview in authentication')
   const found = await tokenReviewer?.reviewToken(textOf(token), textsOf(audiences), cluster, signal)
-  if (found === undefined) return answered(object, { user: {}, error: 'the token is not valid here' })
+  if (found === undefined) return answered(object, { user: {}, error: 'invalid bearer token' })
   return answered(object, { authenticated: true, user: userInfoOf(found.user), audiences: found.audiences })
 }

@@ -25,7 +25,14 @@ export type Review = (object: KubeObject, context: ReviewContext) => Promise<Kub
 
 /** The object with an answer in it. */
 export function answered({ kind, apiVersion, metadata, spec }: KubeObject, status: object): KubeObject {
-  return { kind, apiVersion, metadata, ...(spec === undefined ? {} : { spec }), status }
+  return { kind, apiVersion, metadata, ...(spec === undefined ? {} : { spec: withoutEmptyGroups(spec) }), status }
+}
+
+/** As Go writes it. */
+function withoutEmptyGroups(spec: unknown): unknown {
+  if (!isJsonObject(spec) || !Array.isArray(spec['groups']) || spec['groups'].length > 0) return spec
+  const { groups: _, ...rest } = spec
+  return rest
 }
 
 /** spec of a review; an empty object where there is none. */

@@ -1,5 +1,11 @@
 // All topics, what most clients meet first at the top.
 import type { Topic } from '../row.ts'
+import { compression } from './compression.ts'
+import { conditional } from './conditional.ts'
+import { impersonation } from './impersonation.ts'
+import { positions } from './positions.ts'
+import { reviews } from './reviews.ts'
+import { spellings } from './spellings.ts'
 import { creates } from './creates.ts'
 import { deletes } from './deletes.ts'
 import { fieldValidation } from './field-validation.ts'
@@ -20,4 +26,10 @@ export const topics: readonly Topic[] = [
   negotiation,
   fieldValidation,
   paths,
+  positions,
+  conditional,
+  compression,
+  reviews,
+  impersonation,
+  spellings,
 ]

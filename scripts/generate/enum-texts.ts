@@ -1,0 +1,53 @@
+// What a server tells of the values that a field may have. It is no part of the published documents: the server's own, in
+// Kubernetes' generated Go, have it behind the description of the field.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { isJsonObject, type JsonObject } from '../../src/apimachinery/meta/index.ts'
+
+const file = 'pkg/generated/openapi/zz_generated.openapi.go'
+/** Where a property begins, and its description, as the Go generator writes them. */
+const property = /^\t*"([^"]+)": \{$/
+const description = /^\t*Description: ("(?:[^"\\]|\\.)*"),$/
+/** Of versions that are not served here the same fields have fewer texts. */
+const unstable = /^func schema_\w+_v\d+(?:alpha|beta)\d+_\w+\(/
+const values = '\n\nPossible enum values:\n'
+
+/** By name of the field and description without the values: with them. `module` is the unpacked k8s.io/kubernetes. */
+export function enumTexts(module: string): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>()
+  let [name, skipped] = ['', false]
+  for (const line of readFileSync(join(module, file), 'utf8').split('\n')) {
+    name = property.exec(line)?.[1] ?? name
+    if (line.startsWith('func ')) skipped = unstable.test(line)
+    const text = skipped ? undefined : description.exec(line)?.[1]
+    if (text === undefined) continue
+    // Of what Go escapes there is nothing that JSON escapes in another way.
+    const whole = JSON.parse(text) as string
+    const end = whole.indexOf(values)
+    if (end < 0) continue
+    const key = keyOf(name, whole.slice(0, end))
+    if ((texts.get(key) ?? whole) !== whole) throw new Error(`two fields have other values and the same text: ${key}`)
+    texts.set(key, whole)
+  }
+  return texts
+}
+
+/** Adds the values to the descriptions of fields that name their values. Returns the definition. */
+export function withEnumTexts(definition: JsonObject, texts: ReadonlyMap<string, string>): JsonObject {
+  const properties = definition['properties']
+  if (!isJsonObject(properties)) return definition
+  for (const [name, field] of Object.entries(properties)) {
+    if (!isJsonObject(field) || typeof field['description'] !== 'string' || !namesItsValues(field)) continue
+    const whole = texts.get(keyOf(name, field['description']))
+    if (whole !== undefined) field['description'] = whole
+  }
+  return definition
+}
+
+/** The same text may belong to a field of another version that does not name them. */
+function namesItsValues(field: JsonObject): boolean {
+  const inside = [field, field['items'], field['additionalProperties']]
+  return inside.some((part) => isJsonObject(part) && part['enum'] !== undefined)
+}
+
+const keyOf = (name: string, text: string): string => `${name}: ${text.trimEnd()}`

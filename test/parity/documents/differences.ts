@@ -1,0 +1,20 @@
+// Where two documents differ: large ones are compared by what is other in them, not as a whole.
+import { isRecord } from '../../integration/json.ts'
+
+/** A line for every place; empty when both say the same. */
+export function differences(real: unknown, ours: unknown, path = ''): string[] {
+  if (Array.isArray(real) && Array.isArray(ours) && real.length === ours.length)
+    return real.flatMap((item, index) => differences(item, ours[index], `${path}/${index}`))
+  if (isRecord(real) && isRecord(ours)) {
+    const keys = [...new Set([...Object.keys(real), ...Object.keys(ours)])]
+    return keys.flatMap((key) => {
+      const place = `${path}/${key}`
+      if (!(key in ours)) return [`${place}: kube-apiserver alone has it`]
+      if (!(key in real)) return [`${place}: only ours has it`]
+      return differences(real[key], ours[key], place)
+    })
+  }
+  return Object.is(real, ours) ? [] : [`${path}: ${shown(real)} there, ${shown(ours)} here`]
+}
+
+const shown = (value: unknown): string => JSON.stringify(value).slice(0, 200)

@@ -1,0 +1,67 @@
+// Headers that say who a request is to be from.
+import { get, post, type Row, type Topic } from '../row.ts'
+
+const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+const asked = (what: string, headers: Record<string, string | readonly string[]>): Row =>
+  post(path, { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }, { what, headers })
+const alice = { 'Impersonate-User': 'alice' }
+
+export const impersonation: Topic = {
+  name: 'impersonation',
+  rows: [
+    asked('a user', alice),
+    asked('lower case', { 'impersonate-user': 'alice' }),
+    asked('a user in spaces', { 'Impersonate-User': '  alice  ' }),
+    asked('an empty user', { 'Impersonate-User': '' }),
+    asked('a user with a comma', { 'Impersonate-User': 'alice,bob' }),
+    asked('two users', { 'Impersonate-User': ['alice', 'bob'] }),
+    asked('a group', { ...alice, 'Impersonate-Group': 'dev' }),
+    asked('two groups', { ...alice, 'Impersonate-Group': ['dev', 'ops'] }),
+    asked('two groups in one', { ...alice, 'Impersonate-Group': 'dev, ops' }),
+    asked('an empty group', { ...alice, 'Impersonate-Group': '' }),
+    asked('system:authenticated', { ...alice, 'Impersonate-Group': 'system:authenticated' }),
+    asked('system:unauthenticated', { ...alice, 'Impersonate-Group': 'system:unauthenticated' }),
+    asked('system:masters', { ...alice, 'Impersonate-Group': 'system:masters' }),
+    asked('a uid', { ...alice, 'Impersonate-Uid': 'u-1' }),
+    asked('two uids', { ...alice, 'Impersonate-Uid': ['u-1', 'u-2'] }),
+    asked('extra', { ...alice, 'Impersonate-Extra-Scopes': 'view' }),
+    asked('extra twice', { ...alice, 'Impersonate-Extra-Scopes': ['view', 'edit'] }),
+    asked('extra in upper case', { ...alice, 'Impersonate-Extra-SCOPES': 'View' }),
+    asked('extra with an escaped key', { ...alice, 'Impersonate-Extra-acme.com%2fproject': 'x' }),
+    asked('extra with a broken escape', { ...alice, 'Impersonate-Extra-acme%zz': 'x' }),
+    asked('extra with an escaped upper case', { ...alice, 'Impersonate-Extra-%41b': 'x' }),
+    asked('extra without a key', { ...alice, 'Impersonate-Extra-': 'x' }),
+    asked('an empty extra', { ...alice, 'Impersonate-Extra-Scopes': '' }),
+    asked('a group alone', { 'Impersonate-Group': 'dev' }),
+    asked('a uid alone', { 'Impersonate-Uid': 'u-1' }),
+    asked('extra alone', { 'Impersonate-Extra-Scopes': 'view' }),
+    asked('nobody', { 'Impersonate-User': 'system:anonymous' }),
+    asked('nobody in a group', { 'Impersonate-User': 'system:anonymous', 'Impersonate-Group': 'dev' }),
+    asked('a ServiceAccount', { 'Impersonate-User': 'system:serviceaccount:impersonation:default' }),
+    asked('a ServiceAccount in a group', {
+      'Impersonate-User': 'system:serviceaccount:impersonation:default',
+      'Impersonate-Group': 'dev',
+    }),
+    asked('a ServiceAccount that is not there', { 'Impersonate-User': 'system:serviceaccount:nowhere:nobody' }),
+    asked('half a ServiceAccount', { 'Impersonate-User': 'system:serviceaccount:nowhere' }),
+    asked('a node', { 'Impersonate-User': 'system:node:n1', 'Impersonate-Group': 'system:nodes' }),
+    asked('letters beyond ASCII', { 'Impersonate-User': Buffer.from('zoé').toString('latin1') }),
+    asked('an unknown header', { ...alice, 'Impersonate-Nonsense': 'x' }),
+    get('/api/v1/namespaces/{ns}/configmaps', { what: 'who may do nothing', headers: alice }),
+    get('/api/v1/namespaces/{ns}/configmaps/x', { what: 'who may do nothing', headers: alice }),
+    get('/api/v1/nodes', { what: 'who may do nothing', headers: alice }),
+    get('/apis/nonsense.example.com/v1/things', { what: 'who may do nothing', headers: alice }),
+    get('/metrics', { what: 'who may do nothing', headers: alice }),
+    get('/version', { what: 'who may do nothing', headers: alice, statusOnly: true }),
+    get('/api', { what: 'who may do nothing', headers: alice, statusOnly: true }),
+    get('/openapi/v2', { what: 'who may do nothing', headers: alice, statusOnly: true }),
+    get('/healthz', { what: 'nobody', headers: { 'Impersonate-User': 'system:anonymous' } }),
+    get('/api', { what: 'nobody', headers: { 'Impersonate-User': 'system:anonymous' } }),
+    post(
+      '/api/v1/namespaces/{ns}/configmaps',
+      { metadata: { name: 'x' } },
+      { what: 'who may do nothing', headers: alice },
+    ),
+    post('/api/v1/namespaces/{ns}/configmaps', '{', { what: 'who may do nothing says nothing', headers: alice }),
+  ],
+}
