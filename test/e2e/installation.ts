@@ -19,13 +19,25 @@ export interface Installation extends AsyncDisposable {
 
 const group = 'virtual.kcp.dev'
 
-/** `kcp apiserver` and `kcp operator` against the real host. */
-export async function installOnHost({ host }: Lab): Promise<Installation> {
+/** `kcp apiserver`, with these flags besides, and `kcp operator` against the real host. */
+export async function installOnHost(
+  { host }: Pick<Lab, 'host'>,
+  flagsOfApiserver: readonly string[] = [],
+): Promise<Installation> {
   const port = await freePort(host.hostAddress)
   const env = { KUBECONFIG: host.kubeconfig }
   const address = host.hostAddress
   const apiserver = await startKcp(
-    ['apiserver', '--port', String(port), '--bind-address', address, '--advertise-address', address],
+    [
+      'apiserver',
+      '--port',
+      String(port),
+      '--bind-address',
+      address,
+      '--advertise-address',
+      address,
+      ...flagsOfApiserver,
+    ],
     { env },
   )
   const operator = await startKcp(['operator'], { env })
@@ -60,7 +72,7 @@ export async function installOnHost({ host }: Lab): Promise<Installation> {
 async function said(process: ManagedProcess, text: string): Promise<void> {
   await waitFor(() => process.log().includes(text), {
     what: `"${text}"; it said: ${process.log().slice(-2000)}`,
-    deadlineMs: 40_000,
+    deadlineMs: 120_000,
   })
 }
 
