@@ -85,6 +85,11 @@ export class Recorder {
     this.#up.resolve(undefined)
   }
 
+  /** The server was there all the time, and what it needs is back: a watch that resumes is told everything. */
+  resumed(): void {
+    this.#up.resolve(undefined)
+  }
+
   /** Writes until told to stop, or until the server goes away. */
   async write(place: Place, writer: number, stopped: () => boolean): Promise<void> {
     while (!stopped()) {
