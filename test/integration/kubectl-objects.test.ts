@@ -130,6 +130,16 @@ describe('stock kubectl in a logical cluster', () => {
       expect(await get('deploy/web', 'metadata.generation')).to.equal(2)
     })
 
+    it('by the server is refused, stores nothing, and says what to do instead', async () => {
+      const input = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: by-server}\n'
+      for (const flags of [[], ['--force-conflicts'], ['--dry-run=server']]) {
+        const args = ['-n', 'shop', 'apply', '--server-side', ...flags, '-f', '-']
+        const { stderr } = await acme.kubectl(args, { input, expectCode: 1 })
+        expect(stderr).to.include('server-side apply is not served yet: apply on the client')
+      }
+      expect(await shop('get', 'configmap', '-o', 'name')).to.not.include('by-server')
+    })
+
     it('dry-run=server says what would be and stores nothing', async () => {
       const input = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: dry}\n'
       const said = await acme.kubectl(['-n', 'shop', 'apply', '--dry-run=server', '-o', 'json', '-f', '-'], { input })
