@@ -62,6 +62,8 @@ class Linker {
       node.typeName = name.slice(name.lastIndexOf('.') + 1)
     linked.set(name, node)
     this.#fill(node, source)
+    // Called an object, and decoded whatever it is.
+    if (name.endsWith('.runtime.RawExtension')) delete node.type
     return node
   }
 

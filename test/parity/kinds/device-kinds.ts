@@ -1,12 +1,21 @@
 // resource.k8s.io.
-import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
+import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
 import type { Row } from '../support/compare-rows.ts'
 import { kindRows } from './kind-table.ts'
 
 const labels = { app: 'web' }
 const meta = { labels }
 const wide = (name: string): JsonObject => ({ name: `${name}-$ID` })
+const config = (parameters: JsonValue): JsonObject => ({ opaque: { driver: 'a.example.com', parameters } })
 const device = { exactly: { deviceClassName: 'x.example.com' } }
+
+const alternative = (name: string): JsonObject => ({ name, deviceClassName: 'x.example.com' })
+const many = (count: number, make: (name: string) => JsonObject): JsonObject[] =>
+  Array.from({ length: count }, (_, index) => make(`n${index}`))
+const term = { matchExpressions: [{ key: 'a', operator: 'In', values: ['b'] }] }
+const result = { request: 'r', driver: 'a.example.com', pool: 'p', device: 'd' }
+const told = { driver: 'a.example.com', pool: 'p', device: 'd' }
+const condition = { type: 'Ready', status: 'True', reason: 'R', lastTransitionTime: '2020-01-01T00:00:00Z' }
 
 export const deviceRows: readonly Row[] = [
   ...kindRows({
@@ -20,6 +29,19 @@ export const deviceRows: readonly Row[] = [
       ['nothing', { spec: null }],
       ['config that is wrong', { spec: { config: [{}, { opaque: { driver: 'A B', parameters: null } }] } }],
       ['a selector that is wrong', { spec: { selectors: [{}] } }],
+      ['a selector', { spec: { selectors: [{ cel: { expression: 'device.driver == "a"' } }] } }],
+      ['a selector that is no CEL', { spec: { selectors: [{ cel: { expression: 'device.driver ==' } }] } }],
+      ['a selector that is too long', { spec: { selectors: [{ cel: { expression: ' '.repeat(10_241) } }] } }],
+      ['too many selectors', { spec: { selectors: Array.from({ length: 33 }, () => ({})) } }],
+      ['config that is no object', { spec: { config: [config('x'), config([1]), config({}), config(true)] } }],
+      ['config that is too large', { spec: { config: [config({ x: 'y'.repeat(10_240) })] } }],
+      ['config of a driver in capitals', { spec: { config: [{ opaque: { driver: 'A.B', parameters: {} } }] } }],
+      [
+        'config of a driver with a long name',
+        { spec: { config: [{ opaque: { driver: 'a'.repeat(64), parameters: {} } }] } },
+      ],
+      ['too much config', { spec: { config: Array.from({ length: 33 }, () => config({})) } }],
+      ['an extended resource', { spec: { extendedResourceName: 'x y' } }],
     ],
     updates: [['config', { spec: { config: null } }]],
   }),
@@ -75,6 +97,119 @@ export const deviceRows: readonly Row[] = [
         { spec: { devices: { requests: [{ name: 'r', exactly: { ...device.exactly, adminAccess: true } }] } } },
       ],
       ['a status', { status: { allocation: {} } }],
+      [
+        'both kinds of requests',
+        { spec: { devices: { requests: [{ name: 'r', ...device, firstAvailable: [alternative('a')] }] } } },
+      ],
+      [
+        'alternatives',
+        {
+          spec: {
+            devices: {
+              requests: [{ name: 'r', firstAvailable: [alternative('a'), alternative('b')] }],
+              constraints: [
+                { requests: ['r'], matchAttribute: 'a.example.com/x' },
+                { requests: ['r/a', 'r/b'], matchAttribute: 'a.example.com/y' },
+              ],
+              config: [{ requests: ['r/b'], ...config({ x: 1 }) }],
+            },
+          },
+        },
+      ],
+      [
+        'too many alternatives',
+        { spec: { devices: { requests: [{ name: 'r', firstAvailable: many(9, alternative) }] } } },
+      ],
+      ['too many requests', { spec: { devices: { requests: many(33, (name) => ({ name, ...device })) } } }],
+      [
+        'references that are wrong',
+        {
+          spec: {
+            devices: {
+              constraints: [{ requests: ['r', 'r', 'r/a', 'A_', 'a/b/c', ''], matchAttribute: 'a.example.com/x' }],
+              config: [{ requests: ['x'] }, { requests: ['r', 'r'], ...config(null) }],
+            },
+          },
+        },
+      ],
+      [
+        'attributes that are wrong',
+        {
+          spec: {
+            devices: {
+              constraints: ['', '/x', 'a/', 'A.B/x', 'a_/x', 'a/b/c', `a/${'x'.repeat(33)}`, 'a/1'].map(
+                (matchAttribute) => ({ matchAttribute }),
+              ),
+            },
+          },
+        },
+      ],
+      [
+        'tolerations',
+        {
+          spec: {
+            devices: {
+              requests: [
+                {
+                  name: 'r',
+                  exactly: {
+                    ...device.exactly,
+                    tolerations: [
+                      { key: 'a.b/c', value: 'd', effect: 'NoExecute', tolerationSeconds: 5 },
+                      { operator: 'Exists' },
+                    ],
+                  },
+                },
+              ],
+            },
+          },
+        },
+      ],
+      [
+        'tolerations that are wrong',
+        {
+          spec: {
+            devices: {
+              requests: [
+                {
+                  name: 'r',
+                  exactly: {
+                    ...device.exactly,
+                    tolerations: [
+                      { key: 'a b', operator: 'Huh', effect: 'Huh' },
+                      { key: 'a', operator: 'Exists', value: 'x' },
+                      { key: 'a', value: 'x y' },
+                    ],
+                  },
+                },
+              ],
+            },
+          },
+        },
+      ],
+      [
+        'distinct attributes',
+        { spec: { devices: { constraints: [{ distinctAttribute: 'a.b/d' }, { distinctAttribute: 'a' }] } } },
+      ],
+      [
+        'members that nobody may use yet',
+        {
+          spec: {
+            devices: {
+              requests: [{ name: 'r', exactly: { ...device.exactly, capacity: { requests: { 'a.b/c': '1' } } } }],
+              constraints: [{ matchAttribute: 'a.b/c', distinctAttribute: 'a.b/d' }],
+            },
+          },
+        },
+      ],
+      [
+        'a count of none',
+        { spec: { devices: { requests: [{ name: 'r', exactly: { ...device.exactly, count: -1 } }] } } },
+      ],
+      [
+        'all devices',
+        { spec: { devices: { requests: [{ name: 'r', exactly: { ...device.exactly, allocationMode: 'All' } }] } } },
+      ],
     ],
     updates: [
       ['the spec', { spec: { devices: { requests: [{ name: 'x', ...device }] } } }],
@@ -96,6 +231,92 @@ export const deviceRows: readonly Row[] = [
         },
       ],
       ['status', 'reserved', { status: { reservedFor: [{ resource: 'pods', name: 'x', uid: 'y' }] } }],
+      ['status', 'allocated anew', { status: { allocation: { devices: { results: [{ ...result, device: 'e' }] } } } }],
+      [
+        'status',
+        'reserved for nobody',
+        {
+          status: {
+            reservedFor: [{}, { resource: 'pods', name: 'x', uid: 'y' }, { resource: 'pods', name: 'z', uid: 'y' }],
+          },
+        },
+      ],
+      [
+        'status',
+        'devices',
+        {
+          status: {
+            devices: [
+              {
+                ...told,
+                conditions: [condition],
+                data: { x: 1 },
+                networkData: {
+                  interfaceName: 'eth0',
+                  ips: ['10.1.2.3/24', '2001:db8::1/64'],
+                  hardwareAddress: 'aa:bb',
+                },
+              },
+            ],
+          },
+        },
+      ],
+      [
+        'status',
+        'devices that are wrong',
+        {
+          status: {
+            devices: [
+              {
+                ...told,
+                conditions: [condition, condition, { type: 'a b', status: 'x', reason: 'x y' }],
+                data: [1],
+                networkData: {
+                  interfaceName: 'x'.repeat(257),
+                  hardwareAddress: 'y'.repeat(129),
+                  ips: ['10.1.2.3', '10.1.2.3/24', '10.1.2.3/24', '2001:DB8::1/64', 'x/24', '10.0.0.1/33'],
+                },
+              },
+              { driver: '', pool: '', device: '' },
+            ],
+          },
+        },
+      ],
+      ['status', 'released', { status: { allocation: null, reservedFor: null } }],
+      [
+        'status',
+        'allocated wrongly',
+        {
+          status: {
+            allocation: {
+              devices: {
+                results: [
+                  { request: 'x', driver: 'A_', pool: 'p_', device: 'D' },
+                  { request: '', driver: '', pool: '', device: '' },
+                  { ...result, shareID: 'x', bindingConditions: ['a b'] },
+                ],
+                config: [
+                  { source: 'Huh', requests: ['x'] },
+                  { requests: ['r', 'r'], ...config({}) },
+                ],
+              },
+              nodeSelector: { nodeSelectorTerms: [] },
+            },
+          },
+        },
+      ],
+      [
+        'status',
+        'allocated with config',
+        {
+          status: {
+            allocation: {
+              devices: { results: [result], config: [{ source: 'FromClass', requests: ['r'], ...config({ a: 1 }) }] },
+              nodeSelector: { nodeSelectorTerms: [{ matchExpressions: [{ key: 'a', operator: 'Exists' }] }] },
+            },
+          },
+        },
+      ],
     ],
   }),
   ...kindRows({
@@ -108,6 +329,9 @@ export const deviceRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       ['labels that are wrong', { spec: { metadata: { labels: { 'a b': 'c' } } } }],
+      ['annotations that are wrong', { spec: { metadata: { annotations: { 'A b': 'c', 'A.b/c': 'd' } } } }],
+      ['a name', { spec: { metadata: { name: 'x', finalizers: ['a.b/c'] } } }],
+      ['requests that are wrong', { spec: { spec: { devices: { requests: [{ name: 'A_' }] } } } }],
     ],
     updates: [['the spec', { spec: { spec: { devices: { requests: [{ name: 'x', ...device }] } } } }]],
   }),
@@ -131,6 +355,90 @@ export const deviceRows: readonly Row[] = [
       ],
       ['both places', { spec: { allNodes: true } }],
       ['no place', { spec: { nodeName: null } }],
+      ['all nodes', { spec: { nodeName: null, allNodes: true } }],
+      ['no nodes', { spec: { allNodes: false } }],
+      ['an empty node', { spec: { nodeName: '' } }],
+      ['a selector of nodes', { spec: { nodeName: null, nodeSelector: { nodeSelectorTerms: [term] } } }],
+      ['two terms of nodes', { spec: { nodeName: null, nodeSelector: { nodeSelectorTerms: [term, term] } } }],
+      ['no terms of nodes', { spec: { nodeName: null, nodeSelector: { nodeSelectorTerms: [] } } }],
+      ['a pool of a path', { spec: { pool: { name: 'a.b/c/d' } } }],
+      ['a pool of a long name', { spec: { pool: { name: 'a'.repeat(254) } } }],
+      ['too many devices', { spec: { devices: many(129, (name) => ({ name })) } }],
+      [
+        'attributes',
+        {
+          spec: {
+            devices: [
+              {
+                name: 'd',
+                attributes: {
+                  'a.example.com/i': { int: 0 },
+                  b: { bool: false },
+                  s: { string: '' },
+                  v: { version: '1.2.3-alpha.1+build.5' },
+                },
+                capacity: { 'A.example.com/memory': { value: '1Gi' } },
+              },
+            ],
+          },
+        },
+      ],
+      [
+        'attributes that are wrong',
+        {
+          spec: {
+            devices: [
+              {
+                name: 'd',
+                attributes: {
+                  '': { int: 1 },
+                  '/x': { int: 1 },
+                  'a/': { int: 1 },
+                  'a_/b': { int: 1 },
+                  [`a/${'x'.repeat(200)}`]: { int: 1 },
+                  s: { string: 'x'.repeat(65) },
+                  v: { version: '01.2.3' },
+                  w: { version: `1.2.3-${'x'.repeat(64)}` },
+                },
+                capacity: { 'b c': { value: '1' } },
+              },
+            ],
+          },
+        },
+      ],
+      [
+        'too many attributes',
+        {
+          spec: {
+            devices: [
+              {
+                name: 'd',
+                attributes: Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`a${i}`, { int: i }])),
+              },
+            ],
+          },
+        },
+      ],
+      [
+        'members that nobody may use yet',
+        {
+          spec: {
+            sharedCounters: [{ name: 'A_' }],
+            devices: [
+              {
+                name: 'd',
+                taints: [{ key: 'a b', effect: 'x' }],
+                allNodes: true,
+                consumesCounters: [{ counterSet: 'x' }],
+                bindsToNode: true,
+                bindingConditions: ['a b'],
+                allowMultipleAllocations: true,
+                capacity: { y: { value: '1Gi', requestPolicy: { default: '2Gi' } } },
+              },
+            ],
+          },
+        },
+      ],
       [
         'devices that are wrong',
         {
@@ -145,6 +453,8 @@ export const deviceRows: readonly Row[] = [
       ],
     ],
     updates: [
+      ['the devices', { spec: { devices: [{ name: 'e' }] } }],
+      ['the name of the pool', { spec: { pool: { name: 'q' } } }],
       ['the driver', { spec: { driver: 'b.example.com' } }],
       ['the node', { spec: { nodeName: 'm' } }],
       ['the pool', { spec: { pool: { generation: 2 } } }],

@@ -11,6 +11,7 @@ import { csiDriverRules, csiNodeRules, csiStorageCapacityRules } from './csi.ts'
 import { daemonSetRules } from './daemonset.ts'
 import { deploymentRules, replicaSetRules } from './deployment.ts'
 import { eventRules, newEventRules } from './event.ts'
+import { deviceClassRules } from './device-class.ts'
 import { flowSchemaRules } from './flow-schema.ts'
 import { ingressClassRules } from './ingress-class.ts'
 import { ingressRules } from './ingress.ts'
@@ -26,6 +27,8 @@ import { clusterRoleBindingRules, clusterRoleRules, roleBindingRules, roleRules 
 import { endpointSliceRules, endpointsRules, nodeRules, runtimeClassRules } from './records.ts'
 import { podTemplateRules, replicationControllerRules } from './replication-controller.ts'
 import { resourceQuotaRules } from './resource-quota.ts'
+import { resourceClaimRules, resourceClaimTemplateRules } from './resource-claim.ts'
+import { resourceSliceRules } from './resource-slice.ts'
 import { secretRules } from './secret.ts'
 import { ipAddressRules, serviceCidrRules } from './service-ranges.ts'
 import { serviceRules } from './service.ts'
@@ -79,6 +82,10 @@ const table: Readonly<Record<string, KindRules>> = {
   'rbac.authorization.k8s.io/v1/ClusterRoleBinding': clusterRoleBindingRules,
   'rbac.authorization.k8s.io/v1/Role': roleRules,
   'rbac.authorization.k8s.io/v1/RoleBinding': roleBindingRules,
+  'resource.k8s.io/v1/DeviceClass': deviceClassRules,
+  'resource.k8s.io/v1/ResourceClaim': resourceClaimRules,
+  'resource.k8s.io/v1/ResourceClaimTemplate': resourceClaimTemplateRules,
+  'resource.k8s.io/v1/ResourceSlice': resourceSliceRules,
   'scheduling.k8s.io/v1/PriorityClass': priorityClassRules,
   'storage.k8s.io/v1/CSIDriver': csiDriverRules,
   'storage.k8s.io/v1/CSINode': csiNodeRules,
