@@ -4,7 +4,7 @@ import { stringify } from 'yaml'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
 import type { Status, StatusError } from '../../apimachinery/status/index.ts'
 import type { BytesAnswer, PiecesAnswer } from '../server/exchange.ts'
-import { pieceBytes } from './list-pieces.ts'
+import { pieceBytes, type Pieces } from './list-pieces.ts'
 
 const newline = Buffer.from('\n')
 
@@ -33,7 +33,7 @@ export function notModified(headers: Readonly<Record<string, string>>): BytesAns
 export const largeAnswer = 256 * 1024
 
 /** A list in pieces of JSON, of about `bytes` in all: joined where that is little. */
-export function jsonPieces(pieces: Iterable<Uint8Array>, bytes: number): BytesAnswer | PiecesAnswer {
+export function jsonPieces(pieces: Pieces, bytes: number): BytesAnswer | PiecesAnswer {
   const answer: PiecesAnswer = {
     kind: 'pieces',
     status: 200,

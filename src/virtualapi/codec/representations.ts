@@ -4,7 +4,7 @@ import { apiVersionOf, encodeJson, type KubeObject } from '../../apimachinery/me
 import { badRequest } from '../../apimachinery/status/index.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
 import { decodeObject, headOf, rehead } from '../registry/object-bytes.ts'
-import { listPieces, textPieces, type ListMeta } from './list-pieces.ts'
+import { asIs, listPieces, textPieces, type ListMeta, type Pieces } from './list-pieces.ts'
 import { tableColumns, tableRow } from './table/index.ts'
 import type { Representation } from './negotiate.ts'
 
@@ -12,7 +12,7 @@ export interface ObjectView {
   /** One object, complete. */
   object(bytes: Uint8Array): Uint8Array
   /** Of several, the list of them, made a piece at a time as it is taken; `metadata` is ListMeta. */
-  list(items: readonly Uint8Array[], metadata: ListMeta): Iterable<Uint8Array>
+  list(items: readonly Uint8Array[], metadata: ListMeta): Pieces
   /** The object of a watch event; `first` is true once per stream (a table tells its columns once). */
   event(bytes: Uint8Array, first: boolean): Uint8Array
   /** The object of a bookmark, which has kind, apiVersion and metadata alone: clients decode it as they do all others. */
@@ -61,7 +61,7 @@ function converter(definition: ResourceDefinition): (bytes: Uint8Array) => Uint8
   const { info, storageApiVersion, fromStorage, complete } = definition
   if (fromStorage !== undefined) return (bytes) => Buffer.from(encodeJson(fromStorage(decodeObject(bytes))))
   const apiVersion = apiVersionOf(info)
-  if (apiVersion === storageApiVersion) return complete ?? ((bytes) => bytes)
+  if (apiVersion === storageApiVersion) return complete ?? asIs
   const head = headOf(info.kind, apiVersion)
   return (bytes) => rehead(complete?.(bytes) ?? bytes, head)
 }

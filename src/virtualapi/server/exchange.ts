@@ -4,6 +4,7 @@ import { abortable } from '../../async/index.ts'
 import { auditIdOf, type Named, type RequestAudit } from '../audit/index.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
 import type { UserInfo } from '../authn/user-info.ts'
+import type { Pieces } from '../codec/list-pieces.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 
 /** A request as it came, by a socket or from within the process. */
@@ -37,7 +38,7 @@ export interface PiecesAnswer {
   readonly kind: 'pieces'
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly pieces: Iterable<Uint8Array>
+  readonly pieces: Pieces
   /** Bytes of what the pieces are made of. */
   readonly about: number
 }
@@ -82,7 +83,16 @@ export interface PushAnswer {
 }
 export type Answer = BytesAnswer | PiecesAnswer | StreamAnswer | PushAnswer
 /** As it is sent. */
-export type SentAnswer = BytesAnswer | StreamAnswer | PushAnswer
+export type SentAnswer = BytesAnswer | SentPieces | StreamAnswer | PushAnswer
+/** Pieces, each made when it is its turn. */
+export interface SentPieces extends PiecesAnswer {
+  /** Before each piece: waits where others have waited longer; undefined: go on at once. */
+  readonly turn: () => Promise<void> | undefined
+  /** A client that takes nothing for this long is cut off, milliseconds. */
+  readonly maxStallMs: number
+  /** So is one that has not taken all of it by then. */
+  readonly maxMs: number
+}
 
 /** What the stages have found out so far. A stage reads only what an earlier one has set. */
 export class Exchange {

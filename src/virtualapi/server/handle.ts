@@ -111,23 +111,15 @@ async function shaped(exchange: Exchange, answer: Answer, { heavy }: Partial<Ser
 function sent(answer: Answer, exchange: Exchange, parts: ServerParts): SentAnswer {
   if (answer.kind === 'bytes' || answer.kind === 'push') return answer
   if (answer.kind === 'stream') return { ...answer, chunks: watched(answer.chunks, exchange, parts) }
-  const { status, headers, about } = answer
-  const maxMs = takeMs(about)
-  return { kind: 'stream', status, headers, chunks: inTurns(answer, exchange), maxStallMs: minTakeMs, maxMs }
+  const { bytes } = answer.pieces
+  const length = bytes === undefined ? {} : { 'content-length': String(bytes) }
+  const headers = { ...answer.headers, ...length }
+  return { ...answer, headers, turn: exchange.turn, maxStallMs: minTakeMs, maxMs: takeMs(answer.about) }
 }
 
 /** How long a client may take for so many bytes, milliseconds. */
 export function takeMs(bytes: number): number {
   return minTakeMs + (bytes / minTakeBytesPerSecond) * 1000
-}
-
-/** Others have their turn between the pieces. */
-async function* inTurns({ pieces }: PiecesAnswer, exchange: Exchange): AsyncGenerator<Uint8Array> {
-  for (const piece of pieces) {
-    const turn = exchange.turn()
-    if (turn !== undefined) await turn
-    yield piece
-  }
 }
 
 const peopleUse = /^(curl|Wget|Mozilla\/5\.0)/

@@ -5,6 +5,7 @@ import type { Transport, TransportRequest, TransportResponse } from '../../clien
 import type { UserInfo } from '../authn/user-info.ts'
 import { statusAnswer } from '../codec/answers.ts'
 import { pathNotFound } from '../../apimachinery/status/index.ts'
+import type { SentPieces } from './exchange.ts'
 import { handle, type Handled } from './handle.ts'
 import type { ServerParts } from './parts.ts'
 import { pushedChunks } from './push-chunks.ts'
@@ -48,9 +49,18 @@ function incoming({ method, path, headers = {}, body, signal }: TransportRequest
 function toResponse({ answer, finish }: Handled, signal: AbortSignal): TransportResponse {
   const { status, headers } = answer
   if (answer.kind === 'push') return { status, headers, body: finishing(pushedChunks(answer, signal), finish) }
+  if (answer.kind === 'pieces') return { status, headers, body: finishing(inTurn(answer), finish) }
   if (answer.kind === 'stream') return { status, headers, body: finishing(answer.chunks, finish) }
   finish()
   return { status, headers, body: single(answer.body) }
+}
+
+/** Not given back: who gets them may keep them. */
+async function* inTurn({ pieces, turn }: SentPieces): AsyncGenerator<Uint8Array> {
+  for (const piece of pieces) {
+    await turn()
+    yield piece
+  }
 }
 
 async function* finishing(chunks: AsyncIterable<Uint8Array>, finish: () => void): AsyncGenerator<Uint8Array> {

@@ -6,6 +6,7 @@ import { childSignal } from '../../async/index.ts'
 import { largeAnswer } from '../codec/answers.ts'
 import type { Push, PushAnswer, SentAnswer, Sink, StreamAnswer } from './exchange.ts'
 import { takeMs } from './handle.ts'
+import { sendPieces } from './send-pieces.ts'
 
 /** Of HTTP/1.1, or a stream of HTTP/2. */
 export type RawResponse = ServerResponse | ServerHttp2Stream
@@ -34,7 +35,8 @@ export async function send(answer: Exclude<SentAnswer, PushAnswer>, to: Sending)
     response.end()
     return
   }
-  if (answer.maxMs === undefined) await stream(response, answer, signal)
+  if (answer.kind === 'pieces') await sendPieces(response, answer, signal)
+  else if (answer.maxMs === undefined) await stream(response, answer, signal)
   else await within(answer.maxMs, signal, (limited) => stream(response, answer, limited))
 }
 
