@@ -80,6 +80,13 @@ export interface Waiting {
   readonly signal: AbortSignal
 }
 
+/** Of an update. */
+export interface Updating extends Waiting {
+  readonly ifRevision: Revision
+  /** Nobody waits for it: it may be kept back for some milliseconds, to be made durable together with another write. */
+  readonly patient?: boolean
+}
+
 export interface Store extends AsyncDisposable {
   /** Size limit of one value in bytes, after whatever encoding the backend does; above it writes fail TooLarge. */
   readonly maxValueBytes: number
@@ -93,7 +100,7 @@ export interface Store extends AsyncDisposable {
   /** Resolves once it is on disk. Rejects KeyExists. */
   create(key: ObjectKey, value: Uint8Array, options: Waiting): Promise<StoredObject>
   /** Resolves once it is on disk. Rejects KeyMissing, RevisionMismatch. */
-  update(key: ObjectKey, value: Uint8Array, options: Waiting & { ifRevision: Revision }): Promise<StoredObject>
+  update(key: ObjectKey, value: Uint8Array, options: Updating): Promise<StoredObject>
   /** Resolves with the revision of the deletion. Rejects KeyMissing, RevisionMismatch. */
   delete(key: ObjectKey, options: Waiting & { ifRevision: Revision }): Promise<Revision>
   /** Deletes everything of one logical cluster, in bounded batches. Each deletion is an event. */

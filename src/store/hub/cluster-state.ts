@@ -7,6 +7,7 @@ import {
   type Store,
   type StoredObject,
   type StoreEvent,
+  type Updating,
   type Waiting,
 } from '../store.ts'
 import type { BaseEntries } from './base-entries.ts'
@@ -175,7 +176,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return this.#written(await this.#core.store.create(full, value, options), options)
   }
 
-  async update(key: LocalKey, value: Uint8Array, options: Waiting & { ifRevision: Revision }): Promise<Entry> {
+  async update(key: LocalKey, value: Uint8Array, options: Updating): Promise<Entry> {
     const before = this.#tables.get(key.resource)?.get(key.namespace, key.name)
     const growth = { bytes: value.length - (before?.bytes.length ?? 0), creates: before === undefined }
     return this.#budget.admit(this, growth, async () =>
@@ -367,7 +368,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return last && { type: 'DELETED', entry: this.#gone(last, revision), previous: undefined, revision }
   }
 
-  async #replace(key: LocalKey, value: Uint8Array, options: Waiting & { ifRevision: Revision }): Promise<StoredObject> {
+  async #replace(key: LocalKey, value: Uint8Array, options: Updating): Promise<StoredObject> {
     this.#check()
     const full = this.#fullKey(key)
     const table = this.#tables.get(key.resource)

@@ -1,7 +1,7 @@
 // The contract of the hub: a Store seen from memory. It loads a logical cluster on first use, keeps its objects as bytes,
 // answers reads without waiting, and tells every watcher what the store's own stream says.
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import type { ListScope, ObjectKey, Waiting } from '../store.ts'
+import type { ListScope, ObjectKey, Updating, Waiting } from '../store.ts'
 
 /** An object in memory. Immutable; shared by lists, watch events and whoever holds it. */
 export interface Entry {
@@ -128,11 +128,7 @@ export interface ClusterObjects {
   resources(): readonly string[]
   /** Resolves once durable and visible to reads here. Rejects StoreError. */
   create(key: Omit<ObjectKey, 'cluster'>, value: Uint8Array, options: Waiting): Promise<Entry>
-  update(
-    key: Omit<ObjectKey, 'cluster'>,
-    value: Uint8Array,
-    options: Waiting & { ifRevision: Revision },
-  ): Promise<Entry>
+  update(key: Omit<ObjectKey, 'cluster'>, value: Uint8Array, options: Updating): Promise<Entry>
   delete(key: Omit<ObjectKey, 'cluster'>, options: Waiting & { ifRevision: Revision }): Promise<Entry>
   /**
    * Changes after `since` (from the window, else from the store's changes). Throws StoreError Compacted when too old.

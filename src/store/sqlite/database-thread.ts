@@ -14,6 +14,8 @@ import {
 /** Calls of one transaction; bounds how long the first of them waits for the last. */
 const maxBatchCalls = 1000
 const maxBatchBytes = 8 * 1024 * 1024
+/** How long a call that is patient waits for another to go with. */
+const patienceMs = 5
 /** Calls that may wait; a caller beyond that is told so instead of growing the queue. */
 const maxWaitingCalls = 100_000
 
@@ -21,6 +23,8 @@ const maxWaitingCalls = 100_000
 export interface PendingCall {
   readonly make: (value: Slice) => Call
   readonly value?: Uint8Array
+  /** Goes with the next call, or alone after a few milliseconds. */
+  readonly patient?: boolean
   /** Called in the order of the calls, before anybody else hears of the batch. */
   readonly answered: (answer: Answer, values: ArrayBuffer) => void
   readonly failed: (error: Error) => void
@@ -38,6 +42,8 @@ export class DatabaseThread {
   #waiting: PendingCall[] = []
   #underWay: readonly PendingCall[] | undefined
   #flushPlanned = false
+  /** Runs while all that wait are patient. */
+  #patience: NodeJS.Timeout | undefined
   #failure: StoreError | undefined
   readonly #exited: Promise<void>
 
@@ -112,6 +118,10 @@ export class DatabaseThread {
 
   #planFlush(): void {
     if (this.#flushPlanned || this.#underWay) return
+    if (this.#waiting.every(({ patient }) => patient)) {
+      this.#patience ??= setTimeout(() => this.#flush(), patienceMs)
+      return
+    }
     this.#flushPlanned = true
     // After whoever else is calling in this turn: they share the transaction.
     queueMicrotask(() => {
@@ -121,6 +131,8 @@ export class DatabaseThread {
   }
 
   #flush(): void {
+    clearTimeout(this.#patience)
+    this.#patience = undefined
     if (this.#underWay || this.#waiting.length === 0 || this.#failure) return
     const packer = new Packer()
     const calls: Call[] = []
@@ -144,6 +156,7 @@ export class DatabaseThread {
   }
 
   #fail(error: StoreError): void {
+    clearTimeout(this.#patience)
     this.#failure ??= error
     const lost = [...(this.#underWay ?? []), ...this.#waiting]
     this.#underWay = undefined

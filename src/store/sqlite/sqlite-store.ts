@@ -10,6 +10,7 @@ import {
   type Store,
   type StoredObject,
   type StoreEvent,
+  type Updating,
   type Waiting,
 } from '../store.ts'
 import { DatabaseThread, type PendingCall } from './database-thread.ts'
@@ -103,10 +104,10 @@ class SqliteStore implements Store {
   async update(
     key: ObjectKey,
     value: Uint8Array,
-    { signal, ifRevision }: Waiting & { ifRevision: Revision },
+    { signal, ifRevision, patient = false }: Updating,
   ): Promise<StoredObject> {
     this.#checkSize(key, value)
-    return this.#put(signal, key, value, (slice) => ({ do: 'update', key, value: slice, ifRevision }))
+    return this.#put(signal, key, value, (slice) => ({ do: 'update', key, value: slice, ifRevision }), patient)
   }
 
   delete(key: ObjectKey, { signal, ifRevision }: Waiting & { ifRevision: Revision }): Promise<Revision> {
@@ -182,19 +183,20 @@ class SqliteStore implements Store {
     throw new StoreError('TooLarge', message)
   }
 
-  #put(signal: AbortSignal, key: ObjectKey, value: Uint8Array, make: (slice: Slice) => Call): Promise<StoredObject> {
-    return this.#ask(
-      signal,
-      make,
-      'put',
-      (answer) => {
-        const revision = answer.revision as Revision
-        const object: StoredObject = { key, revision, createRevision: answer.createRevision as Revision, value }
-        this.#events.add({ type: 'put', object })
-        return object
-      },
-      value,
-    )
+  #put(
+    signal: AbortSignal,
+    key: ObjectKey,
+    value: Uint8Array,
+    make: (slice: Slice) => Call,
+    patient = false,
+  ): Promise<StoredObject> {
+    const read = (answer: Extract<Answer, { is: 'put' }>): StoredObject => {
+      const revision = answer.revision as Revision
+      const object: StoredObject = { key, revision, createRevision: answer.createRevision as Revision, value }
+      this.#events.add({ type: 'put', object })
+      return object
+    }
+    return this.#ask(signal, make, 'put', read, { value, patient })
   }
 
   #ask<Kind extends Answer['is'], T>(
@@ -202,7 +204,7 @@ class SqliteStore implements Store {
     call: Call | ((slice: Slice) => Call),
     kind: Kind,
     read: (answer: Extract<Answer, { is: Kind }>, values: ArrayBuffer) => T,
-    value?: Uint8Array,
+    written: Pick<PendingCall, 'value' | 'patient'> = {},
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) {
@@ -215,7 +217,7 @@ class SqliteStore implements Store {
       }
       const pending: PendingCall = {
         make: typeof call === 'function' ? call : () => call,
-        ...(value && { value }),
+        ...written,
         answered: (answer, values) => {
           signal.removeEventListener('abort', abort)
           if (answer.is === 'error') {

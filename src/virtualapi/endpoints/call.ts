@@ -51,6 +51,8 @@ export async function prepareCall(exchange: Exchange, parts: ServerParts, reques
     warnings: exchange.warnings,
     now: parts.clock.now(),
   }
+  // What our own loops found out: a client's write that comes right after need not wait for it to be on disk.
+  const patient = exchange.request.loopbackUser !== undefined && request.subresource === 'status'
   return {
     exchange,
     parts,
@@ -61,7 +63,7 @@ export async function prepareCall(exchange: Exchange, parts: ServerParts, reques
     query: info.query,
     fieldValidation: options.fieldValidation,
     representation: negotiate(exchange.header('accept'), asked(definition, info)),
-    target: { definition, context, signal, namespace: request.namespace },
+    target: { definition, context, signal, namespace: request.namespace, patient },
   }
 }
 

@@ -47,6 +47,8 @@ export interface Target {
   readonly context: RequestContext
   readonly signal: AbortSignal
   readonly namespace: string
+  /** See the store: a write that nobody waits for. */
+  readonly patient?: boolean
 }
 
 export interface UpdateOptions {
@@ -245,7 +247,7 @@ export class Registry {
   }
 
   private async writeUpdate(
-    { context, signal }: Target,
+    { context, signal, patient = false }: Target,
     entry: Entry,
     old: KubeObject,
     next: KubeObject,
@@ -275,7 +277,7 @@ export class Registry {
       next.metadata.resourceVersion = String(revision)
       return { object: next, bytes: stampRevision(value, revision), created: false }
     }
-    const written = await context.objects.update(key, value, { signal, ifRevision: revision })
+    const written = await context.objects.update(key, value, { signal, ifRevision: revision, patient })
     next.metadata.resourceVersion = String(written.revision)
     return { object: next, bytes: written.bytes, created: false }
   }

@@ -94,6 +94,8 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   const connections = new Set<Socket>()
   app.server.on('connection', (connection: Socket) => {
     connections.add(connection)
+    // Node does so for HTTP/2 alone where both are on a port: an answer would wait 40 ms for what it follows to be confirmed.
+    connection.setNoDelay(true)
     newcomers.add(connection)
     connection.once('close', () => connections.delete(connection))
   })
