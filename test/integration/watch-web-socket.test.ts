@@ -1,9 +1,9 @@
 // Watches over a WebSocket, as Java's fabric8 client and browsers ask for them.
 import { expect } from 'chai'
 import { once } from 'node:events'
-import type { Duplex } from 'node:stream'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 import type { WatchEvent } from './raw-client.ts'
+import { framesOf, type Frame } from './web-socket-frames.ts'
 
 const handshake = [
   ...['Upgrade', 'websocket', 'Sec-WebSocket-Version', '13'],
@@ -72,34 +72,6 @@ describe('a watch over a WebSocket', () => {
     if (!socket!.closed) await once(socket!, 'close')
   })
 })
-
-interface Frame {
-  readonly opcode: number
-  readonly payload: Buffer
-}
-
-/** The frames of a server, which masks nothing and sends every message in one. */
-async function* framesOf(socket: Duplex): AsyncGenerator<Frame, undefined> {
-  let bytes = Buffer.alloc(0)
-  for await (const chunk of socket as AsyncIterable<Buffer>) {
-    bytes = Buffer.concat([bytes, chunk])
-    for (let frame = frameAt(bytes); frame !== undefined; frame = frameAt(bytes)) {
-      bytes = bytes.subarray(frame.end)
-      yield { opcode: frame.opcode, payload: frame.payload }
-    }
-  }
-  return undefined
-}
-
-function frameAt(bytes: Buffer): (Frame & { end: number }) | undefined {
-  const short = bytes[1]
-  const headBytes = short === undefined ? 2 : short < 126 ? 2 : short === 126 ? 4 : 10
-  if (short === undefined || bytes.length < headBytes) return undefined
-  const length = headBytes === 2 ? short : headBytes === 4 ? bytes.readUInt16BE(2) : Number(bytes.readBigUInt64BE(2))
-  const end = headBytes + length
-  if (bytes.length < end) return undefined
-  return { opcode: bytes[0]! & 0x0f, payload: bytes.subarray(headBytes, end), end }
-}
 
 async function nextEvent(frames: AsyncGenerator<Frame, undefined>): Promise<string> {
   const { value } = await frames.next()

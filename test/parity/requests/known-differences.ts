@@ -235,6 +235,7 @@ export const knownDifferences: Readonly<Record<string, string>> = {
   'spellings: GET /livez/ping/': why.slash,
   'spellings: GET /openapi/v2/': why.slash,
   'spellings: GET /version/x': why.openapi,
+  'spellings: type application/apply-patch+cbor: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.apply,
   'spellings: type application/apply-patch+yaml: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.apply,
   'spellings: type application/Merge-Patch+json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
 }

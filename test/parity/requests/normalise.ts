@@ -130,6 +130,9 @@ export class Normaliser {
   private shown(value: unknown, key: string): unknown {
     if (Array.isArray(value)) {
       const items = value.map((item) => this.shown(item, ''))
+      // In the order of a map.
+      if (key === 'resourceRules' || key === 'nonResourceRules')
+        return items.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
       // Some kinds are validated several times over.
       return key === 'causes' ? [...new Map(items.map((item) => [JSON.stringify(item), item])).values()] : items
     }

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { Agent, request } from 'node:https'
+import type { Duplex } from 'node:stream'
 import { parse } from 'yaml'
 
 /** No request of a row takes longer. */
@@ -28,7 +29,15 @@ export interface OpenWatch {
   close(): void
 }
 
+export interface Upgraded {
+  readonly answer: Answer
+  /** Undefined: the answer is no change of protocol. What the server sent at once comes first. */
+  readonly socket: Duplex | undefined
+}
+
 export interface Server extends Disposable {
+  /** Asks for another protocol, by the headers of the request. Its connection is its own. */
+  upgrade(sent: Sent): Promise<Upgraded>
   send(sent: Sent): Promise<Answer>
   /** Resolves when the headers are here. An answer that is no watch has its body. */
   watch(sent: Sent): Promise<OpenWatch>
@@ -45,12 +54,12 @@ export function openServer(kubeconfig: string): Server {
   const [first, user] = [clusters[0]?.cluster, users[0]?.user]
   if (first === undefined || user === undefined) throw new Error(`"${kubeconfig}" has no cluster or no user`)
   const decode = (text: string): Buffer => Buffer.from(text, 'base64')
-  const agent = new Agent({
-    keepAlive: true,
+  const identity = {
     ca: decode(first['certificate-authority-data']),
     cert: decode(user['client-certificate-data']),
     key: decode(user['client-key-data']),
-  })
+  }
+  const agent = new Agent({ keepAlive: true, ...identity })
   const { hostname, port, pathname } = new URL(first.server)
   const base = pathname.replace(/\/$/, '')
   const open = ({ method, path, headers, body }: Sent, signal?: AbortSignal): Promise<IncomingMessage> =>
@@ -92,6 +101,20 @@ export function openServer(kubeconfig: string): Server {
         close: () => ending.abort(),
       }
     },
+    upgrade: ({ method, path, headers }) =>
+      new Promise((resolve, reject) => {
+        const options = { host: hostname, port, method, path: `${base}${path}`, agent: false, ...identity }
+        const outgoing = request({ ...options, headers: headers as OutgoingHttpHeaders })
+        outgoing.on('error', reject)
+        outgoing.on('upgrade', (response, socket, head) => {
+          if (head.length > 0) socket.unshift(head)
+          resolve({ answer: answerOf(response, Buffer.alloc(0)), socket })
+        })
+        outgoing.on('response', (response) => {
+          wholeBody(response).then((body) => resolve({ answer: answerOf(response, body), socket: undefined }), reject)
+        })
+        outgoing.end()
+      }),
     [Symbol.dispose]: () => agent.destroy(),
   }
 }

@@ -1,0 +1,93 @@
+// Watches over WebSockets, beside a real kube-apiserver: how they begin, what comes in which frames, and how they end.
+import { expect } from 'chai'
+import { framesOf } from '../../integration/web-socket-frames.ts'
+import { startTwoServers, type TwoServers } from '../support/two-servers.ts'
+import { Normaliser } from './normalise.ts'
+import { openServer, type Sent, type Server } from './wire.ts'
+
+const maps = '/api/v1/namespaces/default/configmaps'
+const handshake = {
+  Connection: 'Upgrade',
+  Upgrade: 'websocket',
+  'Sec-WebSocket-Version': '13',
+  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+  Origin: 'https://127.0.0.1',
+}
+const compared = ['connection', 'upgrade', 'sec-websocket-accept', 'sec-websocket-protocol']
+const only = 'labelSelector=socket&timeoutSeconds=1'
+const table = 'application/json;as=Table;v=v1;g=meta.k8s.io'
+
+/** `why`: where ours differs, the reason. */
+const openings: readonly { title: string; query: string; headers?: Record<string, string>; why?: string }[] = [
+  { title: 'from now on', query: 'watch=true' },
+  { title: 'bookmarks', query: 'watch=true&allowWatchBookmarks=true' },
+  {
+    title: 'a list as a stream',
+    query: 'watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true',
+  },
+  { title: 'as a table', query: 'watch=true', headers: { Accept: table } },
+  { title: 'a protocol that is no watch', query: 'watch=true', headers: { 'Sec-WebSocket-Protocol': 'chat' } },
+  { title: 'a selector that is none', query: 'watch=true&fieldSelector=data.x%3Dy' },
+  { title: 'parameters that do not fit', query: 'watch=true&sendInitialEvents=true' },
+  {
+    title: 'a revision that is none',
+    query: 'watch=true&resourceVersion=1.5',
+    why: "a real server answers 500 to what is the client's mistake",
+  },
+  {
+    title: 'no watch',
+    query: '',
+    why: 'a real server takes no notice of the wish; ours says that nothing comes of it',
+  },
+]
+
+describe('watches over WebSockets, like kube-apiserver 1.34.3', () => {
+  const stack = new AsyncDisposableStack()
+  let servers: TwoServers
+  let real: Server
+  let ours: Server
+  let base: string
+
+  before(async () => {
+    servers = stack.use(await startTwoServers({ name: 'sockets' }))
+    real = stack.use(openServer(servers.real.kubeconfig))
+    ours = stack.use(openServer(servers.ours.kubeconfig))
+    base = '/clusters/parity'
+    const body = Buffer.from(JSON.stringify({ metadata: { name: 'a', labels: { socket: 'a' } } }))
+    for (const server of [real, ours])
+      await server.send({ method: 'POST', path: maps, headers: { 'Content-Type': 'application/json' }, body })
+  })
+  after(() => stack.disposeAsync())
+
+  /** The handshake and all frames until the server closes. */
+  const played = async (server: Server, sent: Sent, ownBase: string): Promise<unknown> => {
+    const normaliser = new Normaliser(ownBase)
+    const { answer, socket } = await server.upgrade(sent)
+    if (socket === undefined) {
+      const { status, body } = normaliser.answer(answer)
+      return { status, body }
+    }
+    const frames: unknown[] = []
+    for await (const { opcode, payload } of framesOf(socket)) {
+      const [event] =
+        opcode === 1 ? (normaliser.answer(answer, [payload.toString()]).events ?? []) : [payload.toString('hex')]
+      // How often a server says that nothing happened is its own affair.
+      if (event !== undefined) frames.push({ opcode, event })
+      if (opcode === 8) break
+    }
+    socket.destroy()
+    const headers = Object.fromEntries(
+      compared.map((name) => [name, answer.headers.get(name)?.map((value) => value.toLowerCase())]),
+    )
+    return { status: answer.status, headers, frames }
+  }
+
+  for (const { title, query, headers = {}, why } of openings)
+    it(title, async () => {
+      const path = `${maps}?${only}${query === '' ? '' : `&${query}`}`
+      const sent = { method: 'GET', path, headers: { ...handshake, ...headers }, body: undefined }
+      const [theirs, answer] = await Promise.all([played(real, sent, ''), played(ours, sent, base)])
+      if (why === undefined) expect(answer).to.deep.equal(theirs)
+      else expect(answer, `"${title}" is listed as different (${why}) and is not any more`).to.not.deep.equal(theirs)
+    })
+})
