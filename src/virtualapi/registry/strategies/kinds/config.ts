@@ -111,7 +111,12 @@ function jsonCauses(data: JsonObject, key: string): StatusCause[] {
     return []
   } catch (error) {
     const end = error instanceof SyntaxError && /end of JSON|Unterminated|Expected property name/.test(error.message)
-    const why = end ? 'unexpected end of JSON input' : 'invalid character'
+    const first = /[^ \t\r\n]/u.exec(text)?.[0] ?? ''
+    const why = end
+      ? 'unexpected end of JSON input'
+      : /[[{"\-0-9tfn]/.test(first)
+        ? 'invalid character'
+        : `invalid character '${first}' looking for beginning of value`
     return [fieldInvalid(`data[${key}]`, redacted, why)]
   }
 }

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { V1DeploymentSpec, V1ReplicaSetSpec } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldRequired, goValue } from '../../../../apimachinery/field/index.ts'
 import { isOwnAnnotation } from '../../../../crds/index.ts'
-import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
+import { isJsonObject, type KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
@@ -31,7 +31,13 @@ function wanted({ metadata }: KubeObject, byUs: boolean): Record<string, string>
   )
 }
 
+/** Behind a feature gate that is off by default. */
+function dropTerminating({ status }: KubeObject): void {
+  if (isJsonObject(status)) delete status['terminatingReplicas']
+}
+
 export const deploymentRules: KindRules = {
+  beforeDefaults: dropTerminating,
   prepareForUpdate(object, old, { user }, subresource) {
     // Annotations are copied to ReplicaSets, so their change is one of what is wanted; our own tell what was done.
     const ours = user.realm.kind === 'installation'
@@ -109,6 +115,7 @@ export function unsupportedStrategy(
 }
 
 export const replicaSetRules: KindRules = {
+  beforeDefaults: dropTerminating,
   validate(object) {
     const spec = specOf<V1ReplicaSetSpec>(object)
     return [

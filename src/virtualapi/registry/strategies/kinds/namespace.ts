@@ -31,9 +31,7 @@ export const namespaceRules: KindRules = {
   },
   validate(object) {
     const { spec } = object as Namespace
-    return (spec.finalizers ?? []).flatMap((finalizer, index) =>
-      finalizerCauses(finalizer, `spec.finalizers[${index}]`),
-    )
+    return (spec.finalizers ?? []).flatMap((finalizer) => finalizerCauses(finalizer, 'spec.finalizers'))
   },
 }
 

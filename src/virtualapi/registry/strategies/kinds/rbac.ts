@@ -55,8 +55,14 @@ export const clusterRoleRules: KindRules = {
     const selectors = aggregation.clusterRoleSelectors ?? []
     if (selectors.length === 0)
       causes.push(fieldRequired(at, 'at least one clusterRoleSelector required if aggregationRule is non-nil'))
-    return [...causes, ...selectors.flatMap((selector, index) => labelSelectorCauses(`${at}[${index}]`, selector))]
+    return [...causes, ...selectors.flatMap((selector, index) => selectorCauses(`${at}[${index}]`, selector))]
   },
+}
+
+/** Upstream shows nothing of a selector that it cannot use. */
+function selectorCauses(path: string, selector: LabelSelector): StatusCause[] {
+  const causes = labelSelectorCauses(path, selector)
+  return causes.length > 0 ? [...causes, fieldInvalid(path, null, 'invalid label selector.')] : causes
 }
 
 function bindingRules(kinds: readonly string[], { namespaced }: { namespaced: boolean }): KindRules {

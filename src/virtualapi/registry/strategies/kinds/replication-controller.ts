@@ -1,30 +1,36 @@
 // ReplicationControllers and PodTemplates.
 import type { V1ReplicationControllerSpec } from '@kubernetes/client-node'
 import { fieldRequired } from '../../../../apimachinery/field/index.ts'
+import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { alwaysRunningCauses, templateCauses, unselectedCauses, type PodTemplate } from '../validation/workload.ts'
 import { nonNegative } from '../validation/values.ts'
 
 export const replicationControllerRules: KindRules = {
-  validate(object) {
-    const spec = object['spec'] as Data<V1ReplicationControllerSpec>
-    const { selector = {}, template } = spec
-    const empty = Object.keys(selector).length === 0
-    const at = 'spec.template'
-    return [
-      ...nonNegative('spec.minReadySeconds', spec.minReadySeconds),
-      ...(empty ? [fieldRequired('spec.selector')] : []),
-      ...nonNegative('spec.replicas', spec.replicas),
-      ...(template === undefined
-        ? [fieldRequired(at)]
-        : [
-            ...(empty ? [] : unselectedCauses(at, template, { matchLabels: selector })),
-            ...templateCauses(at, template),
-            ...alwaysRunningCauses(at, template, 'ReplicationController'),
-          ]),
-    ]
+  validate(object, old) {
+    const causes = specCauses('spec', object['spec'] as Data<V1ReplicationControllerSpec>)
+    // Upstream looks twice at a changed one.
+    return old === undefined ? causes : [...causes, ...causes]
   },
+}
+
+function specCauses(path: string, spec: Data<V1ReplicationControllerSpec>): StatusCause[] {
+  const { selector = {}, template } = spec
+  const empty = Object.keys(selector).length === 0
+  const at = `${path}.template`
+  return [
+    ...nonNegative(`${path}.minReadySeconds`, spec.minReadySeconds),
+    ...(empty ? [fieldRequired(`${path}.selector`)] : []),
+    ...nonNegative(`${path}.replicas`, spec.replicas),
+    ...(template === undefined
+      ? [fieldRequired(at)]
+      : [
+          ...(empty ? [] : unselectedCauses(at, template, { matchLabels: selector })),
+          ...templateCauses(at, template),
+          ...alwaysRunningCauses(at, template, 'ReplicationController'),
+        ]),
+  ]
 }
 
 export const podTemplateRules: KindRules = {

@@ -9,6 +9,7 @@ import {
   fieldRequired,
 } from '../../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
+import { endpointIpCauses, legacyIpCauses } from '../validation/ip-values.ts'
 import {
   between,
   cidr,
@@ -20,7 +21,6 @@ import {
   portOrName,
   protocols,
   requiredOneOf,
-  routableIp,
   subdomain,
 } from '../validation/values.ts'
 import { isHeadless, needsHealthCheckPort, portsOf, type Service } from './service-types.ts'
@@ -61,8 +61,8 @@ export function serviceCauses(service: Service): StatusCause[] {
     )
   causes.push(...addressCauses(service))
   for (const [index, ip] of (spec.externalIPs ?? []).entries()) {
-    const wrong = ipAddress(`spec.externalIPs[${index}]`, ip)
-    causes.push(...(wrong.length > 0 ? wrong : routableIp(`spec.externalIPs[${index}]`, ip)))
+    const wrong = legacyIpCauses(`spec.externalIPs[${index}]`, ip)
+    causes.push(...(wrong.length > 0 ? wrong : endpointIpCauses(`spec.externalIPs[${index}]`, ip)))
   }
   causes.push(...requiredOneOf('spec.type', spec.type, types), ...uniquePortCauses(service))
   if (spec.type === 'ClusterIP')

@@ -12,7 +12,7 @@ import { cidrErrors, tryCidr } from '../validation/ip-values.ts'
 import { fieldImmutable, required, subdomain } from '../validation/values.ts'
 
 type Spec = Data<V1ServiceCIDRSpec>
-type Parent = Data<V1ParentReference>
+type Parent = Partial<Data<V1ParentReference>>
 
 const path = 'spec.cidrs'
 const cidrsOf = (object: KubeObject): readonly string[] => (object['spec'] as Spec).cidrs ?? []
@@ -56,12 +56,12 @@ export const ipAddressRules: KindRules = {
 }
 
 function parentOf(object: KubeObject): Parent | undefined {
-  return (object['spec'] as { parentRef?: Parent | null }).parentRef ?? undefined
+  return (object['spec'] as { parentRef?: Parent | null } | undefined)?.parentRef ?? undefined
 }
 
 function parentCauses(at: string, parent: Parent | undefined): StatusCause[] {
   if (parent === undefined) return [fieldRequired(at)]
-  const { group = '', resource, name, namespace = '' } = parent
+  const { group = '', resource = '', name = '', namespace = '' } = parent
   const segment = (member: string, text: string): StatusCause[] =>
     pathSegmentName(text, { prefix: false }).map((detail) => fieldInvalid(`${at}.${member}`, text, detail))
   return [

@@ -6,6 +6,7 @@ import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import { conditionsCauses } from '../validation/conditions.ts'
 import { ipAddress, nonNegative, subdomain } from '../validation/values.ts'
 import { jobStatusCauses } from './job-status.ts'
+import { claimStatusCauses } from './persistent-volume-claim.ts'
 import { quotaStatusCauses } from './resource-quota.ts'
 
 type Check = (object: KubeObject, old: KubeObject) => StatusCause[]
@@ -84,21 +85,6 @@ const namespace: Check = ({ metadata, status }) => {
   return [fieldInvalid('status.Phase', phase, `may only be '${wanted}' if \`deletionTimestamp\` ${when}`)]
 }
 
-const claim: Check = (object) => {
-  const { capacity } = statusOf(object)
-  return Object.entries(isJsonObject(capacity) ? capacity : {}).flatMap(([name, text]) =>
-    typeof text === 'string' && text.startsWith('-')
-      ? [
-          fieldInvalid(
-            `status.capacity[${name}]`,
-            Number.isNaN(Number(text)) ? text : Number(text),
-            'must be a valid resource quantity',
-          ),
-        ]
-      : [],
-  )
-}
-
 const loadBalancer: Check = (object) => {
   const { loadBalancer: balancer } = statusOf(object)
   const ingress = isJsonObject(balancer) ? balancer['ingress'] : undefined
@@ -118,7 +104,7 @@ const conditions: Check = (object) => conditionsCauses('status.conditions', stat
 
 const checks: Readonly<Record<string, Check>> = {
   'v1/Namespace': namespace,
-  'v1/PersistentVolumeClaim': claim,
+  'v1/PersistentVolumeClaim': claimStatusCauses,
   'v1/ReplicationController': replicas,
   'v1/ResourceQuota': quotaStatusCauses,
   'v1/Service': loadBalancer,

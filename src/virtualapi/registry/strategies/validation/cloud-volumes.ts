@@ -1,12 +1,6 @@
 // Volumes of clouds, drivers and nodes: what their sources need, in pods and in PersistentVolumes.
 import type { V1AzureDiskVolumeSource, V1HostPathVolumeSource } from '@kubernetes/client-node'
-import {
-  dns1123SubdomainErrors,
-  fieldInvalid,
-  fieldNotSupported,
-  fieldRequired,
-  fieldTooLong,
-} from '../../../../apimachinery/field/index.ts'
+import { fieldInvalid, fieldNotSupported, fieldRequired } from '../../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { Data } from '../typed/data.ts'
 import { noBacksteps, required } from './values.ts'
@@ -72,15 +66,6 @@ export function flexCauses(path: string, source: { driver: string; options?: Rec
         ? [fieldInvalid(`${path}.options[${key}]`, key, 'kubernetes.io and k8s.io namespaces are reserved')]
         : []
     }),
-  ]
-}
-
-/** The name of a CSI driver: a subdomain of any case. */
-export function csiDriverNameCauses(path: string, name: string): StatusCause[] {
-  return [
-    ...(name === '' ? [fieldRequired(path)] : []),
-    ...(Buffer.byteLength(name) > 63 ? [fieldTooLong(path, 63)] : []),
-    ...dns1123SubdomainErrors(name.toLowerCase()).map((text) => fieldInvalid(path, name, text)),
   ]
 }
 

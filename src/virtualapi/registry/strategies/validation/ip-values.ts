@@ -119,3 +119,21 @@ export function cidrErrors(text: string): string[] {
   if (cidr.network !== cidr.ip.value) return ['must not have bits set beyond the prefix length']
   return cidrText(cidr) === text ? [] : [`must be in canonical form ("${cidrText(cidr)}")`]
 }
+
+/** What an endpoint or an external address may not be. */
+export function endpointIpCauses(path: string, text: string): StatusCause[] {
+  const ip = tryIp(text)
+  if (ip === undefined) return [fieldInvalid(path, text, 'must be a valid IP address')]
+  const special = specialRange(ip, text)
+  return special === undefined ? [] : [fieldInvalid(path, text, special)]
+}
+
+function specialRange({ family, value }: Ip, text: string): string | undefined {
+  const top = (bits: bigint): bigint => value >> ((family === 4 ? 32n : 128n) - bits)
+  if (value === 0n) return `may not be unspecified (${text})`
+  if (family === 4 ? top(8n) === 127n : value === 1n) return 'may not be in the loopback range (127.0.0.0/8, ::1/128)'
+  if (family === 4 ? top(16n) === 0xa9fen : top(10n) === 0x3fan)
+    return 'may not be in the link-local range (169.254.0.0/16, fe80::/10)'
+  const multicast = family === 4 ? top(24n) === 0xe00000n : top(8n) === 0xffn && (top(16n) & 0xfn) === 2n
+  return multicast ? 'may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)' : undefined
+}

@@ -1,5 +1,5 @@
 // Checks of single values that many kinds share, in upstream's words.
-import { isIP, isIPv4 } from 'node:net'
+import { isIP } from 'node:net'
 import {
   dns1123LabelErrors,
   dns1123SubdomainErrors,
@@ -129,29 +129,6 @@ export function ipAddress(path: string, value: string): StatusCause[] {
   return isIP(value) === 0
     ? [fieldInvalid(path, value, 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)')]
     : []
-}
-
-/** What an endpoint or an external address may not be. */
-export function routableIp(path: string, value: string): StatusCause[] {
-  const special = isIPv4(value) ? specialIpv4(value) : specialIpv6(value)
-  return special === undefined ? [] : [fieldInvalid(path, value, special)]
-}
-
-function specialIpv4(ip: string): string | undefined {
-  if (ip === '0.0.0.0') return 'may not be unspecified (0.0.0.0, ::)'
-  if (ip.startsWith('127.')) return 'may not be in the loopback range (127.0.0.0/8, ::1/128)'
-  if (ip.startsWith('169.254.')) return 'may not be in the link-local range (169.254.0.0/16, fe80::/10)'
-  if (ip.startsWith('224.0.0.')) return 'may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)'
-  return undefined
-}
-
-function specialIpv6(ip: string): string | undefined {
-  const lower = ip.toLowerCase()
-  if (lower === '::') return 'may not be unspecified (0.0.0.0, ::)'
-  if (lower === '::1') return 'may not be in the loopback range (127.0.0.0/8, ::1/128)'
-  if (/^fe[89ab]/.test(lower)) return 'may not be in the link-local range (169.254.0.0/16, fe80::/10)'
-  if (lower.startsWith('ff02')) return 'may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)'
-  return undefined
 }
 
 export function cidr(path: string, value: string): StatusCause[] {

@@ -13,13 +13,13 @@ import type { Data } from '../typed/data.ts'
 import { claimTemplateCauses } from './claim-spec.ts'
 import {
   azureDiskCauses,
-  csiDriverNameCauses,
   flexCauses,
   hostPathCauses,
   neededCauses,
   partitionCauses,
   secretRefCauses,
 } from './cloud-volumes.ts'
+import { driverNameCauses } from './driver-name.ts'
 import {
   fcCauses,
   flockerCauses,
@@ -98,7 +98,7 @@ const checks: Checks = {
   ],
   scaleIO: (path, source) => neededCauses(path, source, ['gateway', 'system', 'volumeName']),
   csi: (path, { driver, nodePublishSecretRef: secret }) => [
-    ...csiDriverNameCauses(`${path}.driver`, driver),
+    ...driverNameCauses(`${path}.driver`, driver),
     // Upstream tells of a name that is none at the driver.
     ...(secret === undefined
       ? []
