@@ -69,8 +69,12 @@ export const dns1035LabelErrors: Rule = (value) => {
   return label1035Re.test(value) ? errors : [...errors, regexText(label1035Message, label1035, 'my-name', 'abc-123')]
 }
 
+/** Nearly all qualified names: nothing is wrong with them, and nothing is made to find that out. */
+const shortNameRe = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
+
 /** `[PREFIX/]NAME`: keys of labels and annotations, finalizers. */
 export const qualifiedNameErrors: Rule = (value) => {
+  if (shortNameRe.test(value)) return []
   const parts = value.split('/')
   const regex = regexText(qualifiedNameMessage, qualifiedName, 'MyName', 'my.name', '123-abc')
   if (parts.length > 2) {
@@ -88,13 +92,17 @@ export const qualifiedNameErrors: Rule = (value) => {
 
 /** The value of a label. */
 export const labelValueErrors: Rule = (value) => {
+  if (value === '' || shortNameRe.test(value)) return []
   const errors = byteLength(value) > 63 ? [maxLengthText(63)] : []
-  if (value === '' || qualifiedNameRe.test(value)) return errors
+  if (qualifiedNameRe.test(value)) return errors
   return [...errors, regexText(labelValueMessage, labelValue, 'MyValue', 'my_value', '12345')]
 }
 
+const plainKeyRe = /^[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,252}$/
+
 /** A key of a ConfigMap or a Secret. */
 export const configMapKeyErrors: Rule = (value) => {
+  if (plainKeyRe.test(value)) return []
   const errors = byteLength(value) > 253 ? [maxLengthText(253)] : []
   if (!configMapKeyRe.test(value))
     errors.push(regexText(configMapKeyMessage, configMapKey, 'key.name', 'KEY_NAME', 'key-name'))

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
-import { decodeObject, headOf, rehead } from '../registry/object-bytes.ts'
+import { decodeMetadata, decodeObject, headOf, rehead } from '../registry/object-bytes.ts'
 import { asIs, listPieces, textPieces, type ListMeta, type Pieces } from './list-pieces.ts'
 import { tableColumns, tableRow } from './table/index.ts'
 import type { Representation } from './negotiate.ts'
@@ -79,12 +79,13 @@ function includedObject(text: string): IncludedObject {
 }
 
 function metadataView(convert: (bytes: Uint8Array) => Uint8Array, form: string): ObjectView {
-  const one = (bytes: Uint8Array): Uint8Array => Buffer.from(encodeJson(partial(decodeObject(convert(bytes)), form)))
+  const one = (bytes: Uint8Array): Uint8Array =>
+    Buffer.from(encodeJson(partial({ metadata: decodeMetadata(convert(bytes)) }, form)))
   return {
     object: one,
     list: (items, metadata) =>
       textPieces({ kind: 'PartialObjectMetadataList', apiVersion: form, metadata }, 'items', items, (bytes) =>
-        encodeJson(partial(decodeObject(convert(bytes)), form)),
+        encodeJson(partial({ metadata: decodeMetadata(convert(bytes)) }, form)),
       ),
     event: one,
     bookmark: (object) => Buffer.from(encodeJson(partial(object, form))),
@@ -92,7 +93,7 @@ function metadataView(convert: (bytes: Uint8Array) => Uint8Array, form: string):
   }
 }
 
-function partial({ metadata }: KubeObject, apiVersion: string): unknown {
+function partial({ metadata }: Pick<KubeObject, 'metadata'>, apiVersion: string): unknown {
   return { kind: 'PartialObjectMetadata', apiVersion, metadata }
 }
 
@@ -118,13 +119,12 @@ function tableView(
       }),
     )
   return {
-    object: (bytes) => table([row(bytes)], { resourceVersion: decodeObject(bytes).metadata.resourceVersion }),
+    object: (bytes) => table([row(bytes)], { resourceVersion: decodeMetadata(bytes).resourceVersion }),
     list: (items, metadata) =>
       textPieces({ kind: 'Table', apiVersion: form, metadata, columnDefinitions }, 'rows', items, (bytes) =>
         encodeJson(row(bytes)),
       ),
-    event: (bytes, first) =>
-      table([row(bytes)], { resourceVersion: decodeObject(bytes).metadata.resourceVersion }, first),
+    event: (bytes, first) => table([row(bytes)], { resourceVersion: decodeMetadata(bytes).resourceVersion }, first),
     bookmark: (object, first) => table([rowOf(object)], { resourceVersion: object.metadata.resourceVersion }, first),
     shared: false,
   }

@@ -14,7 +14,7 @@ import type { ClusterObjects, Entry, Hub, HubEvent } from '../../store/hub/index
 import type { ClusterDirectory } from '../clusters/index.ts'
 import { builtInResources } from '../registry/builtin-resources.ts'
 import type { Catalog } from '../registry/catalog.ts'
-import { asBuffer, decodeObject } from '../registry/object-bytes.ts'
+import { asBuffer, decodeMetadata, decodeObject } from '../registry/object-bytes.ts'
 import { storageKeyOf } from '../registry/resource-definition.ts'
 import type { ResourceInfo } from '../registry/resource-info.ts'
 import { storageOf } from '../registry/strategies/conversions.ts'
@@ -111,7 +111,7 @@ export class ObjectGraph {
     const entry = objects?.get(place.resource, place.namespace, place.name)
     const info = objects === undefined ? undefined : this.served(objects, place.resource)
     if (entry === undefined || info === undefined) return undefined
-    const { metadata } = decodeObject(entry.bytes)
+    const metadata = decodeMetadata(entry.bytes)
     return { ...servedOf(info), place, apiVersion: apiVersionOf(info), kind: info.kind, metadata }
   }
 
@@ -258,7 +258,7 @@ function release(observer: GraphObserver, before: Entry, after: Entry | undefine
   if (before.facts.ownerUids.length === 0) return
   const kept = new Set(after?.facts.ownerUids ?? [])
   // An owner that does not block any more is released as well: it is looked at, no more.
-  const { ownerReferences = [], namespace = '' } = decodeObject(before.bytes).metadata
+  const { ownerReferences = [], namespace = '' } = decodeMetadata(before.bytes)
   const released = ownerReferences.filter(
     ({ uid, blockOwnerDeletion }) => !kept.has(uid) || blockOwnerDeletion === true,
   )

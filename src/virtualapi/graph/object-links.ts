@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import type { OwnerReference } from '../../apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
-import { asBuffer, decodeObject } from '../registry/object-bytes.ts'
+import { asBuffer, decodeMetadata } from '../registry/object-bytes.ts'
 
 export interface Links {
   /** The list as it is written; empty for none. */
@@ -55,14 +55,14 @@ export function unsettled(objects: ClusterObjects, ignored: ReadonlySet<string>)
   const byUid = new Map<string, Entry['key']>()
   for (const [, entries] of objects.written()) {
     // Decoded and not kept: facts would stay in memory for as long as the objects do.
-    for (const { key, bytes } of entries) byUid.set(decodeObject(bytes).metadata.uid ?? '', key)
+    for (const { key, bytes } of entries) byUid.set(decodeMetadata(bytes).uid ?? '', key)
   }
   const isThere = (entry: Entry, { uid, name }: OwnerReference): boolean => {
     const owner = byUid.get(uid)
     return owner?.name === name && (owner.namespace === '' || owner.namespace === entry.key.namespace)
   }
   for (const entry of owned) {
-    const { ownerReferences = [] } = decodeObject(entry.bytes).metadata
+    const { ownerReferences = [] } = decodeMetadata(entry.bytes)
     if (!ownerReferences.every((reference) => isThere(entry, reference))) found.push(entry)
   }
   return found

@@ -1,5 +1,5 @@
 // Which requests take so long to answer that everybody else would notice: told from bytes, in a hundredth of that time.
-import { surveyJson } from '../../apimachinery/json/index.ts'
+import { defaultMaxJsonDepth, defaultMaxJsonValues, surveyJson } from '../../apimachinery/json/index.ts'
 import type { Call } from '../endpoints/call.ts'
 import type { Exchange } from '../server/exchange.ts'
 
@@ -46,7 +46,9 @@ async function hasHeavyBody(exchange: Exchange): Promise<boolean> {
   return weightOf(body) > heaviest
 }
 
-/** Of JSON, in values. */
+/** Of JSON, in values. What is refused for its depth or its number of values is so by counting alone: that is light. */
 function weightOf(bytes: Uint8Array): number {
-  return bytes.length <= alwaysLight ? 0 : surveyJson(bytes).values + bytes.length / 1024
+  if (bytes.length <= alwaysLight) return 0
+  const { depth, values } = surveyJson(bytes)
+  return depth > defaultMaxJsonDepth || values > defaultMaxJsonValues ? 0 : values + bytes.length / 1024
 }

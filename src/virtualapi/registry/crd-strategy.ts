@@ -13,7 +13,7 @@ import {
   validateCrdUpdate,
   type CustomResourceDefinition,
 } from './crds/index.ts'
-import { decodeObject } from './object-bytes.ts'
+import { decodeMetadata, decodeObject } from './object-bytes.ts'
 import type { RequestContext, Strategy } from './resource-definition.ts'
 
 export const crdStorageKey = 'customresourcedefinitions.apiextensions.k8s.io'
@@ -80,7 +80,7 @@ export function isTerminatingCrd(objects: ClusterObjects, { group, resource }: G
   if (entry === undefined) return true
   const known = terminating.get(entry)
   if (known !== undefined) return known
-  const answer = decodeObject(entry.bytes).metadata.deletionTimestamp !== undefined
+  const answer = decodeMetadata(entry.bytes).deletionTimestamp !== undefined
   terminating.set(entry, answer)
   return answer
 }

@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import type { Hub } from '../../store/hub/index.ts'
 import type { FindNamedObject } from '../authn/index.ts'
-import { decodeObject } from './object-bytes.ts'
+import { decodeMetadata } from './object-bytes.ts'
 
 /** Reads objects that tokens name; decodes only those that are being deleted. */
 export function findNamedObject(hub: Hub): FindNamedObject {
@@ -13,7 +13,7 @@ export function findNamedObject(hub: Hub): FindNamedObject {
     const { uid } = entry.facts
     if (!Buffer.from(entry.bytes.buffer, entry.bytes.byteOffset, entry.bytes.length).includes('"deletionTimestamp"'))
       return { uid }
-    const { deletionTimestamp } = decodeObject(entry.bytes).metadata
+    const { deletionTimestamp } = decodeMetadata(entry.bytes)
     return deletionTimestamp === undefined ? { uid } : { uid, deletedMs: Date.parse(deletionTimestamp) }
   }
 }

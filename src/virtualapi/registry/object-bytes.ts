@@ -1,7 +1,7 @@
 // The one layout of objects as bytes: `{"kind":K,"apiVersion":V,"metadata":{...},...}` in this order, metadata without
 // resourceVersion at rest. So a revision is put in without decoding, and a list drops or replaces the head of its items.
 import { Buffer } from 'node:buffer'
-import { encodeJson, type KubeObject, type Revision } from '../../apimachinery/meta/index.ts'
+import { encodeJson, type KubeObject, type ObjectMeta, type Revision } from '../../apimachinery/meta/index.ts'
 import type { EntryFacts } from '../../store/hub/index.ts'
 
 const metadataKey = Buffer.from('"metadata":{')
@@ -52,9 +52,34 @@ export function decodeObject(bytes: Uint8Array): KubeObject {
   return JSON.parse(asBuffer(bytes).toString()) as KubeObject
 }
 
+/** The metadata in wire bytes; the rest of the object, however large, is not decoded. */
+export function decodeMetadata(bytes: Uint8Array): ObjectMeta {
+  const buffer = asBuffer(bytes)
+  const from = metadataOffset(buffer) - 1
+  return JSON.parse(buffer.toString('utf8', from, endOfObject(buffer, from))) as ObjectMeta
+}
+
+const [quote, backslash, openBrace, closeBrace] = [0x22, 0x5c, 0x7b, 0x7d]
+
+/** After the closing brace of the JSON object that begins at `from`. */
+function endOfObject(bytes: Buffer, from: number): number {
+  let depth = 0
+  for (let i = from; i < bytes.length; i++) {
+    const byte = bytes[i]
+    if (byte === openBrace) depth++
+    else if (byte === closeBrace) {
+      if (--depth === 0) return i + 1
+    } else if (byte === quote) {
+      // Over the text: after a backslash the next byte ends nothing.
+      for (i++; i < bytes.length && bytes[i] !== quote; i++) if (bytes[i] === backslash) i++
+    }
+  }
+  throw new Error('object bytes whose metadata does not end')
+}
+
 /** What selectors and garbage collection look at. */
 export function readFacts(bytes: Uint8Array): EntryFacts {
-  const { metadata } = decodeObject(bytes)
+  const metadata = decodeMetadata(bytes)
   return {
     uid: metadata.uid ?? '',
     labels: metadata.labels,

@@ -24,7 +24,7 @@ import {
 import { isStoreError } from '../../store/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
 import type { Admission } from '../admission/admission.ts'
-import { decodeObject, encodeObject, stampRevision } from './object-bytes.ts'
+import { decodeMetadata, decodeObject, encodeObject, stampRevision } from './object-bytes.ts'
 import {
   dropRepeatedOwners,
   fillNewMeta,
@@ -377,7 +377,7 @@ function holdsItself(object: KubeObject): boolean {
 function alreadyThere({ definition, context, namespace }: Target, name: string): Error | undefined {
   const entry = context.objects.get(definition.storageKey, namespace, name)
   if (entry === undefined) return undefined
-  const ending = decodeObject(entry.bytes).metadata.deletionTimestamp !== undefined
+  const ending = decodeMetadata(entry.bytes).deletionTimestamp !== undefined
   return alreadyExists(definition.info, name, { ending })
 }
 

@@ -1,0 +1,47 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import type { Revision } from '../../apimachinery/meta/index.ts'
+import { decodeMetadata, decodeObject, encodeObject, readFacts, stampRevision } from './object-bytes.ts'
+
+describe('metadata in the bytes of an object', () => {
+  for (const [title, annotation] of [
+    ['braces', '{}}{{'],
+    ['quotes', '"}\\"'],
+    ['a backslash at the end', '\\'],
+    ['what looks like metadata', '"metadata":{"name":"other"}'],
+    ['text of other scripts', 'ключ 鍵 \u{1f511} \u2028'],
+  ] as const)
+    it(`is read without the rest: ${title}`, () => {
+      const metadata = { name: 'a', annotations: { [annotation]: annotation } }
+      const bytes = encodeObject({ kind: 'ConfigMap', apiVersion: 'v1', metadata, data: { metadata: '{' } })
+      expect(decodeMetadata(bytes)).to.deep.equal(metadata)
+      expect(decodeMetadata(stampRevision(bytes, 7 as Revision))).to.deep.equal({ ...metadata, resourceVersion: '7' })
+    })
+
+  it('is the same as that of the whole object, whatever is in it', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.string()), fc.json(), (annotations, data) => {
+        const object = {
+          kind: 'K',
+          apiVersion: 'v1',
+          metadata: { name: 'a', annotations },
+          data: JSON.parse(data) as never,
+        }
+        const bytes = encodeObject(object)
+        expect(decodeMetadata(bytes)).to.deep.equal(decodeObject(bytes).metadata)
+      }),
+    )
+  })
+
+  it('has the facts', () => {
+    const ownerReferences = [{ apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u1' }]
+    const metadata = { name: 'a', uid: 'u', labels: { a: 'b' }, ownerReferences }
+    const bytes = encodeObject({ kind: 'ConfigMap', apiVersion: 'v1', metadata })
+    expect(readFacts(bytes)).to.deep.equal({ uid: 'u', labels: { a: 'b' }, ownerUids: ['u1'] })
+  })
+
+  it('must end', () => {
+    expect(() => decodeMetadata(Buffer.from('{"metadata":{"a":"}'))).to.throw('does not end')
+    expect(() => decodeMetadata(Buffer.from('{}'))).to.throw('without metadata')
+  })
+})
