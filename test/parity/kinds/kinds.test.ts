@@ -8,6 +8,7 @@ import { flowRows } from './flow-kinds.ts'
 import { networkRows, nodeRows, rbacRows, workloadRows } from './groups.ts'
 import { knownKindDifferences } from './known-differences.ts'
 import { limitingRows } from './policy-kinds.ts'
+import { serviceRows } from './service-life.ts'
 import { storageRows } from './storage-kinds.ts'
 
 describe('built-in kinds as a real server has them', function () {
@@ -24,6 +25,7 @@ describe('built-in kinds as a real server has them', function () {
     ...storageRows,
     ...deviceRows,
     ...rbacRows,
+    ...serviceRows,
   ]
   compareRows(rows, { name: 'kinds', known: knownKindDifferences })
 })

@@ -10,6 +10,8 @@ export const knownKindDifferences: Readonly<Record<string, string>> = {
   'v1 Event: changed: a series with a time that is none':
     'a time that is none is found after the patch is applied, and answered 400',
   'resource.k8s.io/v1 DeviceClass: new with a selector that is no CEL': 'CEL is not compiled',
+  'v1 Service: new with an address out of range': 'the range is named, and is another one',
+  'v1 Service: new with a node port out of range': 'a dry run of a real server asks for no port',
   'batch/v1 Job: new with a failure policy that is wrong': 'what is refused is shown with null for an empty list',
   'batch/v1 Job: new with a success policy': 'what is refused is shown with null for an empty list',
   'v1 Secret: new with tls with both': 'nobody looks into certificates',

@@ -12,6 +12,9 @@ export const nodePortRange = { first: 30000, last: 32767 } as const
 const reserved: ReadonlySet<string> = new Set(['10.96.0.1', '10.96.0.10'])
 /** Addresses given out at random come from above the part where people pick their own. */
 const staticPart = 256
+/** The same of node ports. */
+const staticPorts = 86
+const nodePorts = nodePortRange.last - nodePortRange.first + 1
 const reservationMs = 60_000
 const maxReservations = 4096
 const maxTries = 64
@@ -139,9 +142,12 @@ function ownAllocation(objects: ClusterObjects, { by, now, dryRun }: AllocationR
   return {
     nextIp: () =>
       search((offset) => ipText(serviceRange.base + staticPart + offset), serviceRange.size - staticPart - 1),
-    nextPort: () => search((offset) => nodePortRange.first + offset, nodePortRange.last - nodePortRange.first + 1),
+    nextPort: () =>
+      search((offset) => nodePortRange.first + staticPorts + offset, nodePorts - staticPorts) ??
+      search((offset) => nodePortRange.first + offset, staticPorts),
     takeIp(ip) {
-      if (!inServiceRange(ip)) return 'the provided network does not match the current range'
+      if (!inServiceRange(ip))
+        return `the provided IP (${ip}) is not in the valid range. The range of valid IPs is ${serviceRange.text}`
       if ((reserved.has(ip) && !isReservedFor(ip, by)) || !held.isFree(ip, by, now))
         return 'provided IP is already allocated'
       take(ip)

@@ -11,22 +11,24 @@ import {
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import { endpointIpCauses, legacyIpCauses } from '../validation/ip-values.ts'
 import {
-  between,
   cidr,
   ipAddress,
   label,
   labels,
-  oneOf,
   portNumber,
   portOrName,
   protocols,
+  qualifiedName,
   requiredOneOf,
   subdomain,
+  supported,
 } from '../validation/values.ts'
-import { isHeadless, needsHealthCheckPort, portsOf, type Service } from './service-types.ts'
+import { isExternallyAccessible, isHeadless, needsHealthCheckPort, portsOf, type Service } from './service-types.ts'
 
 const types = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort']
 const policies = ['Cluster', 'Local']
+const distributions = ['PreferClose', 'PreferSameZone', 'PreferSameNode']
+const longestSession = 86_400
 
 /** Everything but allocation. */
 export function serviceCauses(service: Service): StatusCause[] {
@@ -39,8 +41,10 @@ export function serviceCauses(service: Service): StatusCause[] {
     if (headless)
       causes.push(fieldInvalid('spec.clusterIPs[0]', 'None', `may not be set to 'None' for ${spec.type} services`))
   } else if (spec.type === 'ExternalName') {
-    if (spec.clusterIPs?.length)
-      causes.push(fieldForbidden('spec.clusterIPs', 'may not be set for ExternalName services'))
+    const forbidden = 'may not be set for ExternalName services'
+    if (spec.clusterIPs?.length) causes.push(fieldForbidden('spec.clusterIPs', forbidden))
+    if (spec.ipFamilies?.length) causes.push(fieldForbidden('spec.ipFamilies', forbidden))
+    if (spec.ipFamilyPolicy !== undefined) causes.push(fieldForbidden('spec.ipFamilyPolicy', forbidden))
     const name = spec.externalName?.replace(/\.$/, '') ?? ''
     if (name === '') causes.push(fieldRequired('spec.externalName'))
     else causes.push(...subdomain('spec.externalName', name))
@@ -50,13 +54,13 @@ export function serviceCauses(service: Service): StatusCause[] {
     ...labels('spec.selector', spec.selector),
     ...requiredOneOf('spec.sessionAffinity', spec.sessionAffinity, ['ClientIP', 'None']),
   )
-  if (spec.sessionAffinity === 'ClientIP')
+  const timeout = spec.sessionAffinityConfig?.clientIP?.timeoutSeconds ?? longestSession
+  if (spec.sessionAffinity === 'ClientIP' && (timeout <= 0 || timeout > longestSession))
     causes.push(
-      ...between(
+      fieldInvalid(
         'spec.sessionAffinityConfig.clientIP.timeoutSeconds',
-        spec.sessionAffinityConfig?.clientIP?.timeoutSeconds,
-        1,
-        86400,
+        timeout,
+        `must be greater than 0 and less than ${longestSession}`,
       ),
     )
   causes.push(...addressCauses(service))
@@ -87,6 +91,7 @@ function portCauses(service: Service, index: number): StatusCause[] {
   }
   causes.push(...portNumber(`${at}.port`, port.port), ...requiredOneOf(`${at}.protocol`, protocol, protocols))
   causes.push(...portOrName(`${at}.targetPort`, targetPort ?? 0))
+  if (port.appProtocol !== undefined) causes.push(...qualifiedName(`${at}.appProtocol`, port.appProtocol))
   if (isHeadless(service) && targetPort !== port.port && typeof targetPort === 'number' && targetPort === 0)
     causes.push(
       fieldInvalid(`${at}.targetPort`, targetPort, "must be equal to the value of 'port' when clusterIP = None"),
@@ -112,23 +117,47 @@ function uniquePortCauses(service: Service): StatusCause[] {
   })
 }
 
-function addressCauses({ spec }: Service): StatusCause[] {
-  const ips = spec.clusterIPs ?? []
+/** What is wrong with addresses and families, before any is allocated. */
+export function addressCauses(service: Service): StatusCause[] {
+  const { spec } = service
+  const { clusterIP = '', clusterIPs: ips = [], ipFamilies = [] } = spec
   if (spec.type === 'ExternalName') return []
   const causes: StatusCause[] = []
-  if (spec.clusterIP && ips.length > 0 && ips[0] !== spec.clusterIP)
-    causes.push(fieldInvalid('spec.clusterIPs[0]', ips, 'first value must match `clusterIP`'))
-  if (ips.length > 1 && ips.includes('None'))
-    causes.push(fieldInvalid('spec.clusterIPs', ips, "'None' must be the first and only value"))
-  for (const [index, ip] of ips.entries())
-    if (ip !== 'None' && ip !== '') causes.push(...ipAddress(`spec.clusterIPs[${index}]`, ip))
-  if (ips.length > 2) causes.push(fieldInvalid('spec.clusterIPs', ips, 'may only hold up to 2 values'))
-  for (const [index, family] of (spec.ipFamilies ?? []).entries())
-    causes.push(...oneOf(`spec.ipFamilies[${index}]`, family, ['IPv4', 'IPv6']))
-  return [
-    ...causes,
-    ...oneOf('spec.ipFamilyPolicy', spec.ipFamilyPolicy, ['PreferDualStack', 'RequireDualStack', 'SingleStack']),
-  ]
+  const wrong = (text: string): void => void causes.push(fieldInvalid('spec.clusterIPs', ips, text))
+  if (clusterIP !== '' && ips.length === 0) causes.push(fieldRequired('spec.clusterIPs'))
+  else if (clusterIP !== '' && ips[0] !== clusterIP) wrong('first value must match `clusterIP`')
+  else if (clusterIP === '' && ips.length > 0) wrong('must be empty when `clusterIP` is not specified')
+  for (const [index, family] of ipFamilies.entries()) {
+    causes.push(...supported(`spec.ipFamilies[${index}]`, family, ['IPv4', 'IPv6']))
+    if (ipFamilies.indexOf(family) < index) causes.push(fieldDuplicate(`spec.ipFamilies[${index}]`, family))
+  }
+  causes.push(
+    ...supported('spec.ipFamilyPolicy', spec.ipFamilyPolicy, ['PreferDualStack', 'RequireDualStack', 'SingleStack']),
+  )
+  if (ips.length > 1 && ips[0] === 'None') wrong("'None' must be the first and only value")
+  const malformed = ips.flatMap((ip, index) =>
+    index === 0 && ip === 'None' ? [] : ipAddress(`spec.clusterIPs[${index}]`, ip),
+  )
+  causes.push(...malformed)
+  if (ips.length > 2) wrong('may only hold up to 2 values')
+  if (malformed.length > 0 || (ips.length > 1 && ips[0] === 'None')) return causes
+  if (ips.length > 1 && new Set(ips.map(isIP)).size < ips.length)
+    wrong('may specify no more than one IP for each IP family')
+  return isHeadless(service) ? causes : [...causes, ...familyCauses(ips, ipFamilies)]
+}
+
+function familyCauses(ips: readonly string[], families: readonly string[]): StatusCause[] {
+  return ips.flatMap((ip, index) => {
+    const family = families[index]
+    if (family === undefined || family === `IPv${isIP(ip)}`) return []
+    return [
+      fieldInvalid(
+        `spec.clusterIPs[${index}]`,
+        ip,
+        `expected an ${family} value as indicated by \`ipFamilies[${index}]\``,
+      ),
+    ]
+  })
 }
 
 function loadBalancerCauses({ spec }: Service): StatusCause[] {
@@ -141,7 +170,10 @@ function loadBalancerCauses({ spec }: Service): StatusCause[] {
       causes.push(...cidr(`spec.LoadBalancerSourceRanges[${index}]`, range))
   if (spec.type !== 'LoadBalancer' && spec.allocateLoadBalancerNodePorts !== undefined)
     causes.push(fieldForbidden('spec.allocateLoadBalancerNodePorts', "may only be used when `type` is 'LoadBalancer'"))
-  if (spec.type !== 'LoadBalancer' && spec.loadBalancerClass !== undefined)
+  if (spec.type === 'LoadBalancer') {
+    if (spec.loadBalancerClass !== undefined)
+      causes.push(...qualifiedName('spec.loadBalancerClass', spec.loadBalancerClass))
+  } else if (spec.loadBalancerClass !== undefined)
     causes.push(fieldForbidden('spec.loadBalancerClass', "may only be used when `type` is 'LoadBalancer'"))
   return causes
 }
@@ -149,10 +181,9 @@ function loadBalancerCauses({ spec }: Service): StatusCause[] {
 function trafficCauses(service: Service): StatusCause[] {
   const { spec } = service
   const { type, externalTrafficPolicy, internalTrafficPolicy, healthCheckNodePort = 0 } = spec
-  const reachable =
-    type === 'LoadBalancer' || type === 'NodePort' || (type === 'ClusterIP' && !!spec.externalIPs?.length)
-  const causes: StatusCause[] = []
-  if (reachable) causes.push(...requiredOneOf('spec.externalTrafficPolicy', externalTrafficPolicy, policies))
+  const causes: StatusCause[] = supported('spec.trafficDistribution', spec.trafficDistribution, distributions)
+  if (isExternallyAccessible(service))
+    causes.push(...requiredOneOf('spec.externalTrafficPolicy', externalTrafficPolicy, policies))
   else if (externalTrafficPolicy)
     causes.push(
       fieldInvalid(
@@ -181,6 +212,18 @@ function trafficCauses(service: Service): StatusCause[] {
 
 /** An address stays while there is one; what was allocated is not swapped. */
 export function serviceChangeCauses(service: Service, old: Service): StatusCause[] {
+  return [...addressChangeCauses(service, old), ...classChangeCauses(service, old)]
+}
+
+function classChangeCauses({ spec }: Service, { spec: before }: Service): StatusCause[] {
+  const { type, loadBalancerClass = null } = spec
+  const changed = loadBalancerClass !== (before.loadBalancerClass ?? null)
+  return type === 'LoadBalancer' && before.type === 'LoadBalancer' && changed
+    ? [fieldInvalid('spec.loadBalancerClass', loadBalancerClass, 'may not change once set')]
+    : []
+}
+
+function addressChangeCauses(service: Service, old: Service): StatusCause[] {
   const before = old.spec.clusterIPs ?? []
   const now = service.spec.clusterIPs ?? []
   if (old.spec.type === 'ExternalName' || service.spec.type === 'ExternalName') return []

@@ -6,21 +6,25 @@ import { internalError, invalid, type StatusCause } from '../../../../apimachine
 import type { RequestContext } from '../../resource-definition.ts'
 import type { KindRules } from '../kind-rules.ts'
 import { allocationFor, type Allocation } from './service-allocation.ts'
-import { isWellFormed, serviceCauses, serviceChangeCauses } from './service-checks.ts'
+import { addressCauses, isWellFormed, serviceCauses, serviceChangeCauses } from './service-checks.ts'
 import {
   hasSelector,
+  isExternallyAccessible,
   isHeadless,
+  mayHaveNodePorts,
   needsClusterIp,
   needsHealthCheckPort,
   needsNodePort,
   portsOf,
   type Service,
 } from './service-types.ts'
+import { serviceWarnings } from './service-warnings.ts'
 
 export const serviceRules: KindRules = {
   prepareForCreate(object, context) {
     const service = object as Service
     alignClusterIps(service, undefined)
+    if (needsClusterIp(service)) refuse(service, addressCauses(service))
     // Nothing is taken for what validation will refuse.
     if (isWellFormed(service)) allocate(service, undefined, context)
   },
@@ -31,10 +35,13 @@ export const serviceRules: KindRules = {
     keepWhatWasAllocated(service, before)
     dropWhatTheTypeDoesNotHave(service, before)
     alignClusterIps(service, before)
+    // Upstream looks at addresses before anything else.
+    if (needsClusterIp(service)) refuse(service, addressCauses(service))
     if (isWellFormed(service) && serviceChangeCauses(service, before).length === 0) allocate(service, before, context)
   },
   validate: (object) => serviceCauses(object as Service),
   validateChange: (object, old) => serviceChangeCauses(object as Service, old as Service),
+  warningsOf: (object) => serviceWarnings(object as Service),
 }
 
 /** clusterIP and the first of clusterIPs are the same thing, told twice. */
@@ -53,9 +60,9 @@ function alignClusterIps({ spec }: Service, old: Service | undefined): void {
 /** A PUT without the values the server gave means the same values. */
 function keepWhatWasAllocated(service: Service, old: Service): void {
   const { spec } = service
-  if (needsClusterIp(service) && needsClusterIp(old) && !spec.clusterIP && !spec.clusterIPs?.length) {
-    if (old.spec.clusterIP !== undefined) spec.clusterIP = old.spec.clusterIP
-    if (old.spec.clusterIPs !== undefined) spec.clusterIPs = [...old.spec.clusterIPs]
+  if (needsClusterIp(service) && needsClusterIp(old)) {
+    if (!spec.clusterIP && old.spec.clusterIP !== undefined) spec.clusterIP = old.spec.clusterIP
+    if (!spec.clusterIPs?.length && old.spec.clusterIPs !== undefined) spec.clusterIPs = [...old.spec.clusterIPs]
   }
   if (needsNodePort(service) && needsNodePort(old)) keepNodePorts(service, old)
   if (needsHealthCheckPort(service) && needsHealthCheckPort(old) && old.spec.healthCheckNodePort !== undefined)
@@ -63,11 +70,10 @@ function keepWhatWasAllocated(service: Service, old: Service): void {
 }
 
 function keepNodePorts(service: Service, old: Service): void {
-  const key = ({ protocol = 'TCP', port }: { protocol?: string; port: number }): string => `${protocol}/${port}`
-  const before = new Map(portsOf(old).map((port) => [key(port), port.nodePort]))
+  const before = new Map(portsOf(old).map(({ name = '', nodePort }) => [name, nodePort]))
   const used = new Set(portsOf(service).map(({ nodePort }) => nodePort))
   for (const port of portsOf(service)) {
-    const nodePort = before.get(key(port))
+    const nodePort = before.get(port.name ?? '')
     if (port.nodePort === undefined && nodePort !== undefined && !used.has(nodePort)) port.nodePort = nodePort
   }
 }
@@ -81,9 +87,10 @@ function dropWhatTheTypeDoesNotHave(service: Service, old: Service): void {
     }
     if (isDeepStrictEqual(spec.ipFamilies, old.spec.ipFamilies)) delete spec.ipFamilies
     if (spec.ipFamilyPolicy === old.spec.ipFamilyPolicy) delete spec.ipFamilyPolicy
+    delete spec.internalTrafficPolicy
   }
   const nodePorts = (of: Service): (number | undefined)[] => portsOf(of).map(({ nodePort }) => nodePort)
-  if (needsNodePort(old) && !needsNodePort(service) && isDeepStrictEqual(nodePorts(service), nodePorts(old)))
+  if (mayHaveNodePorts(old) && !mayHaveNodePorts(service) && isDeepStrictEqual(nodePorts(service), nodePorts(old)))
     for (const port of portsOf(service)) delete port.nodePort
   if (
     needsHealthCheckPort(old) &&
@@ -97,18 +104,24 @@ function dropWhatTheTypeDoesNotHave(service: Service, old: Service): void {
     spec.allocateLoadBalancerNodePorts === old.spec.allocateLoadBalancerNodePorts
   )
     delete spec.allocateLoadBalancerNodePorts
+  if (old.spec.type === 'LoadBalancer' && spec.type !== 'LoadBalancer') {
+    if (spec.loadBalancerClass === old.spec.loadBalancerClass) delete spec.loadBalancerClass
+    service['status'] = { loadBalancer: {} }
+  }
+  const samePolicy = spec.externalTrafficPolicy === old.spec.externalTrafficPolicy
+  if (isExternallyAccessible(old) && !isExternallyAccessible(service) && samePolicy) delete spec.externalTrafficPolicy
 }
 
 /** Gives the Service what it needs and lacks. Throws 422 when what it asks for cannot be had. */
 function allocate(service: Service, old: Service | undefined, context: RequestContext): void {
-  const { metadata, spec } = service
+  const { metadata } = service
   const by = `${metadata.namespace ?? ''}/${metadata.name ?? ''}`
   const allocation = allocationFor(context.objects, { by, now: context.now, dryRun: context.dryRun })
   if (needsClusterIp(service)) {
     fillFamilies(service)
     if (!isHeadless(service)) allocateIp(service, old, allocation)
   }
-  if (spec.type === 'NodePort' || spec.type === 'LoadBalancer') allocateNodePorts(service, old, allocation)
+  if (mayHaveNodePorts(service)) allocateNodePorts(service, old, allocation)
   if (needsHealthCheckPort(service)) allocateHealthCheckPort(service, old, allocation)
 }
 
@@ -128,20 +141,16 @@ function fillFamilies(service: Service): void {
     spec.ipFamilies = families
     return
   }
-  if (spec.ipFamilyPolicy === 'RequireDualStack')
-    refuse(service, [
-      fieldInvalid(
-        'spec.ipFamilyPolicy',
-        spec.ipFamilyPolicy,
-        'this cluster is not configured for dual-stack services',
-      ),
-    ])
-  refuse(
-    service,
-    (spec.ipFamilies ?? []).flatMap((family, index) =>
+  const { ipFamilyPolicy: policy, ipFamilies = [] } = spec
+  const wrong = (text: string): StatusCause => fieldInvalid('spec.ipFamilyPolicy', policy, text)
+  if (policy === 'SingleStack' && ipFamilies.length === 2)
+    refuse(service, [wrong("must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified")])
+  refuse(service, [
+    ...ipFamilies.flatMap((family, index) =>
       family === 'IPv4' ? [] : [fieldInvalid(`spec.ipFamilies[${index}]`, family, 'not configured on this cluster')],
     ),
-  )
+    ...(policy === 'RequireDualStack' ? [wrong('this cluster is not configured for dual-stack services')] : []),
+  ])
   spec.ipFamilies ??= ['IPv4']
 }
 
@@ -167,6 +176,7 @@ function allocateIp(service: Service, old: Service | undefined, allocation: Allo
 function allocateNodePorts(service: Service, old: Service | undefined, allocation: Allocation): void {
   const before = new Set(old === undefined ? [] : portsOf(old).map(({ nodePort }) => nodePort))
   const byPort = new Map<number, number>()
+  const taken = new Set<number>()
   for (const [index, port] of portsOf(service).entries()) {
     // TCP and UDP on one port share the node port.
     const shared = byPort.get(port.port)
@@ -176,10 +186,13 @@ function allocateNodePorts(service: Service, old: Service | undefined, allocatio
       if (nodePort === undefined) throw internalError('failed to allocate a nodePort: range is full')
       port.nodePort = nodePort
     } else if (!before.has(port.nodePort) && port.nodePort !== shared) {
-      const trouble = allocation.takePort(port.nodePort)
+      const trouble = taken.has(port.nodePort)
+        ? 'provided port is already allocated'
+        : allocation.takePort(port.nodePort)
       if (trouble !== undefined)
         refuse(service, [fieldInvalid(`spec.ports[${index}].nodePort`, port.nodePort, trouble)])
     }
+    taken.add(port.nodePort)
     byPort.set(port.port, port.nodePort)
   }
 }

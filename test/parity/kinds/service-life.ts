@@ -1,0 +1,151 @@
+// Services that change while they live: what is kept, what is let go, and what may not be.
+import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
+import { row, type Row } from '../support/compare-rows.ts'
+import type { Manifest, Session } from '../support/session.ts'
+
+const port = (rest: JsonObject = {}): JsonObject => ({ name: 'http', port: 80, ...rest })
+
+function service(name: string, spec: JsonObject = {}): Manifest {
+  const metadata = { name: `${name}-$ID` }
+  return { apiVersion: 'v1', kind: 'Service', metadata, spec: { selector: { app: 'web' }, ports: [port()], ...spec } }
+}
+
+/** A Service, and one change of it after the other. */
+function life(title: string, name: string, first: JsonObject, changes: readonly JsonValue[]): Row {
+  return row(`v1 Service: ${title}`, async (session) => {
+    await session.create(service(name, first))
+    for (const change of changes) await session.patch(pathOfService(name), change)
+    await session.delete(pathOfService(name))
+  })
+}
+
+const pathOfService = (name: string): string => `/api/v1/namespaces/$NS/services/${name}-$ID`
+
+/** New ones, in dry runs. */
+const others: readonly (readonly [about: string, spec: JsonObject])[] = [
+  ['two families of one', { ipFamilyPolicy: 'RequireDualStack' }],
+  ['two families if there are', { ipFamilyPolicy: 'PreferDualStack' }],
+  ['an address of another family', { clusterIP: '10.0.0.200', ipFamilies: ['IPv6'] }],
+  ['two addresses of a family', { clusterIP: '10.0.0.200', clusterIPs: ['10.0.0.200', '10.0.0.201'] }],
+  ['a family that there is not', { ipFamilies: ['IPv6'] }],
+  ['families twice', { ipFamilies: ['IPv4', 'IPv4'] }],
+  ['a family nobody knows', { ipFamilies: ['IPv5'] }],
+  ['a policy nobody knows', { ipFamilyPolicy: 'Huh' }],
+  ['one family and two listed', { ipFamilyPolicy: 'SingleStack', ipFamilies: ['IPv4', 'IPv6'] }],
+  ['addresses that differ', { clusterIP: '10.0.0.200', clusterIPs: ['10.0.0.201'] }],
+  ['an address out of range', { clusterIP: '192.0.2.1' }],
+  ['an address that is none', { clusterIP: 'x' }],
+  ['no address and a node port', { clusterIP: 'None', type: 'NodePort' }],
+  [
+    'no address and two families',
+    { clusterIP: 'None', ipFamilies: ['IPv4', 'IPv6'], ipFamilyPolicy: 'RequireDualStack' },
+  ],
+  ['no address and no selector', { clusterIP: 'None', selector: null }],
+  ['no address and no ports', { clusterIP: 'None', ports: null }],
+  ['a name of elsewhere', { type: 'ExternalName', externalName: 'example.com', ports: null }],
+  ['a name of elsewhere and an address', { type: 'ExternalName', externalName: 'example.com', clusterIP: '10.0.0.9' }],
+  ['a name of elsewhere and families', { type: 'ExternalName', externalName: 'example.com', ipFamilies: ['IPv4'] }],
+  ['no name of elsewhere', { type: 'ExternalName' }],
+  ['a node port out of range', { type: 'NodePort', ports: [port({ nodePort: 80 })] }],
+  ['a node port without a type for it', { ports: [port({ nodePort: 30001 })] }],
+  [
+    'node ports twice',
+    { type: 'NodePort', ports: [port({ nodePort: 30002 }), { name: 'b', port: 81, nodePort: 30002 }] },
+  ],
+  ['ports twice', { ports: [port(), port()] }],
+  ['ports of one number', { ports: [port(), { name: 'b', port: 80 }] }],
+  ['ports without names', { ports: [{ port: 80 }, { port: 81 }] }],
+  ['a target that is none', { ports: [port({ targetPort: 'A_' })] }],
+  ['a protocol of an application', { ports: [port({ appProtocol: 'example.com/x' })] }],
+  ['a protocol of an application that is none', { ports: [port({ appProtocol: 'x y' })] }],
+  ['sessions', { sessionAffinity: 'ClientIP' }],
+  [
+    'sessions of a day and more',
+    { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds: 90_000 } } },
+  ],
+  ['sessions without affinity', { sessionAffinityConfig: { clientIP: { timeoutSeconds: 5 } } }],
+  ['a policy of traffic without a type for it', { externalTrafficPolicy: 'Local' }],
+  ['policies of traffic nobody knows', { type: 'NodePort', externalTrafficPolicy: 'x', internalTrafficPolicy: 'y' }],
+  ['a balancer', { type: 'LoadBalancer', loadBalancerSourceRanges: ['10.0.0.0/8'], loadBalancerClass: 'a.b/c' }],
+  ['sources that are none', { type: 'LoadBalancer', loadBalancerSourceRanges: ['x'] }],
+  ['sources without a balancer', { loadBalancerSourceRanges: ['10.0.0.0/8'] }],
+  ['a class without a balancer', { loadBalancerClass: 'a.b/c' }],
+  ['node ports of a balancer that nobody wants', { type: 'LoadBalancer', allocateLoadBalancerNodePorts: false }],
+  ['node ports of no balancer', { allocateLoadBalancerNodePorts: false }],
+  ['a port of health without a reason', { healthCheckNodePort: 30005 }],
+  [
+    'what nobody looks at',
+    { clusterIP: 'None', externalIPs: ['192.0.2.1'], sessionAffinity: 'ClientIP', externalName: 'x' },
+  ],
+  ['addresses of elsewhere', { externalIPs: ['192.0.2.1', 'x', '127.0.0.1'] }],
+  ['a distribution', { trafficDistribution: 'PreferClose' }],
+  ['a distribution nobody knows', { trafficDistribution: 'Huh' }],
+]
+
+export const serviceRows: readonly Row[] = [
+  ...others.map(([about, spec]) =>
+    row(`v1 Service: new with ${about}`, async (session: Session) => {
+      await session.create(service('other', spec), { query: '?dryRun=All' })
+    }),
+  ),
+  life('keeps its address', 'kept', {}, [
+    { spec: { selector: { app: 'x' } } },
+    { spec: { clusterIP: '10.0.0.77' } },
+    { spec: { clusterIP: null } },
+    { spec: { clusterIP: '' } },
+    { spec: { clusterIP: 'None' } },
+    { spec: { clusterIPs: ['None'] } },
+    { spec: { ports: [port({ targetPort: 8080 }), { name: 'b', port: 81 }] } },
+    { spec: { ports: [] } },
+  ]),
+  life('of no address stays so', 'headless', { clusterIP: 'None' }, [
+    { spec: { clusterIP: '10.0.0.78' } },
+    { spec: { clusterIP: null } },
+    { spec: { ports: null } },
+    { spec: { type: 'NodePort' } },
+    { spec: { type: 'ExternalName', externalName: 'example.com' } },
+  ]),
+  life('gets node ports, keeps them and loses them', 'typed', {}, [
+    { spec: { type: 'NodePort' } },
+    { spec: { ports: [port()] } },
+    { spec: { externalTrafficPolicy: 'Local' } },
+    { spec: { type: 'LoadBalancer' } },
+    { spec: { allocateLoadBalancerNodePorts: false } },
+    { spec: { type: 'ClusterIP' } },
+    { spec: { type: 'NodePort', ports: [port({ nodePort: 30003 })] } },
+    { spec: { ports: [port({ nodePort: 30004 })] } },
+    { spec: { ports: [port({ nodePort: 30004 }), { name: 'b', port: 81 }] } },
+    { spec: { type: 'ClusterIP' } },
+  ]),
+  life('becomes a name of elsewhere, and back', 'renamed', {}, [
+    { spec: { type: 'ExternalName' } },
+    { spec: { type: 'ExternalName', externalName: 'example.com' } },
+    { spec: { externalName: 'x_y' } },
+    { spec: { type: 'ExternalName', externalName: 'example.com', clusterIP: null, clusterIPs: null } },
+    { spec: { type: 'ClusterIP' } },
+    { spec: { type: 'ClusterIP', externalName: null } },
+  ]),
+  life('of one family', 'family', {}, [
+    { spec: { ipFamilyPolicy: 'RequireDualStack' } },
+    { spec: { ipFamilyPolicy: 'PreferDualStack' } },
+    { spec: { ipFamilyPolicy: 'SingleStack' } },
+    { spec: { ipFamilies: ['IPv4', 'IPv6'] } },
+    { spec: { ipFamilies: null, ipFamilyPolicy: null } },
+    { spec: { clusterIPs: ['10.0.0.79'] } },
+  ]),
+  life('of a class of balancers', 'balanced', { type: 'LoadBalancer', loadBalancerClass: 'a.b/c' }, [
+    { spec: { loadBalancerClass: 'a.b/d' } },
+    { spec: { loadBalancerClass: null } },
+    { spec: { loadBalancerSourceRanges: ['10.0.0.0/8'] } },
+    { spec: { type: 'NodePort' } },
+    { spec: { type: 'NodePort', loadBalancerClass: null, loadBalancerSourceRanges: null } },
+  ]),
+  row('v1 Service: put without what the server gave it', async (session) => {
+    await session.create(service('put', { type: 'NodePort' }))
+    await session.put(service('put', { type: 'NodePort' }))
+    await session.put(service('put'))
+    await session.put(service('put', { type: 'NodePort', ports: [port({ nodePort: 30006 })] }))
+    await session.put(service('put', { clusterIP: 'None' }))
+    await session.delete(pathOfService('put'))
+  }),
+]
