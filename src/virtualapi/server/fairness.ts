@@ -17,7 +17,7 @@ export interface FairnessLimits {
   readonly largeWaitMs?: number
   /** Requests of all logical clusters under way at once. Default 2000. */
   readonly allRequests?: number
-  /** Open watches of all logical clusters: some 30 KiB of memory each. Default 50,000. */
+  /** Open watches of all logical clusters: some 20 KiB of memory each. Default 50,000. */
   readonly allWatches?: number
   /** Bytes of large answers of one logical cluster that its clients have not taken yet. Default 128 MiB. */
   readonly answerBytes?: number

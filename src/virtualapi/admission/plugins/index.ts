@@ -1,6 +1,5 @@
 // The plugins every logical cluster has, in order.
 import type { AdmissionPlugin } from '../admission.ts'
-import { contentFinalizerAtBirth } from './content-finalizer.ts'
 import { defaultTolerations } from './default-tolerations.ts'
 import { kcpAnnotations } from './kcp-annotations.ts'
 import { limitRanger } from './limit-ranger.ts'
@@ -27,7 +26,6 @@ export {
 export function standardPlugins({ rbacWrites }: { rbacWrites?: AdmissionPlugin } = {}): readonly AdmissionPlugin[] {
   return [
     logicalClusterLifecycle,
-    contentFinalizerAtBirth,
     namespaceLifecycle,
     kcpAnnotations,
     limitRanger,

@@ -13,7 +13,6 @@ import { Catalog } from '../../registry/catalog.ts'
 import { readFacts, stampRevision } from '../../registry/object-bytes.ts'
 import { Registry, type Target } from '../../registry/registry.ts'
 import { createAdmission } from '../admission.ts'
-import { contentFinalizerAtBirth } from './content-finalizer.ts'
 import { standardPlugins } from './index.ts'
 
 const tenant: UserInfo = { name: 'alice', groups: [], extra: {}, realm: { kind: 'host' } }
@@ -315,35 +314,5 @@ describe('standard admission plugins', () => {
       expect(b.clusterIP).to.equal(a.clusterIP)
       expect(b.ports[0]?.nodePort).to.equal(a.ports[0]?.nodePort)
     })
-  })
-
-  describe('the content of a logical cluster', () => {
-    const held = ['kcp.dev/content']
-    for (const { title, cluster, resource = 'logicalclusters', name = 'acme', finalizers, expected } of [
-      { title: 'is held from birth on', cluster: 'root', expected: held },
-      { title: 'is held beside what others hold', cluster: 'root', finalizers: ['a/b'], expected: ['a/b', ...held] },
-      { title: 'is held once', cluster: 'root', finalizers: held, expected: held },
-      { title: 'is nothing to a tenant with a kind of that name', cluster: 'acme', expected: undefined },
-      { title: 'is that of LogicalClusters alone', cluster: 'root', resource: 'memberclusters', expected: undefined },
-      { title: 'is nothing where the name is refused', cluster: 'root', name: 'root', expected: undefined },
-      { title: 'is nothing where the name is no label', cluster: 'root', name: 'a.b', expected: undefined },
-    ]) {
-      it(title, () => {
-        const { definition, context } = target('namespaces', { namespace: '' })
-        const request = {
-          operation: 'CREATE',
-          definition: { ...definition, info: { ...definition.info, group: 'kcp.dev', resource } },
-          subresource: '',
-          namespace: '',
-          name,
-          context: { ...context, cluster: { ...context.cluster, name: cluster as ClusterName } },
-          signal,
-        } as const
-        const metadata = { name, ...(finalizers === undefined ? {} : { finalizers }) }
-        const object: KubeObject = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata }
-        contentFinalizerAtBirth.mutate?.(request, object, undefined)
-        expect(object.metadata.finalizers).to.deep.equal(expected)
-      })
-    }
   })
 })
