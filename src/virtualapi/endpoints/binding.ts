@@ -1,55 +1,126 @@
-// POST pods/NAME/binding: the pod runs on that node from now on. Whoever decides that says it once.
-import { isJsonObject } from '../../apimachinery/meta/index.ts'
-import { badRequest, conflict } from '../../apimachinery/status/index.ts'
+// POST pods/NAME/binding, or bindings: the pod runs on that node from now on. Whoever decides that says it once.
+import { aggregateText, causeText, fieldNotSupported, fieldRequired } from '../../apimachinery/field/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { badRequest, conflict, notFound, statusError } from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { decodeBody } from '../codec/read-object.ts'
+import type { Target } from '../registry/registry.ts'
 import type { Answer } from '../server/exchange.ts'
 import type { Call } from './call.ts'
 import { requireContentType } from './create.ts'
 
-interface PodParts {
-  spec?: { nodeName?: string }
-  status?: { conditions?: { type: string }[] }
+const pods = { group: '', version: 'v1', resource: 'pods' }
+
+interface Condition {
+  type: string
+  status: string
+  lastProbeTime?: string | null
+  lastTransitionTime?: string | null
 }
 
+interface PodParts {
+  spec?: { nodeName?: string; schedulingGates?: unknown[] }
+  status?: { conditions?: Condition[]; nominatedNodeName?: string }
+}
+
+interface Binding {
+  readonly name: string
+  readonly uid: string
+  readonly node: string
+  readonly annotations: JsonObject
+}
+
+/** Through the pod. */
 export async function bindPod(call: Call): Promise<Answer> {
-  const { exchange, parts, target, request, definition } = call
+  const binding = await readBinding(call)
+  if (binding.name !== call.request.name) throw badRequest('name in URL does not match name in Binding object')
+  return bind(call, call.target, binding)
+}
+
+/** Through the collection, which keeps nothing: old schedulers know no other way. */
+export async function bindListed(call: Call): Promise<Answer> {
+  const definition = call.parts.catalog.findBuiltIn(pods)
+  if (definition === undefined) throw notFound(pods, '')
+  return bind(call, { ...call.target, definition }, await readBinding(call))
+}
+
+async function readBinding({ exchange }: Call): Promise<Binding> {
   const { value } = decodeBody(await exchange.request.body(), requireContentType(exchange.header('content-type')))
-  const binding = isJsonObject(value) ? value : {}
-  const node = isJsonObject(binding['target']) ? binding['target']['name'] : undefined
-  const uid = isJsonObject(binding['metadata']) ? binding['metadata']['uid'] : undefined
-  if (typeof node !== 'string' || node === '') throw badRequest('the body must be a Binding whose target names a Node')
-  await parts.registry.update(target, request.name, {
+  const body = objectIn(value)
+  const metadata = objectIn(body['metadata'])
+  const target = objectIn(body['target'])
+  return {
+    name: textIn(metadata['name']),
+    uid: textIn(metadata['uid']),
+    node: nodeOf(textIn(target['kind']), textIn(target['name'])),
+    annotations: objectIn(metadata['annotations']),
+  }
+}
+
+const objectIn = (value: JsonValue | undefined): JsonObject => (isJsonObject(value) ? value : {})
+const textIn = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '')
+
+/** Complaints are upstream's: 500, without a reason. */
+function nodeOf(kind: string, name: string): string {
+  const causes = [
+    ...(kind === '' || kind === 'Node' ? [] : [fieldNotSupported('target.kind', kind, ['Node', '<empty>'])]),
+    ...(name === '' ? [fieldRequired('target.name')] : []),
+  ]
+  if (causes.length > 0) throw statusError(500, '', aggregateText(causes.map(causeText)))
+  return name
+}
+
+async function bind({ parts }: Call, target: Target, binding: Binding): Promise<Answer> {
+  const { name } = binding
+  const { info } = target.definition
+  await parts.registry.update(target, name, {
     subresource: 'binding',
     change: (current) => {
-      if (current === undefined) throw badRequest('there is no pod to bind')
-      if (typeof uid === 'string' && uid !== current.metadata.uid)
-        throw conflict(
-          definition.info,
-          request.name,
-          `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${current.metadata.uid ?? ''}`,
-        )
-      const { spec = {}, status = {} } = current as PodParts
-      if (spec.nodeName)
-        throw conflict(
-          definition.info,
-          request.name,
-          `pod ${request.name} is already assigned to node "${spec.nodeName}"`,
-        )
-      const others = (status.conditions ?? []).filter(({ type }) => type !== 'PodScheduled')
-      const scheduled = {
-        type: 'PodScheduled',
-        status: 'True',
-        lastProbeTime: null,
-        lastTransitionTime: timestamp(target.context.now),
-      }
-      return {
-        ...current,
-        spec: { ...spec, nodeName: node },
-        status: { ...status, conditions: [...others, scheduled] },
-      }
+      if (current === undefined) throw notFound(info, name)
+      requireUnbound(current, target, binding)
+      return bound(current, binding, timestamp(target.context.now))
     },
   })
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, { status: 201 })
+}
+
+function requireUnbound(pod: KubeObject, { definition: { info } }: Target, { name, uid }: Binding): void {
+  const { uid: own = '', namespace = '', deletionTimestamp } = pod.metadata
+  if (uid !== '' && uid !== own)
+    throw conflict(
+      info,
+      name,
+      `StorageError: invalid object, Code: 4, Key: /pods/${namespace}/${name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ${uid}, UID in object meta: ${own}`,
+    )
+  const { nodeName, schedulingGates = [] } = (pod as PodParts).spec ?? {}
+  const why =
+    deletionTimestamp !== undefined
+      ? `pod ${name} is being deleted, cannot be assigned to a host`
+      : nodeName
+        ? `pod ${name} is already assigned to node "${nodeName}"`
+        : schedulingGates.length > 0
+          ? `pod ${name} has non-empty .spec.schedulingGates`
+          : undefined
+  if (why !== undefined) throw conflict({ group: '', resource: 'pods/binding' }, name, why)
+}
+
+/** Its annotations become the pod's; labels do not, where the feature gates are the default ones. */
+function bound(pod: KubeObject, { node, annotations }: Binding, time: string): KubeObject {
+  const { spec = {}, status = {} } = pod as PodParts
+  const { nominatedNodeName: _, conditions = [], ...rest } = status
+  const { metadata } = pod
+  const noted = { ...metadata.annotations, ...(annotations as Record<string, string>) }
+  return {
+    ...pod,
+    metadata: Object.keys(noted).length > 0 ? { ...metadata, annotations: noted } : metadata,
+    spec: { ...spec, nodeName: node },
+    status: { ...rest, conditions: scheduled(conditions, time) },
+  }
+}
+
+function scheduled(conditions: readonly Condition[], time: string): Condition[] {
+  const now = { type: 'PodScheduled', status: 'True', lastProbeTime: null, lastTransitionTime: time }
+  const at = conditions.findIndex(({ type }) => type === now.type)
+  return at < 0 ? [...conditions, now] : conditions.with(at, now)
 }

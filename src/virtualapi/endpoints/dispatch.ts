@@ -4,7 +4,7 @@ import type { ResourceTarget } from '../request/request-info.ts'
 import type { Answer, Exchange } from '../server/exchange.ts'
 import type { ServerParts } from '../server/parts.ts'
 import { allClusters } from './all-clusters.ts'
-import { bindPod } from './binding.ts'
+import { bindListed, bindPod } from './binding.ts'
 import { isHeavy } from '../heavy/is-heavy.ts'
 import { prepareCall, type Call } from './call.ts'
 import { connectPod, isConnect } from './connect.ts'
@@ -49,6 +49,7 @@ export async function dispatch(exchange: Exchange, parts: ServerParts): Promise<
   // Of built-in resources the path has been asked already.
   if (endpoint === undefined || !call.definition.info.verbs.includes(exchange.info.verb))
     throw methodNotAllowed(call.definition.info, exchange.request.method)
+  if (target.group === '' && target.resource === 'bindings') return bindListed(call)
   return endpoint(call)
 }
 

@@ -228,7 +228,7 @@ export class Registry {
     this.admission.mutate(request, next, old)
     strategy.prepareForUpdate?.(next, old, context, subresource)
     tidyMeta(next.metadata)
-    if (subresource !== 'status' && generationChanged(strategy, next, old))
+    if (subresource !== 'status' && subresource !== 'binding' && generationChanged(strategy, next, old))
       next.metadata.generation = (old.metadata.generation ?? 0) + 1
     const changes = metaChangeCauses(next.metadata, old.metadata)
     refuse(definition, next.metadata, [

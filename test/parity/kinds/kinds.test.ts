@@ -8,6 +8,7 @@ import { flowRows } from './flow-kinds.ts'
 import { networkRows, nodeRows, rbacRows, workloadRows } from './groups.ts'
 import { knownKindDifferences } from './known-differences.ts'
 import { limitingRows } from './policy-kinds.ts'
+import { bindingRows } from './pod-binding.ts'
 import { serviceRows } from './service-life.ts'
 import { storageRows } from './storage-kinds.ts'
 
@@ -26,6 +27,7 @@ describe('built-in kinds as a real server has them', function () {
     ...deviceRows,
     ...rbacRows,
     ...serviceRows,
+    ...bindingRows,
   ]
   compareRows(rows, { name: 'kinds', known: knownKindDifferences })
 })
