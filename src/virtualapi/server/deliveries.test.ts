@@ -1,0 +1,46 @@
+import { expect } from 'chai'
+import { Deliveries, type Delivered } from './deliveries.ts'
+import { LoopShare } from './loop-share.ts'
+
+/** All that waits is told within some passes of the loop. */
+async function passes(until: () => boolean): Promise<void> {
+  while (!until()) await new Promise(setImmediate)
+}
+
+describe('deliveries', () => {
+  it('come after whoever asks for them, in the order of asking, and again where there is more', async () => {
+    const deliveries = new Deliveries(new LoopShare())
+    const told: string[] = []
+    const teller = (name: string, parts: number): Delivered => ({
+      deliver() {
+        told.push(`${name}${parts}`)
+        if (--parts > 0) deliveries.add('acme', this)
+      },
+    })
+    deliveries.add('acme', teller('a', 2))
+    deliveries.add('acme', teller('b', 1))
+    expect(told).to.deep.equal([])
+    await passes(() => told.length === 3)
+    expect(told).to.deep.equal(['a2', 'b1', 'a1'])
+  })
+
+  it('of one logical cluster with very many let those of another come between', async () => {
+    const deliveries = new Deliveries(new LoopShare())
+    const count = 200
+    let busy = 0
+    let before: number | undefined
+    // Together ten times what the busy share in one pass of the loop.
+    const deliver = (): void => {
+      for (const end = performance.now() + 0.1; performance.now() < end;);
+      busy++
+    }
+    for (let n = 0; n < count; n++) deliveries.add('busy', { deliver })
+    deliveries.add('quiet', {
+      deliver: () => {
+        before = busy
+      },
+    })
+    await passes(() => busy === count)
+    expect(before).to.be.lessThan(count)
+  })
+})
