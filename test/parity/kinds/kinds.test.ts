@@ -11,6 +11,7 @@ import { limitingRows } from './policy-kinds.ts'
 import { bindingRows } from './pod-binding.ts'
 import { serviceRows } from './service-life.ts'
 import { storageRows } from './storage-kinds.ts'
+import { wholeRows } from './whole-objects.ts'
 
 describe('built-in kinds as a real server has them', function () {
   this.timeout(60_000)
@@ -28,6 +29,7 @@ describe('built-in kinds as a real server has them', function () {
     ...rbacRows,
     ...serviceRows,
     ...bindingRows,
+    ...wholeRows,
   ]
   compareRows(rows, { name: 'kinds', known: knownKindDifferences })
 })

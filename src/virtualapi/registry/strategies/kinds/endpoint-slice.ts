@@ -56,6 +56,8 @@ export const endpointSliceRules: KindRules = {
     const { addressType } = object as unknown as Slice
     return addressType === old['addressType'] ? [] : [fieldInvalid('addressType', addressType, fieldImmutable)]
   },
+  warningsOf: (object, old) =>
+    old === undefined && object['addressType'] === 'FQDN' ? ['spec.addressType: FQDN endpoints are deprecated'] : [],
 }
 
 /** A member of versions of old, which only who has it may keep. */

@@ -48,13 +48,21 @@ function alignSources(spec: ClaimSpec): void {
   }
 }
 
+/** Sources in other namespaces are off upstream: only who has a reference may keep one. */
+function dropForeignSource(spec: ClaimSpec, old?: ClaimSpec): void {
+  if (spec.dataSourceRef?.namespace && !old?.dataSourceRef) delete spec.dataSourceRef
+}
+
 export const claimRules: KindRules = {
   prepareForCreate(object) {
+    dropForeignSource((object as Claim).spec)
     alignSources((object as Claim).spec)
     protect(object, 'kubernetes.io/pvc-protection')
   },
-  prepareForUpdate(object, _old, _context, subresource) {
-    if (subresource === '') alignSources((object as Claim).spec)
+  prepareForUpdate(object, old, _context, subresource) {
+    if (subresource !== '') return
+    dropForeignSource((object as Claim).spec, (old as Claim).spec)
+    alignSources((object as Claim).spec)
   },
   validate: (object) => claimSpecCauses('spec', (object as Claim).spec),
   validateChange: (object, old) => changeCauses(object as Claim, old as Claim),
