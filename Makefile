@@ -51,6 +51,7 @@ test-e2e: build ## the user's story on a real host and two real members with pod
 .PHONY: conformance
 conformance: build ## Kubernetes' own conformance suite and shell tests of kubectl against logical clusters: what is listed as passing must pass
 	@$(WITH_NODE) node scripts/conformance.ts
+	@$(WITH_NODE) node scripts/conformance.ts --workloads
 	@$(WITH_NODE) node scripts/kubectl-cmd.ts
 
 .PHONY: bench

@@ -1,22 +1,27 @@
 // The Kubernetes conformance suite against logical clusters of `kcp start`.   node scripts/conformance.ts [--help]
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startInstance } from '../test/integration/kcp-instance.ts'
-import { ensurePrograms } from '../test/support/index.ts'
+import { ensurePrograms, repositoryRoot } from '../test/support/index.ts'
 import { addPassing, readLists } from '../test/upstream/lists.ts'
 import type { UpstreamResult } from '../test/upstream/report.ts'
 import { standInNode } from '../test/upstream/stand-in-node.ts'
+import { startWorkloadControllers } from '../test/upstream/workload-controllers.ts'
 import { runSuite, type SuiteRun } from '../test/upstream/suite.ts'
 
-const help = `usage: node scripts/conformance.ts [--only TEXT]... [--update] [--clusters N] [--kubeconfig FILE]... [--minutes N]
+const help = `usage: node scripts/conformance.ts [--workloads] [--only TEXT]... [--update] [--clusters N] [--kubeconfig FILE]...
+       [--minutes N]
 
 Runs the upstream tests of test/upstream/passing.txt and fails when one does not pass, or when a test of the suite is
 neither there nor, with a reason, in test/upstream/not-passing.md.
 
+  --workloads        the tests of passing-with-workloads.txt instead, in logical clusters in which Kubernetes' own
+                     controllers and scheduler run, and two nodes that kwok plays
   --only TEXT        only tests whose name contains TEXT, also those that are not listed as passing
   --update           try the others too, but for those below a heading "Needs ..."; add what passes to passing.txt
   --clusters N       logical clusters that share the work, at once (2)
   --kubeconfig FILE  use this cluster instead of starting kcp; several share the work
-  --minutes N        of the whole run (20)`
+  --minutes N        of the whole run (20; 60 with --workloads)`
 
 const { values } = parseArgs({
   options: {
@@ -24,18 +29,21 @@ const { values } = parseArgs({
     update: { type: 'boolean', default: false },
     clusters: { type: 'string', default: '2' },
     kubeconfig: { type: 'string', multiple: true, default: [] },
-    minutes: { type: 'string', default: '20' },
+    minutes: { type: 'string' },
+    workloads: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 })
 const clusters = Number(values.clusters)
-const timeoutMs = Number(values.minutes) * 60_000
+const timeoutMs = Number(values.minutes ?? (values.workloads ? 60 : 20)) * 60_000
 if (values.help || !(clusters >= 1 && clusters <= 16) || !(timeoutMs > 0)) {
   console.error(help)
   process.exit(values.help ? 0 : 2)
 }
 
-const { passing, notPassing } = readLists()
+const { passing, withWorkloads, notPassing } = readLists()
+/** The list that this run is about. */
+const expected = values.workloads ? withWorkloads : passing
 const reachable = notPassing.filter(({ reason }) => !reason.startsWith('Needs ')).flatMap(({ names }) => names)
 const names = namesToRun()
 if (names.length === 0) {
@@ -50,10 +58,10 @@ report(runs)
 function namesToRun(): readonly string[] {
   const { only } = values
   if (only.length > 0) {
-    const all = [...passing, ...notPassing.flatMap((section) => section.names)]
+    const all = [...passing, ...withWorkloads, ...notPassing.flatMap((section) => section.names)]
     return all.filter((name) => only.some((text) => name.includes(text)))
   }
-  return values.update ? [...passing, ...reachable] : passing
+  return values.update ? [...expected, ...reachable] : expected
 }
 
 async function runAll(): Promise<SuiteRun[]> {
@@ -64,7 +72,11 @@ async function runAll(): Promise<SuiteRun[]> {
     for (let number = 1; number <= clusters; number++)
       kubeconfigs.push((await kcp.tenant(`upstream-${number}`)).kubeconfig)
   }
-  for (const kubeconfig of kubeconfigs) stack.use(await standInNode(kubeconfig))
+  for (const [index, kubeconfig] of kubeconfigs.entries())
+    if (values.workloads) {
+      const dir = join(repositoryRoot, '.run', 'upstream')
+      stack.use(await startWorkloadControllers({ kubeconfig, label: `upstream-${index + 1}`, dir, nodes: 2 }))
+    } else stack.use(await standInNode(kubeconfig))
   console.error(`${names.length} tests in ${kubeconfigs.length} logical clusters at once ...`)
   const abort = new AbortController()
   process.once('SIGINT', () => abort.abort(new Error('interrupted')))
@@ -86,22 +98,23 @@ function report(suiteRuns: readonly SuiteRun[]): void {
   const results = suiteRuns.flatMap((run) => run.results)
   const passed = results.filter(({ state }) => state === 'passed')
   const bad = results.filter(({ state }) => state !== 'passed')
-  const listed = new Set(passing)
+  const listed = new Set(expected)
   for (const result of bad) console.error(describe(result))
   const found = new Set(results.map(({ name }) => name))
   const missing = names.filter((name) => !found.has(name))
-  const known = new Set([...passing, ...notPassing.flatMap((section) => section.names)])
+  const known = new Set([...passing, ...withWorkloads, ...notPassing.flatMap((section) => section.names)])
   const unlisted = [...new Set(suiteRuns.flatMap((run) => run.known))].filter((name) => !known.has(name))
   for (const name of missing) console.error(`no such test: ${name}`)
   for (const name of unlisted) console.error(`in no list: ${name}`)
-  const added = passed.map(({ name }) => name).filter((name) => !listed.has(name))
-  if (values.update) addPassing(added)
+  const anywhere = new Set([...passing, ...withWorkloads])
+  const added = passed.map(({ name }) => name).filter((name) => !anywhere.has(name))
+  if (values.update) addPassing(added, { workloads: values.workloads })
   for (const name of added) console.error(`${values.update ? 'added' : 'passes, but is not listed'}: ${name}`)
   const lost = bad.filter(({ name }) => listed.has(name))
   if (bad.length > 0) console.error(`logs: ${suiteRuns.map((run) => run.logFile).join(' ')}`)
   const seconds = ((performance.now() - started) / 1000).toFixed(0)
   const total = known.size + unlisted.length
-  const after = values.update ? passing.length + added.length : passing.length
+  const after = anywhere.size + (values.update ? added.length : 0)
   console.log(
     `upstream: ${passed.length} passed, ${bad.length} did not (${lost.length} of them listed as passing) in ${seconds} s; ` +
       `${after} of ${total} listed as passing`,

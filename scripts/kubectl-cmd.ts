@@ -111,7 +111,7 @@ function report(): void {
   const unlisted = [...known].filter((name) => !listed.has(name) && !added.includes(name))
   for (const name of missing) console.error(`no such function: ${name}`)
   for (const name of unlisted) console.error(`in no list: ${name}`)
-  if (values.update && !values.real) addPassing(added, folder)
+  if (values.update && !values.real) addPassing(added, { folder })
   const seconds = ((performance.now() - started) / 1000).toFixed(0)
   console.log(
     `kubectl: ${results.length - bad.length} functions passed, ${bad.length} did not (${lost.length} of them listed as ` +

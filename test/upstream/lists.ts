@@ -1,5 +1,6 @@
-// Which upstream tests pass, and why the others do not: passing.txt and not-passing.md in a folder, this one by default.
-import { readFileSync, writeFileSync } from 'node:fs'
+// Which upstream tests pass, and why the others do not: passing.txt, passing-with-workloads.txt (where there is one) and
+// not-passing.md in a folder, this one by default.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** A section of not-passing.md: the reason is its heading. */
@@ -10,20 +11,30 @@ interface Section {
 
 export interface Lists {
   readonly passing: readonly string[]
+  /** Those that pass where Kubernetes' own controllers and scheduler run, and kwok plays nodes. */
+  readonly withWorkloads: readonly string[]
   readonly notPassing: readonly Section[]
 }
 
 /** Reads both lists. Throws when a name is there twice: a test passes or it does not. */
 export function readLists(folder = import.meta.dirname): Lists {
-  const { passingFile, notPassingFile } = filesIn(folder)
-  return checked(parsePassing(readFileSync(passingFile, 'utf8')), parseNotPassing(readFileSync(notPassingFile, 'utf8')))
+  const { passingFile, workloadsFile, notPassingFile } = filesIn(folder)
+  return checked(
+    parsePassing(readFileSync(passingFile, 'utf8')),
+    existsSync(workloadsFile) ? parsePassing(readFileSync(workloadsFile, 'utf8')) : [],
+    parseNotPassing(readFileSync(notPassingFile, 'utf8')),
+  )
 }
 
-/** Adds names to passing.txt and takes them out of not-passing.md. Nothing else changes. */
-export function addPassing(names: readonly string[], folder = import.meta.dirname): void {
-  const { passingFile, notPassingFile } = filesIn(folder)
-  const passing = parsePassing(readFileSync(passingFile, 'utf8'))
-  writeFileSync(passingFile, `${[...new Set([...passing, ...names])].sort().join('\n')}\n`)
+/** Adds names to passing.txt, or to the other list of those that pass, and takes them out of not-passing.md. Nothing else changes. */
+export function addPassing(
+  names: readonly string[],
+  { folder = import.meta.dirname, workloads = false }: { folder?: string; workloads?: boolean } = {},
+): void {
+  const { passingFile, workloadsFile, notPassingFile } = filesIn(folder)
+  const file = workloads ? workloadsFile : passingFile
+  const passing = existsSync(file) ? parsePassing(readFileSync(file, 'utf8')) : []
+  writeFileSync(file, `${[...new Set([...passing, ...names])].sort().join('\n')}\n`)
   writeFileSync(notPassingFile, withoutNames(readFileSync(notPassingFile, 'utf8'), new Set(names)))
 }
 
@@ -51,17 +62,22 @@ export function withoutNames(text: string, names: ReadonlySet<string>): string {
 }
 
 /** Throws for a name that is listed twice. */
-export function checked(passing: readonly string[], notPassing: readonly Section[]): Lists {
+export function checked(
+  passing: readonly string[],
+  withWorkloads: readonly string[],
+  notPassing: readonly Section[],
+): Lists {
   const seen = new Set<string>()
-  for (const name of [...passing, ...notPassing.flatMap(({ names }) => names)]) {
+  for (const name of [...passing, ...withWorkloads, ...notPassing.flatMap(({ names }) => names)]) {
     if (seen.has(name)) throw new Error(`"${name}" is listed twice in test/upstream`)
     seen.add(name)
   }
-  return { passing, notPassing }
+  return { passing, withWorkloads, notPassing }
 }
 
-const filesIn = (folder: string): { passingFile: string; notPassingFile: string } => ({
+const filesIn = (folder: string): { passingFile: string; workloadsFile: string; notPassingFile: string } => ({
   passingFile: join(folder, 'passing.txt'),
+  workloadsFile: join(folder, 'passing-with-workloads.txt'),
   notPassingFile: join(folder, 'not-passing.md'),
 })
 

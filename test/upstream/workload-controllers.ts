@@ -35,6 +35,9 @@ const controllers = [
   'ttl-after-finished-controller',
 ]
 
+/** A machine that is busy with other things must not end them: who loses its lease ends. */
+const lease = ['--leader-elect-lease-duration=120s', '--leader-elect-renew-deadline=100s']
+
 /** Stages of kwok: how its nodes and pods go on. */
 const stageFolders = ['node/fast', 'node/heartbeat-with-lease', 'pod/fast']
 
@@ -71,7 +74,7 @@ export async function startWorkloadControllers({
       stack.use(await startProcess({ name, command, args: [`--kubeconfig=${kubeconfig}`, ...args], logFile })),
     )
   }
-  const common = ['--leader-elect=true', '--secure-port=0', '--profiling=false']
+  const common = ['--leader-elect=true', ...lease, '--secure-port=0', '--profiling=false']
   await start('kube-controller-manager', [
     ...common,
     `--controllers=${controllers.join(',')}`,
