@@ -212,6 +212,11 @@ class MemoryHub implements Hub, HubCore {
     return watcher
   }
 
+  changedSince(resource: string, revision: Revision): boolean {
+    if (revision < this.#window.floor) return true
+    return this.#window.after(revision).some(({ event }) => event.entry.key.resource === resource)
+  }
+
   #requireStream(): void {
     if (this.#failure) throw this.#failure
   }

@@ -177,6 +177,8 @@ export interface Hub extends AsyncDisposable {
   ): Promise<{ entries: readonly Entry[]; revision: Revision }>
   /** One resource over all logical clusters, unloaded ones included; opened and ended as a watch of one. */
   watchAll(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch>
+  /** Whether an object of this resource came, changed or went after `revision`, anywhere; true where that is not known any more. */
+  changedSince(resource: string, revision: Revision): boolean
   /** Told of every change of every resource as it is applied, and of what is loaded. Returns the way to stop. */
   observe(observer: HubObserver): () => void
   revision(): Revision

@@ -80,19 +80,14 @@ async function listAll(
   const { entries, revision } = await hub.listAll({ ...scope, resource: definition.storageKey }, clusters, {
     signal: exchange.signal,
   })
-  // A page of an older state can only be given where nothing has changed since.
-  if (position.at !== undefined && position.at < revision && position.after === undefined) {
-    const newest = entries.reduce((most, entry) => Math.max(most, entry.revision), 0)
-    if (newest > position.at) throw expiredList(position.at)
+  // A page of an older state can only be given where nothing has come, changed or gone since.
+  if (position.at !== undefined && position.at < revision) {
+    await hub.reached(revision, { signal: exchange.signal })
+    if (hub.changedSince(definition.storageKey, position.at))
+      throw position.after === undefined ? expiredList(position.at) : expiredToken(position.after)
   }
   const matching = entries.filter((entry) => selection.matches(entry))
   const from = position.after === undefined ? 0 : matching.findIndex((entry) => wideKey(entry) > (position.after ?? ''))
-  if (
-    position.after !== undefined &&
-    position.at !== undefined &&
-    matching.some(({ revision: at }) => at > (position.at ?? 0))
-  )
-    throw expiredToken(position.after)
   const rest = from < 0 ? [] : matching.slice(from)
   const page = position.limit > 0 ? rest.slice(0, position.limit) : rest
   const last = page.length < rest.length ? page.at(-1) : undefined

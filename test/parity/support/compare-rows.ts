@@ -1,4 +1,5 @@
 // A table of rows, each said to both servers at once; what they answer must be the same.
+import { isDeepStrictEqual } from 'node:util'
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { Session } from './session.ts'
@@ -59,7 +60,11 @@ export function compareRows(
   for (const one of rows)
     it(one.title, async () => {
       const [real, ours] = await (done.get(one) ?? bothSides(one))
-      const check = (): void => void expect(ours.transcript).to.deep.equal(real.transcript)
+      const check = (): void => {
+        const at = real.transcript.findIndex((entry, index) => !isDeepStrictEqual(entry, ours.transcript[index]))
+        if (at >= 0) expect(ours.transcript[at], `entry ${at}`).to.deep.equal(real.transcript[at])
+        expect(ours.transcript).to.deep.equal(real.transcript)
+      }
       const reason = known[one.title]
       if (reason === undefined) check()
       else expect(check, `"${one.title}" is listed as different (${reason}) and is not any more`).to.throw()

@@ -1,0 +1,62 @@
+// Pages of a list over all logical clusters: what went after the first page must not be missing in silence from the next.
+import { expect } from 'chai'
+import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
+
+interface Page {
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string }
+  readonly items: readonly { readonly metadata: { readonly name: string } }[]
+}
+
+describe('a list over all logical clusters in pages', function () {
+  this.timeout(60_000)
+  let instance: KcpInstance
+  let tenants: Tenant[]
+
+  before(async () => {
+    instance = await startInstance()
+    tenants = [await instance.tenant('acme'), await instance.tenant('bob')]
+    for (const { kubectl } of tenants)
+      for (const name of ['a', 'b']) {
+        await kubectl(['create', 'configmap', name])
+        await kubectl(['label', 'configmap', name, 'paged=yes'])
+      }
+  })
+  after(async () => {
+    await instance[Symbol.asyncDispose]()
+  })
+
+  const path = '/clusters/*/api/v1/configmaps?labelSelector=paged%3Dyes'
+  const ask = async (query: string): Promise<{ status: number; page: Page; reason: unknown }> => {
+    const { status, json } = await instance.admin.http.request('GET', `${path}${query}`)
+    const body = json()
+    return { status, page: body as unknown as Page, reason: body['reason'] }
+  }
+  const next = (page: Page): string => `&limit=2&continue=${encodeURIComponent(page.metadata.continue ?? '')}`
+  const namesOf = ({ items }: Page): string[] => items.map(({ metadata }) => metadata.name)
+
+  it('is whole while nothing of the kind changes, whatever else does', async () => {
+    const first = await ask('&limit=2')
+    await tenants[0]?.kubectl(['create', 'secret', 'generic', 'other'])
+    const second = await ask(next(first.page))
+    expect([...namesOf(first.page), ...namesOf(second.page)].sort()).to.deep.equal(['a', 'a', 'b', 'b'])
+    expect(second.page.metadata).to.include({ resourceVersion: first.page.metadata.resourceVersion })
+    expect(second.page.metadata.continue).to.equal(undefined)
+  })
+
+  it('is 410 once an object went that the next page would have had', async () => {
+    const first = await ask('&limit=2')
+    for (const { kubectl } of tenants) await kubectl(['delete', 'configmap', 'b'])
+    expect(await ask(next(first.page))).to.include({ status: 410, reason: 'Expired' })
+    const exact = `&resourceVersion=${first.page.metadata.resourceVersion}&resourceVersionMatch=Exact`
+    expect(await ask(exact)).to.include({ status: 410, reason: 'Expired' })
+    expect(namesOf((await ask('')).page)).to.deep.equal(['a', 'a'])
+  })
+
+  it('is 410 where a restart came between: what went before it is not known any more', async () => {
+    const first = await ask('&limit=1')
+    await tenants[0]?.kubectl(['create', 'configmap', 'c'])
+    await instance.process.kill()
+    await instance.process.start()
+    expect(await ask(next(first.page))).to.include({ status: 410, reason: 'Expired' })
+  })
+})
