@@ -176,6 +176,8 @@ export const lifeRows: readonly Row[] = [
   }),
   row('definition: what may not change', async (session) => {
     await install(session, { word: 'fixed' })
+    // A real server serves it a moment before it says so, and until then scope and names may change.
+    await session.untilQuiet(crdPath('fixed'), established)
     await changeCrd(session, 'fixed', (spec) => Object.assign(spec, { scope: 'Cluster' }))
     await changeCrd(session, 'fixed', (spec) => Object.assign(spec['names'] as JsonObject, { kind: 'Other' }))
     await changeCrd(session, 'fixed', (spec) => Object.assign(spec['names'] as JsonObject, { plural: 'others' }))

@@ -146,8 +146,11 @@ function ownAllocation(objects: ClusterObjects, { by, now, dryRun }: AllocationR
       search((offset) => nodePortRange.first + staticPorts + offset, nodePorts - staticPorts) ??
       search((offset) => nodePortRange.first + offset, staticPorts),
     takeIp(ip) {
+      // A real server asks another part of itself in a dry run, and that one has other words.
       if (!inServiceRange(ip))
-        return `the provided IP (${ip}) is not in the valid range. The range of valid IPs is ${serviceRange.text}`
+        return dryRun
+          ? `the provided IP (${ip}) is not in the valid range. The range of valid IPs is ${serviceRange.text}`
+          : 'the provided network does not match the current range'
       if ((reserved.has(ip) && !isReservedFor(ip, by)) || !held.isFree(ip, by, now))
         return 'provided IP is already allocated'
       take(ip)
