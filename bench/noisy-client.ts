@@ -5,6 +5,8 @@ import { connectionOf } from './connection.ts'
 import type { FromNoisyClient, Noise, Noised, ToNoisyClient } from './neighbour-protocol.ts'
 
 const configMaps = '/api/v1/namespaces/default/configmaps'
+/** What it makes is not among what it lists and watches, or one noise would make the next one larger. */
+const made = '/api/v1/namespaces/kube-public/configmaps'
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] }
 
 let created = 0
@@ -28,9 +30,9 @@ const large = namedBodies(
 )
 
 const works: Record<Noise, () => readonly [string, string, string?]> = {
-  creates: () => ['POST', configMaps, small()],
+  creates: () => ['POST', made, small()],
   lists: () => ['GET', configMaps],
-  bodies: () => ['POST', configMaps, large()],
+  bodies: () => ['POST', made, large()],
   watches: () => ['GET', `${configMaps}?watch=1&timeoutSeconds=1`],
 }
 

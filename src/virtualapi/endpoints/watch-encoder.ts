@@ -9,7 +9,7 @@ import type { ResourceDefinition } from '../registry/resource-definition.ts'
 import type { Selection } from './selection.ts'
 
 /** Of the initial state, sent at a time. */
-const chunkBytes = 128 * 1024
+const chunkBytes = 64 * 1024
 type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
 
 /** What a watch shows, and how. */

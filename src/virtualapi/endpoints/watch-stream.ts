@@ -35,6 +35,8 @@ export class WatchStream implements Push, WatchReader, Clocked, Delivered {
   readonly #deliveries: Deliveries
   readonly #sink: Sink
   #initial: Iterator<Uint8Array> | undefined
+  /** Bytes of the delivery under way. */
+  #delivered = 0
   #isFull = false
   #isQueued = false
   #isBookmarkDue = false
@@ -91,9 +93,10 @@ export class WatchStream implements Push, WatchReader, Clocked, Delivered {
     this.end()
   }
 
-  deliver(): void {
+  deliver(): number {
     this.#isQueued = false
-    if (this.#isFull || this.#isClosed) return
+    this.#delivered = 0
+    if (this.#isFull || this.#isClosed) return 0
     try {
       this.#step()
     } catch (error) {
@@ -105,6 +108,7 @@ export class WatchStream implements Push, WatchReader, Clocked, Delivered {
         this.#sink.end()
       }
     }
+    return this.#delivered
   }
 
   /** One write at most, so that others come between. */
@@ -136,6 +140,7 @@ export class WatchStream implements Push, WatchReader, Clocked, Delivered {
   }
 
   #write(chunk: Uint8Array): void {
+    this.#delivered += chunk.length
     if (!this.#sink.write(chunk)) this.#isFull = true
   }
 

@@ -15,6 +15,7 @@ describe('deliveries', () => {
       deliver() {
         told.push(`${name}${parts}`)
         if (--parts > 0) deliveries.add('acme', this)
+        return 1
       },
     })
     deliveries.add('acme', teller('a', 2))
@@ -30,17 +31,39 @@ describe('deliveries', () => {
     let busy = 0
     let before: number | undefined
     // Together ten times what the busy share in one pass of the loop.
-    const deliver = (): void => {
+    const deliver = (): number => {
       for (const end = performance.now() + 0.1; performance.now() < end;);
       busy++
+      return 1
     }
     for (let n = 0; n < count; n++) deliveries.add('busy', { deliver })
     deliveries.add('quiet', {
       deliver: () => {
         before = busy
+        return 1
       },
     })
     await passes(() => busy === count)
     expect(before).to.be.lessThan(count)
   })
+
+  for (const { bytes, turns } of [
+    { bytes: 100, turns: 4 },
+    { bytes: 64 * 1024, turns: 32 },
+  ]) {
+    it(`of ${bytes} bytes each, 32 of them, take ${turns} turns`, async () => {
+      const loopShare = new LoopShare()
+      const turn = loopShare.turn.bind(loopShare)
+      let asked = 0
+      loopShare.turn = (flow) => {
+        asked++
+        return turn(flow)
+      }
+      const deliveries = new Deliveries(loopShare)
+      let told = 0
+      for (let n = 0; n < 32; n++) deliveries.add('acme', { deliver: () => (told++, bytes) })
+      await passes(() => told === 32)
+      expect(asked).to.equal(turns)
+    })
+  }
 })
