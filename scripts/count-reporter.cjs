@@ -7,15 +7,31 @@ module.exports = class CountReporter extends reporters.Spec {
   constructor(runner, options) {
     super(runner, options)
     const skipped = []
+    const failed = []
     runner.on('pending', (test) => skipped.push(test.fullTitle()))
+    runner.on('fail', (test, error) => failed.push(`${test.fullTitle()}: ${firstLines(error)}`))
     runner.once('end', () => {
       const { passes, failures, pending } = this.stats
       const file = process.env.KCP_TEST_COUNTS
       if (file)
         writeFileSync(
           file,
-          JSON.stringify({ passed: passes, failed: failures, skipped: pending, skippedNames: skipped }),
+          JSON.stringify({
+            passed: passes,
+            failed: failures,
+            skipped: pending,
+            skippedNames: skipped,
+            failedNames: failed,
+          }),
         )
     })
   }
+}
+
+function firstLines(error) {
+  return String(error?.message ?? error)
+    .slice(0, 400)
+    .split('\n')
+    .slice(0, 3)
+    .join(' | ')
 }

@@ -19,6 +19,8 @@ interface Counts {
   failed: number
   skipped: number
   skippedNames?: readonly string[]
+  /** With the first lines of what went wrong. */
+  failedNames?: readonly string[]
 }
 
 const suites: readonly Suite[] = [
@@ -88,11 +90,16 @@ if (asked.includes('--help') || asked.length === 0 || asked.some((name) => name 
 }
 const wanted = asked.includes('all') ? names : asked
 const total: Counts = { passed: 0, failed: 0, skipped: 0 }
+/** Told once more at the end: the suites' own reports are far above by then. */
+const failures: string[] = []
 let prepared = false
 for (const name of wanted) {
   if (!prepared && name !== 'verify' && name !== 'unit') {
     prepared = true
-    if (!(await prepareTests())) total.failed += 1
+    if (!(await prepareTests())) {
+      total.failed += 1
+      failures.push('preparations')
+    }
   }
   const started = performance.now()
   console.error(`== ${name}`)
@@ -104,7 +111,11 @@ for (const name of wanted) {
   total.passed += counts.passed
   total.failed += counts.failed
   total.skipped += counts.skipped
+  const { failedNames = [] } = counts
+  if (counts.failed > 0)
+    failures.push(...(failedNames.length > 0 ? failedNames : ['see above']).map((text) => `${name}: ${text}`))
 }
+for (const failure of failures) console.error(`failed: ${failure}`)
 const inCi = process.env['CI'] === 'true'
 if (inCi && total.skipped > 0) console.error('a skipped test fails CI: it has all that the tests need')
 console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)

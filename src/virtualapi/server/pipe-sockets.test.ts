@@ -48,6 +48,16 @@ describe('two sockets joined', () => {
     const [sent, got] = await Promise.all([read(pod.far), read(client.far), done])
     expect([sent, got.length]).to.deep.equal(['hello', megabyte.length])
   })
+  it("carry a pod's last words though it was reset before what was under way to it could be written", async () => {
+    client.far.write('hello')
+    await once(pod.far, 'data')
+    pod.far.write('exit code 0')
+    pod.far.resetAndDestroy()
+    pod.near.write('under way')
+    pod.near.write('and more')
+    const [got] = await Promise.all([read(client.far), done])
+    expect(got).to.equal('exit code 0')
+  })
   it('go when the client has gone, though the pod goes on', async () => {
     const writing = setInterval(() => pod.far.write('more'), 5)
     pod.far.on('error', () => undefined)

@@ -10,7 +10,7 @@ export interface PipeOptions {
 /**
  * Resolves when both are closed. An end is passed on after the bytes before it; then the other side has `lingerMs` to go,
  * since the protocols in question (SPDY, WebSocket) close halves within themselves and have no use for half a connection.
- * A side that breaks, and the signal, end both at once.
+ * A side that breaks ends like one that closes: what it had sent before is still delivered. The signal ends both at once.
  */
 export async function pipeSockets(a: Duplex, b: Duplex, { signal, lingerMs = 2000 }: PipeOptions): Promise<void> {
   const timers: NodeJS.Timeout[] = []
@@ -25,7 +25,9 @@ export async function pipeSockets(a: Duplex, b: Duplex, { signal, lingerMs = 200
     [a, b],
     [b, a],
   ] as const) {
-    from.on('error', destroy)
+    outliveFailedWrites(from)
+    // Its 'close' follows.
+    from.on('error', () => undefined)
     // What was written reaches the other side whole; a side that never takes it is the signal's to end.
     from.once('close', () => end(to))
     from.once('finish', () => timers.push(setTimeout(() => from.destroy(), lingerMs)))
@@ -46,4 +48,16 @@ export async function pipeSockets(a: Duplex, b: Duplex, { signal, lingerMs = 200
 export function end(socket: Duplex): void {
   socket.end()
   socket.resume()
+}
+
+/**
+ * Node destroys a socket at the first write that fails, unread bytes and all. But a server that closes while something for
+ * it is under way answers with a reset, behind its last words (the exit code of a command): whoever is gone is told by
+ * reading, which comes to those words first.
+ */
+function outliveFailedWrites(socket: Duplex): void {
+  const write = socket._write.bind(socket)
+  socket._write = (chunk, encoding, done) => write(chunk, encoding, () => done())
+  const writeMany = socket._writev?.bind(socket)
+  if (writeMany !== undefined) socket._writev = (chunks, done) => writeMany(chunks, () => done())
 }
