@@ -13,6 +13,7 @@ interface Step {
 }
 
 const registry = 'src/virtualapi/registry/generated'
+const strategies = 'src/virtualapi/registry/strategies'
 const steps: readonly Step[] = [
   {
     command: [process.execPath, 'scripts/generate/kubernetes-facts.ts'],
@@ -25,6 +26,10 @@ const steps: readonly Step[] = [
   {
     command: ['bash', 'scripts/generate/bootstrap-objects.sh'],
     outputs: ['src/virtualapi/bootstrap/generated/bootstrap-objects.json'],
+  },
+  {
+    command: ['bash', 'scripts/generate/go-tables.sh'],
+    outputs: ['go-types', 'internal-types'].map((name) => `${strategies}/typed/generated/${name}.json`),
   },
 ]
 

@@ -12,19 +12,27 @@ import (
 	"sort"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/kubernetes/pkg/apis/admissionregistration"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	"k8s.io/kubernetes/pkg/apis/autoscaling"
 	"k8s.io/kubernetes/pkg/apis/batch"
 	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/flowcontrol"
 	"k8s.io/kubernetes/pkg/apis/networking"
+	dra "k8s.io/kubernetes/pkg/apis/resource"
+	"k8s.io/kubernetes/pkg/apis/storage"
 )
 
 // What is shown: an internal struct, and the same one of the API.
@@ -48,6 +56,18 @@ var roots = [][2]any{
 	{networking.ParentReference{}, networkingv1.ParentReference{}},
 	{networking.IngressSpec{}, networkingv1.IngressSpec{}},
 	{autoscaling.HPAScalingRules{}, autoscalingv2.HPAScalingRules{}},
+	{core.NodeSelectorTerm{}, corev1.NodeSelectorTerm{}},
+	{core.ObjectReference{}, corev1.ObjectReference{}},
+	{core.EventSource{}, corev1.EventSource{}},
+	{admissionregistration.AuditAnnotation{}, admissionregistrationv1.AuditAnnotation{}},
+	{flowcontrol.FlowSchemaSpec{}, flowcontrolv1.FlowSchemaSpec{}},
+	{flowcontrol.PriorityLevelConfigurationSpec{}, flowcontrolv1.PriorityLevelConfigurationSpec{}},
+	{storage.CSINodeDriver{}, storagev1.CSINodeDriver{}},
+	{storage.VolumeAttachmentSpec{}, storagev1.VolumeAttachmentSpec{}},
+	{dra.ResourceClaimSpec{}, resourcev1.ResourceClaimSpec{}},
+	{dra.ResourceClaimTemplateSpec{}, resourcev1.ResourceClaimTemplateSpec{}},
+	{dra.AllocationResult{}, resourcev1.AllocationResult{}},
+	{dra.DeviceAttribute{}, resourcev1.DeviceAttribute{}},
 }
 
 // A member is [name it is shown by, name in the API, type, flags]. A name in the API that begins with ^ is a member of

@@ -14,13 +14,12 @@ import {
   fieldInvalid,
   fieldRequired,
 } from '../../../../apimachinery/field/index.ts'
-import type { JsonObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { failurePolicies } from '../validation/admission-rules.ts'
 import { conditionsCauses } from '../validation/conditions.ts'
-import { internalText } from '../validation/internal-form.ts'
+import { internalText } from '../typed/internal-form.ts'
 import { matchConditionCauses } from '../validation/match-conditions.ts'
 import { matchConstraintsCauses } from '../validation/match-resources.ts'
 import { qualifiedName, supported } from '../validation/values.ts'
@@ -156,8 +155,6 @@ function annotationsCauses(path: string, policy: string, annotations: readonly A
 }
 
 function listText(annotations: readonly Annotation[]): string {
-  const texts = annotations.map((one) =>
-    internalText('admissionregistration.v1.AuditAnnotation', one as unknown as JsonObject),
-  )
+  const texts = annotations.map((one) => internalText('admissionregistration.AuditAnnotation', one))
   return `[${texts.join(',')}]`
 }

@@ -8,13 +8,13 @@ import {
   fieldNotSupported,
   fieldRequired,
 } from '../../../../apimachinery/field/index.ts'
-import type { JsonObject, JsonValue, KubeObject } from '../../../../apimachinery/meta/index.ts'
+import type { JsonValue, KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { deprecatedNodeLabel } from '../validation/deprecated-node-labels.ts'
 import { driverNameCauses } from '../validation/driver-name.ts'
-import { invalidInternal } from '../validation/internal-form.ts'
+import { invalidInternal } from '../typed/internal-form.ts'
 import { labelSelectorCauses } from '../validation/label-selector.ts'
 import { nonNegativeQuantity } from '../validation/resources.ts'
 import { fieldImmutable, nonNegative, qualifiedName, subdomain, supported } from '../validation/values.ts'
@@ -83,9 +83,7 @@ export const csiNodeRules: KindRules = {
     return [
       // Upstream looks at a changed one twice.
       ...csiNodeCauses(object),
-      ...changed.map((driver) =>
-        invalidInternal('spec.drivers', 'storage.v1.CSINodeDriver', driver as unknown as JsonObject, fieldImmutable),
-      ),
+      ...changed.map((driver) => invalidInternal('spec.drivers', 'storage.CSINodeDriver', driver, fieldImmutable)),
     ]
   },
 }

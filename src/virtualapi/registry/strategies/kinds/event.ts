@@ -7,11 +7,11 @@ import {
   fieldInvalid,
   fieldRequired,
 } from '../../../../apimachinery/field/index.ts'
-import type { JsonObject, JsonValue, KubeObject } from '../../../../apimachinery/meta/index.ts'
+import type { JsonValue, KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
-import { invalidInternal } from '../validation/internal-form.ts'
+import { invalidInternal } from '../typed/internal-form.ts'
 import { fieldImmutable, qualifiedName } from '../validation/values.ts'
 
 type Event = Data<Omit<CoreV1Event, 'metadata'>>
@@ -87,10 +87,10 @@ function seriesCauses({ series }: Event): StatusCause[] {
 
 /** Members that may not change, in the order in which they are looked at; one of them twice. */
 const fixed: readonly (readonly [member: keyof Event, called: string, struct?: string])[] = [
-  ['involvedObject', 'involvedObject', 'core.v1.ObjectReference'],
+  ['involvedObject', 'involvedObject', 'core.ObjectReference'],
   ['reason', 'reason'],
   ['message', 'message'],
-  ['source', 'source', 'core.v1.EventSource'],
+  ['source', 'source', 'core.EventSource'],
   ['firstTimestamp', 'firstTimestamp'],
   ['lastTimestamp', 'lastTimestamp'],
   ['count', 'count'],
@@ -98,7 +98,7 @@ const fixed: readonly (readonly [member: keyof Event, called: string, struct?: s
   ['type', 'type'],
   ['eventTime', 'eventTime'],
   ['action', 'action'],
-  ['related', 'related', 'core.v1.ObjectReference'],
+  ['related', 'related', 'core.ObjectReference'],
   ['reportingComponent', 'reportingController'],
   ['reportingInstance', 'reportingInstance'],
 ]
@@ -110,7 +110,7 @@ function changeCauses(object: KubeObject, old: KubeObject): StatusCause[] {
     if (isDeepStrictEqual(next, old[member] ?? undefined)) continue
     causes.push(
       struct !== undefined && next !== undefined
-        ? invalidInternal(called, struct, next as JsonObject, fieldImmutable)
+        ? invalidInternal(called, struct, next, fieldImmutable)
         : fieldInvalid(called, next ?? zeroOf(member), fieldImmutable),
     )
   }

@@ -6,7 +6,7 @@ import type { JsonObject, KubeObject } from '../../../../apimachinery/meta/index
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
-import { invalidInternal } from '../validation/internal-form.ts'
+import { invalidInternal } from '../typed/internal-form.ts'
 import { label, subdomain } from '../validation/values.ts'
 import { typedConditionCauses } from './flow-conditions.ts'
 import { nonResourceRuleCauses, resourceRuleCauses } from './flow-rules.ts'
@@ -31,9 +31,7 @@ function mandatoryCauses(object: KubeObject, old: KubeObject): StatusCause[] {
   const { name = '' } = object.metadata
   const spec = object['spec'] as JsonObject
   if ((name !== 'exempt' && name !== 'catch-all') || isDeepStrictEqual(spec, old['spec'])) return []
-  return [
-    invalidInternal('spec', 'flowcontrol.v1.FlowSchemaSpec', spec, `spec of '${name}' must equal the fixed value`),
-  ]
+  return [invalidInternal('spec', 'flowcontrol.FlowSchemaSpec', spec, `spec of '${name}' must equal the fixed value`)]
 }
 
 function specCauses(name: string, spec: Spec): StatusCause[] {

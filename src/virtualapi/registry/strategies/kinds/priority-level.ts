@@ -11,7 +11,7 @@ import type { JsonObject, KubeObject } from '../../../../apimachinery/meta/index
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
-import { invalidInternal } from '../validation/internal-form.ts'
+import { invalidInternal } from '../typed/internal-form.ts'
 import { typedConditionCauses } from './flow-conditions.ts'
 
 type Spec = Data<V1PriorityLevelConfigurationSpec>
@@ -49,7 +49,7 @@ function mandatoryCauses(object: KubeObject, old: KubeObject): StatusCause[] {
   return [
     invalidInternal(
       'spec',
-      'flowcontrol.v1.PriorityLevelConfigurationSpec',
+      'flowcontrol.PriorityLevelConfigurationSpec',
       spec,
       `spec of '${name}'${except} must equal the fixed value`,
     ),

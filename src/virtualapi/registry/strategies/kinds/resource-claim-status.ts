@@ -31,7 +31,7 @@ import {
 } from '../validation/device-names.ts'
 import { referencesCauses, requestNamesOf, type DeviceClaim } from '../validation/device-requests.ts'
 import { driverNameCauses } from '../validation/driver-name.ts'
-import { invalidInternal } from '../validation/internal-form.ts'
+import { invalidInternal } from '../typed/internal-form.ts'
 import { nodeSelectorCauses } from '../validation/node-selector.ts'
 import { fieldImmutable, label, requiredOneOf } from '../validation/values.ts'
 
@@ -116,7 +116,7 @@ function allocationCauses(path: string, allocation: Allocation, before: Status, 
   if (before.allocation !== undefined)
     return isDeepStrictEqual(allocation, before.allocation)
       ? []
-      : [invalidInternal(path, 'resource.v1.AllocationResult', allocation, fieldImmutable)]
+      : [invalidInternal(path, 'resource.AllocationResult', allocation, fieldImmutable)]
   const names = requestNamesOf(claim)
   const { results = [], config = [] } = allocation.devices ?? {}
   return [

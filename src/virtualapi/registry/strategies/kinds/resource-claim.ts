@@ -9,7 +9,7 @@ import type { RequestContext } from '../../resource-definition.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { deviceClaimCauses, type DeviceClaim } from '../validation/device-requests.ts'
-import { invalidInternal } from '../validation/internal-form.ts'
+import { invalidInternal } from '../typed/internal-form.ts'
 import { annotationsCauses, fieldImmutable, labels } from '../validation/values.ts'
 import { claimStatusCauses, dropDisabledResults, dropReleasedDevices } from './resource-claim-status.ts'
 
@@ -40,7 +40,7 @@ export const resourceClaimRules: KindRules = {
   },
   // Upstream looks at a changed one twice.
   validateChange: (object, old) => [
-    ...specChangeCauses(object, old, 'resource.v1.ResourceClaimSpec'),
+    ...specChangeCauses(object, old, 'resource.ResourceClaimSpec'),
     ...deviceClaimCauses('spec.devices', devicesOf(object['spec'] as ClaimSpec), { stored: true }),
   ],
   validatePart: (object, old, subresource) =>
@@ -57,7 +57,7 @@ export const resourceClaimTemplateRules: KindRules = {
     ]
   },
   validateChange: (object, old) => [
-    ...specChangeCauses(object, old, 'resource.v1.ResourceClaimTemplateSpec'),
+    ...specChangeCauses(object, old, 'resource.ResourceClaimTemplateSpec'),
     ...templateCauses(object, { stored: true }),
   ],
 }

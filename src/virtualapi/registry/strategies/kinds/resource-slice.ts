@@ -13,7 +13,7 @@ import {
   shownKey,
 } from '../validation/device-names.ts'
 import { driverNameCauses } from '../validation/driver-name.ts'
-import { internalText, invalidInternal } from '../validation/internal-form.ts'
+import { internalText, invalidInternal } from '../typed/internal-form.ts'
 import { nodeSelectorCauses } from '../validation/node-selector.ts'
 import { fieldImmutable, label, subdomain } from '../validation/values.ts'
 
@@ -115,7 +115,7 @@ function placeCauses(path: string, { nodeName, nodeSelector, allNodes }: Spec): 
 function oneTermCauses(path: string, selector: NonNullable<Spec['nodeSelector']>): StatusCause[] {
   const terms = (selector.nodeSelectorTerms as JsonValue[] | null) ?? []
   if (terms.length === 1) return []
-  const texts = terms.map((term) => internalText('core.v1.NodeSelectorTerm', term as JsonObject))
+  const texts = terms.map((term) => internalText('core.NodeSelectorTerm', term as JsonObject))
   const shown = `[${texts.join(',')}]`
   return [
     {
@@ -168,7 +168,7 @@ function attributeCauses(path: string, attribute: Data<V1DeviceAttribute>): Stat
     ...tooLong('version', version ?? ''),
     ...(count === 0 ? [fieldRequired(path, 'exactly one value must be specified')] : []),
     ...(count > 1
-      ? [invalidInternal(path, 'resource.v1.DeviceAttribute', attribute, 'exactly one value must be specified')]
+      ? [invalidInternal(path, 'resource.DeviceAttribute', attribute, 'exactly one value must be specified')]
       : []),
   ]
 }

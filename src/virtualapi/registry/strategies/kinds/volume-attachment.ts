@@ -7,7 +7,7 @@ import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { driverNameCauses } from '../validation/driver-name.ts'
-import { invalidInternal } from '../validation/internal-form.ts'
+import { invalidInternal } from '../typed/internal-form.ts'
 import { fieldImmutable, subdomain } from '../validation/values.ts'
 import { inlineVolumeCauses } from './inline-volume.ts'
 
@@ -48,7 +48,7 @@ function changeCauses(object: KubeObject, old: KubeObject): StatusCause[] {
   const changed = !isDeepStrictEqual(spec, old['spec'])
   return [
     ...attachmentCauses(object),
-    ...(changed ? [invalidInternal('spec', 'storage.v1.VolumeAttachmentSpec', spec, fieldImmutable)] : []),
+    ...(changed ? [invalidInternal('spec', 'storage.VolumeAttachmentSpec', spec, fieldImmutable)] : []),
   ]
 }
 
