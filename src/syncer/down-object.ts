@@ -1,6 +1,6 @@
 // One upstream object and its copy in the member: apply it, keep it true, take it away.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { conflict, isStatusError } from '../apimachinery/status/index.ts'
+import { conflict, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import { contentHash, syncerFieldManager, syncerFinalizer } from '../crds/index.ts'
 import { saysAll } from './says-all.ts'
@@ -181,16 +181,14 @@ async function deleteCopy(
 ): Promise<void> {
   const { name = '', uid, deletionTimestamp } = current.metadata
   if (deletionTimestamp !== undefined) return
-  try {
-    // Foreground: a workload is gone only when its pods are, and the tenant's deletion waits for that.
-    await downstream.delete(
+  // Foreground: a workload is gone only when its pods are, and the tenant's deletion waits for that.
+  await downstream
+    .delete(
       gvrs[kind.resource],
       { namespace, name },
       { ...(uid && { uid }), propagationPolicy: kind.workload ? 'Foreground' : 'Background', signal },
     )
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
-  }
+    .catch(tolerate('NotFound', 'Conflict'))
 }
 
 /** The member has nothing of it any more, asked and not just remembered: the deletion upstream may go on. */

@@ -1,7 +1,7 @@
 // The end of a namespace in a member: when nothing of it is placed there any more, with everything in it.
 import type { DeepReadonly } from '../client/index.ts'
 import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { isStatusError } from '../apimachinery/status/index.ts'
+import { tolerate } from '../apimachinery/status/index.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { holdsHere } from './namespace-view.ts'
 import { gvrs } from './synced-kinds.ts'
@@ -73,10 +73,8 @@ async function deleteNamespace(
   const { name = '', uid, deletionTimestamp } = metadata
   if (deletionTimestamp !== undefined) return
   log.info('deleting a namespace in a member: nothing of it is placed there', { namespace: name })
-  try {
-    await downstream.delete(gvrs.namespaces, { name }, { ...(uid && { uid }), signal })
-  } catch (error) {
-    // Conflict: another of that name, which its own visit looks at.
-    if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
-  }
+  // Conflict: another of that name, which its own visit looks at.
+  await downstream
+    .delete(gvrs.namespaces, { name }, { ...(uid && { uid }), signal })
+    .catch(tolerate('NotFound', 'Conflict'))
 }

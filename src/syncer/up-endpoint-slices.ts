@@ -1,7 +1,7 @@
 // EndpointSlices: those that this member made go up; those of other members, which pods here can reach, come down; and
 // beside each Service stands how many ready endpoints this member knows of it, which is what a move waits for.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { isStatusError } from '../apimachinery/status/index.ts'
+import { tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import { memberAnnotation, reachableAnnotation, syncerFieldManager } from '../crds/index.ts'
 import { saysAll } from './says-all.ts'
@@ -92,11 +92,10 @@ async function removeCopy(
   signal: AbortSignal,
 ): Promise<void> {
   const { name = '', uid } = copy.metadata
-  try {
-    await upstream.client(cluster).delete(gvrs.endpointslices, { namespace, name }, { ...(uid && { uid }), signal })
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
-  }
+  await upstream
+    .client(cluster)
+    .delete(gvrs.endpointslices, { namespace, name }, { ...(uid && { uid }), signal })
+    .catch(tolerate('NotFound', 'Conflict'))
 }
 
 /** One slice of another member, published here while its Service is here and its pods can be reached. */
@@ -141,11 +140,9 @@ async function removeRemote(
   { metadata: { name = '', uid } }: Kept,
   signal: AbortSignal,
 ): Promise<void> {
-  try {
-    await downstream.delete(gvrs.endpointslices, { namespace, name }, { ...(uid && { uid }), signal })
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
-  }
+  await downstream
+    .delete(gvrs.endpointslices, { namespace, name }, { ...(uid && { uid }), signal })
+    .catch(tolerate('NotFound', 'Conflict'))
 }
 
 /** How many ready endpoints of a Service this member knows, by the member they run in; no piece where it has no copy. */

@@ -1,7 +1,7 @@
 // The ReplicaSets of a Deployment, upstream: one per template, whatever number of members have theirs of it. Revisions
 // are counted here, so that a rollout's history outlives the member it happened in.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { isStatusError } from '../apimachinery/status/index.ts'
+import { tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import { canonicalJson, contentHash, pieceAnnotation, piecesOf } from '../crds/index.ts'
 import { gvrs } from './synced-kinds.ts'
@@ -141,12 +141,8 @@ async function createCopy(
       template: { ...template, metadata: { ...template.metadata, labels: withHash } },
     },
   }
-  try {
-    await context.upstream.client(cluster).create(gvrs.replicasets, object, { signal })
-  } catch (error) {
-    // Ours, and our cache is behind: its event brings us back.
-    if (!isStatusError(error, 'AlreadyExists')) throw error
-  }
+  // There already: ours, and our cache is behind; its event brings us back.
+  await context.upstream.client(cluster).create(gvrs.replicasets, object, { signal }).catch(tolerate('AlreadyExists'))
 }
 
 /** This member's numbers, then the sum of all members' numbers. */

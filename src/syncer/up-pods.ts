@@ -1,6 +1,6 @@
 // Pods: made in the member, shown upstream with the member's uid and status; the tenant's deletion is passed on.
 import type { KubeObject, OwnerReference } from '../apimachinery/meta/index.ts'
-import { isStatusError } from '../apimachinery/status/index.ts'
+import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import {
   canonicalJson,
@@ -80,15 +80,13 @@ async function deleteLive(
   grace: number | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  try {
-    await downstream.delete(
+  await downstream
+    .delete(
       gvrs.pods,
       { namespace, name },
       { ...(uid && { uid }), ...(grace !== undefined && { gracePeriodSeconds: grace }), signal },
     )
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
-  }
+    .catch(tolerate('NotFound', 'Conflict'))
 }
 
 /** The upstream copy goes when the member's pod has gone: asked of the member, not only of our memory of it. */
@@ -104,13 +102,10 @@ async function removeCopy(
   const live = await context.downstream.tryGet(gvrs.pods, { namespace: space, name }, { signal })
   if (live !== undefined && live.metadata.uid === memberUid(copy)) return
   const { uid } = copy.metadata
-  try {
-    await context.upstream
-      .client(cluster)
-      .delete(gvrs.pods, { namespace, name }, { ...(uid && { uid }), gracePeriodSeconds: 0, signal })
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
-  }
+  await context.upstream
+    .client(cluster)
+    .delete(gvrs.pods, { namespace, name }, { ...(uid && { uid }), gracePeriodSeconds: 0, signal })
+    .catch(tolerate('NotFound', 'Conflict'))
 }
 
 /** The upstream Deployment that made the pod. */

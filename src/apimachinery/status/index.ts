@@ -1,1 +1,2 @@
 export * from './status-error.ts'
+export * from './tolerate.ts'

@@ -1,6 +1,6 @@
 // Ends CustomResourceDefinitions: deletes the objects of the kind, then lets the definition go.
 import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import type { Outcome } from '../../reconcile/index.ts'
 import { followDeletedOf, type ObjectRef } from '../follow-deleted.ts'
@@ -35,15 +35,9 @@ async function finishDefinition(
     return { requeueAfterSeconds: patienceSeconds(deletionTimestamp) }
   }
   const rest = finalizers.filter((other) => other !== finalizer)
-  try {
-    await client.update(
-      customResourceDefinitions,
-      { ...crd, metadata: { ...crd.metadata, finalizers: rest } },
-      { signal },
-    )
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound')) throw error
-  }
+  await client
+    .update(customResourceDefinitions, { ...crd, metadata: { ...crd.metadata, finalizers: rest } }, { signal })
+    .catch(tolerate('NotFound'))
   await offerNames(client, crd, signal)
   return undefined
 }
@@ -56,11 +50,9 @@ async function sayInProgress(client: KubeClient, crd: CustomResourceDefinition, 
   if (conditions.some((one) => one.type === 'Terminating' && one.reason === reason)) return
   const told = conditions.map((one) => (one.type === 'Terminating' ? { ...one, reason, message } : one))
   const status = { ...crd.status, conditions: told }
-  try {
-    await client.update(customResourceDefinitions, { ...crd, status }, { subresource: 'status', signal })
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
-  }
+  await client
+    .update(customResourceDefinitions, { ...crd, status }, { subresource: 'status', signal })
+    .catch(tolerate('NotFound', 'Conflict'))
 }
 
 /** The names of a definition that is gone are free: who waits for them is looked at again by being written as it is. */
@@ -69,11 +61,7 @@ async function offerNames(client: KubeClient, { spec }: CustomResourceDefinition
   for (const other of items) {
     const waits = other.status?.conditions?.some(({ type, status }) => type === 'NamesAccepted' && status === 'False')
     if (other.spec.group !== spec.group || waits !== true) continue
-    try {
-      await client.update(customResourceDefinitions, other, { signal })
-    } catch (error) {
-      if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
-    }
+    await client.update(customResourceDefinitions, other, { signal }).catch(tolerate('NotFound', 'Conflict'))
   }
 }
 
@@ -92,9 +80,9 @@ async function deleteInstances(
       const { name = '', namespace, uid, deletionTimestamp } = metadata
       if (deletionTimestamp !== undefined) continue
       const ref = { name, ...(namespace === undefined ? {} : { namespace }) }
-      await client.delete(gvr, ref, { ...(uid === undefined ? {} : { uid }), signal }).catch((error: unknown) => {
-        if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
-      })
+      await client
+        .delete(gvr, ref, { ...(uid === undefined ? {} : { uid }), signal })
+        .catch(tolerate('NotFound', 'Conflict'))
     }
     return items.length === 0 ? 0 : (await client.list(gvr, { metadataOnly: true, signal })).items.length
   } catch (error) {

@@ -1,7 +1,7 @@
 // One object: goes when its owners have gone; lets its dependents go first, or free, where its deletion says so.
 import type { KubeClient } from '../../client/index.ts'
 import type { ObjectMeta } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { tolerate } from '../../apimachinery/status/index.ts'
 import type { Outcome } from '../../reconcile/index.ts'
 import type { GraphObject, ObjectGraph, ObjectPlace } from './object-graph.ts'
 import { isDeletingInForeground, ownersOf, type GoneUids, type Owner } from './owners.ts'
@@ -159,7 +159,8 @@ async function patchMetadata(
 ): Promise<void> {
   const { uid, resourceVersion } = metadata
   const patch = { metadata: { uid, resourceVersion, ...change } }
-  await gone(client.patch(gvr, refOf(place), 'merge', patch, { signal }))
+  // Somebody else was faster: what was to go is gone.
+  await client.patch(gvr, refOf(place), 'merge', patch, { signal }).catch(tolerate('NotFound'))
 }
 
 async function remove(
@@ -170,26 +171,17 @@ async function remove(
 ): Promise<undefined> {
   const { uid, resourceVersion } = metadata
   // As it was looked at: it may have got another owner since. Not in a circle, where we changed it a moment ago.
-  await gone(
-    client.delete(gvr, refOf(place), {
+  await client
+    .delete(gvr, refOf(place), {
       ...(uid === undefined ? {} : { uid }),
       ...(propagationPolicy === 'Foreground' || resourceVersion === undefined ? {} : { resourceVersion }),
       propagationPolicy,
       signal,
-    }),
-  )
+    })
+    .catch(tolerate('NotFound'))
   return undefined
 }
 
 function refOf({ namespace, name }: ObjectPlace): { name: string; namespace?: string } {
   return namespace === '' ? { name } : { name, namespace }
-}
-
-/** Somebody else was faster: what was to go is gone. */
-async function gone(writing: Promise<unknown>): Promise<void> {
-  try {
-    await writing
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound')) throw error
-  }
 }

@@ -1,6 +1,6 @@
 // Owners in other namespaces own nothing: the tenant is told with an Event on the object that names one.
 import { createHash } from 'node:crypto'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { tolerate } from '../../apimachinery/status/index.ts'
 import { systemClock, timestamp } from '../../async/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import type { GraphObject } from './object-graph.ts'
@@ -34,10 +34,6 @@ export async function tellWrongOwner(
     lastTimestamp: now,
     count: 1,
   }
-  try {
-    await client.create(events, event, { signal })
-  } catch (error) {
-    // Told already, or the namespace is going.
-    if (!['AlreadyExists', 'Forbidden', 'NotFound'].some((reason) => isStatusError(error, reason))) throw error
-  }
+  // Told already, or the namespace is going.
+  await client.create(events, event, { signal }).catch(tolerate('AlreadyExists', 'Forbidden', 'NotFound'))
 }

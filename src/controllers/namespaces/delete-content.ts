@@ -1,6 +1,6 @@
 // Empties a namespace: one pass over everything in it, and what is left afterwards.
 import { groupResourceText, type GroupVersionResource } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import { pods } from '../resources.ts'
 import { deletableResources } from './deletable-resources.ts'
@@ -54,16 +54,14 @@ async function deleteAll(
   for (const { metadata } of items) {
     const { name = '', uid, deletionTimestamp } = metadata
     if (deletionTimestamp !== undefined) continue
-    try {
-      // By uid: something made anew under the name meanwhile is looked at in the next pass.
-      await client.delete(
+    // By uid: something made anew under the name meanwhile is looked at in the next pass.
+    await client
+      .delete(
         gvr,
         { namespace, name },
         { propagationPolicy: 'Background', ...(uid === undefined ? {} : { uid }), signal },
       )
-    } catch (error) {
-      if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
-    }
+      .catch(tolerate('NotFound', 'Conflict'))
   }
   const left = await client.list(gvr, { namespace, metadataOnly: true, signal })
   return left.items.map(({ metadata }) => metadata.finalizers ?? [])

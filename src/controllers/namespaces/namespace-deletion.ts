@@ -1,6 +1,6 @@
 // Ends namespaces: deletes what is in one, says what is in the way, and lets it go once it is empty.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { tolerate } from '../../apimachinery/status/index.ts'
 import { systemClock, timestamp } from '../../async/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import type { Outcome } from '../../reconcile/index.ts'
@@ -63,13 +63,7 @@ async function tell(
 
 async function release(client: KubeClient, namespace: Namespace, signal: AbortSignal): Promise<void> {
   const finalizers = (namespace.spec?.finalizers ?? []).filter((name) => name !== finalizer)
-  try {
-    await client.update(
-      namespaces,
-      { ...namespace, spec: { ...namespace.spec, finalizers } },
-      { subresource: 'finalize', signal },
-    )
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound')) throw error
-  }
+  await client
+    .update(namespaces, { ...namespace, spec: { ...namespace.spec, finalizers } }, { subresource: 'finalize', signal })
+    .catch(tolerate('NotFound'))
 }

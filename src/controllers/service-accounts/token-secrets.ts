@@ -1,7 +1,7 @@
 // Fills Secrets of type kubernetes.io/service-account-token: older programs read a token from there. It is an ordinary token,
 // bound to the Secret, that lives as long as tokens may; and the Secret goes with its ServiceAccount.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
 import { keyFor, parseKey, type KubeClient } from '../../client/index.ts'
 import { createKeyQueue, runController } from '../../reconcile/index.ts'
 import { secrets, serviceAccounts } from '../resources.ts'
@@ -79,7 +79,7 @@ async function fillSecret(
   const { namespace } = ref
   const account = await client.tryGet(serviceAccounts, { namespace, name: accountName }, { signal })
   if (account === undefined || (accountUid !== undefined && accountUid !== account.metadata.uid)) {
-    await client.delete(secrets, ref, { uid, signal }).catch(unlessGone)
+    await client.delete(secrets, ref, { uid, signal }).catch(tolerate('NotFound'))
     return
   }
   const { data = {} } = secret
@@ -92,7 +92,7 @@ async function fillSecret(
     metadata: { ...secret.metadata, annotations: { ...annotations, [uidAnnotation]: account.metadata.uid ?? '' } },
     data: { ...data, ...wanted, token },
   }
-  await client.update(secrets, filled, { signal }).catch(unlessGone)
+  await client.update(secrets, filled, { signal }).catch(tolerate('NotFound'))
 }
 
 async function requestToken(
@@ -111,10 +111,6 @@ async function requestToken(
   const { status } = await client.create(serviceAccounts, request, { subresource: 'token', signal })
   if (status?.token === undefined) throw new Error(`no token was given for ServiceAccount "${accountName}"`)
   return status.token
-}
-
-function unlessGone(error: unknown): void {
-  if (!isStatusError(error, 'NotFound')) throw error
 }
 
 function base64(text: string): string {

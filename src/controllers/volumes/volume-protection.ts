@@ -1,6 +1,6 @@
 // Lets claims and volumes go that nobody uses any more: what holds them is there to outlive their users, no longer.
 import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { tolerate } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import type { Outcome } from '../../reconcile/index.ts'
 import { followDeletedOf, type ObjectRef } from '../follow-deleted.ts'
@@ -77,10 +77,8 @@ async function release(
   if (object === undefined || deletionTimestamp === undefined || !finalizers.includes(finalizer)) return undefined
   if (await isUsed(client, object, signal)) return { requeueAfterSeconds: usedRequeueSeconds }
   const rest = finalizers.filter((other) => other !== finalizer)
-  try {
-    await client.update(gvr, { ...object, metadata: { ...object.metadata, finalizers: rest } }, { signal })
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound')) throw error
-  }
+  await client
+    .update(gvr, { ...object, metadata: { ...object.metadata, finalizers: rest } }, { signal })
+    .catch(tolerate('NotFound'))
   return undefined
 }

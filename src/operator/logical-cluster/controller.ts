@@ -1,6 +1,6 @@
 // The life of LogicalClusters: observe, plan, apply, until the plan is empty.
 import { timestamp, systemClock, type Clock } from '../../async/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
 import { contentFinalizer, logicalClusters, memberClusters, type LogicalCluster } from '../../crds/index.ts'
 import type { DeepReadonly, Informer, KubeClient } from '../../client/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type Outcome } from '../../reconcile/index.ts'
@@ -142,11 +142,7 @@ class LogicalClusterOperator extends ResilientOperator {
 
   async #purge({ metadata }: DeepReadonly<LogicalCluster>, signal: AbortSignal): Promise<void> {
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid: metadata.uid } }
-    try {
-      await this.#virtual(metadata.name).raw('', { method: 'DELETE', body, signal })
-    } catch (error) {
-      if (!isStatusError(error, 'NotFound')) throw error
-    }
+    await this.#virtual(metadata.name).raw('', { method: 'DELETE', body, signal }).catch(tolerate('NotFound'))
   }
 
   #virtual(name: string): KubeClient {
@@ -161,13 +157,11 @@ async function deleteObjects(client: KubeClient, held: readonly HeldObject[], si
   const deleteNext = async (): Promise<void> => {
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
       const { gvr, namespace, name, uid } = next
-      try {
-        const ref = namespace === undefined ? { name } : { name, namespace }
-        await client.delete(gvr, ref, { uid, propagationPolicy: 'Background', signal })
-      } catch (error) {
-        // Gone already, or made anew by somebody: the next look tells.
-        if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
-      }
+      // Gone already, or made anew by somebody: the next look tells.
+      const ref = namespace === undefined ? { name } : { name, namespace }
+      await client
+        .delete(gvr, ref, { uid, propagationPolicy: 'Background', signal })
+        .catch(tolerate('NotFound', 'Conflict'))
     }
   }
   await Promise.all(Array.from({ length: deletesAtATime }, deleteNext))

@@ -1,5 +1,6 @@
 // MemberClusters: their status, a syncer for each one that answers, and their end.
 import { clusterIdOf, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { tolerate } from '../../apimachinery/status/index.ts'
 import { systemClock, timestamp, type Clock } from '../../async/index.ts'
 import type { DeepReadonly, Informer, KubeClient } from '../../client/index.ts'
 import {
@@ -16,7 +17,7 @@ import {
 import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { OperatorContext, OperatorController } from '../operator-context.ts'
-import { ignoreMissing, removeOurs } from './remove-ours.ts'
+import { removeOurs } from './remove-ours.ts'
 import { connect, kubeconfigOf, probe, type Connection } from './connection.ts'
 import { memberStatus, type Probe } from './status.ts'
 
@@ -275,9 +276,9 @@ class Members implements AsyncDisposable {
       await removeOurs(connection.client, this.#clusterIds(), signal)
     const ref = object.spec?.connection?.kubeconfigSecretRef
     if (ref?.namespace === systemNamespace && ref.name === `member-${name}`)
-      await ignoreMissing(
-        this.#context.clusters.delete(secrets, { namespace: ref.namespace, name: ref.name }, { signal }),
-      )
+      await this.#context.clusters
+        .delete(secrets, { namespace: ref.namespace, name: ref.name }, { signal })
+        .catch(tolerate('NotFound'))
     await this.#writeFinalizers(
       object.metadata,
       finalizers.filter((one) => one !== memberFinalizer),

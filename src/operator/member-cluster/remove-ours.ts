@@ -1,6 +1,6 @@
 // What is ours in a member that leaves: namespaces of our logical clusters, then our own parts, our identity last.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { tolerate } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import { locatorAnnotation, managedLabel, parseAnnotation, systemNamespace } from '../../crds/index.ts'
 
@@ -20,16 +20,7 @@ export async function removeOurs(
     const { name = '', uid, deletionTimestamp } = item.metadata
     const clusterId = parseAnnotation(item, locatorAnnotation)['clusterId']
     if (deletionTimestamp !== undefined || typeof clusterId !== 'string' || !clusterIds.has(clusterId)) continue
-    await ignoreMissing(member.delete(namespaces, { name }, { ...(uid && { uid }), signal }))
+    await member.delete(namespaces, { name }, { ...(uid && { uid }), signal }).catch(tolerate('NotFound'))
   }
-  await ignoreMissing(member.delete(namespaces, { name: systemNamespace }, { signal }))
-}
-
-/** For a deletion: nothing of that name is as good as its deletion. */
-export async function ignoreMissing(deletion: Promise<void>): Promise<void> {
-  try {
-    await deletion
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound')) throw error
-  }
+  await member.delete(namespaces, { name: systemNamespace }, { signal }).catch(tolerate('NotFound'))
 }

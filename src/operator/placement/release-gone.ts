@@ -1,7 +1,7 @@
 // A MemberCluster that an admin removed by force, finalizer and all, because its cluster is never coming back: nobody can
 // take anything away there any more, so what waits for that is released, and what it last said is forgotten.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { tolerate } from '../../apimachinery/status/index.ts'
 import type { DeepReadonly, KubeClient } from '../../client/index.ts'
 import { memberAnnotation, memberClusters, pieceAnnotation, piecesOf, syncerFinalizer } from '../../crds/index.ts'
 
@@ -50,14 +50,14 @@ export async function releaseGone({ clusters, client, workload, members, signal 
     for (const { metadata } of (await client.list<KubeObject>(gvr, { namespace, signal })).items) {
       if (!gone.some((member) => metadata.annotations?.[pieceAnnotation(member)] !== undefined)) continue
       const ref = { namespace, name: metadata.name ?? '' }
-      await ignoreMissing(client.patch(gvr, ref, 'merge', { metadata: { annotations } }, { signal }))
+      await client.patch(gvr, ref, 'merge', { metadata: { annotations } }, { signal }).catch(tolerate('NotFound'))
     }
   }
   // Last: without its mark nobody would look at the rest again.
   const released = gone.map((member) => syncerFinalizer(member))
   const kept = finalizers.filter((finalizer) => !released.includes(finalizer))
   const metadata = { resourceVersion, finalizers: kept, annotations }
-  await ignoreMissing(client.patch(deployments, { namespace, name }, 'merge', { metadata }, { signal }))
+  await client.patch(deployments, { namespace, name }, 'merge', { metadata }, { signal }).catch(tolerate('NotFound'))
   return gone
 }
 
@@ -72,17 +72,9 @@ async function forgetMade(
       const member = metadata.annotations?.[memberAnnotation]
       if (member === undefined || !gone.includes(member)) continue
       const { name = '', uid } = metadata
-      await ignoreMissing(
-        client.delete(gvr, { namespace, name }, { ...(uid && { uid }), gracePeriodSeconds: 0, signal }),
-      )
+      await client
+        .delete(gvr, { namespace, name }, { ...(uid && { uid }), gracePeriodSeconds: 0, signal })
+        .catch(tolerate('NotFound'))
     }
-  }
-}
-
-async function ignoreMissing(write: Promise<unknown>): Promise<void> {
-  try {
-    await write
-  } catch (error) {
-    if (!isStatusError(error, 'NotFound')) throw error
   }
 }
