@@ -2,28 +2,30 @@
 // their Strategy. Update and delete get a function of the current object: it runs again after a lost race, because the
 // answer of mutation and validation may then be another.
 import { isDeepStrictEqual } from 'node:util'
-import { timestamp, Turns } from '../../async/index.ts'
-import {
-  parseApiVersion,
-  zeroRevision,
-  type KubeObject,
-  type ObjectMeta,
-  type Revision,
-} from '../../apimachinery/meta/index.ts'
+import { Turns } from '../../async/index.ts'
+import { parseApiVersion, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import {
   alreadyExists,
-  badRequest,
   conflict,
   invalid,
   isStatusError,
   notFound,
-  objectModified,
   statusError,
   type StatusCause,
 } from '../../apimachinery/status/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
 import type { Admission } from '../admission/admission.ts'
+import {
+  defaultPolicy,
+  finalizersFor,
+  graceOf,
+  holdsItself,
+  lastState,
+  markDeleted,
+  type DeleteOptions,
+} from './deletion.ts'
+import { generationChanged, keepOtherHalf, resetStatus } from './halves.ts'
 import { decodeMetadata, decodeObject, encodeObject, stampRevision } from './object-bytes.ts'
 import {
   dropRepeatedOwners,
@@ -35,6 +37,7 @@ import {
   serverMetaCauses,
   tidyMeta,
 } from './object-meta.ts'
+import { checkDeletePreconditions, checkPreconditions } from './preconditions.ts'
 import type { RequestContext, ResourceDefinition } from './resource-definition.ts'
 import { fromStoreError } from './store-errors.ts'
 
@@ -58,13 +61,6 @@ export interface UpdateOptions {
   readonly change: (current: KubeObject | undefined) => KubeObject | Promise<KubeObject>
   /** The uid that `change` leaves is no precondition, but a member that may not change. */
   readonly isPatch?: boolean
-}
-
-export interface DeleteOptions {
-  readonly uid?: string
-  readonly resourceVersion?: string
-  readonly gracePeriodSeconds?: number
-  readonly propagationPolicy?: string
 }
 
 export interface Written {
@@ -348,29 +344,12 @@ export class Registry {
   }
 }
 
-/** Seconds of grace: a deletion under way may only be shortened. */
-function graceOf(
-  { deletionTimestamp, deletionGracePeriodSeconds: pending = 0 }: ObjectMeta,
-  asked: number | undefined,
-  ofKind: (asked: number | undefined) => number | undefined,
-): number {
-  const isPending = deletionTimestamp !== undefined && pending > 0
-  return isPending && (asked === undefined || asked >= pending) ? pending : (ofKind(asked) ?? 0)
-}
-
 function dedupeOwners(metadata: ObjectMeta, { warnings }: RequestContext): void {
   const repeated = dropRepeatedOwners(metadata)
   if (repeated.length > 0)
     warnings.push(
       `.metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ${repeated.join(', ')}`,
     )
-}
-
-/** A namespace goes by its spec.finalizers, which its controller takes away when the content is gone. */
-function holdsItself(object: KubeObject): boolean {
-  if (object.kind !== 'Namespace' || object.apiVersion !== 'v1') return false
-  const spec = object['spec'] as { finalizers?: string[] } | undefined
-  return (spec?.finalizers?.length ?? 0) > 0
 }
 
 /** What a creation hears of the object that has its name; undefined where nobody has. */
@@ -390,150 +369,4 @@ function warn({ strategy }: ResourceDefinition, context: RequestContext, object:
 function refuse({ info, storageApiVersion }: ResourceDefinition, metadata: ObjectMeta, causes: StatusCause[]): void {
   if (causes.length === 0) return
   throw invalid({ group: parseApiVersion(storageApiVersion).group, kind: info.kind }, metadata.name ?? '', causes)
-}
-
-function checkPreconditions(
-  { info, strategy }: ResourceDefinition,
-  next: ObjectMeta,
-  old: ObjectMeta,
-  { unconditional, isPatch }: { unconditional: boolean; isPatch: boolean },
-): void {
-  const name = old.name ?? ''
-  if (!isPatch && next.uid && next.uid !== old.uid)
-    throw conflict(
-      info,
-      name,
-      `Precondition failed: UID in precondition: ${next.uid}, UID in object meta: ${old.uid ?? ''}`,
-    )
-  if (!next.resourceVersion || next.resourceVersion === '0') {
-    if (strategy.allowUnconditionalUpdate === false && !unconditional)
-      // Upstream names the resource here, where it names the kind everywhere else.
-      throw invalid({ group: info.group, kind: info.resource }, name, [
-        {
-          reason: 'FieldValueInvalid',
-          message: 'Invalid value: 0: must be specified for an update',
-          field: 'metadata.resourceVersion',
-        },
-      ])
-  } else if (next.resourceVersion !== old.resourceVersion) throw conflict(info, name, objectModified)
-}
-
-function checkDeletePreconditions(
-  { info }: ResourceDefinition,
-  meta: ObjectMeta,
-  { uid, resourceVersion }: DeleteOptions,
-): void {
-  // Upstream names the kind here, where it names the resource everywhere else.
-  const refused = (text: string): Error => conflict({ group: info.group, resource: info.kind }, meta.name ?? '', text)
-  if (uid !== undefined && uid !== meta.uid)
-    throw refused(
-      `the UID in the precondition (${uid}) does not match the UID in record (${meta.uid ?? ''}). The object might have been deleted and then recreated`,
-    )
-  if (resourceVersion !== undefined && resourceVersion !== meta.resourceVersion)
-    throw refused(
-      `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${meta.resourceVersion ?? String(zeroRevision)}). The object might have been modified`,
-    )
-}
-
-/** The main endpoint does not write status, the status endpoint writes nothing else (labels of built-in kinds apart). */
-function keepOtherHalf(
-  strategy: ResourceDefinition['strategy'],
-  next: KubeObject,
-  old: KubeObject,
-  subresource: string,
-): void {
-  if (subresource === 'status') {
-    for (const member of Object.keys(next))
-      if (member !== 'status' && member !== 'metadata') Reflect.deleteProperty(next, member)
-    for (const [member, value] of Object.entries(old))
-      if (member !== 'status' && member !== 'metadata') next[member] = value
-    const { resourceVersion, labels: _labels, ...others } = next.metadata
-    const { statusMeta = 'none' } = strategy
-    if (statusMeta === 'all') return
-    next.metadata = statusMeta === 'none' ? { ...old.metadata } : withLabels(others, old.metadata.labels)
-    if (resourceVersion !== undefined) next.metadata.resourceVersion = resourceVersion
-    return
-  }
-  if (strategy.hasStatus && subresource === '') resetStatus(next, old)
-}
-
-function withLabels(meta: ObjectMeta, labels: ObjectMeta['labels']): ObjectMeta {
-  return labels === undefined ? meta : { ...meta, labels }
-}
-
-function resetStatus(object: KubeObject, old: KubeObject | undefined): void {
-  if (old !== undefined && 'status' in old) object['status'] = structuredClone(old['status'])
-  else delete object['status']
-}
-
-function generationChanged(strategy: ResourceDefinition['strategy'], next: KubeObject, old: KubeObject): boolean {
-  if (strategy.countsChange !== undefined) return strategy.countsChange(next, old)
-  return strategy.hasGeneration && specChanged(next, old, strategy.statusMembers)
-}
-
-/** True if anything besides metadata and the members of the status changed. */
-function specChanged(next: KubeObject, old: KubeObject, statusMembers: readonly string[]): boolean {
-  if (next.metadata.deletionTimestamp !== old.metadata.deletionTimestamp) return true
-  const ignored = new Set(['metadata', ...statusMembers])
-  const members = new Set([...Object.keys(next), ...Object.keys(old)].filter((member) => !ignored.has(member)))
-  return [...members].some((member) => !isDeepStrictEqual(next[member], old[member]))
-}
-
-/** Kinds that end gracefully are shown as deleted, if only at once. */
-function lastState(bytes: Uint8Array, strategy: ResourceDefinition['strategy'], now: number): Uint8Array {
-  if (strategy.gracePeriodSeconds === undefined) return bytes
-  const object = decodeObject(bytes)
-  const revision = object.metadata.resourceVersion ?? ''
-  const { metadata } = object
-  if (metadata.deletionTimestamp === undefined) {
-    metadata.deletionTimestamp = timestamp(now)
-    if (metadata.generation !== undefined) metadata.generation++
-  }
-  metadata.deletionGracePeriodSeconds = 0
-  return stampRevision(encodeObject(object), Number(revision) as Revision)
-}
-
-/** What kinds of old leave behind unless they are told otherwise. */
-function defaultPolicy({ metadata }: KubeObject, strategy: ResourceDefinition['strategy']): string | undefined {
-  const decided = metadata.finalizers?.some((name) => name === 'orphan' || name === 'foregroundDeletion') ?? false
-  return strategy.orphansByDefault === true && !decided && metadata.deletionTimestamp === undefined
-    ? 'Orphan'
-    : undefined
-}
-
-function finalizersFor(finalizers: readonly string[], policy: string | undefined): string[] {
-  const kept = finalizers.filter((finalizer) => finalizer !== 'foregroundDeletion' && finalizer !== 'orphan')
-  switch (policy) {
-    case undefined:
-      return [...finalizers]
-    case 'Background':
-      return kept
-    case 'Foreground':
-      return [...kept, 'foregroundDeletion']
-    case 'Orphan':
-      return [...kept, 'orphan']
-    default:
-      throw badRequest(`invalid propagationPolicy "${policy}": it must be Background, Foreground or Orphan`)
-  }
-}
-
-/** Marks the object as being deleted. False if that changed nothing. Mutates `object`. */
-function markDeleted(
-  object: KubeObject,
-  { finalizers, grace, now, endsItself }: { finalizers: string[]; grace: number; now: number; endsItself: boolean },
-): boolean {
-  const { metadata } = object
-  const before = structuredClone(metadata)
-  metadata.finalizers = finalizers
-  if (finalizers.length === 0) delete metadata.finalizers
-  if (metadata.deletionTimestamp === undefined) {
-    metadata.deletionTimestamp = timestamp(now + grace * 1000)
-    if (endsItself) return true
-    metadata.deletionGracePeriodSeconds = grace
-    if (metadata.generation !== undefined) metadata.generation++
-  } else if (grace < (metadata.deletionGracePeriodSeconds ?? 0)) {
-    metadata.deletionTimestamp = timestamp(now + grace * 1000)
-    metadata.deletionGracePeriodSeconds = grace
-  }
-  return !isDeepStrictEqual(before, metadata)
 }
