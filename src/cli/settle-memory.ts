@@ -3,9 +3,6 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** Soon after a start, when the first requests are answered. */
-const firstMs = 3000
-const everyMs = 10_000
 /** At rest: so little of one core was used since the last look. */
 const restingPart = 0.03
 /** Worth it: so much more is resident than after the last time. */
@@ -15,8 +12,8 @@ const maxHeapBytes = 256 * 1024 * 1024
 
 type Collect = (options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void
 
-/** Looks now and then, for as long as the process lives, and keeps no process alive. */
-export function settleMemory(): void {
+/** Looks soon after a start, when the first requests are answered, then now and then. Keeps no process alive. Milliseconds. */
+export function settleMemory({ firstMs = 3000, everyMs = 10_000 }: { firstMs?: number; everyMs?: number } = {}): void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as Collect
   let cpu = process.cpuUsage()
@@ -25,13 +22,24 @@ export function settleMemory(): void {
     const { user, system } = process.cpuUsage(cpu)
     cpu = process.cpuUsage()
     const isResting = settledAt === 0 || (user + system) / 1000 < everyMs * restingPart
-    const { rss, heapUsed } = process.memoryUsage()
+    const used = memoryUsed()
+    if (used === undefined) return
+    const { rss, heapUsed } = used
     if (!isResting || heapUsed > maxHeapBytes || rss < settledAt * (1 + worthPart)) return
     collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
-    settledAt = process.memoryUsage.rss()
+    settledAt = memoryUsed()?.rss ?? rss
   }
   setTimeout(() => {
     look()
     setInterval(look, everyMs).unref()
   }, firstMs).unref()
+}
+
+/** Undefined where it cannot be asked: it is read from a file, and clients may have taken every descriptor there is. */
+function memoryUsed(): NodeJS.MemoryUsage | undefined {
+  try {
+    return process.memoryUsage()
+  } catch {
+    return undefined
+  }
 }
