@@ -4,6 +4,7 @@ export {
   createPki,
   createPkiMaterial,
   frontProxyFromHost,
+  hasPki,
   openPki,
   pkiFromSecret,
   pkiToSecret,

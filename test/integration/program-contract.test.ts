@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -8,6 +9,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -217,6 +219,48 @@ describe('kcp start on a directory that it cannot use', () => {
     expectOneLine(await start(rootDir, port), 'kcp.db')
     expect(contents(dir)).to.deep.equal(overwritten)
   })
+})
+
+describe('kcp start on a directory of its own that was damaged', () => {
+  let dir: string
+  let rootDir: string
+  before(async () => {
+    dir = mkdtempSync(join(tmpdir(), 'kcp-damaged-'))
+    const whole = join(dir, 'whole')
+    const first = await startKcp(['start', '--root-dir', whole, '--port', String(await freePort())], {
+      ready: () => existsSync(join(whole, 'admin.kubeconfig')),
+    })
+    // Killed: most of the data is in the log.
+    await first.kill()
+    await first.stop()
+  })
+  beforeEach(() => {
+    rootDir = join(dir, 'root')
+    cpSync(join(dir, 'whole'), rootDir, { recursive: true })
+  })
+  afterEach(() => rmSync(rootDir, { recursive: true, force: true }))
+  after(() => rmSync(dir, { recursive: true, force: true }))
+
+  const half = (file: string): void => truncateSync(file, Math.floor(statSync(file).size / 2))
+  for (const { title, file, damage, words } of [
+    {
+      title: 'an empty database',
+      file: 'data/kcp.db',
+      damage: (path: string) => truncateSync(path),
+      words: ['restore'],
+    },
+    { title: 'a database without its log', file: 'data/kcp.db-wal', damage: rmSync, words: ['kcp.db', 'restore'] },
+    { title: 'half a key', file: 'pki/client-ca.key', damage: half, words: ['client-ca.key'] },
+    { title: 'a key less', file: 'pki/serving-ca.key', damage: rmSync, words: ['serving-ca.key', 'missing'] },
+    { title: 'half a certificate', file: 'pki/serving-ca.crt', damage: half, words: ['serving-ca.crt'] },
+    { title: 'half a key for tokens', file: 'pki/service-account.key', damage: half, words: ['service-account.key'] },
+  ] satisfies { title: string; file: string; damage: (path: string) => void; words: string[] }[])
+    it(`says so in one line and touches nothing: ${title}`, async () => {
+      damage(join(rootDir, file))
+      const before = contents(rootDir)
+      expectOneLine(await start(rootDir, await freePort()), ...words)
+      expect(contents(rootDir)).to.deep.equal(before)
+    })
 })
 
 function database(rootDir: string, write: (db: DatabaseSync) => void): void {

@@ -17,6 +17,7 @@ import {
   certificateBackdatingMs,
   createMembers,
   createVirtualApi,
+  hasPki,
   openPki,
   rootCluster,
 } from '../../virtualapi/index.ts'
@@ -54,11 +55,13 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const { rootDir, log, signal, advertiseAddress, bindAddress } = options
   await requirePort(options)
   await requireDirectory(rootDir)
+  // Keys that are damaged are told before the database is opened, which writes.
+  const keptPki = hasPki(rootDir) ? await openPki(rootDir) : undefined
   await using stack = new AsyncDisposableStack()
   const metrics = createMetrics()
   const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log }))
-  const store = stack.use(await openStore(rootDir))
-  const pki = await openPki(rootDir)
+  const store = stack.use(await openStore(rootDir, { mayBeNew: keptPki === undefined }))
+  const pki = keptPki ?? (await openPki(rootDir))
   const { validFromDate } = new X509Certificate(pki.clientCa)
   const root = rootCluster({
     instanceId: store.instanceId,
@@ -189,9 +192,9 @@ async function isOurs(dir: string, entries: readonly string[]): Promise<boolean>
   return data.includes('kcp.db') || (data.length === 0 && entries.length === 1)
 }
 
-async function openStore(rootDir: string) {
+async function openStore(rootDir: string, { mayBeNew }: { mayBeNew: boolean }) {
   try {
-    return await openSqliteStore({ file: join(rootDir, 'data', 'kcp.db') })
+    return await openSqliteStore({ file: join(rootDir, 'data', 'kcp.db'), mayBeNew })
   } catch (error) {
     throw new ExitError(messageOf(error), { cause: error })
   }

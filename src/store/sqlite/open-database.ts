@@ -57,11 +57,21 @@ CREATE TABLE meta (
 ) STRICT;
 `
 
+export interface DatabaseLimits {
+  /** 0: none but the disk. */
+  readonly maxFileBytes: number
+  /** False where there is data already: what is empty was lost, and must not be begun anew. */
+  readonly mayBeNew: boolean
+}
+
 /** Opens or makes the database. Throws DatabaseRefused with one line for people. */
-export function openDatabase(file: string, maxFileBytes: number): OpenDatabase {
+export function openDatabase(file: string, { maxFileBytes, mayBeNew }: DatabaseLimits): OpenDatabase {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  // From the header, before SQLite sees the file: even opening a database may write beside it.
-  refuseForeign(file, readHeader(file))
+  // From the header, before SQLite sees the file: even opening a database may write beside it, and of an empty one it removes
+  // the log, where all the data may be.
+  const header = readHeader(file)
+  if (header === undefined && !mayBeNew) throw lost(file)
+  refuseForeign(file, header ?? { version: 0, applicationId: 0 })
   let database: DatabaseSync
   try {
     // For its owner only, and so what SQLite puts beside it: there are Secrets in it.
@@ -79,6 +89,7 @@ export function openDatabase(file: string, maxFileBytes: number): OpenDatabase {
     refuseForeign(file, { version, applicationId: pragma(database, 'application_id') })
     if (version === 0 && Number(database.prepare('SELECT count(*) AS n FROM sqlite_master').get()?.['n']) > 0)
       throw new DatabaseRefused(`${file} is not a database of kcp`)
+    if (version === 0 && !mayBeNew) throw lost(file)
     database.exec('PRAGMA journal_mode = WAL')
     database.exec('PRAGMA synchronous = FULL')
     database.exec('PRAGMA temp_store = MEMORY')
@@ -89,7 +100,8 @@ export function openDatabase(file: string, maxFileBytes: number): OpenDatabase {
     if (maxFileBytes > 0) {
       database.exec(`PRAGMA max_page_count = ${Math.ceil(maxFileBytes / pragma(database, 'page_size'))}`)
     }
-    const row = database.prepare('SELECT instance_id AS id FROM meta').get() as { id: string }
+    const row = database.prepare('SELECT instance_id AS id FROM meta').get() as { id: string } | undefined
+    if (row === undefined) throw new DatabaseRefused(`${file} is damaged: its own row is gone; restore the file`)
     // Only for the message that a second process prints; the lock is SQLite's.
     const pidFile = `${file}.pid`
     writeFileSync(pidFile, `${process.pid}\n`)
@@ -112,25 +124,34 @@ interface Header {
   readonly applicationId: number
 }
 
-function readHeader(file: string): Header {
-  let handle: number
+/** Undefined where there is no file, or nothing in it. */
+function readHeader(file: string): Header | undefined {
+  const header = readStart(file, 100)
+  if (header.length === 0) return undefined
+  if (header.length < 100 || header.toString('latin1', 0, 15) !== 'SQLite format 3') {
+    throw new DatabaseRefused(`${file} is not a database of kcp`)
+  }
+  return { version: header.readUInt32BE(60), applicationId: header.readUInt32BE(68) }
+}
+
+function readStart(file: string, bytes: number): Buffer {
+  let handle: number | undefined
   try {
     handle = openSync(file, 'r')
+    const start = Buffer.alloc(bytes)
+    return start.subarray(0, readSync(handle, start, 0, bytes, 0))
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { version: 0, applicationId: 0 }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return Buffer.alloc(0)
     throw new DatabaseRefused(`cannot read ${file}: ${(error as Error).message}`, { cause: error })
-  }
-  try {
-    const header = Buffer.alloc(100)
-    const length = readSync(handle, header, 0, 100, 0)
-    if (length === 0) return { version: 0, applicationId: 0 }
-    if (length < 100 || header.toString('latin1', 0, 15) !== 'SQLite format 3') {
-      throw new DatabaseRefused(`${file} is not a database of kcp`)
-    }
-    return { version: header.readUInt32BE(60), applicationId: header.readUInt32BE(68) }
   } finally {
-    closeSync(handle)
+    if (handle !== undefined) closeSync(handle)
   }
+}
+
+function lost(file: string): DatabaseRefused {
+  return new DatabaseRefused(
+    `${file} has no data, though other files of this directory say that there was some: restore it with its -wal file, or choose a new directory`,
+  )
 }
 
 function refuseForeign(file: string, header: Header): void {

@@ -75,6 +75,7 @@ export interface WorkerSettings {
   readonly file: string
   readonly keptDeletions: number
   readonly maxFileBytes: number
+  readonly mayBeNew: boolean
 }
 
 /** Lays values one after another into a buffer of its own, which can be transferred. */

@@ -27,6 +27,8 @@ export interface SqliteStoreOptions {
   readonly keptDeletions?: number
   /** Size limit of the database file; writes beyond it reject Full. Default none but the disk. */
   readonly maxFileBytes?: number
+  /** False: there was data before, so an empty or missing file is refused instead of made. Default true. */
+  readonly mayBeNew?: boolean
 }
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
@@ -42,13 +44,13 @@ const openFiles = new Set<string>()
  * written by a newer program, not ours, not readable. Nothing is touched then.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
-  const { maxValueBytes = 3 * 1024 * 1024, keptDeletions = 100_000, maxFileBytes = 0 } = options
+  const { maxValueBytes = 3 * 1024 * 1024, keptDeletions = 100_000, maxFileBytes = 0, mayBeNew = true } = options
   const file = canonical(options.file)
   if (openFiles.has(file)) throw new StoreError('Unavailable', `${file} is in use by process ${process.pid}`)
   openFiles.add(file)
   try {
     const events = new EventLog()
-    const thread = await DatabaseThread.start({ file, keptDeletions, maxFileBytes }, () => events.flush())
+    const thread = await DatabaseThread.start({ file, keptDeletions, maxFileBytes, mayBeNew }, () => events.flush())
     events.start(thread.firstRevision as Revision)
     return new SqliteStore(thread, events, maxValueBytes, () => openFiles.delete(file))
   } catch (error) {

@@ -113,7 +113,7 @@ function answer({ tables, room }: Opened, calls: readonly Call[], values: Uint8A
 
 function open(): OpenDatabase | undefined {
   try {
-    return openDatabase(settings.file, settings.maxFileBytes)
+    return openDatabase(settings.file, settings)
   } catch (error) {
     if (!(error instanceof DatabaseRefused)) throw error
     tell({ type: 'refused', message: error.message })

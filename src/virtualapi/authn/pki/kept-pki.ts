@@ -1,5 +1,6 @@
 // Where an installation's keys are kept: a directory (embedded), or a Secret of the host.
 import { randomBytes, X509Certificate, createPrivateKey } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock, type Clock } from '../../../async/index.ts'
@@ -8,6 +9,11 @@ import { createPki, createPkiMaterial, type Pki, type PkiMaterial } from './pki.
 
 const names = ['client-ca.crt', 'client-ca.key', 'serving-ca.crt', 'serving-ca.key', 'service-account.key'] as const
 type PartName = (typeof names)[number]
+
+/** Whether keys were made for this directory before: what else was kept in it is there since. */
+export function hasPki(dir: string): boolean {
+  return existsSync(join(dir, 'pki'))
+}
 
 /**
  * The PKI kept in `DIR/pki`, made on first use: the directory appears whole or not at all. Key files are 0600.
@@ -76,10 +82,19 @@ function materialOf(parts: Record<PartName, string>, place: (name: PartName) => 
     if (!fits) throw new Error(`"${place(key)}" is not the key of "${place(certificate)}"`, { cause })
     return { certificate: parts[certificate], key: parts[key] }
   }
+  requireKey(parts['service-account.key'], place('service-account.key'))
   return {
     clientCa: pair('client-ca.crt', 'client-ca.key'),
     servingCa: pair('serving-ca.crt', 'serving-ca.key'),
     serviceAccountKey: parts['service-account.key'],
+  }
+}
+
+function requireKey(text: string, place: string): void {
+  try {
+    createPrivateKey(text)
+  } catch (cause) {
+    throw new Error(`"${place}" is no key`, { cause })
   }
 }
 
