@@ -39,6 +39,8 @@ export class Session {
   private readonly side: Side
   private readonly words: Readonly<Record<string, string>>
   private readonly placeholders: Readonly<Record<string, string>>
+  /** What was written last, by path. */
+  private readonly revisions = new Map<string, number>()
 
   constructor(side: Side, { id, namespace }: { id: string; namespace: string }) {
     this.side = side
@@ -55,14 +57,46 @@ export class Session {
     const sent = body === undefined ? {} : { body: this.filledIn(body) }
     const headers = { headers: this.filledIn(options.headers ?? {}) as Record<string, string> }
     const target = this.filledIn(path) as string
+    const written = this.writtenAt(target)
+    if (method !== 'GET' && written !== undefined) await this.untilCacheHas(written)
     const {
       status,
       headers: got,
       text,
     } = await this.whenStorageIsReady(() => this.side.request(method, target, { ...options, ...sent, ...headers }))
     const answer = { status, warnings: warningsOf(got['warning']), body: parsed(text) }
+    if (status < 300) this.remember(method, target, answer.body)
     if (!quiet) this.record(`${method} ${path}`, { ...answer, body: leaveOut(answer.body, without) })
     return answer
+  }
+
+  /**
+   * A real server changes what its cache has; where that is behind, its second try may meet what the first one left: a
+   * port of a Service "is already allocated", to itself.
+   */
+  private async untilCacheHas(path: string): Promise<void> {
+    const wanted = this.revisions.get(path) ?? 0
+    const probe = async (): Promise<boolean> => {
+      const { status, text } = await this.side.request('GET', `${path}?resourceVersion=0`)
+      return status !== 200 || revisionOf(parsed(text)) >= wanted
+    }
+    await waitFor(probe, { what: `the cache to have ${path}`, deadlineMs: 30_000, intervalMs: 5 })
+  }
+
+  private remember(method: string, target: string, body: JsonValue): void {
+    const [path = '', query = ''] = target.split('?')
+    const revision = revisionOf(body)
+    if (revision === 0 || query.includes('dryRun')) return
+    const name = valueAt(body, 'metadata.name')
+    if (method === 'POST' && typeof name === 'string') this.revisions.set(`${path}/${name}`, revision)
+    else if (method === 'PUT' || method === 'PATCH') this.revisions.set(this.writtenAt(path) ?? path, revision)
+  }
+
+  /** The path of what was written and is at this path, or has it as a subresource. */
+  private writtenAt(target: string): string | undefined {
+    const [path = ''] = target.split('?')
+    const owner = path.slice(0, path.lastIndexOf('/'))
+    return [path, owner].find((one) => this.revisions.has(one))
   }
 
   /** A real server answers 429 for a moment after a definition was created or changed: a client asks again. */
@@ -190,6 +224,10 @@ function leaveOut(body: JsonValue, paths: readonly string[]): JsonValue {
     if (isJsonObject(owner)) Reflect.deleteProperty(owner, path.slice(dot + 1))
   }
   return copy
+}
+
+function revisionOf(body: JsonValue): number {
+  return Number(valueAt(body, 'metadata.resourceVersion') ?? 0) || 0
 }
 
 /** What is at `a.b.0.c` of an answer. */
