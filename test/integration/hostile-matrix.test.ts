@@ -125,6 +125,23 @@ const cases: Readonly<Record<string, Case>> = {
     codes: [422],
     says: /more errors/,
   },
+  'a quota of 10,000 scopes for 10,000 resources they do not count': {
+    path: maps.replace('configmaps', 'resourcequotas'),
+    body: JSON.stringify({
+      metadata: { name: 'x' },
+      spec: {
+        scopes: many(10_000, () => 'Terminating'),
+        hard: Object.fromEntries(many(10_000, (i) => [`requests.hugepages-x${i}`, '1'])),
+      },
+    }),
+    codes: [422],
+    says: /more errors/,
+  },
+  'a quantity of a million digits': {
+    path: maps.replace('configmaps', 'resourcequotas'),
+    body: JSON.stringify({ metadata: { name: 'x' }, spec: { hard: { pods: `${times(1_000_000, '1')}!` } } }),
+    codes: [400],
+  },
   'a field manager of 10,000 characters': {
     path: `${maps}?fieldManager=${times(10_000, 'm')}`,
     body: '{"metadata":{"name":"managed"}}',
@@ -251,6 +268,7 @@ const cases: Readonly<Record<string, Case>> = {
     [200, 400, 410],
   ),
   'a timeout that is none': url(`${maps}?watch=1&timeoutSeconds=x`, [400]),
+  'a deadline of 60,000 digits': url(`${maps}?timeout=${times(60_000, '1')}`, [400]),
   'a selector of 10,000 terms': url(selected(many(10_000, (i) => `!${i.toString(36)}`).join(',')), [200, 400]),
   'a selector of one set of 10,000': url(selected(`a in (${many(10_000, (i) => i.toString(36)).join(',')})`), [200]),
   'a selector that looks like an expression': url(selected('a=(x+x+)+y'), [400]),

@@ -69,7 +69,8 @@ const durationUnits = /^(ns|us|µs|ms|s|m|h|hr|d|w|wk|(nano|micro|milli|sec|min|
 
 function isDuration(value: string): boolean {
   if (value === '0' || /^[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(value)) return true
-  for (const [, unit = ''] of value.matchAll(/[0-9]+\s*([A-Za-zµ]+)/g))
+  // Not from within a number: a long one would be read from each of its digits.
+  for (const [, unit = ''] of value.matchAll(/(?<![0-9])[0-9]+\s*([A-Za-zµ]+)/g))
     if (durationUnits.test(unit.toLowerCase())) return true
   return false
 }

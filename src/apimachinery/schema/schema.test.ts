@@ -398,6 +398,18 @@ describe('formats', () => {
       expect(formatCheck(format)?.(bad)).to.equal(false)
     })
   }
+
+  it('a duration with a unit after spaces, or after something else', () => {
+    for (const good of ['12 days', 'about 3 h', '-1.5h', '1x2m']) expect(formatCheck('duration')?.(good)).to.equal(true)
+    for (const bad of ['12 x', '12', 'h']) expect(formatCheck('duration')?.(bad)).to.equal(false)
+  })
+
+  it('take no time over a long number without a unit', () => {
+    const started = performance.now()
+    expect(formatCheck('duration')?.('1'.repeat(300_000))).to.equal(false)
+    expect(formatCheck('duration')?.(`${'1'.repeat(300_000)}${' '.repeat(300_000)}`)).to.equal(false)
+    expect(performance.now() - started).to.be.lessThan(3000)
+  })
 })
 
 describe('typeErrors', () => {

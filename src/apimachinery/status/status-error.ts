@@ -169,11 +169,14 @@ export function unsupportedMediaType(message: string): StatusError {
 }
 /** Of one answer: an object of many wrong fields must not be answered with ten times its size. */
 const maxCauses = 1000
+/** Each may show a long list, and all of them the same one. */
+const maxCausesLength = 1024 * 1024
 
-/** 422 with one cause per field, the first thousand of them. The message lists them as a real server does. */
+/** 422 with one cause per field, the first thousand of them at most. The message lists them as a real server does. */
 export function invalid(gk: { group: string; kind: string }, name: string, all: StatusCause[]): StatusError {
-  const causes = all.slice(0, maxCauses)
-  if (all.length > maxCauses) causes.push({ message: `${all.length - maxCauses} more errors` })
+  const causes = firstOf(all)
+  const more = all.length - causes.length
+  if (more > 0) causes.push({ message: `${more} more errors` })
   const text = causes.map((cause) => (cause.field ? `${cause.field}: ` : '') + (cause.message ?? ''))
   const different = [...new Set(text)]
   const list = different.length === 1 ? (different[0] ?? '') : `[${different.join(', ')}]`
@@ -187,6 +190,16 @@ export function invalid(gk: { group: string; kind: string }, name: string, all: 
     },
   })
 }
+/** As many as are told; the first is, however long. */
+function firstOf(all: readonly StatusCause[]): StatusCause[] {
+  let length = 0
+  const end = all.findIndex((cause, index) => {
+    length += (cause.message?.length ?? 0) + (cause.field?.length ?? 0)
+    return index === maxCauses || (index > 0 && length > maxCausesLength)
+  })
+  return all.slice(0, end < 0 ? all.length : end)
+}
+
 /** 429: over a budget; `Retry-After` says when to come back. */
 export function tooManyRequests(message: string, retryAfterSeconds = 1): StatusError {
   return statusError(429, 'TooManyRequests', message, {

@@ -129,7 +129,13 @@ function resourceMatches(ruleResources: readonly string[], resource: string, sub
 
 /** A trailing `*` stands for whatever follows. */
 function urlCovers(pattern: string, path: string): boolean {
-  return pattern === '*' || pattern === path || (pattern.endsWith('*') && path.startsWith(pattern.replace(/\*+$/, '')))
+  return pattern === '*' || pattern === path || (pattern.endsWith('*') && path.startsWith(withoutStars(pattern)))
+}
+
+function withoutStars(pattern: string): string {
+  let end = pattern.length
+  while (pattern[end - 1] === '*') end--
+  return pattern.slice(0, end)
 }
 
 function hasOrAll(values: readonly string[] | undefined, wanted: string): boolean {

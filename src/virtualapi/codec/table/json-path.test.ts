@@ -38,7 +38,7 @@ describe('JSONPath of printer columns', () => {
   ] as const)
     it(path, () => expect(tryJsonPath(path)?.(object)).to.deep.equal(found))
 
-  for (const path of ['.a[', '.a[?(x)]', '.a[b]', '.a[?(@.x==y)]'])
+  for (const path of ['.a[', '.a[?(x)]', '.a[b]', '.a[?(@.x==y)]', '.a[?(@.x =)]', '.a[?(@.x == )]'])
     it(`is none: ${path}`, () => expect(tryJsonPath(path)).to.equal(undefined))
 
   it('takes no time over hostile text', () => {
@@ -48,6 +48,8 @@ describe('JSONPath of printer columns', () => {
       '['.repeat(50_000),
       '\\'.repeat(50_000),
       `[?(@${'"'.repeat(10_001)})]`,
+      `[?(@${' '.repeat(200_000)}=)]`,
+      `${'[?(@'.repeat(50_000)}${')]'.repeat(50_000)}`,
     ])
       tryJsonPath(text)
     expect(performance.now() - started).to.be.lessThan(3000)

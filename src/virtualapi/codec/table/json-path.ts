@@ -9,6 +9,8 @@ interface Budget {
   left: number
 }
 const maxVisits = 20_000
+/** Filters within filters. */
+const maxFilters = 10
 
 type Step = (value: JsonValue, budget: Budget) => JsonValue[]
 
@@ -30,11 +32,12 @@ function visit(value: JsonValue, step: Step, budget: Budget): JsonValue[] {
   return step(value, budget)
 }
 
-function parseSteps(source: string): Step[] | undefined {
+function parseSteps(source: string, depth = 0): Step[] | undefined {
+  if (depth > maxFilters) return undefined
   const steps: Step[] = []
   let rest = source
   while (rest !== '') {
-    const next = parseStep(rest)
+    const next = parseStep(rest, depth)
     if (next === undefined) return undefined
     if (next.step !== undefined) steps.push(next.step)
     rest = rest.slice(next.length)
@@ -47,8 +50,8 @@ interface Parsed {
   readonly length: number
 }
 
-function parseStep(text: string): Parsed | undefined {
-  if (text.startsWith('[')) return parseBracket(text)
+function parseStep(text: string, depth: number): Parsed | undefined {
+  if (text.startsWith('[')) return parseBracket(text, depth)
   if (text.startsWith('..')) {
     const name = /^\.\.((?:\\.|[^.[\\])+)/.exec(text)
     if (name?.[1] === undefined) return undefined
@@ -63,10 +66,10 @@ function parseStep(text: string): Parsed | undefined {
   return { step: name === '' ? undefined : (value) => member(value, name), length: match[0].length }
 }
 
-function parseBracket(text: string): Parsed | undefined {
+function parseBracket(text: string, depth: number): Parsed | undefined {
   const inner = bracketContent(text)
   if (inner === undefined) return undefined
-  const step = bracketStep(inner.trim())
+  const step = bracketStep(inner.trim(), depth)
   return step === undefined ? undefined : { step, length: inner.length + 2 }
 }
 
@@ -86,10 +89,10 @@ function bracketContent(text: string): string | undefined {
   return undefined
 }
 
-function bracketStep(inner: string): Step | undefined {
+function bracketStep(inner: string, depth: number): Step | undefined {
   if (inner === '*') return children
   const filter = /^\?\((.*)\)$/s.exec(inner)
-  if (filter?.[1] !== undefined) return filterStep(filter[1].trim())
+  if (filter?.[1] !== undefined) return filterStep(filter[1].trim(), depth)
   const quoted = /^(['"])(.*)\1$/s.exec(inner)
   if (quoted?.[2] !== undefined) {
     const name = unescaped(quoted[2])
@@ -103,11 +106,11 @@ function bracketStep(inner: string): Step | undefined {
   return (value) => (Array.isArray(value) ? value.slice(from, to) : [])
 }
 
-function filterStep(expression: string): Step | undefined {
-  const match = /^@((?:[^=!<>"']|"[^"]*"|'[^']*')*?)\s*(?:(==|!=|<=|>=|<|>)\s*(.+))?$/s.exec(expression)
+function filterStep(expression: string, depth: number): Step | undefined {
+  const match = /^@((?:[^=!<>"']|"[^"]*"|'[^']*')*)(?:(==|!=|<=|>=|<|>)(.+))?$/s.exec(expression)
   if (match === null) return undefined
   const [, path = '', operator, literal] = match
-  const steps = parseSteps(path.trim())
+  const steps = parseSteps(path.trim(), depth + 1)
   if (steps === undefined) return undefined
   if (operator === undefined || literal === undefined)
     return (value, budget) => elements(value).filter((item) => run(steps, item, budget).length > 0)

@@ -29,6 +29,8 @@ const opposites = [
   ['BestEffort', 'NotBestEffort'],
   ['Terminating', 'NotTerminating'],
 ] as const
+/** More than an answer tells of. */
+const maxUncounted = 2000
 const existsText =
   "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
 
@@ -60,11 +62,22 @@ function hardCauses(path: string, hard: Spec['hard']): StatusCause[] {
   ])
 }
 
-/** How many resources a scope is asked to count and cannot. */
-function uncounted(scope: string, { hard }: Spec): number {
-  const counts = scopes[scope]
-  if (counts === undefined) return 0
-  return Object.keys(hard ?? {}).filter((name) => isQuotaName(name) && !counts.has(name)).length
+/**
+ * By scope, how many resources it is asked to count and cannot. A complaint about each belongs to each time that the scope is
+ * named: of the product of two long lists no more is made than is told.
+ */
+function uncounted({ hard }: Spec): (scope: string) => number {
+  const names = Object.keys(hard ?? {}).filter(isQuotaName)
+  const numbers = Object.entries(scopes).map(
+    ([scope, counts]) => [scope, names.filter((name) => !counts.has(name)).length] as const,
+  )
+  const byScope = new Map(numbers)
+  let left = maxUncounted
+  return (scope) => {
+    const number = Math.min(byScope.get(scope) ?? 0, left)
+    left -= number
+    return number
+  }
 }
 
 const uncountedText = 'unsupported scope applied to resource'
@@ -78,12 +91,17 @@ function scopesCauses(spec: Spec): StatusCause[] {
   const { scopes: own = [] } = spec
   if (own.length === 0) return []
   const wrong = complaint('spec.scopes', goValue(own))
-  return [...own.flatMap((scope) => oneScopeCauses(scope, spec, wrong)), ...oppositeCauses(new Set(own), own)]
+  const countOf = uncounted(spec)
+  return [...own.flatMap((scope) => oneScopeCauses(scope, countOf, wrong)), ...oppositeCauses(new Set(own), own)]
 }
 
-function oneScopeCauses(scope: string, spec: Spec, wrong: (detail: string) => StatusCause): StatusCause[] {
+function oneScopeCauses(
+  scope: string,
+  countOf: (scope: string) => number,
+  wrong: (detail: string) => StatusCause,
+): StatusCause[] {
   if (scopes[scope] === undefined) return [wrong('unsupported scope')]
-  return new Array<StatusCause>(uncounted(scope, spec)).fill(wrong(uncountedText))
+  return new Array<StatusCause>(countOf(scope)).fill(wrong(uncountedText))
 }
 
 function oppositeCauses(found: ReadonlySet<string>, shown: string[] | null): StatusCause[] {
@@ -98,8 +116,9 @@ function selectorCauses(spec: Spec): StatusCause[] {
   const path = 'spec.scopeSelector.matchExpressions'
   const wrong = complaint(path, internalText('core.ScopeSelector', scopeSelector))
   const requirements = scopeSelector.matchExpressions ?? []
+  const countOf = uncounted(spec)
   return [
-    ...requirements.flatMap((requirement) => requirementCauses(path, requirement, spec, wrong)),
+    ...requirements.flatMap((requirement) => requirementCauses(path, requirement, countOf, wrong)),
     ...oppositeCauses(new Set(requirements.map(({ scopeName }) => scopeName)), spec.scopes ?? null),
   ]
 }
@@ -107,12 +126,12 @@ function selectorCauses(spec: Spec): StatusCause[] {
 function requirementCauses(
   path: string,
   { scopeName, operator, values = [] }: Data<V1ScopedResourceSelectorRequirement>,
-  spec: Spec,
+  countOf: (scope: string) => number,
   wrong: (detail: string) => StatusCause,
 ): StatusCause[] {
   const causes: StatusCause[] = []
   if (scopes[scopeName] === undefined) causes.push(fieldInvalid(`${path}.scopeName`, scopeName, 'unsupported scope'))
-  causes.push(...new Array<StatusCause>(uncounted(scopeName, spec)).fill(wrong(uncountedText)))
+  causes.push(...new Array<StatusCause>(countOf(scopeName)).fill(wrong(uncountedText)))
   if (existing.includes(scopeName) && operator !== 'Exists')
     causes.push(fieldInvalid(`${path}.operator`, operator, existsText))
   if (operator === 'In' || operator === 'NotIn') {

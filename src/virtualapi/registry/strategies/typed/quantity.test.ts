@@ -29,6 +29,18 @@ describe('quantities', () => {
   for (const text of ['', 'lots', '1 Gi', '1gi', '--1', '1.2.3', '1e', '0x10', '.'])
     it(`${JSON.stringify(text)} is none`, () => expect(tryQuantity(text)).to.equal(undefined))
 
+  it('takes no time over long text', () => {
+    const started = performance.now()
+    for (const text of [
+      `${'1'.repeat(200_000)}!`,
+      '1'.repeat(2_000_000),
+      `1.${'1'.repeat(200_000)}!`,
+      `1e${'0'.repeat(200_000)}!`,
+    ])
+      expect(tryQuantity(text)).to.equal(undefined)
+    expect(performance.now() - started).to.be.lessThan(3000)
+  })
+
   it('is rounded up to thousandths in resource lists', () => {
     const quantity = tryQuantity('1.0001')
     expect(quantity && quantityText(roundUpToMilli(quantity))).to.equal('1001m')

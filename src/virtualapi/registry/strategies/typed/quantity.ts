@@ -7,7 +7,7 @@ export interface Quantity {
 }
 
 const nano = 1_000_000_000n
-const pattern = /^([+-]?)(\d+\.?\d*|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?$/
+const pattern = /^([+-]?)(\d+(?:\.\d*)?|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?$/
 const decimalExponents: Readonly<Record<string, number>> = {
   n: -9,
   u: -6,
@@ -24,6 +24,7 @@ const decimalSuffixes = new Map(Object.entries(decimalExponents).map(([suffix, e
 const binarySuffixes = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']
 const largest = (2n ** 63n - 1n) * nano
 const maxExponent = 60
+const maxDigits = 1000
 
 /** What a real server says of text that is no quantity. */
 export const notQuantity = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -33,12 +34,13 @@ export function tryQuantity(text: string): Quantity | undefined {
   const match = pattern.exec(text)
   if (match === null) return undefined
   const [, sign = '', digits = '', suffix = ''] = match
+  if (digits.length > maxDigits) return undefined
   const [whole = '', fraction = ''] = digits.split('.')
   const mantissa = BigInt(`${whole}${fraction}` || '0')
   const binary = binarySuffixes.indexOf(suffix)
   const exponential = /^[eE][+-]?\d/.test(suffix)
   const exponent = exponential ? Number(suffix.slice(1)) : (decimalExponents[suffix] ?? 0)
-  if (Math.abs(exponent) > maxExponent || digits.length > 1000) return undefined
+  if (Math.abs(exponent) > maxExponent) return undefined
   const nanos =
     binary > 0
       ? scaled(mantissa * 1024n ** BigInt(binary), 9 - fraction.length)
