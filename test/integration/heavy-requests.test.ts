@@ -268,6 +268,27 @@ describe('requests about large objects', () => {
     expect((await acme.http.request('POST', path, { body: role })).status).to.equal(201)
   })
 
+  it('are not worked on for seconds: a list of very many values is not written as YAML', async () => {
+    const path = `${acme.base}/api/v1/namespaces/yaml/configmaps`
+    await acme.kubectl(['create', 'namespace', 'yaml'])
+    const data = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`k${i}`, '']))
+    for (let i = 0; i < 6; i++) {
+      const made = await acme.http.request('POST', path, { body: { metadata: { name: `m-${i}` }, data } })
+      expect(made.status, made.text.slice(0, 300)).to.equal(201)
+    }
+    const yaml = ['Accept', 'application/yaml']
+    const whole = await acme.http.request('GET', path, { headers: yaml })
+    expect(whole.status).to.equal(406)
+    expect(whole.headers['content-type']).to.equal('application/yaml')
+    expect(whole.text.replaceAll(/\s+/g, ' ')).to.include('ask for JSON or for a part of it (limit)')
+    const part = await acme.http.request('GET', `${path}?limit=2`, { headers: yaml })
+    expect([part.status, part.text.slice(0, 40)]).to.deep.equal([200, 'kind: ConfigMapList\napiVersion: v1\nmetad'])
+    const indented = await acme.http.request('GET', `${path}?pretty=true`)
+    expect(indented.status).to.equal(200)
+    expect(indented.text).to.include('\n        "k19999": ""')
+    expect(JSON.parse(indented.text)).to.have.property('items').with.lengthOf.at.least(6)
+  })
+
   it('are bounded: beyond what may wait 429 with Retry-After, and the rest is answered', async () => {
     const path = `${acme.base}/api/v1/namespaces/default/configmaps`
     const data = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`k${i}`, '']))

@@ -12,6 +12,8 @@ const yamlBytesPerValue = 2
 const protobufBytesPerValue = 16
 /** To write YAML takes so many times as long as JSON. */
 const yamlWriting = 8
+/** Of a document, what is written in another form than it is kept in. An object of the largest size is. */
+const mostWritten = { yaml: 100_000, json: 1_000_000 }
 
 const verbs = new Set(['get', 'create', 'update', 'patch', 'delete'])
 /** What is about the object as a whole; other subresources are small, or speak to members. */
@@ -28,9 +30,12 @@ export async function isHeavy({ exchange, objects, definition, request, represen
   return entry !== undefined && weightOf(entry.bytes) > heaviest
 }
 
-/** Whether it takes long to write this JSON in another form. */
-export function isHeavyToReformat(body: Uint8Array, format: 'json' | 'yaml'): boolean {
-  return weightOf(body) * (format === 'yaml' ? yamlWriting : 1) > heaviest
+/** What it takes to write this JSON, of whatever depth and number of values, in another form: `too much` is seconds. */
+export function effortToReformat(body: Uint8Array, format: 'json' | 'yaml'): 'little' | 'much' | 'too much' {
+  if (body.length <= alwaysLight) return 'little'
+  const { values } = surveyJson(body, Infinity)
+  if (values > mostWritten[format]) return 'too much'
+  return (values + body.length / 1024) * (format === 'yaml' ? yamlWriting : 1) > heaviest ? 'much' : 'little'
 }
 
 /** A body of unknown length is waited for. */

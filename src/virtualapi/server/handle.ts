@@ -1,10 +1,17 @@
 // Runs the stages and makes sure that there is an answer: what was thrown becomes a Status, here and nowhere else.
-import { internalError, isStatusError, serviceUnavailable, type StatusError } from '../../apimachinery/status/index.ts'
+import {
+  internalError,
+  isStatusError,
+  notAcceptable,
+  serviceUnavailable,
+  type StatusError,
+} from '../../apimachinery/status/index.ts'
 import { errorAnswer, joined, largeAnswer, reformat } from '../codec/answers.ts'
 import { prefersYaml } from '../codec/negotiate.ts'
 import { fromStoreError } from '../registry/store-errors.ts'
 import { isStoreError } from '../../store/index.ts'
-import { isHeavyToReformat } from '../heavy/is-heavy.ts'
+import { effortToReformat } from '../heavy/is-heavy.ts'
+import type { Form } from '../heavy/protocol.ts'
 import { isTrue } from '../request/parse-request.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import {
@@ -24,6 +31,8 @@ const maxWarnings = 20
 const maxWarningLength = 256
 /** Above this an answer is indented only on request: it costs a decoding. */
 const maxUnaskedIndentBytes = 4 * 1024 * 1024
+/** Above this it is not shown in another form at all, bytes. */
+const mostReformatted = 64 * 1024 * 1024
 /** What a client may take for a large answer: a minute, and more for its size. */
 const minTakeMs = 60_000
 const minTakeBytesPerSecond = 256 * 1024
@@ -101,11 +110,19 @@ async function shaped(exchange: Exchange, answer: Answer, { heavy }: Partial<Ser
       : isTrue(query)
   const yaml = prefersYaml(exchange.header('accept'))
   if (!pretty && !yaml) return answer
+  const form: Form = { format: yaml ? 'yaml' : 'json', pretty }
+  if (sizeOf(answer) > mostReformatted) return asItIs(answer, form)
   const whole = answer.kind === 'pieces' ? joined(answer) : answer
-  const form = { format: yaml ? 'yaml' : 'json', pretty } as const
-  return heavy !== undefined && isHeavyToReformat(whole.body, form.format)
-    ? heavy.reformat(whole, form, { exchange })
-    : reformat(whole, form)
+  const effort = effortToReformat(whole.body, form.format)
+  if (effort === 'too much') return asItIs(whole, form)
+  return heavy !== undefined && effort === 'much' ? heavy.reformat(whole, form, { exchange }) : reformat(whole, form)
+}
+
+/** Indented it would be nicer; who asked for YAML can read nothing else. Throws 406 then. */
+function asItIs<A extends Answer>(answer: A, { format }: Form): A {
+  if (format === 'yaml')
+    throw notAcceptable('the answer is too large to be written as YAML, ask for JSON or for a part of it (limit)')
+  return answer
 }
 
 function sent(answer: Answer, exchange: Exchange, parts: ServerParts): SentAnswer {
