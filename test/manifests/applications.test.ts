@@ -49,8 +49,7 @@ describe('manifests of well-known applications', function () {
     const kinds = await explainKinds(sets, homes[0]!)
     expect(Object.keys(kinds)).to.have.length.of.at.least(25)
     const differing = Object.keys(kinds).filter((kind) => kinds[kind] !== recording.explained[kind])
-    // The document that Kubernetes publishes of this group does not say which values preemptionPolicy has; its server does.
-    expect(differing).to.deep.equal(['scheduling.k8s.io/v1 PriorityClass'])
+    expect(differing).to.deep.equal([])
     expect(Object.keys(kinds)).to.deep.equal(Object.keys(recording.explained))
   })
 })
