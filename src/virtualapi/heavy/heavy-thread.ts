@@ -222,9 +222,7 @@ export class HeavyThread implements AsyncDisposable {
   #hear(thread: Thread, message: FromWorker): void {
     switch (message.is) {
       case 'read': {
-        const objects = this.#objectsOf(message.cluster)
-        const answer = objects === undefined ? undefined : readFor(objects, message.read)
-        thread.answers.postMessage({ answer })
+        thread.answers.postMessage(readFor(this.#objectsOf(message.cluster), message.read))
         Atomics.add(thread.answered, 0, 1)
         Atomics.notify(thread.answered, 0)
         return

@@ -2,11 +2,21 @@
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import { allocationFor } from '../registry/strategies/index.ts'
-import { owned, type Read, type ToldEntry, type Write, type WriteResult } from './protocol.ts'
+import { owned, type Read, type ReadResult, type ToldEntry, type Write, type WriteResult } from './protocol.ts'
 import { keyText } from './remote-objects.ts'
 
-/** Answers a question from memory. */
-export function readFor(objects: ClusterObjects, read: Read): unknown {
+/** Answers a question from memory; `objects` is undefined where nobody waits for it any more. Never throws. */
+export function readFor(objects: ClusterObjects | undefined, read: Read): ReadResult {
+  if (objects === undefined) return { is: 'failure', code: undefined, message: 'nobody waits for it' }
+  try {
+    return { is: 'answer', answer: answerTo(objects, read) }
+  } catch (error) {
+    const code = isStoreError(error) ? error.code : undefined
+    return { is: 'failure', code, message: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+function answerTo(objects: ClusterObjects, read: Read): unknown {
   switch (read.do) {
     case 'get': {
       const entry = objects.get(read.resource, read.namespace, read.name)

@@ -90,6 +90,12 @@ export interface ReadAnswers {
   allocate: string | number | undefined
 }
 
+/** What the thread wakes up to. */
+export type ReadResult =
+  | { readonly is: 'answer'; readonly answer: unknown }
+  /** Of the store's kind where it has a code, as when the logical cluster has just been deleted. */
+  | { readonly is: 'failure'; readonly code: StoreErrorCode | undefined; readonly message: string }
+
 /** To the thread. */
 export type ToWorker =
   | { readonly do: 'answer'; readonly job: number; readonly request: HeavyRequest }

@@ -21,6 +21,7 @@ import {
   type HeavyRequest,
   type Outcome,
   type Read,
+  type ReadResult,
   type Told,
   type ToWorker,
   type WorkerSettings,
@@ -60,9 +61,11 @@ function read(cluster: ClusterId, what: Read): unknown {
   const before = Atomics.load(answered, 0)
   tell({ is: 'read', cluster, read: what })
   Atomics.wait(answered, 0, before)
-  const received = receiveMessageOnPort(answers) as { message: { answer: unknown } } | undefined
+  const received = receiveMessageOnPort(answers) as { message: ReadResult } | undefined
   if (received === undefined) throw new Error('the main thread gave no answer')
-  return received.message.answer
+  const { message } = received
+  if (message.is === 'answer') return message.answer
+  throw message.code === undefined ? new Error(message.message) : new StoreError(message.code, message.message)
 }
 
 function linkOf(job: number): Link {

@@ -1,0 +1,31 @@
+// The thread for large requests, beside what happens to the rest of the server meanwhile.
+import { expect } from 'chai'
+import { startServedApi, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'
+
+const data = Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`k${i}`, '']))
+
+describe('large requests under way', function () {
+  this.timeout(60_000)
+  let served: ServedApi
+
+  before(async () => {
+    served = await startServedApi()
+  })
+  after(() => served[Symbol.asyncDispose]())
+
+  const create = (tenant: ServedTenant, name: string): Promise<Reply> =>
+    tenant.request('POST', `${tenant.base}/api/v1/namespaces/default/configmaps`, {
+      body: { metadata: { name }, data },
+    })
+
+  it('end with their logical cluster when that is deleted, and others go on', async () => {
+    const acme = await served.tenant('acme')
+    const bob = await served.tenant('bob')
+    expect((await create(bob, 'before')).status).to.equal(201)
+    const requests = Array.from({ length: 20 }, (_, i) => create(acme, `m-${i}`))
+    expect((await Promise.race(requests)).status).to.equal(201)
+    await served.api.hub.deleteCluster(acme.id, { signal: served.signal })
+    for (const { status, text } of await Promise.all(requests)) expect([201, 401, 404, 503], text).to.include(status)
+    expect((await create(bob, 'after')).status).to.equal(201)
+  })
+})
