@@ -33,6 +33,7 @@ export class EventLog {
   #batch: Change[] = []
   #batchBytes = 0
   #afterFlush: (() => void)[] = []
+  #failure: StoreError | undefined
 
   start(revision: Revision): void {
     this.#floor = revision
@@ -102,15 +103,19 @@ export class EventLog {
     this.#watchers.add(watcher)
     signal.addEventListener('abort', end, { once: true })
     queue.push(after(this.#kept, since), 0)
+    if (this.#failure) queue.fail(this.#failure)
     return { [Symbol.asyncIterator]: () => queue[Symbol.asyncIterator](), end }
   }
 
+  /** Nothing comes any more: every watch rejects, those that begin later too. */
   fail(error: StoreError): void {
+    this.#failure ??= error
     for (const { queue } of [...this.#watchers]) queue.fail(error)
   }
 
   #keep(batch: readonly Change[]): void {
-    this.#kept.push(...batch)
+    // One by one: a call with a hundred thousand arguments, of many logical clusters deleted at once, has no room on the stack.
+    for (const event of batch) this.#kept.push(event)
     this.#keptBytes += this.#batchBytes
     if (this.#kept.length <= 2 * keptEvents && this.#keptBytes <= keptBytes) return
     let drop = Math.max(0, this.#kept.length - keptEvents)

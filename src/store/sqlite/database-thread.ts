@@ -30,6 +30,14 @@ export interface PendingCall {
   readonly failed: (error: Error) => void
 }
 
+/** Who else wants to hear of the thread. */
+export interface DatabaseThreadEvents {
+  /** Runs once per batch, after every call of it was answered. */
+  readonly afterBatch: () => void
+  /** The thread ended by itself: nothing will be read or written any more. Runs once, after the calls that are lost. */
+  readonly onLost: (error: StoreError) => void
+}
+
 const noValue: Slice = { at: 0, length: 0 }
 const noBytes = new Uint8Array(0)
 
@@ -38,7 +46,7 @@ export class DatabaseThread {
   readonly instanceId: string
   readonly firstRevision: number
   readonly #worker: Worker
-  readonly #afterBatch: () => void
+  readonly #events: DatabaseThreadEvents
   #waiting: PendingCall[] = []
   #underWay: readonly PendingCall[] | undefined
   #flushPlanned = false
@@ -47,9 +55,9 @@ export class DatabaseThread {
   #failure: StoreError | undefined
   readonly #exited: Promise<void>
 
-  private constructor(worker: Worker, ready: Extract<FromWorker, { type: 'ready' }>, afterBatch: () => void) {
+  private constructor(worker: Worker, ready: Extract<FromWorker, { type: 'ready' }>, events: DatabaseThreadEvents) {
     this.#worker = worker
-    this.#afterBatch = afterBatch
+    this.#events = events
     this.instanceId = ready.instanceId
     this.firstRevision = ready.revision
     this.#exited = new Promise((resolve) => worker.once('exit', () => resolve()))
@@ -62,8 +70,7 @@ export class DatabaseThread {
     worker.on('exit', () => this.#fail(new StoreError('Closed', 'the store is closed')))
   }
 
-  /** `afterBatch` runs once per batch, after every call of it was answered. */
-  static async start(settings: WorkerSettings, afterBatch: () => void): Promise<DatabaseThread> {
+  static async start(settings: WorkerSettings, events: DatabaseThreadEvents): Promise<DatabaseThread> {
     // Beside this file, with its extension: sources when run from a checkout, compiled files when built.
     const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
     // node:sqlite announces itself as experimental on every start; that is for us to know, not for who runs the program.
@@ -78,7 +85,7 @@ export class DatabaseThread {
       await worker.terminate()
       throw new StoreError('Unavailable', first.type === 'refused' ? first.message : 'the database thread failed')
     }
-    return new DatabaseThread(worker, first, afterBatch)
+    return new DatabaseThread(worker, first, events)
   }
 
   call(call: PendingCall): void {
@@ -151,16 +158,18 @@ export class DatabaseThread {
     const batch = this.#underWay ?? []
     this.#underWay = undefined
     batch.forEach((call, i) => call.answered(answers[i] as Answer, values))
-    this.#afterBatch()
+    this.#events.afterBatch()
     this.#planFlush()
   }
 
   #fail(error: StoreError): void {
     clearTimeout(this.#patience)
+    const isNews = this.#failure === undefined
     this.#failure ??= error
     const lost = [...(this.#underWay ?? []), ...this.#waiting]
     this.#underWay = undefined
     this.#waiting = []
     for (const call of lost) call.failed(this.#failure)
+    if (isNews) this.#events.onLost(error)
   }
 }

@@ -50,7 +50,10 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   openFiles.add(file)
   try {
     const events = new EventLog()
-    const thread = await DatabaseThread.start({ file, keptDeletions, maxFileBytes, mayBeNew }, () => events.flush())
+    const settings = { file, keptDeletions, maxFileBytes, mayBeNew }
+    // Who follows the store must hear that nothing comes any more: reads from memory would go on as if nothing had happened.
+    const onLost = (error: StoreError): void => events.fail(error)
+    const thread = await DatabaseThread.start(settings, { afterBatch: () => events.flush(), onLost })
     events.start(thread.firstRevision as Revision)
     return new SqliteStore(thread, events, maxValueBytes, () => openFiles.delete(file))
   } catch (error) {

@@ -1,0 +1,54 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import type { StoreError } from '../store.ts'
+import { DatabaseThread } from './database-thread.ts'
+import type { Call } from './protocol.ts'
+
+describe('the thread of the database', function () {
+  this.timeout(30_000)
+  let directory: string
+  let lost: StoreError[]
+  let thread: DatabaseThread
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'kcp-thread-'))
+    lost = []
+    const settings = { file: join(directory, 'kcp.db'), keptDeletions: 10, maxFileBytes: 0, mayBeNew: true }
+    thread = await DatabaseThread.start(settings, {
+      afterBatch: () => undefined,
+      onLost: (error) => lost.push(error),
+    })
+  })
+  afterEach(async () => {
+    await thread.close()
+    rmSync(directory, { recursive: true, force: true })
+  })
+
+  /** Resolves with what a call came to. */
+  const outcome = (call: Call): Promise<string> =>
+    new Promise((resolve) =>
+      thread.call({
+        make: () => call,
+        answered: (answer) => resolve(answer.is),
+        failed: (error) => resolve(error.message),
+      }),
+    )
+
+  it('that dies is told of once, after the calls that are lost with it', async () => {
+    expect(await outcome({ do: 'revision' })).to.equal('revision')
+    // Nothing that a store asks; it stands for whatever ends a thread.
+    const deadly = null as unknown as Call
+    expect(await outcome(deadly)).to.equal('the database thread failed')
+    expect(lost.map(({ code }) => code)).to.deep.equal(['Unavailable'])
+    expect(await outcome({ do: 'revision' })).to.equal('the database thread failed')
+    await thread.close()
+    expect(lost).to.have.length(1)
+  })
+
+  it('that is closed is not lost', async () => {
+    await thread.close()
+    expect(await outcome({ do: 'revision' })).to.equal('the store is closed')
+    expect(lost).to.deep.equal([])
+  })
+})
