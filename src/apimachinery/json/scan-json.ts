@@ -194,7 +194,8 @@ class Scanner {
   #fail(context: string): never {
     const point = this.#text.codePointAt(this.#at)
     if (point === undefined) throw new SyntaxError('unexpected end of JSON input')
-    const char = String.fromCodePoint(point)
+    // Go looks at bytes: of a character that has several, at the first.
+    const char = String.fromCodePoint(point < 0x80 ? point : (Buffer.from(String.fromCodePoint(point))[0] ?? point))
     const shown = char === "'" ? "'\\''" : char === '"' ? `'"'` : `'${JSON.stringify(char).slice(1, -1)}'`
     throw new SyntaxError(`invalid character ${shown} ${context}`)
   }

@@ -1,9 +1,9 @@
 // JSON patch (RFC 6902) with the semantics of the library that kube-apiserver uses: negative indices count from the end,
 // a missing `value` is null, `test` of an absent field against null holds. All or nothing; arguments are never changed.
 import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
-import { requestEntityTooLarge } from '../status/index.ts'
+import { badRequest, requestEntityTooLarge } from '../status/index.ts'
 import { jsonEqual } from './json-equal.ts'
-import { undecodablePatch, unprocessablePatch } from './patch-error.ts'
+import { goKind, undecodablePatch, unprocessablePatch } from './patch-error.ts'
 
 /** More operations than this are refused with 413. */
 export const maxJsonPatchOperations = 10_000
@@ -22,6 +22,7 @@ export function applyJsonPatch(document: JsonValue, patch: JsonValue): JsonValue
       ? undecodablePatch(patch.find((operation) => !isJsonObject(operation)) ?? null, 'handlers.jsonPatchOp')
       : undecodablePatch(patch, '[]handlers.jsonPatchOp')
   }
+  for (const operation of patch) requireTexts(operation)
   if (patch.length > maxJsonPatchOperations) {
     const limit = String(maxJsonPatchOperations)
     throw requestEntityTooLarge(
@@ -31,6 +32,17 @@ export function applyJsonPatch(document: JsonValue, patch: JsonValue): JsonValue
   const draft = new Draft(document)
   for (const operation of patch) draft.apply(operation)
   return draft.root
+}
+
+/** Throws 400 for an operation that says by something else than a text what it is, and where. */
+function requireTexts(operation: JsonObject): void {
+  for (const field of ['op', 'path', 'from']) {
+    const value = fieldOf(operation, field) ?? null
+    if (value !== null && typeof value !== 'string')
+      throw badRequest(
+        `error decoding patch: json: cannot unmarshal ${goKind(value)} into Go struct field jsonPatchOp.${field} of type string`,
+      )
+  }
 }
 
 /** The document being patched: containers are copied the first time they change. */

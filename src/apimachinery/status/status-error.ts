@@ -1,4 +1,5 @@
 // An error is a Kubernetes Status from birth to wire: one class, one maker per reason, so code and reason never part.
+import { goQuote } from '../field/go-text.ts'
 import { groupResourceText, type GroupResource } from '../meta/gvr.ts'
 
 export interface StatusCause {
@@ -94,14 +95,20 @@ export function unauthorized(message = 'Unauthorized'): StatusError {
 /** `message` is the part after the colon, such as `User "bob" cannot list resource ...`. */
 export function forbidden(gr: GroupResource, name: string, message: string, causes?: StatusCause[]): StatusError {
   const what =
-    gr.resource === '' ? '' : name === '' ? `${groupResourceText(gr)} is ` : `${groupResourceText(gr)} "${name}" is `
+    gr.resource === ''
+      ? ''
+      : name === ''
+        ? `${groupResourceText(gr)} is `
+        : `${groupResourceText(gr)} ${goQuote(name)} is `
   const details = gr.resource === '' ? {} : detailsOf(gr, name)
   return statusError(403, 'Forbidden', `${what}forbidden: ${message}`, {
     details: causes ? { ...details, causes } : details,
   })
 }
 export function notFound(gr: GroupResource, name: string): StatusError {
-  return statusError(404, 'NotFound', `${groupResourceText(gr)} "${name}" not found`, { details: detailsOf(gr, name) })
+  return statusError(404, 'NotFound', `${groupResourceText(gr)} ${goQuote(name)} not found`, {
+    details: detailsOf(gr, name),
+  })
 }
 const notServed = 'the server could not find the requested resource'
 /** A resource or subresource that is not served, below a group and version that are. */
@@ -135,7 +142,7 @@ export function notAcceptable(message: string): StatusError {
 }
 /** `ending`: the object that has the name is being deleted, so the name will be free. */
 export function alreadyExists(gr: GroupResource, name: string, { ending = false } = {}): StatusError {
-  const text = `${ending ? 'object is being deleted: ' : ''}${groupResourceText(gr)} "${name}" already exists`
+  const text = `${ending ? 'object is being deleted: ' : ''}${groupResourceText(gr)} ${goQuote(name)} already exists`
   return statusError(409, 'AlreadyExists', text, {
     details: detailsOf(gr, name),
   })
@@ -144,7 +151,7 @@ export function conflict(gr: GroupResource, name: string, message: string, cause
   return statusError(
     409,
     'Conflict',
-    `Operation cannot be fulfilled on ${groupResourceText(gr)} "${name}": ${message}`,
+    `Operation cannot be fulfilled on ${groupResourceText(gr)} ${goQuote(name)}: ${message}`,
     {
       details: detailsOf(gr, name),
       cause,
@@ -181,7 +188,7 @@ export function invalid(gk: { group: string; kind: string }, name: string, all: 
   const different = [...new Set(text)]
   const list = different.length === 1 ? (different[0] ?? '') : `[${different.join(', ')}]`
   const kind = gk.group === '' ? gk.kind : `${gk.kind}.${gk.group}`
-  return statusError(422, 'Invalid', `${kind} "${name}" is invalid: ${list}`, {
+  return statusError(422, 'Invalid', `${kind} ${goQuote(name)} is invalid: ${list}`, {
     details: {
       ...(name === '' ? {} : { name }),
       ...(gk.group === '' ? {} : { group: gk.group }),

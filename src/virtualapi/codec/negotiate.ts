@@ -14,7 +14,7 @@ export interface Representation {
 interface Asked {
   readonly info: { readonly group: string; readonly kind: string; readonly builtIn: boolean }
   /** What is answered: one object where absent. */
-  readonly reads?: 'list' | 'watch'
+  readonly reads?: 'list' | 'watch' | 'deletecollection'
 }
 
 interface Clause {
@@ -40,8 +40,8 @@ export function negotiate(accept: string | undefined, asked: Asked): Representat
   for (const { type, params } of clauses) {
     const format = formatOf(type)
     if (format === undefined) continue
-    const as = params.get('as')
-    if (as === undefined) return format === 'json' ? whole : { as: 'Object', format }
+    const as = params.get('as') ?? ''
+    if (as === '') return format === 'json' ? whole : { as: 'Object', format }
     const form = formOf(as, params, asked)
     if (form !== undefined) return { ...form, format }
   }
@@ -82,7 +82,7 @@ function formOf(
   const old = version === 'v1beta1' ? ({ version } as const) : {}
   if (as === 'Table') return { as, ...old }
   if (as !== 'PartialObjectMetadata' && as !== 'PartialObjectMetadataList') return undefined
-  if (reads !== 'watch') requireSameNumber(as, info, reads === 'list')
+  if (reads !== 'watch') requireSameNumber(as, info, reads !== undefined)
   return { as: 'PartialObjectMetadata', ...old }
 }
 
@@ -100,7 +100,7 @@ function requireSameNumber(as: string, { group, kind, builtIn }: Asked['info'], 
 function refused(clauses: readonly Clause[], { info, reads }: Asked): Error {
   if (!info.builtIn || clauses.some(({ type }) => formatOf(type) !== undefined))
     return notAcceptable(`only the following media types are accepted: ${supportedMediaTypes}`)
-  const streams = reads !== undefined ? ', application/json;stream=watch' : ''
+  const streams = reads === 'list' || reads === 'watch' ? ', application/json;stream=watch' : ''
   const message = `406: Not Acceptable\n\nAvailable representations: ${supportedMediaTypes}${streams}`
   return statusError(406, 'NotAcceptable', message, { details: {} })
 }

@@ -145,7 +145,11 @@ function decodeEmbedded(embedded: JsonObject): void {
   if (isJsonObject(metadata)) embedded['metadata'] = completeStruct('meta.v1.ObjectMeta', metadata)
 }
 
-function requireKind(object: JsonObject, { info }: ResourceDefinition): JsonObject {
+/** What the endpoint takes, as its body may say; absent is the same. Throws 400. */
+export function requireKind(
+  object: JsonObject,
+  { info }: { readonly info: Pick<ResourceDefinition['info'], 'builtIn' | 'group' | 'version' | 'kind'> },
+): JsonObject {
   const expected = apiVersionOf(info)
   if (!info.builtIn) return requireCustomKind(object, info)
   const kind = textOr(object['kind'], info.kind)
@@ -166,7 +170,10 @@ export function goPackage(group: string): string {
 }
 
 /** A custom resource must say itself what it is. */
-function requireCustomKind(object: JsonObject, info: ResourceDefinition['info']): JsonObject {
+function requireCustomKind(
+  object: JsonObject,
+  info: Pick<ResourceDefinition['info'], 'group' | 'version' | 'kind'>,
+): JsonObject {
   const { kind, apiVersion = '', metadata } = object
   if (typeof kind !== 'string' || kind === '') {
     const text = JSON.stringify(object)

@@ -18,6 +18,9 @@ export interface YamlLimits {
   maxBytes?: number
 }
 
+/** Everything but what YAML calls printable. */
+const notYaml = /[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u
+
 /** An alias may make a document larger, but not without bound. */
 const maxAliasCount = 100
 /** Values after aliases are followed; as of JSON. */
@@ -55,6 +58,7 @@ export function parseYamlBody(
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
   const json = tryJson(bytes, text, { maxDepth, maxBytes })
   if (json !== undefined) return { value: json, duplicateFields: [] }
+  if (notYaml.test(text)) throw badRequest('error converting YAML to JSON: yaml: control characters are not allowed')
   refuseDeep(text, maxDepth)
   if (atMostValues(text) > maxYamlValues) throw tooManyValues(maxYamlValues)
   refuseManyTokens(text)

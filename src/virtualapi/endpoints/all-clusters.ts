@@ -14,6 +14,7 @@ import { customStrategy } from '../registry/custom-strategy.ts'
 import type { Answer, Exchange } from '../server/exchange.ts'
 import type { ServerParts } from '../server/parts.ts'
 import { listAnswer } from './list.ts'
+import { listOptionsOf } from './list-options.ts'
 import { encodeToken, expiredList, expiredToken, listPosition, waitForRevision } from './read-position.ts'
 import { selectionOf } from './selection.ts'
 import { notThere, openWatch, watchAnswer, watchOptions } from './watch.ts'
@@ -69,8 +70,9 @@ async function listAll(
 ): Promise<Answer> {
   const { hub, directory, clock } = parts
   const { query } = exchange.info
-  const position = listPosition(query)
+  const options = listOptionsOf(query, 'list')
   const selection = selectionOf(query, definition)
+  const position = listPosition(options)
   if (position.notOlderThan !== undefined) await waitForRevision(parts, position.notOlderThan, exchange.signal)
   const clusters = [...directory.all()].map(({ id }) => id).sort()
   const scope = {
@@ -117,7 +119,7 @@ async function watchAll(
 ): Promise<Answer> {
   const { hub, directory, clock } = parts
   const { query } = exchange.info
-  const options = watchOptions(query)
+  const options = watchOptions(listOptionsOf(query, 'watch'))
   const selection = selectionOf(query, definition)
   const late = options.sendInitialEvents ? await notThere(parts, options.since, exchange.signal) : undefined
   if (late !== undefined) return late

@@ -4,13 +4,14 @@ import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '
 import { badRequest, conflict, notFound, statusError } from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
-import { decodeBody } from '../codec/read-object.ts'
+import { decodeObjectBody, requireKind } from '../codec/read-object.ts'
 import type { Target } from '../registry/registry.ts'
 import type { Answer } from '../server/exchange.ts'
 import type { Call } from './call.ts'
-import { requireContentType } from './create.ts'
+import { requireContentType, requireNamespace } from './create.ts'
 
 const pods = { group: '', version: 'v1', resource: 'pods' }
+const bindings = { builtIn: true, group: '', version: 'v1', kind: 'Binding' }
 
 interface Condition {
   type: string
@@ -45,10 +46,12 @@ export async function bindListed(call: Call): Promise<Answer> {
   return bind(call, { ...call.target, definition }, await readBinding(call))
 }
 
-async function readBinding({ exchange }: Call): Promise<Binding> {
-  const { value } = decodeBody(await exchange.request.body(), requireContentType(exchange.header('content-type')))
-  const body = objectIn(value)
+async function readBinding({ exchange, request }: Call): Promise<Binding> {
+  const contentType = requireContentType(exchange.header('content-type'))
+  const { value } = decodeObjectBody(await exchange.request.body(), contentType, bindings.kind)
+  const body = requireKind(objectIn(value), { info: bindings })
   const metadata = objectIn(body['metadata'])
+  requireNamespace({ namespace: textIn(metadata['namespace']) }, request.namespace)
   const target = objectIn(body['target'])
   return {
     name: textIn(metadata['name']),

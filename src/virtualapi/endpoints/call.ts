@@ -73,7 +73,7 @@ function requireName(name: string): void {
 }
 
 function asked({ info }: ResourceDefinition, { verb }: RequestInfo): Parameters<typeof negotiate>[1] {
-  return verb === 'list' || verb === 'watch' ? { info, reads: verb } : { info }
+  return verb === 'list' || verb === 'watch' || verb === 'deletecollection' ? { info, reads: verb } : { info }
 }
 
 /** The subresource's row, or 404 where the resource has none of this name. */

@@ -17,12 +17,14 @@ export function isConnect(resource: string, group: string, subresource: string):
 /** Logs, and whatever the member answers to an exec that asked for no upgrade. */
 export async function connectPod(call: Call): Promise<Answer> {
   const { parts, request, target } = call
-  // Of a pod that no member has yet there are no logs, which is no error: clients that follow come again.
-  if (
-    request.subresource === 'log' &&
-    memberOf(decodeObject(parts.registry.get(target, request.name).bytes)) === undefined
-  )
-    return { kind: 'bytes', status: 200, headers: { 'content-type': 'text/plain' }, body: new Uint8Array() }
+  if (request.subresource === 'log') {
+    const pod = decodeObject(parts.registry.get(target, request.name).bytes)
+    // Of a pod that no member has yet there are no logs, which is no error: clients that follow come again.
+    if (memberOf(pod) === undefined) {
+      requireContainer(pod, call)
+      return { kind: 'bytes', status: 204, headers: {}, body: new Uint8Array() }
+    }
+  }
   if (parts.podConnector === undefined) throw notConnected()
   const response = await parts.podConnector.request(await podConnection(call))
   const { 'content-type': type = 'text/plain' } = response.headers
@@ -34,7 +36,10 @@ export async function podConnection(call: Call): Promise<PodConnection> {
   const { request, exchange, cluster, parts, target } = call
   requireSubresource(call)
   const pod = decodeObject(parts.registry.get(target, request.name).bytes)
-  if (memberOf(pod) === undefined) throw badRequest(`pod ${request.name} does not have a host assigned`)
+  if (memberOf(pod) === undefined) {
+    if (request.subresource !== 'portforward') requireContainer(pod, call)
+    throw badRequest(`pod ${request.name} does not have a host assigned`)
+  }
   const { url, method, rawHeaders } = exchange.request
   const mark = url.indexOf('?')
   return {
@@ -47,6 +52,21 @@ export async function podConnection(call: Call): Promise<PodConnection> {
     body: await exchange.request.body(),
     signal: exchange.signal,
   }
+}
+
+interface PodContainers {
+  readonly spec?: Partial<Record<'containers' | 'initContainers' | 'ephemeralContainers', readonly { name: string }[]>>
+}
+
+/** Throws 400 for a container that the pod does not have, or where it is not clear which is meant. Members ask likewise. */
+function requireContainer(pod: KubeObject, { request, query }: Call): void {
+  const { containers = [], initContainers = [], ephemeralContainers = [] } = (pod as PodContainers).spec ?? {}
+  const all = [...initContainers, ...containers, ...ephemeralContainers].map(({ name }) => name)
+  const wanted = query.get('container') ?? ''
+  if (wanted === '' && containers.length !== 1)
+    throw badRequest(`a container name must be specified for pod ${request.name}, choose one of: [${all.join(' ')}]`)
+  if (wanted !== '' && !all.includes(wanted))
+    throw badRequest(`container ${wanted} is not valid for pod ${request.name}`)
 }
 
 function memberOf({ metadata }: KubeObject): string | undefined {

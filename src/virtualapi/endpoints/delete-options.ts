@@ -82,8 +82,8 @@ function fromQuery(query: URLSearchParams): JsonObject {
   if (orphan !== null) options['orphanDependents'] = isTrue(orphan)
   const preconditions: JsonObject = {}
   for (const member of ['uid', 'resourceVersion']) {
-    const value = query.get(member)
-    if (value !== null) preconditions[member] = value
+    const value = query.get(member) ?? ''
+    if (value !== '') preconditions[member] = value
   }
   options['preconditions'] = preconditions
   return options

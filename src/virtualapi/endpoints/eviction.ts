@@ -4,14 +4,16 @@ import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery
 import { badRequest, forbidden, isStatusError, statusError, type StatusError } from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
-import { decodeObjectBody } from '../codec/read-object.ts'
+import { decodeObjectBody, requireKind } from '../codec/read-object.ts'
 import { decodeObject } from '../registry/object-bytes.ts'
 import type { DeleteOptions } from '../registry/deletion.ts'
 import type { Answer } from '../server/exchange.ts'
 import type { Call } from './call.ts'
-import { requireContentType } from './create.ts'
+import { requireContentType, requireNamespace } from './create.ts'
 import { deleteOptionsOf } from './delete-options.ts'
 
+/** Its older form, v1beta1, is the same. */
+const evictions = { builtIn: true, group: 'policy', version: 'v1', kind: 'Eviction' }
 const budgets = { group: 'policy', version: 'v1', resource: 'poddisruptionbudgets' }
 /** Evictions that the disruption controller has not confirmed, per budget; as upstream. */
 const maxDisruptedPods = 2000
@@ -48,11 +50,13 @@ export async function evictPod(call: Call): Promise<Answer> {
 
 async function readEviction({ exchange, request, target }: Call): Promise<DeleteOptions> {
   const contentType = requireContentType(exchange.header('content-type'))
-  const { value } = decodeObjectBody(await exchange.request.body(), contentType, 'Eviction')
+  const { value } = decodeObjectBody(await exchange.request.body(), contentType, evictions.kind)
   const eviction = isJsonObject(value) ? value : {}
-  const { kind = 'Eviction', metadata = {}, deleteOptions } = eviction
-  if (kind !== 'Eviction') throw badRequest('the body must be an Eviction')
-  const name = isJsonObject(metadata) ? metadata['name'] : undefined
+  if (eviction['apiVersion'] !== 'policy/v1beta1' || eviction['kind'] !== evictions.kind)
+    requireKind(eviction, { info: evictions })
+  const { metadata = {}, deleteOptions } = eviction
+  const { name, namespace } = isJsonObject(metadata) ? metadata : {}
+  requireNamespace(typeof namespace === 'string' ? { namespace } : {}, request.namespace)
   if (name !== request.name) throw badRequest('name in URL does not match name in Eviction object')
   return deleteOptionsOf(isJsonObject(deleteOptions) ? deleteOptions : {}, target)
 }

@@ -6,6 +6,7 @@ import type { ListMeta } from '../codec/list-pieces.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
 import type { Answer } from '../server/exchange.ts'
 import type { Call } from './call.ts'
+import { listOptionsOf, type ListOptions } from './list-options.ts'
 import {
   encodeToken,
   expiredList,
@@ -17,9 +18,23 @@ import {
 import { selectionOf, type Selection } from './selection.ts'
 
 export async function listObjects(call: Call): Promise<Answer> {
-  const { definition, representation, query, parts, target, objects, request } = call
-  const position = listPosition(query)
+  const { definition, representation, query, target } = call
+  const { entries, metadata } = await readPage(call, listOptionsOf(query, 'list'))
+  const view = viewOf(definition, representation, {
+    includeObject: query.get('includeObject') ?? 'Metadata',
+    now: target.context.now,
+  })
+  return listAnswer(view, entries, metadata)
+}
+
+/** What a list finds, and what it says of it. Throws 400 for selectors before it does for positions. */
+export async function readPage(
+  call: Call,
+  options: ListOptions,
+): Promise<{ readonly entries: readonly Entry[]; readonly metadata: ListMeta }> {
+  const { definition, query, parts, objects, request } = call
   const selection = selectionOf(query, definition)
+  const position = listPosition(options)
   if (position.notOlderThan !== undefined) await waitForRevision(parts, position.notOlderThan, call.exchange.signal)
   const revision = position.at ?? objects.revision()
   const scope = {
@@ -30,12 +45,7 @@ export async function listObjects(call: Call): Promise<Answer> {
   const page = selection.everything
     ? paged(all, selection, position)
     : paged(await selected(call, all, selection, position), { ...selection, matches: () => true }, position)
-  const metadata = listMeta(page, revision, selection)
-  const view = viewOf(definition, representation, {
-    includeObject: query.get('includeObject') ?? 'Metadata',
-    now: target.context.now,
-  })
-  return listAnswer(view, page.entries, metadata)
+  return { entries: page.entries, metadata: listMeta(page, revision, selection) }
 }
 
 /** The entries as a list, large ones in pieces. */
@@ -87,7 +97,7 @@ async function selected(
   return found
 }
 
-export interface Page {
+interface Page {
   readonly entries: readonly Entry[]
   /** Key to go on after, where the limit cut the list. */
   readonly next: string | undefined
@@ -95,7 +105,7 @@ export interface Page {
 }
 
 /** The entries that match, from the position on, at most `limit`. */
-export function paged(all: readonly Entry[], selection: Selection, { after, limit }: ListPosition): Page {
+function paged(all: readonly Entry[], selection: Selection, { after, limit }: ListPosition): Page {
   const from = after === undefined ? 0 : firstAfter(all, after)
   if (selection.everything && limit === 0)
     return { entries: from === 0 ? all : all.slice(from), next: undefined, remaining: 0 }
@@ -131,7 +141,7 @@ function firstAfter(all: readonly Entry[], after: string): number {
 }
 
 /** ListMeta of a page: where the next begins, and how many are left where that is known without looking. */
-export function listMeta({ next, remaining }: Page, revision: Revision, { everything }: Selection): ListMeta {
+function listMeta({ next, remaining }: Page, revision: Revision, { everything }: Selection): ListMeta {
   const metadata: ListMeta = { resourceVersion: String(revision) }
   if (next === undefined) return metadata
   metadata.continue = encodeToken(revision, next)

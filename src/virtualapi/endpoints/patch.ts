@@ -120,7 +120,7 @@ function readable(
   } catch (error) {
     if (!isStatusError(error, 'BadRequest')) throw error
     const strict = / cannot be handled as a \S+: (strict decoding error: .*)$/s.exec(error.message)?.[1]
-    const why = strict ?? typeErrorOf(patched, definition, shown !== undefined)
+    const why = strict ?? typeErrorOf(patched, definition, shown !== undefined) ?? customTypeError(definition, error)
     if (why === undefined) throw error
     throw invalid({ group: '', kind: '' }, '', [fieldInvalid('patch', shown ?? encodeJson(patched), why)])
   }
@@ -133,6 +133,11 @@ function typeErrorOf(
 ): string | undefined {
   if (!info.builtIn || schema === undefined) return undefined
   return (strategic ? conversionErrors : typeErrors)(patched, schema)[0]
+}
+
+/** Of custom resources the metadata alone has types to be wrong about before validation. */
+function customTypeError({ info }: ResourceDefinition, { message }: Error): string | undefined {
+  return info.builtIn ? undefined : / cannot be handled as a \S+: (json: cannot unmarshal .*)$/s.exec(message)?.[1]
 }
 
 function served({ fromStorage, info }: ResourceDefinition, stored: KubeObject): JsonObject {

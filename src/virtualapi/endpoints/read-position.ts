@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { badRequest, expired, statusError, timedOut } from '../../apimachinery/status/index.ts'
 import { isJsonObject, tryRevision, type Revision } from '../../apimachinery/meta/index.ts'
-import { listOptionsOf } from './list-options.ts'
+import type { ListOptions } from './list-options.ts'
 import type { ServerParts } from '../server/parts.ts'
 
 /** How long a read "not older than" a revision waits for it. */
@@ -19,9 +19,8 @@ export interface ListPosition {
   readonly after: string | undefined
 }
 
-/** Reads the parameters. Throws 400, 422 or (for a continue token whose state is gone) leaves `at` for the caller to find out. */
-export function listPosition(query: URLSearchParams): ListPosition {
-  const { limit: asked, match, resourceVersion: version, token } = listOptionsOf(query, 'list')
+/** Where a list stands. Throws 400, or (for a continue token whose state is gone) leaves `at` for the caller to find out. */
+export function listPosition({ limit: asked, match, resourceVersion: version, token }: ListOptions): ListPosition {
   const limit = Math.max(0, asked)
   if (token !== '') {
     const place = decodeToken(token)

@@ -7,7 +7,7 @@ import { viewOf } from '../codec/representations.ts'
 import type { Answer, Exchange, Sink } from '../server/exchange.ts'
 import type { ServerParts } from '../server/parts.ts'
 import type { Call } from './call.ts'
-import { listOptionsOf } from './list-options.ts'
+import { listOptionsOf, type ListOptions } from './list-options.ts'
 import { requireRevision, waitForRevision } from './read-position.ts'
 import { selectionOf } from './selection.ts'
 import { errorLine, WatchEncoder, type WatchForm } from './watch-encoder.ts'
@@ -31,8 +31,9 @@ export async function watchObjects(call: Call): Promise<Answer> {
   const { definition, representation, query, parts, target, objects, request, exchange } = call
   if (representation.format === 'yaml')
     throw notAcceptable('only the following media types are accepted: application/json;stream=watch')
-  const options = watchOptions(query)
+  const given = listOptionsOf(query, 'watch')
   const selection = selectionOf(query, definition, request.name === '' ? {} : { name: request.name })
+  const options = watchOptions(given)
   const view = viewOf(definition, representation, {
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,
@@ -82,9 +83,13 @@ export interface WatchOptions {
   readonly timeoutMs: number
 }
 
-/** The parameters of a watch. Throws 422 where a real server does: clients then fall back to LIST. */
-export function watchOptions(query: URLSearchParams): WatchOptions {
-  const { resourceVersion, sendInitialEvents = false, bookmarks, timeoutSeconds: asked } = listOptionsOf(query, 'watch')
+/** What the options of a watch come to. Throws 400 for a position that is none. */
+export function watchOptions({
+  resourceVersion,
+  sendInitialEvents = false,
+  bookmarks,
+  timeoutSeconds: asked,
+}: ListOptions): WatchOptions {
   const timeoutSeconds = asked > 0 ? asked : minTimeoutSeconds * (1 + Math.random())
   return {
     since: resourceVersion === '' ? zeroRevision : requireRevision(resourceVersion),

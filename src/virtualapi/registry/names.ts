@@ -14,8 +14,8 @@ export const subdomainName: NameCheck = withPrefix(dns1123SubdomainErrors)
 export const labelName: NameCheck = withPrefix(dns1123LabelErrors)
 export const label1035Name: NameCheck = withPrefix(dns1035LabelErrors)
 
-/** RBAC objects: anything that is one path segment. */
-export const pathSegmentName: NameCheck = (name) => {
-  if (name === '.' || name === '..') return [`may not be '${name}'`]
+/** Of kinds that ask for nothing more: anything that is one path segment. */
+export const pathSegmentName: NameCheck = (name, { prefix }) => {
+  if (!prefix && (name === '.' || name === '..')) return [`may not be '${name}'`]
   return ['/', '%'].filter((character) => name.includes(character)).map((character) => `may not contain '${character}'`)
 }

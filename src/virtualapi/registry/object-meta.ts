@@ -61,9 +61,9 @@ export function serverMetaCauses(next: ObjectMeta, old: ObjectMeta): StatusCause
     // As sent: null is the same as not being there.
     const wanted: string | number | null | undefined = next[member]
     const present = old[member]
-    // Of what is being deleted the marks stay as they are, whatever is said.
     if (wanted == null || wanted === '' || wanted === present) return []
-    if (member !== 'uid' && present !== undefined) return []
+    // When something goes stays as it is, whatever is said.
+    if (member === 'deletionTimestamp' && present !== undefined) return []
     return [fieldInvalid(`metadata.${member}`, wanted, 'field is immutable')]
   })
 }

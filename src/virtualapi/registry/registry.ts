@@ -320,7 +320,7 @@ export class Registry {
     if (metadata.deletionTimestamp === undefined) strategy.prepareForDelete?.(object, context)
     const finalizers = finalizersFor(
       metadata.finalizers ?? [],
-      options.propagationPolicy ?? defaultPolicy(object, strategy),
+      strategy.ownsNothing === true ? 'Background' : (options.propagationPolicy ?? defaultPolicy(object, strategy)),
     )
     const grace = graceOf(metadata, options.gracePeriodSeconds, (asked) => strategy.gracePeriodSeconds?.(object, asked))
     if (finalizers.length === 0 && grace === 0 && !holdsItself(object)) {

@@ -59,6 +59,8 @@ export interface Strategy {
   readonly answersDeleted?: boolean
   /** True: what it owns stays when it is deleted and nobody says otherwise. */
   readonly orphansByDefault?: boolean
+  /** True: its deletion waits for no dependents, whatever policy is asked for. */
+  readonly ownsNothing?: boolean
   /** Whether a change counts in metadata.generation, where that is not any change besides metadata and status. */
   countsChange?(next: KubeObject, old: KubeObject): boolean
   /** When the object is first deleted, before its finalizers are looked at. */

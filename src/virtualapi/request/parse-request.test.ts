@@ -18,6 +18,9 @@ describe('parseRequest', () => {
       cluster: 'acme',
       target: { namespace: '', resource: 'pods', name: '' },
     },
+    { url: '/clusters/acme/api/v1/pods?watch=f', verb: 'watch', cluster: 'acme', target: { resource: 'pods' } },
+    { url: '/clusters/acme/api/v1/pods??watch=1', verb: 'list', cluster: 'acme', target: { resource: 'pods' } },
+    { url: 'https://a:1/clusters/acme/api/v1/pods', verb: 'list', cluster: 'acme', target: { resource: 'pods' } },
     { url: '/clusters/acme/api/v1/pods?watch=0', verb: 'list', cluster: 'acme', target: { resource: 'pods' } },
     {
       url: '/clusters/acme/api/v1/namespaces/shop',

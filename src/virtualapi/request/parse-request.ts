@@ -26,9 +26,12 @@ export function parseRequest(
   { hasBearerToken, loopback = false }: ParseOptions,
 ): RequestInfo {
   if (rawUrl.length > maxUrlLength) throw badRequest(`the request line is longer than ${maxUrlLength} bytes`)
-  const mark = rawUrl.indexOf('?')
-  const rawPath = mark < 0 ? rawUrl : rawUrl.slice(0, mark)
-  const query = new URLSearchParams(mark < 0 ? '' : rawUrl.slice(mark + 1))
+  // Clients of proxies name the server as well, and every server has to take that (RFC 9112, 3.2.2).
+  const url = rawUrl.startsWith('/') ? rawUrl : rawUrl.replace(/^https?:\/\/[^/?]*/i, '')
+  const mark = url.indexOf('?')
+  const rawPath = mark < 0 ? url : url.slice(0, mark)
+  // With its question mark: of two the second belongs to a name.
+  const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark))
   const { way, cluster, rest, basePath } = splitDoor(rawPath, hasBearerToken)
   const segments = splitSegments(rest)
   const old = withoutWatchPrefix(segments)
@@ -169,5 +172,5 @@ function verbOf(method: string, target: ResourceTarget, query: URLSearchParams):
 
 /** A boolean of a query, as Go reads it: present and not `0` or `false`. */
 export function isTrue(value: string | null): boolean {
-  return value !== null && value !== '0' && value.toLowerCase() !== 'false' && value !== 'f' && value !== 'F'
+  return value !== null && value !== '0' && value.toLowerCase() !== 'false'
 }

@@ -8,6 +8,7 @@ export interface KindFacts {
   readonly statusMeta: 'all' | 'allButLabels' | 'none'
   readonly answersDeleted: boolean
   readonly orphansByDefault: boolean
+  readonly ownsNothing: boolean
   readonly hasGeneration: boolean
   readonly allowUnconditionalUpdate: boolean
   readonly allowCreateOnUpdate: boolean
@@ -78,12 +79,14 @@ const names: Readonly<Record<string, NameCheck>> = {
   'rolebindings.rbac.authorization.k8s.io': pathSegmentName,
   'roles.rbac.authorization.k8s.io': pathSegmentName,
   'statefulsets.apps': labelName,
+  // Upstream holds them to nothing of their own.
+  'poddisruptionbudgets.policy': pathSegmentName,
   'certificatesigningrequests.certificates.k8s.io': pathSegmentName,
   // Named after the address, in its one canonical form.
   'ipaddresses.networking.k8s.io': ipErrors,
   // Their names hold times and addresses; validation of the kind looks at them.
-  events: () => [],
-  'events.events.k8s.io': () => [],
+  events: pathSegmentName,
+  'events.events.k8s.io': pathSegmentName,
 }
 
 /** Their subresource `status` writes the status alone. */
@@ -117,6 +120,9 @@ const answersDeleted = new Set([
   'volumeattributesclasses.storage.k8s.io',
 ])
 
+/** Garbage collection does not look at them. */
+const ownsNothing = new Set(['events', 'events.events.k8s.io'])
+
 const orphansByDefault = new Set(['jobs.batch', 'replicationcontrollers'])
 
 /** The facts of a built-in resource. */
@@ -126,6 +132,7 @@ export function factsOf(info: ResourceInfo): KindFacts {
     statusMeta: key === 'deployments.apps' ? 'allButLabels' : bareStatus.has(key) ? 'none' : 'all',
     answersDeleted: answersDeleted.has(key),
     orphansByDefault: orphansByDefault.has(key),
+    ownsNothing: ownsNothing.has(key),
     hasGeneration: withGeneration.has(key),
     allowUnconditionalUpdate: !conditionalUpdate.has(key),
     allowCreateOnUpdate: createOnUpdate.has(key),

@@ -6,6 +6,7 @@ import { impersonation } from './impersonation.ts'
 import { positions } from './positions.ts'
 import { reviews } from './reviews.ts'
 import { spellings } from './spellings.ts'
+import { corners } from './corners.ts'
 import { creates } from './creates.ts'
 import { deletes } from './deletes.ts'
 import { fieldValidation } from './field-validation.ts'
@@ -32,4 +33,5 @@ export const topics: readonly Topic[] = [
   reviews,
   impersonation,
   spellings,
+  corners,
 ]

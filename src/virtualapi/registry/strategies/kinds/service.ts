@@ -118,7 +118,7 @@ function allocate(service: Service, old: Service | undefined, context: RequestCo
   const by = `${metadata.namespace ?? ''}/${metadata.name ?? ''}`
   const allocation = allocationFor(context.objects, { by, now: context.now, dryRun: context.dryRun })
   if (needsClusterIp(service)) {
-    fillFamilies(service)
+    fillFamilies(service, old)
     if (!isHeadless(service)) allocateIp(service, old, allocation)
   }
   if (mayHaveNodePorts(service)) allocateNodePorts(service, old, allocation)
@@ -130,10 +130,11 @@ function refuse({ metadata }: Service, causes: StatusCause[]): void {
 }
 
 /** One family only: a logical cluster's Services have IPv4 addresses. */
-function fillFamilies(service: Service): void {
+function fillFamilies(service: Service, old: Service | undefined): void {
   const { spec } = service
   const freeStanding = isHeadless(service) && !hasSelector(service)
-  spec.ipFamilyPolicy ??= freeStanding ? 'RequireDualStack' : 'SingleStack'
+  // Whoever changes a Service without a word about it means what was said before.
+  spec.ipFamilyPolicy ??= old?.spec.ipFamilyPolicy ?? (freeStanding ? 'RequireDualStack' : 'SingleStack')
   if (freeStanding) {
     const [first = 'IPv4', second] = spec.ipFamilies ?? []
     const families = second === undefined ? [first] : [first, second]

@@ -1,0 +1,141 @@
+// What seeded random requests to both servers once found different, and what lies beside it.
+import { del, get, patch, post, put, send, watch, type Row, type Topic } from '../row.ts'
+import { widgets } from './widgets.ts'
+
+const maps = '/api/v1/namespaces/{ns}/configmaps'
+const pods = '/api/v1/namespaces/{ns}/pods'
+const events = '/api/v1/namespaces/{ns}/events'
+const services = '/api/v1/namespaces/{ns}/services'
+const jobs = '/apis/batch/v1/namespaces/{ns}/jobs'
+const budgets = '/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets'
+const custom = widgets('corners')
+
+const bound = { kind: 'Node', name: 'n' }
+const binding = (what: string, more: object): Row =>
+  post(`${pods}/two/binding`, { metadata: { name: 'two' }, target: bound, ...more }, { what })
+const eviction = (what: string, more: object): Row =>
+  post(`${pods}/two/eviction`, { metadata: { name: 'two' }, ...more }, { what })
+const event = (metadata: object): object => ({ metadata, involvedObject: { namespace: '{ns}', name: 'x' } })
+const json = (what: string, operations: string): Row => patch('json', `${maps}/a`, operations, { what })
+const widget = (what: string, metadata: object): Row => patch('merge', `${custom.path}/w`, { metadata }, { what })
+
+export const corners: Topic = {
+  name: 'corners',
+  rows: [
+    post(maps, { metadata: { name: 'a' }, data: { k: '1' } }),
+
+    // Of what is being deleted the time stays as it is, and who says another grace period is told so.
+    post(maps, { metadata: { name: 'held', finalizers: ['example.com/hold'] } }),
+    del(`${maps}/held`),
+    ...[7, 0, null].map((grace) =>
+      patch('merge', `${maps}/held`, { metadata: { deletionGracePeriodSeconds: grace } }, { what: `grace ${grace}` }),
+    ),
+    patch('merge', `${maps}/held`, { metadata: { finalizers: null } }, { what: 'let go' }),
+
+    // What subresources of pods take, and which container is meant.
+    post(pods, {
+      metadata: { name: 'two' },
+      spec: {
+        automountServiceAccountToken: false,
+        containers: [
+          { name: 'c', image: 'i' },
+          { name: 'd', image: 'i' },
+        ],
+      },
+    }),
+    get(`${pods}/two/log`),
+    get(`${pods}/two/log?container=nope`),
+    get(`${pods}/two/log?container=d`),
+    get(`${pods}/two/attach`),
+    get(`${pods}/two/exec?command=ls&container=nope`),
+    get(`${pods}/two/exec?command=ls&container=c`),
+    binding('another version', { kind: 'Binding', apiVersion: 'x' }),
+    binding('another kind', { kind: 'X', apiVersion: 'v1' }),
+    binding('a pod', { kind: 'Pod', apiVersion: 'v1' }),
+    binding('another namespace', { metadata: { name: 'two', namespace: 'other' } }),
+    binding('a version alone', { apiVersion: 'v2', target: {} }),
+    eviction('another kind', { kind: 'X', apiVersion: 'policy/v1' }),
+    eviction('another group', { kind: 'Eviction', apiVersion: 'v1', deleteOptions: { dryRun: ['x'] } }),
+    eviction('the older version', {
+      kind: 'Eviction',
+      apiVersion: 'policy/v1beta1',
+      deleteOptions: { dryRun: ['All'] },
+    }),
+    eviction('another namespace', {
+      metadata: { name: 'two', namespace: 'other' },
+      deleteOptions: { dryRun: ['All'] },
+    }),
+    eviction('a list of options', { kind: 'X', apiVersion: 'v1', deleteOptions: [] }),
+
+    // Jobs tell what stays behind, whether or not there are any.
+    del(`${jobs}/absent`),
+    del(`${jobs}/absent?propagationPolicy=Background`),
+    del(`${jobs}?labelSelector=nothing`),
+    del(`${jobs}?labelSelector=nothing%2C`),
+
+    // A Service changed without a word about its families.
+    post(services, {
+      metadata: { name: 's' },
+      spec: { clusterIP: 'None', selector: { a: 'b' }, ports: [{ port: 80 }] },
+    }),
+    put(`${services}/s`, { metadata: { name: 's' }, spec: { clusterIP: 'None' } }, { what: 'without a selector' }),
+    post(services, { metadata: { name: 'free' }, spec: { clusterIP: 'None' } }),
+    put(`${services}/free`, { metadata: { name: 'free', labels: { a: 'b' } } }, { what: 'labels alone' }),
+
+    // Preconditions that are empty, and positions of what is to be deleted.
+    post(maps, { metadata: { name: 'p1', labels: { gone: '1' } } }),
+    del(`${maps}?labelSelector=gone&resourceVersion=x`, '{}'),
+    del(`${maps}?labelSelector=gone&resourceVersion=1999999999`, '{}', { what: 'too early' }),
+    del(`${maps}?labelSelector=gone&resourceVersion=&uid=`),
+    post(maps, { metadata: { name: 'p2' } }),
+    del(`${maps}/p2?resourceVersion=&uid=`),
+    del(`${maps}?labelSelector=nothing`, undefined, {
+      accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io',
+    }),
+    del(`${maps}?labelSelector=nothing&limit=1`, undefined, { accept: 'text/html' }),
+
+    // Names of kinds that are not held to more than a path is, and what Events wait for.
+    post(maps, { metadata: { name: 'line\nfeed' } }),
+    post(`${events}?dryRun=All`, event({ name: 'per%cent' })),
+    post(`${events}?dryRun=All`, event({ name: 'sl/ash' }), { what: 'a slash' }),
+    post(`${events}?dryRun=All`, event({ name: 'Any thing' }), { what: 'anything' }),
+    post(`${budgets}?dryRun=All`, { metadata: { name: 'Any thing' }, spec: { minAvailable: 1 } }),
+    post(`${budgets}?dryRun=All`, { metadata: { name: 'per%cent' }, spec: { minAvailable: 1 } }, { what: 'percent' }),
+    post(events, event({ name: 'orphan' })),
+    del(`${events}/orphan?propagationPolicy=Orphan`),
+    get(`${events}/orphan`),
+    post(events, event({ name: 'fore', finalizers: ['example.com/hold', 'foregroundDeletion'] })),
+    del(`${events}/fore`, { propagationPolicy: 'Foreground' }),
+    patch('merge', `${events}/fore`, { metadata: { finalizers: null } }),
+
+    // Forms that say nothing, patches that are none of the sort, characters that are none.
+    get(`${maps}/a`, { accept: 'application/json;as=' }),
+    json('an operation by number', '[{"op":1,"path":"/data/k","value":"x"}]'),
+    json('a path by number', '[{"op":"add","path":1,"value":"x"}]'),
+    json('a source that is a list', '[{"op":"remove","path":"/data/absent"},{"op":"add","path":"/data/k","from":[]}]'),
+    json('a mark of bytes', '\ufeff[]'),
+    post(maps, '\ufeff{}', { what: 'a mark of bytes' }),
+    post(maps, 'ü', { what: 'no JSON' }),
+    post(maps, '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"nul"},"data":{"k":"\u0000"}}', {
+      what: 'a control character',
+      type: 'application/yaml',
+      statusOnly: true,
+    }),
+
+    // What is looked at first: numbers, then fields, then positions.
+    get(`${maps}?fieldSelector=nonsense%3D1&resourceVersion=x`),
+    get(`${maps}?fieldSelector=nonsense%3D1&limit=x`),
+    get(`${maps}?fieldSelector=nonsense%3D1&limit=1&continue=garbage`),
+    watch(`${maps}?watch=true&fieldSelector=nonsense%3D1&resourceVersion=x&timeoutSeconds=1`, 1),
+    watch(`${maps}?watch=f&labelSelector=nothing&timeoutSeconds=1`, 50),
+    get(`${maps}?watch=F&resourceVersionMatch=Exact`),
+    send('DELETE', `${maps}/a?orphanDependents=f&dryRun=All`),
+
+    // Metadata of a custom resource that a patch makes unreadable.
+    ...custom.rows,
+    post(custom.path, { apiVersion: custom.apiVersion, kind: 'Widget', metadata: { name: 'w' } }),
+    widget('a generation as text', { generation: 'x' }),
+    widget('an annotation as object', { annotations: { x: {} } }),
+    widget('finalizers as text', { finalizers: 'x' }),
+  ],
+}
