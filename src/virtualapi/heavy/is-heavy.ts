@@ -40,9 +40,7 @@ export function effortToReformat(body: Uint8Array, format: 'json' | 'yaml'): 'li
 
 /** A body of unknown length is waited for. */
 async function hasHeavyBody(exchange: Exchange): Promise<boolean> {
-  const length = exchange.header('content-length')
-  if (length === undefined ? exchange.header('transfer-encoding') === undefined : Number(length) <= alwaysLight)
-    return false
+  if (exchange.announcedBytes <= alwaysLight) return false
   const body = await exchange.request.body()
   const type = exchange.header('content-type') ?? ''
   if (body.length <= alwaysLight) return false

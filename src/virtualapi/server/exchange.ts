@@ -17,6 +17,8 @@ export interface IncomingRequest {
   readonly peerCertificate: DetailedPeerCertificate | undefined
   /** Of the other end of the connection; absent for requests that never touched a socket. */
   readonly peerAddress?: () => string | undefined
+  /** A body of a length that no header tells is still to come, as HTTP/2 allows it. */
+  readonly hasOpenBody?: boolean
   /** The body, whole. Rejects 413 above the limit. */
   readonly body: () => Promise<Uint8Array>
   /** Aborted when the client goes away. */
@@ -162,6 +164,15 @@ export class Exchange {
   /** By which the request is known in audit lines and in the answer: the client's word, or made here. */
   get auditId(): string {
     return (this.ownAuditId ??= auditIdOf(this.header('audit-id')))
+  }
+
+  /** Bytes of the body by what the client announces; Infinity where it does not say, 0 where there is none. */
+  get announcedBytes(): number {
+    const { method, hasOpenBody = false } = this.request
+    if (method === 'GET' || method === 'HEAD') return 0
+    const length = this.header('content-length')
+    if (length !== undefined) return Number(length)
+    return hasOpenBody || this.header('transfer-encoding') !== undefined ? Infinity : 0
   }
 
   /** The first header of this name (any case), or undefined. */

@@ -22,6 +22,8 @@ export interface RawRequest {
   readonly url: string
   /** Name, value, name, value; of HTTP/2 the pseudo headers too. */
   readonly rawHeaders: readonly string[]
+  /** Of HTTP/2: more than the headers follows. */
+  readonly isOpen?: boolean
   readonly body: Readable
   readonly socket: PeerSocket
   /** The same object for all requests of a connection. */
@@ -50,7 +52,8 @@ export function rawStream(stream: ServerHttp2Stream, rawHeaders: readonly string
   if (session === undefined) return undefined
   const method = headerOf(rawHeaders, ':method') ?? 'GET'
   const url = headerOf(rawHeaders, ':path') ?? '/'
-  return { method, url, rawHeaders, body: stream, socket: session.socket, connection: session }
+  const isOpen = !stream.endAfterHeaders
+  return { method, url, rawHeaders, isOpen, body: stream, socket: session.socket, connection: session }
 }
 
 /** Answers a request. Never rejects. */
@@ -131,7 +134,7 @@ function peerCertificateOf({ socket, connection }: RawRequest): DetailedPeerCert
 
 /** What the stages know of a request. */
 export function incomingOf(request: RawRequest, signal: AbortSignal): IncomingRequest {
-  const { method, url, rawHeaders, socket } = request
+  const { method, url, rawHeaders, isOpen = false, socket } = request
   let body: Promise<Uint8Array> | undefined
   return {
     method,
@@ -139,6 +142,7 @@ export function incomingOf(request: RawRequest, signal: AbortSignal): IncomingRe
     rawHeaders,
     peerCertificate: peerCertificateOf(request),
     peerAddress: () => socket.remoteAddress,
+    hasOpenBody: isOpen,
     body: () => (body ??= readBody(request)),
     signal,
   }

@@ -30,7 +30,7 @@ export const stages: readonly Stage[] = [
   answer,
 ]
 
-/** Bodies above this are received a few at a time: decrypting a mebibyte takes a millisecond. */
+/** Bodies above this, and those of unknown length, are received a few at a time: decrypting a mebibyte takes a millisecond. */
 const largeBodyBytes = 256 * 1024
 
 /** For upgrades, which answer on their own socket. */
@@ -146,7 +146,7 @@ async function takePlace(exchange: Exchange, { fairness }: ServerParts): Promise
   if (info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
   const flow = cluster?.id ?? '-'
   exchange.cleanups.push(fairness.enter(flow, isLongRunning(info) ? 'watch' : 'request'))
-  if (hasLargeBody(exchange)) exchange.cleanups.push(await fairness.enterLarge(flow, exchange.signal))
+  if (exchange.announcedBytes > largeBodyBytes) exchange.cleanups.push(await fairness.enterLarge(flow, exchange.signal))
 }
 
 /** Requests with a body wait when they have it: until then there is nothing to do for them. */
@@ -155,18 +155,7 @@ async function awaitTurn(exchange: Exchange, { loopShare }: ServerParts): Promis
   const flow = exchange.cluster?.id ?? '-'
   exchange.flow = flow
   exchange.turn = () => loopShare.turn(flow)
-  if (!hasBody(exchange)) await exchange.turn()
-}
-
-function hasBody(exchange: Exchange): boolean {
-  const length = exchange.header('content-length')
-  return length === undefined ? exchange.header('transfer-encoding') !== undefined : length !== '0'
-}
-
-/** By what the client announces; a body of unknown length counts as large. */
-function hasLargeBody(exchange: Exchange): boolean {
-  const length = exchange.header('content-length')
-  return length === undefined ? exchange.header('transfer-encoding') !== undefined : Number(length) > largeBodyBytes
+  if (exchange.announcedBytes === 0) await exchange.turn()
 }
 
 async function impersonate(exchange: Exchange, { authorizer }: ServerParts): Promise<void> {
