@@ -119,6 +119,55 @@ describe('objects as Records in a host', function () {
       expect(Buffer.from((await store.get(key, { signal }))!.value).equals(value)).to.equal(true)
     })
 
+    it('that was edited by hand is left out and told, harms no other, and can be repaired or deleted by hand', async () => {
+      await using strict = await openHostStore({
+        client,
+        sealKey,
+        signal,
+        requireValue: (value) => {
+          JSON.parse(Buffer.from(value).toString())
+        },
+        onProblem: (message, error) => problems.push(`${message}: ${String(error)}`),
+      })
+      const of = freshCluster()
+      const key = (name: string): ObjectKey => ({ cluster: of, resource: 'configmaps', namespace: 'shop', name })
+      for (const name of ['a', 'b', 'c']) await strict.create(key(name), valueOf(name), { signal })
+      const watch = record(strict, of, await strict.revision({ signal }))
+      const edit = async (name: string, change: Partial<StorageRecord>): Promise<void> => {
+        const found = (await all(of)).find((one) => one.name === name || one.metadata.name === name)
+        await client.update(records, { ...found!, ...change }, { signal })
+      }
+      const revisionOf = async (name: string): Promise<number> =>
+        (await strict.create(key(name), valueOf(name), { signal })).revision
+      const heardOf = async (revision: number): Promise<void> => {
+        await waitFor(() => watch.events.some((one) => one.type === 'put' && one.object.revision === revision), {
+          what: 'the event of a later write',
+          deadlineMs: 60_000,
+        })
+      }
+      const names = async (): Promise<string[]> =>
+        (await strict.list({ cluster: of }, { signal })).items.map((item) => item.key.name)
+
+      const recordOfB = (await all(of)).find(({ name }) => name === 'b')!.metadata.name
+      await edit('a', { data: '{"half' })
+      await edit('b', { name: 'elsewhere' })
+      await heardOf(await revisionOf('d'))
+      expect(await names()).to.deep.equal(['c', 'd'])
+      expect(problems.some((one) => one.includes('of "configmaps/a"'))).to.equal(true)
+      expect(watch.events.map((one) => (one.type === 'put' ? one.object.key.name : one.type))).to.deep.equal(['d'])
+
+      await edit('a', { data: valueOf('again').toString() })
+      const { namespace } = (await all(of))[0]!.metadata
+      await client.delete(records, { namespace, name: recordOfB }, { signal })
+      await heardOf(await revisionOf('e'))
+      expect(await names()).to.deep.equal(['a', 'c', 'd', 'e'])
+      expect(
+        watch.events.map((one) => (one.type === 'put' ? one.object.key.name : `${one.key.name} deleted`)),
+      ).to.deep.equal(['d', 'a', 'b deleted', 'e'])
+      await watch.stop()
+      await strict.deleteCluster(of, { signal })
+    })
+
     it('survives etcd, when the host goes away and comes back: no write is answered twice or lost', async () => {
       const of = freshCluster()
       const key = (n: number): ObjectKey => ({ cluster: of, resource: 'configmaps', namespace: 'shop', name: `n${n}` })
@@ -137,13 +186,17 @@ describe('objects as Records in a host', function () {
           )
         }
       })
-      await waitFor(() => acknowledged.size > 50, { what: '50 writes', deadlineMs: 20_000 })
-      await server.kill()
-      await server.start()
-      const before = acknowledged.size
-      await waitFor(() => acknowledged.size > before + 50, { what: '50 writes more', deadlineMs: 60_000 })
-      stop = true
-      await Promise.all(writers)
+      try {
+        await waitFor(() => acknowledged.size > 50, { what: '50 writes', deadlineMs: 60_000 })
+        await server.kill()
+        await server.start()
+        const before = acknowledged.size
+        await waitFor(() => acknowledged.size > before + 50, { what: '50 writes more', deadlineMs: 60_000 })
+      } finally {
+        // Or a failure would never be told: refused writers go round for ever.
+        stop = true
+        await Promise.all(writers)
+      }
       const end = await store.create(key(-1), valueOf('end'), { signal })
       const names = (await store.list({ cluster: of }, { signal })).items.map((item) => item.key.name)
       for (const name of acknowledged) expect(names).to.include(name)

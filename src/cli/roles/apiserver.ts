@@ -5,7 +5,7 @@ import type { ClusterName } from '../../apimachinery/meta/index.ts'
 import { startControllers } from '../../controllers/index.ts'
 import { openHostStore } from '../../store/host/index.ts'
 import { createMetrics, type Logger } from '../../telemetry/index.ts'
-import { createMembers, createVirtualApi, frontProxyFromHost } from '../../virtualapi/index.ts'
+import { createMembers, createVirtualApi, frontProxyFromHost, requireObjectBytes } from '../../virtualapi/index.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { registerApiService, serviceHosts } from './api-service.ts'
 import { installationKeys, publishAddress, type Host } from './host-installation.ts'
@@ -46,7 +46,13 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   const frontProxy = stack.use(frontProxyFromHost({ client, log, signal }))
   await frontProxy.synced(signal)
   const store = stack.use(
-    await openHostStore({ client, sealKey, onProblem: (message, error) => log.warn(message, { error }), signal }),
+    await openHostStore({
+      client,
+      sealKey,
+      requireValue: requireObjectBytes,
+      onProblem: (message, error) => log.warn(message, { error }),
+      signal,
+    }),
   )
   const api = stack.use(
     await createVirtualApi({

@@ -35,6 +35,8 @@ export interface HostStoreOptions {
   readonly writeTimeoutMs?: number
   /** Told of broken watches and unreadable Records; the store goes on. */
   readonly onProblem?: (message: string, error: unknown) => void
+  /** Throws for a value that is not one of ours: its Record was edited by hand, and is left out. Default: any will do. */
+  readonly requireValue?: (value: Uint8Array) => void
 }
 
 /** Records deleted in one request when a logical cluster goes. */
@@ -49,12 +51,14 @@ export async function openHostStore(options: HostStoreOptions & Waiting): Promis
     sealKey,
     sealResource = (resource) => resource === 'secrets',
     namespacePrefix = 'kcp-records-',
+    requireValue = () => undefined,
+    onProblem = () => undefined,
   } = options
   const life = new AbortController()
-  const codec = new RecordCodec({ namespacePrefix, sealResource, seal: new Seal(sealKey) })
+  const codec = new RecordCodec({ namespacePrefix, sealResource, seal: new Seal(sealKey), requireValue })
   const log = new EventLog()
   const writer = new RecordWriter({ client, signal: life.signal, writeTimeoutMs: options.writeTimeoutMs ?? 10_000 })
-  const stream = new RecordStream({ client, codec, log, onProblem: options.onProblem ?? (() => undefined) })
+  const stream = new RecordStream({ client, codec, log, onProblem })
   try {
     // The first bucket is there as long as the data is: its uid is the installation's.
     const first = await abortable(writer.ensureNamespace(codec.bucket(0)), options.signal)
@@ -100,7 +104,7 @@ class HostStore implements Store {
 
   async list(scope: ListScope, options: Waiting & { limit?: number; after?: ObjectKey }): Promise<ListResult> {
     const { signal, limit, after } = options
-    const { client, codec, writer } = this.#parts
+    const { client, codec, writer, stream } = this.#parts
     await abortable(writer.settled(), signal)
     const selectors: string[] = []
     if (scope.cluster !== undefined) selectors.push(codec.clusterSelector(scope.cluster))
@@ -115,7 +119,7 @@ class HostStore implements Store {
     // The host orders by the hash that names a Record: key order and pages are made here.
     const items = list.items
       .filter((record) => codec.isBucket(record.metadata.namespace) && isIn(scope, record))
-      .map((record) => codec.decode(record))
+      .flatMap((record) => stream.decoded(record) ?? [])
       .filter(({ key, value }) => (!after || compareKeys(key, after) > 0) && hasOneOf(value, scope.containing))
       .sort((a, b) => compareKeys(a.key, b.key))
     const revision = Number(list.metadata.resourceVersion) as Revision

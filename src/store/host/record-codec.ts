@@ -23,6 +23,8 @@ export interface RecordCodecOptions {
   readonly namespacePrefix: string
   readonly seal: Seal
   readonly sealResource: (resource: string) => boolean
+  /** Throws for a value that is not one of ours. */
+  readonly requireValue: (value: Uint8Array) => void
 }
 
 export class RecordCodec {
@@ -95,12 +97,20 @@ export class RecordCodec {
     return record
   }
 
-  /** Throws StoreError Unavailable for a Record that is not where its key says, or that does not open. */
+  /** Throws StoreError Unavailable for a Record that is not where its key says, that does not open, or that was edited. */
   decode(record: StorageRecord): StoredObject {
     const key = this.keyOf(record)
     const { metadata, data } = record
     const revision = Number(metadata.resourceVersion) as Revision
-    return { key, revision, createRevision: createRevisionOf(record, revision), value: this.#open(key, data) }
+    try {
+      const value = this.#open(key, data)
+      this.#options.requireValue(value)
+      return { key, revision, createRevision: createRevisionOf(record, revision), value }
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause)
+      const message = `Record "${metadata.namespace}/${metadata.name}" of "${key.resource}/${key.name}": ${why}`
+      throw new StoreError('Unavailable', message, { cause })
+    }
   }
 
   /** The key that a Record says it has; refused where its name is another's, as after a copy by hand. */

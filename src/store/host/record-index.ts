@@ -16,6 +16,15 @@ export class RecordIndex {
     return this.#byCluster.get(cluster)?.get(recordName)
   }
 
+  /** In whichever logical cluster it was: for a Record that does not say so any more. Looks through all of them. */
+  find(recordName: string): KnownRecord | undefined {
+    for (const records of this.#byCluster.values()) {
+      const known = records.get(recordName)
+      if (known !== undefined) return known
+    }
+    return undefined
+  }
+
   has(cluster: ClusterId): boolean {
     return this.#byCluster.has(cluster)
   }

@@ -110,16 +110,29 @@ export class RecordStream {
     }
   }
 
-  #change(type: 'ADDED' | 'MODIFIED' | 'DELETED', record: StorageRecord, revision: Revision): Change | undefined {
-    const { codec, onProblem } = this.#options
+  /** Undefined where it cannot be read, which is told: whoever damaged one must not take the others with it. */
+  decoded(record: StorageRecord): StoredObject | undefined {
     try {
-      if (type !== 'DELETED') return { type: 'put', object: codec.decode(record) }
-      const key = codec.keyOf(record)
+      return this.#options.codec.decode(record)
+    } catch (error) {
+      this.#options.onProblem('a Record cannot be read and is left out', error)
+      return undefined
+    }
+  }
+
+  #change(type: 'ADDED' | 'MODIFIED' | 'DELETED', record: StorageRecord, revision: Revision): Change | undefined {
+    if (type !== 'DELETED') {
+      const object = this.decoded(record)
+      return object && { type: 'put', object }
+    }
+    try {
+      const key = this.#options.codec.keyOf(record)
       const known = this.index.get(key.cluster, record.metadata.name)
       return { type: 'delete', key, revision, ...this.#last(record, known?.revision ?? revision) }
-    } catch (error) {
-      onProblem('a Record cannot be read and is left out', error)
-      return undefined
+    } catch {
+      // It was left out when it was edited; what it was before is gone with it.
+      const known = this.index.find(record.metadata.name)
+      return known && { type: 'delete', key: known.key, revision }
     }
   }
 
@@ -183,7 +196,7 @@ export class RecordStream {
 
   /** Every readable Record at one revision, which is `#revision` afterwards. */
   async *#list(signal: AbortSignal): AsyncGenerator<{ record: string; change: Extract<Change, { type: 'put' }> }> {
-    const { client, codec, onProblem } = this.#options
+    const { client, codec } = this.#options
     let page: string | undefined
     do {
       const list = await client.list<StorageRecord>(recordsGvr, {
@@ -192,12 +205,8 @@ export class RecordStream {
         ...(page !== undefined && { continue: page }),
       })
       for (const record of list.items) {
-        if (!codec.isBucket(record.metadata.namespace)) continue
-        try {
-          yield { record: record.metadata.name, change: { type: 'put', object: codec.decode(record) } }
-        } catch (error) {
-          onProblem('a Record cannot be read and is left out', error)
-        }
+        const object = codec.isBucket(record.metadata.namespace) ? this.decoded(record) : undefined
+        if (object) yield { record: record.metadata.name, change: { type: 'put', object } }
       }
       page = list.metadata.continue === '' ? undefined : list.metadata.continue
       if (page === undefined) this.#revision = Number(list.metadata.resourceVersion)

@@ -1,7 +1,14 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { Revision } from '../../apimachinery/meta/index.ts'
-import { decodeMetadata, decodeObject, encodeObject, readFacts, stampRevision } from './object-bytes.ts'
+import {
+  decodeMetadata,
+  decodeObject,
+  encodeObject,
+  readFacts,
+  requireObjectBytes,
+  stampRevision,
+} from './object-bytes.ts'
 
 describe('metadata in the bytes of an object', () => {
   for (const [title, annotation] of [
@@ -44,4 +51,29 @@ describe('metadata in the bytes of an object', () => {
     expect(() => decodeMetadata(Buffer.from('{"metadata":{"a":"}'))).to.throw('does not end')
     expect(() => decodeMetadata(Buffer.from('{}'))).to.throw('without metadata')
   })
+})
+
+describe('bytes that were kept', () => {
+  const object = { kind: 'ConfigMap', apiVersion: 'v1', metadata: { name: 'a', uid: 'u' }, data: { a: 'b' } }
+  const whole = encodeObject(object).toString()
+
+  for (const [title, text] of [
+    ['an object as it was encoded', whole],
+    ['the mark of a deleted one', 'null'],
+  ] as const)
+    it(`are ours: ${title}`, () => requireObjectBytes(Buffer.from(text)))
+
+  for (const [title, text] of [
+    ['nothing', ''],
+    ['half an object', whole.slice(0, -4)],
+    ['an object and more', `${whole}}`],
+    ['a list', '[]'],
+    ['a text', '"metadata"'],
+    ['an object without uid', whole.replace('"uid":"u"', '"b":"u"')],
+    ['an object without metadata', '{"kind":"ConfigMap","apiVersion":"v1"}'],
+    ['an object in another layout', JSON.stringify(object, undefined, 2)],
+  ] as const)
+    it(`are refused: ${title}`, () => {
+      expect(() => requireObjectBytes(Buffer.from(text))).to.throw()
+    })
 })

@@ -2,7 +2,7 @@
 // resourceVersion at rest. So a revision is put in without decoding, and a list drops or replaces the head of its items.
 import { Buffer } from 'node:buffer'
 import { encodeJson, type KubeObject, type ObjectMeta, type Revision } from '../../apimachinery/meta/index.ts'
-import type { EntryFacts } from '../../store/hub/index.ts'
+import { isTombstone, type EntryFacts } from '../../store/hub/index.ts'
 
 const metadataKey = Buffer.from('"metadata":{')
 
@@ -18,6 +18,17 @@ function metadataOffset(bytes: Buffer): number {
   const at = bytes.indexOf(metadataKey)
   if (at < 0) throw new Error('object bytes without metadata')
   return at + metadataKey.length
+}
+
+/** Throws for a value that is neither an object in the layout above nor the mark of a deleted one: somebody else wrote it. */
+export function requireObjectBytes(value: Uint8Array): void {
+  if (isTombstone(value)) return
+  const bytes = asBuffer(value)
+  const { kind, apiVersion, metadata } = JSON.parse(bytes.toString()) as Partial<KubeObject>
+  if (typeof kind !== 'string' || typeof apiVersion !== 'string' || typeof metadata?.uid !== 'string')
+    throw new Error('the payload is no object')
+  const layout = Buffer.from(`{${headOf(kind, apiVersion)}"metadata":{`)
+  if (!bytes.subarray(0, layout.length).equals(layout)) throw new Error('the payload was not written by kcp')
 }
 
 /** The same bytes, seen as a Buffer. */
