@@ -23,6 +23,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/kubernetes/pkg/apis/admissionregistration"
 	"k8s.io/kubernetes/pkg/apis/apps"
@@ -71,7 +72,7 @@ var roots = [][2]any{
 }
 
 // A member is [name it is shown by, name in the API, type, flags]. A name in the API that begins with ^ is a member of
-// what this struct is in. Types: s text, n number, b bool, Q Quantity, I IntOrString, T Time, @name a struct. Flags:
+// what this struct is in. Types: s text, n number, b bool, Q Quantity, I IntOrString, T Time, R what is there as it is, @name a struct. Flags:
 // r list, m map, p pointer, o left out where empty.
 type member [4]string
 
@@ -163,6 +164,8 @@ func code(t, api reflect.Type) (string, string) {
 		return "T", ""
 	case reflect.TypeOf(metav1.FieldsV1{}):
 		return "s", ""
+	case reflect.TypeOf(runtime.RawExtension{}):
+		return "R", ""
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

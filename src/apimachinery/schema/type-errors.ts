@@ -15,7 +15,7 @@ const maxErrors = 20
 export function typeErrors(value: JsonValue, schema: SchemaNode): string[] {
   const walker: Walker = { fields: [], struct: '', errors: [], converts: false }
   walk(value, schema, walker)
-  return walker.errors
+  return walker.fatal === undefined ? walker.errors : [walker.fatal, ...walker.errors]
 }
 
 /**
@@ -34,10 +34,12 @@ interface Walker {
   readonly fields: string[]
   struct: string
   readonly errors: string[]
+  /** The first complaint of a type that decodes itself: Go stops there and tells of nothing else. */
+  fatal?: string
 }
 
 function walk(value: JsonValue, schema: SchemaNode, walker: Walker): void {
-  if (value === null || walker.errors.length >= maxErrors) return
+  if (value === null || walker.fatal !== undefined || walker.errors.length >= maxErrors) return
   const { type } = schema
   if (schema.intOrString === true) {
     checkIntOrString(value, walker)
@@ -58,6 +60,7 @@ function walk(value: JsonValue, schema: SchemaNode, walker: Walker): void {
       return
     case 'string':
       if (typeof value === 'string') checkText(value, schema, walker)
+      else if (isTime(schema)) failItself(value, { type: 'string' }, walker)
       else fail(value, schema, walker)
       return
     case 'boolean':
@@ -96,11 +99,25 @@ function fail(value: JsonValue, schema: SchemaNode, walker: Walker): void {
   else failDecoding(value, schema, walker)
 }
 
-/** A number of the right kind that does not fit is shown. */
+/** Of a type that decodes itself: the converter has no place for it either. */
+function failItself(value: JsonValue, schema: SchemaNode, walker: Walker): void {
+  tellFatal(decodingText(value, schema, walker.converts ? { ...walker, fields: [] } : walker), walker)
+}
+
+function tellFatal(text: string, walker: Walker): void {
+  if (walker.converts) walker.errors.push(text)
+  else walker.fatal ??= text
+}
+
 function failDecoding(value: JsonValue, schema: SchemaNode, walker: Walker): void {
+  walker.errors.push(decodingText(value, schema, walker))
+}
+
+/** A number of the right kind that does not fit is shown. */
+function decodingText(value: JsonValue, schema: SchemaNode, walker: Walker): string {
   const what = typeof value === 'number' && schema.type === 'integer' ? `number ${goNumber(value)}` : kindOf(value)
   const where = walker.fields.length === 0 ? 'Go value' : `Go struct field ${walker.struct}.${walker.fields.join('.')}`
-  walker.errors.push(`json: cannot unmarshal ${what} into ${where} of type ${goTypeName(schema)}`)
+  return `json: cannot unmarshal ${what} into ${where} of type ${goTypeName(schema)}`
 }
 
 function conversionText(value: JsonValue, schema: SchemaNode): string {
@@ -161,37 +178,46 @@ const int32: SchemaNode = { type: 'integer', format: 'int32' }
 
 function checkIntOrString(value: JsonValue, walker: Walker): void {
   if (typeof value === 'string' || (typeof value === 'number' && fitsInteger(value, 'int32'))) return
-  // The type decodes itself, from a value without a place.
-  failDecoding(value, int32, walker.converts ? { ...walker, fields: [] } : walker)
+  failItself(value, int32, walker)
 }
 
 const quantity = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$/
 
 function checkQuantity(value: JsonValue, walker: Walker): void {
   if (typeof value === 'number' || (typeof value === 'string' && quantity.test(value.trim()))) return
-  walker.errors.push("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
+  tellFatal("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'", walker)
 }
 
-function checkText(value: string, { format, typeName }: SchemaNode, walker: Walker): void {
-  if (format === 'byte') {
-    const clean = value.replace(/[\r\n]/g, '')
-    const bad = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?/.exec(clean)?.[0].length ?? 0
-    if (bad < clean.length) {
-      const stray = clean.slice(bad).search(/[^A-Za-z0-9+/]/)
-      walker.errors.push(
-        `illegal base64 data at input byte ${String(stray < 0 ? clean.length - (clean.length % 4) : bad + stray)}`,
-      )
-    }
-  } else if (format === 'date-time' && (typeName === undefined || typeName === 'Time' || typeName === 'MicroTime')) {
-    const layout = typeName === 'MicroTime' ? '2006-01-02T15:04:05.000000Z07:00' : '2006-01-02T15:04:05Z07:00'
-    const why = value === '' ? undefined : timeError(value)
+function checkText(value: string, schema: SchemaNode, walker: Walker): void {
+  if (schema.format === 'byte') {
+    const at = misplacedInBase64(value.replace(/[\r\n]/g, ''))
+    if (at !== undefined) walker.errors.push(`illegal base64 data at input byte ${String(at)}`)
+  } else if (isTime(schema)) {
+    const micro = schema.typeName === 'MicroTime'
+    const why = timeError(value, micro ? microTimeParts : timeParts)
+    const layout = micro ? '2006-01-02T15:04:05.000000Z07:00' : '2006-01-02T15:04:05Z07:00'
     if (why !== undefined)
-      walker.errors.push(`parsing time ${goQuote(value)}${why.startsWith(':') ? '' : ` as ${goQuote(layout)}: `}${why}`)
+      tellFatal(`parsing time ${goQuote(value)}${why.startsWith(':') ? '' : ` as ${goQuote(layout)}: `}${why}`, walker)
   }
 }
 
+/** Where base64 stops being some; undefined where all of it is. */
+function misplacedInBase64(text: string): number | undefined {
+  const good = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?/.exec(text)?.[0] ?? ''
+  if (good.length === text.length) return undefined
+  // Nothing comes after padding.
+  if (good.endsWith('=')) return good.length
+  const stray = text.slice(good.length).search(/[^A-Za-z0-9+/]/)
+  return stray < 0 ? text.length - (text.length % 4) : good.length + stray
+}
+
+function isTime({ format, typeName }: SchemaNode): boolean {
+  return format === 'date-time' && (typeName === undefined || typeName === 'Time' || typeName === 'MicroTime')
+}
+
 /** Parts of RFC 3339 by the names Go's layout gives them, with the range of each. */
-const timeParts: [RegExp, string, [number, number, string]?][] = [
+type TimePart = readonly [RegExp, string, (readonly [number, number, string])?]
+const timeParts: readonly TimePart[] = [
   [/^[0-9]{4}/, '2006'],
   [/^-/, '-'],
   [/^[0-9]{2}/, '01', [1, 12, 'month']],
@@ -206,9 +232,19 @@ const timeParts: [RegExp, string, [number, number, string]?][] = [
   [/^(?:Z|[+-][0-9]{2}:[0-9]{2})/, 'Z07:00'],
 ]
 
-function timeError(value: string): string | undefined {
+/** A MicroTime has six digits after the second, no fewer. */
+const microTimeParts: readonly TimePart[] = timeParts.flatMap((part): TimePart[] =>
+  part[1] === '05'
+    ? [
+        [/^[0-9]{2}/, '05', [0, 59, 'second']],
+        [/^[.,][0-9]{6}/, '.000000'],
+      ]
+    : [part],
+)
+
+function timeError(value: string, parts: readonly TimePart[]): string | undefined {
   let rest = value
-  for (const [pattern, name, range] of timeParts) {
+  for (const [pattern, name, range] of parts) {
     const match = pattern.exec(rest)?.[0]
     if (match === undefined) return `cannot parse ${goQuote(rest)} as ${goQuote(name)}`
     const number = Number(match.replace(',', '.'))

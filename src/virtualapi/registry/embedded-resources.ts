@@ -79,7 +79,7 @@ function metadataCauses(metadata: JsonObject, path: string): StatusCause[] {
   }
   const object = { apiVersion: 'v1', kind: '', metadata: named } as unknown as KubeObject
   const causes = metaCauses(object, {
-    info: { namespaced: !!metadata['namespace'], builtIn: false, group: '' },
+    info: { namespaced: !!metadata['namespace'] },
     strategy: { validateName: pathSegmentName },
   })
   return causes.map((cause) => ({ ...cause, field: `${path}.${cause.field ?? ''}` }))

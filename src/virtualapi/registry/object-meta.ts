@@ -11,7 +11,9 @@ import {
 } from '../../apimachinery/field/index.ts'
 import type { KubeObject, ObjectMeta, OwnerReference } from '../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../apimachinery/status/index.ts'
+import { pathSegmentName, type NameCheck } from './names.ts'
 import type { ResourceDefinition } from './resource-definition.ts'
+import { goTime } from './strategies/typed/times.ts'
 
 const maxAnnotationsBytes = 256 * 1024
 const suffixLetters = 'bcdfghjklmnpqrstvwxz2456789'
@@ -64,7 +66,9 @@ export function serverMetaCauses(next: ObjectMeta, old: ObjectMeta): StatusCause
     if (wanted == null || wanted === '' || wanted === present) return []
     // When something goes stays as it is, whatever is said.
     if (member === 'deletionTimestamp' && present !== undefined) return []
-    return [fieldInvalid(`metadata.${member}`, wanted, 'field is immutable')]
+    const time = member === 'deletionTimestamp' && typeof wanted === 'string' ? goTime(wanted) : undefined
+    const shown = time !== undefined && 'text' in time ? time.text : wanted
+    return [fieldInvalid(`metadata.${member}`, shown, 'field is immutable')]
   })
 }
 
@@ -103,43 +107,90 @@ function hasNothing(value: object): boolean {
 
 /** What of a kind decides about metadata. */
 interface Rules {
-  readonly info: Pick<ResourceDefinition['info'], 'namespaced' | 'builtIn' | 'group'>
-  readonly strategy: Pick<ResourceDefinition['strategy'], 'validateName'>
+  readonly info: Pick<ResourceDefinition['info'], 'namespaced'>
+  readonly strategy: Pick<ResourceDefinition['strategy'], 'validateName' | 'ownFinalizers'>
 }
 
 /** Complaints about metadata that hold for every kind. */
 export function metaCauses(object: KubeObject, { info, strategy }: Rules): StatusCause[] {
   const { metadata } = object
+  return [
+    ...nameCauses(metadata, info, strategy.validateName),
+    ...contentCauses(metadata),
+    ...finalizerCauses(metadata.finalizers ?? []),
+    ...(strategy.ownFinalizers === true ? ownFinalizerCauses(metadata.finalizers ?? []) : []),
+  ]
+}
+
+function nameCauses(metadata: ObjectMeta, { namespaced }: Rules['info'], validateName: NameCheck): StatusCause[] {
   const causes: StatusCause[] = []
   if (metadata.generateName !== undefined)
-    for (const text of strategy.validateName(metadata.generateName, { prefix: true }))
+    for (const text of validateName(metadata.generateName, { prefix: true }))
       causes.push(fieldInvalid('metadata.generateName', metadata.generateName, text))
   if (metadata.name === undefined || metadata.name === '')
     causes.push(fieldRequired('metadata.name', 'name or generateName is required'))
   else
-    for (const text of strategy.validateName(metadata.name, { prefix: false }))
+    for (const text of validateName(metadata.name, { prefix: false }))
       causes.push(fieldInvalid('metadata.name', metadata.name, text))
-  if (info.namespaced) {
+  if (namespaced) {
     if (!metadata.namespace) causes.push(fieldRequired('metadata.namespace'))
   } else if (metadata.namespace) causes.push(fieldForbidden('metadata.namespace', 'not allowed on this type'))
-  causes.push(...labelCauses(metadata.labels), ...annotationCauses(metadata.annotations))
-  causes.push(...ownerCauses(metadata), ...finalizerCauses(metadata.finalizers ?? []))
-  if (info.builtIn && !freeFinalizers.has(info.group))
-    for (const [index, finalizer] of (metadata.finalizers ?? []).entries())
-      if (!finalizer.includes('/') && !standardFinalizers.has(finalizer))
-        causes.push(
+  return causes
+}
+
+function contentCauses(metadata: ObjectMeta): StatusCause[] {
+  return [...labelCauses(metadata.labels), ...annotationCauses(metadata.annotations), ...ownerCauses(metadata)]
+}
+
+/** In groups that are not held to upstream's own finalizers this is not asked. */
+function ownFinalizerCauses(finalizers: readonly string[]): StatusCause[] {
+  return finalizers.flatMap((finalizer, index) =>
+    finalizer.includes('/') || standardFinalizers.has(finalizer)
+      ? []
+      : [
           fieldInvalid(
             `metadata.finalizers[${index}]`,
             finalizer,
             'name is neither a standard finalizer name nor is it fully qualified',
           ),
-        )
-  return causes
+        ],
+  )
 }
 
-/** Groups that upstream does not hold to its own finalizers. */
-const freeFinalizers = new Set(['admissionregistration.k8s.io', 'apiextensions.k8s.io', 'coordination.k8s.io'])
 const standardFinalizers = new Set(['kubernetes', 'orphan', 'foregroundDeletion'])
+
+/** How a kind looks at metadata once more, after what is asked of every change. */
+export interface MetaCheck {
+  /** All of it, as of a new object; else what may not change. */
+  readonly whole: boolean
+  /** And that finalizers are upstream's own or qualified. */
+  readonly ownFinalizers: boolean
+}
+
+/**
+ * Complaints about changed metadata. Upstream looks at it several times, how often depends on the kind, and tells of
+ * everything as often as it sees it. `kept`: what `serverMetaCauses` said.
+ */
+export function metaUpdateCauses(
+  { metadata }: KubeObject,
+  old: ObjectMeta,
+  kept: readonly StatusCause[],
+  { info, strategy, checks }: Rules & { readonly checks: readonly MetaCheck[] },
+): StatusCause[] {
+  const content = contentCauses(metadata)
+  const finalizers = finalizerCauses(metadata.finalizers ?? [])
+  const change = [...changeCauses(metadata, old), ...kept, ...content]
+  const whole = [...content, ...finalizers]
+  return [
+    ...nameCauses(metadata, info, pathSegmentName),
+    ...whole,
+    ...change,
+    ...checks.flatMap((check) => [
+      ...(check.whole ? [...nameCauses(metadata, info, strategy.validateName), ...whole] : change),
+      ...(check.ownFinalizers ? ownFinalizerCauses(metadata.finalizers ?? []) : []),
+    ]),
+  ]
+}
 
 function finalizerCauses(finalizers: readonly string[]): StatusCause[] {
   const field = 'metadata.finalizers'
@@ -213,8 +264,7 @@ function invalidOwners(value: OwnerReference | readonly OwnerReference[], detail
   }
 }
 
-/** Complaints about a change of metadata. */
-export function metaChangeCauses(next: ObjectMeta, old: ObjectMeta): StatusCause[] {
+function changeCauses(next: ObjectMeta, old: ObjectMeta): StatusCause[] {
   const causes: StatusCause[] = []
   if (next.name !== old.name) causes.push(fieldInvalid('metadata.name', next.name ?? '', 'field is immutable'))
   if ((next.namespace ?? '') !== (old.namespace ?? ''))

@@ -33,9 +33,10 @@ import {
   generatedName,
   keepServerMeta,
   metaCauses,
-  metaChangeCauses,
+  metaUpdateCauses,
   serverMetaCauses,
   tidyMeta,
+  type MetaCheck,
 } from './object-meta.ts'
 import { checkDeletePreconditions, checkPreconditions } from './preconditions.ts'
 import type { RequestContext, ResourceDefinition } from './resource-definition.ts'
@@ -216,7 +217,7 @@ export class Registry {
     checkPreconditions(definition, next.metadata, old.metadata, { unconditional, isPatch })
     if (info.namespaced && !next.metadata.namespace) next.metadata.namespace = namespace
     const request = { operation: 'UPDATE', definition, subresource, namespace, name, context, signal } as const
-    const serverCauses = subresource === '' ? serverMetaCauses(next.metadata, old.metadata) : []
+    const kept = keepsServerMeta(strategy, subresource) ? serverMetaCauses(next.metadata, old.metadata) : []
     keepServerMeta(next.metadata, old.metadata)
     dedupeOwners(next.metadata, context)
     keepOtherHalf(strategy, next, old, subresource)
@@ -226,13 +227,9 @@ export class Registry {
     tidyMeta(next.metadata)
     if (subresource !== 'status' && subresource !== 'binding' && generationChanged(strategy, next, old))
       next.metadata.generation = (old.metadata.generation ?? 0) + 1
-    const changes = metaChangeCauses(next.metadata, old.metadata)
+    const checks = strategy.metaChecks?.[subresource === '' || subresource === 'scale' ? 'update' : 'status']
     refuse(definition, next.metadata, [
-      ...metaCauses(next, definition),
-      // Upstream looks twice, and tells of it twice.
-      ...changes,
-      ...changes,
-      ...serverCauses,
+      ...metaUpdateCauses(next, old.metadata, kept, { info, strategy, checks: checks ?? [customCheck] }),
       ...(strategy.validateUpdate?.(next, old, context, subresource) ?? []),
     ])
     warn(definition, context, next, old)
@@ -369,4 +366,12 @@ function warn({ strategy }: ResourceDefinition, context: RequestContext, object:
 function refuse({ info, storageApiVersion }: ResourceDefinition, metadata: ObjectMeta, causes: StatusCause[]): void {
   if (causes.length === 0) return
   throw invalid({ group: parseApiVersion(storageApiVersion).group, kind: info.kind }, metadata.name ?? '', causes)
+}
+
+/** Custom resources and their definitions are asked once more what may not change. */
+const customCheck: MetaCheck = { whole: false, ownFinalizers: false }
+
+/** Whether a change may name what the server owns of metadata; a bare status has none of it. */
+function keepsServerMeta({ statusMeta = 'none' }: ResourceDefinition['strategy'], subresource: string): boolean {
+  return subresource === '' || (subresource === 'status' && statusMeta !== 'none')
 }

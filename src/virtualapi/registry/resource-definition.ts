@@ -7,6 +7,7 @@ import type { UserInfo } from '../authn/user-info.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
 import type { CompleteBytes } from './form-on-read.ts'
 import type { NameCheck } from './names.ts'
+import type { MetaCheck } from './object-meta.ts'
 import type { ResourceInfo } from './resource-info.ts'
 
 /** What a hook may look at besides the object. */
@@ -51,6 +52,10 @@ export interface Strategy {
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>
   /** Names that objects of this kind may have. */
   readonly validateName: NameCheck
+  /** True: finalizers must be upstream's own or qualified. */
+  readonly ownFinalizers?: boolean
+  /** How often changed metadata is looked at, besides once for all kinds; once more where absent. */
+  readonly metaChecks?: { readonly update: readonly MetaCheck[]; readonly status: readonly MetaCheck[] }
   /** What of metadata the subresource `status` writes; nothing but finalizers and the like where absent. */
   readonly statusMeta?: 'all' | 'allButLabels' | 'none'
   /** True: a new object may come with its status. */

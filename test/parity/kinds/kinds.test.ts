@@ -7,6 +7,7 @@ import { deviceRows } from './device-kinds.ts'
 import { flowRows } from './flow-kinds.ts'
 import { networkRows, nodeRows, rbacRows, workloadRows } from './groups.ts'
 import { knownKindDifferences } from './known-differences.ts'
+import { oddBodyRows } from './odd-bodies.ts'
 import { limitingRows } from './policy-kinds.ts'
 import { bindingRows } from './pod-binding.ts'
 import { serviceRows } from './service-life.ts'
@@ -30,6 +31,7 @@ describe('built-in kinds as a real server has them', function () {
     ...serviceRows,
     ...bindingRows,
     ...wholeRows,
+    ...oddBodyRows,
   ]
   compareRows(rows, { name: 'kinds', known: knownKindDifferences })
 })

@@ -8,7 +8,7 @@ export const knownKindDifferences: Readonly<Record<string, string>> = {
   // Refused by both, or by both in part.
   ...list('refused in other words, or for some of the reasons only', ['v1 ResourceQuota: status: used that is wrong']),
   'v1 Event: changed: a series with a time that is none':
-    'a time that is none is found after the patch is applied, and answered 400',
+    'the object that came of the patch is shown, with its members in another order',
   'resource.k8s.io/v1 DeviceClass: new with a selector that is no CEL': 'CEL is not compiled',
   'v1 Service: new with an address out of range': 'the range is named, and is another one',
   'v1 Service: new with a node port out of range': 'a dry run of a real server asks for no port',

@@ -2,6 +2,7 @@
 import type { ResourceInfo } from '../resource-info.ts'
 import { groupResourceText } from '../../../apimachinery/meta/index.ts'
 import { label1035Name, labelName, pathSegmentName, subdomainName, type NameCheck } from '../names.ts'
+import type { MetaCheck } from '../object-meta.ts'
 import { ipErrors } from './validation/ip-values.ts'
 
 export interface KindFacts {
@@ -13,7 +14,12 @@ export interface KindFacts {
   readonly allowUnconditionalUpdate: boolean
   readonly allowCreateOnUpdate: boolean
   readonly validateName: NameCheck
+  readonly ownFinalizers: boolean
+  readonly metaChecks: { readonly update: readonly MetaCheck[]; readonly status: readonly MetaCheck[] }
 }
+
+const rbac = 'rbac.authorization.k8s.io'
+const admission = 'admissionregistration.k8s.io'
 
 const withGeneration = new Set([
   'mutatingwebhookconfigurations.admissionregistration.k8s.io',
@@ -89,6 +95,67 @@ const names: Readonly<Record<string, NameCheck>> = {
   'events.events.k8s.io': pathSegmentName,
 }
 
+const whole: MetaCheck = { whole: true, ownFinalizers: true }
+const change: MetaCheck = { whole: false, ownFinalizers: true }
+const freeWhole: MetaCheck = { whole: true, ownFinalizers: false }
+const freeChange: MetaCheck = { whole: false, ownFinalizers: false }
+
+/** How a kind's own validation of updates looks at metadata; as of most kinds where absent. */
+const updateChecks: Readonly<Record<string, readonly MetaCheck[]>> = {
+  ...checksOf(
+    [change],
+    [
+      ...['daemonsets.apps', 'deployments.apps', 'replicasets.apps', 'statefulsets.apps', 'cronjobs.batch'],
+      ...['podtemplates', 'resourcequotas', 'services', 'horizontalpodautoscalers.autoscaling'],
+      ...['events.events.k8s.io', 'servicecidrs.networking.k8s.io', 'resourceslices.resource.k8s.io'],
+      ...['priorityclasses.scheduling.k8s.io', 'csidrivers.storage.k8s.io'],
+    ],
+  ),
+  ...checksOf(
+    [whole],
+    [
+      ...['limitranges', 'endpointslices.discovery.k8s.io', 'flowschemas.flowcontrol.apiserver.k8s.io'],
+      'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io',
+    ],
+  ),
+  ...checksOf([whole, whole], ['persistentvolumes', 'csinodes.storage.k8s.io', 'volumeattachments.storage.k8s.io']),
+  ...checksOf(
+    [whole, whole, change],
+    [
+      ...['persistentvolumeclaims', 'volumeattributesclasses.storage.k8s.io'],
+      ...['roles', 'clusterroles', 'rolebindings', 'clusterrolebindings'].map((one) => `${one}.${rbac}`),
+    ],
+  ),
+  ...checksOf(
+    [freeWhole],
+    [
+      ...['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'].map((one) => `${one}.${admission}`),
+      ...['validatingadmissionpolicies', 'validatingadmissionpolicybindings'].map((one) => `${one}.${admission}`),
+    ],
+  ),
+  'leases.coordination.k8s.io': [freeChange],
+  'runtimeclasses.node.k8s.io': [freeWhole, freeChange],
+  'customresourcedefinitions.apiextensions.k8s.io': [freeChange],
+  events: [],
+  'poddisruptionbudgets.policy': [],
+}
+
+const statusChecks: Readonly<Record<string, readonly MetaCheck[]>> = {
+  'cronjobs.batch': [],
+  'poddisruptionbudgets.policy': [],
+  'certificatesigningrequests.certificates.k8s.io': [whole, change],
+  'customresourcedefinitions.apiextensions.k8s.io': [freeChange],
+}
+
+/** Their finalizers may be called anything. */
+const freeFinalizers = new Set(
+  Object.entries(updateChecks).flatMap(([key, checks]) => (checks.some((one) => one.ownFinalizers) ? [] : [key])),
+)
+
+function checksOf(checks: readonly MetaCheck[], keys: readonly string[]): Record<string, readonly MetaCheck[]> {
+  return Object.fromEntries(keys.map((key) => [key, checks]))
+}
+
 /** Their subresource `status` writes the status alone. */
 const bareStatus = new Set([
   'customresourcedefinitions.apiextensions.k8s.io',
@@ -137,5 +204,10 @@ export function factsOf(info: ResourceInfo): KindFacts {
     allowUnconditionalUpdate: !conditionalUpdate.has(key),
     allowCreateOnUpdate: createOnUpdate.has(key),
     validateName: names[key] ?? subdomainName,
+    ownFinalizers: !freeFinalizers.has(key),
+    metaChecks: {
+      update: updateChecks[key] ?? [whole, change],
+      status: bareStatus.has(key) ? [] : (statusChecks[key] ?? [change]),
+    },
   }
 }

@@ -55,12 +55,16 @@ function createStrategy(info: ResourceInfo): Strategy {
     ...(prepareForUpdate ? { prepareForUpdate } : {}),
     ...(gracePeriodSeconds ? { gracePeriodSeconds } : {}),
     validateCreate: (object, context) => rules.validate?.(object, undefined, context) ?? [],
-    validateUpdate: (object, old, context, subresource) =>
-      subresource === ''
-        ? [...(rules.validate?.(object, old, context) ?? []), ...(rules.validateChange?.(object, old, context) ?? [])]
-        : [
-            ...(subresource === 'status' ? statusCauses(storageApiVersion, object, old) : []),
-            ...(rules.validatePart?.(object, old, subresource) ?? []),
-          ],
+    validateUpdate(object, old, context, subresource) {
+      if (subresource === '') {
+        const causes = rules.validate?.(object, old, context) ?? []
+        const again = rules.asksTwice === true ? causes : []
+        return [...causes, ...again, ...(rules.validateChange?.(object, old, context) ?? [])]
+      }
+      return [
+        ...(subresource === 'status' ? statusCauses(storageApiVersion, object, old) : []),
+        ...(rules.validatePart?.(object, old, subresource) ?? []),
+      ]
+    },
   }
 }

@@ -18,6 +18,8 @@ export interface KindRules extends Pick<
   beforeDefaults?(object: KubeObject): void
   /** What must hold of every object, new or changed. `old` is absent for a new one. */
   validate?(object: KubeObject, old: KubeObject | undefined, context: RequestContext): StatusCause[]
+  /** Upstream asks this of a changed object twice, and tells of it twice. */
+  readonly asksTwice?: true
   /** What must hold of what a subresource wrote. */
   validatePart?(object: KubeObject, old: KubeObject, subresource: string): StatusCause[]
   /** What may not change. Not asked about updates of a subresource. */

@@ -6,7 +6,7 @@ import type {
   V2HorizontalPodAutoscalerSpec,
 } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonValue, type KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import { pathSegmentName } from '../../names.ts'
 import type { KindRules } from '../kind-rules.ts'
@@ -30,9 +30,9 @@ type VersionCheck = 'any' | 'core' | 'group'
 export const autoscalerRules: KindRules = {
   beforeDefaults({ spec }) {
     // Behind a feature gate that is off by default.
-    const { behavior } = (spec ?? {}) as Partial<Spec>
-    for (const member of ['scaleUp', 'scaleDown'] as const)
-      if (behavior?.[member] !== undefined) Reflect.deleteProperty(behavior[member], 'tolerance')
+    const behavior = isJsonObject(spec) ? (spec as { behavior?: JsonValue }).behavior : undefined
+    for (const rules of isJsonObject(behavior) ? [behavior['scaleUp'], behavior['scaleDown']] : [])
+      if (isJsonObject(rules)) delete rules['tolerance']
   },
   validate(object, old) {
     const spec = specOf(object)

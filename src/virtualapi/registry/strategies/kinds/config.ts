@@ -7,7 +7,7 @@ import {
   fieldRequired,
   fieldTooLong,
 } from '../../../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type KubeObject } from '../../../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import { fieldImmutable } from '../validation/values.ts'
@@ -107,8 +107,11 @@ function typeCauses({ type, metadata }: KubeObject, data: JsonObject): StatusCau
 function jsonCauses(data: JsonObject, key: string): StatusCause[] {
   const text = Buffer.from(typeof data[key] === 'string' ? data[key] : '', 'base64').toString()
   try {
-    JSON.parse(text)
-    return []
+    const value = JSON.parse(text) as JsonValue
+    if (value === null || isJsonObject(value)) return []
+    const what = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value
+    const target = 'Go value of type map[string]interface {}'
+    return [fieldInvalid(`data[${key}]`, redacted, `json: cannot unmarshal ${what} into ${target}`)]
   } catch (error) {
     const end = error instanceof SyntaxError && /end of JSON|Unterminated|Expected property name/.test(error.message)
     const first = /[^ \t\r\n]/u.exec(text)?.[0] ?? ''

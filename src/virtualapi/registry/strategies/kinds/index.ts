@@ -36,6 +36,7 @@ import { resourceSliceRules } from './resource-slice.ts'
 import { runtimeClassRules } from './runtime-class.ts'
 import { secretRules } from './secret.ts'
 import { ipAddressRules, serviceCidrRules } from './service-ranges.ts'
+import { serviceAccountRules } from './service-account.ts'
 import { serviceRules } from './service.ts'
 import { statefulSetRules } from './stateful-set.ts'
 import { storageClassRules, volumeAttributesClassRules } from './storage-class.ts'
@@ -57,6 +58,7 @@ const table: Readonly<Record<string, KindRules>> = {
   'v1/ResourceQuota': resourceQuotaRules,
   'v1/Secret': secretRules,
   'v1/Service': serviceRules,
+  'v1/ServiceAccount': serviceAccountRules,
   'admissionregistration.k8s.io/v1/MutatingWebhookConfiguration': webhookRules,
   'admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration': webhookRules,
   'admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy': admissionPolicyRules,

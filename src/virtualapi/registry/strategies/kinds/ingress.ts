@@ -43,6 +43,12 @@ export const ingressRules: KindRules = {
     const causes = specCauses(spec, old === undefined ? strict : leniencyFor(old['spec'] as Spec))
     return old === undefined ? [...causes, ...classCauses(object)] : causes
   },
+  warningsOf: ({ metadata, spec }, old) =>
+    old === undefined &&
+    metadata.annotations?.[classAnnotation] !== undefined &&
+    (spec as Spec).ingressClassName === undefined
+      ? [`annotation ${JSON.stringify(classAnnotation)} is deprecated, please use 'spec.ingressClassName' instead`]
+      : [],
 }
 
 function leniencyFor({ tls = [], rules = [] }: Spec): Leniency {

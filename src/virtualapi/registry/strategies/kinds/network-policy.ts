@@ -17,6 +17,7 @@ const types = ['Ingress', 'Egress']
 const specOf = (object: KubeObject): Spec => object['spec'] as Spec
 
 export const networkPolicyRules: KindRules = {
+  asksTwice: true,
   validate(object, old) {
     const { podSelector, ingress = [], egress = [], policyTypes = [] } = specOf(object)
     const known = old === undefined ? new Set<string>() : blocksOf(specOf(old))

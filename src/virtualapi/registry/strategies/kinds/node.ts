@@ -1,7 +1,7 @@
 // Nodes: what they offer, what keeps pods away from them.
 import type { V1NodeSpec, V1NodeStatus } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, labelValueErrors } from '../../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
+import { isJsonObject, type KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
@@ -21,13 +21,15 @@ interface Node extends KubeObject {
 export const nodeRules: KindRules = {
   bornWithStatus: true,
   beforeDefaults(object) {
-    const { spec, status } = object as Partial<Node>
-    if (spec !== undefined) {
-      const { podCIDR, podCIDRs = [] } = spec
-      if (podCIDR && podCIDRs.length === 0) spec.podCIDRs = [podCIDR]
-      else if (podCIDRs[0] !== undefined && podCIDR !== podCIDRs[0]) spec.podCIDR = podCIDRs[0]
+    const { spec, status } = object
+    if (isJsonObject(spec)) {
+      const { podCIDR } = spec
+      const first = Array.isArray(spec['podCIDRs']) ? spec['podCIDRs'][0] : undefined
+      // The older member wins.
+      if (podCIDR && podCIDR !== first) spec['podCIDRs'] = [podCIDR]
+      else if (first !== undefined) spec['podCIDR'] = first
     }
-    if (status?.capacity !== undefined && status.allocatable === undefined) status.allocatable = { ...status.capacity }
+    if (isJsonObject(status) && isJsonObject(status['capacity'])) status['allocatable'] ??= { ...status['capacity'] }
   },
   prepareForCreate(object) {
     const { spec, status } = object as Node

@@ -54,6 +54,7 @@ function dropForeignSource(spec: ClaimSpec, old?: ClaimSpec): void {
 }
 
 export const claimRules: KindRules = {
+  asksTwice: true,
   prepareForCreate(object) {
     dropForeignSource((object as Claim).spec)
     alignSources((object as Claim).spec)

@@ -23,11 +23,26 @@ type Spec = Data<V1PersistentVolumeSpec>
 const specOf = (object: KubeObject): Spec => object['spec'] as Spec
 const policies = ['Delete', 'Recycle', 'Retain']
 
+interface VolumeStatus {
+  phase?: string
+  lastPhaseTransitionTime?: string | undefined
+}
+
 export const volumeRules: KindRules = {
+  asksTwice: true,
   prepareForCreate(object, { now }) {
     protect(object, 'kubernetes.io/pv-protection')
-    const status = object['status'] as { phase?: string; lastPhaseTransitionTime?: string }
+    const status = object['status'] as VolumeStatus
     status.lastPhaseTransitionTime ??= timestamp(now)
+  },
+  prepareForUpdate(object, old, { now }, subresource) {
+    if (subresource !== 'status') return
+    const [status, before] = [object, old].map((one) => one['status'] as VolumeStatus) as [VolumeStatus, VolumeStatus]
+    const told = status.lastPhaseTransitionTime
+    if (status.phase === before.phase) status.lastPhaseTransitionTime = told ?? before.lastPhaseTransitionTime
+    else if (told === undefined || told === before.lastPhaseTransitionTime)
+      status.lastPhaseTransitionTime = timestamp(now)
+    if (status.lastPhaseTransitionTime === undefined) delete status.lastPhaseTransitionTime
   },
   validate: (object) => specCauses('spec', specOf(object), object.metadata.name ?? ''),
   validateChange: (object, old) => changeCauses(specOf(object), specOf(old)),

@@ -4,6 +4,7 @@ import type { RbacV1Subject, V1PolicyRule, V1RoleRef } from '@kubernetes/client-
 import { fieldInvalid, fieldNotSupported, fieldRequired } from '../../../../apimachinery/field/index.ts'
 import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
+import { pathSegmentName } from '../../names.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { labelSelectorCauses, type LabelSelector } from '../validation/label-selector.ts'
@@ -42,11 +43,13 @@ function rulesOf(object: KubeObject): readonly Data<V1PolicyRule>[] {
 }
 
 export const roleRules: KindRules = {
+  asksTwice: true,
   validate: (object) =>
     rulesOf(object).flatMap((rule, index) => ruleCauses(`rules[${index}]`, rule, { namespaced: true })),
 }
 
 export const clusterRoleRules: KindRules = {
+  asksTwice: true,
   validate(object) {
     const aggregation = object['aggregationRule'] as { clusterRoleSelectors?: LabelSelector[] } | undefined
     const causes = rulesOf(object).flatMap((rule, index) => ruleCauses(`rules[${index}]`, rule, { namespaced: false }))
@@ -67,11 +70,15 @@ function selectorCauses(path: string, selector: LabelSelector): StatusCause[] {
 
 function bindingRules(kinds: readonly string[], { namespaced }: { namespaced: boolean }): KindRules {
   return {
+    asksTwice: true,
     validate(object) {
       const { apiGroup = '', kind, name } = object['roleRef'] as Data<V1RoleRef>
       const causes = apiGroup === group ? [] : [fieldNotSupported('roleRef.apiGroup', apiGroup, [group])]
       if (!kinds.includes(kind)) causes.push(fieldNotSupported('roleRef.kind', kind, kinds))
       if (name === '') causes.push(fieldRequired('roleRef.name'))
+      else
+        for (const text of pathSegmentName(name, { prefix: false }))
+          causes.push(fieldInvalid('roleRef.name', name, text))
       const subjects = (object['subjects'] as Data<RbacV1Subject>[] | undefined) ?? []
       return [
         ...causes,

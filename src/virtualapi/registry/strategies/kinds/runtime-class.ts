@@ -13,9 +13,7 @@ import { fieldImmutable, label, labels } from '../validation/values.ts'
 const handlerOf = (object: KubeObject): string => (object['handler'] as string | undefined) ?? ''
 
 export const runtimeClassRules: KindRules = {
-  validate(object, old) {
-    // Upstream looks at new ones alone.
-    if (old !== undefined) return []
+  validate(object) {
     const { overhead, scheduling } = object as unknown as Data<V1RuntimeClass>
     return [
       ...label('handler', handlerOf(object)),

@@ -1,7 +1,7 @@
 // What controllers may say in a status: numbers that make sense together, phases and addresses that are some.
 import { isIP } from 'node:net'
-import { fieldInvalid } from '../../../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type KubeObject } from '../../../../apimachinery/meta/index.ts'
+import { fieldForbidden, fieldInvalid, fieldNotSupported } from '../../../../apimachinery/field/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import { conditionsCauses } from '../validation/conditions.ts'
 import { ipAddress, nonNegative, subdomain } from '../validation/values.ts'
@@ -85,20 +85,34 @@ const namespace: Check = ({ metadata, status }) => {
   return [fieldInvalid('status.Phase', phase, `may only be '${wanted}' if \`deletionTimestamp\` ${when}`)]
 }
 
-const loadBalancer: Check = (object) => {
+const ingressOf = (object: KubeObject): readonly JsonValue[] => {
   const { loadBalancer: balancer } = statusOf(object)
   const ingress = isJsonObject(balancer) ? balancer['ingress'] : undefined
-  return (Array.isArray(ingress) ? ingress : []).flatMap((item, index) => {
-    const { ip, hostname } = isJsonObject(item) ? item : {}
+  return Array.isArray(ingress) ? ingress : []
+}
+
+const service: Check = (object, old) =>
+  ingressOf(object).length > 0 && (object['spec'] as { type?: string }).type !== 'LoadBalancer'
+    ? [fieldForbidden('status.loadBalancer.ingress', "may only be used when `spec.type` is 'LoadBalancer'")]
+    : loadBalancer(object, old)
+
+const ipModes = ['Proxy', 'VIP']
+
+const loadBalancer: Check = (object) =>
+  ingressOf(object).flatMap((item, index) => {
+    const { ip, ipMode, hostname } = isJsonObject(item) ? item : {}
     const at = `status.loadBalancer.ingress[${index}]`
     const causes = typeof ip === 'string' && ip !== '' ? ipAddress(`${at}.ip`, ip) : []
+    if (typeof ipMode === 'string' && !ip)
+      causes.push(fieldForbidden(`${at}.ipMode`, 'may not be specified when `ip` is not set'))
+    else if (typeof ipMode === 'string' && !ipModes.includes(ipMode))
+      causes.push(fieldNotSupported(`${at}.ipMode`, ipMode, ipModes))
     if (typeof hostname !== 'string' || hostname === '') return causes
     causes.push(...subdomain(`${at}.hostname`, hostname))
     if (isIP(hostname) !== 0)
       causes.push(fieldInvalid(`${at}.hostname`, hostname, 'must be a DNS name, not an IP address'))
     return causes
   })
-}
 
 const conditions: Check = (object) => conditionsCauses('status.conditions', statusOf(object)['conditions'])
 
@@ -107,7 +121,7 @@ const checks: Readonly<Record<string, Check>> = {
   'v1/PersistentVolumeClaim': claimStatusCauses,
   'v1/ReplicationController': replicas,
   'v1/ResourceQuota': quotaStatusCauses,
-  'v1/Service': loadBalancer,
+  'v1/Service': service,
   'apps/v1/DaemonSet': daemonSet,
   'apps/v1/Deployment': deployment,
   'apps/v1/ReplicaSet': replicas,

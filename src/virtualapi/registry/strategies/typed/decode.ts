@@ -149,6 +149,7 @@ function decodeList(struct: StructType, member: Member, raw: JsonValue, path: re
 function zeroItem(member: Member, path: readonly string[]): JsonValue {
   if (member.code === '@') return decodeStruct(structNamed(member.struct), {}, path)
   if (member.code === 'Q') return '0'
+  if (member.code === 'y') return ''
   return 'silbd'.includes(member.code) ? zeroScalar(member) : null
 }
 
@@ -210,7 +211,14 @@ function decodeBytes(text: string): string {
     const at = bad?.index ?? firstMisplaced(compact)
     throw new DecodeError(`illegal base64 data at input byte ${at}`)
   }
-  return compact
+  return fillsLastByte(compact) ? compact : Buffer.from(compact, 'base64').toString('base64')
+}
+
+/** Before padding some bits mean nothing; the standard form has zeros there. */
+function fillsLastByte(text: string): boolean {
+  const equals = text.indexOf('=', text.length - 2)
+  if (equals < 0) return true
+  return (equals === text.length - 2 ? 'AQgw' : 'AEIMQUYcgkosw048').includes(text.charAt(equals - 1))
 }
 
 function firstMisplaced(text: string): number {
