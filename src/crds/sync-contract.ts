@@ -23,6 +23,14 @@ export const servingLabel = 'kcp.dev/serving'
 export const syncerFieldManager = 'kcp-syncer'
 /** Namespace of our own parts: in a member, and beside MemberCluster objects for their Secrets. */
 export const systemNamespace = 'kcp-system'
+/** In a host's systemNamespace: the Secret with the keys of the installation. */
+export const installationKeysName = 'kcp-keys'
+/** In a member's systemNamespace: the nameserver with its identity, and the syncer's identity with its token. */
+export const memberParts = {
+  nameserver: 'kcp-dns',
+  syncerAccount: 'kcp-syncer',
+  tokenSecret: 'kcp-syncer-token',
+} as const
 
 /** Scheduler's: why a workload that should run somewhere has no place; gone when it has one. */
 export const heldAnnotation = 'kcp.dev/held'

@@ -165,4 +165,16 @@ describe('choosing members', () => {
       ),
     )
   })
+  it('names nothing that can be no member, and only so many', () => {
+    const refusals = [Array.from({ length: 101 }, (_, i) => `m${i}`).join(), 'x'.repeat(100_000), '__proto__,a', 'a,B']
+    for (const text of refusals) {
+      const { wanted, held } = choose({ target: parseTarget(text), candidates: [candidate('a')], current: ['a'] })
+      expect(wanted).to.deep.equal({ kind: 'undecided' })
+      expect(held.map(({ cluster, reason }) => [cluster, reason])).to.deep.equal([['', 'WrongClusters']])
+      expect(held[0]?.message.length).to.be.lessThan(200)
+    }
+    const hundred = Array.from({ length: 100 }, (_, i) => `m${i}`)
+    const { held } = choose({ target: parseTarget(hundred.join()), candidates: [candidate('m0')], current: [] })
+    expect(held).to.have.length(99)
+  })
 })

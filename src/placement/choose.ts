@@ -1,5 +1,5 @@
 // Choosing members: filter, score, pick. The same input gives the same answer, and every member refused has a reason.
-import type { Target } from './target.ts'
+import { refuseTarget, type Target } from './target.ts'
 
 /** A member as placement sees it. */
 export interface Candidate {
@@ -23,6 +23,7 @@ export interface Rejection {
     | 'NotAdmitted'
     | 'NoClusterFits'
     | 'NamespaceNameTooLong'
+    | 'WrongClusters'
   readonly message: string
 }
 
@@ -55,6 +56,11 @@ export function choose({
   near?: readonly string[]
 }): Decision {
   if (target.kind === 'none') return { wanted: { kind: 'none' }, held: [], rejected: [] }
+  const wrong = refuseTarget(target)
+  if (wrong !== undefined) {
+    const rejection: Rejection = { cluster: '', reason: 'WrongClusters', message: wrong }
+    return { wanted: { kind: 'undecided' }, held: [rejection], rejected: [rejection] }
+  }
   if (target.kind === 'members') {
     const refused = target.names.map((name) => refuseNamed(name, candidates, current))
     const names = target.names.filter((_, i) => refused[i] === undefined)

@@ -41,6 +41,23 @@ export function targetOf({
   return { kind: 'best', source: 'default' }
 }
 
+/** Names that one rule may give: each is answered for in annotations of the object, which have a bound of their own. */
+const maxNames = 100
+/** What a MemberCluster may be called. */
+const memberName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
+const maxShown = 64
+
+/** Why nothing can be decided by this target, whatever members there are; undefined where it can. */
+export function refuseTarget(target: Target): string | undefined {
+  if (target.kind !== 'members') return undefined
+  if (target.names.length > maxNames)
+    return `${target.names.length} member clusters are named: at most ${maxNames} can be`
+  const wrong = target.names.find((name) => !memberName.test(name))
+  if (wrong === undefined) return undefined
+  const shown = wrong.length > maxShown ? `${wrong.slice(0, maxShown)}...` : wrong
+  return `"${shown}" is no name of a member cluster`
+}
+
 /** `east`, `east,west`; `none` or nothing at all means no member. Order and repetition mean nothing. */
 export function parseTarget(text: string): Target {
   const names = text.split(',').map((name) => name.trim())

@@ -107,4 +107,22 @@ describe('runController', () => {
     await second.promise
     await stop()
   })
+  it('tells of a visit that fails again and again ever more rarely', async () => {
+    const told: unknown[] = []
+    const log = { ...silentLogger, warn: (_: string, keys?: { failures?: unknown }) => void told.push(keys?.failures) }
+    const stop = new AbortController()
+    const queue = createKeyQueue({ firstMs: 0.01, maxMs: 0.01 })
+    const enough = Promise.withResolvers<undefined>()
+    let visits = 0
+    const reconcile = async (): Promise<void> => {
+      if (++visits > 20) enough.resolve(undefined)
+      throw new Error('the member is away')
+    }
+    const ended = runController({ name: 'test', queue, reconcile, log, signal: stop.signal })
+    queue.add('a')
+    await enough.promise
+    stop.abort(new Error('stop'))
+    await ended
+    expect(told.slice(0, 5)).to.deep.equal([1, 2, 4, 8, 16])
+  })
 })

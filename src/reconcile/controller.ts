@@ -75,9 +75,16 @@ async function visit(key: string, options: ControllerOptions, visits: AbortSigna
 }
 
 function tell(key: string, error: unknown, { name, queue, log }: ControllerOptions): void {
-  const keys = { controller: name, key, error, failures: queue.failures(key) }
+  const failures = queue.failures(key)
+  const keys = { controller: name, key, error, failures }
   // Somebody else was faster: the next visit sees what they wrote.
-  const usual = isStatusError(error, 'Conflict') && queue.failures(key) < 5
+  const usual = isStatusError(error, 'Conflict') && failures < 5
   if (usual) log.debug('a visit lost a race and is repeated', keys)
+  // Thousands of keys of one member that is away fail again and again: each is told of ever more rarely.
+  else if (!isPowerOfTwo(failures)) log.debug('a visit failed once more and is repeated', keys)
   else log.warn('a visit failed and is repeated', keys)
+}
+
+function isPowerOfTwo(count: number): boolean {
+  return Number.isInteger(Math.log2(count))
 }

@@ -11,11 +11,12 @@ import {
   type KubeClient,
   type Transport,
 } from '../../client/index.ts'
+import { installationKeysName } from '../../crds/index.ts'
 import { createPki, createPkiMaterial, pkiFromSecret, pkiToSecret, type Pki } from '../../virtualapi/index.ts'
 import { ExitError } from '../exit-error.ts'
 
 export const installationNamespace = 'kcp-system'
-const keysName = 'kcp-keys'
+const keysName = installationKeysName
 const addressName = 'kcp-apiserver'
 
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const

@@ -8,10 +8,8 @@ import type { OperatorContext, OperatorController } from '../operator-context.ts
 import { ResilientOperator } from '../resilient-operator.ts'
 import type { ContentLeft, HeldObject } from './content-left.ts'
 import { findContent } from './find-content.ts'
-import { plan, type Observed, type Step } from './plan.ts'
+import { contentSeconds, plan, type Observed, type Step } from './plan.ts'
 
-/** How often we look again while members still hold content. */
-const contentSeconds = 1
 /** Failures of the probe before the status tells of it: a server may hear of a new logical cluster a moment later than we. */
 const quietProbes = 4
 
@@ -75,7 +73,8 @@ class LogicalClusterOperator extends ResilientOperator {
       for (const step of steps) {
         if (step.do === 'probe') found = { ...found, served: await this.#probe(name, signal) }
         else if (step.do === 'lookAtContent') found = { ...found, content: await this.#lookAtContent(name, signal) }
-        else if (step.do === 'waitForContent') outcome = { requeueAfterSeconds: contentSeconds }
+        else if (step.do === 'waitForContent')
+          outcome = { requeueAfterSeconds: contentSeconds(object, this.#parts.clock.now()) }
         else await this.#apply(step, name, found.content?.held ?? [], signal)
       }
       const last = steps.at(-1)?.do

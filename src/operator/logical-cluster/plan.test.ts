@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { clusterIdOf, type Condition } from '../../apimachinery/meta/index.ts'
 import type { LogicalCluster } from '../../crds/index.ts'
-import { plan, type Observed } from './plan.ts'
+import { contentSeconds, plan, type Observed } from './plan.ts'
 
 const now = '2026-03-01T00:00:00Z'
 const urls = { url: 'https://host/acme', directURL: 'https://direct/clusters/acme' }
@@ -135,4 +135,15 @@ describe('the plan for a LogicalCluster', () => {
       expect(statusOf(observed({ metadata: { name } })).conditions?.[0]).to.include({ status: 'False', reason: ready })
     })
   }
+  it('looks ever more rarely at what members hold', () => {
+    const deletionTimestamp = '2026-01-01T00:00:00Z'
+    const object = {
+      apiVersion: 'kcp.dev/v1alpha1',
+      kind: 'LogicalCluster',
+      metadata: { name: 'a', deletionTimestamp },
+    }
+    const after = (seconds: number): number =>
+      contentSeconds(object as LogicalCluster, Date.parse(deletionTimestamp) + seconds * 1000)
+    expect([0, 20, 100, 600, 86_400].map(after)).to.deep.equal([1, 1, 5, 30, 30])
+  })
 })

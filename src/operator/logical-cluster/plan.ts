@@ -34,6 +34,15 @@ export function plan(seen: Observed): readonly Step[] {
   return seen.object.metadata.deletionTimestamp === undefined ? planLife(seen) : planEnd(seen)
 }
 
+/**
+ * When to look again while members still hold content. A look asks for every resource there is, and a member that is away
+ * may hold hundreds of logical clusters for days: soon at first, then ever more rarely.
+ */
+export function contentSeconds({ metadata }: DeepReadonly<LogicalCluster>, nowMs: number): number {
+  const waited = (nowMs - Date.parse(metadata.deletionTimestamp ?? '')) / 1000
+  return Number.isNaN(waited) ? 1 : Math.min(30, Math.max(1, waited / 20))
+}
+
 function planLife(seen: Observed): Step[] {
   const { object, served } = seen
   const name = object.metadata.name

@@ -4,12 +4,9 @@ import { tolerate } from '../../apimachinery/status/index.ts'
 import { systemClock, timestamp, type Clock } from '../../async/index.ts'
 import type { DeepReadonly, Informer, KubeClient } from '../../client/index.ts'
 import {
-  hasCopy,
   logicalClusters,
   memberClusters,
   memberIdOf,
-  placedOn,
-  syncerFinalizer,
   systemNamespace,
   type LogicalCluster,
   type MemberCluster,
@@ -17,6 +14,7 @@ import {
 import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { OperatorContext, OperatorController } from '../operator-context.ts'
+import { membersOf, PlacedWorkloads } from './placed-workloads.ts'
 import { removeOurs } from './remove-ours.ts'
 import { connect, kubeconfigOf, probe, type Connection } from './connection.ts'
 import { memberStatus, type Probe } from './status.ts'
@@ -46,6 +44,8 @@ export interface MemberClusterDeps {
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 const deployments = { group: 'apps', version: 'v1', resource: 'deployments' } as const
 const probeTimeoutMs = 10_000
+/** A look at a member that is gone takes the whole timeout: dozens of such must not keep the others waiting. */
+const workers = 64
 const remainingSeconds = 2
 
 export function memberClusterController(deps: MemberClusterDeps): OperatorController {
@@ -54,7 +54,8 @@ export function memberClusterController(deps: MemberClusterDeps): OperatorContro
     async run(context, { signal, started }) {
       const informer = context.informers.of<MemberCluster>(memberClusters)
       using queue = createKeyQueue({ maxMs: 30_000 })
-      await using members = new Members(context, informer, deps, signal)
+      await using placed = new PlacedWorkloads(context, signal)
+      await using members = new Members({ context, informer, placed, deps, signal })
       const end = informer.onChange(({ key, before, after }) => {
         // Our own writes of status are no reason to look again.
         const same =
@@ -68,6 +69,7 @@ export function memberClusterController(deps: MemberClusterDeps): OperatorContro
         await runController({
           name: 'member-cluster',
           queue,
+          workers,
           reconcile: async (name, life) => await members.reconcile(name, life),
           log: context.log,
           signal,
@@ -85,21 +87,29 @@ interface Running extends AsyncDisposable {
   readonly identity: string
 }
 
+interface MembersParts {
+  readonly context: OperatorContext
+  readonly informer: Informer<MemberCluster>
+  readonly placed: PlacedWorkloads
+  readonly deps: MemberClusterDeps
+  readonly signal: AbortSignal
+}
+
 class Members implements AsyncDisposable {
   readonly #context: OperatorContext
+  readonly #workloads: PlacedWorkloads
   readonly #informer: Informer<MemberCluster>
   readonly #deps: Required<MemberClusterDeps>
   readonly #signal: AbortSignal
   readonly #connections = new Map<string, Connection>()
   readonly #syncers = new Map<string, Running>()
+  /** How many workloads of a member that is deleted the log told of last. */
+  readonly #told = new Map<string, number>()
 
-  constructor(
-    context: OperatorContext,
-    informer: Informer<MemberCluster>,
-    { startSyncer, clock = systemClock, probeSeconds = 10 }: MemberClusterDeps,
-    signal: AbortSignal,
-  ) {
+  constructor({ context, informer, placed, deps, signal }: MembersParts) {
+    const { startSyncer, clock = systemClock, probeSeconds = 10 } = deps
     this.#context = context
+    this.#workloads = placed
     this.#informer = informer
     this.#deps = { startSyncer, clock, probeSeconds }
     this.#signal = signal
@@ -169,7 +179,7 @@ class Members implements AsyncDisposable {
     const nowMs = this.#deps.clock.now()
     const previous = object.status as MemberCluster['status']
     const state = object.metadata.deletionTimestamp === undefined ? (object.spec?.state ?? 'Active') : 'Draining'
-    const placed = await this.#placed(name, signal)
+    const placed = await this.#workloads.of(name, signal)
     const status = memberStatus({
       previous,
       generation,
@@ -184,11 +194,15 @@ class Members implements AsyncDisposable {
     await this.#context.clusters.patch(memberClusters, { name }, 'merge', { status }, { subresource: 'status', signal })
   }
 
-  /** Workloads with anything in the member: by their decision, or by the syncer's own mark. */
-  async #placed(name: string, signal: AbortSignal): Promise<string[]> {
-    const { items } = await this.#context.virtual('/clusters/*').list<KubeObject>(deployments, { signal })
+  /** As #workloads knows them, but asked of the server: nothing is let go on the strength of a cache alone. */
+  async #placedNow(name: string, signal: AbortSignal): Promise<string[]> {
+    const known = await this.#workloads.of(name, signal)
+    if (known.length > 0) return known
+    const { items } = await this.#context
+      .virtual('/clusters/*')
+      .list<KubeObject>(deployments, { metadataOnly: true, signal })
     return items
-      .filter((item) => item.metadata.finalizers?.includes(syncerFinalizer(name)) || hasCopy(placedOn(item)[name]))
+      .filter((item) => membersOf(item).includes(name))
       .map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name ?? ''}`)
   }
 
@@ -224,6 +238,7 @@ class Members implements AsyncDisposable {
   }
 
   async #forget(name: string): Promise<void> {
+    this.#told.delete(name)
     await this.#stopSyncer(name)
     const connection = this.#connections.get(name)
     this.#connections.delete(name)
@@ -259,13 +274,13 @@ class Members implements AsyncDisposable {
     const found = await this.#look(object, signal)
     if (found.kind === 'answered' && this.#twinOf(object, found.uid) === undefined)
       await this.#sync(object, memberIdOf(found.uid))
-    const remaining = await this.#placed(name, signal)
+    const remaining = await this.#placedNow(name, signal)
     if (remaining.length > 0) {
-      this.#context.log.info('a member that is deleted still has workloads', {
-        member: name,
-        remaining: remaining.length,
-        first: remaining[0],
-      })
+      if (this.#told.get(name) !== remaining.length) {
+        const keys = { member: name, remaining: remaining.length, first: remaining[0] }
+        this.#context.log.info('a member that is deleted still has workloads', keys)
+        this.#told.set(name, remaining.length)
+      }
       await this.#writeStatus(object, found, undefined, signal)
       return { requeueAfterSeconds: remainingSeconds }
     }

@@ -37,40 +37,54 @@ export interface ReleaseOptions {
   readonly signal: AbortSignal
 }
 
-/** Forgets these members, each asked for once more: nothing is released on the strength of a cache alone. */
+/**
+ * Forgets these members, asked for once more: nothing is released on the strength of a cache alone. They are asked for all
+ * at once: tenants write finalizers, and thousands of names of members that never were must cost no more than one.
+ */
 export async function releaseGone({ clusters, client, workload, members, signal }: ReleaseOptions): Promise<string[]> {
-  const gone: string[] = []
-  for (const name of members)
-    if ((await clusters.tryGet(memberClusters, { name }, { signal })) === undefined) gone.push(name)
+  const { items } = await clusters.list<KubeObject>(memberClusters, { metadataOnly: true, signal })
+  const there = new Set(items.map((item) => item.metadata.name))
+  const gone = members.filter((name) => !there.has(name))
   if (gone.length === 0) return gone
   const { name = '', namespace = '', finalizers = [], resourceVersion } = workload.metadata
-  await forgetMade(client, namespace, gone, signal)
-  const annotations = Object.fromEntries(gone.map((member) => [pieceAnnotation(member), null]))
+  await forgetMade(client, namespace, new Set(gone), signal)
+  const said = new Set(gone.map((member) => pieceAnnotation(member)))
+  const annotations = piecesGone(workload, said)
   for (const gvr of saidBeside) {
     for (const { metadata } of (await client.list<KubeObject>(gvr, { namespace, signal })).items) {
-      if (!gone.some((member) => metadata.annotations?.[pieceAnnotation(member)] !== undefined)) continue
+      if (!Object.keys(metadata.annotations ?? {}).some((annotation) => said.has(annotation))) continue
       const ref = { namespace, name: metadata.name ?? '' }
-      await client.patch(gvr, ref, 'merge', { metadata: { annotations } }, { signal }).catch(tolerate('NotFound'))
+      const patch = { metadata: { annotations: piecesGone({ metadata }, said) } }
+      await client.patch(gvr, ref, 'merge', patch, { signal }).catch(tolerate('NotFound'))
     }
   }
   // Last: without its mark nobody would look at the rest again.
-  const released = gone.map((member) => syncerFinalizer(member))
-  const kept = finalizers.filter((finalizer) => !released.includes(finalizer))
+  const released = new Set(gone.map((member) => syncerFinalizer(member)))
+  const kept = finalizers.filter((finalizer) => !released.has(finalizer))
   const metadata = { resourceVersion, finalizers: kept, annotations }
   await client.patch(deployments, { namespace, name }, 'merge', { metadata }, { signal }).catch(tolerate('NotFound'))
   return gone
 }
 
+/** A merge patch's annotations: those that are there of what members said. */
+function piecesGone(
+  { metadata }: Pick<DeepReadonly<KubeObject>, 'metadata'>,
+  said: ReadonlySet<string>,
+): Record<string, null> {
+  const there = Object.keys(metadata.annotations ?? {}).filter((annotation) => said.has(annotation))
+  return Object.fromEntries(there.map((annotation) => [annotation, null]))
+}
+
 async function forgetMade(
   client: KubeClient,
   namespace: string,
-  gone: readonly string[],
+  gone: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<void> {
   for (const gvr of made) {
     for (const { metadata } of (await client.list<KubeObject>(gvr, { namespace, signal })).items) {
       const member = metadata.annotations?.[memberAnnotation]
-      if (member === undefined || !gone.includes(member)) continue
+      if (member === undefined || !gone.has(member)) continue
       const { name = '', uid } = metadata
       await client
         .delete(gvr, { namespace, name }, { ...(uid && { uid }), gracePeriodSeconds: 0, signal })

@@ -1,12 +1,12 @@
 // What joining makes in a member: an identity for the syncer with no more rights than syncing needs, and one for the
 // nameserver. Made by whoever joins, since no identity may give away rights it does not have.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { managedLabel, systemNamespace } from '../../crds/index.ts'
+import { managedLabel, memberParts, systemNamespace } from '../../crds/index.ts'
 
-export const syncerAccount = 'kcp-syncer'
-export const nameserverAccount = 'kcp-dns'
+const { syncerAccount } = memberParts
+export const nameserverAccount = memberParts.nameserver
 /** Holds the syncer's token: of type kubernetes.io/service-account-token, so it does not expire; deleting it revokes it. */
-export const tokenSecret = 'kcp-syncer-token'
+export const { tokenSecret } = memberParts
 
 const read = ['get', 'list', 'watch']
 const write = ['create', 'update', 'patch', 'delete']

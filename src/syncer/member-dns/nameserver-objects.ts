@@ -1,6 +1,6 @@
 // The parts of the nameserver in a member.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { contentHash, systemNamespace } from '../../crds/index.ts'
+import { contentHash, memberParts, systemNamespace } from '../../crds/index.ts'
 import { nameserverAccount } from '../join/member-objects.ts'
 
 export interface SyncerAddress {
@@ -8,7 +8,7 @@ export interface SyncerAddress {
   readonly port: number
 }
 
-export const nameserverName = 'kcp-dns'
+export const nameserverName = memberParts.nameserver
 export const defaultNameserverImage = 'registry.k8s.io/coredns/coredns:v1.12.4'
 
 /** ConfigMap, Deployment and Service, in the order in which they are applied. */

@@ -1,0 +1,142 @@
+// What the operator asks of a host and of members, with a real API server in both roles.
+import { expect } from 'chai'
+import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
+import type { KubeClient } from '../../src/client/index.ts'
+import {
+  installationKeysName,
+  kcpCrds,
+  locatorAnnotation,
+  managedLabel,
+  memberParts,
+  placedOnAnnotation,
+  syncerFinalizer,
+  systemNamespace,
+} from '../../src/crds/index.ts'
+import { ensureCrds } from '../../src/operator/index.ts'
+import { PlacedWorkloads } from '../../src/operator/member-cluster/placed-workloads.ts'
+import { removeOurs } from '../../src/operator/member-cluster/remove-ours.ts'
+import { releaseGone } from '../../src/operator/placement/release-gone.ts'
+import { silentLogger } from '../../src/telemetry/index.ts'
+import { startCluster, waitFor } from '../support/index.ts'
+import { asWildcard, clientOf } from './syncer/ordinary-upstream.ts'
+
+const core = (resource: string) => ({ group: '', version: 'v1', resource })
+const deployments = { group: 'apps', version: 'v1', resource: 'deployments' }
+const signal = new AbortController().signal
+
+describe('the operator and its members', function () {
+  this.timeout(60_000)
+  const stack = new AsyncDisposableStack()
+  let client: KubeClient
+
+  before(async function () {
+    this.timeout(300_000)
+    const flags = { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] }
+    const cluster = stack.use(await startCluster({ name: 'host', flags }))
+    client = await clientOf(cluster.kubeconfig, stack)
+    await ensureCrds(client, { crds: kcpCrds(), signal })
+  })
+  after(async function () {
+    this.timeout(60_000)
+    await stack.disposeAsync()
+  })
+
+  const create = (resource: string, kind: string, name: string, more: Partial<KubeObject> = {}) =>
+    client.create(
+      core(resource),
+      { apiVersion: 'v1', kind, ...more, metadata: { name, ...(more.metadata ?? { namespace: systemNamespace }) } },
+      { signal },
+    )
+  const exists = async (resource: string, name: string): Promise<boolean> =>
+    (await client.tryGet(core(resource), { namespace: systemNamespace, name }, { signal })) !== undefined
+
+  it('takes only its own parts out of a member that is the host of an installation', async () => {
+    await create('namespaces', 'Namespace', systemNamespace, { metadata: {} })
+    const locator = JSON.stringify({ cluster: 'a', clusterId: 'abcdefghij', namespace: '', name: 'shop', uid: 'u' })
+    const copy = { labels: { [managedLabel]: 'true' }, annotations: { [locatorAnnotation]: locator } }
+    await create('namespaces', 'Namespace', 'abcdefghij-shop', { metadata: copy })
+    await create('secrets', 'Secret', installationKeysName)
+    await create('configmaps', 'ConfigMap', 'kcp-apiserver')
+    await create('configmaps', 'ConfigMap', memberParts.nameserver)
+    await create('serviceaccounts', 'ServiceAccount', memberParts.nameserver)
+    await create('serviceaccounts', 'ServiceAccount', memberParts.syncerAccount)
+    await removeOurs(client, new Set(['abcdefghij']), signal)
+    const ended = async (name: string): Promise<boolean> => {
+      const found = await client.tryGet<KubeObject>(core('namespaces'), { name }, { signal })
+      return found === undefined || found.metadata.deletionTimestamp !== undefined
+    }
+    expect(await ended('abcdefghij-shop')).to.equal(true)
+    expect(await ended(systemNamespace), 'the namespace of the keys').to.equal(false)
+    expect(await exists('secrets', installationKeysName)).to.equal(true)
+    expect(await exists('configmaps', 'kcp-apiserver')).to.equal(true)
+    expect(await exists('configmaps', memberParts.nameserver)).to.equal(false)
+    expect(await exists('serviceaccounts', memberParts.syncerAccount)).to.equal(false)
+    // A member that is nobody's host loses the whole namespace.
+    await client.delete(core('secrets'), { namespace: systemNamespace, name: installationKeysName }, { signal })
+    await removeOurs(client, new Set(['abcdefghij']), signal)
+    expect(await ended(systemNamespace)).to.equal(true)
+  })
+
+  const deployment = (name: string, metadata: KubeObject['metadata']): KubeObject => ({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { ...metadata, name, namespace: 'default' },
+    spec: {
+      selector: { matchLabels: { app: name } },
+      template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'c', image: 'c' }] } },
+    },
+  })
+
+  it('knows what is placed in each member from one watch', async () => {
+    const life = new AbortController()
+    let lists = 0
+    const counting = countingLists(asWildcard(client, 'acme'), () => lists++)
+    await using placed = new PlacedWorkloads({ virtual: () => counting, log: silentLogger }, life.signal)
+    expect(await placed.of('east', signal)).to.deep.equal([])
+    const decision = JSON.stringify({ east: { state: 'Serving' }, west: { state: 'Held' } })
+    await client.create(deployments, deployment('decided', { annotations: { [placedOnAnnotation]: decision } }), {
+      signal,
+    })
+    await client.create(deployments, deployment('marked', { finalizers: [syncerFinalizer('west')] }), { signal })
+    const seen = async (member: string): Promise<string> => (await placed.of(member, signal)).join()
+    const within = { what: 'the watch to tell', deadlineMs: 30_000 }
+    await waitFor(async () => (await seen('east')) === 'default/decided', within)
+    await waitFor(async () => (await seen('west')) === 'default/marked', within)
+    await client.delete(deployments, { namespace: 'default', name: 'decided' }, { signal })
+    await waitFor(async () => (await seen('east')) === '', within)
+    expect(lists).to.equal(1)
+    life.abort()
+  })
+
+  it('asks once for members that are gone, however many names a tenant wrote into finalizers', async () => {
+    const names = Array.from({ length: 300 }, (_, i) => `never-was-${i}`)
+    const made = await client.create<KubeObject>(
+      deployments,
+      deployment('hostile', { finalizers: names.map(syncerFinalizer) }),
+      { signal },
+    )
+    let questions = 0
+    const clusters = countingLists(client, () => questions++)
+    const gone = await releaseGone({ clusters, client, workload: made, members: names, signal })
+    expect(gone).to.have.length(300)
+    expect(questions).to.equal(1)
+    const after = await client.get<KubeObject>(deployments, { namespace: 'default', name: 'hostile' }, { signal })
+    expect(after.metadata.finalizers ?? []).to.deep.equal([])
+  })
+})
+
+/** The same client; every get and list is told of. */
+function countingLists(client: KubeClient, told: () => void): KubeClient {
+  return new Proxy(client, {
+    get(target, property) {
+      const value: unknown = Reflect.get(target, property)
+      if (typeof value !== 'function') return value
+      if (['get', 'tryGet', 'list'].includes(String(property)))
+        return (...args: unknown[]): unknown => {
+          told()
+          return Reflect.apply(value, target, args)
+        }
+      return value.bind(target) as unknown
+    },
+  })
+}
