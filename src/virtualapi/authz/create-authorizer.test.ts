@@ -425,6 +425,31 @@ describe('authorization', () => {
         expect(await write(clusterRole('x', [rule])), JSON.stringify(rule)).to.match(/^403 .*not currently held/)
       }
     })
+    it('takes no rule of four long lists apart', async () => {
+      const words = (letter: string, count: number): string[] =>
+        Array.from({ length: count }, (_, i) => `${letter}${i}`)
+      const product = (count: number): object => ({
+        ...{ apiGroups: words('g', count), resources: words('r', count) },
+        ...{ verbs: words('v', count), resourceNames: words('n', count) },
+      })
+      const refused = await write(clusterRole('x', [product(300)]))
+      expect(refused).to.match(/^403 .*not currently held/)
+      expect(refused.length).to.be.below(100_000)
+      const hold = (...rules: object[]): void =>
+        objects.put(clusterRole('wide', rules), clusterRoleBinding('w', 'wide', user('bob')))
+      // A star is a name like any other where names are meant.
+      hold({ ...product(300), resourceNames: ['*'] })
+      expect(await write(clusterRole('x', [product(300)]))).to.match(/^403/)
+      hold(product(300))
+      expect(await write(clusterRole('x', [product(300)]))).to.equal('allowed')
+      hold({ apiGroups: ['*'], resources: ['*'], verbs: words('v', 300) })
+      expect(await write(clusterRole('x', [product(300)]))).to.equal('allowed')
+      // What no rule covers alone is looked at part by part, as far as that goes.
+      const halves = [words('v', 5), words('v', 10).slice(5)].map((verbs) => ({ ...product(10), verbs }))
+      hold(...halves)
+      expect(await write(clusterRole('x', [product(10)]))).to.equal('allowed')
+      expect(await write(clusterRole('x', [product(10), product(11)]))).to.match(/^403/)
+    })
     it('refuses to bind a role with more rights, unless one may bind it', async () => {
       const binding = clusterRoleBinding('x', 'cluster-admin', user('bob'))
       expect(await write(binding)).to.match(

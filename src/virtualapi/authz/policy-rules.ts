@@ -48,9 +48,55 @@ export function ruleAllows(rule: PolicyRule, { verb, resource, path }: Attribute
 /** A rule with one verb and one resource, name or URL. */
 type AtomicRule = PolicyRule
 
-/** The parts of `wanted` that no rule of `held` allows: an atomic rule each. Empty: all covered. */
-export function uncoveredRules(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): AtomicRule[] {
-  return wanted.flatMap(breakDown).filter((atom) => !held.some((rule) => covers(rule, atom)))
+/** Parts that are told of; of a rule of four long lists there are more than there is memory. */
+const maxUncovered = 1000
+/** Words looked at to find them: some tenths of a second. */
+const maxLooks = 50_000_000
+
+/**
+ * The parts of `wanted` that no rule of `held` allows: an atomic rule each, the first thousand. Empty: all covered. A rule of so
+ * many parts that they are not looked at one by one counts as one part, covered where one rule of `held` covers all of it.
+ */
+export function uncoveredRules(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): PolicyRule[] {
+  const uncovered: PolicyRule[] = []
+  const looksForAtom = 1 + held.reduce((sum, rule) => sum + wordsOf(rule), 0)
+  let left = maxLooks
+  for (const rule of wanted) {
+    left -= looksForAtom + wordsOf(rule)
+    if (left > 0 && held.some((one) => coversWhole(one, rule))) continue
+    for (const atom of atomsOf(rule)) {
+      left -= looksForAtom
+      if (left < 0) return [...uncovered, rule]
+      if (held.some((one) => covers(one, atom))) continue
+      uncovered.push(atom)
+      if (uncovered.length >= maxUncovered) return uncovered
+    }
+  }
+  return uncovered
+}
+
+function wordsOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): number {
+  return [verbs, apiGroups, resources, resourceNames, nonResourceURLs].reduce(
+    (sum, words) => sum + (words?.length ?? 0),
+    1,
+  )
+}
+
+/** Whether one rule that is held allows everything that a rule about resources does, without taking it apart. */
+function coversWhole(held: PolicyRule, wanted: PolicyRule): boolean {
+  const each = (of: readonly string[] | undefined, words: readonly string[] = []): boolean => {
+    const known = new Set(of)
+    return words.every((word) => known.has(word))
+  }
+  const all = (of: readonly string[] | undefined, words: readonly string[] | undefined): boolean =>
+    of?.includes('*') === true || each(of, words)
+  return (
+    isEmpty(wanted.nonResourceURLs) &&
+    all(held.verbs, wanted.verbs) &&
+    all(held.apiGroups, wanted.apiGroups) &&
+    all(held.resources, wanted.resources) &&
+    (isEmpty(held.resourceNames) || (!isEmpty(wanted.resourceNames) && each(held.resourceNames, wanted.resourceNames)))
+  )
 }
 
 /** `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`: as kubectl users know it from kube-apiserver. */
@@ -78,27 +124,25 @@ export function quotedList(values: readonly string[]): string {
   return `[${values.map(goQuote).join(' ')}]`
 }
 
-function breakDown(rule: PolicyRule): AtomicRule[] {
-  const atoms: AtomicRule[] = []
+function* atomsOf(rule: PolicyRule): Generator<AtomicRule> {
   const names = isEmpty(rule.resourceNames) ? [undefined] : (rule.resourceNames ?? [])
   for (const group of rule.apiGroups ?? []) {
     for (const resource of rule.resources ?? []) {
       for (const verb of rule.verbs) {
         for (const name of names) {
-          atoms.push({
+          yield {
             verbs: [verb],
             apiGroups: [group],
             resources: [resource],
             ...(name === undefined ? {} : { resourceNames: [name] }),
-          })
+          }
         }
       }
     }
   }
   for (const url of rule.nonResourceURLs ?? []) {
-    for (const verb of rule.verbs) atoms.push({ verbs: [verb], nonResourceURLs: [url] })
+    for (const verb of rule.verbs) yield { verbs: [verb], nonResourceURLs: [url] }
   }
-  return atoms
 }
 
 function covers(held: PolicyRule, atom: AtomicRule): boolean {
