@@ -196,7 +196,8 @@ class Scanner {
     if (point === undefined) throw new SyntaxError('unexpected end of JSON input')
     // Go looks at bytes: of a character that has several, at the first.
     const char = String.fromCodePoint(point < 0x80 ? point : (Buffer.from(String.fromCodePoint(point))[0] ?? point))
-    const shown = char === "'" ? "'\\''" : char === '"' ? `'"'` : `'${JSON.stringify(char).slice(1, -1)}'`
+    const shown =
+      char === "'" ? "'\\''" : char === '"' ? `'"'` : `'${JSON.stringify(char).slice(1, -1).replace('\\u00', '\\x')}'`
     throw new SyntaxError(`invalid character ${shown} ${context}`)
   }
 }

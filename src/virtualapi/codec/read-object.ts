@@ -16,7 +16,7 @@ import { badRequest, invalid, isStatusError, unsupportedMediaType } from '../../
 import { forEmbedded } from '../registry/embedded-resources.ts'
 import { builtInResourceOfKind } from '../registry/builtin-resources.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
-import { completeStruct, objectMetaError } from '../registry/strategies/typed/decode.ts'
+import { completeStruct, decodeObjectMeta } from '../registry/strategies/typed/decode.ts'
 import { decodeProtobuf } from './protobuf/index.ts'
 import { noKindIn, unrecognized } from './unrecognized.ts'
 import { parseYamlBody } from './yaml.ts'
@@ -94,14 +94,15 @@ export function objectOf(
   const { schema, info } = definition
   const undecodable = `${info.kind} in version "${info.version}" cannot be handled as a ${info.kind}: `
   const metadata = object['metadata'] ?? {}
-  if (!info.builtIn) checkMetadata(object, schema, undecodable)
-  else if (!isJsonObject(metadata))
+  const kept = info.builtIn ? undefined : customMetadata(object, schema, undecodable)
+  if (info.builtIn && !isJsonObject(metadata))
     throw badRequest(
       `${undecodable}json: cannot unmarshal ${goKind(metadata)} into Go struct field ${info.kind}.metadata of type v1.ObjectMeta`,
     )
   object['metadata'] ??= {}
   // Who is in no namespace is told so by nobody.
-  if (!info.namespaced && isJsonObject(object['metadata'])) delete object['metadata']['namespace']
+  if (!info.namespaced)
+    for (const members of [object['metadata'], kept]) if (isJsonObject(members)) delete members['namespace']
   const unknown: string[] = []
   if (schema !== undefined) {
     if (info.builtIn) {
@@ -113,6 +114,8 @@ export function objectOf(
     unknown.push(...(info.builtIn ? dropped : dropped.sort()).map((path) => `unknown field "${path}"`))
     if (!info.builtIn) forEmbedded(object, schema, decodeEmbedded)
   }
+  // What it does not have was told of above.
+  if (kept !== undefined) object['metadata'] = kept
   // Custom resources are decoded first and pruned later; the decoder of built-in kinds meets both on its way.
   const isYaml = duplicates.some((text) => text.startsWith('line '))
   const complaints =
@@ -125,18 +128,17 @@ export function objectOf(
   return object as unknown as KubeObject
 }
 
-/** Throws 400 where metadata, of the object itself or of one embedded in it, has values of the wrong type. */
-function checkMetadata(object: JsonObject, schema: SchemaNode | undefined, undecodable: string): void {
-  const wrong = (value: JsonValue | undefined): string | undefined =>
-    value === undefined || value === null ? undefined : objectMetaError(value)
-  const own = wrong(object['metadata'])
-  if (own !== undefined) throw badRequest(undecodable + own)
-  if (schema === undefined) return
-  forEmbedded(object, schema, ({ metadata }, path) => {
-    const error = wrong(metadata)
-    if (error !== undefined && metadata !== undefined)
-      throw badRequest(`${undecodable}${path}.metadata: Invalid value: ${goValue(metadata)}: ${error}`)
-  })
+/** Metadata as it is kept. Throws 400 where it has values of the wrong type, there or in an object embedded in this one. */
+function customMetadata(object: JsonObject, schema: SchemaNode | undefined, undecodable: string): JsonObject {
+  const own = decodeObjectMeta(object['metadata'] ?? {})
+  if (typeof own === 'string') throw badRequest(undecodable + own)
+  if (schema !== undefined)
+    forEmbedded(object, schema, ({ metadata }, path) => {
+      const decoded = metadata === undefined || metadata === null ? {} : decodeObjectMeta(metadata)
+      if (typeof decoded === 'string' && metadata !== undefined)
+        throw badRequest(`${undecodable}${path}.metadata: Invalid value: ${goValue(metadata)}: ${decoded}`)
+    })
+  return own
 }
 
 /** Metadata of an embedded object is kept as Go prints it: nothing that is empty. */

@@ -79,7 +79,9 @@ export function dropRepeatedOwners(meta: ObjectMeta): string[] {
   const kept: OwnerReference[] = []
   const repeated = new Set<string>()
   for (const owner of ownerReferences)
-    if (kept.some((other) => isDeepStrictEqual(other, owner))) repeated.add(owner.uid)
+    // As sent: anything may be missing.
+    if (kept.some((other) => isDeepStrictEqual(other, owner)))
+      repeated.add((owner as Partial<OwnerReference> | null)?.uid ?? '')
     else kept.push(owner)
   if (repeated.size > 0) meta.ownerReferences = kept
   return [...repeated]

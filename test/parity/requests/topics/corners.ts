@@ -19,6 +19,25 @@ const event = (metadata: object): object => ({ metadata, involvedObject: { names
 const json = (what: string, operations: string): Row => patch('json', `${maps}/a`, operations, { what })
 const widget = (what: string, metadata: object): Row => patch('merge', `${custom.path}/w`, { metadata }, { what })
 
+const kind = { apiVersion: custom.apiVersion, kind: 'Widget' }
+const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: 'u' }
+const nulls: [what: string, metadata: object][] = [
+  ['an owner that is empty', { ownerReferences: [{}] }],
+  ['an owner that is null', { ownerReferences: [null] }],
+  ['two of those', { ownerReferences: [null, null] }],
+  ['an owner without a version', { ownerReferences: [{ ...owner, apiVersion: null }] }],
+  ['a controller that is null', { ownerReferences: [{ ...owner, controller: null, more: 1 }] }],
+  ['a finalizer that is null', { finalizers: [null] }],
+  ['a label that is null', { labels: { a: null } }],
+  ['an annotation that is null', { annotations: { a: null } }],
+]
+const added = (metadata: object): object[] =>
+  Object.entries(metadata).map(([member, value]: [string, unknown]) => ({
+    op: 'add',
+    path: `/metadata/${member}`,
+    value,
+  }))
+
 export const corners: Topic = {
   name: 'corners',
   rows: [
@@ -131,11 +150,16 @@ export const corners: Topic = {
     get(`${maps}?watch=F&resourceVersionMatch=Exact`),
     send('DELETE', `${maps}/a?orphanDependents=f&dryRun=All`),
 
-    // Metadata of a custom resource that a patch makes unreadable.
+    // Metadata of a custom resource that a patch makes unreadable, and nulls where there should be something.
     ...custom.rows,
     post(custom.path, { apiVersion: custom.apiVersion, kind: 'Widget', metadata: { name: 'w' } }),
     widget('a generation as text', { generation: 'x' }),
     widget('an annotation as object', { annotations: { x: {} } }),
     widget('finalizers as text', { finalizers: 'x' }),
+    ...nulls.flatMap(([what, metadata]) => [
+      post(`${maps}?dryRun=All`, { metadata: { name: 'b', ...metadata } }, { what }),
+      post(`${custom.path}?dryRun=All`, { ...kind, metadata: { name: 'b', ...metadata } }, { what }),
+      patch('json', `${custom.path}/w?dryRun=All`, JSON.stringify(added(metadata)), { what }),
+    ]),
   ],
 }

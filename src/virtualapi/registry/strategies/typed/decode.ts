@@ -31,16 +31,15 @@ export function completeStruct(name: string, value: JsonObject): JsonObject {
   return decodeStruct(structNamed(name), value, [])
 }
 
-/** What Go says of metadata that it cannot decode; undefined for metadata that it can. */
-export function objectMetaError(value: JsonValue): string | undefined {
+/** Metadata as Go keeps it, or what Go says of metadata that it cannot decode. */
+export function decodeObjectMeta(value: JsonValue): JsonObject | string {
+  if (!isJsonObject(value)) return `json: cannot unmarshal ${typeName(value)} into Go value of type v1.ObjectMeta`
   try {
-    if (isJsonObject(value)) decodeStruct(structNamed('meta.v1.ObjectMeta'), value, [])
-    else return `json: cannot unmarshal ${typeName(value)} into Go value of type v1.ObjectMeta`
+    return completeStruct('meta.v1.ObjectMeta', value)
   } catch (error) {
     if (error instanceof DecodeError) return error.message
     throw error
   }
-  return undefined
 }
 
 function typeName(value: JsonValue): string {
