@@ -32,7 +32,7 @@ export function notModified(headers: Readonly<Record<string, string>>): BytesAns
 /** Larger answers count until the client has them, bytes; smaller ones fit into the buffers below us. */
 export const largeAnswer = 256 * 1024
 
-/** A list in pieces of JSON, of about `bytes` in all: joined where that is little. */
+/** A list in pieces of JSON, of about `bytes` in all: joined where that is little, and soon done. */
 export function jsonPieces(pieces: Pieces, bytes: number): BytesAnswer | PiecesAnswer {
   const answer: PiecesAnswer = {
     kind: 'pieces',
@@ -41,7 +41,7 @@ export function jsonPieces(pieces: Pieces, bytes: number): BytesAnswer | PiecesA
     pieces,
     about: bytes,
   }
-  return bytes > pieceBytes ? answer : joined(answer)
+  return bytes > pieceBytes || pieces.isCostly === true ? answer : joined(answer)
 }
 
 /** The same answer, whole. */

@@ -13,6 +13,8 @@ export interface ListMeta {
 export interface Pieces extends Iterable<Uint8Array> {
   /** Of all of them, where that is known before. */
   readonly bytes?: number
+  /** To make one takes long: each is made in its own turn, however few bytes they are. */
+  readonly isCostly?: boolean
   /** Gives back a piece that was sent: its memory is used for another. */
   readonly release?: (piece: Uint8Array) => void
 }

@@ -21,6 +21,9 @@ export interface ObjectView {
   readonly shared: boolean
 }
 
+/** More than any kind of Kubernetes' own has. */
+const manyColumns = 20
+
 /** Of objects as they are: the same for everybody. */
 const wholeViews = new WeakMap<ResourceDefinition, ObjectView>()
 
@@ -120,10 +123,13 @@ function tableView(
     )
   return {
     object: (bytes) => table([row(bytes)], { resourceVersion: decodeMetadata(bytes).resourceVersion }),
-    list: (items, metadata) =>
-      textPieces({ kind: 'Table', apiVersion: form, metadata, columnDefinitions }, 'rows', items, (bytes) =>
-        encodeJson(row(bytes)),
-      ),
+    list: (items, metadata) => ({
+      [Symbol.iterator]: () =>
+        textPieces({ kind: 'Table', apiVersion: form, metadata, columnDefinitions }, 'rows', items, (bytes) =>
+          encodeJson(row(bytes)),
+        ),
+      isCostly: columnDefinitions.length > manyColumns,
+    }),
     event: (bytes, first) => table([row(bytes)], { resourceVersion: decodeMetadata(bytes).resourceVersion }, first),
     bookmark: (object, first) => table([rowOf(object)], { resourceVersion: object.metadata.resourceVersion }, first),
     shared: false,

@@ -2,15 +2,24 @@
 import { encodeJson, isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 import type { PrinterColumn } from '../../registry/resource-definition.ts'
 import { timeSince } from './human-duration.ts'
-import { tryJsonPath, type JsonPath } from './json-path.ts'
+import { tryJsonPath, type Budget, type JsonPath } from './json-path.ts'
 
 /** Parsed paths by their text: printer columns are few and asked for with every row. */
 const parsed = new Map<string, JsonPath | undefined>()
 const maxParsed = 10_000
 
-/** The cell of one column; null where the path finds nothing or something of another type. */
-export function customCell({ jsonPath, type }: PrinterColumn, object: JsonObject, nowMs: number): JsonValue {
-  const value = pathOf(jsonPath)?.(object)[0]
+/** What the cells of one row may look at together: a tenant may define thousands of columns. */
+export const visitsOfRow = 10_000
+
+/** The cell of one column; null where the path finds nothing or something of another type, or `row` is spent. */
+export function customCell(
+  { jsonPath, type }: PrinterColumn,
+  object: JsonObject,
+  nowMs: number,
+  row?: Budget,
+): JsonValue {
+  if (row !== undefined && row.left <= 0) return null
+  const value = pathOf(jsonPath)?.(object, row)[0]
   if (value === undefined) return null
   // A null that is there prints so, as measured; one that is not leaves the cell empty.
   if (value === null) return type === 'string' ? '<no value>' : null

@@ -1,13 +1,15 @@
 // The JSONPath of kubectl, as far as printer columns and scale paths use it: members, indexes, slices, wildcards, filters.
 import { isJsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 
-/** Finds values in JSON, in document order. */
-export type JsonPath = (root: JsonValue) => JsonValue[]
+/** Finds values in JSON, in document order; `row` is what several paths over one object share. */
+export type JsonPath = (root: JsonValue, row?: Budget) => JsonValue[]
 
 /** How many values a path may still look at: a tenant's path over a tenant's object could look at each many times. */
-interface Budget {
+export interface Budget {
   left: number
 }
+/** Longer ones are none. */
+const maxLength = 4096
 const maxVisits = 20_000
 /** Filters within filters. */
 const maxFilters = 10
@@ -16,10 +18,17 @@ type Step = (value: JsonValue, budget: Budget) => JsonValue[]
 
 /** The parsed path, such as `.spec.items[0].name` or `.status.conditions[?(@.type=="Ready")].status`; undefined for what is none. */
 export function tryJsonPath(text: string): JsonPath | undefined {
+  if (text.length > maxLength) return undefined
   const source = text.startsWith('{') && text.endsWith('}') ? text.slice(1, -1) : text
   const steps = parseSteps(source.startsWith('$') ? source.slice(1) : source)
   if (steps === undefined) return undefined
-  return (root) => run(steps, root, { left: maxVisits })
+  return (root, row = { left: maxVisits }) => {
+    const before = Math.min(maxVisits, row.left)
+    const budget = { left: before }
+    const found = run(steps, root, budget)
+    row.left -= before - Math.max(0, budget.left)
+    return found
+  }
 }
 
 function run(steps: readonly Step[], root: JsonValue, budget: Budget): JsonValue[] {

@@ -92,6 +92,33 @@ describe('rows of kubectl tables', () => {
   })
 })
 
+describe('rows of thousands of columns', () => {
+  it('are filled as far as their paths may look together', () => {
+    const items = Array.from({ length: 100 }, (_, i) => ({ x: String(i), y: 'found' }))
+    const object = {
+      apiVersion: 'a.b/v1',
+      kind: 'W',
+      metadata: { name: 'w' },
+      spec: { items },
+    } as unknown as KubeObject
+    const columns = Array.from({ length: 3000 }, (_, i) => ({
+      ...{ name: `c${i}`, type: 'string', priority: 0 },
+      jsonPath: `.spec.items[?(@.x=="${i % 100}")].y`,
+    })) as PrinterColumn[]
+    const { cells } = tableRow(infoOf(object, false), object, now, columns)
+    expect(cells).to.have.length(3001)
+    expect(cells.slice(0, 21)).to.deep.equal(['w', ...new Array<string>(20).fill('found')])
+    expect(cells.at(-1)).to.equal(null)
+  })
+
+  it('of a path longer than any is are empty there', () => {
+    const object = { apiVersion: 'a.b/v1', kind: 'W', metadata: { name: 'w' }, spec: 1 } as unknown as KubeObject
+    const column = (jsonPath: string): PrinterColumn => ({ name: 'c', type: 'string', jsonPath })
+    const paths = ['.spec', `.spec${'.'.repeat(5000)}`]
+    expect(tableRow(infoOf(object, false), object, now, paths.map(column)).cells).to.deep.equal(['w', '1', null])
+  })
+})
+
 describe('durations in tables', () => {
   const [s, m, h, d] = [1000, 60_000, 3_600_000, 86_400_000]
   for (const [span, text] of [

@@ -2,7 +2,7 @@
 import { apiVersionOf, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { PrinterColumn } from '../../registry/resource-definition.ts'
 import type { ResourceInfo } from '../../registry/resource-info.ts'
-import { customCell } from './custom-cells.ts'
+import { customCell, visitsOfRow } from './custom-cells.ts'
 import { nameOf } from './format-cells.ts'
 import { cellPrinters } from './printers/index.ts'
 import { podRowConditions, type RowCondition } from './printers/pods.ts'
@@ -23,10 +23,11 @@ export function tableRow(
   printerColumns?: readonly PrinterColumn[],
 ): TableRow {
   const json = object as unknown as JsonObject
-  if (!info.builtIn)
-    return {
-      cells: [nameOf(json), ...printerColumnsOf(printerColumns).map((column) => customCell(column, json, nowMs))],
-    }
+  if (!info.builtIn) {
+    const row = { left: visitsOfRow }
+    const custom = printerColumnsOf(printerColumns).map((column) => customCell(column, json, nowMs, row))
+    return { cells: [nameOf(json), ...custom] }
+  }
   const key = `${apiVersionOf(info)}/${info.kind}`
   const print = cellPrinters.get(key) ?? nameAndCreation
   const conditions = key === 'v1/Pod' ? podRowConditions(json) : undefined
