@@ -28,7 +28,8 @@ interface PodParts {
 interface Binding {
   readonly name: string
   readonly uid: string
-  readonly node: string
+  /** Asked when all else is right. Throws 500 for what is no node. */
+  readonly node: () => string
   readonly annotations: JsonObject
 }
 
@@ -56,7 +57,7 @@ async function readBinding({ exchange, request }: Call): Promise<Binding> {
   return {
     name: textIn(metadata['name']),
     uid: textIn(metadata['uid']),
-    node: nodeOf(textIn(target['kind']), textIn(target['name'])),
+    node: () => nodeOf(textIn(target['kind']), textIn(target['name'])),
     annotations: objectIn(metadata['annotations']),
   }
 }
@@ -76,13 +77,14 @@ function nodeOf(kind: string, name: string): string {
 
 async function bind({ parts }: Call, target: Target, binding: Binding): Promise<Answer> {
   const { name } = binding
+  const node = binding.node()
   const { info } = target.definition
   await parts.registry.update(target, name, {
     subresource: 'binding',
     change: (current) => {
       if (current === undefined) throw notFound(info, name)
       requireUnbound(current, target, binding)
-      return bound(current, binding, timestamp(target.context.now))
+      return bound(current, { ...binding, node }, timestamp(target.context.now))
     },
   })
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, { status: 201 })
@@ -109,7 +111,11 @@ function requireUnbound(pod: KubeObject, { definition: { info } }: Target, { nam
 }
 
 /** Its annotations become the pod's; labels do not, where the feature gates are the default ones. */
-function bound(pod: KubeObject, { node, annotations }: Binding, time: string): KubeObject {
+function bound(
+  pod: KubeObject,
+  { node, annotations }: { node: string; annotations: JsonObject },
+  time: string,
+): KubeObject {
   const { spec = {}, status = {} } = pod as PodParts
   const { nominatedNodeName: _, conditions = [], ...rest } = status
   const { metadata } = pod

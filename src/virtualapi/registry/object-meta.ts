@@ -137,6 +137,9 @@ function nameCauses(metadata: ObjectMeta, { namespaced }: Rules['info'], validat
   if (namespaced) {
     if (!metadata.namespace) causes.push(fieldRequired('metadata.namespace'))
   } else if (metadata.namespace) causes.push(fieldForbidden('metadata.namespace', 'not allowed on this type'))
+  // Only kinds whose changes nobody counts keep what they are given.
+  const { generation = 0 } = metadata
+  if (generation < 0) causes.push(fieldInvalid('metadata.generation', generation, 'must be greater than or equal to 0'))
   return causes
 }
 
@@ -237,8 +240,9 @@ function ownerCauses({ ownerReferences = [] }: ObjectMeta): StatusCause[] {
   const causes: StatusCause[] = []
   for (const owner of ownerReferences) {
     const { apiVersion, kind } = owner
-    const wrongVersion = apiVersion ? apiVersion.split('/').length > 2 : true
-    if (wrongVersion) causes.push(fieldInvalid(`${path}.apiVersion`, apiVersion, 'version must not be empty'))
+    const [groupOrVersion = '', version = groupOrVersion, ...more] = apiVersion.split('/')
+    if (version === '' || more.length > 0)
+      causes.push(fieldInvalid(`${path}.apiVersion`, apiVersion, 'version must not be empty'))
     for (const field of ['kind', 'name', 'uid'] as const)
       if (!owner[field]) causes.push(fieldInvalid(`${path}.${field}`, owner[field], 'must not be empty'))
     if (apiVersion === 'v1' && kind === 'Event')

@@ -27,6 +27,9 @@ const nulls: [what: string, metadata: object][] = [
   ['two of those', { ownerReferences: [null, null] }],
   ['an owner without a version', { ownerReferences: [{ ...owner, apiVersion: null }] }],
   ['a controller that is null', { ownerReferences: [{ ...owner, controller: null, more: 1 }] }],
+  ['an owner without a version behind its slash', { ownerReferences: [{ ...owner, apiVersion: 'a/' }] }],
+  ['an owner with a slash alone', { ownerReferences: [{ ...owner, apiVersion: '/' }] }],
+  ['a negative generation', { generation: -1 }],
   ['a finalizer that is null', { finalizers: [null] }],
   ['a label that is null', { labels: { a: null } }],
   ['an annotation that is null', { annotations: { a: null } }],
@@ -71,6 +74,7 @@ export const corners: Topic = {
     binding('another version', { kind: 'Binding', apiVersion: 'x' }),
     binding('another kind', { kind: 'X', apiVersion: 'v1' }),
     binding('a pod', { kind: 'Pod', apiVersion: 'v1' }),
+    binding('another name, of nothing', { metadata: { name: 'x' }, target: {} }),
     binding('another namespace', { metadata: { name: 'two', namespace: 'other' } }),
     binding('a version alone', { apiVersion: 'v2', target: {} }),
     eviction('another kind', { kind: 'X', apiVersion: 'policy/v1' }),
@@ -126,6 +130,11 @@ export const corners: Topic = {
     post(events, event({ name: 'fore', finalizers: ['example.com/hold', 'foregroundDeletion'] })),
     del(`${events}/fore`, { propagationPolicy: 'Foreground' }),
     patch('merge', `${events}/fore`, { metadata: { finalizers: null } }),
+
+    put('/api/v1/namespaces/{ns}/finalize', {
+      metadata: { name: '{ns}' },
+      spec: { finalizers: ['bad one', 'x/y', 'z'] },
+    }),
 
     // Forms that say nothing, patches that are none of the sort, characters that are none.
     get(`${maps}/a`, { accept: 'application/json;as=' }),

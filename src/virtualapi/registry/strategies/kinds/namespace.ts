@@ -33,6 +33,11 @@ export const namespaceRules: KindRules = {
     const { spec } = object as Namespace
     return (spec.finalizers ?? []).flatMap((finalizer) => finalizerCauses(finalizer, 'spec.finalizers'))
   },
+  validatePart(object, _old, subresource) {
+    const { spec } = object as Namespace
+    if (subresource !== 'finalize') return []
+    return (spec.finalizers ?? []).flatMap((finalizer, i) => finalizerCauses(finalizer, `spec.finalizers[${i}]`))
+  },
 }
 
 function nameLabel({ metadata }: Namespace): void {
