@@ -230,8 +230,9 @@ export const lifeRows: readonly Row[] = [
     await session.patch(objectsPath(word, 'held'), { metadata: { labels: { still: 'here' } } })
     await session.send('POST', crdsPath, { body: sampleCrd({ word }) })
     await session.patch(objectsPath(word, 'held'), { metadata: { finalizers: null } })
-    await session.until(crdPath(word), ({ status }) => status === 404)
-    await session.until(objectsPath(word), ({ status }) => status === 404)
+    // What comes after needs it gone, however busy the machine is.
+    await session.until(crdPath(word), ({ status }) => status === 404, { deadlineMs: 60_000 })
+    await session.until(objectsPath(word), ({ status }) => status === 404, { deadlineMs: 60_000 })
     await install(session, { word })
     await session.get(objectsPath(word))
     await session.delete(crdPath(word), undefined, { quiet: true })

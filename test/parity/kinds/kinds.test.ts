@@ -15,7 +15,7 @@ import { storageRows } from './storage-kinds.ts'
 import { wholeRows } from './whole-objects.ts'
 
 describe('built-in kinds as a real server has them', function () {
-  this.timeout(60_000)
+  this.timeout(180_000)
   const rows = [
     ...coreRows,
     ...workloadRows,

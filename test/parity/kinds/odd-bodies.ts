@@ -161,6 +161,18 @@ export const oddBodyRows: readonly Row[] = [
     ],
     'status',
   ),
+  changeRow(
+    'the health port of a balancer',
+    object('v1', 'Service', 'port', {
+      spec: { type: 'LoadBalancer', externalTrafficPolicy: 'Local', ports: [{ port: 80 }] },
+    }),
+    [512, 31_000, 70_000].map((port) => ({ spec: { healthCheckNodePort: port } })),
+  ),
+  changeRow(
+    'a priority',
+    object('scheduling.k8s.io/v1', 'PriorityClass', 'odd', { value: 5 }),
+    ['x', 'Never'].map((preemptionPolicy) => ({ preemptionPolicy })),
+  ),
   row('odd bodies: changed: what was allocated to a claim', async (session) => {
     const claim = object('resource.k8s.io/v1', 'ResourceClaim', 'odd', {
       spec: { devices: { requests: [{ name: 'r', exactly: { deviceClassName: 'a.example.com' } }] } },

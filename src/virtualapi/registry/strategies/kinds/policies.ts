@@ -47,7 +47,7 @@ const highestUserPriority = 1_000_000_000
 export const priorityClassRules: KindRules = {
   // One for ever: little of it may change.
   countsChange: () => false,
-  validate(object) {
+  validate(object, old) {
     const { name = '' } = object.metadata
     const value = object['value'] as number
     const causes: StatusCause[] = []
@@ -66,7 +66,10 @@ export const priorityClassRules: KindRules = {
     } else if (value > highestUserPriority)
       causes.push(fieldForbidden('value', `maximum allowed value of a user defined priority is ${highestUserPriority}`))
     const policy = object['preemptionPolicy'] as string | undefined
-    return [...causes, ...oneOf('preemptionPolicy', policy, ['PreemptLowerPriority', 'Never'])]
+    // Of one that is there it may not change, whatever it is.
+    return old === undefined
+      ? [...causes, ...oneOf('preemptionPolicy', policy, ['PreemptLowerPriority', 'Never'])]
+      : causes
   },
   validateChange(object, old) {
     const causes: StatusCause[] = []

@@ -12,6 +12,7 @@ import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import { endpointIpCauses, legacyIpCauses } from '../validation/ip-values.ts'
 import {
   cidr,
+  fieldImmutable,
   ipAddress,
   label,
   labels,
@@ -200,7 +201,7 @@ function trafficCauses(service: Service): StatusCause[] {
         "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
       ),
     )
-  if (healthCheckNodePort < 0)
+  if (healthCheckNodePort < 0 || healthCheckNodePort > 65535)
     causes.push(fieldInvalid('spec.healthCheckNodePort', healthCheckNodePort, 'must be between 1 and 65535, inclusive'))
   if (type === 'ExternalName') return causes
   if (internalTrafficPolicy !== undefined && !policies.includes(internalTrafficPolicy))
@@ -212,7 +213,15 @@ function trafficCauses(service: Service): StatusCause[] {
 
 /** An address stays while there is one; what was allocated is not swapped. */
 export function serviceChangeCauses(service: Service, old: Service): StatusCause[] {
-  return [...addressChangeCauses(service, old), ...classChangeCauses(service, old)]
+  return [
+    ...addressChangeCauses(service, old),
+    ...(needsHealthCheckPort(old) &&
+    needsHealthCheckPort(service) &&
+    service.spec.healthCheckNodePort !== old.spec.healthCheckNodePort
+      ? [fieldForbidden('spec.healthCheckNodePort', fieldImmutable)]
+      : []),
+    ...classChangeCauses(service, old),
+  ]
 }
 
 function classChangeCauses({ spec }: Service, { spec: before }: Service): StatusCause[] {

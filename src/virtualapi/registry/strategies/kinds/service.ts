@@ -203,7 +203,8 @@ function allocateHealthCheckPort({ spec }: Service, old: Service | undefined, al
     const port = allocation.nextPort()
     if (port === undefined) throw internalError('failed to allocate a HealthCheck NodePort : range is full')
     spec.healthCheckNodePort = port
-  } else if (spec.healthCheckNodePort !== old?.spec.healthCheckNodePort) {
+  } else if (old === undefined || !needsHealthCheckPort(old)) {
+    // One that has a port may not change it: validation says so.
     const trouble = allocation.takePort(spec.healthCheckNodePort)
     if (trouble !== undefined)
       throw internalError(`failed to allocate requested HealthCheck NodePort ${spec.healthCheckNodePort}: ${trouble}`)
