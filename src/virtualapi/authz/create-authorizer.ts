@@ -84,11 +84,15 @@ export function createAuthorizer({ hub }: { readonly hub: Pick<Hub, 'cluster'> }
 
 function decide(policy: Policy, user: UserInfo, attributes: Attributes): Decision {
   const missing: string[] = []
+  // Thousands of bindings may be of one role, which allows no more the second time.
+  const inVain = new Set<readonly PolicyRule[]>()
   for (const grant of policy.grantsOf(user, attributes.resource?.namespace ?? '')) {
     const rules = rulesOfGrant(policy, grant)
     if (rules === undefined)
       missing.push(`${grant.roleKind.toLowerCase()}.rbac.authorization.k8s.io "${grant.roleName}" not found`)
+    else if (inVain.has(rules)) continue
     else if (rules.some((rule) => ruleAllows(rule, attributes))) return allow(`RBAC: allowed by ${grantText(grant)}`)
+    else inVain.add(rules)
   }
   if (missing.length === 0) return deny('')
   return deny(`RBAC: ${missing.length === 1 ? missing.join() : `[${[...new Set(missing)].join(', ')}]`}`)
