@@ -9,6 +9,8 @@ export class ExitError extends Error {
 
 /** The one line for whatever was thrown. */
 export function messageOf(error: unknown): string {
+  // What went wrong first; what then could not be closed in order says less.
+  if (error instanceof SuppressedError) return messageOf(error.suppressed)
   const text = error instanceof Error ? error.message : String(error)
   return text.replaceAll('\n', ' ')
 }

@@ -30,7 +30,7 @@ describe('the operator, of an apiserver that moves', function () {
     await host.kubectl(['wait', '--for=condition=Ready', `logicalclusters.kcp.dev/${name}`, '--timeout=30s'])
   }
 
-  it('starts on an address that is out of date, and goes on at the new one, twice', async () => {
+  it('starts on an address that is out of date, and goes on at the new one, twice, and after a restart of the host', async () => {
     const first = await start('apiserver')
     await said(first, 'kcp apiserver is ready')
     await first.stop()
@@ -47,5 +47,12 @@ describe('the operator, of an apiserver that moves', function () {
     })
     await created('two')
     await host.kubectl(['delete', 'logicalclusters.kcp.dev', 'one', 'two', '--timeout=30s'])
+    // The host's own restart ends the watch by which it follows.
+    const server = host.processes.get('kube-apiserver')
+    await server?.kill()
+    await said(operator, 'the address of kcp apiserver cannot be read')
+    await server?.start()
+    await created('three')
+    await host.kubectl(['delete', 'logicalclusters.kcp.dev', 'three', '--timeout=30s'])
   })
 })

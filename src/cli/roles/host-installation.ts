@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
+import { sleep } from '../../async/index.ts'
 import {
   createClient,
   httpTransport,
@@ -12,12 +13,14 @@ import {
   type Transport,
 } from '../../client/index.ts'
 import { installationKeysName } from '../../crds/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
 import { createPki, createPkiMaterial, pkiFromSecret, pkiToSecret, type Pki } from '../../virtualapi/index.ts'
 import { ExitError } from '../exit-error.ts'
 
 export const installationNamespace = 'kcp-system'
 const keysName = installationKeysName
 const addressName = 'kcp-apiserver'
+const askAgainMs = 1000
 
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
@@ -103,22 +106,30 @@ export async function publishAddress(client: KubeClient, url: string, signal: Ab
   await client.patch(configMaps, metadata, 'apply', object, { fieldManager: 'kcp-apiserver', force: true, signal })
 }
 
-/** Where the server's direct listener is; waits until it has told, or told another place than `otherThan`. */
+/**
+ * Where the server's direct listener is; waits until it has told, or told another place than `otherThan`. A host that is away,
+ * or being restarted, is asked again until it is back.
+ */
 export async function publishedAddress(
   client: KubeClient,
-  { otherThan, signal }: { otherThan?: string; signal: AbortSignal },
+  { otherThan, log, signal }: { otherThan?: string; log: Logger; signal: AbortSignal },
 ): Promise<string> {
   for (;;) {
-    const watch = client.watch<ConfigMap>(configMaps, {
-      namespace: installationNamespace,
-      fieldSelector: `metadata.name=${addressName}`,
-      signal,
-    })
-    for await (const event of watch) {
-      const url = event.type === 'ADDED' || event.type === 'MODIFIED' ? event.object.data?.['url'] : undefined
-      if (url !== undefined && url !== otherThan) return url
+    try {
+      const watch = client.watch<ConfigMap>(configMaps, {
+        namespace: installationNamespace,
+        fieldSelector: `metadata.name=${addressName}`,
+        signal,
+      })
+      for await (const event of watch) {
+        const url = event.type === 'ADDED' || event.type === 'MODIFIED' ? event.object.data?.['url'] : undefined
+        if (url !== undefined && url !== otherThan) return url
+      }
+    } catch (error) {
+      signal.throwIfAborted()
+      log.warn('the address of kcp apiserver cannot be read in the host', { error })
     }
-    signal.throwIfAborted()
+    await sleep(askAgainMs, signal)
   }
 }
 

@@ -61,7 +61,7 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
   const lead = async (term: AbortSignal): Promise<void> => {
     while (!term.aborted) {
       log.info('waiting for kcp apiserver to tell its address', {})
-      const direct = options.apiserverUrl ?? (await publishedAddress(client, { signal: term }))
+      const direct = options.apiserverUrl ?? (await publishedAddress(client, { log, signal: term }))
       using round = childSignal(term)
       const moved = options.apiserverUrl === undefined ? followAddress(client, direct, round, log) : Promise.resolve()
       try {
@@ -91,7 +91,7 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
 /** Ends the round when the server tells another address: it was started anew elsewhere. */
 async function followAddress(client: KubeClient, direct: string, round: ChildSignal, log: Logger): Promise<void> {
   try {
-    const now = await publishedAddress(client, { otherThan: direct, signal: round.signal })
+    const now = await publishedAddress(client, { otherThan: direct, log, signal: round.signal })
     log.info('kcp apiserver has another address', { before: direct, now })
     round.abort(new DOMException('kcp apiserver has another address', 'AbortError'))
   } catch (error) {
