@@ -6,7 +6,7 @@ import { contentHash, syncerFieldManager, syncerFinalizer } from '../crds/index.
 import { saysAll } from './says-all.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { leaveWith } from './leave-namespace.ts'
-import { clearPiece, reportError } from './piece.ts'
+import { clearError, clearPiece, reportError } from './piece.ts'
 import { referencesOf } from './references.ts'
 import { gvrs, syncedKinds, type SyncedKind } from './synced-kinds.ts'
 import {
@@ -40,9 +40,11 @@ export async function visitObject(
       await reportError(context, kind.resource, visit, error, signal)
       throw error
     }
+    await clearError(context, kind.resource, visit, signal)
     return object
   }
   await removeObject(context, kind, object, visit, signal)
+  await clearError(context, kind.resource, visit, signal)
   return undefined
 }
 

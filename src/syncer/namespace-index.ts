@@ -1,6 +1,7 @@
 // The objects of an informer by namespace, so that one namespace is looked at without walking over all.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { parseKey, type DeepReadonly, type Informer } from '../client/index.ts'
+import type { ResourceName } from './synced-kinds.ts'
 
 type Kept = DeepReadonly<KubeObject>
 
@@ -32,4 +33,13 @@ export class NamespaceIndex implements Disposable {
   [Symbol.dispose](): void {
     this.#end()
   }
+}
+
+/** An index of each informer's objects. */
+export function indexesOf(
+  informers: Readonly<Record<ResourceName, Informer<KubeObject>>>,
+): Record<ResourceName, NamespaceIndex> {
+  return Object.fromEntries(
+    Object.entries(informers).map(([resource, informer]) => [resource, new NamespaceIndex(informer)]),
+  ) as Record<ResourceName, NamespaceIndex>
 }

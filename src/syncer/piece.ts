@@ -1,7 +1,7 @@
 // What this member says of an object, written beside what the others say; and the status that follows from all of it.
 import { timestamp } from '../async/index.ts'
 import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { isStatusError } from '../apimachinery/status/index.ts'
+import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import {
   canonicalJson,
@@ -63,6 +63,19 @@ export async function reportError(
   } catch (failure) {
     context.log.debug('could not report a sync error', { ...where, error: failure })
   }
+}
+
+/** What could not be synced once and can be now, or need not be, says so no more. Others' pieces are written anew anyway. */
+export async function clearError(
+  context: SyncContext,
+  resource: ResourceName,
+  where: Where,
+  signal: AbortSignal,
+): Promise<void> {
+  if (resource === 'deployments' || resource === 'services') return
+  const object = upstreamObject(context, resource, where)
+  if (object?.metadata.annotations?.[pieceAnnotation(context.member.name)] === undefined) return
+  await writePiece(context, resource, where, undefined, signal).catch(tolerate('NotFound'))
 }
 
 interface DeploymentStatus extends DeploymentPiece {

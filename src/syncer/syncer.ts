@@ -7,7 +7,7 @@ import { createKeyQueue, runController, type KeyQueue, type Outcome } from '../r
 import type { Logger } from '../telemetry/index.ts'
 import { visitLeftover, visitNamespace } from './leave-namespace.ts'
 import { visitObject } from './down-object.ts'
-import { NamespaceIndex } from './namespace-index.ts'
+import { indexesOf } from './namespace-index.ts'
 import { tenantZone } from './member-dns/corefile.ts'
 import { visitDeploymentStatus } from './piece.ts'
 import { gvrs, type ResourceName } from './synced-kinds.ts'
@@ -94,8 +94,8 @@ function downstreamCaches(client: KubeClient, log: Logger, signal: AbortSignal):
 async function run(options: SyncerOptions, caches: Caches, queue: KeyQueue, started: () => void): Promise<void> {
   const { member, upstream, downstream, signal, log, workers = 8 } = options
   await Promise.all([upstream.synced(signal), ...Object.values(caches).map((informer) => informer.synced(signal))])
-  const up = indexes(upstream.informers)
-  const down = indexes(caches)
+  const up = upstream.spaces
+  const down = indexesOf(caches)
   const upstreamIn = (resource: ResourceName, cluster: string, namespace: string): Iterable<DeepReadonly<KubeObject>> =>
     up[resource].of(`${cluster}|${namespace}`)
   const views = new Views(
@@ -143,16 +143,8 @@ async function run(options: SyncerOptions, caches: Caches, queue: KeyQueue, star
     })
   } finally {
     end()
-    for (const index of [...Object.values(up), ...Object.values(down)]) index[Symbol.dispose]()
+    for (const index of Object.values(down)) index[Symbol.dispose]()
   }
-}
-
-function indexes(
-  informers: Readonly<Record<ResourceName, Informer<KubeObject>>>,
-): Record<ResourceName, NamespaceIndex> {
-  return Object.fromEntries(
-    Object.entries(informers).map(([resource, informer]) => [resource, new NamespaceIndex(informer)]),
-  ) as Record<ResourceName, NamespaceIndex>
 }
 
 async function visitOne(

@@ -14,6 +14,9 @@ export const revisionAnnotation = 'deployment.kubernetes.io/revision'
 /** On upstream ReplicaSets: the content hash of the Deployment's template that they are for. */
 export const templateAnnotation = 'kcp.dev/template'
 
+/** No Deployment comes so far by itself. */
+const maxRevision = 2 ** 40
+
 /** What a member says of its ReplicaSet of one template. */
 export interface ReplicaSetPiece {
   /** Its name in the member: pods there are owned by it. */
@@ -248,7 +251,9 @@ async function settleHistory(
 }
 
 function revisionOf(replicaSet: Kept): number {
-  return Number(replicaSet.metadata.annotations?.[revisionAnnotation] ?? 0)
+  const revision = Number(replicaSet.metadata.annotations?.[revisionAnnotation] ?? 0)
+  // Tenants may write there what they like: what is no number of ours is not counted on from.
+  return Number.isInteger(revision) && revision >= 0 && revision < maxRevision ? revision : 0
 }
 
 function isIdle(replicaSet: Kept): boolean {

@@ -2,6 +2,7 @@
 import type { ClusterId, KubeObject } from '../apimachinery/meta/index.ts'
 import { createInformer, type Informer, type KubeClient } from '../client/index.ts'
 import type { Logger } from '../telemetry/index.ts'
+import { indexesOf, type NamespaceIndex } from './namespace-index.ts'
 import { gvrs, type ResourceName } from './synced-kinds.ts'
 
 /** Ids of logical clusters by name and back. Whoever starts syncers keeps it true. */
@@ -29,6 +30,8 @@ export interface UpstreamOptions {
 export interface Upstream extends AsyncDisposable {
   readonly ids: ClusterIds
   readonly informers: Readonly<Record<ResourceName, Informer<KubeObject>>>
+  /** The objects of each informer by `CLUSTER|NAMESPACE`, once for all members. */
+  readonly spaces: Readonly<Record<ResourceName, NamespaceIndex>>
   client(cluster: string): KubeClient
   /** Resolves when every informer has its first list. */
   synced(signal: AbortSignal): Promise<void>
@@ -45,6 +48,7 @@ export function createUpstream({ wildcard, client, ids, log, signal }: UpstreamO
   return {
     ids,
     informers,
+    spaces: indexesOf(informers),
     client,
     async synced(waiting) {
       await Promise.all(Object.values(informers).map((informer) => informer.synced(waiting)))

@@ -78,6 +78,8 @@ const serviceFieldsOfAServer = [
   'ipFamilies',
   'loadBalancerClass',
 ] as const
+/** Every node of the member would send what goes to these addresses to the tenant's pods, whoever's they are. */
+const addressesOfOthers = 'externalIPs'
 
 /** A Service for a member: its selector also asks for pods that take traffic. */
 export function serviceDown(object: DeepReadonly<KubeObject>, place: Place): KubeObject {
@@ -87,7 +89,7 @@ export function serviceDown(object: DeepReadonly<KubeObject>, place: Place): Kub
     ports?: { nodePort?: number }[]
   }
   const headless = spec.clusterIP === 'None'
-  for (const field of serviceFieldsOfAServer) Reflect.deleteProperty(spec, field)
+  for (const field of [...serviceFieldsOfAServer, addressesOfOthers]) Reflect.deleteProperty(spec, field)
   if (headless) spec.clusterIP = 'None'
   for (const port of spec.ports ?? []) delete port.nodePort
   if (spec.selector && Object.keys(spec.selector).length > 0)
@@ -95,10 +97,20 @@ export function serviceDown(object: DeepReadonly<KubeObject>, place: Place): Kub
   return { apiVersion: object.apiVersion, kind: object.kind, metadata: copyMetadata(object, place), spec }
 }
 
-/** ConfigMaps and Secrets: their content as it is. */
+const tokenType = 'kubernetes.io/service-account-token'
+const tokenAnnotations = 'kubernetes.io/service-account.'
+
+/**
+ * ConfigMaps and Secrets: their content as it is. A Secret with a token holds one of the logical cluster. It goes down as
+ * ordinary bytes: the member would write a token of its own into one of that type, for its own API, or delete it, again
+ * and again, where it knows no such ServiceAccount.
+ */
 export function contentDown(object: DeepReadonly<KubeObject>, place: Place): KubeObject {
   const { metadata: _metadata, status: _status, ...content } = cloneJson(object) as KubeObject
-  return { ...content, metadata: copyMetadata(object, place) }
+  const metadata = copyMetadata(object, place)
+  if (object['type'] !== tokenType) return { ...content, metadata }
+  const kept = Object.entries(metadata.annotations ?? {}).filter(([name]) => !name.startsWith(tokenAnnotations))
+  return { ...content, type: 'Opaque', metadata: { ...metadata, annotations: Object.fromEntries(kept) } }
 }
 
 /** A ServiceAccount: its name and its pull secrets. Tokens are the member's own, with our audience. */

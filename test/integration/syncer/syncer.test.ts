@@ -7,6 +7,7 @@ import type { KubeClient } from '../../../src/client/index.ts'
 import {
   locatorAnnotation,
   managedLabel,
+  pieceAnnotation,
   placedOnAnnotation,
   syncerFinalizer,
   type CopyState,
@@ -258,6 +259,60 @@ describe('a syncer between a logical cluster and real members', function () {
       'status of west alone',
       async () => status(await get(up, 'deployments', namespace, 'web'))['replicas'] === 3,
     )
+  })
+
+  it('brings tokens down as ordinary bytes, which the member’s controllers leave alone', async () => {
+    const space = 'tokens'
+    const east = members['east']!.client
+    await up.create(gvrs.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: space } }, { signal })
+    const account = 'kubernetes.io/service-account.name'
+    for (const [name, of] of [
+      ['own', 'default'],
+      ['lost', 'nobody'],
+    ] as const) {
+      const metadata = { name, namespace: space, annotations: { [account]: of } }
+      const type = 'kubernetes.io/service-account-token'
+      const data = { token: Buffer.from(`upstream ${name}`).toString('base64') }
+      await up.create(gvrs.secrets, { apiVersion: 'v1', kind: 'Secret', metadata, type, data }, { signal })
+    }
+    const object = web('example/web:1', { east: 'Syncing' })
+    const spec = object['spec'] as { template: { spec: { containers: { envFrom: object[] }[] } } }
+    for (const container of spec.template.spec.containers)
+      container.envFrom = ['own', 'lost'].map((name) => ({ secretRef: { name } }))
+    await up.create(gvrs.deployments, { ...object, metadata: { ...object.metadata, namespace: space } }, { signal })
+    const below = `${ids.id}-${space}`
+    await until('the copy', () => get(east, 'deployments', below, 'web'))
+    for (const name of ['own', 'lost']) {
+      const copy = await until(`the copy of ${name}`, () => get(east, 'secrets', below, name))
+      expect(copy['type']).to.equal('Opaque')
+      expect(copy['data']).to.deep.equal({ token: Buffer.from(`upstream ${name}`).toString('base64') })
+      expect(copy.metadata.annotations).not.to.have.property(account)
+    }
+  })
+
+  it('says of a ConfigMap that it can’t be synced only for as long as that is so', async () => {
+    const space = 'tokens'
+    const east = members['east']!.client
+    const below = { name: 'clash', namespace: `${ids.id}-${space}` }
+    const metadata = { ...below, labels: { [managedLabel]: 'true' } }
+    await east.create(gvrs.configmaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata }, { signal })
+    const ref = { name: 'clash', namespace: space }
+    await up.create(gvrs.configmaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: ref }, { signal })
+    const added = {
+      op: 'add',
+      path: '/spec/template/spec/containers/0/envFrom/-',
+      value: { configMapRef: { name: 'clash' } },
+    }
+    await up.patch(gvrs.deployments, { namespace: space, name: 'web' }, 'json', [added], { signal })
+    const said = async (): Promise<string | undefined> =>
+      (await get(up, 'configmaps', space, 'clash'))?.metadata.annotations?.[pieceAnnotation('east')]
+    expect(await until('the error', said)).to.contain('was not made by kcp')
+    await east.delete(gvrs.configmaps, below, { signal })
+    await up.patch(gvrs.configmaps, ref, 'merge', { data: { a: '1' } }, { signal })
+    await until('the end of the error', async () => (await said()) === undefined)
+    expect(await get(east, 'configmaps', below.namespace, 'clash')).not.to.equal(undefined)
+    await up.delete(gvrs.deployments, { namespace: space, name: 'web' }, { signal })
+    await until('it gone', async () => (await get(up, 'deployments', space, 'web')) === undefined)
   })
 
   it('says upstream why something can’t be synced', async () => {
