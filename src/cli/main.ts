@@ -18,6 +18,9 @@ const program = new Command('kcp')
   .addCommand(operatorCommand())
   .addCommand(apiserverCommand())
 
+// Commands that were made apart take nothing over from the program.
+for (const command of commandsOf(program)) command.showHelpAfterError('(try --help)')
+
 try {
   await program.parseAsync()
   process.exitCode = 0
@@ -28,3 +31,7 @@ try {
 }
 // What is left open after everything was closed must not keep a stopped process alive.
 process.exit()
+
+function commandsOf(parent: Command): Command[] {
+  return parent.commands.flatMap((command) => [command, ...commandsOf(command)])
+}

@@ -1,7 +1,7 @@
 // Kubeconfigs: a person's own, whose plugins may run, and those kept in Secrets, which may name nothing but bytes.
 import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { ConnectionOptions } from 'node:tls'
+import { createSecureContext, type ConnectionOptions } from 'node:tls'
 import { parse } from 'yaml'
 import { badRequest } from '../apimachinery/status/index.ts'
 import type { Endpoint, EndpointSource } from './endpoint.ts'
@@ -41,11 +41,12 @@ export async function loadKubeconfig(
     ...(chosen.namespace === undefined ? {} : { namespace: chosen.namespace }),
   }
   if (!trusted || chosen.plain) {
-    const endpoint = plainEndpoint(chosen.cluster, chosen.user)
+    const plain = plainEndpoint(chosen.cluster, chosen.user)
+    const endpoint = trusted ? checkedEndpoint(plain, where) : plain
     return { ...shared, endpoint: () => Promise.resolve(endpoint) }
   }
   const directory = 'file' in source ? dirname(source.file) : undefined
-  return { ...shared, ...(await withPlugins(text, chosen.context, directory)) }
+  return { ...shared, ...(await withPlugins(text, chosen.context, directory, where)) }
 }
 
 /** The endpoint and ServiceAccount of the pod we run in. Rejects with BadRequest outside of a pod. */
@@ -105,11 +106,27 @@ function plainEndpoint(cluster: Chosen['cluster'], user: Chosen['user']): Endpoi
   }
 }
 
+/** Throws BadRequest where TLS can't use its certificates or key: else every request would say so, in OpenSSL's words. */
+function checkedEndpoint(endpoint: Endpoint, where: string): Endpoint {
+  const { ca, cert, key } = endpoint
+  try {
+    createSecureContext({ ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) })
+  } catch (error) {
+    throw badRequest(`${where}: its certificates or key can't be used: ${(error as Error).message}`, error)
+  }
+  return endpoint
+}
+
 /**
  * client-node knows exec plugins, auth providers and files. Loaded only where a kubeconfig asks for them: it takes
  * 0.6 s and 90 MB (measured on Node 24), which a laptop's `kcp start` should not pay.
  */
-async function withPlugins(text: string, context: string, directory: string | undefined): Promise<EndpointSource> {
+async function withPlugins(
+  text: string,
+  context: string,
+  directory: string | undefined,
+  where: string,
+): Promise<EndpointSource> {
   const { KubeConfig } = await import('@kubernetes/client-node')
   const config = new KubeConfig()
   config.loadFromString(text)
@@ -120,7 +137,11 @@ async function withPlugins(text: string, context: string, directory: string | un
     refreshAfterMs: 30_000,
     async endpoint() {
       const options: ConnectionOptions & { headers?: Record<string, string>; auth?: string } = {}
-      await config.applyToHTTPSOptions(options)
+      try {
+        await config.applyToHTTPSOptions(options)
+      } catch (error) {
+        throw badRequest(`${where}: no credentials for context "${context}": ${(error as Error).message}`, error)
+      }
       const headers: Record<string, string> = {}
       for (const [name, value] of Object.entries(options.headers ?? {})) headers[name.toLowerCase()] = value
       if (options.auth) headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`

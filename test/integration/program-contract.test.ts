@@ -12,6 +12,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -295,5 +296,40 @@ describe('kcp --help', () => {
       expect(result.code, args.join(' ')).to.equal(1)
       expect(result.stderr, args.join(' ')).to.match(/--help|required option/)
     }
+  })
+
+  it('a host or member that can’t be reached, or a kubeconfig that can’t be used, is one line that says what to look at', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'kcp-kubeconfigs-'))
+    const write = async (name: string, user: object): Promise<string> => {
+      const file = join(dir, name)
+      const config = {
+        'current-context': 'x',
+        clusters: [{ name: 'x', cluster: { server: 'https://127.0.0.1:1' } }],
+        users: [{ name: 'x', user }],
+        contexts: [{ name: 'x', context: { cluster: 'x', user: 'x' } }],
+      }
+      await writeFile(file, JSON.stringify(config))
+      return file
+    }
+    try {
+      const away = await write('away', { token: 'abc' })
+      const bytes = await write('bytes', { 'client-certificate-data': 'Zm9v', 'client-key-data': 'Zm9v' })
+      const files = await write('files', { 'client-certificate': '/not/there.pem', 'client-key': '/not/there.key' })
+      for (const [file, ...words] of [
+        [away, '127.0.0.1:1', 'does that server run'],
+        [bytes, 'kubeconfig ".*bytes"', 'certificates or key'],
+        [files, 'kubeconfig ".*files"', 'no credentials', '/not/there.pem'],
+      ] as const)
+        expectOneLine(await runKcp(['operator', '--kubeconfig', file], { expectCode: 'any' }), ...words)
+    } finally {
+      await rm(dir, { recursive: true })
+    }
+  })
+
+  it('a level of the log that there is not is refused with those that there are', async () => {
+    const result = await runKcp(['operator', '--log-level', 'loud'], { expectCode: 'any' })
+    expect(result.code).to.equal(1)
+    expect(result.stderr).to.match(/--log-level.*debug, info, warn, error/)
+    expect(result.stderr).to.match(/try --help/)
   })
 })

@@ -1,8 +1,9 @@
 // `kcp apiserver`: the virtual API server in front of a host.
 import { Command } from 'commander'
-import { createLogger } from '../../telemetry/index.ts'
+import { createLogger, type LogLevel } from '../../telemetry/index.ts'
 import { auditOf, withAuditFlags, type AuditFlags } from './audit-flags.ts'
 import { storageOf, withStorageFlags, type StorageFlags } from './storage-flags.ts'
+import { logLevelOption } from './log-level-option.ts'
 import { aborted, processSignal } from '../process-signal.ts'
 import { settleMemory } from '../settle-memory.ts'
 import { startApiserver } from '../roles/apiserver.ts'
@@ -16,7 +17,7 @@ interface Flags extends AuditFlags, StorageFlags {
   readonly bindAddress: string
   readonly advertiseAddress?: string
   readonly register: boolean
-  readonly logLevel: string
+  readonly logLevel: LogLevel
 }
 
 export function apiserverCommand(): Command {
@@ -30,7 +31,7 @@ export function apiserverCommand(): Command {
       "address by which the host's kube-apiserver and pods in members reach us (default: this machine's own)",
     )
     .option('--no-register', 'leave Service, EndpointSlice and APIService to whoever installs us')
-    .option('--log-level <level>', 'debug, info, warn or error', 'info')
+    .addOption(logLevelOption('info'))
   return withStorageFlags(withAuditFlags(command)).action(run)
 }
 
@@ -40,7 +41,7 @@ async function run(flags: Flags): Promise<void> {
   signal.addEventListener('abort', () => stopping.abort(signal.reason), { once: true })
   await using host = await openHost(flags.kubeconfig)
   const { port, bindAddress, register, advertiseAddress = ownAddress() } = flags
-  const log = createLogger({ level: flags.logLevel as 'info' })
+  const log = createLogger({ level: flags.logLevel })
   await using server = await startApiserver({
     host,
     port,

@@ -1,6 +1,7 @@
 // `kcp operator`: the loops over our custom resources in a host.
 import { Command } from 'commander'
-import { createLogger } from '../../telemetry/index.ts'
+import { createLogger, type LogLevel } from '../../telemetry/index.ts'
+import { logLevelOption } from './log-level-option.ts'
 import { aborted, processSignal } from '../process-signal.ts'
 import { settleMemory } from '../settle-memory.ts'
 import { openHost } from '../roles/host-installation.ts'
@@ -9,7 +10,7 @@ import { startOperatorRole } from '../roles/operator.ts'
 interface Flags {
   readonly kubeconfig?: string
   readonly apiserverUrl?: string
-  readonly logLevel: string
+  readonly logLevel: LogLevel
 }
 
 export function operatorCommand(): Command {
@@ -17,7 +18,7 @@ export function operatorCommand(): Command {
     .description('reconcile LogicalClusters and MemberClusters of a host, place workloads, sync members')
     .option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)')
     .option('--apiserver-url <url>', "kcp apiserver's direct listener (default: what it has published in the host)")
-    .option('--log-level <level>', 'debug, info, warn or error', 'info')
+    .addOption(logLevelOption('info'))
     .action(run)
 }
 
@@ -26,7 +27,7 @@ async function run({ kubeconfig, apiserverUrl, logLevel }: Flags): Promise<void>
   const stopping = new AbortController()
   signal.addEventListener('abort', () => stopping.abort(signal.reason), { once: true })
   await using host = await openHost(kubeconfig)
-  const log = createLogger({ level: logLevel as 'info' })
+  const log = createLogger({ level: logLevel })
   const options = { host, log, signal: stopping.signal, ...(apiserverUrl === undefined ? {} : { apiserverUrl }) }
   await using operator = await startOperatorRole(options)
   // Stopped while it stood by, it has never led.

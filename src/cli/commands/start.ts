@@ -1,8 +1,9 @@
 // `kcp start`: everything in one process on an embedded store.
 import { Command, InvalidArgumentError } from 'commander'
-import { createLogger } from '../../telemetry/index.ts'
+import { createLogger, type LogLevel } from '../../telemetry/index.ts'
 import { auditOf, withAuditFlags, type AuditFlags } from './audit-flags.ts'
 import { storageOf, withStorageFlags, type StorageFlags } from './storage-flags.ts'
+import { logLevelOption } from './log-level-option.ts'
 import { aborted, processSignal } from '../process-signal.ts'
 import { settleMemory } from '../settle-memory.ts'
 import { startEmbedded } from '../roles/embedded.ts'
@@ -12,7 +13,7 @@ interface Flags extends AuditFlags, StorageFlags {
   readonly port: number
   readonly bindAddress: string
   readonly advertiseAddress?: string
-  readonly logLevel: string
+  readonly logLevel: LogLevel
 }
 
 export function startCommand(): Command {
@@ -25,14 +26,14 @@ export function startCommand(): Command {
       '--advertise-address <host>',
       'host name or address by which pods in members reach this server (default: the bind address)',
     )
-    .option('--log-level <level>', 'debug, info, warn or error', 'warn')
+    .addOption(logLevelOption('warn'))
   return withStorageFlags(withAuditFlags(command)).action(run)
 }
 
 async function run(flags: Flags): Promise<void> {
   const started = performance.now()
   const signal = processSignal()
-  const log = createLogger({ level: flags.logLevel as 'info' })
+  const log = createLogger({ level: flags.logLevel })
   const { rootDir, port, bindAddress } = flags
   const advertiseAddress = flags.advertiseAddress ?? (bindAddress === '0.0.0.0' ? '127.0.0.1' : bindAddress)
   const stopping = new AbortController()

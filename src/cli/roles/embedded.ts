@@ -158,7 +158,8 @@ async function requirePort({ port, bindAddress }: EmbeddedOptions): Promise<void
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code
     const why = code === 'EADDRINUSE' ? 'it is in use' : messageOf(cause)
-    throw new ExitError(`cannot listen on ${bindAddress}:${port}: ${why}; choose another with --port`, { cause })
+    const flag = code === 'EADDRINUSE' || code === 'EACCES' ? '--port' : '--bind-address'
+    throw new ExitError(`cannot listen on ${bindAddress}:${port}: ${why}; choose another with ${flag}`, { cause })
   }
 }
 
