@@ -143,6 +143,18 @@ describe('the file of the embedded store', function () {
     expect((await store.list({ cluster }, { signal })).items).to.have.length(kept - 1)
   })
 
+  it('has a log beside it that is moved into it now and then', async () => {
+    const cluster = freshCluster()
+    const value = Buffer.from(JSON.stringify({ data: 'x'.repeat(500_000) }))
+    for (let n = 0; n < 100; n++)
+      await store.create({ cluster, resource: 'configmaps', namespace: 'shop', name: `n${n}` }, value, { signal })
+    // Of 50 MB written.
+    expect(statSync(`${fix.file}-wal`).size).to.be.lessThan(18_000_000)
+    expect(statSync(fix.file).size).to.be.greaterThan(30_000_000)
+    store = await fix.reopen()
+    expect((await store.list({ cluster }, { signal })).items).to.have.length(100)
+  })
+
   it('keeps a patient write for the next one, makes both durable together, and alone after a while', async () => {
     const cluster = freshCluster()
     const key = (name: string): ObjectKey => ({ cluster, resource: 'configmaps', namespace: '', name })

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { longLogPages } from './log-mover.ts'
 
 /** Format of the tables below; kept as the file's user_version. */
 export const formatVersion = 1
@@ -94,7 +95,7 @@ export function openDatabase(file: string, { maxFileBytes, mayBeNew }: DatabaseL
     database.exec('PRAGMA synchronous = FULL')
     database.exec('PRAGMA temp_store = MEMORY')
     database.exec('PRAGMA cache_size = -16384')
-    database.exec('PRAGMA wal_autocheckpoint = 4000')
+    database.exec(`PRAGMA wal_autocheckpoint = ${4 * longLogPages}`)
     database.exec('PRAGMA journal_size_limit = 33554432')
     if (version === 0) create(database)
     if (maxFileBytes > 0) {

@@ -2,6 +2,7 @@
 // commit: so everybody who waits shares one flush to disk.
 import { parentPort, workerData } from 'node:worker_threads'
 import { DiskRoom } from './disk-room.ts'
+import { LogMover } from './log-mover.ts'
 import { DatabaseRefused, openDatabase, type OpenDatabase } from './open-database.ts'
 import {
   Packer,
@@ -125,11 +126,15 @@ const opened = open()
 if (opened) {
   const tables = new Tables(opened.database, settings.keptDeletions)
   const room = new DiskRoom(opened.database, settings.file)
+  const log = new LogMover(opened.database)
   port.on('message', (message: ToWorker) => {
     if (message === null) {
       opened.close()
       port.close()
-    } else answer({ tables, room }, message.calls, new Uint8Array(message.values))
+      return
+    }
+    answer({ tables, room }, message.calls, new Uint8Array(message.values))
+    log.moveIfLong()
   })
   tell({ type: 'ready', instanceId: opened.instanceId, revision: tables.revision })
 }
