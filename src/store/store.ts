@@ -24,8 +24,17 @@ export interface StoredObject {
 
 export type StoreEvent =
   | { readonly type: 'put'; readonly object: StoredObject }
-  /** `revision` is that of the deletion; `previous` the last state, where the backend still knows it. */
-  | { readonly type: 'delete'; readonly key: ObjectKey; readonly revision: Revision; readonly previous?: StoredObject }
+  /**
+   * `revision` is that of the deletion; `previous` the last state, where the backend still knows it. `missed`: it was found
+   * afterwards, and `revision` is only not before it: other changes may have the same.
+   */
+  | {
+      readonly type: 'delete'
+      readonly key: ObjectKey
+      readonly revision: Revision
+      readonly previous?: StoredObject
+      readonly missed?: boolean
+    }
   /** Everything up to and including this revision was delivered. Sent where a backend learns it (bookmarks). */
   | { readonly type: 'progress'; readonly revision: Revision }
 

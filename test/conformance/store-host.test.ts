@@ -4,8 +4,12 @@ import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient, type Transport } from '../../src/client/index.ts'
 import { records, storageCrds, type StorageRecord } from '../../src/crds/index.ts'
+import { serviceUnavailable } from '../../src/apimachinery/status/index.ts'
+import type { Revision } from '../../src/apimachinery/meta/index.ts'
 import type { ObjectKey, Store } from '../../src/store/index.ts'
+import { createHub, type BaseLayer, type HubWatch } from '../../src/store/hub/index.ts'
 import { openHostStore } from '../../src/store/host/index.ts'
+import { readFacts, stampRevision } from '../../src/virtualapi/registry/object-bytes.ts'
 import { startCluster, waitFor, type Cluster } from '../support/index.ts'
 import { describeStore, freshCluster, record, refused, valueOf, type StoreFixture } from './store.ts'
 
@@ -210,6 +214,68 @@ describe('objects as Records in a host', function () {
       )
       expect(watch.events).to.have.length(names.length)
       await watch.stop()
+    })
+
+    it('that was deleted while the host could not be heard is gone, and who watched its kind lists again', async () => {
+      const life = new AbortController()
+      let cut = new AbortController()
+      const gated: Transport = {
+        request: (request) => {
+          if (cut.signal.aborted) return Promise.reject(serviceUnavailable('cut off'))
+          return transport.request({ ...request, signal: AbortSignal.any([request.signal, cut.signal]) })
+        },
+        upgrade: (request) => transport.upgrade(request),
+        [Symbol.asyncDispose]: () => Promise.resolve(),
+      }
+      const onProblem = (message: string): unknown => problems.push(message)
+      await using cutOff = await openHostStore({ client: createClient(gated), sealKey, signal, onProblem })
+      const baseLayer: BaseLayer = { resources: [], get: () => undefined, keys: () => [] }
+      await using hub = await createHub(cutOff, { stamp: stampRevision, readFacts, baseLayer, signal })
+      const of = freshCluster()
+      const objects = await hub.cluster(of, { signal })
+      const bytesOf = (name: string): Uint8Array =>
+        Buffer.from(JSON.stringify({ kind: 'X', apiVersion: 'v1', metadata: { name, uid: `uid-${name}` }, data: {} }))
+      const create = (resource: string, name: string): Promise<unknown> =>
+        objects.create({ resource, namespace: 'shop', name }, bytesOf(name), { signal })
+      await create('configmaps', 'gone')
+      await create('configmaps', 'stays')
+      await create('leases', 'other')
+      const since = objects.revision()
+      const watchFrom = (resource: string, from: Revision): Promise<HubWatch> =>
+        objects.watch({ resource }, { since: from, signal: life.signal })
+      const watches = [
+        await watchFrom('configmaps', since),
+        await hub.watchAll({ resource: 'configmaps' }, { since, signal: life.signal }),
+      ]
+      const undisturbed = await watchFrom('leases', since)
+
+      cut.abort(new Error('cut off'))
+      const recordOf = async (name: string): Promise<StorageRecord> =>
+        (await client.list<StorageRecord>(records, { signal })).items.find(
+          (item) => item.cluster === of && item.name === name,
+        )!
+      const { metadata: gone } = await recordOf('gone')
+      await client.delete(records, gone, { signal })
+      // The last change that a list knows of: the deletion is told at its revision.
+      const labels = { touched: 'yes' }
+      await client.patch(records, (await recordOf('stays')).metadata, 'merge', { metadata: { labels } }, { signal })
+      const server = cluster.processes.get('kube-apiserver')!
+      await server.kill()
+      await server.start()
+      cut = new AbortController()
+
+      await waitFor(() => objects.get('configmaps', 'shop', 'gone') === undefined, {
+        what: 'the deletion to be found',
+        deadlineMs: 60_000,
+      })
+      for (const watch of watches)
+        expect(() => watch.take()).to.throw('something was deleted while the store could not be heard')
+      expect(undisturbed.take()).to.deep.equal([])
+      await refused(watchFrom('configmaps', since), 'Compacted')
+      await refused(hub.watchAll({ resource: 'configmaps' }, { since, signal }), 'Compacted')
+      const again = await watchFrom('configmaps', objects.revision())
+      expect(again.take()).to.deep.equal([])
+      life.abort(new Error('the end'))
     })
 
     it('that cannot be written because there are no Records is told clearly', async () => {

@@ -13,8 +13,11 @@ export class DeletionLog {
   #bytes = 0
   #floor = 0
 
+  /** Forgets what was before: nothing is known of it, or not enough. */
   start(revision: Revision): void {
     this.#floor = revision
+    this.#deletions = []
+    this.#bytes = 0
   }
 
   add(deletion: Deletion): void {

@@ -1,5 +1,6 @@
 // The host's stream of all Records: list once, then watch for ever. Where the host forgot what came in between, a new
-// list is compared with what was known, and told as ordinary events: a relist of the host is never one of tenants.
+// list is compared with what was known, and told as ordinary events: a relist of the host is one of tenants only where
+// something was deleted meanwhile.
 import { sleep } from '../../async/index.ts'
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
@@ -186,11 +187,14 @@ export class RecordStream {
     const revision = this.#revision as Revision
     changes.sort((a, b) => revisionOf(a.change) - revisionOf(b.change))
     // When they were deleted nobody knows any more; not after the list.
-    for (const [record, { key }] of gone) changes.push({ record, change: { type: 'delete', key, revision } })
+    for (const [record, { key }] of gone)
+      changes.push({ record, change: { type: 'delete', key, revision, missed: true } })
     for (const { record, change } of changes) {
       this.#note(record, change)
     }
     log.progress(revision)
+    // Nobody may go on from before them: several have one revision.
+    if (gone.size > 0) this.deletions.start(revision)
     this.#wake()
   }
 

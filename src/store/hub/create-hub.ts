@@ -295,12 +295,28 @@ class MemoryHub implements Hub, HubCore {
     const known = state === undefined || state.wasLoadedWith(change)
     const applied = known ? undefined : state.apply(change)
     const event = known ? this.#unloadedEvent(change) : applied?.event
+    const isMissed = change.type === 'delete' && change.missed === true
+    if (isMissed) this.#startOver(key.resource, change.revision, applied?.table)
     if (!event) return
     for (const observer of this.#observers) observer.changed(event)
+    if (isMissed) return
     this.#window.push({ revision: event.revision, event, window: applied?.table.window })
     this.#windowBytes += event.entry.bytes.length
     for (const watcher of applied?.table.watchers ?? []) if (watcher.offer(event)) touched.push(watcher)
     for (const watcher of this.#wildcards.get(key.resource) ?? []) if (watcher.offer(event)) touched.push(watcher)
+  }
+
+  /**
+   * Something was deleted at a revision that nobody knows, so there is none from which a watch could go on: who watches lists
+   * again, and so does who comes back from before.
+   */
+  #startOver(resource: string, revision: Revision, table: ResourceTable | undefined): void {
+    while (this.#window.size > 0) this.#forgetOldest()
+    this.#window.clear(revision)
+    table?.window.clear(revision)
+    const watchers = [...(table?.watchers ?? []), ...(this.#wildcards.get(resource) ?? [])]
+    const expired = new StoreError('Compacted', 'something was deleted while the store could not be heard')
+    for (const watcher of watchers) watcher.fail(expired)
   }
 
   /** Events older than the idle time: who goes on from there asks the store, or lists again. */

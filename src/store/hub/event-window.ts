@@ -35,6 +35,13 @@ export class EventWindow<E extends { readonly revision: Revision }> {
     this.#events.push(event)
   }
 
+  /** Drops all, and what else was up to this revision. */
+  clear(floor: Revision): void {
+    this.#events = []
+    this.#head = 0
+    this.#floor = floor
+  }
+
   dropFirst(): E | undefined {
     const event = this.first
     if (!event) return undefined
