@@ -64,7 +64,17 @@ export function sampleCrd({
 export async function install(session: Session, sample: SampleCrd): Promise<void> {
   const { status, body } = await session.send('POST', crdsPath, { body: sampleCrd(sample), quiet: true })
   if (status !== 201) throw new Error(`${sample.word}: ${JSON.stringify(body)}`)
+  // Served may come before the status says so: who changes the definition in between meets another's write.
+  await session.untilQuiet(crdPath(sample.word), isEstablished)
   await served(session, objectsPath(sample.word, '', firstVersion(body)))
+}
+
+function isEstablished({ body }: { body: JsonValue }): boolean {
+  const conditions = valueAt(body, 'status.conditions')
+  return (
+    Array.isArray(conditions) &&
+    conditions.some((one) => valueAt(one, 'type') === 'Established' && valueAt(one, 'status') === 'True')
+  )
 }
 
 /** Resolves once this collection is served. */
