@@ -189,6 +189,10 @@ describe('kcp start on a directory that it cannot use', () => {
       expect(contents(dir)).to.deep.equal(before)
     })
 
+  it('says so in one line: a place where nobody can make a directory', async () => {
+    expectOneLine(await start('/proc/kcp/root', await freePort()), 'cannot make "/proc/kcp/root"')
+  })
+
   it('says so in one line and touches nothing: a directory it may not read', async function () {
     const rootDir = join(dir, 'root')
     mkdirSync(rootDir)

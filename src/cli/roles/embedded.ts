@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { access, constants, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { rootClusterName, type ClusterName } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
@@ -170,7 +170,7 @@ async function requireDirectory(dir: string): Promise<void> {
     throw new ExitError(`cannot read "${dir}": ${messageOf(error)}`)
   })
   if (found === undefined) {
-    await mkdir(dir, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+    await makeDirectory(dir).catch((error: unknown) => {
       throw new ExitError(`cannot make "${dir}": ${messageOf(error)}`)
     })
     return
@@ -184,6 +184,13 @@ async function requireDirectory(dir: string): Promise<void> {
   } catch (error) {
     throw error instanceof ExitError ? error : new ExitError(`cannot use "${dir}": ${messageOf(error)}`)
   }
+}
+
+/** And those above it. Node's way to do so never comes back where a file system takes no directories, such as /proc. */
+async function makeDirectory(dir: string): Promise<void> {
+  const parent = dirname(dir)
+  if (parent !== dir && !existsSync(parent)) await makeDirectory(parent)
+  await mkdir(dir, { mode: 0o700 })
 }
 
 /** Whether a start of ours made what is there; one that was killed at once may have left no more than an empty folder. */
