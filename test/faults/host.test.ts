@@ -105,6 +105,8 @@ describe('kcp on a host, killed with -9 under load, and the host too', function 
     expect(acknowledged).to.be.at.least(recoveries.length * load[0])
     expect(odd).to.deep.equal([])
     expect(violationsOf(history)).to.deep.equal([])
+    // None that was not killed ended with those that were.
+    for (const { running, spec } of installation.processes) expect(running, spec.name).to.equal(true)
   })
 
   /** In this order: each finds the others as the one before left them. */
