@@ -90,8 +90,8 @@ export class Registry {
   async create(target: Target, object: KubeObject, { keepUid = false }: { keepUid?: boolean } = {}): Promise<Written> {
     const { definition, context } = target
     const { metadata } = object
-    // Upstream's words, without a reason; what is no position is no mistake either.
-    if (/^0*[1-9][0-9]*$/.test(metadata.resourceVersion ?? ''))
+    // Upstream's words, without a reason; what is no position is no mistake either. It is the storage that says so.
+    if (!context.dryRun && /^0*[1-9][0-9]*$/.test(metadata.resourceVersion ?? ''))
       throw statusError(500, '', 'resourceVersion should not be set on objects to be created')
     const generateName = metadata.name ? undefined : metadata.generateName
     for (let attempt = 1; ; attempt++) {

@@ -36,6 +36,7 @@ const why = {
   dots: 'a path with dots is refused as such',
   slash: 'a slash at the end of a path changes nothing here',
   httpText: "the words of Go's HTTP server for what never gets to Kubernetes",
+  dryRevision: 'a dry run answers the revision that was sent with the object; ours answers none',
   laterTwice: 'of patched custom resources upstream finds what is there twice a step later, and says that too',
   watchAlone: 'a real server answers 500; ours has no resource of this name',
 } as const
@@ -237,6 +238,7 @@ export const knownDifferences: Readonly<Record<string, string>> = {
   'spellings: type application/apply-patch+cbor: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.apply,
   'spellings: type application/apply-patch+yaml: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.apply,
   'spellings: type application/Merge-Patch+json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'corners: new at 7: POST /api/v1/namespaces/{ns}/configmaps?dryRun=All': why.dryRevision,
   'corners: two of those, json: PATCH /apis/corners.parity.example.com/v1/namespaces/{ns}/cornerswidgets/w?dryRun=All':
     why.laterTwice,
 }

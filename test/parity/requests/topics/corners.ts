@@ -45,6 +45,15 @@ export const corners: Topic = {
   name: 'corners',
   rows: [
     post(maps, { metadata: { name: 'a' }, data: { k: '1' } }),
+    ...['7', '0', 'x'].flatMap((resourceVersion) =>
+      [maps, `${maps}?dryRun=All`].map((path) =>
+        post(
+          path,
+          { metadata: { name: `at-${resourceVersion}`, resourceVersion } },
+          { what: `new at ${resourceVersion}` },
+        ),
+      ),
+    ),
 
     // Of what is being deleted the time stays as it is, and who says another grace period is told so.
     post(maps, { metadata: { name: 'held', finalizers: ['example.com/hold'] } }),
