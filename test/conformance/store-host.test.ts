@@ -135,8 +135,9 @@ describe('objects as Records in a host', function () {
       })
       const of = freshCluster()
       const key = (name: string): ObjectKey => ({ cluster: of, resource: 'configmaps', namespace: 'shop', name })
-      for (const name of ['a', 'b', 'c']) await strict.create(key(name), valueOf(name), { signal })
-      const watch = record(strict, of, await strict.revision({ signal }))
+      for (const name of ['a', 'b']) await strict.create(key(name), valueOf(name), { signal })
+      const { revision: since } = await strict.create(key('c'), valueOf('c'), { signal })
+      const watch = record(strict, of, since)
       const edit = async (name: string, change: Partial<StorageRecord>): Promise<void> => {
         const found = (await all(of)).find((one) => one.name === name || one.metadata.name === name)
         await client.update(records, { ...found!, ...change }, { signal })
