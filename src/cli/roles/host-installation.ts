@@ -1,7 +1,7 @@
 // What an installation keeps in its host: the namespace, the keys of all its processes, and where its server is reached.
 import { randomBytes } from 'node:crypto'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
 import { sleep } from '../../async/index.ts'
 import {
   createClient,
@@ -88,15 +88,8 @@ async function createKeys(client: KubeClient, signal: AbortSignal): Promise<Secr
 
 async function ensureNamespace(client: KubeClient, signal: AbortSignal): Promise<void> {
   if ((await client.tryGet(namespaces, { name: installationNamespace }, { signal })) !== undefined) return
-  try {
-    await client.create(
-      namespaces,
-      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: installationNamespace } },
-      { signal },
-    )
-  } catch (error) {
-    if (!isStatusError(error, 'AlreadyExists')) throw error
-  }
+  const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: installationNamespace } }
+  await client.create(namespaces, namespace, { signal }).catch(tolerate('AlreadyExists'))
 }
 
 /** Tells the other processes, and `kcp kubeconfig`, where the server's direct listener is. */

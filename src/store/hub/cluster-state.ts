@@ -237,6 +237,11 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     const table = this.#table(resource)
     const event = change.type === 'put' ? this.#applyPut(table, change.object) : this.#applyDelete(table, change)
     if (!event) return undefined
+    if (change.type === 'delete' && change.missed === true) {
+      // At a revision that nobody knows: no watch goes on from before it.
+      table.window.clear(change.revision)
+      return { event, table }
+    }
     table.window.push(event)
     if (table.window.size > this.#core.windowEvents) table.window.dropFirst()
     return { event, table }

@@ -313,7 +313,6 @@ class MemoryHub implements Hub, HubCore {
   #startOver(resource: string, revision: Revision, table: ResourceTable | undefined): void {
     while (this.#window.size > 0) this.#forgetOldest()
     this.#window.clear(revision)
-    table?.window.clear(revision)
     const watchers = [...(table?.watchers ?? []), ...(this.#wildcards.get(resource) ?? [])]
     const expired = new StoreError('Compacted', 'something was deleted while the store could not be heard')
     for (const watcher of watchers) watcher.fail(expired)

@@ -1,5 +1,5 @@
 // DELETE of one object or of all that a selection names.
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { tolerate } from '../../apimachinery/status/index.ts'
 import { jsonBytes, jsonDocument } from '../codec/answers.ts'
 import { viewOf } from '../codec/representations.ts'
 import type { DeleteOptions } from '../registry/deletion.ts'
@@ -39,13 +39,8 @@ export async function deleteCollection(call: Call): Promise<Answer> {
   const options = await readDeleteOptions(call)
   const { entries, metadata } = await readPage(call, listOptionsOf(query, 'list'))
   warnOfChildren(call, options)
-  for (const { key } of entries) {
-    try {
-      await parts.registry.delete({ ...target, namespace: key.namespace }, key.name, options)
-    } catch (error) {
-      if (!isStatusError(error, 'NotFound')) throw error
-    }
-  }
+  for (const { key } of entries)
+    await parts.registry.delete({ ...target, namespace: key.namespace }, key.name, options).catch(tolerate('NotFound'))
   const view = viewOf(definition, representation, { now: target.context.now })
   return listAnswer(view, entries, metadata)
 }
