@@ -1,7 +1,7 @@
 // Wire bytes -> the values of a message's fields, by position in its table. Nothing is said of JSON here.
 import type { FieldShape, FieldType, MessageType } from './message-table.ts'
 import { decodeSpecial, type SpecialValue } from './special-types.ts'
-import { malformed, type WireReader, type WireType } from './wire-reader.ts'
+import { malformed, WireReader, type WireType } from './wire-reader.ts'
 
 /** Of a message, the value of each field that was sent. */
 export interface MessageValue {
@@ -85,13 +85,14 @@ function decodeValue(
   depth: number,
 ): SingleValue {
   expectWire(wire, wireOf(type), json)
+  reader.budget.take()
   switch (type.is) {
     case 'message': {
       const old = isMessage(before) ? before : undefined
       return decodeMessage(reader.nested(), type.message, depth + 1, old)
     }
     case 'special':
-      return decodeSpecial(type.special, reader.bytes(), depth + 1)
+      return decodeSpecial(type.special, reader.nested(), depth + 1)
     case 'scalar':
       switch (type.scalar) {
         case 'bool':
@@ -115,7 +116,7 @@ function isMessage(value: SingleValue | undefined): value is MessageValue {
 /** What Go has in a variable that nothing was assigned to. */
 export function zeroOf(type: FieldType): SingleValue {
   if (type.is === 'message') return { type: type.message, fields: new Array<undefined>(type.message.fields.length) }
-  if (type.is === 'special') return decodeSpecial(type.special, new Uint8Array(), 0)
+  if (type.is === 'special') return decodeSpecial(type.special, new WireReader(new Uint8Array()), 0)
   return { bool: false, integer: 0, double: 0, string: '', bytes: new Uint8Array() }[type.scalar]
 }
 

@@ -13,16 +13,18 @@ interface Vector {
 const vectors = JSON.parse(readFileSync(new URL('./generated/vectors.json', import.meta.url), 'utf8')) as Vector[]
 const bytesOf = (vector: Vector): Uint8Array => new Uint8Array(Buffer.from(vector.protobuf, 'base64'))
 
+/** A field of a number below 16 that holds these bytes. */
+function lengthDelimited(number: number, value: Uint8Array): Buffer {
+  const head = [number * 8 + 2]
+  let length = value.length
+  for (; length > 127; length = Math.floor(length / 128)) head.push((length % 128) | 128)
+  return Buffer.concat([Buffer.from([...head, length]), value])
+}
+
 /** `k8s\0` and an envelope around `raw`. */
 function envelope(apiVersion: string, kind: string, raw: Uint8Array): Uint8Array {
-  const field = (number: number, value: Uint8Array): Buffer => {
-    const head = [number * 8 + 2]
-    let length = value.length
-    for (; length > 127; length = Math.floor(length / 128)) head.push((length % 128) | 128)
-    return Buffer.concat([Buffer.from([...head, length]), value])
-  }
-  const meta = Buffer.concat([field(1, Buffer.from(apiVersion)), field(2, Buffer.from(kind))])
-  return Buffer.concat([Buffer.from('k8s\0'), field(1, meta), field(2, raw)])
+  const meta = Buffer.concat([lengthDelimited(1, Buffer.from(apiVersion)), lengthDelimited(2, Buffer.from(kind))])
+  return Buffer.concat([Buffer.from('k8s\0'), lengthDelimited(1, meta), lengthDelimited(2, raw)])
 }
 
 /** What Go's decoder and this one may do with bytes: an answer or a Status of the client's fault. Nothing else. */
@@ -30,7 +32,7 @@ function answerOrComplaint(body: Uint8Array): void {
   try {
     decodeProtobuf(body)
   } catch (error) {
-    if (!(error instanceof StatusError) || ![400, 415].includes(error.code)) throw error
+    if (!(error instanceof StatusError) || ![400, 413, 415].includes(error.code)) throw error
   }
 }
 
@@ -89,12 +91,45 @@ describe('protobuf bodies that are none', () => {
       code: 400,
       message: 'wrong wire type',
     },
+    // Two bytes each: PodSpec.containers is field 2, and every empty one is three values of JSON.
+    {
+      title: 'more objects than a JSON body may have',
+      body: envelope('v1', 'Pod', lengthDelimited(2, Buffer.alloc(200_002, Buffer.of(0x12, 0)))),
+      code: 413,
+      message: 'limit is 100000 values',
+    },
+    {
+      title: 'more values than that, where few were sent',
+      body: envelope('v1', 'Pod', lengthDelimited(2, Buffer.alloc(80_000, Buffer.of(0x12, 0)))),
+      code: 413,
+      message: 'limit is 100000 values',
+    },
+    {
+      title: 'raw JSON of as many values',
+      body: envelope(
+        'apps/v1',
+        'ControllerRevision',
+        lengthDelimited(2, lengthDelimited(1, Buffer.from(JSON.stringify(Array(100_001).fill(0))))),
+      ),
+      code: 413,
+      message: 'limit is 100000 values',
+    },
   ])
     it(`are refused: ${title}`, () => {
       expect(() => decodeProtobuf(body))
         .to.throw(StatusError, message)
         .with.property('code', code)
     })
+
+  it('are read when they hold as many as a JSON body may', () => {
+    const entry = (index: number): Buffer =>
+      lengthDelimited(2, Buffer.concat([lengthDelimited(1, Buffer.from(`k${index}`)), lengthDelimited(2, Buffer.of())]))
+    // ConfigMap.data is field 2.
+    const { object } = decodeProtobuf(
+      envelope('v1', 'ConfigMap', Buffer.concat(Array.from({ length: 99_000 }, (_, index) => entry(index)))),
+    )
+    expect(Object.keys(object['data'] ?? {})).to.have.length(99_000)
+  })
 
   it('are refused when schemas nest without end', () => {
     let raw: Uint8Array = Buffer.of()
@@ -106,15 +141,11 @@ describe('protobuf bodies that are none', () => {
       return Buffer.concat([Buffer.from([...head, length]), value])
     }
     for (let level = 0; level < 5000; level++) raw = field(raw)
-    const wrap = (number: number, value: Uint8Array): Buffer => {
-      const inner = envelope('', '', value).subarray(4 + 6)
-      return Buffer.concat([Buffer.of(number * 8 + 2), inner.subarray(1)])
-    }
     // spec(2).versions(7).schema(4).openAPIV3Schema(1)
     const body = envelope(
       'apiextensions.k8s.io/v1',
       'CustomResourceDefinition',
-      wrap(2, wrap(7, wrap(4, wrap(1, raw)))),
+      lengthDelimited(2, lengthDelimited(7, lengthDelimited(4, lengthDelimited(1, raw)))),
     )
     expect(() => decodeProtobuf(body)).to.throw(StatusError, 'nested too deep')
   })

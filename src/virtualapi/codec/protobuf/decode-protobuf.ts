@@ -4,6 +4,7 @@ import { unsupportedMediaType } from '../../../apimachinery/status/index.ts'
 import { decodeMessage } from './decode-message.ts'
 import { messageOfKind } from './message-table.ts'
 import { messageJson } from './message-json.ts'
+import { ValueBudget } from './value-budget.ts'
 import { malformed, WireReader } from './wire-reader.ts'
 
 export interface DecodedProtobuf {
@@ -25,11 +26,12 @@ const magic = [0x6b, 0x38, 0x73, 0x00]
 
 /**
  * Decodes `k8s\0` + runtime.Unknown + the message of a built-in kind to the JSON object that the client's JSON encoder would have sent.
- * Throws 400 for malformed bytes and 415 for kinds that have no protobuf form here, custom resources among them.
+ * Throws 400 for malformed bytes, 413 for more values than a JSON body may have, and 415 for kinds that have no protobuf form
+ * here, custom resources among them.
  */
 export function decodeProtobuf(body: Uint8Array): DecodedProtobuf {
   if (magic.some((byte, index) => body[index] !== byte)) throw malformed('it does not start with the prefix "k8s\\x00"')
-  const { apiVersion, kind, raw, contentEncoding } = decodeEnvelope(new WireReader(body, magic.length))
+  const { apiVersion, kind, raw, contentEncoding } = decodeEnvelope(new WireReader(body, { start: magic.length }))
   if (kind === '' || apiVersion === '') throw malformed('kind and apiVersion must be set')
   if (contentEncoding !== '') throw malformed(`content encoding "${contentEncoding}" is not supported`)
   const type = messageOfKind(apiVersion, kind)
@@ -38,7 +40,7 @@ export function decodeProtobuf(body: Uint8Array): DecodedProtobuf {
       `protobuf is not supported for kind "${kind}" of "${apiVersion}" - accepted media types include: application/json, application/yaml`,
     )
   const message = decodeMessage(new WireReader(raw), type)
-  return { apiVersion, kind, object: messageJson(message, { kind, apiVersion }) }
+  return { apiVersion, kind, object: messageJson(message, new ValueBudget(), { kind, apiVersion }) }
 }
 
 /** runtime.Unknown: 1 typeMeta {1 apiVersion, 2 kind}, 2 raw, 3 contentEncoding, 4 contentType. */

@@ -1,10 +1,10 @@
 // Types whose JSON form is not that of their message: times, quantities, raw JSON.
 import { Buffer } from 'node:buffer'
-import { parseJson } from '../../../apimachinery/json/index.ts'
+import { parseJson, surveyJson } from '../../../apimachinery/json/index.ts'
 import type { JsonValue } from '../../../apimachinery/meta/index.ts'
 import { decodeMessage, type MessageValue } from './decode-message.ts'
 import { messageNamed, type SpecialType } from './message-table.ts'
-import { malformed, WireReader } from './wire-reader.ts'
+import { malformed, type WireReader } from './wire-reader.ts'
 
 /** A value that is what its JSON form says, or schemas, which are written like every message. */
 export interface SpecialValue {
@@ -20,40 +20,40 @@ export interface SpecialValue {
 const maxRawDepth = 100
 const schemaMessage = 'apiextensions.v1.JSONSchemaProps'
 
-/** The value of a special type from the bytes of its message. */
-export function decodeSpecial(type: SpecialType, bytes: Uint8Array, depth: number): SpecialValue {
+/** The value of a special type from its message, read to its end. */
+export function decodeSpecial(type: SpecialType, reader: WireReader, depth: number): SpecialValue {
   switch (type) {
     case 'Time':
-      return timeOf(bytes, { micro: false })
+      return timeOf(reader, { micro: false })
     case 'MicroTime':
-      return timeOf(bytes, { micro: true })
+      return timeOf(reader, { micro: true })
     case 'Duration':
-      return { json: durationText(numbers(bytes).get(1) ?? 0), empty: false }
+      return { json: durationText(numbers(reader).get(1) ?? 0), empty: false }
     case 'Quantity':
-      return { json: quantityText(strings(bytes)[0]), empty: false }
+      return { json: quantityText(strings(reader)[0]), empty: false }
     case 'IntOrString':
-      return { json: intOrString(bytes), empty: false }
+      return { json: intOrString(reader), empty: false }
     case 'RawExtension':
     case 'FieldsV1':
     case 'JSON':
-      return { json: rawJson(bytes), empty: false }
+      return { json: rawJson(reader), empty: false }
     case 'StringList': {
-      const list = strings(bytes)
+      const list = strings(reader)
       return { json: list.length === 0 ? null : list, empty: list.length === 0 }
     }
     case 'JSONSchemaPropsOrBool':
-      return schemaOrBool(bytes, depth)
+      return schemaOrBool(reader, depth)
     case 'JSONSchemaPropsOrArray':
-      return schemaOrSchemas(bytes, depth)
+      return schemaOrSchemas(reader, depth)
     case 'JSONSchemaPropsOrStringArray':
-      return schemaOrStrings(bytes, depth)
+      return schemaOrStrings(reader, depth)
   }
 }
 
 /** Seconds and nanoseconds; Go writes whole seconds of a Time, microseconds of a MicroTime, and null for no time. */
-function timeOf(bytes: Uint8Array, { micro }: { micro: boolean }): SpecialValue {
-  if (bytes.length === 0) return { json: null, empty: true }
-  const fields = numbers(bytes)
+function timeOf(reader: WireReader, { micro }: { micro: boolean }): SpecialValue {
+  if (reader.done) return { json: null, empty: true }
+  const fields = numbers(reader)
   const seconds = fields.get(1) ?? 0
   const date = new Date(seconds * 1000)
   const year = date.getUTCFullYear()
@@ -95,8 +95,7 @@ function quantityText(text: string | undefined): string {
   return text
 }
 
-function intOrString(bytes: Uint8Array): JsonValue {
-  const reader = new WireReader(bytes)
+function intOrString(reader: WireReader): JsonValue {
   let type = 0
   let number = 0
   let text = ''
@@ -112,8 +111,7 @@ function intOrString(bytes: Uint8Array): JsonValue {
 }
 
 /** The JSON text in field 1; none is null. */
-function rawJson(bytes: Uint8Array): JsonValue {
-  const reader = new WireReader(bytes)
+function rawJson(reader: WireReader): JsonValue {
   let raw: Uint8Array | undefined
   while (!reader.done) {
     const { field, wire } = reader.tag()
@@ -121,22 +119,23 @@ function rawJson(bytes: Uint8Array): JsonValue {
     else reader.skip(wire)
   }
   if (raw === undefined || raw.length === 0) return null
+  reader.budget.take(surveyJson(raw, maxRawDepth).values)
   return parseJson(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength), { maxDepth: maxRawDepth }).value
 }
 
-function strings(bytes: Uint8Array): string[] {
-  const reader = new WireReader(bytes)
+function strings(reader: WireReader): string[] {
   const list: string[] = []
   while (!reader.done) {
     const { field, wire } = reader.tag()
-    if (field === 1 && wire === 2) list.push(reader.string())
-    else reader.skip(wire)
+    if (field === 1 && wire === 2) {
+      reader.budget.take()
+      list.push(reader.string())
+    } else reader.skip(wire)
   }
   return list
 }
 
-function numbers(bytes: Uint8Array): Map<number, number> {
-  const reader = new WireReader(bytes)
+function numbers(reader: WireReader): Map<number, number> {
   const values = new Map<number, number>()
   while (!reader.done) {
     const { field, wire } = reader.tag()
@@ -147,8 +146,7 @@ function numbers(bytes: Uint8Array): Map<number, number> {
 }
 
 /** Field 1 is a bool, field 2 a schema, which wins. */
-function schemaOrBool(bytes: Uint8Array, depth: number): SpecialValue {
-  const reader = new WireReader(bytes)
+function schemaOrBool(reader: WireReader, depth: number): SpecialValue {
   let allows = false
   let schema: MessageValue | undefined
   while (!reader.done) {
@@ -161,8 +159,7 @@ function schemaOrBool(bytes: Uint8Array, depth: number): SpecialValue {
 }
 
 /** Field 1 is a schema, field 2 a list of them, which wins if it has any. */
-function schemaOrSchemas(bytes: Uint8Array, depth: number): SpecialValue {
-  const reader = new WireReader(bytes)
+function schemaOrSchemas(reader: WireReader, depth: number): SpecialValue {
   let schema: MessageValue | undefined
   const schemas: MessageValue[] = []
   while (!reader.done) {
@@ -176,20 +173,22 @@ function schemaOrSchemas(bytes: Uint8Array, depth: number): SpecialValue {
 }
 
 /** Field 1 is a schema, field 2 a list of strings, which wins if it has any. */
-function schemaOrStrings(bytes: Uint8Array, depth: number): SpecialValue {
-  const reader = new WireReader(bytes)
+function schemaOrStrings(reader: WireReader, depth: number): SpecialValue {
   let schema: MessageValue | undefined
   const list: string[] = []
   while (!reader.done) {
     const { field, wire } = reader.tag()
     if (field === 1 && wire === 2) schema = decodeSchema(reader, depth)
-    else if (field === 2 && wire === 2) list.push(reader.string())
-    else reader.skip(wire)
+    else if (field === 2 && wire === 2) {
+      reader.budget.take()
+      list.push(reader.string())
+    } else reader.skip(wire)
   }
   if (list.length > 0) return { json: list, empty: false }
   return { json: null, empty: false, ...(schema === undefined ? {} : { schema }) }
 }
 
 function decodeSchema(reader: WireReader, depth: number): MessageValue {
+  reader.budget.take()
   return decodeMessage(reader.nested(), messageNamed(schemaMessage), depth)
 }

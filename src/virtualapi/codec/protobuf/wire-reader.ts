@@ -1,6 +1,7 @@
 // Reads protobuf's wire format. Every length is checked against what is left: the bytes come from anybody.
 import { Buffer } from 'node:buffer'
 import { badRequest, type StatusError } from '../../../apimachinery/status/index.ts'
+import { ValueBudget } from './value-budget.ts'
 
 /** How a field is written. Groups (3 and 4) are not read. */
 export type WireType = 0 | 1 | 2 | 5
@@ -19,12 +20,15 @@ export class WireReader {
   readonly #bytes: Buffer
   readonly #end: number
   #at: number
+  /** Of the body as a whole: readers of nested messages share it. */
+  readonly budget: ValueBudget
 
-  constructor(bytes: Uint8Array, start = 0, end = bytes.length) {
+  constructor(bytes: Uint8Array, { start = 0, end = bytes.length, budget = new ValueBudget() } = {}) {
     // A Buffer, because it decodes short strings several times faster than a TextDecoder.
     this.#bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#at = start
     this.#end = end
+    this.budget = budget
   }
 
   get done(): boolean {
@@ -84,7 +88,7 @@ export class WireReader {
   nested(): WireReader {
     const length = this.#length()
     const at = this.#advance(length)
-    return new WireReader(this.#bytes, at, at + length)
+    return new WireReader(this.#bytes, { start: at, end: at + length, budget: this.budget })
   }
 
   skip(wire: WireType): void {
