@@ -182,6 +182,29 @@ describe('the hub', function () {
     ])
   })
 
+  it('says what has changed since it was last asked, of one resource at a time', async () => {
+    await using few = await createHub(store, { stamp: stampRevision, readFacts, baseLayer, windowEvents: 4, signal })
+    const objects = await few.cluster(freshCluster(), { signal })
+    const names = (since: number): string[] | undefined =>
+      objects.changedNames('clusterroles', since)?.map(({ name }) => name)
+    const start = objects.changes('clusterroles')
+    expect(names(start)).to.deep.equal([])
+    await objects.create(local('other'), bytesOf('other', 1), { signal })
+    expect(objects.changes('clusterroles')).to.equal(start)
+    await objects.update(role('edit'), bytesOf('edit', 1), { signal, ifRevision: 1 as Revision })
+    const edited = objects.changes('clusterroles')
+    expect(edited).to.be.above(start)
+    await objects.delete(role('view'), { signal, ifRevision: 1 as Revision })
+    const made = await objects.create(role('own'), bytesOf('own', 1), { signal })
+    expect(names(start)).to.deep.equal(['edit', 'view', 'own'])
+    expect(names(edited)).to.deep.equal(['view', 'own'])
+    await objects.delete(role('own'), { signal, ifRevision: made.revision })
+    await objects.create(role('more'), bytesOf('more', 1), { signal })
+    expect(names(start), 'more than is kept').to.equal(undefined)
+    expect(names(edited)).to.deep.equal(['view', 'own', 'own', 'more'])
+    expect(names(objects.changes('clusterroles'))).to.deep.equal([])
+  })
+
   it('finds dependents by the uid of their owner', async () => {
     const objects = await hub.cluster(freshCluster(), { signal })
     await objects.create(local('a'), bytesOf('a', 1, 'owner-1'), { signal })

@@ -266,6 +266,17 @@ describe('requests about large objects', () => {
     expect(answer.status).to.equal(403)
     expect(answer.text).to.contain('is attempting to grant RBAC permissions not currently held')
     expect((await acme.http.request('POST', path, { body: role })).status).to.equal(201)
+    // What is compiled there follows as well, each time for the very next request.
+    const make = async (name: string): Promise<number> => {
+      const body = { ...role, metadata: { ...role.metadata, name } }
+      return (await acme.http.request('POST', path, { body, headers: ['Impersonate-User', 'eve'] })).status
+    }
+    for (let round = 0; round < 3; round++) {
+      await acme.kubectl(['create', 'clusterrolebinding', 'eve-all', '--clusterrole=all', '--user=eve'])
+      expect(await make(`all-${round}`), 'with all rights').to.equal(201)
+      await acme.kubectl(['delete', 'clusterrolebinding', 'eve-all'])
+      expect(await make(`none-${round}`), 'with rights taken away').to.equal(403)
+    }
   })
 
   it('are not worked on for seconds: a list of very many values is not written as YAML', async () => {

@@ -126,9 +126,16 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return count
   }
 
-  changedAt(resource: string): Revision {
+  changes(resource: string): number {
     this.#check()
-    return this.#tables.get(resource)?.window.newest ?? this.#loadedAt
+    return this.#tables.get(resource)?.window.changes ?? 0
+  }
+
+  changedNames(resource: string, since: number): readonly Pick<ObjectKey, 'namespace' | 'name'>[] | undefined {
+    this.#check()
+    const window = this.#tables.get(resource)?.window
+    if (window === undefined) return since === 0 ? [] : undefined
+    return window.sinceChange(since)?.map(({ entry }) => entry.key)
   }
 
   dependents(ownerUid: string): readonly Entry[] {
@@ -289,7 +296,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     const { resource } = watcher.scope
     const table = this.#tables.get(resource)
     if (table?.removeWatcher(watcher) === true) this.#watches--
-    if (table?.isIdle && table.window.floor === this.#loadedAt) this.#tables.delete(resource)
+    if (table?.isIdle && table.window.changes === 0) this.#tables.delete(resource)
   }
 
   #load(object: StoredObject): void {

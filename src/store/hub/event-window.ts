@@ -8,6 +8,7 @@ export class EventWindow<E extends { readonly revision: Revision }> {
   #events: E[] = []
   #head = 0
   #floor: Revision
+  #changes = 0
 
   constructor(floor: Revision) {
     this.#floor = floor
@@ -22,9 +23,9 @@ export class EventWindow<E extends { readonly revision: Revision }> {
     return this.#events.length - this.#head
   }
 
-  /** Revision of the newest event that ever was here; the floor where there was none. */
-  get newest(): Revision {
-    return this.#events.at(-1)?.revision ?? this.#floor
+  /** Events that ever were here. One that never could be, because nobody knows its revision, counts as well. */
+  get changes(): number {
+    return this.#changes
   }
 
   get first(): E | undefined {
@@ -33,12 +34,14 @@ export class EventWindow<E extends { readonly revision: Revision }> {
 
   push(event: E): void {
     this.#events.push(event)
+    this.#changes++
   }
 
-  /** Drops all, and what else was up to this revision. */
+  /** Drops all, and what else was up to this revision. Something happened that is no event here. */
   clear(floor: Revision): void {
     this.#events = []
     this.#head = 0
+    this.#changes++
     this.#floor = floor
   }
 
@@ -55,6 +58,13 @@ export class EventWindow<E extends { readonly revision: Revision }> {
       this.#head = 0
     }
     return event
+  }
+
+  /** Events since `changes` was this, oldest first; undefined where one of them is not here any more. */
+  sinceChange(changes: number): E[] | undefined {
+    const count = this.#changes - changes
+    if (count < 0 || count > this.size) return undefined
+    return this.#events.slice(this.#events.length - count)
   }
 
   /** Events after `since`, oldest first; `since` must not be below the floor. */

@@ -116,8 +116,13 @@ export interface ClusterObjects {
   /** The list as it was at `at`; undefined when that is older than the window (410) . Rejects nothing; `at` must not be in the future. */
   listAt(scope: WatchScope, at: Revision): readonly Entry[] | undefined
   count(scope: WatchScope): number
-  /** Newer after every change of an object of this resource: what is derived from them is true while this stays the same. */
-  changedAt(resource: string): Revision
+  /** Grows with every change of an object of this resource: what is derived from them is true while this stays the same. */
+  changes(resource: string): number
+  /**
+   * What changed since `changes` was `since`, in that order, some perhaps more than once; read them to learn how they are now.
+   * Undefined where that is forgotten: any may have changed.
+   */
+  changedNames(resource: string, since: number): readonly Pick<ObjectKey, 'namespace' | 'name'>[] | undefined
   /** Objects that name this uid as an owner, over all resources. */
   dependents(ownerUid: string): readonly Entry[]
   /** What was written here, by resource: without what is of the base layer still. */

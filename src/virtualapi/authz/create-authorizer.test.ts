@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { clusterIdOf, type ClusterId, type ClusterName, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
-import { createHub, type ClusterObjects, type Hub } from '../../store/hub/index.ts'
+import { createHub, type ClusterObjects, type Entry, type Hub } from '../../store/hub/index.ts'
 import type { Store } from '../../store/index.ts'
 import { openSqliteStore } from '../../store/sqlite/index.ts'
 import { anonymous, type UserInfo } from '../authn/user-info.ts'
@@ -203,6 +203,125 @@ describe('authorization', () => {
       expect(await may(tenant('bob'), on('list', '/pods'))).to.equal(true)
       objects.put(clusterRole('view', []))
       expect(await may(tenant('bob'), on('list', '/pods'))).to.equal(false)
+    })
+
+    it('compiles what changed and nothing else', async () => {
+      const counting = new CountingHub(objects)
+      authorizer = createAuthorizer({ hub: counting })
+      const get = on('get', '/configmaps', 'x', 'shop')
+      const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get'] }]
+      const names = Array.from({ length: 100 }, (_, i) => `r${i}`)
+      objects.put(...names.flatMap((name) => [clusterRole(name, []), clusterRoleBinding(name, name, user(name))]))
+      expect(await may(tenant('r7'), get)).to.equal(false)
+      counting.forget()
+      expect(await may(tenant('r8'), get)).to.equal(false)
+      expect(counting.seen()).to.deep.equal({ looked: 0, read: 0 })
+
+      objects.put(clusterRole('r7', rules))
+      expect(await may(tenant('r7'), get)).to.equal(true)
+      expect(await may(tenant('r8'), get)).to.equal(false)
+      expect(counting.seen(), 'a role').to.deep.equal({ looked: 1, read: 1 })
+
+      objects.put(clusterRoleBinding('r9', 'r7', user('r8')))
+      expect(await may(tenant('r8'), get)).to.equal(true)
+      expect(counting.seen(), 'a binding').to.deep.equal({ looked: 1, read: 1 })
+
+      objects.remove(`clusterrolebindings.${rbac}`, '', 'r9')
+      expect(await may(tenant('r8'), get)).to.equal(false)
+      expect(counting.seen(), 'a grant taken away').to.deep.equal({ looked: 1, read: 0 })
+
+      objects.put(clusterRole('view', []))
+      expect(await may(tenant('r7'), get)).to.equal(true)
+      expect(counting.seen(), 'a default role edited').to.deep.equal({ looked: 1, read: 1 })
+    })
+
+    it('compiles what changed where too much has changed to be told one by one', async () => {
+      await using few = await Objects.open({ windowEvents: 4 })
+      const counting = new CountingHub(few)
+      authorizer = createAuthorizer({ hub: counting })
+      const get = on('get', '/configmaps', 'x', 'shop')
+      const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get'] }]
+      const names = Array.from({ length: 50 }, (_, i) => `r${i}`)
+      few.put(...names.flatMap((name) => [clusterRole(name, rules), clusterRoleBinding(name, name, user(name))]))
+      for (const name of names) expect(await may(tenant(name), get), name).to.equal(true)
+      counting.forget()
+      const taken = names.slice(0, 10)
+      few.put(...taken.map((name) => clusterRole(name, [])))
+      for (const name of names) expect(await may(tenant(name), get), name).to.equal(!taken.includes(name))
+      expect(counting.seen().read).to.equal(10)
+      for (const name of taken) few.remove(`clusterroles.${rbac}`, '', name)
+      const { reason } = await authorizer.authorize(tenant('r3'), get, acme, signal)
+      expect(reason).to.equal(`RBAC: clusterrole.${rbac} "r3" not found`)
+      expect(counting.seen().read).to.equal(0)
+    })
+
+    it('knows after every change what it would know from all of it, defaults edited, deleted and made again', async () => {
+      const random = randomOf(7)
+      const pick = <T>(of: readonly T[]): T => of[Math.floor(random() * of.length)] as T
+      const rules = (): object[] =>
+        Array.from({ length: Math.floor(random() * 3) }, () => ({
+          ...{ apiGroups: [''], resources: [pick(['pods', 'secrets'])], verbs: [pick(['get', 'list'])] },
+        }))
+      const subject = (): object =>
+        pick([
+          user('bob'),
+          { kind: 'Group', name: 'dev' },
+          { kind: 'Group', name: 'system:authenticated' },
+          { kind: 'ServiceAccount', name: 'ci', namespace: 'shop' },
+        ])
+      const there = new Set<string>()
+      const change = (): void => {
+        const namespace = pick(['shop', 'other'])
+        const object = pick([
+          () => clusterRole(pick(['r', 's', 'view', 'system:discovery']), rules()),
+          () => role(namespace, pick(['r', 's']), rules()),
+          () => clusterRoleBinding(pick(['b', 'c', 'system:discovery']), pick(['r', 'view', 'none']), subject()),
+          () =>
+            roleBinding(
+              ...([
+                namespace,
+                pick(['b', 'c']),
+                { kind: pick(['Role', 'ClusterRole']), name: pick(['r', 's']) },
+              ] as const),
+              ...[subject(), subject()],
+            ),
+        ])()
+        const place = [
+          `${object.kind.toLowerCase()}s.${rbac}`,
+          object.metadata.namespace ?? '',
+          object.metadata.name ?? '',
+        ] as const
+        const isThere =
+          there.has(place.join('|')) || (place[2].startsWith('system:') && !there.has(`${place.join('|')}|gone`))
+        if (isThere && random() < 0.4) {
+          objects.remove(...place)
+          there.delete(place.join('|'))
+          there.add(`${place.join('|')}|gone`)
+          return
+        }
+        objects.put(object)
+        there.add(place.join('|'))
+      }
+      const people = [tenant('bob'), tenant('eve', 'dev'), tenant('system:serviceaccount:shop:ci')]
+      const all = async (of: RbacAuthorizer): Promise<unknown[]> => {
+        const answers: unknown[] = []
+        for (const who of people)
+          for (const namespace of ['', 'shop', 'other']) {
+            answers.push(await of.rulesFor(who, namespace, acme, signal))
+            for (const resource of ['/pods', '/secrets'])
+              answers.push(await of.authorize(who, on('get', resource, 'x', namespace), acme, signal))
+            for (const kind of ['Role', 'ClusterRole'])
+              for (const name of ['r', 's', 'view', 'system:discovery'])
+                answers.push(await of.roleRules({ kind, name, namespace }, acme, signal))
+          }
+        return answers
+      }
+      for (let round = 0; round < 150; round++) {
+        for (let changes = Math.floor(random() * 3); changes >= 0; changes--) change()
+        expect(await all(authorizer), `round ${round}`).to.deep.equal(await all(createAuthorizer({ hub: objects })))
+        // Out of memory and back: what was counted there begins anew.
+        if (round % 40 === 39) objects.unload()
+      }
     })
 
     it('is not confused by broken RBAC objects', async () => {
@@ -541,13 +660,13 @@ class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
     this.#store = store
     this.#stack = stack
   }
-  static async open(): Promise<Objects> {
+  static async open({ windowEvents = 1024 } = {}): Promise<Objects> {
     const stack = new AsyncDisposableStack()
     const dir = await mkdtemp(join(tmpdir(), 'kcp-authz-'))
     stack.defer(() => rm(dir, { recursive: true, force: true }))
     const store = stack.use(await openSqliteStore({ file: join(dir, 'store.db') }))
     const baseLayer = createBaseLayer({ directory: { byId: () => acme }, rootCa: '' })
-    const hub = stack.use(await createHub(store, { stamp: stampRevision, readFacts, baseLayer, signal }))
+    const hub = stack.use(await createHub(store, { stamp: stampRevision, readFacts, baseLayer, windowEvents, signal }))
     return new Objects(hub, store, stack)
   }
   put(...objects: KubeObject[]): void {
@@ -562,6 +681,9 @@ class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
   async cluster(id: ClusterId): Promise<ClusterObjects> {
     await this.#writes
     return this.#hub.cluster(id, { signal })
+  }
+  unload(): void {
+    this.#writes = this.#writes.then(() => this.#hub.unload(acme.id))
   }
   async clear(): Promise<void> {
     await this.#writes
@@ -589,6 +711,72 @@ class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
   }
   #write(write: (cluster: ClusterObjects) => Promise<unknown>): void {
     this.#writes = this.#writes.then(async () => write(await this.#hub.cluster(acme.id, { signal })))
+  }
+}
+
+/** Counts what is looked at of the objects, and of how many the content is read. */
+class CountingHub implements Pick<Hub, 'cluster'> {
+  readonly #objects: Objects
+  readonly #counted = new WeakMap<ClusterObjects, ClusterObjects>()
+  #looked = 0
+  #read = 0
+
+  constructor(objects: Objects) {
+    this.#objects = objects
+  }
+  forget(): void {
+    this.#looked = this.#read = 0
+  }
+  /** Since the last time. */
+  seen(): { looked: number; read: number } {
+    const seen = { looked: this.#looked, read: this.#read }
+    this.forget()
+    return seen
+  }
+  async cluster(id: ClusterId): Promise<ClusterObjects> {
+    const objects = await this.#objects.cluster(id)
+    const counted = this.#counted.get(objects) ?? this.#count(objects)
+    this.#counted.set(objects, counted)
+    return counted
+  }
+  #count(objects: ClusterObjects): ClusterObjects {
+    const changed: Partial<ClusterObjects> = {
+      changes: (resource) => objects.changes(resource),
+      changedNames: (resource, since) => objects.changedNames(resource, since),
+      get: (...place) => {
+        const entry = objects.get(...place)
+        this.#looked++
+        return entry && this.#entry(entry)
+      },
+      list: (scope) => {
+        const entries = objects.list(scope)
+        this.#looked += entries.length
+        return entries.map((entry) => this.#entry(entry))
+      },
+    }
+    return changed as ClusterObjects
+  }
+  #entry(entry: Entry): Entry {
+    const { key, revision, createRevision, facts, base } = entry
+    const read = (): Uint8Array => {
+      this.#read++
+      return entry.bytes
+    }
+    return {
+      ...{ key, revision, createRevision, facts, base },
+      get bytes() {
+        return read()
+      },
+    }
+  }
+}
+
+/** Numbers from 0 up to 1, the same ones for a seed. */
+function randomOf(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return state / 2 ** 32
   }
 }
 

@@ -6,8 +6,9 @@ import type { RequestInfo } from '../request/request-info.ts'
 import type { Attributes, Authorizer, Decision } from './authorizer.ts'
 import { createClusterPolicies } from './cluster-policies.ts'
 import { isOwner } from './owners.ts'
-import type { Grant, Policy } from './policy.ts'
+import type { Policy } from './policy.ts'
 import { ruleAllows, type PolicyRule } from './policy-rules.ts'
+import type { Grant } from './rbac-index.ts'
 
 /** Our own processes, by a certificate of the installation. */
 export const kcpSystemGroup = 'kcp:system'

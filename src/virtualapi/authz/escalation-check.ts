@@ -5,7 +5,7 @@ import { forbidden, notFound } from '../../apimachinery/status/index.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
 import { allRules, type RbacAuthorizer } from './create-authorizer.ts'
-import { rbacGroup } from './policy.ts'
+import { rbacGroup } from './rbac-index.ts'
 import { compactRules, parseRules, quotedList, ruleText, uncoveredRules, type PolicyRule } from './policy-rules.ts'
 
 export interface RbacWrite {

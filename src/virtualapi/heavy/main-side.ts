@@ -5,6 +5,9 @@ import { allocationFor } from '../registry/strategies/index.ts'
 import { owned, type Read, type ReadResult, type ToldEntry, type Write, type WriteResult } from './protocol.ts'
 import { keyText } from './remote-objects.ts'
 
+const lives = new WeakMap<ClusterObjects, number>()
+let lastLife = 0
+
 /** Answers a question from memory; `objects` is undefined where nobody waits for it any more. Never throws. */
 export function readFor(objects: ClusterObjects | undefined, read: Read): ReadResult {
   if (objects === undefined) return { is: 'failure', code: undefined, message: 'nobody waits for it' }
@@ -26,8 +29,12 @@ function answerTo(objects: ClusterObjects, read: Read): unknown {
       return objects.list(read).map((entry) => told(entry, read.known.get(keyText(entry.key)) ?? -1))
     case 'revision':
       return objects.revision()
-    case 'changedAt':
-      return objects.changedAt(read.resource)
+    case 'changes':
+      return objects.changes(read.resource)
+    case 'changedNames':
+      return objects.changedNames(read.resource, read.since)?.map(({ namespace, name }) => ({ namespace, name }))
+    case 'life':
+      return lifeOf(objects)
     case 'allocate': {
       const allocation = allocationFor(objects, read.request)
       switch (read.method) {
@@ -42,6 +49,12 @@ function answerTo(objects: ClusterObjects, read: Read): unknown {
       }
     }
   }
+}
+
+function lifeOf(objects: ClusterObjects): number {
+  const life = lives.get(objects) ?? ++lastLife
+  lives.set(objects, life)
+  return life
 }
 
 function told({ key, revision, createRevision, base, bytes }: Entry, known: number): ToldEntry {

@@ -4,6 +4,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import type { Status } from '../../apimachinery/status/index.ts'
 import type { ObjectKey, StoreErrorCode } from '../../store/index.ts'
+import type { ClusterObjects } from '../../store/hub/index.ts'
 import type { Named } from '../audit/index.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
@@ -63,7 +64,9 @@ export type Read =
       readonly known: ReadonlyMap<string, number>
     }
   | { readonly do: 'revision' }
-  | { readonly do: 'changedAt'; readonly resource: string }
+  | { readonly do: 'changes'; readonly resource: string }
+  | { readonly do: 'changedNames'; readonly resource: string; readonly since: number }
+  | { readonly do: 'life' }
   | {
       readonly do: 'allocate'
       readonly request: AllocationRequest
@@ -86,7 +89,10 @@ export interface ReadAnswers {
   get: ToldEntry | undefined
   list: readonly ToldEntry[]
   revision: Revision
-  changedAt: Revision
+  changes: number
+  changedNames: ReturnType<ClusterObjects['changedNames']>
+  /** Another number after the logical cluster was out of memory: `changes` began anew. */
+  life: number
   allocate: string | number | undefined
 }
 

@@ -41,8 +41,12 @@ export class RemoteObjects implements ClusterObjects {
     return this.#read({ do: 'revision' })
   }
 
-  changedAt(resource: string): Revision {
-    return this.#read({ do: 'changedAt', resource })
+  changes(resource: string): number {
+    return this.#read({ do: 'changes', resource })
+  }
+
+  changedNames(resource: string, since: number): ReturnType<ClusterObjects['changedNames']> {
+    return this.#read({ do: 'changedNames', resource, since })
   }
 
   get(resource: string, namespace: string, name: string): Entry | undefined {

@@ -1,6 +1,7 @@
 // The thread for heavy requests: the same endpoints as on the main thread, over objects that are asked of it. Gives way to it.
 import { Buffer } from 'node:buffer'
 import { getPriority, setPriority } from 'node:os'
+import { LRUCache } from 'lru-cache'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
@@ -33,6 +34,8 @@ import { createKnownEntries, RemoteObjects, type Link } from './remote-objects.t
 /** By how much the main thread goes first wherever both want a processor: about three to one. */
 const niceness = 5
 const maxNiceness = 19
+/** Logical clusters whose roles stay compiled here. */
+const maxSteady = 20
 
 const port = parentPort
 if (!port) throw new Error('this file runs as a worker thread')
@@ -84,7 +87,23 @@ function hubOf(link: Link): Pick<Hub, 'cluster'> {
   return { cluster: (id) => Promise.resolve(new RemoteObjects(id, { link, known })) }
 }
 
-const authorizer = createAuthorizer({ hub: hubOf(linkOf(0)) })
+/** The authorizer's: the same objects again for as long as they are the same there, so that it need not compile them again. */
+function steadyHubOf(link: Link): Pick<Hub, 'cluster'> {
+  const steady = new LRUCache<ClusterId, { readonly life: unknown; readonly objects: RemoteObjects }>({
+    max: maxSteady,
+  })
+  const find = (id: ClusterId): RemoteObjects => {
+    const life = link.read(id, { do: 'life' })
+    const kept = steady.get(id)
+    if (kept !== undefined && kept.life === life) return kept.objects
+    const objects = new RemoteObjects(id, { link, known })
+    steady.set(id, { life, objects })
+    return objects
+  }
+  return { cluster: async (id) => Promise.resolve(find(id)) }
+}
+
+const authorizer = createAuthorizer({ hub: steadyHubOf(linkOf(0)) })
 const registry = createRegistry({ authorizer, hasRoot })
 const catalog = new Catalog()
 
