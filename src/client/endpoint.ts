@@ -19,8 +19,11 @@ export interface Endpoint {
 
 /** An API server whose credentials may change while we talk to it (exec plugins, projected tokens). */
 export interface EndpointSource {
-  /** The endpoint with credentials valid now. Asked again at `refreshAfterMs` after an answer, and after a 401. */
-  endpoint(): Promise<Endpoint>
+  /**
+   * The endpoint with credentials valid now. Asked again at `refreshAfterMs` after an answer, and after a 401: the former ones
+   * were `refused` then.
+   */
+  endpoint(options?: { readonly refused?: boolean }): Promise<Endpoint>
   /** Undefined: the credentials never change. */
   readonly refreshAfterMs?: number
 }

@@ -114,6 +114,48 @@ describe('the HTTP transport', () => {
       expect(result).to.equal(outcome)
     })
   }
+  describe('whose credentials are renewed while it runs', () => {
+    let give: () => Promise<string>
+    let renewing: Transport
+    const tokenSeen = async (): Promise<string> =>
+      await renewing.request({ method: 'GET', path: '/x', signal: never }).then(
+        async (response) => `${response.status} ${await textOf(response)}`,
+        (error: unknown) => (error as Error).message,
+      )
+    beforeEach(() => {
+      const { port } = server.address() as AddressInfo
+      const endpoint = async () => ({ server: `http://127.0.0.1:${port}`, token: await give() })
+      renewing = httpTransport({ refreshAfterMs: 0, endpoint })
+    })
+    afterEach(() => renewing[Symbol.asyncDispose]())
+
+    it('goes on with those it had where new ones cannot be read, until the server refuses them', async () => {
+      let taken = 'Bearer one'
+      handle = ({ headers: { authorization = '' } }, response) => {
+        response.statusCode = authorization === taken ? 200 : 401
+        response.end(authorization)
+      }
+      give = () => Promise.resolve('one')
+      expect(await tokenSeen()).to.equal('200 Bearer one')
+      give = () => Promise.reject(new Error('the file is half written'))
+      expect(await tokenSeen()).to.equal('200 Bearer one')
+      taken = 'Bearer two'
+      expect(await tokenSeen()).to.equal('401 Bearer one')
+      expect(await tokenSeen()).to.equal('the file is half written')
+      give = () => Promise.resolve('two')
+      expect(await tokenSeen()).to.equal('200 Bearer two')
+    })
+    it('leaves no request waiting for them longer than that wants to', async () => {
+      give = () => new Promise(() => undefined)
+      const reason = new Error('stopped')
+      const life = new AbortController()
+      const asked = renewing
+        .request({ method: 'GET', path: '/x', signal: life.signal })
+        .catch((error: unknown) => error)
+      life.abort(reason)
+      expect(await asked).to.equal(reason)
+    })
+  })
   it('bounds the body that a client reads', async () => {
     handle = (_, response) => response.end(JSON.stringify({ text: 'x'.repeat(1000) }))
     const client = createClient(transport, { maxBytes: 500 })

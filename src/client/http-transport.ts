@@ -5,6 +5,7 @@ import http from 'node:http'
 import https from 'node:https'
 import type { Readable } from 'node:stream'
 import { serviceUnavailable } from '../apimachinery/status/index.ts'
+import { abortable } from '../async/index.ts'
 import type { Endpoint, EndpointSource } from './endpoint.ts'
 import type { Transport, TransportRequest, TransportResponse, UpgradedConnection } from './transport.ts'
 
@@ -24,7 +25,12 @@ interface Link {
   readonly pathPrefix: string
   readonly headers: Readonly<Record<string, string>>
   refreshAt: number
+  /** The server has answered 401. */
+  refused: boolean
 }
+
+/** Credentials that could not be read again (a file half written, a plugin that failed) are tried again after this. */
+const refreshAgainMs = 5000
 
 /** A Transport to this endpoint. Dispose of it to close its connections. */
 export function httpTransport(target: Endpoint | EndpointSource, options: HttpTransportOptions = {}): Transport {
@@ -51,11 +57,13 @@ class HttpTransport implements Transport {
 
   async request(request: TransportRequest): Promise<TransportResponse> {
     request.signal.throwIfAborted()
-    const link = await this.#connected()
-    request.signal.throwIfAborted()
+    const link = this.#current() ?? (await abortable(this.#connected(), request.signal))
     const response = await this.#send(link, request)
     // A token may have been renewed on disk since we read it: look again before the next request.
-    if (response.status === 401) link.refreshAt = 0
+    if (response.status === 401) {
+      link.refreshAt = 0
+      link.refused = true
+    }
     return response
   }
 
@@ -66,8 +74,7 @@ class HttpTransport implements Transport {
     readonly signal: AbortSignal
   }): Promise<{ upgraded: UpgradedConnection } | { refused: TransportResponse }> {
     request.signal.throwIfAborted()
-    const link = await this.#connected()
-    request.signal.throwIfAborted()
+    const link = this.#current() ?? (await abortable(this.#connected(), request.signal))
     const rawHeaders = ['host', link.base.host]
     for (const [name, value] of Object.entries(link.headers)) rawHeaders.push(name, value)
     for (let i = 0; i + 1 < request.rawHeaders.length; i += 2) {
@@ -118,17 +125,29 @@ class HttpTransport implements Transport {
 
   async #connected(): Promise<Link> {
     if (this.#closed) throw serviceUnavailable('this client is closed')
-    if (this.#link !== undefined && performance.now() < this.#link.refreshAt) return this.#link
     return await (this.#linking ??= this.#refresh().finally(() => (this.#linking = undefined)))
   }
 
+  #current(): Link | undefined {
+    if (this.#closed || this.#link === undefined || performance.now() >= this.#link.refreshAt) return undefined
+    return this.#link
+  }
+
   async #refresh(): Promise<Link> {
-    const endpoint = await this.#source.endpoint()
+    let endpoint: Endpoint
+    try {
+      endpoint = await this.#source.endpoint({ refused: this.#link?.refused ?? false })
+    } catch (error) {
+      // What the server takes is good, whatever happens to be in the file just now.
+      if (this.#link === undefined || this.#link.refused) throw error
+      this.#link.refreshAt = performance.now() + refreshAgainMs
+      return this.#link
+    }
     const refreshAt =
       this.#source.refreshAfterMs === undefined ? Infinity : performance.now() + this.#source.refreshAfterMs
     const old = this.#link
     if (old !== undefined && sameConnection(old.endpoint, endpoint)) {
-      this.#link = { ...old, endpoint, headers: headersOf(endpoint), refreshAt }
+      this.#link = { ...old, endpoint, headers: headersOf(endpoint), refreshAt, refused: false }
       return this.#link
     }
     const base = new URL(endpoint.server)
@@ -142,6 +161,7 @@ class HttpTransport implements Transport {
       pathPrefix: base.pathname === '/' ? '' : base.pathname,
       headers: headersOf(endpoint),
       refreshAt,
+      refused: false,
     }
     return this.#link
   }

@@ -9,23 +9,33 @@ export interface PlainCluster {
   server: string
   'certificate-authority-data'?: string
   'tls-server-name'?: string
+  /** These two only where the kubeconfig needs its `files`. */
+  'certificate-authority'?: string
+  'insecure-skip-tls-verify'?: boolean
 }
 export interface PlainUser {
   token?: string
   'client-certificate-data'?: string
   'client-key-data'?: string
+  /** These only where the kubeconfig needs its `files`. */
+  tokenFile?: string
+  'client-certificate'?: string
+  'client-key'?: string
 }
 export interface ChosenContext {
   context: string
   namespace?: string
   cluster: PlainCluster
   user: PlainUser
-  /** Nothing in it needs a plugin, a file or a proxy. */
-  plain: boolean
+  /** Besides itself: files of credentials, or a plugin, a proxy and whatever else we know nothing of. */
+  needs: 'nothing' | 'files' | 'plugins'
 }
 
 const clusterFields = ['server', 'certificate-authority-data', 'tls-server-name', 'extensions', 'disable-compression']
 const userFields = ['token', 'client-certificate-data', 'client-key-data', 'extensions']
+const ownFields = ['certificate-authority', 'insecure-skip-tls-verify', 'client-certificate', 'client-key', 'tokenFile']
+
+const untyped = ['extensions', 'disable-compression', 'insecure-skip-tls-verify']
 
 const reasons: Record<string, string> = {
   exec: 'it would run a program here',
@@ -57,10 +67,14 @@ export function checkKubeconfig(
       `${where} uses "${foreign[0]}", which is not allowed in a kubeconfig given to us: ${reasons[foreign[0]] ?? 'it is not known here'}`,
     )
   }
-  if (foreign.length === 0)
-    for (const field of [...clusterFields, ...userFields]) checkText({ ...cluster, ...user }, field, where)
-  if ('client-certificate-data' in user !== 'client-key-data' in user && foreign.length === 0) {
-    throw badRequest(`${where}: client-certificate-data and client-key-data must come together`)
+  const needs =
+    foreign.length === 0 ? 'nothing' : foreign.every((field) => ownFields.includes(field)) ? 'files' : 'plugins'
+  if (needs !== 'plugins') {
+    for (const field of [...clusterFields, ...userFields, ...ownFields])
+      checkText({ ...cluster, ...user }, field, where)
+    const has = (field: string): boolean => `${field}-data` in user || Boolean(user[field])
+    if (has('client-certificate') !== has('client-key'))
+      throw badRequest(`${where}: client-certificate-data and client-key-data must come together`)
   }
   const namespace = chosen['namespace']
   return {
@@ -68,7 +82,7 @@ export function checkKubeconfig(
     ...(typeof namespace === 'string' && namespace !== '' && { namespace }),
     cluster: { ...(cluster as unknown as PlainCluster), server },
     user,
-    plain: foreign.length === 0,
+    needs,
   }
 }
 
@@ -120,7 +134,7 @@ function text(record: Record<string, unknown>, field: string, where: string): st
 
 function checkText(record: Record<string, unknown>, field: string, where: string): void {
   const value = record[field]
-  if (field === 'extensions' || field === 'disable-compression' || value === undefined || value === null) return
+  if (untyped.includes(field) || value === undefined || value === null) return
   if (typeof value !== 'string') throw badRequest(`${where}: "${field}" must be a string`)
 }
 

@@ -110,6 +110,62 @@ describe('a kubeconfig', () => {
     expect((await kubeconfig.endpoint()).headers).to.deep.equal({ authorization: 'Bearer fresh' })
   })
 
+  it('of a person runs the program again where the token it gave is refused, and not each time', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'kcp-'))
+    try {
+      const count = join(directory, 'count')
+      const say = `const fs = require('fs'); fs.appendFileSync(process.argv[1], 'x')
+        console.log(JSON.stringify({ kind: 'ExecCredential', apiVersion: 'client.authentication.k8s.io/v1',
+          status: { token: 'token-' + fs.readFileSync(process.argv[1]).length } }))`
+      const apiVersion = 'client.authentication.k8s.io/v1'
+      const exec = { apiVersion, command: process.execPath, args: ['-e', say, count], interactiveMode: 'Never' }
+      const kubeconfig = await loadKubeconfig({ text: config({ user: { exec } }) }, { trusted: true, pluginAgainMs: 0 })
+      const authorization = async (refused: boolean): Promise<unknown> =>
+        (await kubeconfig.endpoint({ refused })).headers?.['authorization']
+      expect(await authorization(false)).to.equal('Bearer token-1')
+      expect(await authorization(false)).to.equal('Bearer token-1')
+      expect(await authorization(true)).to.equal('Bearer token-2')
+      const patient = await loadKubeconfig({ text: config({ user: { exec } }) }, { trusted: true })
+      expect((await patient.endpoint()).headers).to.deep.equal({ authorization: 'Bearer token-3' })
+      expect((await patient.endpoint({ refused: true })).headers).to.deep.equal({ authorization: 'Bearer token-3' })
+    } finally {
+      await rm(directory, { recursive: true })
+    }
+  })
+
+  it('of a person reads files of credentials beside it, again and again', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'kcp-'))
+    try {
+      const put = async (name: string, text: string): Promise<void> => await writeFile(join(directory, name), text)
+      const file = join(directory, 'kubeconfig')
+      const user = { tokenFile: 'token', token: 'older' }
+      await put('kubeconfig', config({ cluster: { 'insecure-skip-tls-verify': true }, user }))
+      await put('token', 'one\n')
+      const kubeconfig = await loadKubeconfig({ file }, { trusted: true })
+      expect(await kubeconfig.endpoint()).to.deep.equal({
+        server: 'https://east:6443',
+        token: 'one',
+        insecureSkipTlsVerify: true,
+      })
+      await put('token', 'two')
+      expect((await kubeconfig.endpoint()).token).to.equal('two')
+      await put('token', '\n')
+      expect(await messageOf(kubeconfig.endpoint())).to.contain('the token file "token" is empty')
+      await rm(join(directory, 'token'))
+      expect(await messageOf(kubeconfig.endpoint())).to.contain(`could not read "${join(directory, 'token')}"`)
+
+      await put('kubeconfig', config({ user: { 'client-certificate': 'tls.crt', 'client-key': 'tls.key' } }))
+      await put('tls.crt', 'half of a certif')
+      await put('tls.key', 'KEY')
+      const certified = await loadKubeconfig({ file }, { trusted: true })
+      expect(await messageOf(certified.endpoint())).to.contain("its certificates or key can't be used")
+      await put('kubeconfig', config({ user: { 'client-certificate': 'tls.crt' } }))
+      expect(await messageOf(loadKubeconfig({ file }, { trusted: true }))).to.contain('must come together')
+    } finally {
+      await rm(directory, { recursive: true })
+    }
+  })
+
   it('of a pod follows its token as the kubelet renews it', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'kcp-'))
     try {

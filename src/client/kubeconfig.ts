@@ -1,9 +1,10 @@
 // Kubeconfigs: a person's own, whose plugins may run, and those kept in Secrets, which may name nothing but bytes.
 import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { createSecureContext, type ConnectionOptions } from 'node:tls'
+import type { ConnectionOptions } from 'node:tls'
 import { parse } from 'yaml'
 import { badRequest } from '../apimachinery/status/index.ts'
+import { checkedEndpoint, credentialFiles } from './credential-files.ts'
 import type { Endpoint, EndpointSource } from './endpoint.ts'
 import { checkKubeconfig, type RawKubeconfig } from './kubeconfig-check.ts'
 
@@ -24,12 +25,14 @@ export interface KubeconfigOptions {
    * insecure TLS are then theirs to use. Default false: these are refused.
    */
   readonly trusted?: boolean
+  /** Where a server refuses what an exec plugin gave, it is run again, no sooner than so long after the last time. Default 10 s. */
+  readonly pluginAgainMs?: number
 }
 
 /** Reads one context of a kubeconfig. Rejects with BadRequest that says what is missing, malformed or not allowed. */
 export async function loadKubeconfig(
   source: KubeconfigSource,
-  { context, trusted = false }: KubeconfigOptions = {},
+  { context, trusted = false, pluginAgainMs = 10_000 }: KubeconfigOptions = {},
 ): Promise<Kubeconfig> {
   const where = 'file' in source ? `kubeconfig "${source.file}"` : 'kubeconfig'
   const text = 'file' in source ? await readText(source.file) : source.text
@@ -40,13 +43,14 @@ export async function loadKubeconfig(
     context: chosen.context,
     ...(chosen.namespace === undefined ? {} : { namespace: chosen.namespace }),
   }
-  if (!trusted || chosen.plain) {
+  if (!trusted || chosen.needs === 'nothing') {
     const plain = plainEndpoint(chosen.cluster, chosen.user)
     const endpoint = trusted ? checkedEndpoint(plain, where) : plain
     return { ...shared, endpoint: () => Promise.resolve(endpoint) }
   }
-  const directory = 'file' in source ? dirname(source.file) : undefined
-  return { ...shared, ...(await withPlugins(text, chosen.context, directory, where)) }
+  const directory = 'file' in source ? dirname(source.file) : '.'
+  if (chosen.needs === 'files') return { ...shared, ...credentialFiles(chosen, { directory, where }) }
+  return { ...shared, ...(await withPlugins(text, { context: chosen.context, directory, where, pluginAgainMs })) }
 }
 
 /** The endpoint and ServiceAccount of the pod we run in. Rejects with BadRequest outside of a pod. */
@@ -106,36 +110,40 @@ function plainEndpoint(cluster: Chosen['cluster'], user: Chosen['user']): Endpoi
   }
 }
 
-/** Throws BadRequest where TLS can't use its certificates or key: else every request would say so, in OpenSSL's words. */
-function checkedEndpoint(endpoint: Endpoint, where: string): Endpoint {
-  const { ca, cert, key } = endpoint
-  try {
-    createSecureContext({ ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) })
-  } catch (error) {
-    throw badRequest(`${where}: its certificates or key can't be used: ${(error as Error).message}`, error)
-  }
-  return endpoint
+interface PluginOptions {
+  readonly context: string
+  readonly directory: string
+  readonly where: string
+  readonly pluginAgainMs: number
 }
 
 /**
- * client-node knows exec plugins, auth providers and files. Loaded only where a kubeconfig asks for them: it takes
+ * client-node knows exec plugins and auth providers. Loaded only where a kubeconfig asks for them: it takes
  * 0.6 s and 90 MB (measured on Node 24), which a laptop's `kcp start` should not pay.
  */
 async function withPlugins(
   text: string,
-  context: string,
-  directory: string | undefined,
-  where: string,
+  { context, directory, where, pluginAgainMs }: PluginOptions,
 ): Promise<EndpointSource> {
   const { KubeConfig } = await import('@kubernetes/client-node')
-  const config = new KubeConfig()
-  config.loadFromString(text)
-  if (directory !== undefined) config.makePathsAbsolute(directory)
-  config.setCurrentContext(context)
+  const open = (): InstanceType<typeof KubeConfig> => {
+    const config = new KubeConfig()
+    config.loadFromString(text)
+    config.makePathsAbsolute(directory)
+    config.setCurrentContext(context)
+    return config
+  }
+  let config = open()
+  let openedAt = performance.now()
   const server = config.getCurrentCluster()?.server ?? ''
   return {
     refreshAfterMs: 30_000,
-    async endpoint() {
+    async endpoint({ refused = false } = {}) {
+      // It keeps what a plugin gave for as long as that says it is good, or for ever: also where no server takes it any more.
+      if (refused && performance.now() - openedAt > pluginAgainMs) {
+        config = open()
+        openedAt = performance.now()
+      }
       const options: ConnectionOptions & { headers?: Record<string, string>; auth?: string } = {}
       try {
         await config.applyToHTTPSOptions(options)

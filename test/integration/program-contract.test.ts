@@ -322,7 +322,7 @@ describe('kcp --help', () => {
       for (const [file, ...words] of [
         [away, '127.0.0.1:1', 'does that server run'],
         [bytes, 'kubeconfig ".*bytes"', 'certificates or key'],
-        [files, 'kubeconfig ".*files"', 'no credentials', '/not/there.pem'],
+        [files, 'kubeconfig ".*files"', 'could not read', '/not/there.pem'],
       ] as const)
         expectOneLine(await runKcp(['operator', '--kubeconfig', file], { expectCode: 'any' }), ...words)
     } finally {
