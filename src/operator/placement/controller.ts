@@ -11,11 +11,13 @@ import {
   type PlacedOn,
 } from '../../crds/index.ts'
 import { move, type Decision, type Rejection } from '../../placement/index.ts'
-import { createKeyQueue, runController, type KeyQueue, type Outcome } from '../../reconcile/index.ts'
+import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
 import type { OperatorContext, OperatorController } from '../operator-context.ts'
+import { spaceOf } from './key-index.ts'
 import { seeCopy } from './observe.ts'
+import { followWorld } from './reasons.ts'
 import { releaseGone, unknownMembers } from './release-gone.ts'
-import { spaceOf, World } from './world.ts'
+import { World } from './world.ts'
 
 export interface PlacementDeps {
   /** How long a copy goes on after it takes no new traffic. Default 10. */
@@ -35,7 +37,7 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
       await using world = new World(context, signal)
       using queue = createKeyQueue({ maxMs: 30_000 })
       await world.synced(signal)
-      const ends = listen(world, queue)
+      const end = followWorld(world, (key) => queue.add(key))
       try {
         started()
         const scheduler = new Scheduler(context, world, deps)
@@ -48,51 +50,10 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
           signal,
         })
       } finally {
-        for (const end of ends) end()
+        end()
       }
     },
   }
-}
-
-/** What changed, as keys of workloads. Members' heartbeats are no reason to decide again. */
-function listen(world: World, queue: KeyQueue): (() => void)[] {
-  const space = (name: string): void => {
-    for (const key of world.workloadKeys(name)) queue.add(key)
-  }
-  const everything = (): void => {
-    for (const key of world.deployments.store.keys()) queue.add(key)
-  }
-  return [
-    world.deployments.onChange(({ key, before, after }) => {
-      queue.add(key)
-      // Neighbours may wait for this one before they let go of a member.
-      if (before?.metadata.annotations?.[placedOnAnnotation] !== after?.metadata.annotations?.[placedOnAnnotation])
-        space(spaceOf(key))
-    }),
-    world.services.onChange(({ key }) => space(spaceOf(key))),
-    world.namespaces.onChange(({ key }) => {
-      const { cluster = '', name } = parseKey(key)
-      space(`${cluster}|${name}`)
-    }),
-    world.members.onChange(({ before, after }) => {
-      if (essence(before) !== essence(after)) everything()
-    }),
-    world.tenantPlacements.onChange(everything),
-    world.adminPlacements.onChange(everything),
-    world.clusters.onChange(({ before, after }) => {
-      if (JSON.stringify(before?.metadata.labels) !== JSON.stringify(after?.metadata.labels) || before === undefined)
-        everything()
-    }),
-  ]
-}
-
-function essence(member: DeepReadonly<KubeObject> | undefined): string {
-  const { conditions = [] } = (member?.['status'] ?? {}) as { conditions?: { type: string; status: string }[] }
-  return JSON.stringify([
-    member?.['spec'],
-    member?.metadata.deletionTimestamp,
-    conditions.find(({ type }) => type === 'Ready')?.status,
-  ])
 }
 
 class Scheduler {

@@ -23,6 +23,7 @@ import {
   type PlacementRule,
 } from '../../placement/index.ts'
 import type { OperatorContext } from '../operator-context.ts'
+import { KeyIndex, spaceOf } from './key-index.ts'
 
 type Kept = DeepReadonly<KubeObject>
 /** What runs stays where it is meanwhile; only what is new would be placed without its tenant's wish. */
@@ -43,9 +44,10 @@ export class World implements AsyncDisposable {
   readonly members: Informer<MemberCluster>
   readonly adminPlacements: Informer<Placement>
   readonly clusters: Informer<LogicalCluster>
-  /** Keys of workloads and Services by `CLUSTER|NAMESPACE`, copies by member: looked at without walking over all. */
-  readonly #workloads = new Map<string, Set<string>>()
-  readonly #services = new Map<string, Set<string>>()
+  readonly #workloads = new KeyIndex()
+  readonly #services = new KeyIndex()
+  readonly #tenantRuleKeys = new KeyIndex()
+  /** Copies by member. */
   readonly #load = new Map<string, number>()
 
   constructor({ virtual, informers, log }: OperatorContext, signal: AbortSignal) {
@@ -60,11 +62,12 @@ export class World implements AsyncDisposable {
     this.adminPlacements = informers.of<Placement>(placements)
     this.clusters = informers.of<LogicalCluster>(logicalClusters)
     this.deployments.onChange(({ key, before, after }) => {
-      index(this.#workloads, key, after)
+      this.#workloads.set(key, after !== undefined)
       for (const member of copiesOf(before)) this.#load.set(member, (this.#load.get(member) ?? 0) - 1)
       for (const member of copiesOf(after)) this.#load.set(member, (this.#load.get(member) ?? 0) + 1)
     })
-    this.services.onChange(({ key, after }) => index(this.#services, key, after))
+    this.services.onChange(({ key, after }) => this.#services.set(key, after !== undefined))
+    this.tenantPlacements.onChange(({ key, after }) => this.#tenantRuleKeys.set(key, after !== undefined))
   }
 
   /** Resolves when everything needed to decide is known. Placements of tenants may not be served anywhere yet. */
@@ -91,11 +94,16 @@ export class World implements AsyncDisposable {
   }
 
   workloadKeys(space: string): Iterable<string> {
-    return this.#workloads.get(space) ?? []
+    return this.#workloads.inSpace(space)
+  }
+
+  /** Keys of the workloads of one logical cluster. */
+  workloadsIn(cluster: string): Iterable<string> {
+    return this.#workloads.inCluster(cluster)
   }
 
   servicesOf(space: string): Kept[] {
-    return [...(this.#services.get(space) ?? [])].flatMap((key) => this.services.store.get(key) ?? [])
+    return [...this.#services.inSpace(space)].flatMap((key) => this.services.store.get(key) ?? [])
   }
 
   isFlat(member: string): boolean {
@@ -144,13 +152,9 @@ export class World implements AsyncDisposable {
   }
 
   #tenantRules(cluster: string, space: Kept | undefined): PlacementRule[] {
-    return this.tenantPlacements.store
-      .list()
-      .filter(
-        (rule) =>
-          rule.metadata.annotations?.['kcp.dev/logical-cluster'] === cluster &&
-          matches(rule.spec?.namespaceSelector, space?.metadata.labels),
-      )
+    return [...this.#tenantRuleKeys.inCluster(cluster)]
+      .flatMap((key) => this.tenantPlacements.store.get(key) ?? [])
+      .filter((rule) => matches(rule.spec?.namespaceSelector, space?.metadata.labels))
       .map(ruleOf)
   }
 
@@ -166,25 +170,11 @@ export class World implements AsyncDisposable {
   }
 }
 
-/** `CLUSTER|NAMESPACE` of an object's key. */
-export function spaceOf(key: string): string {
-  return key.slice(0, key.lastIndexOf('/'))
-}
-
 function copiesOf(workload: Kept | undefined): string[] {
   if (workload === undefined) return []
   return Object.entries(placedOn(workload as KubeObject))
     .filter(([, copy]) => hasCopy(copy))
     .map(([member]) => member)
-}
-
-function index(map: Map<string, Set<string>>, key: string, after: unknown): void {
-  const space = spaceOf(key)
-  const keys = map.get(space) ?? new Set<string>()
-  if (after === undefined) keys.delete(key)
-  else keys.add(key)
-  if (keys.size === 0) map.delete(space)
-  else map.set(space, keys)
 }
 
 function ruleOf({ metadata, spec }: DeepReadonly<Placement>): PlacementRule {
@@ -199,7 +189,7 @@ function ruleOf({ metadata, spec }: DeepReadonly<Placement>): PlacementRule {
 type Selector = DeepReadonly<NonNullable<Placement['spec']>>['namespaceSelector']
 
 /** An absent selector, and an empty one, select everything. */
-function matches(selector: Selector, labels: Readonly<Record<string, string>> | undefined): boolean {
+export function matches(selector: Selector, labels: Readonly<Record<string, string>> | undefined): boolean {
   if (selector === undefined) return true
   return selectorFromObject(cloneJson(selector) as LabelSelectorSource).matches(labels ?? {})
 }

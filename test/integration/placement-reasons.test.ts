@@ -1,0 +1,188 @@
+// Which workloads the scheduler looks at when something changes: counted on a real server, beside its own operator.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
+import {
+  createClient,
+  httpTransport,
+  loadKubeconfig,
+  parseKey,
+  type Informer,
+  type KubeClient,
+} from '../../src/client/index.ts'
+import {
+  heldAnnotation,
+  kcpCrds,
+  logicalClusters,
+  memberClusters,
+  placementKind,
+  placements,
+} from '../../src/crds/index.ts'
+import { sharedInformers } from '../../src/operator/informers.ts'
+import { followWorld } from '../../src/operator/placement/reasons.ts'
+import { World } from '../../src/operator/placement/world.ts'
+import { silentLogger } from '../../src/telemetry/index.ts'
+import { waitFor } from '../support/index.ts'
+import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
+
+const names = ['a', 'b', 'c'] as const
+type Name = (typeof names)[number]
+
+describe('the reasons to decide again where workloads run', function () {
+  this.timeout(60_000)
+  const stack = new AsyncDisposableStack()
+  const life = new AbortController()
+  const { signal } = life
+  const visited = new Set<string>()
+  let kcp: KcpInstance
+  let client: (basePath: string) => KubeClient
+  let world: World
+  let open: () => Promise<World>
+
+  before(async () => {
+    kcp = stack.use(await startInstance())
+    stack.defer(() => life.abort())
+    for (const name of names) await fill(await kcp.tenant(name))
+    const file = join(kcp.rootDir, 'all.kubeconfig')
+    writeFileSync(file, readFileSync(kcp.admin.kubeconfig, 'utf8').replace('/clusters/root', ''))
+    const transport = stack.use(httpTransport(await loadKubeconfig({ file }, { trusted: true })))
+    client = (basePath) => createClient(transport, { basePath })
+    const clusters = client('/clusters/root')
+    const informers = sharedInformers(clusters, { log: silentLogger, signal })
+    open = async () => {
+      const context = { clusters, informers, virtual: client, urls: () => ({ url: '' }), log: silentLogger }
+      const opened = stack.use(new World(context, signal))
+      await opened.synced(signal)
+      return opened
+    }
+    world = await open()
+    stack.defer(followWorld(world, (key) => visited.add(key)))
+    expect([...visited].sort(), 'all there is, at the start').to.deep.equal(names.flatMap(workloads))
+  })
+  after(async function () {
+    this.timeout(60_000)
+    await stack.disposeAsync()
+  })
+
+  /** Of which logical clusters workloads were looked at until `isSeen` says that the change was heard of. */
+  const visitsOf = async (change: () => Promise<unknown>, isSeen: () => boolean): Promise<string[]> => {
+    visited.clear()
+    await change()
+    await waitFor(isSeen, { what: 'the change to be heard of', deadlineMs: 20_000, intervalMs: 10 })
+    const clusters = clustersOf(visited)
+    // What it writes of it would be a reason, too, later.
+    const isQuiet = () => world.deployments.store.keys().every(isWritten)
+    await waitFor(isQuiet, { what: "kcp's own scheduler to have followed", deadlineMs: 20_000, intervalMs: 10 })
+    return clusters
+  }
+  const isWritten = (key: string): boolean => {
+    const workload = world.deployments.store.get(key)
+    if (workload === undefined) return true
+    const held = (world.decide(key, workload)?.held ?? []).map(({ message }) => message).join('; ')
+    const { conditions = [] } = (workload['status'] ?? {}) as { conditions?: { type: string; message: string }[] }
+    const told = conditions.find(({ type }) => type === 'Placed')?.message ?? ''
+    return (workload.metadata.annotations?.[heldAnnotation] ?? '') === held && told === held
+  }
+  const has =
+    (informer: Informer<KubeObject>, key: string, is: (object: KubeObject) => boolean = () => true) =>
+    () => {
+      const found = informer.store.get(key)
+      return found !== undefined && is(found as KubeObject)
+    }
+  const placement = (name: string, spec: object): KubeObject => ({
+    apiVersion: 'kcp.dev/v1alpha1',
+    kind: 'Placement',
+    metadata: { name },
+    spec,
+  })
+  const rejections = (key: string): (string | undefined)[] => {
+    const workload = world.deployments.store.get(key)
+    return workload === undefined ? [] : (world.decide(key, workload)?.rejected ?? []).map(({ cluster }) => cluster)
+  }
+
+  it('a Placement of a tenant is one for that tenant only', async () => {
+    const own = client('/clusters/a')
+    const informer = world.tenantPlacements
+    const create = () => own.create(placements, placement('home', { clusters: ['east'] }), { signal })
+    expect(await visitsOf(create, has(informer, 'a|home'))).to.deep.equal(['a'])
+    expect(rejections('a|shop/web')).to.deep.equal(['east'])
+    expect(rejections('b|shop/web')).to.deep.equal([])
+    const patch = () => own.patch(placements, { name: 'home' }, 'merge', { spec: { clusters: ['west'] } }, { signal })
+    const isWest = has(informer, 'a|home', ({ spec }) => JSON.stringify(spec).includes('west'))
+    expect(await visitsOf(patch, isWest)).to.deep.equal(['a'])
+    expect(rejections('a|shop/web')).to.deep.equal(['west'])
+    const remove = () => own.delete(placements, { name: 'home' }, { signal })
+    expect(await visitsOf(remove, () => informer.store.get('a|home') === undefined)).to.deep.equal(['a'])
+    expect(rejections('a|shop/web')).to.deep.equal([])
+  })
+
+  it('a Placement of an admin is one for those it selects, and selected before', async () => {
+    const clusters = client('/clusters/root')
+    const label = (name: Name) => () =>
+      clusters.patch(logicalClusters, { name }, 'merge', { metadata: { labels: { tier: name } } }, { signal })
+    for (const name of ['a', 'c'] as const) {
+      const isLabelled = has(world.clusters, name, ({ metadata }) => metadata.labels?.['tier'] === name)
+      expect(await visitsOf(label(name), isLabelled), 'a label of a logical cluster').to.deep.equal([name])
+    }
+    const spec = (tier: Name) => ({ clusters: ['east'], logicalClusterSelector: { matchLabels: { tier } } })
+    const informer = world.adminPlacements
+    const create = () => clusters.create(placements, placement('tier', spec('a')), { signal })
+    expect(await visitsOf(create, has(informer, 'tier'))).to.deep.equal(['a'])
+    expect(names.map((name) => rejections(`${name}|shop/web`))).to.deep.equal([['east'], [], []])
+    const change = () => clusters.patch(placements, { name: 'tier' }, 'merge', { spec: spec('c') }, { signal })
+    const isOfC = has(informer, 'tier', (object) => JSON.stringify(object['spec']).includes('"c"'))
+    expect(await visitsOf(change, isOfC)).to.deep.equal(['a', 'c'])
+    expect(names.map((name) => rejections(`${name}|shop/web`))).to.deep.equal([[], [], ['east']])
+  })
+
+  it('the end of a logical cluster is none for another', async () => {
+    const remove = () => client('/clusters/root').delete(logicalClusters, { name: 'c' }, { signal })
+    const isGone = () => [...world.workloadsIn('c')].length === 0 && world.clusters.store.get('c') === undefined
+    visited.clear()
+    await remove()
+    await waitFor(isGone, { what: 'the end', deadlineMs: 30_000, intervalMs: 10 })
+    expect([...visited].filter((key) => key.startsWith('b|'))).to.deep.equal([])
+    expect([...world.workloadsIn('b')].sort()).to.deep.equal(workloads('b'))
+  })
+
+  it('what selects all, and a member, is one for everybody', async () => {
+    const clusters = client('/clusters/root')
+    const create = () => clusters.create(placements, placement('all', { clusters: ['east'], priority: 5 }), { signal })
+    expect(await visitsOf(create, has(world.adminPlacements, 'all'))).to.deep.equal(['a', 'b'])
+    const member = { apiVersion: 'kcp.dev/v1alpha1', kind: 'MemberCluster', metadata: { name: 'east' }, spec: {} }
+    const join = () => clusters.create(memberClusters, member, { signal })
+    expect(await visitsOf(join, has(world.members, 'east'))).to.deep.equal(['a', 'b'])
+  })
+
+  it('after a restart all there is is looked at once more', async () => {
+    const again = await open()
+    const seen = new Set<string>()
+    followWorld(again, (key) => seen.add(key))()
+    expect([...seen].sort()).to.deep.equal([...workloads('a'), ...workloads('b')])
+    expect([...again.workloadsIn('a')].sort()).to.deep.equal(workloads('a'))
+  })
+})
+
+/** Each of them whole. */
+function clustersOf(visited: ReadonlySet<string>): string[] {
+  const clusters = [...new Set([...visited].map((key) => parseKey(key).cluster ?? ''))].sort()
+  expect([...visited].sort()).to.deep.equal(clusters.flatMap(workloads))
+  return clusters
+}
+
+/** Three workloads in two namespaces, and what a tenant needs for Placements of their own. */
+async function fill(tenant: Tenant): Promise<void> {
+  const crd = kcpCrds().find(({ metadata }) => metadata.name === `${placementKind.plural}.${placementKind.group}`)
+  await tenant.kubectl(['create', '-f', '-'], { input: crd ?? {} })
+  await tenant.kubectl(['wait', '--for=condition=Established', 'crd/placements.kcp.dev', '--timeout=20s'])
+  for (const namespace of ['shop', 'tools']) await tenant.kubectl(['create', 'namespace', namespace])
+  for (const key of workloads(tenant.name)) {
+    const { namespace = '', name } = parseKey(key)
+    await tenant.kubectl(['create', 'deployment', name, '--image=none', '-n', namespace])
+  }
+}
+
+function workloads(cluster: string): string[] {
+  return [`${cluster}|shop/api`, `${cluster}|shop/web`, `${cluster}|tools/ci`]
+}
