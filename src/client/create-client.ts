@@ -14,7 +14,7 @@ import type {
   WriteOptions,
 } from './client.ts'
 import { isStatus, readBody, readJson, statusErrorOf } from './response.ts'
-import type { Transport, TransportResponse } from './transport.ts'
+import { SilentConnection, type Transport, type TransportResponse } from './transport.ts'
 import { linesOf } from './watch-lines.ts'
 
 export interface ClientOptions {
@@ -26,6 +26,11 @@ export interface ClientOptions {
   readonly maxBytes?: number
   /** Largest event of a watch. Default 16 MiB. */
   readonly maxEventBytes?: number
+  /**
+   * An answer of which nothing more comes for so long fails, and a watch ends: a server that lives sends a bookmark a minute.
+   * Default 75 s.
+   */
+  readonly maxSilenceMs?: number
 }
 
 const patchTypes: Record<PatchType, string> = {
@@ -50,10 +55,16 @@ class Client implements KubeClient {
 
   constructor(
     transport: Transport,
-    { basePath = '', pageSize = 500, maxBytes = 256 << 20, maxEventBytes = 16 << 20 }: ClientOptions,
+    {
+      basePath = '',
+      pageSize = 500,
+      maxBytes = 256 << 20,
+      maxEventBytes = 16 << 20,
+      maxSilenceMs = 75_000,
+    }: ClientOptions,
   ) {
     this.#transport = transport
-    this.#options = { basePath: basePath.replace(/\/+$/, ''), pageSize, maxBytes, maxEventBytes }
+    this.#options = { basePath: basePath.replace(/\/+$/, ''), pageSize, maxBytes, maxEventBytes, maxSilenceMs }
   }
 
   async get<T extends KubeObject>(
@@ -132,7 +143,12 @@ class Client implements KubeClient {
     const { signal } = options
     const response = await this.#send('GET', path, { signal, accept: options.metadataOnly ? metadataOne : json })
     if (response.status !== 200) await readJson(response, { maxBytes: this.#options.maxBytes })
-    for await (const line of linesOf(response.body, { maxBytes: this.#options.maxEventBytes })) yield eventOf<T>(line)
+    try {
+      for await (const line of linesOf(response.body, { maxBytes: this.#options.maxEventBytes })) yield eventOf<T>(line)
+    } catch (error) {
+      // Whose server went away without a word is told as one whose server ended it: both go on where they were.
+      if (!((error as Error).cause instanceof SilentConnection)) throw error
+    }
     signal.throwIfAborted()
   }
 
@@ -210,6 +226,7 @@ class Client implements KubeClient {
       headers: { ...headers, accept, ...(body === undefined ? {} : { 'content-type': contentType }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal,
+      maxSilenceMs: this.#options.maxSilenceMs,
     })
   }
 }

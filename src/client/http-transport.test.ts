@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { expect } from 'chai'
+import { sleep } from '../async/index.ts'
 import { createClient } from './create-client.ts'
 import { httpTransport } from './http-transport.ts'
 import type { Transport, TransportResponse } from './transport.ts'
@@ -114,6 +115,64 @@ describe('the HTTP transport', () => {
       expect(result).to.equal(outcome)
     })
   }
+  describe('over a connection that is dead, which nobody has told', () => {
+    const silentAt = { method: 'GET', path: '/silent', signal: never, maxSilenceMs: 50 }
+    beforeEach(() => {
+      handle = ({ url = '' }, response) => {
+        if (url.includes('silent')) response.write('{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n')
+        else response.end('ok')
+      }
+    })
+
+    it('does not read for ever', async () => {
+      const error = await textOf(await transport.request(silentAt)).catch((error: unknown) => error)
+      expect(error).to.include({ code: 503 })
+      expect((error as Error).message).to.contain('nothing came for 50 ms')
+    })
+    it('trusts no other idle one either', async () => {
+      await Promise.all([get().then(textOf), get().then(textOf), get().then(textOf)])
+      await textOf(await transport.request(silentAt)).catch(() => undefined)
+      const before = connections
+      expect(await textOf(await get())).to.equal('ok')
+      expect(connections).to.equal(before + 1)
+    })
+    it('leaves whoever reads slowly his time', async () => {
+      const rest = Promise.withResolvers<undefined>()
+      handle = (_, response) => {
+        response.write('one')
+        void rest.promise.then(() => response.end('two'))
+      }
+      const reading = (await transport.request(silentAt)).body[Symbol.asyncIterator]()
+      expect(String((await reading.next()).value)).to.equal('one')
+      await sleep(200, never)
+      rest.resolve(undefined)
+      expect(String((await reading.next()).value)).to.equal('two')
+      expect((await reading.next()).done).to.equal(true)
+    })
+    it('ends a watch as its server would', async () => {
+      const seen: string[] = []
+      const client = createClient(transport, { maxSilenceMs: 50 })
+      const gvr = { group: '', version: 'v1', resource: 'silents' }
+      for await (const { object } of client.watch(gvr, { signal: never })) seen.push(object.metadata.name ?? '')
+      expect(seen).to.deep.equal(['a'])
+    })
+    it('waits no longer than for a connection for who accepts it and says nothing', async () => {
+      const mute = createTcpServer((socket) => sockets.add(socket)).listen(0, '127.0.0.1')
+      await once(mute, 'listening')
+      try {
+        const { port } = mute.address() as AddressInfo
+        await using waiting = httpTransport({ server: `https://127.0.0.1:${port}` }, { connectTimeoutMs: 50 })
+        const error = await waiting
+          .request({ method: 'GET', path: '/x', signal: never })
+          .catch((error: unknown) => error)
+        expect(error).to.include({ code: 503 })
+        expect((error as Error).message).to.contain('no connection in time')
+      } finally {
+        mute.close()
+      }
+    })
+  })
+
   describe('whose credentials are renewed while it runs', () => {
     let give: () => Promise<string>
     let renewing: Transport
@@ -155,6 +214,18 @@ describe('the HTTP transport', () => {
       life.abort(reason)
       expect(await asked).to.equal(reason)
     })
+  })
+  it('asks nobody again whose answer broke off, on a connection used before', async () => {
+    const asked: string[] = []
+    handle = ({ url = '' }, response) => {
+      asked.push(url)
+      if (asked.length !== 2) response.end('ok')
+      else response.write('half', () => response.socket?.resetAndDestroy())
+    }
+    await textOf(await get('/first'))
+    expect(await textOf(await get('/half')).catch((error: unknown) => error)).to.include({ code: 503 })
+    await textOf(await get('/last'))
+    expect(asked).to.deep.equal(['/base/first', '/base/half', '/base/last'])
   })
   it('bounds the body that a client reads', async () => {
     handle = (_, response) => response.end(JSON.stringify({ text: 'x'.repeat(1000) }))

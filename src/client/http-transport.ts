@@ -3,11 +3,18 @@
 // costs no memory of its own.)
 import http from 'node:http'
 import https from 'node:https'
+import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { serviceUnavailable } from '../apimachinery/status/index.ts'
 import { abortable } from '../async/index.ts'
 import type { Endpoint, EndpointSource } from './endpoint.ts'
-import type { Transport, TransportRequest, TransportResponse, UpgradedConnection } from './transport.ts'
+import {
+  SilentConnection,
+  type Transport,
+  type TransportRequest,
+  type TransportResponse,
+  type UpgradedConnection,
+} from './transport.ts'
 
 export interface HttpTransportOptions {
   /** Idle connections kept for reuse. Default 64. */
@@ -16,7 +23,12 @@ export interface HttpTransportOptions {
   readonly idleTimeoutMs?: number
   /** No first byte of an answer within this: ServiceUnavailable. Default 90 s (a server ends its requests after 60). */
   readonly answerTimeoutMs?: number
+  /** No connection, TLS included, within this: ServiceUnavailable. Default 30 s. */
+  readonly connectTimeoutMs?: number
 }
+
+/** Whoever gives up after so long without an answer does so because of a connection that is dead, or a server that is. */
+const longWaitMs = 10_000
 
 interface Link {
   readonly endpoint: Endpoint
@@ -49,10 +61,15 @@ class HttpTransport implements Transport {
 
   constructor(
     source: EndpointSource,
-    { maxIdleConnections = 64, idleTimeoutMs = 30_000, answerTimeoutMs = 90_000 }: HttpTransportOptions,
+    {
+      maxIdleConnections = 64,
+      idleTimeoutMs = 30_000,
+      answerTimeoutMs = 90_000,
+      connectTimeoutMs = 30_000,
+    }: HttpTransportOptions,
   ) {
     this.#source = source
-    this.#options = { maxIdleConnections, idleTimeoutMs, answerTimeoutMs }
+    this.#options = { maxIdleConnections, idleTimeoutMs, answerTimeoutMs, connectTimeoutMs }
   }
 
   async request(request: TransportRequest): Promise<TransportResponse> {
@@ -107,7 +124,7 @@ class HttpTransport implements Transport {
       })
       sent.on('response', (response) => {
         settled()
-        resolve({ refused: responseOf(response, request.signal) })
+        resolve({ refused: responseOf(response, { signal: request.signal, silent: () => undefined }) })
       })
       sent.on('error', (error) => {
         settled()
@@ -181,7 +198,7 @@ class HttpTransport implements Transport {
 
   /** Closes its idle connections; those in use end with their answers. */
   #retire(agent: http.Agent): void {
-    for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
+    closeIdle(agent)
     agent.maxFreeSockets = 0
     this.#agents.delete(agent)
   }
@@ -192,15 +209,27 @@ class HttpTransport implements Transport {
     const headers: Record<string, string | number> = { ...link.headers, ...request.headers }
     if (body !== undefined) headers['content-length'] = Buffer.byteLength(body)
     const sent = requestOf(link)({ ...addressOf(link, request), headers, agent: link.agent })
-    const abort = (): void => void sent.destroy(abortError(request.signal))
+    const sentAt = performance.now()
+    const abort = (): void => {
+      if (tellsOfSilence(request.signal) || performance.now() - sentAt > longWaitMs) closeIdle(link.agent)
+      sent.destroy(abortError(request.signal))
+    }
     request.signal.addEventListener('abort', abort, { once: true })
-    const timer = setTimeout(() => sent.destroy(new Error('no answer in time')), this.#options.answerTimeoutMs)
+    const timer = setTimeout(() => {
+      closeIdle(link.agent)
+      sent.destroy(new Error('no answer in time'))
+    }, this.#options.answerTimeoutMs)
+    sent.on('socket', (socket) => endUnconnected(socket, sent, this.#options.connectTimeoutMs))
+    let answered = false
     sent.on('response', (response) => {
+      answered = true
       clearTimeout(timer)
       request.signal.removeEventListener('abort', abort)
-      resolve(responseOf(response, request.signal))
+      resolve(responseOf(response, { ...request, silent: () => closeIdle(link.agent) }))
     })
     sent.on('error', (error) => {
+      // Whoever reads the answer hears of it; to ask again would be for nobody.
+      if (answered) return
       clearTimeout(timer)
       request.signal.removeEventListener('abort', abort)
       // The server closed a connection it had kept idle, at the moment we used it: it has seen nothing. Reads may ask again.
@@ -258,26 +287,70 @@ function sameConnection(a: Endpoint, b: Endpoint): boolean {
   )
 }
 
-function responseOf(response: http.IncomingMessage, signal: AbortSignal): TransportResponse {
+/** Idle connections can't be told from dead ones: where one was dead, the others are not used again. */
+function closeIdle(agent: http.Agent): void {
+  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
+}
+
+/** A new connection has so long, TLS included: who accepts one and says nothing more need not be waited for. */
+function endUnconnected(socket: Socket, sent: http.ClientRequest, connectTimeoutMs: number): void {
+  if (!socket.connecting) return
+  const timer = setTimeout(() => sent.destroy(new Error('no connection in time')), connectTimeoutMs)
+  const settled = (): void => clearTimeout(timer)
+  socket.once('encrypted' in socket ? 'secureConnect' : 'connect', settled)
+  socket.once('close', settled)
+}
+
+interface Reading {
+  readonly signal: AbortSignal
+  readonly maxSilenceMs?: number
+  /** Called when the connection turned out to be dead. */
+  readonly silent: () => void
+}
+
+function responseOf(response: http.IncomingMessage, reading: Reading): TransportResponse {
+  const { signal, silent } = reading
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(response.headers)) {
     if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value
   }
-  const abort = (): void => void response.destroy(abortError(signal))
+  const abort = (): void => {
+    if (tellsOfSilence(signal)) silent()
+    response.destroy(abortError(signal))
+  }
   signal.addEventListener('abort', abort, { once: true })
   response.once('close', () => signal.removeEventListener('abort', abort))
   // An error nobody reads must not end the process; whoever reads the body still gets it.
   response.on('error', () => undefined)
-  return { status: response.statusCode ?? 0, headers, body: bodyOf(response, signal) }
+  return { status: response.statusCode ?? 0, headers, body: bodyOf(response, reading) }
 }
 
-async function* bodyOf(response: Readable, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+async function* bodyOf(response: Readable, { signal, maxSilenceMs, silent }: Reading): AsyncGenerator<Uint8Array> {
+  // Whoever reads may take his time: what counts is how long he waits.
+  let waiting = true
+  const gaveUp = (): void => {
+    if (!waiting) return
+    silent()
+    response.destroy(new SilentConnection(`nothing came for ${String(maxSilenceMs)} ms`))
+  }
+  const timer = maxSilenceMs === undefined ? undefined : setTimeout(gaveUp, maxSilenceMs)
   try {
-    for await (const chunk of response) yield chunk as Uint8Array
+    for await (const chunk of response) {
+      waiting = false
+      yield chunk as Uint8Array
+      waiting = true
+      timer?.refresh()
+    }
   } catch (error) {
     if (signal.aborted) throw signal.reason
     throw serviceUnavailable(`the connection broke while reading the answer: ${(error as Error).message}`, error)
+  } finally {
+    clearTimeout(timer)
   }
+}
+
+function tellsOfSilence(signal: AbortSignal): boolean {
+  return signal.reason instanceof SilentConnection
 }
 
 function abortError(signal: AbortSignal): Error {

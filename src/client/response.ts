@@ -26,7 +26,7 @@ export async function readBody({ body }: TransportResponse, { maxBytes }: { maxB
 export async function readJson(response: TransportResponse, { maxBytes }: { maxBytes: number }): Promise<unknown> {
   const failed = response.status < 200 || response.status > 299
   const bytes = await readBody(response, { maxBytes: failed ? Math.min(maxBytes, 1 << 20) : maxBytes })
-  if (failed) throw errorOf(response.status, bytes)
+  if (failed) throw errorOf(response, bytes)
   try {
     return JSON.parse(bytes.toString('utf8')) as unknown
   } catch (error) {
@@ -68,7 +68,7 @@ const reasons: Record<number, string> = {
 }
 
 /** A proxy in between may answer in its own words: the code still says what it is. */
-function errorOf(code: number, bytes: Buffer): StatusError {
+function errorOf({ status: code, headers }: TransportResponse, bytes: Buffer): StatusError {
   const text = bytes.toString('utf8')
   try {
     const value: unknown = JSON.parse(text)
@@ -77,5 +77,8 @@ function errorOf(code: number, bytes: Buffer): StatusError {
     // Not JSON: told below.
   }
   const said = text.trim().slice(0, 200)
-  return statusError(code, reasons[code] ?? 'Unknown', `the server answered ${code}${said === '' ? '' : `: "${said}"`}`)
+  const message = `the server answered ${code}${said === '' ? '' : `: "${said}"`}`
+  const retryAfterSeconds = Number(headers['retry-after'])
+  const details = retryAfterSeconds > 0 ? { details: { retryAfterSeconds } } : {}
+  return statusError(code, reasons[code] ?? 'Unknown', message, details)
 }

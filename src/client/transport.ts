@@ -8,6 +8,13 @@ export interface TransportRequest {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Uint8Array | string
   readonly signal: AbortSignal
+  /** Where nothing of the answer's body comes for so long, reading it fails with a SilentConnection. Default: it may take any time. */
+  readonly maxSilenceMs?: number
+}
+
+/** The connection may be dead and nobody has told. As the reason of an abort: other connections there may be dead as well. */
+export class SilentConnection extends Error {
+  override readonly name = 'SilentConnection'
 }
 
 export interface TransportResponse {

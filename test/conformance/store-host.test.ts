@@ -1,13 +1,22 @@
 // The suite of stores on a real kube-apiserver and etcd, and what only the host backend has: Records, seals, a host that
 // goes away.
 import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { expect } from 'chai'
-import { createClient, httpTransport, loadKubeconfig, type KubeClient, type Transport } from '../../src/client/index.ts'
+import {
+  createClient,
+  httpTransport,
+  loadKubeconfig,
+  type KubeClient,
+  type Transport,
+  type TransportRequest,
+} from '../../src/client/index.ts'
 import { records, storageCrds, type StorageRecord } from '../../src/crds/index.ts'
 import { serviceUnavailable } from '../../src/apimachinery/status/index.ts'
 import type { Revision } from '../../src/apimachinery/meta/index.ts'
 import type { ObjectKey, Store } from '../../src/store/index.ts'
 import { createHub, type BaseLayer, type HubWatch } from '../../src/store/hub/index.ts'
+import { abortable } from '../../src/async/index.ts'
 import { openHostStore } from '../../src/store/host/index.ts'
 import { readFacts, stampRevision } from '../../src/virtualapi/registry/object-bytes.ts'
 import { startCluster, waitFor, type Cluster } from '../support/index.ts'
@@ -277,6 +286,77 @@ describe('objects as Records in a host', function () {
       const again = await watchFrom('configmaps', objects.revision())
       expect(again.take()).to.deep.equal([])
       life.abort(new Error('the end'))
+    })
+
+    it('is told by another connection where that of the watch is dead and nobody has said so', async () => {
+      let watch = { isDead: false }
+      const isDead = (one: { isDead: boolean }): boolean => one.isDead
+      async function* bodyOf(
+        body: AsyncIterable<Uint8Array>,
+        { signal }: TransportRequest,
+      ): AsyncGenerator<Uint8Array> {
+        const mine = (watch = { isDead: false })
+        for await (const part of body) {
+          // Asked anew: it dies while the next part is waited for.
+          if (isDead(mine)) await abortable(new Promise(() => undefined), signal)
+          yield part
+        }
+      }
+      const halfOpen: Transport = {
+        async request(asked) {
+          const response = await transport.request(asked)
+          return asked.path.includes('watch=true') ? { ...response, body: bodyOf(response.body, asked) } : response
+        },
+        upgrade: (asked) => transport.upgrade(asked),
+        [Symbol.asyncDispose]: () => Promise.resolve(),
+      }
+      const told: string[] = []
+      const onProblem = (_: string, error: unknown): unknown => told.push(String(error))
+      const of = freshCluster()
+      await using silent = await openHostStore({
+        client: createClient(halfOpen),
+        ...{ sealKey, signal, onProblem, maxSilenceMs: 200 },
+      })
+      const events = record(silent, of, await silent.revision({ signal }))
+      const key: ObjectKey = { cluster: of, resource: 'configmaps', namespace: 'shop', name: 'web' }
+      const isTold = (revision: Revision): Promise<unknown> =>
+        waitFor(() => events.events.some((one) => one.type === 'put' && one.object.revision === revision), {
+          what: `revision ${revision} to be told`,
+          deadlineMs: 30_000,
+        })
+      const first = await silent.create(key, valueOf('one'), { signal })
+      await isTold(first.revision)
+      watch.isDead = true
+      const second = await silent.update(key, valueOf('two'), { signal, ifRevision: first.revision })
+      await isTold(second.revision)
+      watch.isDead = true
+      await silent.delete(key, { signal, ifRevision: second.revision })
+      expect(events.events.map(({ type }) => type)).to.deep.equal(['put', 'put', 'delete'])
+      expect(told.filter((one) => one.includes('told nothing for'))).to.have.length.at.least(2)
+      await events.stop()
+    })
+
+    it('is written when the host has time again, or not at all', async () => {
+      const refusals: string[] = []
+      const busy: Transport = {
+        request(asked) {
+          const retryAfter = asked.method === 'POST' ? refusals.shift() : undefined
+          if (retryAfter === undefined) return transport.request(asked)
+          const headers = { 'content-type': 'text/plain', 'retry-after': retryAfter }
+          return Promise.resolve({ status: 429, headers, body: Readable.from([Buffer.from('Too many requests')]) })
+        },
+        upgrade: (asked) => transport.upgrade(asked),
+        [Symbol.asyncDispose]: () => Promise.resolve(),
+      }
+      await using patient = await openHostStore({ client: createClient(busy), sealKey, signal })
+      const of = freshCluster()
+      const key = (name: string): ObjectKey => ({ cluster: of, resource: 'configmaps', namespace: 'shop', name })
+      refusals.push('1', '1')
+      await patient.create(key('later'), valueOf('later'), { signal })
+      refusals.push('3600')
+      await refused(patient.create(key('never'), valueOf('never'), { signal }), 'Unavailable')
+      expect((await all(of)).map(({ name }) => name)).to.deep.equal(['later'])
+      await patient.deleteCluster(of, { signal })
     })
 
     it('that cannot be written because there are no Records is told clearly', async () => {

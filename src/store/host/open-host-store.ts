@@ -17,6 +17,7 @@ import {
   type StoreEvent,
   type Waiting,
 } from '../store.ts'
+import { askPatiently } from './patience.ts'
 import { RecordCodec } from './record-codec.ts'
 import { RecordStream } from './record-stream.ts'
 import { RecordWriter, type RecordWrite } from './record-writer.ts'
@@ -37,12 +38,16 @@ export interface HostStoreOptions {
   readonly onProblem?: (message: string, error: unknown) => void
   /** Throws for a value that is not one of ours: its Record was edited by hand, and is left out. Default: any will do. */
   readonly requireValue?: (value: Uint8Array) => void
+  /** How long the host may tell nothing of a write that it acknowledged, until it is asked over another connection. Default 5 s. */
+  readonly maxSilenceMs?: number
 }
 
 /** Records deleted in one request when a logical cluster goes. */
 const deleteBatch = 200
 /** A request for a batch; the host deletes one Record after the other. */
 const deleteBatchTimeoutMs = 60_000
+/** A host that says "later" to a read is asked again for so long. */
+const busyMs = 10_000
 
 /** Reads which Records there are and follows them. Rejects StoreError Unavailable where the host has no Records. */
 export async function openHostStore(options: HostStoreOptions & Waiting): Promise<Store> {
@@ -58,7 +63,14 @@ export async function openHostStore(options: HostStoreOptions & Waiting): Promis
   const codec = new RecordCodec({ namespacePrefix, sealResource, seal: new Seal(sealKey), requireValue })
   const log = new EventLog()
   const writer = new RecordWriter({ client, signal: life.signal, writeTimeoutMs: options.writeTimeoutMs ?? 10_000 })
-  const stream = new RecordStream({ client, codec, log, onProblem })
+  const { maxSilenceMs } = options
+  const stream = new RecordStream({
+    client,
+    codec,
+    log,
+    onProblem,
+    ...(maxSilenceMs !== undefined && { maxSilenceMs }),
+  })
   try {
     // The first bucket is there as long as the data is: its uid is the installation's.
     const first = await abortable(writer.ensureNamespace(codec.bucket(0)), options.signal)
@@ -98,7 +110,7 @@ class HostStore implements Store {
     const name = codec.nameOf(key)
     await abortable(writer.settled(name), signal)
     const place = { namespace: codec.bucketOf(key.cluster), name }
-    const record = await this.#asked(client.tryGet<StorageRecord>(recordsGvr, place, { signal }))
+    const record = await this.#asked(() => client.tryGet<StorageRecord>(recordsGvr, place, { signal }), signal)
     return record && codec.decode(record)
   }
 
@@ -109,13 +121,12 @@ class HostStore implements Store {
     const selectors: string[] = []
     if (scope.cluster !== undefined) selectors.push(codec.clusterSelector(scope.cluster))
     if (scope.resource !== undefined) selectors.push(codec.resourceSelector(scope.resource))
-    const list = await this.#asked(
-      client.list<StorageRecord>(recordsGvr, {
-        signal,
-        ...(scope.cluster !== undefined && { namespace: codec.bucketOf(scope.cluster) }),
-        ...(selectors.length > 0 && { labelSelector: selectors.join(',') }),
-      }),
-    )
+    const selected = {
+      signal,
+      ...(scope.cluster !== undefined && { namespace: codec.bucketOf(scope.cluster) }),
+      ...(selectors.length > 0 && { labelSelector: selectors.join(',') }),
+    }
+    const list = await this.#asked(() => client.list<StorageRecord>(recordsGvr, selected), signal)
     // The host orders by the hash that names a Record: key order and pages are made here.
     const items = list.items
       .filter((record) => codec.isBucket(record.metadata.namespace) && isIn(scope, record))
@@ -132,6 +143,7 @@ class HostStore implements Store {
   async create(key: ObjectKey, value: Uint8Array, { signal }: Waiting): Promise<StoredObject> {
     signal.throwIfAborted()
     const revision = await this.#write({ do: 'create', record: this.#parts.codec.encode(key, value) }, signal)
+    this.#parts.stream.expect(() => this.#parts.stream.isAt(revision))
     return { key, value, revision, createRevision: revision }
   }
 
@@ -147,6 +159,7 @@ class HostStore implements Store {
     const createRevision = known?.createRevision ?? ifRevision
     const record = codec.encode(key, value, { revision: ifRevision, createRevision })
     const revision = await this.#write({ do: 'update', record }, signal)
+    stream.expect(() => stream.isAt(revision))
     return { key, value, revision, createRevision }
   }
 
@@ -157,6 +170,7 @@ class HostStore implements Store {
     const deletion = stream.nextDeletion(name)
     try {
       await this.#write({ do: 'delete', namespace: codec.bucketOf(key.cluster), name, ifRevision }, signal)
+      deletion.expect()
       // The host does not say at which revision it deleted; our own stream does.
       return await abortable(deletion.revision, AbortSignal.any([signal, life.signal]))
     } finally {
@@ -175,14 +189,15 @@ class HostStore implements Store {
       timeout: `${deleteBatchTimeoutMs / 1000}s`,
     })
     for (;;) {
-      const left = await this.#asked(
-        client.list(recordsGvr, { namespace, labelSelector, limit: 1, metadataOnly: true, signal }),
-      )
+      const one = { namespace, labelSelector, limit: 1, metadataOnly: true, signal }
+      const left = await this.#asked(() => client.list(recordsGvr, one), signal)
       if (left.items.length === 0) break
       const path = `/apis/${recordsGvr.group}/${recordsGvr.version}/namespaces/${namespace}/${recordsGvr.resource}`
-      await this.#asked(client.raw(`${path}?${query.toString()}`, { method: 'DELETE', signal }))
+      await this.#asked(() => client.raw(`${path}?${query.toString()}`, { method: 'DELETE', signal }), signal)
     }
-    await stream.until(() => !stream.index.has(cluster), signal)
+    const isGone = (): boolean => !stream.index.has(cluster)
+    stream.expect(isGone)
+    await stream.until(isGone, signal)
   }
 
   async *watch({ since, signal }: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]> {
@@ -233,9 +248,9 @@ class HostStore implements Store {
     return abortable(this.#parts.writer.write(write), signal)
   }
 
-  async #asked<T>(asking: Promise<T>): Promise<T> {
+  async #asked<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
     try {
-      return await asking
+      return await askPatiently(ask, { withinMs: busyMs, signal })
     } catch (error) {
       throw toStoreError(error)
     }

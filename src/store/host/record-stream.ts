@@ -1,10 +1,10 @@
 // The host's stream of all Records: list once, then watch for ever. Where the host forgot what came in between, a new
 // list is compared with what was known, and told as ordinary events: a relist of the host is one of tenants only where
 // something was deleted meanwhile.
-import { sleep } from '../../async/index.ts'
+import { childSignal, sleep, type ChildSignal } from '../../async/index.ts'
 import type { Revision } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
+import { internalError, isStatusError } from '../../apimachinery/status/index.ts'
+import { SilentConnection, type KubeClient } from '../../client/index.ts'
 import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
 import type { EventLog } from '../event-log.ts'
 import type { StoredObject, StoreEvent } from '../store.ts'
@@ -17,6 +17,7 @@ type Change = Exclude<StoreEvent, { type: 'progress' }>
 const pageSize = 500
 const firstRetryMs = 100
 const lastRetryMs = 5000
+const lastSilenceMs = 60_000
 
 export interface RecordStreamOptions {
   readonly client: KubeClient
@@ -24,6 +25,8 @@ export interface RecordStreamOptions {
   readonly log: EventLog
   /** Called with what cannot be read, once per occurrence: such a Record is left alone. */
   readonly onProblem: (message: string, error: unknown) => void
+  /** How long a change of ours that the host acknowledged may go untold while nothing else is told. Default 5 s. */
+  readonly maxSilenceMs?: number
 }
 
 /** Started with `start`, which resolves when the first list is read; then `run` follows until the signal. */
@@ -35,9 +38,15 @@ export class RecordStream {
   /** By Record name: who waits to hear at which revision it was deleted. */
   readonly #deletionWaiters = new Map<string, Set<(revision: Revision) => void>>()
   #revision = 0
+  #attempt: ChildSignal | undefined
+  /** Whether the last acknowledged change of ours was told, where it was not at once. */
+  #wasTold: (() => boolean) | undefined
+  #silence: NodeJS.Timeout | undefined
+  readonly #maxSilenceMs: number
 
   constructor(options: RecordStreamOptions) {
     this.#options = options
+    this.#maxSilenceMs = options.maxSilenceMs ?? 5000
   }
 
   async start(signal: AbortSignal): Promise<void> {
@@ -48,11 +57,22 @@ export class RecordStream {
 
   /** Ends only with the signal. */
   async run(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#follow(signal)
+    } finally {
+      clearTimeout(this.#silence)
+      this.#attempt = undefined
+    }
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
     let retryMs = firstRetryMs
     while (!signal.aborted) {
       const before = this.#revision
+      using attempt = childSignal(signal)
+      this.#attempt = attempt
       try {
-        await this.#watch(signal)
+        await this.#watch(attempt.signal)
       } catch (error) {
         if (isAborted(signal)) return
         if (isStatusError(error) && (error.code === 410 || error.reason === 'Expired')) await this.#compare(signal)
@@ -61,6 +81,36 @@ export class RecordStream {
       retryMs = this.#revision > before ? firstRetryMs : Math.min(retryMs * 2, lastRetryMs)
       await sleep(retryMs, signal).catch(() => undefined)
     }
+  }
+
+  /** Whether everything up to this revision was told. */
+  isAt(revision: Revision): boolean {
+    return this.#revision >= revision
+  }
+
+  /**
+   * The host has acknowledged a change of ours, of which the stream must tell soon. Where it tells nothing at all, its
+   * connection is dead without a word (a proxy, a firewall) and the watch goes on over another one.
+   */
+  expect(wasTold: () => boolean): void {
+    if (this.#attempt === undefined || wasTold()) return
+    // The one before was told: of this one nothing was to be heard before now.
+    if (this.#wasTold?.() !== false) this.#silence?.refresh()
+    this.#wasTold = wasTold
+    this.#silence ??= this.#mindSilence(this.#maxSilenceMs)
+  }
+
+  /** Twice as patient after each time: a host may need long to begin a watch. */
+  #mindSilence(ms: number): NodeJS.Timeout {
+    return setTimeout(() => {
+      this.#silence = undefined
+      if (this.#wasTold === undefined || this.#wasTold()) {
+        this.#wasTold = undefined
+        return
+      }
+      this.#attempt?.abort(new SilentConnection(`the host told nothing for ${ms} ms after a write`))
+      this.#silence = this.#mindSilence(Math.min(ms * 2, lastSilenceMs))
+    }, ms)
   }
 
   /** Resolves once `done` says so; asked after every batch of events. Rejects with signal.reason. */
@@ -86,13 +136,17 @@ export class RecordStream {
     })
   }
 
-  /** The revision at which this Record is deleted next. Call it before deleting; `leave` when nothing was deleted. */
-  nextDeletion(record: string): { revision: Promise<Revision>; leave: () => void } {
+  /**
+   * The revision at which this Record is deleted next. Call it before deleting; `expect` when the host has acknowledged that;
+   * `leave` when nothing was deleted.
+   */
+  nextDeletion(record: string): { revision: Promise<Revision>; expect: () => void; leave: () => void } {
     const { promise, resolve } = Promise.withResolvers<Revision>()
     const waiters = this.#deletionWaiters.get(record) ?? new Set()
     this.#deletionWaiters.set(record, waiters.add(resolve))
     return {
       revision: promise,
+      expect: () => this.expect(() => this.#deletionWaiters.get(record) !== waiters),
       leave: () => {
         waiters.delete(resolve)
         if (waiters.size === 0 && this.#deletionWaiters.get(record) === waiters) this.#deletionWaiters.delete(record)
@@ -104,7 +158,9 @@ export class RecordStream {
     const { client, codec } = this.#options
     const events = client.watch<StorageRecord>(recordsGvr, { resourceVersion: String(this.#revision), signal })
     for await (const { type, object } of events) {
+      this.#silence?.refresh()
       const revision = Number(object.metadata.resourceVersion) as Revision
+      if (!(revision > 0)) throw internalError('the host told of a change without its revision')
       if (type === 'BOOKMARK') this.#options.log.progress(revision)
       else if (codec.isBucket(object.metadata.namespace)) this.#tell(object, this.#change(type, object, revision))
       this.#revision = Math.max(this.#revision, revision)

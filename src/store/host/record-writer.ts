@@ -6,13 +6,15 @@ import { isStatusError, type StatusError } from '../../apimachinery/status/index
 import type { KubeClient } from '../../client/index.ts'
 import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
 import { StoreError } from '../store.ts'
+import { askPatiently } from './patience.ts'
 
 /** The answer carries metadata only: the host need not send back what we just sent. */
 const metadataOnly = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json'
 /** What the host may take beyond its own deadline to end a write for good, clocks and networks included. */
 const settleMarginMs = 1000
 const lookAgainMs = 250
-const busyRetries = 5
+/** A look that takes longer was sent over a connection that is dead, or to a server that is. */
+const lookTimeoutMs = 45_000
 
 export type RecordWrite =
   | { readonly do: 'create'; readonly record: StorageRecord }
@@ -93,16 +95,9 @@ export class RecordWriter {
     }
   }
 
-  /** The host says "later" (429) before it begins anything: such a write did not happen. */
   async #sendPatiently(write: RecordWrite, place: Place): Promise<Revision> {
-    for (let tries = 1; ; tries++) {
-      try {
-        return await this.#send(write, place)
-      } catch (error) {
-        if (!isStatusError(error, 'TooManyRequests') || tries === busyRetries) throw error
-        await sleep(1000 * (error.status.details?.retryAfterSeconds ?? 1), this.#options.signal)
-      }
-    }
+    const { signal, writeTimeoutMs } = this.#options
+    return await askPatiently(() => this.#send(write, place), { withinMs: writeTimeoutMs, signal })
   }
 
   async #send(write: RecordWrite, place: Place): Promise<Revision> {
@@ -125,7 +120,8 @@ export class RecordWriter {
       // The host began it before it failed here, and ends it within its own deadline.
       const decided = performance.now() - failedAt > writeTimeoutMs + settleMarginMs
       try {
-        const found = await client.tryGet<StorageRecord>(recordsGvr, place, { signal })
+        const looking = AbortSignal.any([signal, AbortSignal.timeout(lookTimeoutMs)])
+        const found = await client.tryGet<StorageRecord>(recordsGvr, place, { signal: looking })
         const outcome = outcomeOf(write, found, decided)
         if (outcome === 'refused') throw this.#told(conflictOf(write, found), write)
         if (outcome === 'not done')
