@@ -44,17 +44,18 @@ export function createBearerTokens(deps: {
   readonly clock: Clock
 }): BearerTokens {
   const { memberTokens, directory, clock } = deps
-  const cache = new LRUCache<string, { user: UserInfo | undefined; untilMs: number }>({ max: maxCached })
+  const cache = new LRUCache<string, { user: UserInfo | undefined; askedAgainAt: number }>({ max: maxCached })
 
   const userOf = async (token: string, claim: Claim, signal: AbortSignal): Promise<UserInfo | undefined> => {
     // The candidate is part of the key: one token, judged for one logical cluster, says nothing about another.
     const key = createHash('sha256').update(`${claim.clusterId}.${claim.memberId}\0${token}`).digest('base64')
     const known = cache.get(key)
-    if (known !== undefined && clock.now() < known.untilMs) return known.user
+    if (known !== undefined && clock.monotonic() < known.askedAgainAt) return known.user
     const identity = await memberTokens?.verify(claim.memberId, token, signal)
     const user = identity === undefined ? undefined : podUser(identity, claim.clusterId)
     const life = user === undefined ? negativeMs : positiveMs
-    cache.set(key, { user, untilMs: Math.min(clock.now() + life, claim.expiresMs) })
+    // By a clock that nobody sets: a minute must not become an hour where the time of day is set back.
+    cache.set(key, { user, askedAgainAt: clock.monotonic() + life })
     return user
   }
 

@@ -438,12 +438,10 @@ describe('authentication', () => {
     it('is asked about once while it is believed, for good and for bad', async () => {
       const asked = member()
       let now = Date.now()
-      const authenticator = createAuthenticator({
-        pki,
-        directory,
-        memberTokens: asked,
-        clock: { now: () => now, monotonic: () => now },
-      })
+      // The time of day is set back meanwhile: it says nothing of how long an answer is believed.
+      const start = now
+      const clock = { now: () => 2 * start - now, monotonic: () => now - start }
+      const authenticator = createAuthenticator({ pki, directory, memberTokens: asked, clock })
       const request = {
         info: requestInfo('direct', scopeOf(a)),
         rawHeaders: bearer(good()),
@@ -458,6 +456,9 @@ describe('authentication', () => {
       const bad = { ...request, rawHeaders: bearer(jwt({ aud: [`${a.id}.member-9`], exp: inHour() })) }
       for (let i = 0; i < 3; i++) await authenticator.authenticate(bad, signal).catch(() => undefined)
       expect(asked.asked).to.have.length(3)
+      now += 6_000
+      await authenticator.authenticate(bad, signal).catch(() => undefined)
+      expect(asked.asked).to.have.length(4)
     })
   })
 
