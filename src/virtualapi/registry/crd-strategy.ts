@@ -43,7 +43,8 @@ export function crdStrategy(base: Strategy): Strategy {
     validateCreate: (object) => validateCrd(asCrd(object)),
     validateUpdate: (object, old, _context, subresource) =>
       subresource === 'status' ? [] : validateCrdUpdate(asCrd(object), asCrd(old)),
-    warningsOf(object, old) {
+    warningsOf(object, old, _context, subresource) {
+      if (subresource === 'status') return []
       const before = new Set(old === undefined ? [] : unrecognizedFormats(asCrd(old)))
       return unrecognizedFormats(asCrd(object))
         .filter((format) => !before.has(format))

@@ -57,7 +57,8 @@ export function customStrategy({ info, schema, storageSchema, selectableFields =
         )
     },
     validateCreate: (object) => check(object),
-    warningsOf: (object, old) => (object.metadata.finalizers === undefined ? [] : finalizerWarnings(object, old)),
+    warningsOf: (object, old, _context, subresource) =>
+      object.metadata.finalizers === undefined || subresource === 'status' ? [] : finalizerWarnings(object, old),
     validateUpdate(object, old, _context, subresource) {
       if (subresource !== 'status') return check(object, old)
       const { status } = asJson(object)

@@ -132,7 +132,7 @@ export class Registry {
       ...metaCauses(object, definition),
       ...(strategy.validateCreate?.(object, context) ?? []),
     ])
-    warn(definition, context, object)
+    warn(request, object)
     await this.admission.validate(request, object, undefined)
     strategy.prepareForStorage?.(object)
     const name = metadata.name ?? ''
@@ -232,7 +232,7 @@ export class Registry {
       ...metaUpdateCauses(next, old.metadata, kept, { info, strategy, checks: checks ?? [customCheck] }),
       ...(strategy.validateUpdate?.(next, old, context, subresource) ?? []),
     ])
-    warn(definition, context, next, old)
+    warn(request, next, old)
     await this.admission.validate(request, next, old)
     strategy.prepareForStorage?.(next)
     strategy.prepareForStorage?.(old)
@@ -357,9 +357,15 @@ function alreadyThere({ definition, context, namespace }: Target, name: string):
   return alreadyExists(definition.info, name, { ending })
 }
 
-function warn({ strategy }: ResourceDefinition, context: RequestContext, object: KubeObject, old?: KubeObject): void {
-  const warnings = strategy.warningsOf?.(object, old, context) ?? []
-  if (warnings.length > 0) context.warnings.push(...warnings)
+interface WarnedRequest {
+  readonly definition: ResourceDefinition
+  readonly context: RequestContext
+  readonly subresource: string
+}
+
+function warn({ definition, context, subresource }: WarnedRequest, object: KubeObject, old?: KubeObject): void {
+  for (const warning of definition.strategy.warningsOf?.(object, old, context, subresource) ?? [])
+    context.warnings.push(warning)
 }
 
 /** What is refused is called as it is kept: an Event of events.k8s.io is one of v1. */

@@ -32,8 +32,13 @@ export interface Strategy {
   prepareForUpdate?(object: KubeObject, old: KubeObject, context: RequestContext, subresource: string): void
   validateCreate?(object: KubeObject, context: RequestContext): StatusCause[]
   validateUpdate?(object: KubeObject, old: KubeObject, context: RequestContext, subresource: string): StatusCause[]
-  /** What the writer of a good object should know. `old` is absent for a new one. */
-  warningsOf?(object: KubeObject, old: KubeObject | undefined, context: RequestContext): string[]
+  /** What the writer of a good object should know. `old` is absent for a new one; `subresource` as in `prepareForUpdate`. */
+  warningsOf?(
+    object: KubeObject,
+    old: KubeObject | undefined,
+    context: RequestContext,
+    subresource: string,
+  ): readonly string[]
   /** After validation: the object as the version has it that is kept. */
   prepareForStorage?(object: KubeObject): void
   /** Values of a new object that nobody set. Also run on updates. */

@@ -25,10 +25,8 @@ import {
 } from './exchange.ts'
 import type { ServerParts } from './parts.ts'
 import { stages } from './stages.ts'
+import { warningHeader } from './warning-header.ts'
 
-/** Most warnings told of one request, and longest text of one: clients print them all. */
-const maxWarnings = 20
-const maxWarningLength = 256
 /** Above this an answer is indented only on request: it costs a decoding. */
 const maxUnaskedIndentBytes = 4 * 1024 * 1024
 /** Above this it is not shown in another form at all, bytes. */
@@ -152,15 +150,9 @@ function withHeaders(answer: Answer, exchange: Exchange): Answer {
   const headers: Record<string, string> = { 'cache-control': 'no-cache, private', ...answer.headers }
   // Our own loops hear of no id: nobody would look for it.
   if (exchange.request.loopbackUser === undefined) headers['audit-id'] = exchange.auditId
-  const warnings = exchange.warnings.slice(0, maxWarnings).map(warningText)
-  if (warnings.length > 0) headers['warning'] = warnings.join(', ')
+  const warning = warningHeader(exchange.warnings)
+  if (warning !== undefined) headers['warning'] = warning
   return { ...answer, headers }
-}
-
-/** RFC 7234 warn-code 299 with the text quoted; control characters cannot be in a header. */
-function warningText(text: string): string {
-  const clean = text.slice(0, maxWarningLength).replace(/[^\x20-\x7e]/g, ' ')
-  return `299 - "${clean.replace(/["\\]/g, '\\$&')}"`
 }
 
 async function* watched(

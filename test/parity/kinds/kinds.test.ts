@@ -12,6 +12,7 @@ import { limitingRows } from './policy-kinds.ts'
 import { bindingRows } from './pod-binding.ts'
 import { serviceRows } from './service-life.ts'
 import { storageRows } from './storage-kinds.ts'
+import { warningRows } from './warnings.ts'
 import { wholeRows } from './whole-objects.ts'
 
 describe('built-in kinds as a real server has them', function () {
@@ -32,6 +33,7 @@ describe('built-in kinds as a real server has them', function () {
     ...bindingRows,
     ...wholeRows,
     ...oddBodyRows,
+    ...warningRows,
   ]
   compareRows(rows, { name: 'kinds', known: knownKindDifferences })
 })

@@ -27,17 +27,27 @@ interface Spec {
 export const runtimeClass: AdmissionPlugin = {
   name: 'RuntimeClass',
   mutate(request, object) {
-    const { operation, definition, subresource, context } = request
-    const { group, resource } = definition.info
-    if (operation !== 'CREATE' || subresource !== '' || group !== '' || resource !== 'pods') return
-    // A copy of a pod of a member comes with what the class there gave it.
-    if (context.user.realm.kind === 'installation') return
+    if (!isNewPod(request)) return
     const spec = object['spec'] as Spec
     const found = classOf(spec, request)
     setOverhead(spec, found, request)
     if (found?.scheduling !== undefined) setScheduling(spec, found.scheduling, request)
   },
+  validate(request, object) {
+    if (object === undefined || !isNewPod(request)) return
+    const spec = object['spec'] as Spec
+    if (hasOverhead(spec) && classOf(spec, request)?.overhead === undefined)
+      throw refused(request, 'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead')
+  },
 }
+
+function isNewPod({ operation, definition: { info }, subresource, context }: AdmissionRequest): boolean {
+  if (operation !== 'CREATE' || subresource !== '' || info.group !== '' || info.resource !== 'pods') return false
+  // A copy of a pod of a member comes with what the class there gave it.
+  return context.user.realm.kind !== 'installation'
+}
+
+const hasOverhead = ({ overhead }: Spec): boolean => overhead !== undefined && Object.keys(overhead).length > 0
 
 function classOf({ runtimeClassName }: Spec, request: AdmissionRequest): RuntimeClass | undefined {
   if (!runtimeClassName) return undefined
@@ -47,14 +57,9 @@ function classOf({ runtimeClassName }: Spec, request: AdmissionRequest): Runtime
 }
 
 function setOverhead(spec: Spec, found: RuntimeClass | undefined, request: AdmissionRequest): void {
-  const given = spec.overhead !== undefined && Object.keys(spec.overhead).length > 0
   const fixed = found?.overhead?.podFixed
-  if (fixed === undefined) {
-    if (given)
-      throw refused(request, 'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead')
-    return
-  }
-  if (given && !isDeepStrictEqual({ ...spec.overhead }, { ...fixed }))
+  if (fixed === undefined) return
+  if (hasOverhead(spec) && !isDeepStrictEqual({ ...spec.overhead }, { ...fixed }))
     throw refused(request, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
   spec.overhead = { ...fixed }
 }

@@ -3,6 +3,7 @@ import { groupResourceText, type JsonObject } from '../../../apimachinery/meta/i
 import type { Strategy } from '../resource-definition.ts'
 import type { ResourceInfo } from '../resource-info.ts'
 import { factsOf } from './facts.ts'
+import type { KindRules } from './kind-rules.ts'
 import { rulesOf, statusCauses } from './kinds/index.ts'
 import { selectableFieldsOf } from './selectable-fields.ts'
 import { storageOf } from './conversions.ts'
@@ -34,14 +35,14 @@ function createStrategy(info: ResourceInfo): Strategy {
   const { storageApiVersion } = storageOf(info)
   const rules = rulesOf([apiVersionOf(info), storageApiVersion], info.kind)
   const struct = structOfKind(storageApiVersion, info.kind)
-  const { prepareForCreate, prepareForUpdate, gracePeriodSeconds, countsChange, warningsOf } = rules
+  const { prepareForCreate, prepareForUpdate, gracePeriodSeconds, countsChange } = rules
   const { endsItself = false, bornWithStatus = false } = rules
   return {
     ...factsOf(info),
     endsItself,
     bornWithStatus,
     ...(countsChange ? { countsChange } : {}),
-    ...(warningsOf ? { warningsOf } : {}),
+    ...warningsBy(rules),
     statusMembers: ['status'],
     hasStatus: info.subresources.some(({ name }) => name === 'status'),
     selectableFields: selectableFieldsOf(groupResource),
@@ -65,6 +66,16 @@ function createStrategy(info: ResourceInfo): Strategy {
         ...(subresource === 'status' ? statusCauses(storageApiVersion, object, old) : []),
         ...(rules.validatePart?.(object, old, subresource) ?? []),
       ]
+    },
+  }
+}
+
+function warningsBy(rules: KindRules): Pick<Strategy, 'warningsOf'> {
+  if (rules.warningsOf === undefined && rules.statusWarningsOf === undefined) return {}
+  return {
+    warningsOf(object, old, _context, subresource) {
+      if (subresource === 'status') return rules.statusWarningsOf?.(object) ?? []
+      return subresource === '' || subresource === 'scale' ? (rules.warningsOf?.(object, old) ?? []) : []
     },
   }
 }

@@ -6,14 +6,12 @@ import type { RequestContext, Strategy } from '../resource-definition.ts'
 /** Hooks of a kind. Objects are decoded, so their members have the types of the kind. */
 export interface KindRules extends Pick<
   Strategy,
-  | 'prepareForCreate'
-  | 'prepareForUpdate'
-  | 'gracePeriodSeconds'
-  | 'endsItself'
-  | 'bornWithStatus'
-  | 'countsChange'
-  | 'warningsOf'
+  'prepareForCreate' | 'prepareForUpdate' | 'gracePeriodSeconds' | 'endsItself' | 'bornWithStatus' | 'countsChange'
 > {
+  /** What the writer of a good object should know. `old` is absent for a new one. */
+  warningsOf?(object: KubeObject, old: KubeObject | undefined): readonly string[]
+  /** What the writer of a good status should know. */
+  statusWarningsOf?(object: KubeObject): readonly string[]
   /** Before defaults: what must see the object as it was sent. May change it. */
   beforeDefaults?(object: KubeObject): void
   /** What must hold of every object, new or changed. `old` is absent for a new one. */

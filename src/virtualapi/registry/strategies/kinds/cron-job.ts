@@ -9,15 +9,29 @@ import { invalidInternal } from '../typed/internal-form.ts'
 import { nonNegative, requiredOneOf } from '../validation/values.ts'
 import { scheduleError } from './cron-schedule.ts'
 import { jobSpecCauses } from './job-checks.ts'
+import { jobSpecWarnings } from '../warnings/job-warnings.ts'
+import { podOwnerNameWarnings } from '../warnings/pod-warnings.ts'
 
 type Spec = Data<V1CronJobSpec>
 
 const maxNameLength = 52
 const policies = ['Allow', 'Forbid', 'Replace']
 const zonePart = /^[A-Za-z.\-_0-9+]{1,14}$/
+/** Upstream's path is this one. */
+const zoneInSchedule =
+  'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details'
 const specOf = (object: KubeObject): Spec => object['spec'] as Spec
 
 export const cronJobRules: KindRules = {
+  warningsOf(object, old) {
+    const { schedule, jobTemplate } = specOf(object)
+    const same = old !== undefined && old.metadata.generation === object.metadata.generation
+    return [
+      ...(old === undefined ? podOwnerNameWarnings(object) : []),
+      ...(same ? [] : jobSpecWarnings('spec.jobTemplate.spec', jobTemplate.spec)),
+      ...(old !== undefined && schedule.includes('TZ') ? [zoneInSchedule] : []),
+    ]
+  },
   validate(object, old) {
     const spec = specOf(object)
     const { schedule, timeZone } = spec

@@ -10,6 +10,7 @@ import { isEmptySelector, labelSelectorCauses, type LabelSelector } from '../val
 import { alwaysRunningCauses, isUsable, templateCauses, unselectedCauses } from '../validation/workload.ts'
 import { atMostAll, intOrPercent, isZeroAmount, nonNegative } from '../validation/values.ts'
 import { selectorStays, unsupportedStrategy } from './deployment.ts'
+import { templateWarnings } from '../warnings/pod-warnings.ts'
 
 interface DaemonSet extends KubeObject {
   spec: Data<V1DaemonSetSpec>
@@ -18,6 +19,10 @@ interface DaemonSet extends KubeObject {
 const generationAnnotation = 'deprecated.daemonset.template.generation'
 
 export const daemonSetRules: KindRules = {
+  warningsOf: (object, old) =>
+    old !== undefined && generationOf(object) === generationOf(old)
+      ? []
+      : templateWarnings('spec.template', (object as DaemonSet).spec.template),
   prepareForCreate(object) {
     setGeneration(object, Math.max(generationOf(object), 1))
   },

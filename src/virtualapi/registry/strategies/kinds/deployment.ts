@@ -19,6 +19,7 @@ import {
   type PodTemplate,
 } from '../validation/workload.ts'
 import { atMostAll, fieldImmutable, intOrPercent, isZeroAmount, nonNegative } from '../validation/values.ts'
+import { podOwnerNameWarnings, templateWarnings } from '../warnings/pod-warnings.ts'
 
 const specOf = <T>(object: KubeObject): Data<T> => object['spec'] as Data<T>
 
@@ -37,6 +38,7 @@ function dropTerminating({ status }: KubeObject): void {
 }
 
 export const deploymentRules: KindRules = {
+  warningsOf: ownerWarnings,
   beforeDefaults: dropTerminating,
   prepareForUpdate(object, old, { user }, subresource) {
     // Annotations are copied to ReplicaSets, so their change is one of what is wanted; our own tell what was done.
@@ -61,6 +63,14 @@ export const deploymentRules: KindRules = {
     ]
   },
   validateChange: selectorStays,
+}
+
+/** Of its template when it is new or has changed, and of a name that pods are called by. */
+function ownerWarnings(object: KubeObject, old: KubeObject | undefined): readonly string[] {
+  if (old !== undefined && old.metadata.generation === object.metadata.generation) return []
+  const { template } = specOf<V1DeploymentSpec>(object)
+  const ofName = old === undefined ? podOwnerNameWarnings(object) : []
+  return [...ofName, ...templateWarnings('spec.template', template)]
 }
 
 /** The template, where the selector can be used at all. */
@@ -115,6 +125,7 @@ export function unsupportedStrategy(
 }
 
 export const replicaSetRules: KindRules = {
+  warningsOf: ownerWarnings,
   beforeDefaults: dropTerminating,
   validate(object) {
     const spec = specOf<V1ReplicaSetSpec>(object)

@@ -24,6 +24,7 @@ import {
   requiredOneOf,
   subdomain,
 } from '../validation/values.ts'
+import { ipWarnings } from '../warnings/ip-warnings.ts'
 
 type Slice = Data<V1EndpointSlice> & KubeObject
 type Endpoint = Omit<Data<V1Endpoint>, 'addresses'> & { addresses?: readonly string[] | null }
@@ -33,6 +34,8 @@ const maxAddresses = 100
 const maxPorts = 20_000
 const maxTopologyLabels = 16
 const maxHints = 8
+/** They mend the addresses of Services themselves. */
+const ownMakers = ['endpointslice-controller.k8s.io', 'endpointslicemirroring-controller.k8s.io']
 
 const endpointsOf = (object: KubeObject): Endpoint[] => (object['endpoints'] as Endpoint[] | null | undefined) ?? []
 
@@ -56,8 +59,16 @@ export const endpointSliceRules: KindRules = {
     const { addressType } = object as unknown as Slice
     return addressType === old['addressType'] ? [] : [fieldInvalid('addressType', addressType, fieldImmutable)]
   },
-  warningsOf: (object, old) =>
-    old === undefined && object['addressType'] === 'FQDN' ? ['spec.addressType: FQDN endpoints are deprecated'] : [],
+  warningsOf: (object, old) => [
+    ...(old === undefined && object['addressType'] === 'FQDN'
+      ? ['spec.addressType: FQDN endpoints are deprecated']
+      : []),
+    ...(ownMakers.includes(object.metadata.labels?.['endpointslice.kubernetes.io/managed-by'] ?? '')
+      ? []
+      : endpointsOf(object).flatMap(({ addresses }, index) =>
+          (addresses ?? []).flatMap((ip, i) => ipWarnings(`endpoints[${index}].addresses[${i}]`, ip)),
+        )),
+  ],
 }
 
 /** A member of versions of old, which only who has it may keep. */

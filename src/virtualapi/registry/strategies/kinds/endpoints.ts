@@ -8,12 +8,21 @@ import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { endpointIpCauses, legacyIpCauses } from '../validation/ip-values.ts'
 import { label, portNumber, protocols, qualifiedName, requiredOneOf, subdomain } from '../validation/values.ts'
+import { ipWarnings } from '../warnings/ip-warnings.ts'
 
 type Subsets = NonNullable<Data<V1Endpoints>['subsets']>
 
 const subsetsOf = (object: KubeObject): Subsets => (object as unknown as Data<V1Endpoints>).subsets ?? []
 
 export const endpointsRules: KindRules = {
+  warningsOf(object) {
+    // What makes them mends the addresses of Services itself.
+    if (object.metadata.labels?.['endpoints.kubernetes.io/managed-by'] === 'endpoint-controller') return []
+    return subsetsOf(object).flatMap(({ addresses = [], notReadyAddresses = [] }, index) => [
+      ...addresses.flatMap(({ ip }, i) => ipWarnings(`subsets[${index}].addresses[${i}].ip`, ip)),
+      ...notReadyAddresses.flatMap(({ ip }, i) => ipWarnings(`subsets[${index}].notReadyAddresses[${i}].ip`, ip)),
+    ])
+  },
   // What was there before is not looked at again.
   validate: (object, old) =>
     old !== undefined && isDeepStrictEqual(subsetsOf(object), subsetsOf(old))

@@ -4,6 +4,8 @@ import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { jobCauses, jobChangeCauses } from './job-checks.ts'
+import { jobSpecWarnings } from '../warnings/job-warnings.ts'
+import { podOwnerNameWarnings } from '../warnings/pod-warnings.ts'
 
 export interface Job extends KubeObject {
   spec: Data<V1JobSpec>
@@ -12,6 +14,11 @@ export interface Job extends KubeObject {
 const uidLabel = 'batch.kubernetes.io/controller-uid'
 
 export const jobRules: KindRules = {
+  warningsOf(object, old) {
+    if (old !== undefined && old.metadata.generation === object.metadata.generation) return []
+    const ofName = old === undefined ? podOwnerNameWarnings(object) : []
+    return [...ofName, ...jobSpecWarnings('spec', (object as Job).spec)]
+  },
   prepareForCreate(object) {
     const { spec, metadata } = object as Job
     if (spec.manualSelector === true) return

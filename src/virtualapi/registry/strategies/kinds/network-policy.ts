@@ -8,6 +8,7 @@ import type { Data } from '../typed/data.ts'
 import { isStrictlyInside, legacyCidrCauses, tryCidr } from '../validation/ip-values.ts'
 import { labelSelectorCauses } from '../validation/label-selector.ts'
 import { oneOf, portNumber, portOrName } from '../validation/values.ts'
+import { cidrWarnings } from '../warnings/ip-warnings.ts'
 
 type Spec = Data<V1NetworkPolicySpec>
 type Peers = readonly Data<V1NetworkPolicyPeer>[] | undefined
@@ -17,6 +18,13 @@ const types = ['Ingress', 'Egress']
 const specOf = (object: KubeObject): Spec => object['spec'] as Spec
 
 export const networkPolicyRules: KindRules = {
+  warningsOf(object) {
+    const { ingress = [], egress = [] } = specOf(object)
+    return [
+      ...ingress.flatMap(({ from }, i) => blockWarnings(`spec.ingress[${i}].from`, from)),
+      ...egress.flatMap(({ to }, i) => blockWarnings(`spec.egress[${i}].to`, to)),
+    ]
+  },
   asksTwice: true,
   validate(object, old) {
     const { podSelector, ingress = [], egress = [], policyTypes = [] } = specOf(object)
@@ -34,6 +42,18 @@ export const networkPolicyRules: KindRules = {
         : policyTypes.flatMap((type, index) => oneOf(`spec.policyTypes[${index}]`, type, types))),
     ]
   },
+}
+
+function blockWarnings(path: string, peers: Peers): string[] {
+  return (peers ?? []).flatMap(({ ipBlock }, index) => {
+    const at = `${path}[${index}].ipBlock`
+    if (ipBlock === undefined) return []
+    const except = ipBlock.except ?? []
+    return [
+      ...cidrWarnings(`${at}.cidr`, ipBlock.cidr),
+      ...except.flatMap((cidr, i) => cidrWarnings(`${at}.except[${i}]`, cidr)),
+    ]
+  })
 }
 
 /** The blocks that were there before: no new look is taken at them. */

@@ -10,6 +10,7 @@ import { legacyCidrCauses, tryCidr } from '../validation/ip-values.ts'
 import { amountCauses } from '../validation/resources.ts'
 import { taintEffects } from '../validation/scheduling.ts'
 import { qualifiedName, requiredOneOf } from '../validation/values.ts'
+import { cidrWarnings } from '../warnings/ip-warnings.ts'
 
 const notReady = 'node.kubernetes.io/not-ready'
 
@@ -19,6 +20,14 @@ interface Node extends KubeObject {
 }
 
 export const nodeRules: KindRules = {
+  warningsOf(object) {
+    const { configSource, externalID, podCIDRs = [] } = (object as Node).spec
+    return [
+      ...(configSource === undefined ? [] : ['spec.configSource: the feature is removed']),
+      ...(externalID ? ['spec.externalID: this field is deprecated, and is unused by Kubernetes'] : []),
+      ...podCIDRs.flatMap((cidr, index) => cidrWarnings(`spec.podCIDRs[${index}]`, cidr)),
+    ]
+  },
   bornWithStatus: true,
   beforeDefaults(object) {
     const { spec, status } = object

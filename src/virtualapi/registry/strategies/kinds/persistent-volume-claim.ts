@@ -16,6 +16,7 @@ import { quantityOf } from '../typed/quantity.ts'
 import { claimSpecCauses, type ClaimSpec } from '../validation/claim-spec.ts'
 import { isNative } from '../validation/resource-names.ts'
 import { nonNegativeQuantity } from '../validation/resources.ts'
+import { claimWarnings } from '../warnings/persistent-volume-warnings.ts'
 import { fieldImmutable } from '../validation/values.ts'
 import { basicResource } from './persistent-volume.ts'
 import { protect } from './protect.ts'
@@ -54,6 +55,7 @@ function dropForeignSource(spec: ClaimSpec, old?: ClaimSpec): void {
 }
 
 export const claimRules: KindRules = {
+  warningsOf: (object) => claimWarnings(object.metadata.annotations, (object as Claim).spec.resources),
   asksTwice: true,
   prepareForCreate(object) {
     dropForeignSource((object as Claim).spec)

@@ -14,6 +14,7 @@ import { quantityOf } from '../typed/quantity.ts'
 import { accessModesCauses, volumeModes } from '../validation/claim-spec.ts'
 import { nodeSelectorCauses } from '../validation/node-selector.ts'
 import { positiveQuantity } from '../validation/resources.ts'
+import { persistentVolumeWarnings } from '../warnings/persistent-volume-warnings.ts'
 import { fieldImmutable, oneOf, subdomain } from '../validation/values.ts'
 import { protect } from './protect.ts'
 import { volumeSourceCauses, volumeSourcesOf } from './volume-sources.ts'
@@ -29,6 +30,7 @@ interface VolumeStatus {
 }
 
 export const volumeRules: KindRules = {
+  warningsOf: ({ metadata, spec }) => persistentVolumeWarnings(metadata.annotations, spec as Spec),
   asksTwice: true,
   prepareForCreate(object, { now }) {
     protect(object, 'kubernetes.io/pv-protection')
@@ -44,8 +46,26 @@ export const volumeRules: KindRules = {
       status.lastPhaseTransitionTime = timestamp(now)
     if (status.lastPhaseTransitionTime === undefined) delete status.lastPhaseTransitionTime
   },
-  validate: (object) => specCauses('spec', specOf(object), object.metadata.name ?? ''),
-  validateChange: (object, old) => changeCauses(specOf(object), specOf(old)),
+  validate: (object, old) => [
+    ...specCauses('spec', specOf(object), object.metadata.name ?? ''),
+    ...(old === undefined ? mountOptionCauses(object) : []),
+  ],
+  validateChange: (object, old) => [...mountOptionCauses(object), ...changeCauses(specOf(object), specOf(old))],
+}
+
+const mountOptions = 'volume.beta.kubernetes.io/mount-options'
+const withMountOptions = [
+  ...['gcePersistentDisk', 'awsElasticBlockStore', 'glusterfs', 'nfs', 'rbd', 'quobyte', 'iscsi', 'cinder', 'cephfs'],
+  ...['azureFile', 'vsphereVolume', 'azureDisk', 'photonPersistentDisk'],
+] as const
+
+/** The annotation of old is for what is mounted with options. */
+function mountOptionCauses(object: KubeObject): StatusCause[] {
+  if (object.metadata.annotations?.[mountOptions] === undefined) return []
+  const spec = specOf(object) as Readonly<Record<string, unknown>>
+  return withMountOptions.some((member) => spec[member] !== undefined)
+    ? []
+    : [fieldForbidden(`metadata.annotations.${mountOptions}`, 'may not specify mount options for this volume type')]
 }
 
 function specCauses(path: string, spec: Spec, name: string): StatusCause[] {

@@ -1,19 +1,29 @@
 // Pods: what a new one starts as, what may change, how long a deletion waits for its node.
+import { isDeepStrictEqual } from 'node:util'
 import type { V1PodStatus } from '@kubernetes/client-node'
 import { timestamp } from '../../../../async/index.ts'
 import { fieldForbidden } from '../../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
+import { isJsonObject, type KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { completeStruct } from '../typed/decode.ts'
-import { podAnnotationsCauses, profileMatchCauses } from '../validation/pod-annotations.ts'
+import { appArmorCauses } from '../validation/confinement.ts'
+import {
+  appArmorOfContainer,
+  podAnnotationsCauses,
+  profileMatchCauses,
+  profileOfAnnotation,
+} from '../validation/pod-annotations.ts'
 import { podSpecCauses, type PodSpec } from '../validation/pod-spec.ts'
 import { mergeLabelKeys } from './pod-label-keys.ts'
 import { qosClassOf } from './pod-qos.ts'
 import { podResizeCauses } from './pod-resize.ts'
 import { podStatusCauses } from './pod-status.ts'
 import { addedContainersCauses, annotationChangeCauses, podChangeCauses } from './pod-update.ts'
+import { pathsOfContainers } from '../warnings/container-warnings.ts'
+import { ipWarnings } from '../warnings/ip-warnings.ts'
+import { appArmorWarning, podWarnings } from '../warnings/pod-warnings.ts'
 
 export interface Pod extends KubeObject {
   spec: PodSpec
@@ -21,9 +31,25 @@ export interface Pod extends KubeObject {
 }
 
 export const podRules: KindRules = {
-  prepareForCreate(object, { now }) {
+  beforeDefaults({ spec }) {
+    // Of a pod, not of a template: what is kept can be waited for.
+    if (!isJsonObject(spec)) return
+    const { terminationGracePeriodSeconds: seconds } = spec
+    if (typeof seconds === 'number' && seconds < 0) spec['terminationGracePeriodSeconds'] = 1
+  },
+  // Of a new one only: changes of pods come from programs, and often.
+  warningsOf: (object, old) => (old === undefined ? podWarnings(object) : []),
+  statusWarningsOf(object) {
+    const { podIPs = [], hostIPs = [] } = (object as Pod).status
+    return [
+      ...podIPs.flatMap(({ ip }, index) => ipWarnings(`status.podIPs[${index}].ip`, ip)),
+      ...hostIPs.flatMap(({ ip }, index) => ipWarnings(`status.hostIPs[${index}].ip`, ip)),
+    ]
+  },
+  prepareForCreate(object, { now, warnings }) {
     const { spec, status, metadata } = object as Pod
     mergeLabelKeys(spec, metadata.labels ?? {})
+    if (metadata.annotations !== undefined) takeAppArmorProfiles(spec, metadata.annotations, warnings)
     // A copy of a pod that runs in a member comes with its status.
     status.phase ??= 'Pending'
     status.qosClass ??= qosClassOf(spec)
@@ -65,6 +91,21 @@ export const podRules: KindRules = {
     if (!spec.nodeName || finished) return 0
     return seconds < 0 ? 1 : seconds
   },
+}
+
+/** Containers that have their profile in the annotation of old get it in the field. */
+function takeAppArmorProfiles(spec: PodSpec, annotations: Readonly<Record<string, string>>, warnings: string[]): void {
+  if (spec.os?.name === 'windows') return
+  const ofPod = spec.securityContext?.appArmorProfile
+  for (const [, container] of pathsOfContainers('', spec)) {
+    const annotation = annotations[appArmorOfContainer + container.name]
+    if (annotation === undefined || container.securityContext?.appArmorProfile !== undefined) continue
+    const meant = profileOfAnnotation(annotation)
+    const profile = appArmorCauses('', meant).length === 0 ? meant : undefined
+    if (profile !== undefined && isDeepStrictEqual(profile, ofPod)) continue
+    if (profile !== undefined) container.securityContext = { ...container.securityContext, appArmorProfile: profile }
+    warnings.push(appArmorWarning('', container.name))
+  }
 }
 
 /** What must hold of every pod. */

@@ -1,15 +1,28 @@
 // ReplicationControllers and PodTemplates.
 import type { V1ReplicationControllerSpec } from '@kubernetes/client-node'
 import { fieldRequired } from '../../../../apimachinery/field/index.ts'
+import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { alwaysRunningCauses, templateCauses, unselectedCauses, type PodTemplate } from '../validation/workload.ts'
 import { nonNegative } from '../validation/values.ts'
+import { podOwnerNameWarnings, templateWarnings } from '../warnings/pod-warnings.ts'
+
+const specOf = (object: KubeObject): Data<V1ReplicationControllerSpec> =>
+  object['spec'] as Data<V1ReplicationControllerSpec>
 
 export const replicationControllerRules: KindRules = {
+  warningsOf(object, old) {
+    if (old === undefined)
+      return [...podOwnerNameWarnings(object), ...templateWarnings('spec.template', specOf(object).template)]
+    // Upstream tells of the template that was there before.
+    return old.metadata.generation === object.metadata.generation
+      ? []
+      : templateWarnings('spec.template', specOf(old).template)
+  },
   validate(object, old) {
-    const causes = specCauses('spec', object['spec'] as Data<V1ReplicationControllerSpec>)
+    const causes = specCauses('spec', specOf(object))
     // Upstream looks twice at a changed one.
     return old === undefined ? causes : [...causes, ...causes]
   },
@@ -34,5 +47,9 @@ function specCauses(path: string, spec: Data<V1ReplicationControllerSpec>): Stat
 }
 
 export const podTemplateRules: KindRules = {
+  warningsOf: (object, old) =>
+    old !== undefined && old.metadata.generation === object.metadata.generation
+      ? []
+      : templateWarnings('template', object['template'] as PodTemplate),
   validate: (object) => templateCauses('template', object['template'] as PodTemplate),
 }

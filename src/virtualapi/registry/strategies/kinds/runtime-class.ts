@@ -9,10 +9,16 @@ import { internalText } from '../typed/internal-form.ts'
 import { overheadCauses } from '../validation/pod-spec.ts'
 import { tolerationCauses } from '../validation/scheduling.ts'
 import { fieldImmutable, label, labels } from '../validation/values.ts'
+import { deprecatedNodeLabel } from '../validation/deprecated-node-labels.ts'
 
 const handlerOf = (object: KubeObject): string => (object['handler'] as string | undefined) ?? ''
 
 export const runtimeClassRules: KindRules = {
+  warningsOf: (object) =>
+    Object.keys((object as unknown as Data<V1RuntimeClass>).scheduling?.nodeSelector ?? {}).flatMap((key) => {
+      const why = deprecatedNodeLabel(key)
+      return why === undefined ? [] : [`scheduling.nodeSelector: ${why}`]
+    }),
   validate(object) {
     const { overhead, scheduling } = object as unknown as Data<V1RuntimeClass>
     return [

@@ -3,8 +3,10 @@ import type { KubeObject } from '../../../../apimachinery/meta/index.ts'
 import { isJsonObject } from '../../../../apimachinery/meta/index.ts'
 import type { KindRules } from '../kind-rules.ts'
 import { secretCauses, secretChangeCauses } from './config.ts'
+import { keyPairWarnings } from '../warnings/key-pair-warnings.ts'
 
 export const secretRules: KindRules = {
+  warningsOf: keyPairWarnings,
   prepareForCreate: moveStringData,
   prepareForUpdate: moveStringData,
   validate: secretCauses,

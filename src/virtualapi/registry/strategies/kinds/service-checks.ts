@@ -9,9 +9,8 @@ import {
   fieldRequired,
 } from '../../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
-import { endpointIpCauses, legacyIpCauses } from '../validation/ip-values.ts'
+import { endpointIpCauses, legacyCidrCauses, legacyIpCauses } from '../validation/ip-values.ts'
 import {
-  cidr,
   fieldImmutable,
   ipAddress,
   label,
@@ -32,7 +31,7 @@ const distributions = ['PreferClose', 'PreferSameZone', 'PreferSameNode']
 const longestSession = 86_400
 
 /** Everything but allocation. */
-export function serviceCauses(service: Service): StatusCause[] {
+export function serviceCauses(service: Service, old?: Service): StatusCause[] {
   const { spec } = service
   const headless = isHeadless(service)
   const causes: StatusCause[] = []
@@ -74,7 +73,7 @@ export function serviceCauses(service: Service): StatusCause[] {
     for (const [index, { nodePort }] of portsOf(service).entries())
       if (nodePort)
         causes.push(fieldForbidden(`spec.ports[${index}].nodePort`, "may not be used when `type` is 'ClusterIP'"))
-  return [...causes, ...loadBalancerCauses(service), ...trafficCauses(service)]
+  return [...causes, ...sourceRangeCauses(service, old), ...loadBalancerCauses(service), ...trafficCauses(service)]
 }
 
 function portCauses(service: Service, index: number): StatusCause[] {
@@ -163,12 +162,6 @@ function familyCauses(ips: readonly string[], families: readonly string[]): Stat
 
 function loadBalancerCauses({ spec }: Service): StatusCause[] {
   const causes: StatusCause[] = []
-  const ranges = spec.loadBalancerSourceRanges ?? []
-  if (ranges.length > 0 && spec.type !== 'LoadBalancer')
-    causes.push(fieldForbidden('spec.LoadBalancerSourceRanges', "may only be used when `type` is 'LoadBalancer'"))
-  else
-    for (const [index, range] of ranges.entries())
-      causes.push(...cidr(`spec.LoadBalancerSourceRanges[${index}]`, range))
   if (spec.type !== 'LoadBalancer' && spec.allocateLoadBalancerNodePorts !== undefined)
     causes.push(fieldForbidden('spec.allocateLoadBalancerNodePorts', "may only be used when `type` is 'LoadBalancer'"))
   if (spec.type === 'LoadBalancer') {
@@ -177,6 +170,22 @@ function loadBalancerCauses({ spec }: Service): StatusCause[] {
   } else if (spec.loadBalancerClass !== undefined)
     causes.push(fieldForbidden('spec.loadBalancerClass', "may only be used when `type` is 'LoadBalancer'"))
   return causes
+}
+
+const rangesAnnotation = 'service.beta.kubernetes.io/load-balancer-source-ranges'
+
+/** From where a balancer may be reached: said in the spec, or in the annotation of old, with blanks around each. */
+function sourceRangeCauses({ metadata, spec }: Service, old: Service | undefined): StatusCause[] {
+  const { type, loadBalancerSourceRanges: ranges = [] } = spec
+  const annotation = metadata.annotations?.[rangesAnnotation]
+  if (ranges.length === 0 && annotation === undefined) return []
+  const path = ranges.length > 0 ? 'spec.LoadBalancerSourceRanges' : `metadata.annotations[${rangesAnnotation}]`
+  const causes = type === 'LoadBalancer' ? [] : [fieldForbidden(path, "may only be used when `type` is 'LoadBalancer'")]
+  if (ranges.length > 0)
+    return [...causes, ...ranges.flatMap((range, index) => legacyCidrCauses(`${path}[${index}]`, range.trim()))]
+  const text = annotation?.trim() ?? ''
+  if (text === '' || annotation === old?.metadata.annotations?.[rangesAnnotation]) return causes
+  return [...causes, ...text.split(',').flatMap((range) => legacyCidrCauses(path, range.trim()))]
 }
 
 function trafficCauses(service: Service): StatusCause[] {

@@ -18,7 +18,7 @@ import {
   portsOf,
   type Service,
 } from './service-types.ts'
-import { serviceWarnings } from './service-warnings.ts'
+import { balancerWarnings, serviceWarnings } from './service-warnings.ts'
 
 export const serviceRules: KindRules = {
   prepareForCreate(object, context) {
@@ -39,9 +39,10 @@ export const serviceRules: KindRules = {
     if (needsClusterIp(service)) refuse(service, addressCauses(service))
     if (isWellFormed(service) && serviceChangeCauses(service, before).length === 0) allocate(service, before, context)
   },
-  validate: (object) => serviceCauses(object as Service),
+  validate: (object, old) => serviceCauses(object as Service, old as Service | undefined),
   validateChange: (object, old) => serviceChangeCauses(object as Service, old as Service),
   warningsOf: (object) => serviceWarnings(object as Service),
+  statusWarningsOf: ({ status }) => balancerWarnings(status),
 }
 
 /** clusterIP and the first of clusterIPs are the same thing, told twice. */

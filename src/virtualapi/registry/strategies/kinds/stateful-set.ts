@@ -20,6 +20,8 @@ import {
   type PodTemplate,
 } from '../validation/workload.ts'
 import { label, nonNegative } from '../validation/values.ts'
+import { claimResourceWarnings } from '../warnings/amount-warnings.ts'
+import { templateWarnings } from '../warnings/pod-warnings.ts'
 
 type Spec = Data<V1StatefulSetSpec>
 
@@ -33,6 +35,21 @@ interface Leniency {
 }
 
 export const statefulSetRules: KindRules = {
+  warningsOf(object, old) {
+    const { template, volumeClaimTemplates: claims = [], revisionHistoryLimit: limit = 0 } = specOf(object)
+    const same = old !== undefined && old.metadata.generation === object.metadata.generation
+    // Upstream's paths are these two.
+    const member = old === undefined ? '' : '.Spec'
+    return [
+      ...(same ? [] : templateWarnings('spec.template', template)),
+      ...claims.flatMap(({ spec }, index) => [
+        ...claimResourceWarnings(`spec.volumeClaimTemplates[${index}]${member}.resources`, spec?.resources),
+      ]),
+      ...(limit < 0
+        ? ['spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended']
+        : []),
+    ]
+  },
   beforeDefaults({ spec }) {
     // Behind a feature gate that is off by default.
     const { rollingUpdate } = ((spec ?? {}) as Partial<Spec>).updateStrategy ?? {}

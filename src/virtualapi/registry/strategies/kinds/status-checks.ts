@@ -1,10 +1,10 @@
 // What controllers may say in a status: numbers that make sense together, phases and addresses that are some.
-import { isIP } from 'node:net'
 import { fieldForbidden, fieldInvalid, fieldNotSupported } from '../../../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 import { conditionsCauses } from '../validation/conditions.ts'
-import { ipAddress, nonNegative, subdomain } from '../validation/values.ts'
+import { legacyIpCauses, tryIp } from '../validation/ip-values.ts'
+import { nonNegative, subdomain } from '../validation/values.ts'
 import { jobStatusCauses } from './job-status.ts'
 import { claimStatusCauses } from './persistent-volume-claim.ts'
 import { quotaStatusCauses } from './resource-quota.ts'
@@ -102,14 +102,14 @@ const loadBalancer: Check = (object) =>
   ingressOf(object).flatMap((item, index) => {
     const { ip, ipMode, hostname } = isJsonObject(item) ? item : {}
     const at = `status.loadBalancer.ingress[${index}]`
-    const causes = typeof ip === 'string' && ip !== '' ? ipAddress(`${at}.ip`, ip) : []
+    const causes = typeof ip === 'string' && ip !== '' ? legacyIpCauses(`${at}.ip`, ip) : []
     if (typeof ipMode === 'string' && !ip)
       causes.push(fieldForbidden(`${at}.ipMode`, 'may not be specified when `ip` is not set'))
     else if (typeof ipMode === 'string' && !ipModes.includes(ipMode))
       causes.push(fieldNotSupported(`${at}.ipMode`, ipMode, ipModes))
     if (typeof hostname !== 'string' || hostname === '') return causes
     causes.push(...subdomain(`${at}.hostname`, hostname))
-    if (isIP(hostname) !== 0)
+    if (tryIp(hostname) !== undefined)
       causes.push(fieldInvalid(`${at}.hostname`, hostname, 'must be a DNS name, not an IP address'))
     return causes
   })

@@ -13,8 +13,8 @@ type Toleration = NonNullable<PodSpec['tolerations']>[number]
 export const mirrorAnnotation = 'kubernetes.io/config.mirror'
 const tolerationsAnnotation = 'scheduler.alpha.kubernetes.io/tolerations'
 const costAnnotation = 'controller.kubernetes.io/pod-deletion-cost'
-const seccompOfPod = 'seccomp.security.alpha.kubernetes.io/pod'
-const seccompOfContainer = 'container.seccomp.security.alpha.kubernetes.io/'
+export const seccompOfPod = 'seccomp.security.alpha.kubernetes.io/pod'
+export const seccompOfContainer = 'container.seccomp.security.alpha.kubernetes.io/'
 export const appArmorOfContainer = 'container.apparmor.security.beta.kubernetes.io/'
 
 /** What is wrong with the annotations at `path` of a pod, or of a template of pods. */
@@ -82,6 +82,15 @@ function appArmorAnnotationsCauses(path: string, annotations: Annotations, spec:
 interface Profile {
   readonly type: string
   readonly localhostProfile?: string
+}
+
+/** The AppArmor profile that an annotation means; undefined where it means none. */
+export function profileOfAnnotation(annotation: string): Profile | undefined {
+  if (annotation === 'unconfined') return { type: 'Unconfined' }
+  if (annotation === 'runtime/default') return { type: 'RuntimeDefault' }
+  return annotation.startsWith('localhost/')
+    ? { type: 'Localhost', localhostProfile: annotation.slice('localhost/'.length) }
+    : undefined
 }
 
 /** Where a new pod or template has both the annotation and the field of a profile, they say the same. */

@@ -131,13 +131,6 @@ export function ipAddress(path: string, value: string): StatusCause[] {
     : []
 }
 
-export function cidr(path: string, value: string): StatusCause[] {
-  const [ip = '', bits = '', ...rest] = value.split('/')
-  const family = isIP(ip)
-  const good = rest.length === 0 && family !== 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)
-  return good ? [] : [fieldInvalid(path, value, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)')]
-}
-
 const percentText = regexText(
   "a valid percent string must be a numeric string followed by an ending '%'",
   '[0-9]+%',
