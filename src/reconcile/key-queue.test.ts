@@ -41,6 +41,30 @@ describe('a key queue', () => {
     for (const key of ['b', 'a', 'b', 'c', 'a']) queue.add(key)
     expect(await takeAll(queue)).to.deep.equal(['b', 'a', 'c'])
   })
+  it('takes one of each turn after the other, however many wait in one', async () => {
+    using queue = createKeyQueue({ turnOf: (key) => key.slice(0, 1) })
+    for (let i = 0; i < 1000; i++) queue.add(`a${i}`)
+    queue.add('b0')
+    expect([await queue.take(never), await queue.take(never), await queue.take(never)]).to.deep.equal([
+      'a0',
+      'b0',
+      'a1',
+    ])
+    queue.add('c0')
+    queue.add('b1')
+    queue.add('c0')
+    expect(queue.length).to.equal(1000)
+    const taken = await takeAll(queue)
+    expect(taken.slice(0, 5)).to.deep.equal(['a2', 'c0', 'b1', 'a3', 'a4'])
+    expect(taken).to.have.length(1000)
+    expect(taken.at(-1)).to.equal('a999')
+    // What comes back waits behind the others of its turn.
+    queue.add('a7')
+    for (const key of ['b1', 'a2', 'a7']) queue.done(key, 'ok')
+    queue.add('b1')
+    queue.add('a2')
+    expect(await takeAll(queue)).to.deep.equal(['a7', 'b1', 'a2'])
+  })
   it('keeps a key from a second worker until it is done, then brings it back if it was added', async () => {
     using queue = createKeyQueue()
     queue.add('a')

@@ -1,5 +1,6 @@
 // The queue between watches and workers. It holds keys, not events: ten changes are one visit. A key is with one worker
 // at a time; what changes meanwhile brings it back once that worker is done. Bounded by the number of objects there are.
+import { FairLine } from './fair-line.ts'
 import { systemTimers, type Timers } from './timers.ts'
 
 export interface KeyQueue extends Disposable {
@@ -21,6 +22,8 @@ export interface KeyQueueOptions {
   /** Backoff of one key: doubled with each failure, half of it random. Default 50 ms to 60 s. */
   readonly firstMs?: number
   readonly maxMs?: number
+  /** On whose account a key is visited; those with keys that wait are taken from in rotation. Default: one for all. */
+  readonly turnOf?: (key: string) => string
   readonly timers?: Timers
   /** In [0, 1). Default Math.random. */
   readonly random?: () => number
@@ -43,9 +46,8 @@ export function createKeyQueue(options: KeyQueueOptions = {}): KeyQueue {
 }
 
 class Queue implements KeyQueue {
-  readonly #options: Required<KeyQueueOptions>
-  /** In order of arrival. */
-  readonly #ready = new Set<string>()
+  readonly #options: Required<Omit<KeyQueueOptions, 'turnOf'>>
+  readonly #ready: FairLine
   readonly #taken = new Set<string>()
   /** Asked for while taken. */
   readonly #again = new Set<string>()
@@ -53,8 +55,15 @@ class Queue implements KeyQueue {
   readonly #failures = new Map<string, number>()
   readonly #waiters = new Set<Waiter>()
 
-  constructor({ firstMs = 50, maxMs = 60_000, timers = systemTimers, random = Math.random }: KeyQueueOptions) {
+  constructor({
+    firstMs = 50,
+    maxMs = 60_000,
+    turnOf = () => '',
+    timers = systemTimers,
+    random = Math.random,
+  }: KeyQueueOptions) {
     this.#options = { firstMs, maxMs, timers, random }
+    this.#ready = new FairLine(turnOf)
   }
 
   get length(): number {
@@ -86,9 +95,8 @@ class Queue implements KeyQueue {
 
   async take(signal: AbortSignal): Promise<string> {
     signal.throwIfAborted()
-    const [first] = this.#ready
+    const first = this.#ready.take()
     if (first !== undefined) {
-      this.#ready.delete(first)
       this.#taken.add(first)
       return first
     }
