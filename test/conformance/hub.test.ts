@@ -216,6 +216,29 @@ describe('the hub', function () {
     expect(objects.dependents('owner-2').map(place)).to.deep.equal(['shop/b'])
   })
 
+  it('says where there are objects that an owner is not to be deleted before', async () => {
+    const objects = await hub.cluster(freshCluster(), { signal })
+    const owned = (name: string, ...owners: { uid: string; blockOwnerDeletion?: boolean }[]): Buffer =>
+      Buffer.from(
+        JSON.stringify({ ...{ kind: 'ConfigMap', apiVersion: 'v1' }, metadata: { name, ownerReferences: owners } }),
+      )
+    const blocks = { uid: 'o', blockOwnerDeletion: true }
+    const at = (): string[] => [...objects.blockers('o')].map(({ resource, namespace }) => `${resource} ${namespace}`)
+    const made = await objects.create(local('a'), owned('a', blocks, blocks), { signal })
+    await objects.create(local('b'), owned('b', { uid: 'o' }), { signal })
+    const c = await objects.create(local('c', 'secrets'), owned('c', { uid: 'p' }, blocks), { signal })
+    const d = await objects.create(local('d'), owned('d', blocks), { signal })
+    expect(at().sort()).to.deep.equal(['configmaps shop', 'secrets shop'])
+    const free = owned('a', { ...blocks, blockOwnerDeletion: false })
+    await objects.update(local('a'), free, { signal, ifRevision: made.revision })
+    expect(at().sort()).to.deep.equal(['configmaps shop', 'secrets shop'])
+    await objects.delete(local('d'), { signal, ifRevision: d.revision })
+    expect(at()).to.deep.equal(['secrets shop'])
+    await objects.delete(local('c', 'secrets'), { signal, ifRevision: c.revision })
+    expect(at()).to.deep.equal([])
+    expect(objects.dependents('o').map(place).sort()).to.deep.equal(['shop/a', 'shop/b'])
+  })
+
   it('ends a slow watcher instead of buffering for it, and no other', async () => {
     await stop()
     await start({ watcherBufferBytes: 10_000 })

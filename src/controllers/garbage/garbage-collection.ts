@@ -1,11 +1,12 @@
-// Garbage collection over all logical clusters: one queue of objects whose owners, finalizers or dependents changed. Nothing is
-// kept per logical cluster; who owns whom is read from the server's memory.
+// Garbage collection over all logical clusters: one queue of objects whose owners, finalizers or dependents changed, from which
+// logical clusters are served in rotation. Nothing is kept per logical cluster; who owns whom is read from the server's memory.
 import type { OwnerReference } from '../../apimachinery/meta/index.ts'
 import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
 import type { Loop, LoopContext } from '../start-controllers.ts'
+import { inParts } from './in-parts.ts'
 import type { ObjectPlace } from './object-graph.ts'
 import { GoneUids } from './owners.ts'
-import { visitObject } from './visit-object.ts'
+import { letGoWhereNothingBlocks, visitObject, type VisitContext } from './visit-object.ts'
 
 /** What a key of the queue asks for. */
 type Task =
@@ -17,9 +18,9 @@ type Task =
 
 /** Follows every object that has owners, and every one that is being deleted with its dependents in mind. */
 export async function startGarbageCollection({ graph, cluster: clientOf, log, signal }: LoopContext): Loop {
-  using queue = createKeyQueue()
+  using queue = createKeyQueue({ turnOf: clusterIn })
   const gone = new GoneUids()
-  const add = (task: Task): void => queue.add(JSON.stringify(task))
+  const add = (task: Task): void => queue.add(keyOf(task))
   const enqueue = (place: ObjectPlace): void => add({ do: 'object', place })
   const stop = graph.observe({
     touched: enqueue,
@@ -34,24 +35,26 @@ export async function startGarbageCollection({ graph, cluster: clientOf, log, si
   })
 
   const visit = async (task: Task, waiting: AbortSignal): Promise<Outcome | undefined> => {
-    const cluster = task.do === 'object' ? task.place.cluster : task.cluster
+    const cluster = clusterOf(task)
     const name = graph.nameOf(cluster)
     if (name === undefined) return undefined
+    const context: VisitContext = { graph, client: clientOf(name), gone, enqueue }
     switch (task.do) {
       case 'gone':
-        for (const place of await graph.dependents(cluster, task.uid, waiting)) enqueue(place)
+        for await (const place of inParts(await graph.dependents(cluster, task.uid, waiting), waiting)) enqueue(place)
         return undefined
       case 'owner': {
         const served = await graph.resourceOf(cluster, task.owner, waiting)
         if (served === undefined) return undefined
         const namespace = served.namespaced ? task.namespace : ''
-        enqueue({ cluster, resource: served.resource, namespace, name: task.owner.name })
+        const place = { cluster, resource: served.resource, namespace, name: task.owner.name }
+        const owner = await graph.get(place, waiting)
+        if (owner?.metadata.uid === task.owner.uid) await letGoWhereNothingBlocks(owner, context, waiting)
         return undefined
       }
       case 'object': {
         const object = await graph.get(task.place, waiting)
-        if (object === undefined) return undefined
-        return visitObject(object, { graph, client: clientOf(name), gone, enqueue }, waiting)
+        return object && visitObject(object, context, waiting)
       }
     }
   }
@@ -63,9 +66,26 @@ export async function startGarbageCollection({ graph, cluster: clientOf, log, si
       workers: 8,
       log,
       signal,
-      reconcile: (key, waiting) => visit(JSON.parse(key) as Task, waiting),
+      reconcile: (key, waiting) => visit(taskOf(key), waiting),
     })
   } finally {
     stop()
   }
+}
+
+function clusterOf(task: Task): string {
+  return task.do === 'object' ? task.place.cluster : task.cluster
+}
+
+/** `CLUSTER|...`: no id has a bar in it. */
+function keyOf(task: Task): string {
+  return `${clusterOf(task)}|${JSON.stringify(task)}`
+}
+
+function clusterIn(key: string): string {
+  return key.slice(0, key.indexOf('|'))
+}
+
+function taskOf(key: string): Task {
+  return JSON.parse(key.slice(key.indexOf('|') + 1)) as Task
 }

@@ -44,6 +44,11 @@ export interface ObjectGraph {
   get(place: ObjectPlace, signal: AbortSignal): Promise<GraphObject | undefined>
   /** Whatever names this uid as an owner. */
   dependents(cluster: string, uid: string, signal: AbortSignal): Promise<readonly ObjectPlace[]>
+  /**
+   * Whether anything that has the uid as an owner, and may have it (one in a namespace owns nothing elsewhere), is to be deleted
+   * before it. Costs no more where there are many.
+   */
+  isBlocked(owner: ObjectPlace, uid: string, signal: AbortSignal): Promise<boolean>
   /** The resource of a kind, undefined where the logical cluster serves none. */
   resourceOf(
     cluster: string,

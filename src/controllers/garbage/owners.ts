@@ -21,15 +21,16 @@ export interface Owner {
   readonly wrongNamespace?: string
 }
 
-/** Uids that were seen to go; they spare a question for every dependent. Bounded. */
+/** Uids that were seen to go, or were looked for in vain; they spare a question for every dependent. Bounded. */
 export class GoneUids {
   private readonly uids = new LRUCache<string, true>({ max: 20_000 })
 
-  add(cluster: string, uid: string): void {
-    this.uids.set(`${cluster}|${uid}`, true)
+  /** `resource`: only of this one it is known that none has the uid; whoever names it may have meant another kind. */
+  add(cluster: string, uid: string, resource = ''): void {
+    this.uids.set(`${cluster}|${resource}|${uid}`, true)
   }
-  has(cluster: string, uid: string): boolean {
-    return this.uids.has(`${cluster}|${uid}`)
+  has(cluster: string, uid: string, resource = ''): boolean {
+    return this.uids.has(`${cluster}|${resource}|${uid}`)
   }
 }
 
@@ -55,6 +56,10 @@ export async function ownersOf(
       owners.push({ reference, state: 'unresolvable', wrongNamespace: '' })
       continue
     }
+    if (gone.has(cluster, reference.uid, served.resource)) {
+      owners.push({ reference, state: 'absent' })
+      continue
+    }
     const ref = { name: reference.name, ...(served.namespaced ? { namespace } : {}) }
     const found = await client.tryGet(served.gvr, ref, { signal })
     if (found !== undefined && found.metadata.uid === reference.uid) {
@@ -62,6 +67,8 @@ export async function ownersOf(
       continue
     }
     const elsewhere = await graph.namespaceOf(cluster, served.resource, reference.uid, signal)
+    // No uid comes again, nor does one that never was.
+    if (elsewhere === undefined) gone.add(cluster, reference.uid, served.resource)
     owners.push({ reference, state: 'absent', ...(elsewhere === undefined ? {} : { wrongNamespace: elsewhere }) })
   }
   return owners

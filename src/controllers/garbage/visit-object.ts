@@ -4,6 +4,7 @@ import type { ObjectMeta } from '../../apimachinery/meta/index.ts'
 import { tolerate } from '../../apimachinery/status/index.ts'
 import type { Outcome } from '../../reconcile/index.ts'
 import type { GraphObject, ObjectGraph, ObjectPlace } from './object-graph.ts'
+import { inParts } from './in-parts.ts'
 import { isDeletingInForeground, ownersOf, type GoneUids, type Owner } from './owners.ts'
 import { tellWrongOwner } from './wrong-owner.ts'
 
@@ -17,6 +18,8 @@ export interface VisitContext {
 
 /** An owner's kind may be served later. */
 const unresolvedSeconds = 300
+/** Writes of one visit, until others have had their turn. */
+const maxFreed = 50
 
 /** One step; the change that it makes brings the next. Every write has the object's uid as a precondition. */
 export async function visitObject(
@@ -65,39 +68,48 @@ async function judge(
   return remove(object, policy, context, signal)
 }
 
-/** Removes the finalizer `foregroundDeletion` once nothing that blocks is left. */
+/** Has them all visited once. From then on they go by themselves, and each that goes asks about this one again. */
 async function letDependentsGoFirst(
   object: GraphObject,
   context: VisitContext,
   signal: AbortSignal,
 ): Promise<undefined> {
-  const { uid = '' } = object.metadata
-  const blocking: GraphObject[] = []
-  for (const place of await context.graph.dependents(object.place.cluster, uid, signal)) {
+  const dependents = await context.graph.dependents(object.place.cluster, object.metadata.uid ?? '', signal)
+  for await (const place of inParts(dependents, signal)) {
     const dependent = await context.graph.get(place, signal)
-    const reference = dependent?.metadata.ownerReferences?.find((owner) => owner.uid === uid)
-    if (dependent === undefined || reference === undefined) continue
-    // All go; those that block go first.
-    if (reference.blockOwnerDeletion === true && belongs(dependent, object)) blocking.push(dependent)
-    else context.enqueue(place)
+    // Else two that own each other would have each other visited for ever.
+    if (dependent !== undefined && !isDeletingInForeground(dependent.metadata)) context.enqueue(place)
   }
-  for (const dependent of blocking) if (!isDeletingInForeground(dependent.metadata)) context.enqueue(dependent.place)
-  if (blocking.length === 0) await removeFinalizer(object, 'foregroundDeletion', context, signal)
-  return undefined
+  return letGoWhereNothingBlocks(object, context, signal)
 }
 
-/** An owner in another namespace is none. */
-function belongs(dependent: GraphObject, owner: GraphObject): boolean {
-  return owner.place.namespace === '' || owner.place.namespace === dependent.place.namespace
+/**
+ * Removes the finalizer `foregroundDeletion` once nothing that blocks is left. Asked for by each dependent that has gone, so it
+ * looks at none of those that are left.
+ */
+export async function letGoWhereNothingBlocks(
+  object: GraphObject,
+  context: VisitContext,
+  signal: AbortSignal,
+): Promise<undefined> {
+  const { metadata, place } = object
+  if (!isDeletingInForeground(metadata)) return
+  if (await context.graph.isBlocked(place, metadata.uid ?? '', signal)) return
+  await removeFinalizer(object, 'foregroundDeletion', context, signal)
 }
 
-/** Takes the object out of the owner references of its dependents, then lets it go. */
+/** Takes the object out of the owner references of its dependents, so many in one visit, then lets it go. */
 async function freeDependents(object: GraphObject, context: VisitContext, signal: AbortSignal): Promise<undefined> {
   const { uid = '' } = object.metadata
-  for (const place of await context.graph.dependents(object.place.cluster, uid, signal)) {
+  let freed = 0
+  for await (const place of inParts(await context.graph.dependents(object.place.cluster, uid, signal), signal)) {
     const dependent = await context.graph.get(place, signal)
     const reference = dependent?.metadata.ownerReferences?.find((owner) => owner.uid === uid)
     if (dependent === undefined || reference === undefined) continue
+    if (freed++ === maxFreed) {
+      context.enqueue(object.place)
+      return
+    }
     await dropOwners(dependent, [{ reference, state: 'absent' }], context, signal)
   }
   await removeFinalizer(object, 'orphan', context, signal)

@@ -139,12 +139,20 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   }
 
   dependents(ownerUid: string): readonly Entry[] {
+    return this.#links().of(ownerUid)
+  }
+
+  blockers(ownerUid: string): Iterable<Pick<ObjectKey, 'resource' | 'namespace'>> {
+    return this.#links().blockersOf(ownerUid)
+  }
+
+  #links(): Dependents {
     this.#check()
     if (!this.#dependents) {
       this.#dependents = new Dependents()
       for (const table of this.#tables.values()) for (const entry of table.entries) this.#dependents.add(entry)
     }
-    return this.#dependents.of(ownerUid)
+    return this.#dependents
   }
 
   *written(): Iterable<readonly [resource: string, entries: readonly Entry[]]> {

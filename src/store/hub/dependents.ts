@@ -1,8 +1,15 @@
 // Who names whom as an owner, within one logical cluster. Made on first use: few are ever asked.
+import type { ObjectKey } from '../store.ts'
 import type { Entry } from './hub.ts'
+
+interface Blockers extends Pick<ObjectKey, 'resource' | 'namespace'> {
+  count: number
+}
 
 export class Dependents {
   readonly #byOwner = new Map<string, Set<Entry>>()
+  /** Those that block, counted by `resource/namespace`. */
+  readonly #blockers = new Map<string, Map<string, Blockers>>()
 
   add(entry: Entry): void {
     for (const uid of entry.facts.ownerUids) {
@@ -10,6 +17,7 @@ export class Dependents {
       if (!entries) this.#byOwner.set(uid, (entries = new Set()))
       entries.add(entry)
     }
+    for (const uid of new Set(entry.facts.blockedUids)) this.#block(uid, entry, 1)
   }
 
   remove(entry: Entry): void {
@@ -18,9 +26,25 @@ export class Dependents {
       if (!entries?.delete(entry)) continue
       if (entries.size === 0) this.#byOwner.delete(uid)
     }
+    for (const uid of new Set(entry.facts.blockedUids)) this.#block(uid, entry, -1)
   }
 
   of(ownerUid: string): readonly Entry[] {
     return [...(this.#byOwner.get(ownerUid) ?? [])]
+  }
+
+  blockersOf(ownerUid: string): Iterable<Pick<ObjectKey, 'resource' | 'namespace'>> {
+    return this.#blockers.get(ownerUid)?.values() ?? []
+  }
+
+  #block(uid: string, { key: { resource, namespace } }: Entry, change: 1 | -1): void {
+    const places = this.#blockers.get(uid) ?? new Map<string, Blockers>()
+    const place = `${resource}/${namespace}`
+    const known = places.get(place) ?? { resource, namespace, count: 0 }
+    known.count += change
+    if (known.count > 0) places.set(place, known)
+    else places.delete(place)
+    if (places.size > 0) this.#blockers.set(uid, places)
+    else this.#blockers.delete(uid)
   }
 }

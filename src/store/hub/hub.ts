@@ -20,6 +20,8 @@ export interface EntryFacts {
   readonly uid: string
   readonly labels: Readonly<Record<string, string>> | undefined
   readonly ownerUids: readonly string[]
+  /** Those of them that are not to be deleted before this. */
+  readonly blockedUids: readonly string[]
 }
 
 export type HubEvent =
@@ -125,6 +127,8 @@ export interface ClusterObjects {
   changedNames(resource: string, since: number): readonly Pick<ObjectKey, 'namespace' | 'name'>[] | undefined
   /** Objects that name this uid as an owner, over all resources. */
   dependents(ownerUid: string): readonly Entry[]
+  /** Where there is any that this owner is not to be deleted before. Costs no more where there are many. */
+  blockers(ownerUid: string): Iterable<Pick<ObjectKey, 'resource' | 'namespace'>>
   /** What was written here, by resource: without what is of the base layer still. */
   written(): Iterable<readonly [resource: string, entries: readonly Entry[]]>
   /** Objects of the base layer that were deleted here and are not there again. */

@@ -120,6 +120,16 @@ export class ObjectGraph {
     return (objects?.dependents(uid) ?? []).filter(({ key }) => !ignored.has(key.resource)).map(placeOf)
   }
 
+  async isBlocked({ cluster, namespace }: ObjectPlace, uid: string, signal: AbortSignal): Promise<boolean> {
+    const objects = await this.objects(cluster, signal)
+    for (const blocker of objects?.blockers(uid) ?? []) {
+      if (namespace !== '' && blocker.namespace !== namespace) continue
+      // What nobody serves can not be deleted, and is not waited for.
+      if (!ignored.has(blocker.resource) && objects !== undefined && this.served(objects, blocker.resource)) return true
+    }
+    return false
+  }
+
   async resourceOf(
     cluster: string,
     { apiVersion, kind }: { apiVersion: string; kind: string },

@@ -94,6 +94,9 @@ export class RemoteObjects implements ClusterObjects {
   dependents(): never {
     throw elsewhere()
   }
+  blockers(): never {
+    throw elsewhere()
+  }
   written(): never {
     throw elsewhere()
   }

@@ -41,10 +41,16 @@ describe('metadata in the bytes of an object', () => {
   })
 
   it('has the facts', () => {
-    const ownerReferences = [{ apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u1' }]
+    const owner = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u1' }
+    const ownerReferences = [owner, { ...owner, uid: 'u2', blockOwnerDeletion: true }]
     const metadata = { name: 'a', uid: 'u', labels: { a: 'b' }, ownerReferences }
     const bytes = encodeObject({ kind: 'ConfigMap', apiVersion: 'v1', metadata })
-    expect(readFacts(bytes)).to.deep.equal({ uid: 'u', labels: { a: 'b' }, ownerUids: ['u1'] })
+    expect(readFacts(bytes)).to.deep.equal({
+      uid: 'u',
+      labels: { a: 'b' },
+      ownerUids: ['u1', 'u2'],
+      blockedUids: ['u2'],
+    })
   })
 
   it('must end', () => {

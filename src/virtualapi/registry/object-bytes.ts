@@ -88,14 +88,16 @@ function endOfObject(bytes: Buffer, from: number): number {
   throw new Error('object bytes whose metadata does not end')
 }
 
+const none: readonly string[] = []
+
 /** What selectors and garbage collection look at. */
 export function readFacts(bytes: Uint8Array): EntryFacts {
-  const metadata = decodeMetadata(bytes)
-  return {
-    uid: metadata.uid ?? '',
-    labels: metadata.labels,
-    ownerUids: metadata.ownerReferences?.map((owner) => owner.uid) ?? [],
-  }
+  const { uid = '', labels, ownerReferences } = decodeMetadata(bytes)
+  // Most have none: they share the empty list.
+  if (ownerReferences === undefined) return { uid, labels, ownerUids: none, blockedUids: none }
+  const blocked = ownerReferences.filter(({ blockOwnerDeletion }) => blockOwnerDeletion === true)
+  const uidsOf = (owners: typeof ownerReferences): string[] => owners.map((owner) => owner.uid)
+  return { uid, labels, ownerUids: uidsOf(ownerReferences), blockedUids: blocked.length === 0 ? none : uidsOf(blocked) }
 }
 
 /** `"kind":"K","apiVersion":"V",` as it stands after the opening brace: the head that `rehead` drops or replaces. */

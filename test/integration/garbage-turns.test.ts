@@ -1,0 +1,174 @@
+// How much garbage collection does for a large tree, and who waits for it: counted between the loop and the real server.
+import { expect } from 'chai'
+import type { ClusterName, KubeObject } from '../../src/apimachinery/meta/index.ts'
+import type { KubeClient } from '../../src/client/index.ts'
+import type { ObjectGraph } from '../../src/controllers/garbage/object-graph.ts'
+import { startControllers } from '../../src/controllers/index.ts'
+import { silentLogger } from '../../src/telemetry/index.ts'
+import { startServedApi, untilTrue, type ServedApi, type ServedTenant } from './served-api.ts'
+
+const configMaps = { group: '', version: 'v1', resource: 'configmaps' }
+const namespace = 'default'
+const patience = 60_000
+
+interface Named {
+  readonly name: string
+  readonly uid: string
+}
+
+describe('garbage collection of large trees', function () {
+  this.timeout(120_000)
+  const stack = new AsyncDisposableStack()
+  let served: ServedApi
+  /** What the loop asked of the graph, by method; `listed`: dependents that it was told. */
+  const asked = new Map<string, number>()
+  /** Deletions by the loop, as `TENANT/NAME`, once they are let through. */
+  const deleted: string[] = []
+  let letThrough: (tenant: string) => Promise<unknown> = () => Promise.resolve()
+
+  before(async () => {
+    served = stack.use(await startServedApi())
+    const { api, signal } = served
+    stack.use(
+      await startControllers({
+        cluster: (name) => watched(name, api.client(name as ClusterName)),
+        rootCa: '',
+        graph: counted(api.graph),
+        log: silentLogger,
+        signal,
+      }),
+    )
+  })
+  after(() => stack.disposeAsync())
+  beforeEach(() => {
+    asked.clear()
+    deleted.length = 0
+  })
+
+  function watched(tenant: string, client: KubeClient): KubeClient {
+    return new Proxy(client, {
+      get(target, property) {
+        const value: unknown = Reflect.get(target, property)
+        if (typeof value !== 'function') return value
+        if (property !== 'delete') return value.bind(target) as unknown
+        return async (...args: Parameters<KubeClient['delete']>) => {
+          await letThrough(tenant)
+          deleted.push(`${tenant}/${args[1].name}`)
+          return target.delete(...args)
+        }
+      },
+    })
+  }
+  function counted<Graph extends ObjectGraph>(graph: Graph): Graph {
+    return new Proxy(graph, {
+      get(target, property) {
+        const value: unknown = Reflect.get(target, property)
+        if (typeof value !== 'function') return value
+        return (...args: unknown[]): unknown => {
+          const count = (name: string, by: number): void => void asked.set(name, (asked.get(name) ?? 0) + by)
+          count(String(property), 1)
+          const answer: unknown = Reflect.apply(value, target, args)
+          if (property !== 'dependents') return answer
+          return (answer as ReturnType<ObjectGraph['dependents']>).then((places) => {
+            count('listed', places.length)
+            return places
+          })
+        }
+      },
+    })
+  }
+
+  const clientOf = ({ name }: ServedTenant): KubeClient => served.api.client(name)
+  const make = async (
+    tenant: ServedTenant,
+    name: string,
+    { owner, finalizers }: { owner?: Named; finalizers?: string[] } = {},
+  ): Promise<KubeObject> => {
+    const reference = owner && { apiVersion: 'v1', kind: 'ConfigMap', name: owner.name, uid: owner.uid }
+    const ownerReferences = reference && [{ ...reference, blockOwnerDeletion: true }]
+    const metadata = {
+      name,
+      namespace,
+      ...(ownerReferences && { ownerReferences }),
+      ...(finalizers && { finalizers }),
+    } as KubeObject['metadata']
+    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata }
+    return clientOf(tenant).create<KubeObject>(configMaps, object, { signal: served.signal })
+  }
+  /** An owner and its dependents. */
+  const tree = async (tenant: ServedTenant, name: string, size: number, finalizers: string[] = []): Promise<void> => {
+    const { uid = '' } = (await make(tenant, name)).metadata
+    const owned = { owner: { name, uid }, finalizers }
+    await Promise.all(Array.from({ length: size }, (_, i) => make(tenant, `${name}-${i}`, owned)))
+  }
+  const remove = (tenant: ServedTenant, name: string, propagationPolicy: 'Background' | 'Foreground' | 'Orphan') =>
+    clientOf(tenant).delete(configMaps, { namespace, name }, { propagationPolicy, signal: served.signal })
+  const left = (tenant: ServedTenant): KubeObject[] =>
+    (served.api.hub.loaded(tenant.id)?.list({ resource: 'configmaps', namespace }) ?? [])
+      .map(({ bytes }) => JSON.parse(Buffer.from(bytes).toString()) as KubeObject)
+      .filter(({ metadata }) => metadata.name !== 'kube-root-ca.crt')
+
+  it('in the foreground looks at none of those that are left when one has gone', async () => {
+    const tenant = await served.tenant('foreground')
+    const size = 100
+    const { signal } = served
+    await tree(tenant, 'top', size, ['example.dev/hold'])
+    await remove(tenant, 'top', 'Foreground')
+    const isHeld = () => left(tenant).every(({ metadata }) => metadata.deletionTimestamp !== undefined)
+    await untilTrue(isHeld, 'all of it is being deleted', patience)
+    for (let i = 0; i < size; i++) {
+      expect(left(tenant)).to.have.length(1 + size - i)
+      if (i === 1) asked.clear()
+      // Asked what the owner's kind is, the loop has heard of the one that has gone.
+      const before = asked.get('resourceOf') ?? 0
+      const patch = { metadata: { finalizers: null } }
+      await clientOf(tenant).patch(configMaps, { namespace, name: `top-${i}` }, 'merge', patch, { signal })
+      await untilTrue(() => (asked.get('resourceOf') ?? 0) > before, 'the loop has heard of it', patience)
+    }
+    await untilTrue(() => left(tenant).length === 0, 'all of it is gone', patience)
+    expect(asked.get('get')).to.be.within(1, 5 * size)
+    expect(asked.get('listed') ?? 0).to.be.below(5)
+    expect(asked.get('isBlocked')).to.be.within(1, 3 * size)
+  })
+
+  it('asks once for an owner that never was', async () => {
+    const tenant = await served.tenant('absent')
+    const owner = { name: 'never', uid: 'no-such-uid' }
+    await Promise.all(Array.from({ length: 200 }, (_, i) => make(tenant, `lost-${i}`, { owner })))
+    await untilTrue(() => left(tenant).length === 0, 'all of it is gone', patience)
+    // As many as there are workers may ask at the same time.
+    expect(asked.get('namespaceOf')).to.be.within(1, 8)
+  })
+
+  it('frees more dependents than one visit does', async () => {
+    const tenant = await served.tenant('orphans')
+    await tree(tenant, 'top', 120)
+    await remove(tenant, 'top', 'Orphan')
+    await untilTrue(() => left(tenant).every(({ metadata }) => metadata.name !== 'top'), 'the owner is gone', patience)
+    expect(left(tenant)).to.have.length(120)
+    expect(left(tenant).filter(({ metadata }) => metadata.ownerReferences !== undefined)).to.deep.equal([])
+    expect(deleted).to.deep.equal([])
+  })
+
+  it('of one logical cluster has none of another wait for it', async () => {
+    const [large, small] = [await served.tenant('large'), await served.tenant('small')]
+    await tree(large, 'top', 400)
+    await tree(small, 'top', 1)
+    // All that is to go of the one waits before anything of the other does.
+    const gate = Promise.withResolvers<undefined>()
+    letThrough = (tenant) => (tenant === 'large' ? gate.promise : Promise.resolve())
+    try {
+      await remove(large, 'top', 'Background')
+      await untilTrue(() => (asked.get('dependents') ?? 0) > 0, 'the loop has heard of it')
+      await remove(small, 'top', 'Background')
+      gate.resolve(undefined)
+      await untilTrue(() => left(small).length === 0, 'the small one is gone', patience)
+      const before = deleted.indexOf('small/top-0')
+      expect(before).to.be.within(0, 60)
+      await untilTrue(() => left(large).length === 0, 'the large one is gone', patience)
+    } finally {
+      gate.resolve(undefined)
+      letThrough = () => Promise.resolve()
+    }
+  })
+})
