@@ -28,7 +28,7 @@ export interface HttpTransportOptions {
 }
 
 /** Whoever gives up after so long without an answer does so because of a connection that is dead, or a server that is. */
-const longWaitMs = 10_000
+const longWaitMs = 8000
 
 interface Link {
   readonly endpoint: Endpoint

@@ -256,7 +256,10 @@ class MemoryHub implements Hub, HubCore {
         this.#apply(batch)
       }
     } catch (error) {
-      const failure = new StoreError('Unavailable', 'the stream of changes from the store broke', { cause: error })
+      const why = error instanceof Error ? `: ${error.message}` : ''
+      const failure = new StoreError('Unavailable', `the stream of changes from the store broke${why}`, {
+        cause: error,
+      })
       this.#fail(failure)
       for (const watcher of [...this.#watchers]) watcher.fail(failure)
       if (!this.#life.signal.aborted) this.options.onBroken?.(failure)

@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import type { StoreError } from '../store.ts'
 import { DatabaseThread } from './database-thread.ts'
 import type { Call } from './protocol.ts'
@@ -45,6 +46,40 @@ describe('the thread of the database', function () {
     await thread.close()
     expect(lost).to.have.length(1)
   })
+
+  for (const { title, harm } of [
+    { title: 'directory was removed', harm: () => rmSync(directory, { recursive: true }) },
+    { title: 'directory was moved', harm: () => renameSync(directory, `${directory}-moved`) },
+    { title: 'log was removed', harm: () => rmSync(join(directory, 'kcp.db-wal')) },
+    {
+      title: 'file was replaced',
+      harm: () => {
+        copyFileSync(join(directory, 'kcp.db'), join(directory, 'backup'))
+        renameSync(join(directory, 'backup'), join(directory, 'kcp.db'))
+      },
+    },
+  ]) {
+    it(`whose ${title} acknowledges nothing more, and says so`, async () => {
+      const create = (name: string): Promise<string> => {
+        const key = { cluster: 'c' as ClusterId, resource: 'configmaps', namespace: '', name }
+        const value = Buffer.from('{}')
+        return new Promise((resolve) =>
+          thread.call({
+            make: (slice) => ({ do: 'create', key, value: slice }),
+            value,
+            answered: (answer) => resolve(answer.is),
+            failed: (error) => resolve(error.message),
+          }),
+        )
+      }
+      expect(await create('a')).to.equal('put')
+      harm()
+      expect(await create('b')).to.match(/kcp\.db" was moved, removed or replaced while it was in use/)
+      expect(lost.map(({ code }) => code)).to.deep.equal(['Unavailable'])
+      expect(await create('c')).to.contain('was moved, removed or replaced')
+      rmSync(`${directory}-moved`, { recursive: true, force: true })
+    })
+  }
 
   it('that is closed is not lost', async () => {
     await thread.close()

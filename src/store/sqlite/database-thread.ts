@@ -63,6 +63,7 @@ export class DatabaseThread {
     this.#exited = new Promise((resolve) => worker.once('exit', () => resolve()))
     worker.on('message', (message: FromWorker) => {
       if (message.type === 'answers') this.#settle(message.answers, message.values)
+      else if (message.type === 'lost') this.#fail(new StoreError('Unavailable', message.message))
     })
     worker.on('error', (error) =>
       this.#fail(new StoreError('Unavailable', 'the database thread failed', { cause: error })),

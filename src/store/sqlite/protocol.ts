@@ -64,10 +64,11 @@ export type Answer =
 /** Main thread to worker. `null` asks it to close the database and end. */
 export type ToWorker = { readonly calls: readonly Call[]; readonly values: ArrayBuffer } | null
 
-/** Worker to main thread: first one `ready` or `refused`, then one `answers` per batch. */
+/** Worker to main thread: first one `ready` or `refused`, then one `answers` per batch, or `lost` and no more. */
 export type FromWorker =
   | { readonly type: 'ready'; readonly instanceId: string; readonly revision: number }
   | { readonly type: 'refused'; readonly message: string }
+  | { readonly type: 'lost'; readonly message: string }
   | { readonly type: 'answers'; readonly answers: readonly Answer[]; readonly values: ArrayBuffer }
 
 /** What the worker is started with. */

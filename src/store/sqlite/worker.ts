@@ -4,6 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { DiskRoom } from './disk-room.ts'
 import { LogMover } from './log-mover.ts'
 import { DatabaseRefused, openDatabase, type OpenDatabase } from './open-database.ts'
+import { OwnFiles } from './own-files.ts'
 import {
   Packer,
   type Answer,
@@ -80,6 +81,9 @@ function transact(
   }
 }
 
+const gone =
+  'was moved, removed or replaced while it was in use: nothing more is written; put it back with its -wal file and start again'
+
 const noRoom = { is: 'error', code: 'Full', message: 'the disk is full' } as const
 
 function failure(error: unknown): Extract<Answer, { is: 'error' }> {
@@ -93,12 +97,16 @@ function failure(error: unknown): Extract<Answer, { is: 'error' }> {
 interface Opened {
   readonly tables: Tables
   readonly room: DiskRoom
+  readonly files: OwnFiles
 }
 
-function answer({ tables, room }: Opened, calls: readonly Call[], values: Uint8Array): void {
+/** False where what was written is nowhere any more: then nothing was answered, and nothing will be. */
+function answer(opened: Opened, calls: readonly Call[], values: Uint8Array): boolean {
+  const { tables, files } = opened
   const packer = new Packer()
   const answers: Answer[] = []
-  doWrites({ tables, room }, calls, values, packer, answers)
+  doWrites(opened, calls, values, packer, answers)
+  if (calls.some(isWrite) && !files.areThere()) return false
   // Reads after the commit: what they see is on disk.
   calls.forEach((call, i) => {
     if (isWrite(call)) return
@@ -110,6 +118,7 @@ function answer({ tables, room }: Opened, calls: readonly Call[], values: Uint8A
   })
   const buffer = packer.finish()
   tell({ type: 'answers', answers, values: buffer }, [buffer])
+  return true
 }
 
 function open(): OpenDatabase | undefined {
@@ -127,14 +136,20 @@ if (opened) {
   const tables = new Tables(opened.database, settings.keptDeletions)
   const room = new DiskRoom(opened.database, settings.file)
   const log = new LogMover(opened.database)
+  const files = new OwnFiles(settings.file)
   port.on('message', (message: ToWorker) => {
     if (message === null) {
       opened.close()
       port.close()
       return
     }
-    answer({ tables, room }, message.calls, new Uint8Array(message.values))
-    log.moveIfLong()
+    if (answer({ tables, room, files }, message.calls, new Uint8Array(message.values))) {
+      log.moveIfLong()
+      return
+    }
+    // Not closed in order: that would touch what somebody else may have put in its place.
+    tell({ type: 'lost', message: `"${settings.file}" ${gone}` })
+    port.close()
   })
   tell({ type: 'ready', instanceId: opened.instanceId, revision: tables.revision })
 }
