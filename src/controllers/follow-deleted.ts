@@ -1,6 +1,6 @@
 // What the loops that end things have in common: they look at every object that has a deletionTimestamp until it is gone.
 import { groupResourceText, type GroupVersionResource } from '../apimachinery/meta/index.ts'
-import { keyFor, parseKey, type KubeClient } from '../client/index.ts'
+import { clusterInKey, keyFor, parseKey, type KubeClient } from '../client/index.ts'
 import { createKeyQueue, runController, type Outcome } from '../reconcile/index.ts'
 import type { Loop, LoopContext } from './start-controllers.ts'
 
@@ -24,7 +24,7 @@ export async function followDeletedOf(
   { name, finish }: Following,
   { graph, clusterOf, log, signal }: LoopContext,
 ): Loop {
-  using queue = createKeyQueue()
+  using queue = createKeyQueue({ turnOf: clusterInKey })
   const stop = graph.follow(groupResourceText(gvr), ({ place, exists, deleting }) => {
     if (exists && deleting) queue.add(keyFor(place))
   })

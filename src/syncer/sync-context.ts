@@ -1,7 +1,7 @@
 // What every step of one member's syncer works with: both sides' caches, the member, and where to ask for another visit.
 import { tryClusterId, type ClusterId, type KubeObject } from '../apimachinery/meta/index.ts'
 import type { Clock } from '../async/index.ts'
-import { keyFor, parseKey, type DeepReadonly, type Informer, type KubeClient } from '../client/index.ts'
+import { clusterInKey, keyFor, parseKey, type DeepReadonly, type Informer, type KubeClient } from '../client/index.ts'
 import { downstreamNamespace, locatorAnnotation, parseAnnotation, type Locator } from '../crds/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import type { NamespaceView } from './namespace-view.ts'
@@ -46,6 +46,11 @@ export interface Visit {
 
 export function visitKey({ kind, cluster, namespace, name }: Visit): string {
   return `${kind} ${keyFor({ cluster, namespace, name })}`
+}
+
+/** On whose account the visit of this key is: a logical cluster's. */
+export function clusterOfVisit(key: string): string {
+  return clusterInKey(key.slice(key.indexOf(' ') + 1))
 }
 
 export function parseVisit(key: string): Visit {

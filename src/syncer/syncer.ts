@@ -11,7 +11,14 @@ import { indexesOf } from './namespace-index.ts'
 import { tenantZone } from './member-dns/corefile.ts'
 import { visitDeploymentStatus } from './piece.ts'
 import { gvrs, type ResourceName } from './synced-kinds.ts'
-import { parseVisit, visitKey, type SyncContext, type SyncedMember, type Visit } from './sync-context.ts'
+import {
+  clusterOfVisit,
+  parseVisit,
+  visitKey,
+  type SyncContext,
+  type SyncedMember,
+  type Visit,
+} from './sync-context.ts'
 import { listen, type TriggerContext } from './triggers.ts'
 import { reportEndpoints, visitRemoteSlice, visitSlice } from './up-endpoint-slices.ts'
 import { visitHistory } from './up-history.ts'
@@ -45,7 +52,7 @@ export function startSyncer(options: SyncerOptions): Syncer {
   const life = childSignal(options.signal)
   const log = options.log.with({ member: options.member.name })
   const caches = downstreamCaches(options.downstream, log, life.signal)
-  const queue = createKeyQueue({ maxMs: 10_000 })
+  const queue = createKeyQueue({ maxMs: 10_000, turnOf: clusterOfVisit })
   const ready = Promise.withResolvers<undefined>()
   ready.promise.catch(() => undefined)
   const done = run({ ...options, log, signal: life.signal }, caches, queue, () => ready.resolve(undefined)).catch(

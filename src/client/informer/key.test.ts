@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { clusterOf, keyFor, keyOf, parseKey } from './key.ts'
+import { clusterInKey, clusterOf, keyFor, keyOf, parseKey } from './key.ts'
 
 const annotations = { 'kcp.dev/logical-cluster': 'acme' }
 
@@ -14,6 +14,7 @@ describe('keys of an informer', () => {
     it(`are ${key}${allClusters ? ' over all logical clusters' : ''}, and parse back`, () => {
       expect(keyOf({ metadata }, { allClusters })).to.equal(key)
       expect(keyFor(parseKey(key))).to.equal(key)
+      expect(clusterInKey(key)).to.equal(parseKey(key).cluster ?? '')
     })
   }
   it('know the logical cluster of an object', () => {

@@ -37,6 +37,11 @@ export function keyOf(object: Named, { allClusters = false }: { allClusters?: bo
   return keyFor({ name, ...(namespace ? { namespace } : {}), ...(cluster === undefined ? {} : { cluster }) })
 }
 
+/** The logical cluster in a key that has one: on whose account its object is visited. */
+export function clusterInKey(key: string): string {
+  return key.slice(0, Math.max(0, key.indexOf('|')))
+}
+
 /** The parts of a key that keyFor made. */
 export function parseKey(key: string): KeyParts {
   const bar = key.indexOf('|')

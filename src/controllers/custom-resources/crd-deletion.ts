@@ -3,6 +3,7 @@ import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/i
 import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import type { Outcome } from '../../reconcile/index.ts'
+import { deleteSome, VisitBudget } from '../delete-some.ts'
 import { followDeletedOf, type ObjectRef } from '../follow-deleted.ts'
 import { patienceSeconds } from '../patience.ts'
 import { customResourceDefinitions } from '../resources.ts'
@@ -30,9 +31,9 @@ async function finishDefinition(
   const { deletionTimestamp, finalizers = [] } = crd?.metadata ?? {}
   if (crd === undefined || deletionTimestamp === undefined || !finalizers.includes(finalizer)) return undefined
   const left = await deleteInstances(client, crd, signal)
-  if (left > 0) {
+  if (left === 'goes on' || left > 0) {
     await sayInProgress(client, crd, signal)
-    return { requeueAfterSeconds: patienceSeconds(deletionTimestamp) }
+    return { requeueAfterSeconds: left === 'goes on' ? 0 : patienceSeconds(deletionTimestamp) }
   }
   const rest = finalizers.filter((other) => other !== finalizer)
   await client
@@ -65,26 +66,19 @@ async function offerNames(client: KubeClient, { spec }: CustomResourceDefinition
   }
 }
 
-/** Deletes what is not being deleted already; how many objects are still there. */
+/** Deletes what is not being deleted already; how many objects are still there, or that one visit was not enough for them. */
 async function deleteInstances(
   client: KubeClient,
   { spec }: CustomResourceDefinition,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<number | 'goes on'> {
   const version = spec.versions.find(({ served }) => served)?.name
   if (version === undefined) return 0
   const gvr: GroupVersionResource = { group: spec.group, version, resource: spec.names.plural }
   try {
-    const { items } = await client.list(gvr, { metadataOnly: true, signal })
-    for (const { metadata } of items) {
-      const { name = '', namespace, uid, deletionTimestamp } = metadata
-      if (deletionTimestamp !== undefined) continue
-      const ref = { name, ...(namespace === undefined ? {} : { namespace }) }
-      await client
-        .delete(gvr, ref, { ...(uid === undefined ? {} : { uid }), signal })
-        .catch(tolerate('NotFound', 'Conflict'))
-    }
-    return items.length === 0 ? 0 : (await client.list(gvr, { metadataOnly: true, signal })).items.length
+    const pass = await deleteSome(client, gvr, {}, new VisitBudget(), signal)
+    if (pass.done === 'some') return 'goes on'
+    return pass.seen === 0 ? 0 : (await client.list(gvr, { metadataOnly: true, signal })).items.length
   } catch (error) {
     // Never established: there can be no objects.
     if (isStatusError(error, 'NotFound')) return 0

@@ -1,6 +1,7 @@
 // Garbage collection over all logical clusters: one queue of objects whose owners, finalizers or dependents changed, from which
 // logical clusters are served in rotation. Nothing is kept per logical cluster; who owns whom is read from the server's memory.
 import type { OwnerReference } from '../../apimachinery/meta/index.ts'
+import { clusterInKey } from '../../client/index.ts'
 import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
 import type { Loop, LoopContext } from '../start-controllers.ts'
 import { inParts } from './in-parts.ts'
@@ -18,7 +19,7 @@ type Task =
 
 /** Follows every object that has owners, and every one that is being deleted with its dependents in mind. */
 export async function startGarbageCollection({ graph, cluster: clientOf, log, signal }: LoopContext): Loop {
-  using queue = createKeyQueue({ turnOf: clusterIn })
+  using queue = createKeyQueue({ turnOf: clusterInKey })
   const gone = new GoneUids()
   const add = (task: Task): void => queue.add(keyOf(task))
   const enqueue = (place: ObjectPlace): void => add({ do: 'object', place })
@@ -80,10 +81,6 @@ function clusterOf(task: Task): string {
 /** `CLUSTER|...`: no id has a bar in it. */
 function keyOf(task: Task): string {
   return `${clusterOf(task)}|${JSON.stringify(task)}`
-}
-
-function clusterIn(key: string): string {
-  return key.slice(0, key.indexOf('|'))
 }
 
 function taskOf(key: string): Task {

@@ -2,7 +2,7 @@
 // logical cluster is born with have both from the base layer: nothing is written for them unless somebody deleted it.
 import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
-import { keyFor, parseKey, type KubeClient } from '../../client/index.ts'
+import { clusterInKey, keyFor, parseKey, type KubeClient } from '../../client/index.ts'
 import { createKeyQueue, runController } from '../../reconcile/index.ts'
 import type { ObjectPlace } from '../garbage/object-graph.ts'
 import { configMaps, serviceAccounts } from '../resources.ts'
@@ -16,7 +16,7 @@ const healAfterMs = 500
 /** Follows namespaces, and the two objects in each. */
 export async function startNamespaceDefaults(context: LoopContext): Loop {
   const { graph, rootCa, log, signal } = context
-  using queue = createKeyQueue()
+  using queue = createKeyQueue({ turnOf: clusterInKey })
   // Of two kinds: a namespace to fill, and the ConfigMap in one to repair.
   const inNamespace = ({ cluster, namespace }: ObjectPlace): string => keyFor({ cluster, name: namespace })
   const stops = [

@@ -33,6 +33,7 @@ async function finishNamespace(
   if (namespace?.metadata.deletionTimestamp === undefined) return undefined
   if (!(namespace.spec?.finalizers ?? []).includes(finalizer)) return undefined
   const remaining = await deleteContent(client, name, signal)
+  if (remaining === 'goes on') return { requeueAfterSeconds: 0 }
   if (!isEmpty(remaining)) {
     await tell(client, namespace, remaining, signal)
     return { requeueAfterSeconds: patienceSeconds(namespace.metadata.deletionTimestamp) }

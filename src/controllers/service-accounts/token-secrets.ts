@@ -2,7 +2,7 @@
 // bound to the Secret, that lives as long as tokens may; and the Secret goes with its ServiceAccount.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
-import { keyFor, parseKey, type KubeClient } from '../../client/index.ts'
+import { clusterInKey, keyFor, parseKey, type KubeClient } from '../../client/index.ts'
 import { createKeyQueue, runController } from '../../reconcile/index.ts'
 import { secrets, serviceAccounts } from '../resources.ts'
 import type { Loop, LoopContext } from '../start-controllers.ts'
@@ -22,7 +22,7 @@ interface TokenRequest extends KubeObject {
 
 /** Follows every Secret of the type, and ServiceAccounts that go; reads a Secret whole only to fill it. */
 export async function startTokenSecrets({ graph, clusterOf, rootCa, log, signal }: LoopContext): Loop {
-  using queue = createKeyQueue()
+  using queue = createKeyQueue({ turnOf: clusterInKey })
   const stops = [
     graph.follow('secrets', ({ place: { cluster, namespace, name }, exists, deleting, contains }) => {
       if (exists && !deleting && contains(type)) queue.add(keyFor({ cluster, namespace, name }))

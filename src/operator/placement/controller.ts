@@ -2,7 +2,7 @@
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import { systemClock, timestamp, type Clock } from '../../async/index.ts'
-import { parseKey, type DeepReadonly } from '../../client/index.ts'
+import { clusterInKey, parseKey, type DeepReadonly } from '../../client/index.ts'
 import {
   heldAnnotation,
   maxPlacedNamespaceLength,
@@ -35,7 +35,7 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
     name: 'placement',
     async run(context, { signal, started }) {
       await using world = new World(context, signal)
-      using queue = createKeyQueue({ maxMs: 30_000 })
+      using queue = createKeyQueue({ maxMs: 30_000, turnOf: clusterInKey })
       await world.synced(signal)
       const end = followWorld(world, (key) => queue.add(key))
       try {

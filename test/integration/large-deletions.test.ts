@@ -1,12 +1,14 @@
-// How much garbage collection does for a large tree, and who waits for it: counted between the loop and the real server.
+// How much the loops do where much is deleted, and who waits for it: counted between the loop and the real server.
 import { expect } from 'chai'
-import type { ClusterName, KubeObject } from '../../src/apimachinery/meta/index.ts'
+import type { ClusterName, GroupVersionResource, KubeObject } from '../../src/apimachinery/meta/index.ts'
 import type { KubeClient } from '../../src/client/index.ts'
 import type { ObjectGraph } from '../../src/controllers/garbage/object-graph.ts'
 import { startControllers } from '../../src/controllers/index.ts'
 import { silentLogger } from '../../src/telemetry/index.ts'
 import { startServedApi, untilTrue, type ServedApi, type ServedTenant } from './served-api.ts'
 
+const namespaces = { group: '', version: 'v1', resource: 'namespaces' }
+const definitions = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' }
 const configMaps = { group: '', version: 'v1', resource: 'configmaps' }
 const namespace = 'default'
 const patience = 60_000
@@ -16,7 +18,7 @@ interface Named {
   readonly uid: string
 }
 
-describe('garbage collection of large trees', function () {
+describe('what goes in large numbers', function () {
   this.timeout(120_000)
   const stack = new AsyncDisposableStack()
   let served: ServedApi
@@ -170,5 +172,70 @@ describe('garbage collection of large trees', function () {
       gate.resolve(undefined)
       letThrough = () => Promise.resolve()
     }
+  })
+
+  it('leaves room for others while namespaces and definitions with much in them end', async () => {
+    const [large, small] = [await served.tenant('crowded'), await served.tenant('tidy')]
+    const { signal } = served
+    const spaces = ['s0', 's1', 's2', 's3']
+    const create = (tenant: ServedTenant, gvr: GroupVersionResource, object: KubeObject) =>
+      clientOf(tenant).create(gvr, object, { signal })
+    const space = (name: string): KubeObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
+    const configMap = (name: string, into: string): KubeObject => ({
+      ...{ apiVersion: 'v1', kind: 'ConfigMap' },
+      metadata: { name, namespace: into },
+    })
+    for (const name of spaces) await create(large, namespaces, space(name))
+    const many = spaces.flatMap((name) => Array.from({ length: 250 }, (_, i) => configMap(`${name}-${i}`, name)))
+    await Promise.all(many.map((object) => create(large, configMaps, object)))
+    await create(small, namespaces, space('s'))
+    await create(small, configMaps, configMap('only', 's'))
+    const gate = Promise.withResolvers<undefined>()
+    let waiting = 0
+    letThrough = (tenant) => (tenant === 'crowded' ? (waiting++, gate.promise) : Promise.resolve())
+    const isGone = (tenant: ServedTenant, name: string): boolean =>
+      served.api.hub.loaded(tenant.id)?.get('namespaces', '', name) === undefined
+    try {
+      for (const name of spaces) await clientOf(large).delete(namespaces, { name }, { signal })
+      await untilTrue(() => waiting === spaces.length, 'all who end namespaces are at work')
+      await clientOf(small).delete(namespaces, { name: 's' }, { signal })
+      gate.resolve(undefined)
+      await untilTrue(() => isGone(small, 's'), 'the small one is gone', patience)
+      expect(deleted.indexOf('tidy/only')).to.be.within(0, 500)
+      await untilTrue(() => spaces.every((name) => isGone(large, name)), 'the large ones are gone', patience)
+    } finally {
+      gate.resolve(undefined)
+      letThrough = () => Promise.resolve()
+    }
+  })
+
+  it('ends a definition with more objects than one visit deletes', async () => {
+    const tenant = await served.tenant('defined')
+    const { signal } = served
+    const names = { plural: 'things', singular: 'thing', kind: 'Thing', listKind: 'ThingList' }
+    const schema = { openAPIV3Schema: { type: 'object' } }
+    const versions = [{ name: 'v1', served: true, storage: true, schema }]
+    const crd = {
+      ...{ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition' },
+      metadata: { name: 'things.example.dev' },
+      spec: { group: 'example.dev', scope: 'Namespaced', names, versions },
+    }
+    const client = clientOf(tenant)
+    await client.create(definitions, crd, { signal })
+    const isServed = async () => {
+      const found = await client.get<KubeObject>(definitions, { name: crd.metadata.name }, { signal })
+      return JSON.stringify(found['status'] ?? {}).includes('"type":"Established"')
+    }
+    await untilTrue(isServed, 'the definition is served')
+    const thing = (i: number): KubeObject => ({
+      ...{ apiVersion: 'example.dev/v1', kind: 'Thing' },
+      metadata: { name: `t${i}`, namespace },
+    })
+    const things = { group: 'example.dev', version: 'v1', resource: 'things' }
+    await Promise.all(Array.from({ length: 230 }, (_, i) => client.create(things, thing(i), { signal })))
+    await client.delete(definitions, { name: crd.metadata.name }, { signal })
+    const isGone = async () => (await client.tryGet(definitions, { name: crd.metadata.name }, { signal })) === undefined
+    await untilTrue(isGone, 'the definition is gone', patience)
+    expect(deleted.filter((name) => name.startsWith('defined/t'))).to.have.length(230)
   })
 })
