@@ -19,3 +19,12 @@ export function aborted(signal: AbortSignal): Promise<void> {
     else signal.addEventListener('abort', () => resolve(), { once: true })
   })
 }
+
+/** Runs a server to its end. One that is stopped before it is ready ends as one that was: with nothing to complain of. */
+export async function untilStopped(signal: AbortSignal, run: () => Promise<void>): Promise<void> {
+  try {
+    await run()
+  } catch (error) {
+    if (!signal.aborted || error !== signal.reason) throw error
+  }
+}

@@ -330,6 +330,32 @@ describe('kcp --help', () => {
     }
   })
 
+  it('a server that waits for a plugin of its kubeconfig can be stopped, with 0', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'kcp-kubeconfigs-'))
+    try {
+      const [file, asked] = [join(dir, 'kubeconfig'), join(dir, 'asked')]
+      // As long as somebody waits for its answer.
+      const args = ['-c', 'echo asked > "$1"; cat', 'plugin', asked]
+      const apiVersion = 'client.authentication.k8s.io/v1'
+      const config = {
+        'current-context': 'x',
+        clusters: [{ name: 'x', cluster: { server: 'https://127.0.0.1:1' } }],
+        users: [{ name: 'x', user: { exec: { apiVersion, command: 'sh', args, interactiveMode: 'Never' } } }],
+        contexts: [{ name: 'x', context: { cluster: 'x', user: 'x' } }],
+      }
+      await writeFile(file, JSON.stringify(config))
+      for (const role of ['operator', 'apiserver']) {
+        await rm(asked, { force: true })
+        await using server = await startKcp([role, '--kubeconfig', file], { ready: () => existsSync(asked) })
+        server.send('SIGTERM')
+        expect(await server.exited, role).to.deep.equal({ code: 0, signal: null })
+        expect(server.log(), role).to.equal('')
+      }
+    } finally {
+      await rm(dir, { recursive: true })
+    }
+  })
+
   it('a level of the log that there is not is refused with those that there are', async () => {
     const result = await runKcp(['operator', '--log-level', 'loud'], { expectCode: 'any' })
     expect(result.code).to.equal(1)

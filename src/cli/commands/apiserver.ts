@@ -4,7 +4,7 @@ import { createLogger, type LogLevel } from '../../telemetry/index.ts'
 import { auditOf, withAuditFlags, type AuditFlags } from './audit-flags.ts'
 import { storageOf, withStorageFlags, type StorageFlags } from './storage-flags.ts'
 import { logLevelOption } from './log-level-option.ts'
-import { aborted, processSignal } from '../process-signal.ts'
+import { aborted, processSignal, untilStopped } from '../process-signal.ts'
 import { settleMemory } from '../settle-memory.ts'
 import { startApiserver } from '../roles/apiserver.ts'
 import { openHost } from '../roles/host-installation.ts'
@@ -37,6 +37,10 @@ export function apiserverCommand(): Command {
 
 async function run(flags: Flags): Promise<void> {
   const signal = processSignal()
+  await untilStopped(signal, () => serve(flags, signal))
+}
+
+async function serve(flags: Flags, signal: AbortSignal): Promise<void> {
   const stopping = new AbortController()
   signal.addEventListener('abort', () => stopping.abort(signal.reason), { once: true })
   await using host = await openHost(flags.kubeconfig)

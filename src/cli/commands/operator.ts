@@ -2,7 +2,7 @@
 import { Command } from 'commander'
 import { createLogger, type LogLevel } from '../../telemetry/index.ts'
 import { logLevelOption } from './log-level-option.ts'
-import { aborted, processSignal } from '../process-signal.ts'
+import { aborted, processSignal, untilStopped } from '../process-signal.ts'
 import { settleMemory } from '../settle-memory.ts'
 import { openHost } from '../roles/host-installation.ts'
 import { startOperatorRole } from '../roles/operator.ts'
@@ -22,8 +22,12 @@ export function operatorCommand(): Command {
     .action(run)
 }
 
-async function run({ kubeconfig, apiserverUrl, logLevel }: Flags): Promise<void> {
+async function run(flags: Flags): Promise<void> {
   const signal = processSignal()
+  await untilStopped(signal, () => operate(flags, signal))
+}
+
+async function operate({ kubeconfig, apiserverUrl, logLevel }: Flags, signal: AbortSignal): Promise<void> {
   const stopping = new AbortController()
   signal.addEventListener('abort', () => stopping.abort(signal.reason), { once: true })
   await using host = await openHost(kubeconfig)
