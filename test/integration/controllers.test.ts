@@ -31,12 +31,18 @@ describe('the loops inside logical clusters', function () {
   let rootCa: string
   /** What the loops wrote, such as `create acme serviceaccounts`. */
   let writes: string[]
+  /** What they listed, such as `acme namespaces`. */
+  let reads: string[]
+  /** Names of what they had decoded to choose from, each time. */
+  let decoded: string[][]
 
   beforeEach(async () => {
     stack = new AsyncDisposableStack()
     life = new AbortController()
     signal = life.signal
     writes = []
+    reads = []
+    decoded = []
     const dir = await mkdtemp(join(tmpdir(), 'kcp-controllers-'))
     stack.defer(() => rm(dir, { recursive: true, force: true }))
     const store = stack.use(await openSqliteStore({ file: join(dir, 'store.db') }))
@@ -60,18 +66,33 @@ describe('the loops inside logical clusters', function () {
       await startControllers({
         cluster: (name) => noted(name, api.client(name as ClusterName)),
         rootCa,
-        graph: api.graph,
+        graph: noting(api.graph),
         log: silentLogger,
         signal,
       }),
     )
   }
 
+  function noting(graph: VirtualApi['graph']): VirtualApi['graph'] {
+    return new Proxy(graph, {
+      get(target, property) {
+        const value: unknown = Reflect.get(target, property)
+        if (typeof value !== 'function') return value
+        if (property !== 'select') return value.bind(target) as unknown
+        return async (...args: Parameters<typeof graph.select>) => {
+          const found = await target.select(...args)
+          decoded.push(found.map(({ metadata }) => metadata.name ?? ''))
+          return found
+        }
+      },
+    })
+  }
+
   function noted(name: string, client: KubeClient): KubeClient {
     return {
       get: (...args) => client.get(...args),
       tryGet: (...args) => client.tryGet(...args),
-      list: (...args) => client.list(...args),
+      list: (gvr, ...args) => (reads.push(`${name} ${gvr.resource}`), client.list(gvr, ...args)),
       watch: (...args) => client.watch(...args),
       raw: (...args) => client.raw(...args),
       create: (gvr, ...args) => (writes.push(`create ${name} ${gvr.resource}`), client.create(gvr, ...args)),
@@ -278,5 +299,40 @@ describe('the loops inside logical clusters', function () {
     await acme.delete(clusterRoles, { name: 'things' }, { signal })
     for (const name of ['view', 'edit', 'admin']) await until(acme, clusterRoles, { name }, (object) => !holds(object))
     expect(writes.filter((write) => !write.startsWith('update acme clusterroles'))).to.deep.equal([])
+  })
+
+  it('read none of the ClusterRoles that no other one gathers from', async () => {
+    await startLoops()
+    const acme = await createCluster('acme')
+    const rule = { apiGroups: ['example.com'], resources: ['things'], verbs: ['get'] }
+    const role = (name: string, labels: Record<string, string>, more: object = {}): KubeObject => ({
+      ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name, labels }, rules: [rule] },
+      ...more,
+    })
+    await Promise.all(
+      Array.from({ length: 150 }, (_, i) => acme.create(clusterRoles, role(`r${i}`, { app: 'x' }), { signal })),
+    )
+    const selects = (matchLabels: object): object => ({
+      rules: [],
+      aggregationRule: { clusterRoleSelectors: [{ matchLabels }] },
+    })
+    await acme.create(clusterRoles, role('own', {}, selects({ team: 'a' })), { signal })
+    const gathered = (resource: string) => (object: KubeObject | undefined) =>
+      JSON.stringify(object?.['rules']).includes(resource)
+    decoded.length = 0
+    await acme.create(clusterRoles, role('part', { team: 'a' }), { signal })
+    await until(acme, clusterRoles, { name: 'own' }, gathered('things'))
+    await acme.patch(clusterRoles, { name: 'part' }, 'merge', { metadata: { labels: { team: 'b' } } }, { signal })
+    await until(acme, clusterRoles, { name: 'own' }, (object) => !gathered('things')(object))
+    // One that gathers from all, whatever their labels.
+    await acme.create(clusterRoles, role('all', {}, { ...selects({}), rules: [] }), { signal })
+    await until(acme, clusterRoles, { name: 'all' }, gathered('things'))
+    const few = decoded.slice(
+      0,
+      decoded.findIndex((names) => names.includes('all')),
+    )
+    expect(few.flat().filter((name) => /^r\d+$/.test(name))).to.deep.equal([])
+    expect(few.flat()).to.include.members(['own', 'part', 'admin', 'edit', 'view'])
+    expect(reads.filter((read) => read.endsWith('clusterroles'))).to.deep.equal([])
   })
 })

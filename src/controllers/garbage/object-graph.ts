@@ -1,6 +1,6 @@
 // What garbage collection reads of all logical clusters: who owns whom, from the memory of the server beside it. Writing goes
 // through the API, as for everybody. The program that starts both wires one to the other.
-import type { GroupVersionResource, ObjectMeta, OwnerReference } from '../../apimachinery/meta/index.ts'
+import type { GroupVersionResource, KubeObject, ObjectMeta, OwnerReference } from '../../apimachinery/meta/index.ts'
 
 /** Where an object is. `cluster` is the logical cluster's id: a name may come again. */
 export interface ObjectPlace {
@@ -24,6 +24,13 @@ export interface GraphObject extends ServedResource {
   readonly apiVersion: string
   readonly kind: string
   readonly metadata: ObjectMeta
+}
+
+/** What is known of an object without decoding it. */
+export interface Candidate {
+  readonly labels: Readonly<Record<string, string>>
+  /** Whether its JSON has this text in it. */
+  readonly contains: (text: string) => boolean
 }
 
 /** Told while changes are applied: must be quick, and not throw. */
@@ -55,6 +62,13 @@ export interface ObjectGraph {
     kind: { apiVersion: string; kind: string },
     signal: AbortSignal,
   ): Promise<ServedResource | undefined>
+  /** Those objects of a resource that are wanted, decoded; the others cost no more than what is asked of them. */
+  select(
+    cluster: string,
+    resource: string,
+    isWanted: (candidate: Candidate) => boolean,
+    signal: AbortSignal,
+  ): Promise<readonly KubeObject[]>
   /** The namespace in which an object of this resource has the uid; undefined where none has. */
   namespaceOf(cluster: string, resource: string, uid: string, signal: AbortSignal): Promise<string | undefined>
 }

@@ -7,7 +7,7 @@ export function isAggregated(role: KubeObject): boolean {
   return selectorsOf(role).length > 0
 }
 
-/** What `role` should hold, given all ClusterRoles: by selector, then by name, each rule once. */
+/** What `role` should hold, given all ClusterRoles that it may gather from: by selector, then by name, each rule once. */
 export function aggregatedRules(role: KubeObject, all: readonly KubeObject[]): unknown[] {
   const sorted = [...all].sort((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1))
   const rules = new Map<string, unknown>()
@@ -22,6 +22,12 @@ export function aggregatedRules(role: KubeObject, all: readonly KubeObject[]): u
     }
   }
   return [...rules.values()]
+}
+
+/** Whether any of these ClusterRoles may gather from one with such labels. */
+export function gathersFrom(roles: readonly KubeObject[]): (labels: Readonly<Record<string, string>>) => boolean {
+  const selectors = roles.flatMap(selectorsOf).map((source) => selectorFromObject(source))
+  return (labels) => selectors.some((selector) => selector.matches(labels))
 }
 
 /** The same rules in the same order, whatever the order of their members. */

@@ -1,12 +1,12 @@
 // Keeps aggregated ClusterRoles (admin, edit, view and tenants' own) as the ClusterRoles they gather. Those a logical
 // cluster is born with are gathered already, so only the ClusterRoles that tenants add are followed.
-import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
+import { groupResourceText } from '../../apimachinery/meta/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import { createKeyQueue, runController } from '../../reconcile/index.ts'
+import type { ObjectGraph } from '../garbage/object-graph.ts'
 import { clusterRoles } from '../resources.ts'
 import type { Loop, LoopContext } from '../start-controllers.ts'
-import { aggregatedRules, isAggregated, sameRules } from './aggregate-rules.ts'
+import { aggregatedRules, gathersFrom, isAggregated, sameRules } from './aggregate-rules.ts'
 
 const bootstrapping = 'kubernetes.io/bootstrapping'
 
@@ -24,36 +24,28 @@ export async function startRoleAggregation({ graph, clusterOf, log, signal }: Lo
     workers: 1,
     reconcile: async (id, visit) => {
       const client = clusterOf(id)
-      if (client !== undefined) await aggregateRoles(client, visit)
+      if (client !== undefined) await aggregateRoles(id, client, graph, visit)
     },
   })
   stop()
 }
 
 /** Brings every aggregated ClusterRole of one logical cluster up to date; one that gathers from another in the next round. */
-export async function aggregateRoles(client: KubeClient, signal: AbortSignal): Promise<void> {
+async function aggregateRoles(id: string, client: KubeClient, graph: ObjectGraph, signal: AbortSignal): Promise<void> {
+  const resource = groupResourceText(clusterRoles)
   // view feeds edit feeds admin: three rounds settle the longest chain there is by default, and ten end a circle.
   for (let round = 0; round < 10; round++) {
-    const all = await listRoles(client, signal)
+    const marked = await graph.select(id, resource, ({ contains }) => contains('"aggregationRule"'), signal)
+    const aggregated = marked.filter(isAggregated)
+    const isSource = gathersFrom(aggregated)
+    const sources = await graph.select(id, resource, ({ labels }) => isSource(labels), signal)
     let changed = false
-    for (const role of all.filter(isAggregated)) {
-      const rules = aggregatedRules(role, all)
+    for (const role of aggregated) {
+      const rules = aggregatedRules(role, sources)
       if (sameRules(role['rules'], rules)) continue
       await client.update(clusterRoles, { ...role, rules }, { signal })
       changed = true
     }
     if (!changed) return
-  }
-}
-
-async function listRoles(client: KubeClient, signal: AbortSignal): Promise<KubeObject[]> {
-  try {
-    const { items } = await client.list(clusterRoles, { signal })
-    // Items of a list carry neither: an update needs both.
-    return items.map((item) => ({ ...item, apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole' }))
-  } catch (error) {
-    // The logical cluster has gone.
-    if (isStatusError(error, 'NotFound')) return []
-    throw error
   }
 }

@@ -43,6 +43,10 @@ interface GraphObserver {
   gone(cluster: string, uid: string): void
   released(cluster: string, namespace: string, owners: readonly OwnerReference[]): void
 }
+interface Candidate {
+  readonly labels: Readonly<Record<string, string>>
+  readonly contains: (text: string) => boolean
+}
 interface ObjectNews {
   readonly place: ObjectPlace
   readonly exists: boolean
@@ -146,6 +150,17 @@ export class ObjectGraph {
     return found === undefined ? undefined : servedOf(found)
   }
 
+  async select(
+    cluster: string,
+    resource: string,
+    isWanted: (candidate: Candidate) => boolean,
+    signal: AbortSignal,
+  ): Promise<readonly KubeObject[]> {
+    const objects = await this.objects(cluster, signal)
+    const entries = objects?.list({ resource }) ?? []
+    return entries.filter((entry) => isWanted(candidateOf(entry))).map(({ bytes }) => decodeObject(bytes))
+  }
+
   async namespaceOf(cluster: string, resource: string, uid: string, signal: AbortSignal): Promise<string | undefined> {
     const objects = await this.objects(cluster, signal)
     return objects?.list({ resource }).find(({ facts }) => facts.uid === uid)?.key.namespace
@@ -210,6 +225,15 @@ function servedOf(info: ResourceInfo): ServedResource {
 
 function placeOf({ key: { cluster, resource, namespace, name } }: Entry): ObjectPlace {
   return { cluster, resource, namespace, name }
+}
+
+function candidateOf(entry: Entry): Candidate {
+  return {
+    get labels() {
+      return entry.facts.labels ?? {}
+    },
+    contains: (text) => asBuffer(entry.bytes).includes(text),
+  }
 }
 
 function newsOf(entry: Entry, { exists, isNew }: Pick<ObjectNews, 'exists' | 'isNew'>): ObjectNews {
