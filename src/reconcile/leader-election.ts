@@ -76,10 +76,10 @@ class Election {
   }
 
   async acquire(signal: AbortSignal): Promise<void> {
-    const { log, name, identity } = this.#options
+    const { log, name, identity, renewDeadlineMs } = this.#options
     for (;;) {
       try {
-        if ((await this.#tryAcquireOrRenew(signal)) === 'held') {
+        if ((await this.#tryWithin(renewDeadlineMs, signal)) === 'held') {
           log.info('became leader', { lease: name, identity })
           return
         }
@@ -119,19 +119,26 @@ class Election {
       await sleep(this.#retryMs(), signal)
       const left = renewed + renewDeadlineMs - clock.monotonic()
       if (left <= 0) return
-      using attempt = childSignal(signal)
-      const timer = setTimeout(() => attempt.abort(new Error('could not renew in time')), left)
       const asked = clock.monotonic()
       try {
-        const answer = await this.#tryAcquireOrRenew(attempt.signal)
+        const answer = await this.#tryWithin(left, signal)
         if (answer === 'taken') return
         if (answer === 'held') renewed = asked
       } catch (error) {
         signal.throwIfAborted()
         log.debug('could not renew a lease', { lease: name, error })
-      } finally {
-        clearTimeout(timer)
       }
+    }
+  }
+
+  /** One that takes longer is no use to a leader, and would keep a candidate from seeing that the leader is gone. */
+  async #tryWithin(ms: number, signal: AbortSignal): Promise<Attempt> {
+    using attempt = childSignal(signal)
+    const timer = setTimeout(() => attempt.abort(new Error(`no answer within ${Math.round(ms)} ms`)), ms)
+    try {
+      return await this.#tryAcquireOrRenew(attempt.signal)
+    } finally {
+      clearTimeout(timer)
     }
   }
 

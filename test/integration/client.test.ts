@@ -1,6 +1,7 @@
 // src/client, src/reconcile and src/operator/install against a real kube-apiserver, which is killed in between.
 import { expect } from 'chai'
 import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
+import { abortable } from '../../src/async/index.ts'
 import {
   createClient,
   createInformer,
@@ -164,5 +165,33 @@ describe('the client on a real kube-apiserver', function () {
     expect(second).not.to.equal(first)
     expect(most).to.equal(1)
     await candidates.find(({ identity }) => identity === second)!.stop()
+  })
+  it('has a leader though its first question went over a connection that is dead', async () => {
+    let asked = 0
+    const halfOpen: Transport = {
+      request: (request) =>
+        ++asked === 1 ? abortable(new Promise(() => undefined), request.signal) : transport.request(request),
+      upgrade: (request) => transport.upgrade(request),
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    }
+    const stop = new AbortController()
+    const leads = Promise.withResolvers<undefined>()
+    const ended = runAsLeader({
+      client: createClient(halfOpen),
+      namespace,
+      name: 'half-open',
+      identity: 'a',
+      log: silentLogger,
+      signal: stop.signal,
+      renewDeadlineMs: 1000,
+      retryMs: 100,
+      lead: async (life) => {
+        leads.resolve(undefined)
+        await new Promise((resolve) => life.addEventListener('abort', resolve, { once: true }))
+      },
+    })
+    await abortable(leads.promise, AbortSignal.timeout(30_000))
+    stop.abort(new Error('stop'))
+    await ended
   })
 })
