@@ -59,6 +59,7 @@ describe('the reasons to decide again where workloads run', function () {
     world = await open()
     stack.defer(followWorld(world, (key) => visited.add(key)))
     expect([...visited].sort(), 'all there is, at the start').to.deep.equal(names.flatMap(workloads))
+    await quiet()
   })
   after(async function () {
     this.timeout(60_000)
@@ -71,10 +72,13 @@ describe('the reasons to decide again where workloads run', function () {
     await change()
     await waitFor(isSeen, { what: 'the change to be heard of', deadlineMs: 20_000, intervalMs: 10 })
     const clusters = clustersOf(visited)
-    // What it writes of it would be a reason, too, later.
-    const isQuiet = () => world.deployments.store.keys().every(isWritten)
-    await waitFor(isQuiet, { what: "kcp's own scheduler to have followed", deadlineMs: 20_000, intervalMs: 10 })
+    await quiet()
     return clusters
+  }
+  /** Kcp's own scheduler has followed: what it writes would be a reason, too, later. */
+  const quiet = (): Promise<unknown> => {
+    const isQuiet = () => world.deployments.store.keys().every(isWritten)
+    return waitFor(isQuiet, { what: "kcp's own scheduler to have followed", deadlineMs: 20_000, intervalMs: 10 })
   }
   const isWritten = (key: string): boolean => {
     const workload = world.deployments.store.get(key)

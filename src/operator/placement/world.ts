@@ -23,6 +23,7 @@ import {
   type PlacementRule,
 } from '../../placement/index.ts'
 import type { OperatorContext } from '../operator-context.ts'
+import { CopyCount } from './copy-count.ts'
 import { KeyIndex, spaceOf } from './key-index.ts'
 
 type Kept = DeepReadonly<KubeObject>
@@ -47,8 +48,9 @@ export class World implements AsyncDisposable {
   readonly #workloads = new KeyIndex()
   readonly #services = new KeyIndex()
   readonly #tenantRuleKeys = new KeyIndex()
-  /** Copies by member. */
-  readonly #load = new Map<string, number>()
+  readonly #load = new CopyCount()
+  /** The same of each namespace, by `CLUSTER|NAMESPACE`. */
+  readonly #near = new Map<string, CopyCount>()
 
   constructor({ virtual, informers, log }: OperatorContext, signal: AbortSignal) {
     const client = virtual('/clusters/*')
@@ -63,8 +65,11 @@ export class World implements AsyncDisposable {
     this.clusters = informers.of<LogicalCluster>(logicalClusters)
     this.deployments.onChange(({ key, before, after }) => {
       this.#workloads.set(key, after !== undefined)
-      for (const member of copiesOf(before)) this.#load.set(member, (this.#load.get(member) ?? 0) - 1)
-      for (const member of copiesOf(after)) this.#load.set(member, (this.#load.get(member) ?? 0) + 1)
+      const space = spaceOf(key)
+      const near = this.#near.get(space) ?? new CopyCount()
+      for (const count of [this.#load, near]) count.replace(copiesOf(before), copiesOf(after))
+      if (near.isEmpty) this.#near.delete(space)
+      else this.#near.set(space, near)
     })
     this.services.onChange(({ key, after }) => this.#services.set(key, after !== undefined))
     this.tenantPlacements.onChange(({ key, after }) => this.#tenantRuleKeys.set(key, after !== undefined))
@@ -128,17 +133,12 @@ export class World implements AsyncDisposable {
     })
     const candidates = this.#candidates(owner)
     const own = currentMembers(placedOn(workload as KubeObject))
-    return choose({ target, candidates, current: own, near: this.#neighbours(key) })
+    return choose({ target, candidates, current: own, near: this.#neighbours(key, workload) })
   }
 
-  /** What is new goes where its namespace is already. */
-  #neighbours(key: string): string[] {
-    const found = new Set<string>()
-    for (const other of this.workloadKeys(spaceOf(key))) {
-      const workload = this.deployments.store.get(other)
-      if (other !== key && workload !== undefined) for (const member of copiesOf(workload)) found.add(member)
-    }
-    return [...found]
+  /** What is new goes where its namespace is already: members with a copy of another workload of it. */
+  #neighbours(key: string, workload: Kept): string[] {
+    return this.#near.get(spaceOf(key))?.without(copiesOf(workload)) ?? []
   }
 
   #candidates({ metadata: { labels } }: DeepReadonly<LogicalCluster>): Candidate[] {
@@ -147,7 +147,7 @@ export class World implements AsyncDisposable {
       ready: isConditionTrue(member, 'Ready'),
       state: member.metadata.deletionTimestamp === undefined ? (member.spec?.state ?? 'Active') : 'Draining',
       admits: matches(member.spec?.logicalClusterSelector, labels),
-      load: this.#load.get(member.metadata.name) ?? 0,
+      load: this.#load.of(member.metadata.name),
     }))
   }
 
