@@ -201,7 +201,8 @@ describe('what goes in large numbers', function () {
       await clientOf(small).delete(namespaces, { name: 's' }, { signal })
       gate.resolve(undefined)
       await untilTrue(() => isGone(small, 's'), 'the small one is gone', patience)
-      expect(deleted.indexOf('tidy/only')).to.be.within(0, 500)
+      // A visit of each worker, and what they do of the next ones while this one is at work: not the thousand.
+      expect(deleted.indexOf('tidy/only')).to.be.within(0, 750)
       await untilTrue(() => spaces.every((name) => isGone(large, name)), 'the large ones are gone', patience)
     } finally {
       gate.resolve(undefined)
