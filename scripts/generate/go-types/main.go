@@ -20,7 +20,8 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// A member is [JSON name, type, flags, Go name of the type where it is no plain one]. Types: b bool, i int32, l int64, s string,
+// A member is [JSON name, type, flags, Go name of the type where it is no plain one, Go name of the list or map where it is
+// not made of that]. Types: b bool, i int32, l int64, s string,
 // y bytes, d double, T Time, U MicroTime, D Duration, Q Quantity, I IntOrString, R any JSON, @name a struct. Flags: r list, m map,
 // p pointer, o omitempty, z omitzero.
 type member []string
@@ -118,12 +119,29 @@ func (r tables) members(t reflect.Type) (result []member) {
 			}
 		}
 		m := member{tag[0], code, container}
-		if named != "" {
+		if collection := collectionName(f.Type, named); collection != "" {
+			m = append(m, named, collection)
+		} else if named != "" {
 			m = append(m, named)
 		}
 		result = append(result, m)
 	}
 	return result
+}
+
+// collectionName is what Go calls a list or map that is not simply one of its values by text.
+func collectionName(t reflect.Type, value string) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Map && t.Kind() != reflect.Slice {
+		return ""
+	}
+	plain := t.PkgPath() == "" && t.Elem().Kind() != reflect.Slice && (t.Kind() == reflect.Slice || t.Key().PkgPath() == "")
+	if plain || t.String() == value {
+		return ""
+	}
+	return t.String()
 }
 
 func (r tables) code(t reflect.Type) (code, container, named string) {

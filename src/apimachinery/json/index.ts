@@ -1,1 +1,2 @@
 export * from './parse-json.ts'
+export * from './number-literal.ts'

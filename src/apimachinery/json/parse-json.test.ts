@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { JsonValue } from '../meta/index.ts'
+import { NumberLiteral, parseLiterals } from './number-literal.ts'
 import { parseJson, type JsonLimits, type ParsedJson } from './parse-json.ts'
 
 const parse = (text: string, limits?: JsonLimits): ParsedJson => parseJson(Buffer.from(text), limits)
@@ -70,11 +71,28 @@ describe('parseJson', () => {
     }
   })
 
-  it('tells of numbers it had to round', () => {
-    expect(parse('{"a":9007199254740991}').inexactNumbers).to.equal(false)
-    expect(parse('{"a":9223372036854775807}').inexactNumbers).to.equal(true)
-    expect(parse('{"a":"9223372036854775807"}').inexactNumbers).to.equal(false)
-    expect(parse('{"a":0.12345678901234567}').inexactNumbers).to.equal(false)
+  for (const [number, odd] of [
+    ['999999999999999', false],
+    ['-5', false],
+    ['9223372036854775807', true],
+    ['"9223372036854775807"', false],
+    ['"1.5e2"', false],
+    ['[true,false,null,0]', false],
+    ['1.0', true],
+    ['[1e2]', true],
+    ['1E2', true],
+  ] as const)
+    it(`tells of numbers that are no plain integers: ${number}`, () =>
+      expect(parse(`{"a":${number}}`).oddNumbers).to.equal(odd))
+
+  it('reads numbers as they are written', () => {
+    const bytes = Buffer.from('{"a":[1,1.0,{"b":9223372036854775808}],"c":"1.0","d":0.5}')
+    const literal = (text: string): NumberLiteral => new NumberLiteral(text)
+    expect(parseLiterals(bytes)).to.deep.equal({
+      a: [1, literal('1.0'), { b: literal('9223372036854775808') }],
+      c: '1.0',
+      d: literal('0.5'),
+    })
   })
 
   it('names no more than 100 duplicates', () => {

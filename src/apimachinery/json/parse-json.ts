@@ -24,10 +24,10 @@ export interface ParsedJson {
   /** Complaints such as `duplicate field "spec.containers[0].name"`; the last one counts. At most 100. */
   duplicateFields: string[]
   /**
-   * True if a number has more digits than a double holds: it was rounded, as every JavaScript client would. Integers are
-   * exact up to 2^53; int64 fields of Kubernetes (generations, ports, sizes, seconds) stay far below.
+   * True if a number is written otherwise than as a plain integer of at most 15 digits. Integers are exact up to 2^53;
+   * int64 fields of Kubernetes (generations, ports, sizes, seconds) stay far below.
    */
-  inexactNumbers: boolean
+  oddNumbers: boolean
 }
 
 export interface JsonLimits {
@@ -39,6 +39,7 @@ export interface JsonLimits {
 const [quote, backslash, colon, comma, openBracket, closeBracket, openBrace, closeBrace] = [
   34, 92, 58, 44, 91, 93, 123, 125,
 ]
+const [dot, largeE, smallE] = [46, 69, 101]
 
 /**
  * Reads a JSON document. Invalid UTF-8 becomes U+FFFD, as in Go. Throws RequestEntityTooLarge above `maxBytes` and
@@ -51,7 +52,7 @@ export function parseJson(
   if (bytes.length > maxBytes) {
     throw requestEntityTooLarge(`Request entity too large: limit is ${String(maxBytes)}`)
   }
-  const { members, values, depth, longNumbers } = surveyJson(bytes, maxDepth)
+  const { members, values, depth, oddNumbers } = surveyJson(bytes, maxDepth)
   if (depth > maxDepth) throw badRequest(`exceeded max depth: the document has more than ${String(maxDepth)} levels`)
   if (values > maxValues) throw tooManyValues(maxValues)
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
@@ -63,7 +64,7 @@ export function parseJson(
   }
   const duplicateFields =
     countMembers(value) === members ? [] : scanJson(text).duplicates.map((path) => `duplicate field ${goQuote(path)}`)
-  return { value, duplicateFields, inexactNumbers: longNumbers && scanJson(text).inexactNumbers }
+  return { value, duplicateFields, oddNumbers }
 }
 
 /** For a body with more values than anybody needs. */
@@ -76,13 +77,13 @@ export interface Survey {
   /** At least as many as there are; at most twice. */
   readonly values: number
   readonly depth: number
-  readonly longNumbers: boolean
+  readonly oddNumbers: boolean
 }
 
 /** Counts members and depth without understanding the document; stops early when it is too deep. */
 export function surveyJson(bytes: Uint8Array, maxDepth = defaultMaxJsonDepth): Survey {
   let [members, commas, opened, depth, deepest, digits] = [0, 0, 0, 0, 0, 0]
-  let longNumbers = false
+  let oddNumbers = false
   const end = bytes.length
   for (let i = 0; i < end; i++) {
     const byte = bytes[i] ?? 0
@@ -98,13 +99,13 @@ export function surveyJson(bytes: Uint8Array, maxDepth = defaultMaxJsonDepth): S
       if (deepest > maxDepth) break
     } else if (byte === closeBrace || byte === closeBracket) depth--
     else if (byte >= 48 && byte <= 57) {
-      if (++digits > 15) longNumbers = true
+      if (++digits > 15) oddNumbers = true
       continue
-    }
+    } else if (byte === dot || (digits > 0 && (byte === smallE || byte === largeE))) oddNumbers = true
     digits = 0
   }
   // Before every value but the first of an array stands a colon or a comma.
-  return { members, values: Math.max(members, commas) + opened, depth: deepest, longNumbers }
+  return { members, values: Math.max(members, commas) + opened, depth: deepest, oddNumbers }
 }
 
 function isEscaped(bytes: Uint8Array, quoteAt: number): boolean {

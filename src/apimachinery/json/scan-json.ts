@@ -6,7 +6,6 @@ export interface JsonScan {
   error?: string
   /** Paths of fields that are there more than once, in order of appearance, each once. */
   duplicates: string[]
-  inexactNumbers: boolean
 }
 
 /** As many as Go's strict decoder reports. */
@@ -26,14 +25,13 @@ export function scanJson(text: string): JsonScan {
     scanner.run()
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    return { error: error.message, duplicates: scanner.duplicates, inexactNumbers: scanner.inexactNumbers }
+    return { error: error.message, duplicates: scanner.duplicates }
   }
-  return { duplicates: scanner.duplicates, inexactNumbers: scanner.inexactNumbers }
+  return { duplicates: scanner.duplicates }
 }
 
 class Scanner {
   readonly duplicates: string[] = []
-  inexactNumbers = false
   readonly #text: string
   readonly #levels: Level[] = []
   #at = 0
@@ -150,11 +148,9 @@ class Scanner {
   }
 
   #number(): void {
-    const start = this.#at
     if (this.#text[this.#at] === '-') this.#at++
     if (this.#text[this.#at] === '0') this.#at++
     else this.#digits('in numeric literal')
-    const whole = this.#text.slice(start, this.#at)
     if (this.#text[this.#at] === '.') {
       this.#at++
       this.#digits('after decimal point in numeric literal')
@@ -163,9 +159,6 @@ class Scanner {
       this.#at++
       if (this.#text[this.#at] === '+' || this.#text[this.#at] === '-') this.#at++
       this.#digits('in exponent of numeric literal')
-    }
-    if (whole.length > 15 && this.#at - start === whole.length && !Number.isSafeInteger(Number(whole))) {
-      this.inexactNumbers = true
     }
   }
 

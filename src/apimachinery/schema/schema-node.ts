@@ -9,6 +9,8 @@ export interface SchemaNode {
   format?: string
   /** Go type of a built-in object or scalar, such as `DeploymentSpec` or `Quantity`: decoding errors name it. */
   typeName?: string
+  /** Go's whole name of the type, where it is not clear from the rest: `v1.Protocol`, `[]v1.Capability`. */
+  goType?: string
   description?: string
   nullable?: boolean
   default?: JsonValue

@@ -2,17 +2,23 @@
 // for built-in kinds this is the only thing it checks of a value's type.
 import { goNumber, goQuote } from '../field/index.ts'
 import { isJsonObject, type JsonValue } from '../meta/index.ts'
+import { NumberLiteral, type LiteralJson } from '../json/index.ts'
 import { fieldSchemaOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
 
 const maxErrors = 20
+/** These two decode themselves. */
+const boolOrSchema = 'v1.JSONSchemaPropsOrBool'
+const schemaOrList = 'v1.JSONSchemaPropsOrArray'
+const oneSchema: SchemaNode = { type: 'object', goType: 'v1.JSONSchemaProps' }
 
 /**
  * Go's complaints, in order, such as
  * `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`. Empty if all fits.
- * Null fits everything. Only types count: nothing is required, no bound is checked.
+ * Null fits everything. Only types count: nothing is required, no bound is checked. Numbers that are no plain integers
+ * should come as literals.
  */
-export function typeErrors(value: JsonValue, schema: SchemaNode): string[] {
+export function typeErrors(value: LiteralJson, schema: SchemaNode): string[] {
   const walker: Walker = { fields: [], struct: '', errors: [], converts: false }
   walk(value, schema, walker)
   return walker.fatal === undefined ? walker.errors : [walker.fatal, ...walker.errors]
@@ -38,8 +44,13 @@ interface Walker {
   fatal?: string
 }
 
-function walk(value: JsonValue, schema: SchemaNode, walker: Walker): void {
-  if (value === null || walker.fatal !== undefined || walker.errors.length >= maxErrors) return
+function walk(given: LiteralJson, schema: SchemaNode, walker: Walker): void {
+  if (given === null || walker.fatal !== undefined || walker.errors.length >= maxErrors) return
+  if (given instanceof NumberLiteral) {
+    walkLiteral(given, schema, walker)
+    return
+  }
+  const value = given as JsonValue
   const { type } = schema
   if (schema.intOrString === true) {
     checkIntOrString(value, walker)
@@ -61,6 +72,7 @@ function walk(value: JsonValue, schema: SchemaNode, walker: Walker): void {
     case 'string':
       if (typeof value === 'string') checkText(value, schema, walker)
       else if (isTime(schema)) failItself(value, { type: 'string' }, walker)
+      else if (schema.format === 'byte' && Array.isArray(value)) for (const item of value) walk(item, uint8, walker)
       else fail(value, schema, walker)
       return
     case 'boolean':
@@ -74,9 +86,35 @@ function walk(value: JsonValue, schema: SchemaNode, walker: Walker): void {
       if (typeof value !== 'number') fail(value, schema, walker)
       return
     case undefined:
-      if (isJsonObject(value)) walkObject(value, schema, walker)
+      if (schema.goType === boolOrSchema && typeof value !== 'boolean' && !isJsonObject(value))
+        tellFatal('boolean or JSON schema expected', walker)
+      else if (schema.goType === schemaOrList && Array.isArray(value))
+        for (const item of value) walk(item, oneSchema, walker)
+      else if (isJsonObject(value)) walkObject(value, schema, walker)
   }
 }
+
+/** A number that JavaScript would show otherwise, or hold to be an integer. */
+function walkLiteral(literal: NumberLiteral, schema: SchemaNode, walker: Walker): void {
+  const { text } = literal
+  if (isQuantity(schema)) return
+  const integer = schema.intOrString === true ? int32 : schema.type === 'integer' ? schema : undefined
+  if (integer !== undefined) {
+    if (/^-?\d+$/.test(text) && fitsInteger(Number(text), integer.format) && isInt64(text)) return
+    const told = decodingText(literal, integer, walker)
+    if (schema.intOrString === true) tellFatal(told, walker)
+    else walker.errors.push(told)
+    return
+  }
+  const holds = schema.type === 'number' || (schema.type === undefined && schema.goType !== boolOrSchema)
+  if (holds && Number.isFinite(Number(text))) return
+  if (isTime(schema) || schema.goType === boolOrSchema) walk(0, schema, walker)
+  else if (schema.type === undefined)
+    tellFatal(`json: cannot unmarshal number ${text} into Go value of type float64`, walker)
+  else fail(Number(text), schema, walker, literal)
+}
+
+const isInt64 = (text: string): boolean => BigInt.asIntN(64, BigInt(text)) === BigInt(text)
 
 function walkObject(object: Record<string, JsonValue>, schema: SchemaNode, walker: Walker): void {
   const isStruct = schema.properties !== undefined
@@ -94,9 +132,8 @@ function walkObject(object: Record<string, JsonValue>, schema: SchemaNode, walke
   walker.struct = before
 }
 
-function fail(value: JsonValue, schema: SchemaNode, walker: Walker): void {
-  if (walker.converts) walker.errors.push(conversionText(value, schema))
-  else failDecoding(value, schema, walker)
+function fail(value: JsonValue, schema: SchemaNode, walker: Walker, literal?: NumberLiteral): void {
+  walker.errors.push(walker.converts ? conversionText(value, schema) : decodingText(literal ?? value, schema, walker))
 }
 
 /** Of a type that decodes itself: the converter has no place for it either. */
@@ -109,13 +146,11 @@ function tellFatal(text: string, walker: Walker): void {
   else walker.fatal ??= text
 }
 
-function failDecoding(value: JsonValue, schema: SchemaNode, walker: Walker): void {
-  walker.errors.push(decodingText(value, schema, walker))
-}
-
 /** A number of the right kind that does not fit is shown. */
-function decodingText(value: JsonValue, schema: SchemaNode, walker: Walker): string {
-  const what = typeof value === 'number' && schema.type === 'integer' ? `number ${goNumber(value)}` : kindOf(value)
+function decodingText(value: JsonValue | NumberLiteral, schema: SchemaNode, walker: Walker): string {
+  const isNumeric = schema.type === 'integer' || schema.type === 'number'
+  const shown = value instanceof NumberLiteral ? value.text : typeof value === 'number' ? goNumber(value) : undefined
+  const what = shown === undefined ? kindOf(value as JsonValue) : isNumeric ? `number ${shown}` : 'number'
   const where = walker.fields.length === 0 ? 'Go value' : `Go struct field ${walker.struct}.${walker.fields.join('.')}`
   return `json: cannot unmarshal ${what} into ${where} of type ${goTypeName(schema)}`
 }
@@ -150,6 +185,7 @@ function kindOf(value: JsonValue): string {
 }
 
 function goTypeName(schema: SchemaNode): string {
+  if (schema.goType !== undefined) return schema.goType
   switch (schema.type) {
     case 'string':
       return schema.format === 'byte' ? '[]uint8' : schema.typeName === undefined ? 'string' : `v1.${schema.typeName}`
@@ -174,6 +210,8 @@ function isQuantity({ typeName, format }: SchemaNode): boolean {
   return typeName === 'Quantity' || format === 'quantity'
 }
 
+/** Bytes may come as numbers. */
+const uint8: SchemaNode = { type: 'integer', format: 'uint8', goType: 'uint8' }
 const int32: SchemaNode = { type: 'integer', format: 'int32' }
 
 function checkIntOrString(value: JsonValue, walker: Walker): void {
@@ -258,5 +296,6 @@ function timeError(value: string, parts: readonly TimePart[]): string | undefine
 
 function fitsInteger(value: number, format: string | undefined): boolean {
   if (!Number.isInteger(value)) return false
+  if (format === 'uint8') return value >= 0 && value < 256
   return format === 'int32' ? value >= -(2 ** 31) && value < 2 ** 31 : value >= -(2 ** 63) && value <= 2 ** 63
 }

@@ -1,7 +1,7 @@
 // The body of a write as an object: decoded from JSON, YAML or protobuf, of the kind the URL says, with complaints about
 // fields that the kind does not have.
 import { fieldInvalid, goValue } from '../../apimachinery/field/index.ts'
-import { parseJson } from '../../apimachinery/json/index.ts'
+import { parseJson, parseLiterals, type LiteralJson } from '../../apimachinery/json/index.ts'
 import {
   apiVersionOf,
   isJsonObject,
@@ -33,6 +33,8 @@ export interface Decoded {
   readonly value: JsonValue
   /** Fields given twice, as texts. */
   readonly duplicates: readonly string[]
+  /** Of JSON with numbers that are no plain integers: the value once more, with these as they are written. */
+  readonly literals?: () => LiteralJson
 }
 
 /** Decodes a body by its Content-Type (JSON when absent). Throws 400 and 415. */
@@ -41,8 +43,9 @@ export function decodeBody(body: Uint8Array, contentType: string | undefined): D
   switch (type) {
     case '':
     case 'application/json': {
-      const { value, duplicateFields } = parseJson(body, { maxDepth, maxBytes: maxBodyBytes })
-      return { value, duplicates: duplicateFields }
+      const { value, duplicateFields, oddNumbers } = parseJson(body, { maxDepth, maxBytes: maxBodyBytes })
+      const decoded = { value, duplicates: duplicateFields }
+      return oddNumbers ? { ...decoded, literals: () => parseLiterals(body) } : decoded
     }
     case 'application/yaml': {
       const { value, duplicateFields } = parseYamlBody(body, { maxDepth, maxBytes: maxBodyBytes })
@@ -86,7 +89,7 @@ interface Expectation {
 
 /** The decoded body as an object of the endpoint's kind, without fields that the kind does not have. Throws 400. */
 export function objectOf(
-  { value, duplicates }: Decoded,
+  { value, duplicates, literals }: Decoded,
   { definition, fieldValidation, warnings, duplicatesFirst = false }: Expectation,
 ): KubeObject {
   if (!isJsonObject(value)) throw badRequest(`the body must be an object of kind ${definition.info.kind}`)
@@ -102,11 +105,12 @@ export function objectOf(
   object['metadata'] ??= {}
   // Who is in no namespace is told so by nobody.
   if (!info.namespaced)
-    for (const members of [object['metadata'], kept]) if (isJsonObject(members)) delete members['namespace']
+    for (const members of [object['metadata'], kept])
+      if (isJsonObject(members) && typeof members['namespace'] === 'string') delete members['namespace']
   const unknown: string[] = []
   if (schema !== undefined) {
     if (info.builtIn) {
-      const [first] = typeErrors(object, schema)
+      const [first] = typeErrors(literals?.() ?? object, schema)
       if (first !== undefined) throw badRequest(undecodable + first)
     }
     const dropped = pruneUnknown(object, schema, { isResourceRoot: true, typesChecked: info.builtIn })

@@ -4,7 +4,8 @@ import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '
 import { badRequest, conflict, notFound, statusError } from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
-import { decodeObjectBody, requireKind } from '../codec/read-object.ts'
+import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
+import { builtInSchema } from '../registry/builtin-schemas.ts'
 import type { Target } from '../registry/registry.ts'
 import type { Answer } from '../server/exchange.ts'
 import type { Call } from './call.ts'
@@ -47,11 +48,13 @@ export async function bindListed(call: Call): Promise<Answer> {
   return bind(call, { ...call.target, definition }, await readBinding(call))
 }
 
-async function readBinding({ exchange, request }: Call): Promise<Binding> {
+async function readBinding({ exchange, request, definition, fieldValidation }: Call): Promise<Binding> {
   const contentType = requireContentType(exchange.header('content-type'))
-  const { value } = decodeObjectBody(await exchange.request.body(), contentType, bindings.kind)
-  const body = requireKind(objectIn(value), { info: bindings })
-  const metadata = objectIn(body['metadata'])
+  const decoded = decodeObjectBody(await exchange.request.body(), contentType, bindings.kind)
+  const info = { ...definition.info, ...bindings }
+  const expected = { ...definition, info, schema: builtInSchema(bindings) }
+  const body = objectOf(decoded, { definition: expected, fieldValidation, warnings: exchange.warnings })
+  const metadata = body.metadata as JsonObject
   requireNamespace({ namespace: textIn(metadata['namespace']) }, request.namespace)
   const target = objectIn(body['target'])
   return {
@@ -62,7 +65,7 @@ async function readBinding({ exchange, request }: Call): Promise<Binding> {
   }
 }
 
-const objectIn = (value: JsonValue | undefined): JsonObject => (isJsonObject(value) ? value : {})
+const objectIn = (value: unknown): JsonObject => (isJsonObject(value) ? value : {})
 const textIn = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '')
 
 /** Complaints are upstream's: 500, without a reason. */

@@ -2,6 +2,7 @@
 import type { GroupVersionKind } from '../../apimachinery/meta/index.ts'
 import type { SchemaNode } from '../../apimachinery/schema/index.ts'
 import { readGenerated } from './generated-facts.ts'
+import { goStructName, isNamedScalar, structOfDefinition, type StructType } from './strategies/typed/go-types.ts'
 
 /** A node as the table has it: where a SchemaNode has a node, there may be a reference with neighbours. */
 export interface SchemaTableNode extends Omit<SchemaNode, 'properties' | 'items' | 'additionalProperties'> {
@@ -63,7 +64,9 @@ class Linker {
     linked.set(name, node)
     this.#fill(node, source)
     // Called an object, and decoded whatever it is.
-    if (name.endsWith('.runtime.RawExtension')) delete node.type
+    if (/\.(RawExtension|FieldsV1)$/.test(name)) delete node.type
+    node.goType = goStructName(name)
+    nameGoTypes(node, source, structOfDefinition(name))
     return node
   }
 
@@ -87,4 +90,39 @@ class Linker {
     const target = this.#reference($ref)
     this.#copies.push(() => Object.assign(node, { ...target, ...own }))
   }
+}
+
+/** Names the types that OpenAPI has no word for: decoding errors show them. */
+function nameGoTypes(node: SchemaNode, source: SchemaTableNode, struct: StructType | undefined): void {
+  for (const member of struct?.members ?? []) {
+    const property = node.properties?.[member.name]
+    const given = source.properties?.[member.name]
+    // What is only referred to is shared, and named by itself.
+    if (property === undefined || given === undefined || isReference(given)) continue
+    const { container, collectionName } = member
+    const value = valueOf(property)
+    if (collectionName !== undefined) property.goType = collectionName
+    if (container === 'mapOfLists') nameItems(property, collectionName)
+    else if (isNamedScalar(member)) {
+      if (container === 'none') property.goType = member.goName
+      else if (value !== undefined && !isReference(valueOf(given))) value.goType = member.goName
+    }
+  }
+}
+
+const isReference = (given: SchemaTableNode | undefined): boolean =>
+  given?.$ref !== undefined && Object.keys(given).length === 1
+
+/** Of a list or a map. */
+function valueOf<Node extends { readonly items?: Node; readonly additionalProperties?: Node | boolean }>(
+  node: Node,
+): Node | undefined {
+  const { items, additionalProperties } = node
+  return items ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined)
+}
+
+/** Lists in a map of a name such as `map[string]v1.ExtraValue`. */
+function nameItems(map: SchemaNode, name = ''): void {
+  const list = valueOf(map)
+  if (list !== undefined) list.goType = name.replace(/^map\[.*?\]/, '')
 }

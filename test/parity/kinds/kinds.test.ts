@@ -13,6 +13,7 @@ import { bindingRows } from './pod-binding.ts'
 import { serviceRows } from './service-life.ts'
 import { storageRows } from './storage-kinds.ts'
 import { warningRows } from './warnings.ts'
+import { wrongTypeRows } from './wrong-types.ts'
 import { wholeRows } from './whole-objects.ts'
 
 describe('built-in kinds as a real server has them', function () {
@@ -34,6 +35,7 @@ describe('built-in kinds as a real server has them', function () {
     ...wholeRows,
     ...oddBodyRows,
     ...warningRows,
+    ...wrongTypeRows,
   ]
   compareRows(rows, { name: 'kinds', known: knownKindDifferences })
 })

@@ -215,7 +215,6 @@ export const knownDifferences: Readonly<Record<string, string>> = {
   'compression: pretty: GET /api/v1/namespaces/{ns}/configmaps/large?pretty=true': why.notCompressed,
   'reviews: a name: POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews': why.fieldsShown,
   'reviews: labels: POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews': why.fieldsShown,
-  'reviews: extra as text: POST /apis/authorization.k8s.io/v1/subjectaccessreviews': why.decoderWords,
   'reviews: POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews': why.openPaths,
   'reviews: a namespace that is not there: POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews': why.openPaths,
   'impersonation: an empty user: POST /apis/authentication.k8s.io/v1/selfsubjectreviews': why.credential,

@@ -38,7 +38,7 @@ export interface CrdVersion {
 
 export interface CrdConversion {
   strategy: string
-  webhook?: JsonObject & { conversionReviewVersions?: string[]; clientConfig?: JsonObject }
+  webhook?: JsonObject & { conversionReviewVersions?: string[] | null; clientConfig?: JsonObject }
 }
 
 export interface CrdCondition {

@@ -237,7 +237,8 @@ function validateConversion(
   else if (strategy !== 'None' && strategy !== 'Webhook') {
     causes.push(fieldNotSupported(`${path}.strategy`, strategy, ['None', 'Webhook']))
   }
-  const { clientConfig, conversionReviewVersions: versions = [] } = webhook ?? {}
+  const { clientConfig } = webhook ?? {}
+  const versions = webhook?.conversionReviewVersions ?? []
   if (strategy !== 'Webhook') {
     const why = 'should not be set when strategy is not set to Webhook'
     if (clientConfig !== undefined) causes.push(fieldForbidden(`${path}.webhookClientConfig`, why))

@@ -163,6 +163,7 @@ function decodeValue(struct: StructType, member: Member, raw: JsonValue, path: r
       if (typeof raw !== 'string') throw mismatch(struct, member, raw, path)
       return raw
     case 'y':
+      if (Array.isArray(raw)) return Buffer.from(raw.map(Number)).toString('base64')
       if (typeof raw !== 'string') throw mismatch(struct, member, raw, path)
       return decodeBytes(raw)
     case 'b':
@@ -250,7 +251,9 @@ function numberText({ code, container }: Member, value: number): string {
   return container !== 'list' && 'il'.includes(code) ? `number ${value}` : 'number'
 }
 
-function targetName({ goName, container }: Member, raw: JsonValue): string {
+function targetName({ goName, container, collectionName }: Member, raw: JsonValue): string {
+  if (collectionName !== undefined && (container === 'list' ? !Array.isArray(raw) : !isJsonObject(raw)))
+    return collectionName
   if (container === 'list' && !Array.isArray(raw)) return `[]${goName}`
   if (container === 'map' && !isJsonObject(raw)) return `map[string]${goName}`
   return goName

@@ -14,6 +14,8 @@ export interface Member {
   readonly omitZero: boolean
   /** Go's name of the type of one value, for messages. */
   readonly goName: string
+  /** Go's name of the list or map itself; undefined where it is made of the name of one value. */
+  readonly collectionName?: string
   /** Of structs. */
   readonly struct: string
 }
@@ -24,9 +26,12 @@ export interface StructType {
   readonly members: readonly Member[]
 }
 
+/** Name, type, flags, Go's name of one value and of the list or map; see scripts/generate/go-types. */
+type Row = [name: string, type: string, flags: string, goName?: string, collectionName?: string]
+
 interface Table {
   kinds: Record<string, string>
-  structs: Record<string, [string, string, string, string?][]>
+  structs: Record<string, Row[]>
 }
 
 const table = JSON.parse(readFileSync(new URL('generated/go-types.json', import.meta.url), 'utf8')) as Table
@@ -63,12 +68,21 @@ export function structNamed(name: string): StructType {
   return struct
 }
 
+/** The struct that a definition of OpenAPI is made of, such as `api.core.v1.Container`; undefined where none is known. */
+export function structOfDefinition(name: string): StructType | undefined {
+  const own = name.replace(/^(api|apimachinery\.pkg\.apis|apiextensions-apiserver\.pkg\.apis)\./, '')
+  return table.structs[own] === undefined ? undefined : structNamed(own)
+}
+
+/** True where messages show a name of its own for one value: no struct, and no plain type. */
+export const isNamedScalar = ({ code, goName }: Member): boolean => code !== '@' && goName !== plainNames[code]
+
 /** `v1.Container` of `core.v1.Container`: how Go's messages call it. */
 export function goStructName(name: string): string {
   return name.split('.').slice(-2).join('.')
 }
 
-function memberOf([name, type, flags, goName]: [string, string, string, string?]): Member {
+function memberOf([name, type, flags, goName, collectionName]: Row): Member {
   const code = type.slice(0, 1) as TypeCode
   const struct = code === '@' ? type.slice(1) : ''
   const list = flags.includes('r')
@@ -80,7 +94,8 @@ function memberOf([name, type, flags, goName]: [string, string, string, string?]
     pointer: flags.includes('p'),
     omitEmpty: flags.includes('o'),
     omitZero: flags.includes('z'),
-    goName: goName ?? (code === '@' ? goStructName(struct) : (plainNames[code] ?? '')),
+    ...(collectionName === undefined ? {} : { collectionName }),
+    goName: goName || (code === '@' ? goStructName(struct) : (plainNames[code] ?? '')),
     struct,
   }
 }

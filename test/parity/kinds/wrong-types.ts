@@ -1,0 +1,101 @@
+// Values of the wrong JSON type, and numbers spelled in odd ways, at every member of every struct of the built-in kinds:
+// what a real server says of them names the Go types, which no document of its API does.
+import { readFileSync } from 'node:fs'
+import type { Answer } from '../support/comparable-answer.ts'
+import { row, type Row } from '../support/compare-rows.ts'
+import { pathOf, type Manifest } from '../support/session.ts'
+
+type Member = readonly [name: string, type: string, flags: string]
+
+interface Table {
+  readonly kinds: Readonly<Record<string, string>>
+  readonly structs: Readonly<Record<string, readonly Member[]>>
+}
+
+const file = '../../../src/virtualapi/registry/strategies/typed/generated/go-types.json'
+const table = JSON.parse(readFileSync(new URL(file, import.meta.url), 'utf8')) as Table
+
+/** None of these fits everywhere; each fits somewhere. */
+const values: readonly string[] = [
+  ...['"x"', 'true', '7', '[]', '{}', '[1]', '["x"]', '{"a":1}'],
+  ...['1.0', '1e2', '-0', '2147483648', '9223372036854775808', '-1.5e-1', '1e400'],
+]
+const perMember = 3
+const atOnce = 16
+
+interface Question {
+  readonly manifest: Manifest
+  /** The document without what is around it. */
+  readonly text: string
+}
+
+/** The struct's members, and those of the structs in them that no kind before has asked about. */
+function questionsOf(manifest: Manifest, struct: string, path: readonly string[], seen: Set<string>): Question[] {
+  if (seen.has(struct)) return []
+  seen.add(struct)
+  const members = (table.structs[struct] ?? []).filter(([name]) => path.length > 0 || name !== 'kind')
+  return [
+    // Each member is asked about with some of the values; which, is its place.
+    ...members.flatMap(([name, type], index) =>
+      Array.from({ length: perMember }, (_, i) => values[(index + i * 5 + struct.length) % values.length] ?? 'null')
+        // Where any number goes, it is not there any more: a real server breaks off the connection.
+        .filter((value) => value !== '1e400' || 'bils'.includes(type.charAt(0)))
+        .map((value) => ({ manifest, text: around([...path, name], value) })),
+    ),
+    ...members.flatMap(([name, type, flags]) =>
+      type.startsWith('@') ? questionsOf(manifest, type.slice(1), [...path, name, ...itemOf(flags)], seen) : [],
+    ),
+  ]
+}
+
+const itemOf = (flags: string): string[] => [
+  ...(flags.includes('m') ? ['{}'] : []),
+  ...(flags.includes('r') ? ['[]'] : []),
+]
+
+const around = (path: readonly string[], value: string): string =>
+  path.reduceRight(
+    (inner, step) =>
+      step === '[]' ? `[${inner}]` : step === '{}' ? `{"k":${inner}}` : `{${JSON.stringify(step)}:${inner}}`,
+    value,
+  )
+
+/** The whole body: of a member twice, the last counts. */
+function bodyOf({ manifest: { apiVersion, kind }, text }: Question): string {
+  const metadata = text.startsWith('{"metadata"') ? '' : '"metadata":{"name":"a"},'
+  return `{"apiVersion":"${apiVersion}","kind":"${kind}",${metadata}${text.slice(1)}`
+}
+
+function kindRow(manifest: Manifest, questions: readonly Question[]): Row {
+  return row(`wrong types: ${manifest.apiVersion} ${manifest.kind}`, async (session) => {
+    const path = `${pathOf(manifest, { collection: true })}?dryRun=All`
+    const ask = (question: Question): Promise<Answer> =>
+      session.send('POST', path, { body: bodyOf(question), quiet: true })
+    for (let from = 0; from < questions.length; from += atOnce) {
+      const some = questions.slice(from, from + atOnce)
+      const answers = await Promise.all(some.map(ask))
+      for (const [index, { status, body }] of answers.entries()) {
+        // What was read at all is looked at elsewhere.
+        const isDecoded = status !== 400 && status < 500
+        session.note(`${manifest.kind} ${some[index]?.text ?? ''}`, isDecoded ? 'decoded' : body)
+      }
+    }
+  })
+}
+
+const seen = new Set<string>()
+
+export const wrongTypeRows: readonly Row[] = Object.entries(table.kinds).flatMap(([name, struct]) => {
+  const slash = name.lastIndexOf('/')
+  const manifest = { apiVersion: name.slice(0, slash), kind: name.slice(slash + 1), metadata: { name: 'a' } }
+  const questions = isServed(manifest) ? questionsOf(manifest, struct, [], seen) : []
+  return questions.length === 0 ? [] : [kindRow(manifest, questions)]
+})
+
+function isServed(manifest: Manifest): boolean {
+  try {
+    return pathOf(manifest) !== ''
+  } catch {
+    return false
+  }
+}
