@@ -6,6 +6,7 @@ import {
   apiVersionOf,
   isJsonObject,
   parseApiVersion,
+  type GroupVersionKind,
   type JsonObject,
   type JsonValue,
   type KubeObject,
@@ -14,6 +15,7 @@ import { pruneUnknown, typeErrors, type SchemaNode } from '../../apimachinery/sc
 import { goKind } from '../../apimachinery/patch/index.ts'
 import { badRequest, invalid, isStatusError, unsupportedMediaType } from '../../apimachinery/status/index.ts'
 import { forEmbedded } from '../registry/embedded-resources.ts'
+import { builtInSchema } from '../registry/builtin-schemas.ts'
 import { builtInResourceOfKind } from '../registry/builtin-resources.ts'
 import type { ResourceDefinition } from '../registry/resource-definition.ts'
 import { completeStruct, decodeObjectMeta } from '../registry/strategies/typed/decode.ts'
@@ -87,6 +89,11 @@ interface Expectation {
   readonly duplicatesFirst?: boolean
 }
 
+/** The definition as an endpoint of it sees it that takes objects of another built-in kind. */
+export function takingKind(definition: ResourceDefinition, kind: GroupVersionKind): ResourceDefinition {
+  return { ...definition, info: { ...definition.info, ...kind, builtIn: true }, schema: builtInSchema(kind) }
+}
+
 /** The decoded body as an object of the endpoint's kind, without fields that the kind does not have. Throws 400. */
 export function objectOf(
   { value, duplicates, literals }: Decoded,
@@ -115,7 +122,10 @@ export function objectOf(
     }
     const dropped = pruneUnknown(object, schema, { isResourceRoot: true, typesChecked: info.builtIn })
     // The decoder of built-in kinds tells of them as it meets them.
-    unknown.push(...(info.builtIn ? dropped : dropped.sort()).map((path) => `unknown field "${path}"`))
+    // A patched document comes with its members in order.
+    unknown.push(
+      ...(info.builtIn && !duplicatesFirst ? dropped : dropped.sort()).map((path) => `unknown field "${path}"`),
+    )
     if (!info.builtIn) forEmbedded(object, schema, decodeEmbedded)
   }
   // What it does not have was told of above.

@@ -4,15 +4,14 @@ import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '
 import { badRequest, conflict, notFound, statusError } from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
-import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
-import { builtInSchema } from '../registry/builtin-schemas.ts'
+import { decodeObjectBody, objectOf, takingKind } from '../codec/read-object.ts'
 import type { Target } from '../registry/registry.ts'
 import type { Answer } from '../server/exchange.ts'
 import type { Call } from './call.ts'
 import { requireContentType, requireNamespace } from './create.ts'
 
 const pods = { group: '', version: 'v1', resource: 'pods' }
-const bindings = { builtIn: true, group: '', version: 'v1', kind: 'Binding' }
+const bindings = { group: '', version: 'v1', kind: 'Binding' }
 
 interface Condition {
   type: string
@@ -51,8 +50,7 @@ export async function bindListed(call: Call): Promise<Answer> {
 async function readBinding({ exchange, request, definition, fieldValidation }: Call): Promise<Binding> {
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, bindings.kind)
-  const info = { ...definition.info, ...bindings }
-  const expected = { ...definition, info, schema: builtInSchema(bindings) }
+  const expected = takingKind(definition, bindings)
   const body = objectOf(decoded, { definition: expected, fieldValidation, warnings: exchange.warnings })
   const metadata = body.metadata as JsonObject
   requireNamespace({ namespace: textIn(metadata['namespace']) }, request.namespace)

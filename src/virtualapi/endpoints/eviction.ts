@@ -1,10 +1,11 @@
 // POST pods/NAME/eviction: deletes a pod if its PodDisruptionBudget allows. What `kubectl drain` and autoscalers ask for.
-import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
 import { badRequest, forbidden, isStatusError, statusError, type StatusError } from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
-import { decodeObjectBody, requireKind } from '../codec/read-object.ts'
+import { decodeObjectBody, objectOf, takingKind } from '../codec/read-object.ts'
+import { builtInSchema } from '../registry/builtin-schemas.ts'
 import { decodeObject } from '../registry/object-bytes.ts'
 import type { DeleteOptions } from '../registry/deletion.ts'
 import type { Answer } from '../server/exchange.ts'
@@ -13,7 +14,7 @@ import { requireContentType, requireNamespace } from './create.ts'
 import { deleteOptionsOf } from './delete-options.ts'
 
 /** Its older form, v1beta1, is the same. */
-const evictions = { builtIn: true, group: 'policy', version: 'v1', kind: 'Eviction' }
+const evictions = { group: 'policy', version: 'v1', kind: 'Eviction' }
 const budgets = { group: 'policy', version: 'v1', resource: 'poddisruptionbudgets' }
 /** Evictions that the disruption controller has not confirmed, per budget; as upstream. */
 const maxDisruptedPods = 2000
@@ -48,18 +49,28 @@ export async function evictPod(call: Call): Promise<Answer> {
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, { status: 201 })
 }
 
-async function readEviction({ exchange, request, target }: Call): Promise<DeleteOptions> {
+async function readEviction(call: Call): Promise<DeleteOptions> {
+  const { exchange, request, target, fieldValidation } = call
   const contentType = requireContentType(exchange.header('content-type'))
-  const { value } = decodeObjectBody(await exchange.request.body(), contentType, evictions.kind)
-  const eviction = isJsonObject(value) ? value : {}
-  if (eviction['apiVersion'] !== 'policy/v1beta1' || eviction['kind'] !== evictions.kind)
-    requireKind(eviction, { info: evictions })
-  const { metadata = {}, deleteOptions } = eviction
-  const { name, namespace } = isJsonObject(metadata) ? metadata : {}
+  const decoded = decodeObjectBody(await exchange.request.body(), contentType, evictions.kind)
+  const definition = takingKind(
+    call.definition,
+    isOlder(decoded.value) ? { ...evictions, version: 'v1beta1' } : evictions,
+  )
+  const eviction = objectOf(decoded, {
+    definition: { ...definition, schema: builtInSchema(evictions) },
+    fieldValidation,
+    warnings: exchange.warnings,
+  })
+  const { metadata, deleteOptions } = eviction
+  const { name, namespace } = metadata
   requireNamespace(typeof namespace === 'string' ? { namespace } : {}, request.namespace)
   if (name !== request.name) throw badRequest('name in URL does not match name in Eviction object')
   return deleteOptionsOf(isJsonObject(deleteOptions) ? deleteOptions : {}, target)
 }
+
+const isOlder = (value: JsonValue): boolean =>
+  isJsonObject(value) && value['apiVersion'] === 'policy/v1beta1' && value['kind'] === evictions.kind
 
 /** One that has ended, was never started or is going already is no disruption. */
 function needsNoBudget({ metadata, status }: Pod): boolean {

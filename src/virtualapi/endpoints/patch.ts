@@ -110,7 +110,7 @@ function complaintsOf({ value, duplicates }: Decoded, contentType: string | unde
  * What `read` makes of the patched document. Where that fails because of the type of a value, or of a field that there is not,
  * a real server says so as 422 of the patch: of the patch itself where it was strategic, else of all that came of it.
  */
-function readable(
+export function readable(
   patched: JsonObject,
   { definition, shown }: { definition: ResourceDefinition; shown: string | undefined },
   read: () => KubeObject,

@@ -1,16 +1,19 @@
 // The scale subresource: a few numbers of a workload, in one form for all kinds.
 import { Buffer } from 'node:buffer'
+import { goPrint } from '../../apimachinery/field/index.ts'
 import { encodeJson, isJsonObject, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest, methodNotAllowed } from '../../apimachinery/status/index.ts'
 import { jsonBytes, jsonDocument } from '../codec/answers.ts'
-import { decodeBody } from '../codec/read-object.ts'
+import { decodeBody, objectOf, takingKind, type Decoded } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
 import { decodeObject } from '../registry/object-bytes.ts'
 import { applyScale, scaleOf } from '../registry/strategies/index.ts'
 import type { Answer } from '../server/exchange.ts'
 import { requireSubresource, type Call } from './call.ts'
 import { requireContentType, requireName, requireNamespace } from './create.ts'
-import { patchOf } from './patch.ts'
+import { patchOf, readable } from './patch.ts'
+
+const scales = { group: 'autoscaling', version: 'v1', kind: 'Scale' }
 
 export async function scale(call: Call): Promise<Answer> {
   requireSubresource(call)
@@ -34,7 +37,7 @@ export async function scale(call: Call): Promise<Answer> {
 function shown({ definition, representation, query, target }: Call, scale: KubeObject): Answer {
   if (representation.as !== 'Table' || !definition.info.builtIn) return jsonDocument(scale)
   const { fromStorage: _stored, complete: _complete, ...rest } = definition
-  const info = { ...definition.info, group: 'autoscaling', version: 'v1', kind: 'Scale' }
+  const info = { ...definition.info, ...scales }
   const view = viewOf({ ...rest, info, storageApiVersion: 'autoscaling/v1' }, representation, {
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,
@@ -43,26 +46,44 @@ function shown({ definition, representation, query, target }: Call, scale: KubeO
 }
 
 /** The Scale asked for, as a function of the present one. */
-async function wantedScale({ exchange, definition, request }: Call): Promise<(current: KubeObject) => KubeObject> {
+async function wantedScale(call: Call): Promise<(current: KubeObject) => KubeObject> {
+  const { exchange, definition } = call
   const body = await exchange.request.body()
   if (exchange.info.verb === 'patch') {
     const apply = patchOf(exchange.header('content-type'), { ...definition, schema: definition.schema ?? {} })
-    const { value } = decodeBody(body, undefined)
-    return (current) => requireScale(apply(current as unknown as JsonObject, value), request)
+    const { value, duplicates } = decodeBody(body, undefined)
+    const before = exchange.warnings.length
+    return (current) => {
+      // Said once, for the try that counted.
+      exchange.warnings.length = before
+      const patched = apply(current as unknown as JsonObject, value)
+      if (!isJsonObject(patched)) throw badRequest('the body must be a Scale')
+      const shown = exchange.header('content-type')?.includes('strategic') === true ? goPrint(value) : undefined
+      return readable(patched, { definition: takingKind(definition, scales), shown }, () =>
+        requireScale(call, { value: patched, duplicates }, { duplicatesFirst: true }),
+      )
+    }
   }
-  const { value } = decodeBody(body, requireContentType(exchange.header('content-type')))
-  return () => requireScale(value, request)
+  const scaled = requireScale(call, decodeBody(body, requireContentType(exchange.header('content-type'))))
+  return () => scaled
 }
 
-function requireScale(value: unknown, { name, namespace }: { name: string; namespace: string }): KubeObject {
+function requireScale(
+  { definition, exchange, fieldValidation, request }: Call,
+  decoded: Decoded,
+  { duplicatesFirst = false } = {},
+): KubeObject {
+  const { value } = decoded
   if (!isJsonObject(value)) throw badRequest('the body must be a Scale')
-  const { kind = 'Scale', apiVersion = 'autoscaling/v1', metadata } = value
-  if (metadata !== undefined && metadata !== null && !isJsonObject(metadata))
-    throw badRequest('metadata of a Scale must be an object')
-  const scaled = { ...value, kind, apiVersion, metadata: metadata ?? {} } as unknown as KubeObject
-  requireScaleKind(scaled)
-  requireNamespace(scaled.metadata, namespace)
-  requireName(scaled.metadata.name, name)
+  const { kind = scales.kind, apiVersion = 'autoscaling/v1' } = value
+  requireScaleKind({ kind, apiVersion } as KubeObject)
+  const { warnings } = exchange
+  const scaled = objectOf(decoded, {
+    ...{ definition: takingKind(definition, scales), fieldValidation, warnings },
+    duplicatesFirst,
+  })
+  requireNamespace(scaled.metadata, request.namespace)
+  requireName(scaled.metadata.name, request.name)
   return scaled
 }
 

@@ -4,10 +4,8 @@ import { badRequest, conflict, invalid, methodNotServed, type StatusCause } from
 import { timestamp } from '../../async/index.ts'
 import { apiAudience, type NameAndUid } from '../authn/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
-import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
-import { builtInSchema } from '../registry/builtin-schemas.ts'
+import { decodeObjectBody, objectOf, takingKind } from '../codec/read-object.ts'
 import { decodeObject } from '../registry/object-bytes.ts'
-import type { ResourceDefinition } from '../registry/resource-definition.ts'
 import type { Answer } from '../server/exchange.ts'
 import type { Call } from './call.ts'
 import { requireContentType } from './create.ts'
@@ -76,11 +74,7 @@ export async function requestToken(call: Call): Promise<Answer> {
 async function readRequest({ exchange, definition, fieldValidation }: Call): Promise<KubeObject> {
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, kind.kind)
-  const expected: ResourceDefinition = {
-    ...definition,
-    info: { ...definition.info, ...kind },
-    schema: builtInSchema(kind),
-  }
+  const expected = takingKind(definition, kind)
   const { warnings } = exchange
   return objectOf(decoded, { definition: expected, fieldValidation, warnings })
 }

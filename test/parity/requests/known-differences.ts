@@ -12,7 +12,6 @@ const why = {
   wholeStatus: 'upstream validates the rest of the object as well',
   patchOfKind: 'upstream shows by chance how far its decoder came',
   lenientType: 'media types are read in any case, and wildcards of subtypes count',
-  scaleByText: 'the type of a Scale is checked as that of a body, 400',
   apply: 'server-side apply is not served yet, so it is not named among the patch types',
   dryRunMeant: 'who asks for a dry run in the query gets one, also beside a body',
   dryRunRevision: 'upstream shows the revision of a write that it did not make',
@@ -91,7 +90,6 @@ export const knownDifferences: Readonly<Record<string, string>> = {
   'patches: an unknown directive, strategic: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d': why.clientMistake,
   'patches: a directive that is no text, strategic: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d':
     why.clientMistake,
-  'patches: scale by a text, merge: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d/scale': why.scaleByText,
   'patches: a widget, strategic: PATCH /apis/patches.parity.example.com/v1/namespaces/{ns}/patcheswidgets/w': why.apply,
   'patches: PATCH /apis/patches.parity.example.com/v1/namespaces/{ns}/patcheswidgets/w': why.apply,
   'deletes: another kind: DELETE /api/v1/namespaces/{ns}/configmaps/d7': why.clientMistake,

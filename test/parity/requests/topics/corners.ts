@@ -10,6 +10,26 @@ const jobs = '/apis/batch/v1/namespaces/{ns}/jobs'
 const budgets = '/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets'
 const custom = widgets('corners')
 
+const sets = '/apis/apps/v1/namespaces/{ns}/replicasets'
+const accounts = '/api/v1/namespaces/{ns}/serviceaccounts'
+const setOf = (name: string): object => ({
+  metadata: { name },
+  spec: {
+    replicas: 0,
+    selector: { matchLabels: { app: 'a' } },
+    template: { metadata: { labels: { app: 'a' } }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+  },
+})
+const scales: readonly (readonly [what: string, scale: object | string])[] = [
+  ['unknown', { metadata: { name: 's', nonsense: 1 }, spec: { replicas: 1, more: 1 }, more: 1 }],
+  ['twice', '{"metadata":{"name":"s"},"spec":{"replicas":1,"replicas":2}}'],
+  ['replicas as text', { metadata: { name: 's' }, spec: { replicas: 'x' } }],
+  ['a spec as text', { metadata: { name: 's' }, spec: 'x' }],
+  ['metadata as text', { metadata: 'x' }],
+]
+const unknownThere = { what: 'unknown there' }
+const wrongThere = { what: 'wrong there' }
+
 const bound = { kind: 'Node', name: 'n' }
 const binding = (what: string, more: object): Row =>
   post(`${pods}/two/binding`, { metadata: { name: 'two' }, target: bound, ...more }, { what })
@@ -158,6 +178,31 @@ export const corners: Topic = {
       type: 'application/yaml',
       statusOnly: true,
     }),
+
+    // Fields that a subresource does not have, types that are wrong there, and selfLink, which is none any more.
+    post(sets, setOf('s')),
+    ...['', '&fieldValidation=Strict', '&fieldValidation=Ignore'].flatMap((mode) => [
+      ...scales.flatMap(([what, scale]) => [
+        put(`${sets}/s/scale?dryRun=All${mode}`, scale, { what }),
+        patch('merge', `${sets}/s/scale?dryRun=All${mode}`, scale, { what }),
+        post(`${sets}/s/scale?dryRun=All${mode}`, scale, { what }),
+      ]),
+      post(`${pods}/two/eviction?dryRun=All${mode}`, { metadata: { name: 'two', nonsense: 1 }, more: 1 }, unknownThere),
+      post(`${pods}/two/eviction?dryRun=All${mode}`, { metadata: { name: 'x' }, deleteOptions: 1 }, wrongThere),
+      post(
+        `${pods}/two/binding?dryRun=All${mode}`,
+        { metadata: { name: 'x' }, more: 1, target: { a: 1 } },
+        unknownThere,
+      ),
+      post(`${pods}/two/binding?dryRun=All${mode}`, { metadata: { name: 'x' }, target: { name: 1 } }, wrongThere),
+      post(`${accounts}/a/token?dryRun=All${mode}`, { spec: { audiences: ['x'], more: 1 }, more: 1 }, unknownThere),
+      post(`${accounts}/a/token?dryRun=All${mode}`, { spec: { audiences: 'x' } }, wrongThere),
+      patch('merge', `${sets}/s/status?dryRun=All${mode}`, { status: { replicas: 1, more: 1 } }, unknownThere),
+      post(`${maps}?dryRun=All${mode}`, { metadata: { name: 'b', selfLink: '/x' } }, { what: 'selfLink' }),
+      ...(['merge', 'strategic'] as const).map((type) =>
+        patch(type, `${sets}/s?dryRun=All${mode}`, { spec: { zero: 1, more: 2 }, more: 1, alpha: 1 }, unknownThere),
+      ),
+    ]),
 
     // What is looked at first: numbers, then fields, then positions.
     get(`${maps}?fieldSelector=nonsense%3D1&resourceVersion=x`),
