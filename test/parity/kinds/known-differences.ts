@@ -15,8 +15,6 @@ export const knownKindDifferences: Readonly<Record<string, string>> = {
   'batch/v1 Job: new with a failure policy that is wrong': 'what is refused is shown with null for an empty list',
   'batch/v1 Job: new with a success policy': 'what is refused is shown with null for an empty list',
   'apps/v1 DaemonSet: created and read': 'tables of a real server hide the annotation of the template generation',
-  'autoscaling/v2 HorizontalPodAutoscaler: created and read':
-    'the annotation that v1 keeps behavior in has its members in another order',
   'networking.k8s.io/v1 ServiceCIDR: an update without a change, one of another revision, one without':
     'follows from a status that was not refused before',
   'storage.k8s.io/v1 VolumeAttributesClass: created and read':

@@ -27,6 +27,7 @@ const scales: readonly (readonly [what: string, scale: object | string])[] = [
   ['a spec as text', { metadata: { name: 's' }, spec: 'x' }],
   ['metadata as text', { metadata: 'x' }],
 ]
+const renamed = (scale: object): object => JSON.parse(JSON.stringify(scale).replace('"s"', '"w"')) as object
 const unknownThere = { what: 'unknown there' }
 const wrongThere = { what: 'wrong there' }
 
@@ -216,6 +217,17 @@ export const corners: Topic = {
     // Metadata of a custom resource that a patch makes unreadable, and nulls where there should be something.
     ...custom.rows,
     post(custom.path, { apiVersion: custom.apiVersion, kind: 'Widget', metadata: { name: 'w' } }),
+    ...['', '&fieldValidation=Strict'].flatMap((mode) =>
+      scales.flatMap(([what, scale]) => {
+        const named = typeof scale === 'string' ? scale.replace('"s"', '"w"') : renamed(scale)
+        // What is wrong with a PUT is told by upstream without the kind, which it cannot name there.
+        const isTaken = mode === '' && (what === 'unknown' || what === 'twice')
+        return [
+          ...(isTaken ? [put(`${custom.path}/w/scale?dryRun=All`, named, { what })] : []),
+          patch('merge', `${custom.path}/w/scale?dryRun=All${mode}`, named, { what }),
+        ]
+      }),
+    ),
     widget('a generation as text', { generation: 'x' }),
     widget('an annotation as object', { annotations: { x: {} } }),
     widget('finalizers as text', { finalizers: 'x' }),

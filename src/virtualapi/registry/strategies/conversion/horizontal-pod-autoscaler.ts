@@ -1,6 +1,7 @@
 // HorizontalPodAutoscalers are kept as autoscaling/v2. The v1 form knows only CPU; the rest travels in annotations, so
 // that a client of v1 who writes back what it read loses nothing.
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../../apimachinery/meta/index.ts'
+import { internalForm } from '../typed/internal-form.ts'
 import { metricFromV1, metricToV1, statusFromV1, statusToV1 } from './hpa-metrics.ts'
 
 const annotation = {
@@ -52,7 +53,7 @@ export function hpaFromStorage(object: KubeObject): KubeObject {
     if (used !== undefined) status['currentCPUUtilizationPercentage'] = used
   }
   if (current.length > 0) annotations[annotation.currentMetrics] = JSON.stringify(current.map(statusToV1))
-  if (isJsonObject(behavior)) annotations[annotation.behavior] = JSON.stringify(upperKeys(behavior))
+  if (isJsonObject(behavior)) annotations[annotation.behavior] = internalBehavior(behavior)
   if (Array.isArray(conditions) && conditions.length > 0)
     annotations[annotation.conditions] = JSON.stringify(conditions)
   return withParts(object, 'autoscaling/v1', { annotations, spec, status })
@@ -120,18 +121,16 @@ function currentCpuUtilization({ type, resource }: JsonObject): number | undefin
   return typeof value === 'number' ? value : undefined
 }
 
-/** The annotation holds Go's internal type, whose members have no JSON names of their own. */
-function upperKeys(value: JsonValue): JsonValue {
-  return renameKeys(value, (key) => key.charAt(0).toUpperCase() + key.slice(1))
+/** The annotation holds Go's internal type, whose members have no JSON names of their own, and are all there. */
+function internalBehavior({ scaleUp, scaleDown }: JsonObject): string {
+  const rules = 'autoscaling.HPAScalingRules'
+  return JSON.stringify({ ScaleUp: internalForm(rules, scaleUp), ScaleDown: internalForm(rules, scaleDown) })
 }
 
+/** Back again, without what is null. */
 function lowerKeys(value: JsonValue): JsonValue {
-  return renameKeys(value, (key) => key.charAt(0).toLowerCase() + key.slice(1))
-}
-
-function renameKeys(value: JsonValue, rename: (key: string) => string): JsonValue {
-  if (Array.isArray(value)) return value.map((item) => renameKeys(item, rename))
+  if (Array.isArray(value)) return value.map(lowerKeys)
   if (!isJsonObject(value)) return value
   const members = Object.entries(value).filter(([, item]) => item !== null)
-  return Object.fromEntries(members.map(([key, item]) => [rename(key), renameKeys(item, rename)]))
+  return Object.fromEntries(members.map(([key, item]) => [key.charAt(0).toLowerCase() + key.slice(1), lowerKeys(item)]))
 }
