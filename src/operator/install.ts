@@ -1,6 +1,6 @@
 // Brings our CustomResourceDefinitions into a cluster and waits until it serves them.
-import { childSignal } from '../async/index.ts'
-import { gone } from '../apimachinery/status/index.ts'
+import { childSignal, sleep } from '../async/index.ts'
+import { gone, isStatusError } from '../apimachinery/status/index.ts'
 import type { CustomResourceDefinition } from '../crds/index.ts'
 import type { KubeClient } from '../client/index.ts'
 
@@ -15,14 +15,39 @@ interface Served extends CustomResourceDefinition {
 }
 
 /**
- * Applies these CustomResourceDefinitions, as they are now, and resolves once all are Established. Harmless where they
+ * Applies these CustomResourceDefinitions, as they are now, and resolves once all are served. Harmless where they
  * are there already. Rejects with the server's StatusError, for example where a name is taken.
  */
 export async function ensureCrds(
   client: KubeClient,
   { crds, signal }: { crds: readonly CustomResourceDefinition[]; signal: AbortSignal },
 ): Promise<void> {
-  await Promise.all(crds.map((crd) => ensureCrd(client, crd, signal)))
+  await Promise.all(
+    crds.map(async (crd) => {
+      await ensureCrd(client, crd, signal)
+      await untilServed(client, crd, signal)
+    }),
+  )
+}
+
+const servedWithinMs = 30_000
+const askAgainMs = 100
+
+/** Established is what a server writes, served what it has heard of itself: a busy one answers 404 in between. */
+async function untilServed(client: KubeClient, { spec }: CustomResourceDefinition, signal: AbortSignal): Promise<void> {
+  const began = performance.now()
+  for (const { name: version } of spec.versions.filter(({ served }) => served)) {
+    const gvr = { group: spec.group, version, resource: spec.names.plural }
+    for (;;) {
+      try {
+        await client.list(gvr, { limit: 1, metadataOnly: true, signal })
+        break
+      } catch (error) {
+        if (!isStatusError(error, 'NotFound') || performance.now() - began > servedWithinMs) throw error
+      }
+      await sleep(askAgainMs, signal)
+    }
+  }
 }
 
 async function ensureCrd(client: KubeClient, crd: CustomResourceDefinition, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 // src/client, src/reconcile and src/operator/install against a real kube-apiserver, which is killed in between.
+import { Readable } from 'node:stream'
 import { expect } from 'chai'
 import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
 import { abortable } from '../../src/async/index.ts'
@@ -126,6 +127,22 @@ describe('the client on a real kube-apiserver', function () {
       const refused = await client.create(logicalClusters, object, { signal }).catch((error: unknown) => error)
       expect(refused, name).to.include({ reason: 'Invalid' })
     }
+  })
+
+  it('waits until our kinds are served, which a busy host does a moment after it has written so', async () => {
+    let asked = 0
+    const notYet = { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'NotFound', code: 404, message: 'no' }
+    const busy: Transport = {
+      request: (request) =>
+        request.path.includes('limit=1') && ++asked <= 2
+          ? Promise.resolve({ status: 404, headers: {}, body: Readable.from([Buffer.from(JSON.stringify(notYet))]) })
+          : transport.request(request),
+      upgrade: (request) => transport.upgrade(request),
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    }
+    const crds = kcpCrds()
+    await ensureCrds(createClient(busy), { crds, signal })
+    expect(asked).to.equal(crds.length + 2)
   })
 
   it('has one leader at a time, and another one when that stops', async () => {
