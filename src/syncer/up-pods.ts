@@ -49,8 +49,30 @@ export async function visitPod(context: SyncContext, visit: Visit, signal: Abort
   if (copy?.metadata.deletionTimestamp !== undefined && live.metadata.deletionTimestamp === undefined) {
     await deleteLive(context, space, live, copy.metadata.deletionGracePeriodSeconds, signal)
   }
-  if (copy === undefined) await createCopy(context, visit, space, live, workload, signal)
-  else await updateCopy(context, visit, live, copy, signal)
+  const isEnding = live.metadata.deletionTimestamp !== undefined
+  // One that is going and not shown has been deleted upstream by force: it does not come back.
+  if (copy === undefined) {
+    if (!isEnding) await createCopy(context, visit, space, live, workload, signal)
+    return
+  }
+  await updateCopy(context, visit, live, copy, signal)
+  if (isEnding && copy.metadata.deletionTimestamp === undefined) await showEnding(context, visit, live, copy, signal)
+}
+
+/** Terminating here as well, for as long as the member takes: `kubectl exec deployment/...` chooses another pod then. */
+async function showEnding(
+  { upstream }: SyncContext,
+  { cluster, namespace, name }: Visit,
+  { metadata: { deletionGracePeriodSeconds = 30 } }: Kept,
+  { metadata: { uid } }: Kept,
+  signal: AbortSignal,
+): Promise<void> {
+  // Without grace it would be gone at once, before the member's is.
+  const gracePeriodSeconds = Math.max(1, deletionGracePeriodSeconds)
+  await upstream
+    .client(cluster)
+    .delete(gvrs.pods, { namespace, name }, { ...(uid && { uid }), gracePeriodSeconds, signal })
+    .catch(tolerate('NotFound', 'Conflict'))
 }
 
 /** The tenant's pod was deleted at once, with grace or by force: the member's goes the same way, if it is still the same. */

@@ -185,6 +185,35 @@ describe('a syncer between a logical cluster and real members', function () {
     await until('three pods again', async () => (await list(up, 'pods', namespace)).length === 3)
   })
 
+  it('shows a pod that is going in the member as Terminating until it has gone there', async () => {
+    const { client, kubelet } = members['east']!
+    const scale = async (replicas: number): Promise<void> => {
+      await up.patch(gvrs.deployments, { namespace, name: 'web' }, 'merge', { spec: { replicas } }, { signal })
+    }
+    const arePods = (count: number) => async () => {
+      const found = await list(up, 'pods', namespace)
+      return (
+        found.length === count &&
+        found.every((pod) => pod.metadata.deletionTimestamp === undefined && status(pod)['phase'] === 'Running')
+      )
+    }
+    await until('three pods that run', arePods(3))
+    kubelet.hold('web')
+    await scale(2)
+    const going = await until('one that is going', async () =>
+      (await list(up, 'pods', namespace)).find(({ metadata }) => metadata.deletionTimestamp !== undefined),
+    )
+    const { name = '', deletionGracePeriodSeconds } = going.metadata
+    expect(await get(client, 'pods', down, name)).to.have.nested.property(
+      'metadata.deletionGracePeriodSeconds',
+      deletionGracePeriodSeconds,
+    )
+    kubelet.release()
+    await until('the two that are left', arePods(2))
+    await scale(3)
+    await until('three pods again', arePods(3))
+  })
+
   it('keeps the history over a rollout and its undo', async () => {
     const template = (image: string): object => ({
       spec: { template: { spec: { containers: [{ name: 'web', image }] } } },
