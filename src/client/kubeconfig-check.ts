@@ -27,7 +27,7 @@ export interface ChosenContext {
   namespace?: string
   cluster: PlainCluster
   user: PlainUser
-  /** Besides itself: files of credentials, or a plugin, a proxy and whatever else we know nothing of. */
+  /** Besides itself: files of credentials, or a plugin and whatever else we know nothing of. */
   needs: 'nothing' | 'files' | 'plugins'
 }
 
@@ -67,6 +67,9 @@ export function checkKubeconfig(
       `${where} uses "${foreign[0]}", which is not allowed in a kubeconfig given to us: ${reasons[foreign[0]] ?? 'it is not known here'}`,
     )
   }
+  // Whoever set a proxy cannot or must not go directly.
+  if (foreign.includes('proxy-url'))
+    throw badRequest(`${where} uses "proxy-url", which is not supported: give one whose server is reached directly`)
   const needs =
     foreign.length === 0 ? 'nothing' : foreign.every((field) => ownFields.includes(field)) ? 'files' : 'plugins'
   if (needs !== 'plugins') {

@@ -94,6 +94,13 @@ describe('a kubeconfig', () => {
     }
   })
 
+  it('of a person is refused where it wants a proxy: nobody is reached past it', async () => {
+    const text = config({ cluster: { 'proxy-url': 'http://proxy:3128' } })
+    expect(await messageOf(loadKubeconfig({ text }, { trusted: true }))).to.contain(
+      'uses "proxy-url", which is not supported',
+    )
+  })
+
   it('of a person may run a program for its token', async () => {
     const credential = {
       kind: 'ExecCredential',
