@@ -22,6 +22,7 @@ describe('schemas of built-in kinds', () => {
     expect(spec?.properties?.['strategy']?.patchStrategy).to.deep.equal(['retainKeys'])
     expect(spec?.properties?.['strategy']?.properties?.['rollingUpdate']?.properties?.['maxSurge']).to.deep.equal({
       intOrString: true,
+      goType: 'intstr.IntOrString',
     })
   })
 
@@ -38,7 +39,10 @@ describe('schemas of built-in kinds', () => {
         'openAPIV3Schema'
       ]
     expect(props?.properties?.['not']).to.equal(props)
-    expect(props?.properties?.['default']).to.deep.equal({ preserveUnknownFields: true })
+    expect(props?.properties?.['default']).to.deep.equal({
+      preserveUnknownFields: true,
+      goType: 'v1.JSON',
+    })
   })
 
   it('do not fill in the zero values of Go', () => {
