@@ -41,16 +41,27 @@ export function credentialFiles(
       const cert = await pem(user['client-certificate-data'], user['client-certificate'])
       const key = await pem(user['client-key-data'], user['client-key'])
       const token = user.tokenFile ? await tokenOf(user.tokenFile) : user.token
-      const endpoint = {
-        server: cluster.server,
-        ...(ca && { ca }),
-        ...(cert && key && { cert, key }),
-        ...(token && { token }),
-        ...(cluster['tls-server-name'] && { serverName: cluster['tls-server-name'] }),
-        ...(cluster['insecure-skip-tls-verify'] === true && { insecureSkipTlsVerify: true }),
-      }
-      return checkedEndpoint(endpoint, where)
+      return checkedEndpoint(endpointOf(cluster, { ca, cert, key, token }), where)
     },
+  }
+}
+
+interface Credentials {
+  readonly ca: Buffer | undefined
+  readonly cert: Buffer | undefined
+  readonly key: Buffer | undefined
+  readonly token: string | undefined
+}
+
+/** The cluster with these credentials, wherever they were read; what is empty is left out. */
+export function endpointOf(cluster: PlainCluster, { ca, cert, key, token }: Credentials): Endpoint {
+  return {
+    server: cluster.server,
+    ...(ca && { ca }),
+    ...(cert && key && { cert, key }),
+    ...(token && { token }),
+    ...(cluster['tls-server-name'] && { serverName: cluster['tls-server-name'] }),
+    ...(cluster['insecure-skip-tls-verify'] === true && { insecureSkipTlsVerify: true }),
   }
 }
 

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import type { ConnectionOptions } from 'node:tls'
 import { parse } from 'yaml'
 import { badRequest } from '../apimachinery/status/index.ts'
-import { checkedEndpoint, credentialFiles } from './credential-files.ts'
+import { checkedEndpoint, credentialFiles, endpointOf } from './credential-files.ts'
 import type { Endpoint, EndpointSource } from './endpoint.ts'
 import { checkKubeconfig, type RawKubeconfig } from './kubeconfig-check.ts'
 
@@ -98,16 +98,12 @@ type Chosen = ReturnType<typeof checkKubeconfig>
 
 function plainEndpoint(cluster: Chosen['cluster'], user: Chosen['user']): Endpoint {
   const pem = (data: string | undefined): Buffer | undefined => (data ? Buffer.from(data, 'base64') : undefined)
-  const ca = pem(cluster['certificate-authority-data'])
-  const cert = pem(user['client-certificate-data'])
-  const key = pem(user['client-key-data'])
-  return {
-    server: cluster.server,
-    ...(ca && { ca }),
-    ...(cert && key && { cert, key }),
-    ...(user.token && { token: user.token }),
-    ...(cluster['tls-server-name'] && { serverName: cluster['tls-server-name'] }),
-  }
+  return endpointOf(cluster, {
+    ca: pem(cluster['certificate-authority-data']),
+    cert: pem(user['client-certificate-data']),
+    key: pem(user['client-key-data']),
+    token: user.token,
+  })
 }
 
 interface PluginOptions {
