@@ -10,7 +10,7 @@ import { nonNegative, requiredOneOf } from '../validation/values.ts'
 import { scheduleError } from './cron-schedule.ts'
 import { jobSpecCauses } from './job-checks.ts'
 import { jobSpecWarnings } from '../warnings/job-warnings.ts'
-import { podOwnerNameWarnings } from '../warnings/pod-warnings.ts'
+import { isSameSpec, podOwnerNameWarnings } from '../warnings/pod-warnings.ts'
 
 type Spec = Data<V1CronJobSpec>
 
@@ -25,7 +25,7 @@ const specOf = (object: KubeObject): Spec => object['spec'] as Spec
 export const cronJobRules: KindRules = {
   warningsOf(object, old) {
     const { schedule, jobTemplate } = specOf(object)
-    const same = old !== undefined && old.metadata.generation === object.metadata.generation
+    const same = isSameSpec(object, old)
     return [
       ...(old === undefined ? podOwnerNameWarnings(object) : []),
       ...(same ? [] : jobSpecWarnings('spec.jobTemplate.spec', jobTemplate.spec)),

@@ -19,7 +19,7 @@ import {
   type PodTemplate,
 } from '../validation/workload.ts'
 import { atMostAll, fieldImmutable, intOrPercent, isZeroAmount, nonNegative } from '../validation/values.ts'
-import { podOwnerNameWarnings, templateWarnings } from '../warnings/pod-warnings.ts'
+import { isSameSpec, podOwnerNameWarnings, templateWarnings } from '../warnings/pod-warnings.ts'
 
 const specOf = <T>(object: KubeObject): Data<T> => object['spec'] as Data<T>
 
@@ -67,7 +67,7 @@ export const deploymentRules: KindRules = {
 
 /** Of its template when it is new or has changed, and of a name that pods are called by. */
 function ownerWarnings(object: KubeObject, old: KubeObject | undefined): readonly string[] {
-  if (old !== undefined && old.metadata.generation === object.metadata.generation) return []
+  if (isSameSpec(object, old)) return []
   const { template } = specOf<V1DeploymentSpec>(object)
   const ofName = old === undefined ? podOwnerNameWarnings(object) : []
   return [...ofName, ...templateWarnings('spec.template', template)]

@@ -5,7 +5,7 @@ import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { jobCauses, jobChangeCauses } from './job-checks.ts'
 import { jobSpecWarnings } from '../warnings/job-warnings.ts'
-import { podOwnerNameWarnings } from '../warnings/pod-warnings.ts'
+import { isSameSpec, podOwnerNameWarnings } from '../warnings/pod-warnings.ts'
 
 export interface Job extends KubeObject {
   spec: Data<V1JobSpec>
@@ -15,7 +15,7 @@ const uidLabel = 'batch.kubernetes.io/controller-uid'
 
 export const jobRules: KindRules = {
   warningsOf(object, old) {
-    if (old !== undefined && old.metadata.generation === object.metadata.generation) return []
+    if (isSameSpec(object, old)) return []
     const ofName = old === undefined ? podOwnerNameWarnings(object) : []
     return [...ofName, ...jobSpecWarnings('spec', (object as Job).spec)]
   },

@@ -7,7 +7,7 @@ import type { KindRules } from '../kind-rules.ts'
 import type { Data } from '../typed/data.ts'
 import { alwaysRunningCauses, templateCauses, unselectedCauses, type PodTemplate } from '../validation/workload.ts'
 import { nonNegative } from '../validation/values.ts'
-import { podOwnerNameWarnings, templateWarnings } from '../warnings/pod-warnings.ts'
+import { isSameSpec, podOwnerNameWarnings, templateWarnings } from '../warnings/pod-warnings.ts'
 
 const specOf = (object: KubeObject): Data<V1ReplicationControllerSpec> =>
   object['spec'] as Data<V1ReplicationControllerSpec>
@@ -17,9 +17,7 @@ export const replicationControllerRules: KindRules = {
     if (old === undefined)
       return [...podOwnerNameWarnings(object), ...templateWarnings('spec.template', specOf(object).template)]
     // Upstream tells of the template that was there before.
-    return old.metadata.generation === object.metadata.generation
-      ? []
-      : templateWarnings('spec.template', specOf(old).template)
+    return isSameSpec(object, old) ? [] : templateWarnings('spec.template', specOf(old).template)
   },
   validate(object, old) {
     const causes = specCauses('spec', specOf(object))
@@ -48,8 +46,6 @@ function specCauses(path: string, spec: Data<V1ReplicationControllerSpec>): Stat
 
 export const podTemplateRules: KindRules = {
   warningsOf: (object, old) =>
-    old !== undefined && old.metadata.generation === object.metadata.generation
-      ? []
-      : templateWarnings('template', object['template'] as PodTemplate),
+    isSameSpec(object, old) ? [] : templateWarnings('template', object['template'] as PodTemplate),
   validate: (object) => templateCauses('template', object['template'] as PodTemplate),
 }

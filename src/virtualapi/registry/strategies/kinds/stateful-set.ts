@@ -21,7 +21,7 @@ import {
 } from '../validation/workload.ts'
 import { label, nonNegative } from '../validation/values.ts'
 import { claimResourceWarnings } from '../warnings/amount-warnings.ts'
-import { templateWarnings } from '../warnings/pod-warnings.ts'
+import { isSameSpec, templateWarnings } from '../warnings/pod-warnings.ts'
 
 type Spec = Data<V1StatefulSetSpec>
 
@@ -37,7 +37,7 @@ interface Leniency {
 export const statefulSetRules: KindRules = {
   warningsOf(object, old) {
     const { template, volumeClaimTemplates: claims = [], revisionHistoryLimit: limit = 0 } = specOf(object)
-    const same = old !== undefined && old.metadata.generation === object.metadata.generation
+    const same = isSameSpec(object, old)
     // Upstream's paths are these two.
     const member = old === undefined ? '' : '.Spec'
     return [

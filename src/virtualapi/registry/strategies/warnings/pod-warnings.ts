@@ -29,6 +29,10 @@ export function podWarnings({ metadata, spec }: KubeObject): string[] {
   return told(name, specWarnings('', spec as PodSpec, metadata.annotations ?? {}, { isTemplate: false }))
 }
 
+/** Whether a change leaves all that is wanted as it was: nothing is told of its template then. */
+export const isSameSpec = ({ metadata }: KubeObject, old: KubeObject | undefined): boolean =>
+  old !== undefined && old.metadata.generation === metadata.generation
+
 /** Of a template at `path`. */
 export function templateWarnings(path: string, template: Template | undefined): string[] {
   if (template?.spec === undefined) return []
