@@ -1,10 +1,10 @@
-// Waiting for something that many wait for, each with a signal of their own.
+// Waits for a promise that several callers share, each with its own signal.
 
-/** Settles as `promise` does, or rejects with signal.reason when aborted first; the promise itself goes on. */
+/** Settles as `promise` does, or rejects with signal.reason when aborted first; the promise itself is not cancelled. */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
-      // Nobody is left to hear of it.
+      // Nobody awaits the promise any more: its rejection must not become an unhandled one.
       promise.catch(() => undefined)
       reject(signal.reason as Error)
       return

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { BatchQueue } from './batch-queue.ts'
 
-const overflow = (): Error => new Error('it did not keep up')
+const overflow = (): Error => new Error('the reader is too slow')
 
 async function readAll<T>(queue: BatchQueue<T>): Promise<(T[] | string)[]> {
   const seen: (T[] | string)[] = []
@@ -15,7 +15,7 @@ async function readAll<T>(queue: BatchQueue<T>): Promise<(T[] | string)[]> {
 }
 
 describe('a batch queue', () => {
-  it('gives batches as they came, those before the end included', async () => {
+  it('returns batches in order, including those pushed before the end', async () => {
     const queue = new BatchQueue<number>({ maxSize: 10, overflow })
     queue.push([1, 2], 2)
     queue.push([], 0)
@@ -25,7 +25,7 @@ describe('a batch queue', () => {
     expect(await readAll(queue)).to.deep.equal([[1, 2], [3], 'end'])
   })
 
-  it('hands a batch to a reader that waits', async () => {
+  it('hands a batch to a waiting reader', async () => {
     const queue = new BatchQueue<number>({ maxSize: 1, overflow })
     const reading = readAll(queue)
     for (let n = 0; n < 5; n++) {
@@ -36,26 +36,26 @@ describe('a batch queue', () => {
     expect(await reading).to.deep.equal([[0], [1], [2], [3], [4], 'end'])
   })
 
-  it('takes one batch however large, and fails at the next', async () => {
+  it('accepts one batch of any size, and fails at the next', async () => {
     let ended = 0
     const queue = new BatchQueue<number>({ maxSize: 10, overflow, onEnd: () => ended++ })
     queue.push([1], 100)
     expect(queue.isOpen).to.equal(true)
     queue.push([2], 1)
     expect(queue.isOpen).to.equal(false)
-    expect(await readAll(queue)).to.deep.equal(['it did not keep up'])
+    expect(await readAll(queue)).to.deep.equal(['the reader is too slow'])
     expect(await readAll(queue)).to.deep.equal(['end'])
     expect(ended).to.equal(1)
   })
 
-  it('rejects a reader that waits when it fails', async () => {
+  it('rejects a waiting reader when it fails', async () => {
     const queue = new BatchQueue<number>({ maxSize: 10, overflow })
     const reading = readAll(queue)
     queue.fail(new Error('the store is gone'))
     expect(await reading).to.deep.equal(['the store is gone'])
   })
 
-  it('ends when its reader leaves', async () => {
+  it('ends when its reader stops iterating', async () => {
     let ended = 0
     const queue = new BatchQueue<number>({ maxSize: 10, overflow, onEnd: () => ended++ })
     queue.push([1], 1)

@@ -1,17 +1,17 @@
 // A bounded queue of batches between a producer that never waits and one consumer that may be slow.
 
 export interface BatchQueueOptions {
-  /** Sum of the sizes given to `push` that may wait; beyond it the queue fails. */
+  /** Maximum sum of the sizes of waiting batches; beyond it the queue fails. */
   readonly maxSize: number
-  /** What the consumer's iteration rejects with once it fell behind. */
+  /** Makes the error with which the consumer's iteration rejects after an overflow. */
   readonly overflow: () => Error
   /** Called once, when the queue ends for whatever reason. */
   readonly onEnd?: () => void
 }
 
 /**
- * Batches come out as they went in. A queue that overflows drops what waits and rejects the consumer; `end` lets it read
- * what waits and then finishes. For one consumer.
+ * A first-in first-out queue for one consumer. On overflow it drops the waiting batches and rejects the consumer; after
+ * `end` the consumer still reads the waiting batches and then finishes.
  */
 export class BatchQueue<T> implements AsyncIterable<readonly T[]> {
   readonly #options: BatchQueueOptions
@@ -37,7 +37,7 @@ export class BatchQueue<T> implements AsyncIterable<readonly T[]> {
       reader.resolve({ value: batch, done: false })
       return
     }
-    // One batch always fits, however large: it was made already.
+    // A single batch always fits, however large: it is already in memory.
     if (this.#size > 0 && this.#size + size > this.#options.maxSize) {
       this.fail(this.#options.overflow())
       return
@@ -46,7 +46,7 @@ export class BatchQueue<T> implements AsyncIterable<readonly T[]> {
     this.#size += size
   }
 
-  /** No more batches; those that wait can still be read. */
+  /** No more batches follow; waiting ones can still be read. */
   end(): void {
     if (this.#state !== 'open') return
     this.#state = 'ended'
@@ -55,7 +55,7 @@ export class BatchQueue<T> implements AsyncIterable<readonly T[]> {
     this.#options.onEnd?.()
   }
 
-  /** Drops what waits; the consumer's next step rejects with `error`. */
+  /** Drops the waiting batches; the consumer's next step rejects with `error`. */
   fail(error: Error): void {
     if (this.#state !== 'open') return
     this.#waiting = []

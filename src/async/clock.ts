@@ -1,4 +1,4 @@
-// Time as something passed in, so that tests own it.
+// The clock is passed in, so that tests control time.
 
 export interface Clock {
   /** Wall clock, milliseconds since 1970. */

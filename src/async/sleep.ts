@@ -1,6 +1,9 @@
-// Waiting, cancellably.
+// A sleep that can be cancelled.
 
-/** Resolves after `ms` milliseconds; rejects with signal.reason when aborted. Keeps no process alive by itself if `unref`. */
+/**
+ * Resolves after `ms` milliseconds; rejects with signal.reason when aborted. With `unref`, the timer does not keep the
+ * process alive.
+ */
 export function sleep(ms: number, signal: AbortSignal, { unref = false }: { unref?: boolean } = {}): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {

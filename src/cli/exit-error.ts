@@ -1,4 +1,4 @@
-// What a person did wrong, or the machine lacks: one clear line and exit code 1, no stack.
+// An error of the user or the machine: printed as one line, exit code 1, no stack.
 
 export class ExitError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
@@ -9,9 +9,9 @@ export class ExitError extends Error {
 
 const unreached = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ECONNRESET']
 
-/** The one line for whatever was thrown, with what to look at where a server can't be reached. */
+/** One line for any thrown value; for an unreachable server it says what to check. */
 export function messageOf(error: unknown): string {
-  // What went wrong first; what then could not be closed in order says less.
+  // The first error is the cause; an error while closing says less.
   if (error instanceof SuppressedError) return messageOf(error.suppressed)
   const text = error instanceof Error ? error.message : String(error)
   const { code } = ((error as { cause?: unknown } | undefined)?.cause ?? {}) as { code?: unknown }

@@ -1,4 +1,4 @@
-// Commands that act on an installation find it either by the directory of `kcp start` or by its host.
+// Finds an installation for the commands that act on one, by the directory of `kcp start` or by its host.
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Option, type Command } from 'commander'
@@ -27,7 +27,7 @@ export function withInstallation(command: Command): Command {
     .addOption(new Option('--host-kubeconfig <file>', 'kubeconfig of the host cluster'))
 }
 
-/** Opens the installation that the flags name. Rejects with ExitError saying what to give or to start. */
+/** Opens the installation that the flags name. Rejects with ExitError saying which flag is missing or what to start. */
 export async function openInstallation(flags: InstallationFlags, signal: AbortSignal): Promise<Installation> {
   if (flags.rootDir !== undefined) return openEmbedded(flags.rootDir)
   if (flags.hostKubeconfig === undefined && process.env['KUBECONFIG'] === undefined)
@@ -58,7 +58,7 @@ async function openHosted(file: string | undefined, signal: AbortSignal): Promis
   const directUrl = await tryPublishedAddress(host.client, signal)
   if (directUrl === undefined) {
     await host[Symbol.asyncDispose]()
-    throw new ExitError('kcp apiserver has not told its address in this host yet: start it first')
+    throw new ExitError('kcp apiserver has not published its address in this host yet: start it first')
   }
   const { pki } = await installationKeys(host.client, signal)
   return { clusters: host.client, directUrl, pki, [Symbol.asyncDispose]: () => host[Symbol.asyncDispose]() }

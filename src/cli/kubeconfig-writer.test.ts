@@ -11,8 +11,8 @@ const content = {
   key: 'k',
 }
 
-describe('a kubeconfig we write', () => {
-  it('has one context, which is current, and everything inside', () => {
+describe('a generated kubeconfig', () => {
+  it('has one context, which is current, and embeds all certificates', () => {
     const read = parse(kubeconfigText(content)) as Record<string, unknown>
     expect(read['current-context']).to.equal('true')
     expect(read['contexts']).to.deep.equal([{ name: 'true', context: { cluster: 'true', user: 'true-admin' } }])
@@ -25,7 +25,7 @@ describe('a kubeconfig we write', () => {
     expect(read).to.have.nested.property('users[0].user.client-key-data', Buffer.from('k').toString('base64'))
   })
 
-  it('is taken by our own client, also where it trusts nobody', async () => {
+  it('is accepted by our own client, also without a certificate authority', async () => {
     const read = await loadKubeconfig({ text: kubeconfigText(content) })
     expect(read).to.deep.include({ server: content.server, context: 'true' })
   })

@@ -2,18 +2,18 @@
 import { stringify } from 'yaml'
 
 export interface KubeconfigContent {
-  /** Of the context and of the cluster in it; the user is `NAME-admin`. */
+  /** Name of the context and of its cluster; the user is `NAME-admin`. */
   readonly name: string
-  /** URL, the logical cluster's path included. */
+  /** URL, including the logical cluster's path. */
   readonly server: string
-  /** Authority that signed the server's certificate. PEM. */
+  /** PEM certificate of the authority that signed the server's certificate. */
   readonly ca: string
-  /** Client certificate and its key. PEM. */
+  /** PEM client certificate and its key. */
   readonly cert: string
   readonly key: string
 }
 
-/** A kubeconfig with one context, which is current. Everything is inside: no file paths. */
+/** A kubeconfig with one context, which is current. Certificates and keys are embedded: no file paths. */
 export function kubeconfigText({ name, server, ca, cert, key }: KubeconfigContent): string {
   const user = `${name}-admin`
   return stringify(

@@ -18,7 +18,7 @@ const program = new Command('kcp')
   .addCommand(operatorCommand())
   .addCommand(apiserverCommand())
 
-// Commands that were made apart take nothing over from the program.
+// Separately created commands inherit no settings from the program.
 for (const command of commandsOf(program)) command.showHelpAfterError('(try --help)')
 
 try {
@@ -29,7 +29,7 @@ try {
   if (process.env['KCP_DEBUG'] !== undefined) console.error(error)
   process.exitCode = 1
 }
-// What is left open after everything was closed must not keep a stopped process alive.
+// A handle left open must not keep a stopped process alive.
 process.exit()
 
 function commandsOf(parent: Command): Command[] {

@@ -1,6 +1,6 @@
-// The life of the process as a signal: aborted by SIGTERM and SIGINT. A second one ends the process at once.
+// The life of the process as a signal, aborted by SIGTERM and SIGINT. A second signal ends the process at once.
 
-/** Aborts when the process is asked to stop. Call once. */
+/** Aborts when the process is asked to stop. Call it once. */
 export function processSignal(): AbortSignal {
   const controller = new AbortController()
   const stop = (name: NodeJS.Signals): void => {
@@ -20,7 +20,7 @@ export function aborted(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Runs a server to its end. One that is stopped before it is ready ends as one that was: with nothing to complain of. */
+/** Runs a server until it is stopped. A stop before it is ready is not an error. */
 export async function untilStopped(signal: AbortSignal, run: () => Promise<void>): Promise<void> {
   try {
     await run()

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { spawnSync } from 'node:child_process'
 
-// Opens files until it may open no more, then lets the memory be looked at three times.
+// Opens files until no descriptor is left, then lets three memory checks run.
 const program = `
 import { openSync } from 'node:fs'
 import { settleMemory } from ${JSON.stringify(new URL('settle-memory.ts', import.meta.url).href)}
@@ -14,7 +14,7 @@ setInterval(() => { if (looks >= 3) process.exit() }, 1)
 `
 
 describe('settling memory', () => {
-  it('waits for better times where clients have taken every file descriptor', () => {
+  it('skips a check while clients hold every file descriptor', () => {
     const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module', '--eval', program]
     const { status, stdout, stderr } = spawnSync('sh', ['-c', 'ulimit -n 64 && exec "$@"', 'sh', ...node], {
       encoding: 'utf8',

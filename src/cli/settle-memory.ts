@@ -1,41 +1,44 @@
-// A process at rest gives back what it does not use. V8 lets its young generation grow to 64 MiB while modules load or load
-// comes, and shrinks it and the old one only when it collects: which a process that nobody uses never does.
+// Returns unused memory of an idle process to the system. V8 lets its young generation grow to 64 MiB while modules
+// load or requests come, and shrinks both generations only when it collects, which an idle process never does.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** At rest: so little of one core was used since the last look. */
-const restingPart = 0.03
-/** Worth it: so much more is resident than after the last time. */
-const worthPart = 0.08
-/** Collecting stops the process for about as many milliseconds as this has MiB: beyond it V8 is left to itself. */
+/** The process is idle if it used less than this fraction of one core since the last check. */
+const idleFraction = 0.03
+/** A collection is worth it if resident memory grew by more than this fraction since the last one. */
+const growthFraction = 0.08
+/** A full collection stops the process for about one millisecond per MiB: above this size V8 decides by itself. */
 const maxHeapBytes = 256 * 1024 * 1024
 
 type Collect = (options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void
 
-/** Looks soon after a start, when the first requests are answered, then now and then. Keeps no process alive. Milliseconds. */
+/**
+ * Checks once after the first requests of a start, then periodically; times in milliseconds. Does not keep the process
+ * alive.
+ */
 export function settleMemory({ firstMs = 3000, everyMs = 10_000 }: { firstMs?: number; everyMs?: number } = {}): void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as Collect
   let cpu = process.cpuUsage()
-  let settledAt = 0
-  const look = (): void => {
+  let collectedRss = 0
+  const check = (): void => {
     const { user, system } = process.cpuUsage(cpu)
     cpu = process.cpuUsage()
-    const isResting = settledAt === 0 || (user + system) / 1000 < everyMs * restingPart
+    const isIdle = collectedRss === 0 || (user + system) / 1000 < everyMs * idleFraction
     const used = memoryUsed()
     if (used === undefined) return
     const { rss, heapUsed } = used
-    if (!isResting || heapUsed > maxHeapBytes || rss < settledAt * (1 + worthPart)) return
+    if (!isIdle || heapUsed > maxHeapBytes || rss < collectedRss * (1 + growthFraction)) return
     collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
-    settledAt = memoryUsed()?.rss ?? rss
+    collectedRss = memoryUsed()?.rss ?? rss
   }
   setTimeout(() => {
-    look()
-    setInterval(look, everyMs).unref()
+    check()
+    setInterval(check, everyMs).unref()
   }, firstMs).unref()
 }
 
-/** Undefined where it cannot be asked: it is read from a file, and clients may have taken every descriptor there is. */
+/** Undefined if it cannot be read: it comes from a file, and clients may hold every descriptor. */
 function memoryUsed(): NodeJS.MemoryUsage | undefined {
   try {
     return process.memoryUsage()

@@ -18,7 +18,7 @@ function openLog(): EventLog {
 }
 
 describe('the event log of a store', () => {
-  it('takes any number of changes at once', async () => {
+  it('accepts any number of changes at once', async () => {
     const log = openLog()
     const live = log.watch(start, signal)
     for (let revision = 2; revision <= 300_001; revision++) log.add(put(revision))
@@ -31,7 +31,7 @@ describe('the event log of a store', () => {
     expect(log.knows(300_001 as Revision)).to.equal(true)
   })
 
-  it('that failed fails its watches, also those that begin afterwards', async () => {
+  it('ends its watches, also later ones, with the error that broke the stream', async () => {
     const log = openLog()
     const ended = async (watch: AsyncIterable<unknown>): Promise<string> => {
       try {

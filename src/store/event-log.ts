@@ -1,4 +1,4 @@
-// The newest events of a store in memory, and everybody who watches them: the part of `watch` that backends share.
+// The newest events of a store in memory, and their delivery to every watcher: shared by all backends.
 import { BatchQueue } from '../async/index.ts'
 import type { Revision } from '../apimachinery/meta/index.ts'
 import { StoreError, type StoreEvent } from './store.ts'
@@ -8,9 +8,9 @@ type Change = Exclude<StoreEvent, { type: 'progress' }>
 /** Events kept for watches that begin a little in the past; older ones are read from disk. */
 const keptEvents = 1024
 const keptBytes = 16 * 1024 * 1024
-/** What may wait for one slow watcher. There are few: the hub is one. */
-/** What a progress event counts for. */
+/** Size charged for a progress event, bytes. */
 const progressBytes = 100
+/** Bytes that may wait for one slow watcher. There are few watchers: the hub is one. */
 const watcherBytes = 64 * 1024 * 1024
 
 export interface LiveEvents extends AsyncIterable<readonly StoreEvent[]> {
@@ -22,7 +22,7 @@ interface Watcher {
   readonly since: number
 }
 
-/** Events of a batch are collected with `add`; `flush` delivers them and then answers the writers. */
+/** `add` collects the events of a batch; `flush` delivers them and then runs the callbacks that answer the writers. */
 export class EventLog {
   readonly #watchers = new Set<Watcher>()
   #kept: Change[] = []
@@ -45,7 +45,7 @@ export class EventLog {
     return this.#revision as Revision
   }
 
-  /** True when every event after `since` is still here or yet to come. */
+  /** True when every event after `since` is still in memory or yet to come. */
   knows(since: Revision): boolean {
     return since >= this.#floor
   }
@@ -55,7 +55,7 @@ export class EventLog {
     this.#batchBytes += sizeOf(event)
   }
 
-  /** Runs once the events added before it were delivered. */
+  /** Runs `run` after the events added before it are delivered. */
   afterFlush(run: () => void): void {
     this.#afterFlush.push(run)
   }
@@ -66,7 +66,7 @@ export class EventLog {
     if (last) {
       this.#revision = revisionOf(last)
       for (const { queue, since } of this.#watchers) {
-        // A watch may begin in the future; then it hears nothing before.
+        // A watch may begin in the future; it skips events up to its start.
         queue.push(revisionOf(batch[0] ?? last) > since ? batch : after(batch, since), this.#batchBytes)
       }
       this.#keep(batch)
@@ -78,7 +78,7 @@ export class EventLog {
     for (const run of runs) run()
   }
 
-  /** Tells everybody that nothing happened up to this revision but what was delivered. */
+  /** Reports to every watcher that all events up to this revision were delivered. */
   progress(revision: Revision): void {
     this.flush()
     if (revision <= this.#revision) return
@@ -88,7 +88,7 @@ export class EventLog {
     }
   }
 
-  /** Events after `since`, which must be known here. Ends with the signal. */
+  /** Events after `since`, which must be in memory (see `knows`). Ends with the signal. */
   watch(since: Revision, signal: AbortSignal): LiveEvents {
     const end = (): void => queue.end()
     const queue = new BatchQueue<StoreEvent>({
@@ -107,14 +107,15 @@ export class EventLog {
     return { [Symbol.asyncIterator]: () => queue[Symbol.asyncIterator](), end }
   }
 
-  /** Nothing comes any more: every watch rejects, those that begin later too. */
+  /** The stream of events has ended: every watch rejects, also one that begins later. */
   fail(error: StoreError): void {
     this.#failure ??= error
     for (const { queue } of [...this.#watchers]) queue.fail(error)
   }
 
   #keep(batch: readonly Change[]): void {
-    // One by one: a call with a hundred thousand arguments, of many logical clusters deleted at once, has no room on the stack.
+    // One by one: spreading a hundred thousand events, as of many deleted logical clusters, into arguments overflows
+    // the stack.
     for (const event of batch) this.#kept.push(event)
     this.#keptBytes += this.#batchBytes
     if (this.#kept.length <= 2 * keptEvents && this.#keptBytes <= keptBytes) return

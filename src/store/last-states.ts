@@ -1,12 +1,13 @@
-// What a reader hears who knew all there was at a revision, and to whom the steps since then can no longer be told.
+// Collapses the changes since a revision to each key's final state, for a reader that knew all objects at that
+// revision.
 import type { Revision } from '../apimachinery/meta/index.ts'
 import type { ObjectKey, StoreEvent } from './store.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 
 /**
- * Of every key its last state; before it the deletion of the object that the reader knew, where another has its name
- * now: an object never turns into another. In order of revisions.
+ * The final state of every key, in order of revisions. If another object now has the name of one that the reader knew,
+ * the deletion of the known one comes first: an object never turns into another.
  */
 export function lastStates(changes: Iterable<Change>, since: Revision): readonly Change[] {
   const last = new Map<string, Change>()
@@ -18,7 +19,7 @@ export function lastStates(changes: Iterable<Change>, since: Revision): readonly
     if (change.type === 'delete' && (change.previous?.createRevision ?? Infinity) <= since) gone.set(place, change)
   }
   for (const place of gone.keys())
-    // What came after the object he knew and is gone as well, he never hears of.
+    // The reader never learns of an object that was both created and deleted since.
     if (last.get(place)?.type === 'delete') last.delete(place)
   return [...gone.values(), ...last.values()].sort((a, b) => revisionOf(a) - revisionOf(b))
 }

@@ -5,19 +5,22 @@ import type { ClusterId, Revision } from '../apimachinery/meta/index.ts'
 /** Where an object lives. Ordered by cluster, then resource, namespace, name, each by UTF-16 code units. */
 export interface ObjectKey {
   readonly cluster: ClusterId
-  /** Resource and group as in messages: `configmaps`, `deployments.apps`. One object has one key in all its versions. */
+  /**
+   * Resource and group as in messages: `configmaps`, `deployments.apps`. An object has the same key in all its
+   * versions.
+   */
   readonly resource: string
   /** Empty for cluster-scoped objects. */
   readonly namespace: string
   readonly name: string
 }
 
-/** An object as it was kept. `value` is the JSON text without a resourceVersion: the revision is told beside it. */
+/** An object at rest. `value` is JSON without a resourceVersion: the revision is stored beside it. */
 export interface StoredObject {
   readonly key: ObjectKey
-  /** Of the write that made this value. */
+  /** Revision of the write that made this value. */
   readonly revision: Revision
-  /** Of the create that began this object's life. */
+  /** Revision of the create that began this object's life. */
   readonly createRevision: Revision
   readonly value: Uint8Array
 }
@@ -25,8 +28,8 @@ export interface StoredObject {
 export type StoreEvent =
   | { readonly type: 'put'; readonly object: StoredObject }
   /**
-   * `revision` is that of the deletion; `previous` the last state, where the backend still knows it. `missed`: it was found
-   * afterwards, and `revision` is only not before it: other changes may have the same.
+   * `revision` is that of the deletion; `previous` is the last state, if the backend still knows it. `missed`: the
+   * deletion was found afterwards; `revision` is then an upper bound that other changes may share.
    */
   | {
       readonly type: 'delete'
@@ -35,26 +38,26 @@ export type StoreEvent =
       readonly previous?: StoredObject
       readonly missed?: boolean
     }
-  /** Everything up to and including this revision was delivered. Sent where a backend learns it (bookmarks). */
+  /** Everything up to and including this revision was delivered. Sent when a backend learns it (bookmarks). */
   | { readonly type: 'progress'; readonly revision: Revision }
 
 export type StoreErrorCode =
   | 'KeyExists'
   | 'KeyMissing'
-  /** The object is at another revision than the writer had seen. `current` tells it where known. */
+  /** The object is at another revision than the writer expected. */
   | 'RevisionMismatch'
-  /** The revision asked for is older than what is kept: list again. */
+  /** The requested revision is older than the kept history: list again. */
   | 'Compacted'
   | 'TooLarge'
   /** The disk is full; nothing was written. */
   | 'Full'
-  /** It does not fit into what its logical cluster may keep; nothing was written. */
+  /** The write exceeds the storage limit of its logical cluster; nothing was written. */
   | 'OverBudget'
   | 'Closed'
   /** The backend can't be reached, or the outcome of a write is unknown even after re-reading. */
   | 'Unavailable'
 
-/** What a Store rejects with. The registry, which knows kinds, turns it into a Status. */
+/** The error of every Store. The registry, which knows kinds, turns it into a Status. */
 export class StoreError extends Error {
   readonly code: StoreErrorCode
   constructor(code: StoreErrorCode, message: string, options?: { cause?: unknown }) {
@@ -68,18 +71,18 @@ export function isStoreError(error: unknown, code?: StoreErrorCode): error is St
   return error instanceof StoreError && (code === undefined || error.code === code)
 }
 
-/** Which objects: a prefix of the key order, or one resource over all logical clusters. */
+/** Selects objects: a prefix of the key order, or one resource over all logical clusters. */
 export interface ListScope {
   readonly cluster?: ClusterId
   readonly resource?: string
   readonly namespace?: string
-  /** Only objects with one of these texts in their value, as it was written. */
+  /** Only objects whose stored value contains one of these texts. */
   readonly containing?: readonly string[]
 }
 
 export interface ListResult {
   readonly items: readonly StoredObject[]
-  /** The list is what was true at this revision. */
+  /** The list is the state at this revision. */
   readonly revision: Revision
   /** Set when `limit` cut the list: pass it as `after` with `at: revision` for the rest. */
   readonly next?: ObjectKey
@@ -89,7 +92,7 @@ export interface Waiting {
   readonly signal: AbortSignal
 }
 
-/** Of an update. */
+/** Options of an update. */
 export interface Updating extends Waiting {
   readonly ifRevision: Revision
   /** Nobody waits for it: it may be kept back for some milliseconds, to be made durable together with another write. */
@@ -97,9 +100,9 @@ export interface Updating extends Waiting {
 }
 
 export interface Store extends AsyncDisposable {
-  /** Size limit of one value in bytes, after whatever encoding the backend does; above it writes fail TooLarge. */
+  /** Size limit of one value in bytes, after the backend's encoding; larger writes fail TooLarge. */
   readonly maxValueBytes: number
-  /** Random, made with the store and never changed: the identity of an installation's data. */
+  /** A random id made with the store and never changed: it identifies an installation's data. */
   readonly instanceId: string
 
   /** The object, or undefined. Linearizable. */
@@ -112,19 +115,20 @@ export interface Store extends AsyncDisposable {
   update(key: ObjectKey, value: Uint8Array, options: Updating): Promise<StoredObject>
   /** Resolves with the revision of the deletion. Rejects KeyMissing, RevisionMismatch. */
   delete(key: ObjectKey, options: Waiting & { ifRevision: Revision }): Promise<Revision>
-  /** Deletes everything of one logical cluster, in bounded batches. Each deletion is an event. */
+  /** Deletes all objects of one logical cluster, in bounded batches. Each deletion is an event. */
   deleteCluster(cluster: ClusterId, options: Waiting): Promise<void>
   /**
    * Every change after `since`, in revision order, exactly once, for all logical clusters; ends only with the signal or
-   * by rejecting. Rejects Compacted when `since` is older than what is kept. Events are delivered before the promise of
-   * the write that caused them resolves, where the write was made through this Store (embedded), or as soon as the
-   * backend tells (host).
+   * by rejecting. Rejects Compacted when `since` is older than the kept history. For writes through this Store
+   * (embedded), events are delivered before the write's promise resolves; otherwise as soon as the backend sends them
+   * (host).
    */
   watch(options: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]>
   /**
-   * What changed after `since`, without a running watch: for every key its last state only, after the deletion of what
-   * had that key at `since` where that is another object. Lets a watch resume over a restart. Rejects Compacted when
-   * deletions that old are forgotten, and, over all logical clusters, where a backend can't tell that or it is too much.
+   * The changes after `since`, without a running watch: only the final state of every key, after the deletion of the
+   * object that had the key at `since` if that is another one. Lets a watch resume after a restart. Rejects Compacted
+   * when deletions that old are forgotten, and, over all logical clusters, when the backend cannot answer or there are
+   * too many.
    */
   changes(
     scope: { cluster?: ClusterId; resource: string },

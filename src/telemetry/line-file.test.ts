@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openLineFile } from './line-file.ts'
 
-describe('lines for a file', () => {
+describe('a line file', () => {
   let dir: string
   let path: string
   beforeEach(() => {
@@ -14,7 +14,7 @@ describe('lines for a file', () => {
   afterEach(() => rmSync(dir, { recursive: true, force: true }))
   const linesOf = (file: string): string[] => readFileSync(file, 'utf8').split('\n').slice(0, -1)
 
-  it('are there in order, for the owner alone, after what was there', async () => {
+  it('appends lines in order, with mode 0600', async () => {
     for (const from of [0, 1000]) {
       await using file = await openLineFile({ path })
       for (let i = 0; i < 1000; i++) file.write(`line ${from + i}`)
@@ -23,7 +23,7 @@ describe('lines for a file', () => {
     expect(statSync(path).mode & 0o777).to.equal(0o600)
   })
 
-  it('that do not fit into the queue are dropped and counted; nobody waits', async () => {
+  it('drops and counts lines that do not fit into the queue, without waiting', async () => {
     let dropped = 0
     await using file = await openLineFile({ path, maxWaiting: 1000, onDropped: (lines) => (dropped += lines) })
     for (let i = 0; i < 100; i++) file.write('x'.repeat(99))
@@ -35,21 +35,21 @@ describe('lines for a file', () => {
     expect(linesOf(path).at(-1)).to.equal('again')
   })
 
-  it('go to a new file once its name was taken away and it is told to reopen', async () => {
+  it('writes to a new file once its file was renamed and it is told to reopen', async () => {
     await using file = await openLineFile({ path })
     file.write('one')
     await file.flushed()
     renameSync(path, `${path}.1`)
-    file.write('still the old one')
+    file.write('still the old file')
     await file.flushed()
     file.reopen()
     file.write('the new one')
     await file.flushed()
-    expect(linesOf(`${path}.1`)).to.deep.equal(['one', 'still the old one'])
+    expect(linesOf(`${path}.1`)).to.deep.equal(['one', 'still the old file'])
     expect(linesOf(path)).to.deep.equal(['the new one'])
   })
 
-  it('begin a new file at the size limit, of which so many are kept', async () => {
+  it('begins a new file at the size limit, and keeps the given number of old ones', async () => {
     let seconds = 0
     const now = (): Date => new Date(Date.UTC(2026, 0, 1, 0, 0, seconds++))
     await using file = await openLineFile({ path, maxFileBytes: 100, maxBackups: 2, now })
@@ -66,7 +66,7 @@ describe('lines for a file', () => {
     expect(linesOf(join(dir, 'audit-2026-01-01T00-00-08.000.log'))).to.deep.equal(['8'.repeat(59)])
   })
 
-  it('that the disk refuses are dropped and told; later ones are written', async function () {
+  it('drops and reports lines that the disk refuses, and writes later ones', async function () {
     const dropped: { lines: number; message: string }[] = []
     symlinkSync('/dev/full', path)
     await using file = await openLineFile({
@@ -86,7 +86,7 @@ describe('lines for a file', () => {
     expect(linesOf(path).filter((line) => line !== '')).to.deep.equal(['three'])
   })
 
-  it('cannot go to a folder that there is not', async () => {
+  it('rejects when the directory does not exist', async () => {
     const error: unknown = await openLineFile({ path: join(dir, 'none', 'audit.log') }).catch(
       (caught: unknown) => caught,
     )

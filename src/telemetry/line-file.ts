@@ -1,43 +1,45 @@
-// Lines on their way to a file or to standard output, in bounded memory: what a slow disk does not take in time is dropped
-// and counted, never waited for. Nobody who writes a line ever waits.
+// Writes lines to a file or to standard output in bounded memory: lines that a slow disk does not take in time are
+// dropped and counted. A writer never waits.
 import { open, readdir, rename, rm, type FileHandle } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
 
 export interface LineFileOptions {
-  /** A file, appended to and made where missing (mode 0600); `-` is standard output. */
+  /** A file, appended to and created where missing (mode 0600); `-` is standard output. */
   readonly path: string
-  /** Characters that may wait for the disk; what comes when they do is dropped. Default 16 Mi. */
+  /** Characters that may wait for the disk; further lines are dropped. Default 16 Mi. */
   readonly maxWaiting?: number
-  /** A file that reaches this size is renamed to `NAME-TIME.EXT` and begun anew, bytes. Default 0: never. */
+  /** A file that reaches this size is renamed to `NAME-TIME.EXT` and a new one is begun, bytes. Default 0: never. */
   readonly maxFileBytes?: number
-  /** Renamed files that are kept, the oldest go. Default 0: all. */
+  /** How many renamed files are kept; the oldest are deleted. Default 0: all. */
   readonly maxBackups?: number
-  /** Called for lines that nobody will read, with their number and why. */
+  /** Called when lines are dropped, with their number and the cause. */
   readonly onDropped?: (lines: number, error: Error) => void
-  /** For names of renamed files. Default: the wall clock. */
+  /** Gives the time in the names of renamed files. Default: the wall clock. */
   readonly now?: () => Date
 }
 
 export interface LineFile extends AsyncDisposable {
-  /** Takes a line, without its end. Dropped, and told to `onDropped`, when too much waits already. */
+  /**
+   * Queues a line, given without its line end. When the queue is full, the line is dropped and `onDropped` is called.
+   */
   write(line: string): void
-  /** Closes the file and opens its name again: for whoever has renamed it. */
+  /** Closes the file and opens its path again: call it after renaming the file. */
   reopen(): void
-  /** Resolves when everything written so far was handed to the system, or dropped. */
+  /** Resolves when every line so far was written or dropped. */
   flushed(): Promise<void>
 }
 
-const pieceLength = 256 * 1024
+const maxWriteLength = 256 * 1024
 /** How long closing waits for the disk, milliseconds. */
 const closeMs = 2000
 
-/** Rejects with the system's error when the file cannot be opened. */
+/** Opens the file for appending. Rejects with the system's error when it cannot be opened. */
 export async function openLineFile(options: LineFileOptions): Promise<LineFile> {
   const target = options.path === '-' ? standardOutput : await Appended.open(options)
   return new Queue(target, options)
 }
 
-/** Where lines go: one write at a time. */
+/** The output: takes one write at a time. */
 interface Target {
   write(text: string): Promise<void>
   reopen(): Promise<void>
@@ -49,7 +51,7 @@ class Queue implements LineFile {
   readonly #maxWaiting: number
   readonly #onDropped: (lines: number, error: Error) => void
   #lines: string[] = []
-  /** Of `#lines` and of what is being written. */
+  /** Characters in `#lines` and in the write under way. */
   #length = 0
   #reopening = false
   #working: Promise<void> | undefined
@@ -63,7 +65,7 @@ class Queue implements LineFile {
 
   write(line: string): void {
     if (this.#closed || this.#length + line.length + 1 > this.#maxWaiting) {
-      this.#onDropped(1, new Error(this.#closed ? 'it is closed' : 'too much waits for it'))
+      this.#onDropped(1, new Error(this.#closed ? 'the file is closed' : 'the queue is full'))
       return
     }
     this.#lines.push(line)
@@ -99,20 +101,20 @@ class Queue implements LineFile {
   }
 
   async #drain(): Promise<void> {
-    // After whoever else writes in this turn: one write of the file for all of them.
+    // Other lines of the same tick join this write.
     await Promise.resolve()
     while (this.#lines.length > 0 || this.#reopening) {
       if (this.#reopening) {
         this.#reopening = false
         await this.#target.reopen().catch((error: unknown) => this.#onDropped(0, error as Error))
       }
-      const piece = this.#take()
-      if (piece.length === 0) continue
-      const text = `${piece.join('\n')}\n`
+      const batch = this.#take()
+      if (batch.length === 0) continue
+      const text = `${batch.join('\n')}\n`
       try {
         await this.#target.write(text)
       } catch (error) {
-        this.#onDropped(piece.length, error as Error)
+        this.#onDropped(batch.length, error as Error)
       }
       this.#length -= text.length
     }
@@ -120,13 +122,14 @@ class Queue implements LineFile {
 
   #take(): string[] {
     let [count, length] = [0, 0]
-    while (count < this.#lines.length && length < pieceLength) length += this.#lines[count++]?.length ?? 0
+    while (count < this.#lines.length && length < maxWriteLength) length += this.#lines[count++]?.length ?? 0
     return this.#lines.splice(0, count)
   }
 }
 
 const standardOutput: Target = {
-  // Its callback comes when the reader has taken it: a pipe that nobody reads fills our own bounded queue, not Node's.
+  // The callback comes when the reader has taken the text, so a pipe that nobody reads fills our bounded queue, not
+  // Node's.
   write: (text) =>
     new Promise((resolve, reject) => {
       process.stdout.write(text, (error) => (error ? reject(error) : resolve()))
@@ -139,7 +142,7 @@ class Appended implements Target {
   readonly #options: LineFileOptions
   #file: FileHandle | undefined
   #size: number
-  /** A write failed in the middle of a line: the next begins a new one. */
+  /** A write failed in the middle of a line: the next write begins a new line. */
   #torn = false
 
   private constructor(options: LineFileOptions, file: FileHandle, size: number) {

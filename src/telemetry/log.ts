@@ -4,7 +4,7 @@ import pino from 'pino'
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 export type LogKeys = Readonly<Record<string, unknown>>
 
-/** Where things are told. `message` is constant; what varies goes into `keys`; an Error goes under the key `error`. */
+/** A structured log. `message` is constant; what varies goes into `keys`; an Error goes under the key `error`. */
 export interface Logger {
   debug(message: string, keys?: LogKeys): void
   info(message: string, keys?: LogKeys): void
@@ -28,7 +28,7 @@ export interface LoggerOptions {
   readonly format?: 'json' | 'text'
 }
 
-/** The program's log. Lines are written at once, so that none is lost when the process ends. */
+/** Creates the program's log. Lines are written synchronously, so that none is lost when the process ends. */
 export function createLogger({ level = 'info', destination = process.stderr, format }: LoggerOptions = {}): Logger {
   const text = format === undefined ? 'isTTY' in destination && destination.isTTY === true : format === 'text'
   const sink = text ? { write: (line: string) => destination.write(textLine(line)) } : destination
@@ -79,7 +79,7 @@ function describeError(error: Error, depth = 0): Record<string, unknown> {
     const value: unknown = (error as unknown as Record<string, unknown>)[field]
     if (typeof value === 'string' || typeof value === 'number') out[field] = value
   }
-  // An answer of a server needs no stack: where it was thrown says nothing about why.
+  // The stack of a Status error from a server says nothing about its cause.
   if (error.name !== 'StatusError' && error.name !== 'AbortError') out['stack'] = error.stack
   if (error.cause instanceof Error && depth < maxCauses) out['cause'] = describeError(error.cause, depth + 1)
   return out

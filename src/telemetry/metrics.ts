@@ -3,7 +3,8 @@
 import { createRequire } from 'node:module'
 import type Prom from 'prom-client'
 
-// By file: the index would load its metrics of the process too, and with them 50 modules of OpenTelemetry, at every start.
+// Imported by file: the index would also load the default process metrics, and with them 50 modules of OpenTelemetry,
+// at every start.
 const promModule = createRequire(import.meta.url)
 const Registry = promModule('prom-client/lib/registry') as typeof Prom.Registry
 const PromCounter = promModule('prom-client/lib/counter') as typeof Prom.Counter
@@ -31,19 +32,19 @@ interface Described {
 
 export interface Metrics {
   counter(options: Described): Counter
-  /** `read` is asked at each scrape; without it the gauge shows what was last set. */
+  /** `read` is called at each scrape; without it the gauge shows the value last set. */
   gauge(options: Described & { readonly read?: () => number }): Gauge
   histogram(options: Described & { readonly buckets?: readonly number[] }): Histogram
   /** The text of a scrape and its media type. */
   scrape(): Promise<{ contentType: string; body: string }>
 }
 
-/** Seconds: from a request served from memory to one that waits. */
+/** Upper bounds in seconds, from a request served from memory to one that waits. */
 export const durationBuckets: readonly number[] = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ]
 
-/** A registry of its own; names are registered once, a second registration throws. */
+/** Creates a registry of its own. Registering a name twice throws. */
 export function createMetrics(): Metrics {
   const registry = new Registry()
   const common = ({ name, help, labels = [] }: Described) => ({

@@ -1,5 +1,5 @@
-// What is wrong with one field, as StatusCause: Kubernetes' reasons and texts. Paths look like `spec.containers[0].name`
-// and `metadata.labels[a/b]`.
+// Reports what is wrong with one field, as a StatusCause with Kubernetes' reasons and texts. Paths look like
+// `spec.containers[0].name` and `metadata.labels[a/b]`.
 import type { JsonValue } from '../meta/index.ts'
 import type { StatusCause } from '../status/index.ts'
 import { goQuote, goValue } from './go-text.ts'
@@ -33,7 +33,7 @@ export function fieldTypeInvalid(field: string, value: JsonValue, detail: string
 export function fieldRequired(field: string, detail = ''): StatusCause {
   return cause('FieldValueRequired', field, 'Required value', detail)
 }
-/** The value occurs twice where it must be unique. */
+/** The value occurs twice in a list that must be unique. */
 export function fieldDuplicate(field: string, value: JsonValue): StatusCause {
   return cause('FieldValueDuplicate', field, `Duplicate value: ${goValue(value)}`, '')
 }
@@ -41,16 +41,16 @@ export function fieldDuplicate(field: string, value: JsonValue): StatusCause {
 export function fieldNotFound(field: string, value: JsonValue): StatusCause {
   return cause('FieldValueNotFound', field, `Not found: ${goValue(value)}`, '')
 }
-/** The value is none of the known ones, which are listed in the order given. */
+/** The value is not one of the supported ones, which the message lists in the given order. */
 export function fieldNotSupported(field: string, value: JsonValue, supported: readonly string[]): StatusCause {
   const detail = supported.length === 0 ? '' : `supported values: ${supported.map(goQuote).join(', ')}`
   return cause('FieldValueNotSupported', field, `Unsupported value: ${goValue(value)}`, detail)
 }
-/** The field may not be set, or not be set to this, under the circumstances the detail names. */
+/** The field may not be set, or not to this value; the detail says when. */
 export function fieldForbidden(field: string, detail: string): StatusCause {
   return cause('FieldValueForbidden', field, 'Forbidden', detail)
 }
-/** The text is too long; it is not repeated. A negative bound is not named. */
+/** The text is too long; the message does not repeat it. A negative bound is left out of the message. */
 export function fieldTooLong(field: string, maxBytes: number): StatusCause {
   const detail =
     maxBytes < 0 ? 'value is too long' : `may not be more than ${String(maxBytes)} ${maxBytes === 1 ? 'byte' : 'bytes'}`
@@ -62,12 +62,12 @@ export function fieldTooMany(field: string, actual: number, max: number): Status
   return cause('FieldValueTooMany', field, `Too many: ${String(actual)}`, detail)
 }
 
-/** `spec.x: Invalid value: "y": why`: one cause as Kubernetes prints it inside longer messages. */
+/** One cause as Kubernetes prints it inside longer messages: `spec.x: Invalid value: "y": why`. */
 export function causeText({ field, message }: StatusCause): string {
   return `${field ?? ''}: ${message ?? ''}`
 }
 
-/** Several texts as Go's aggregate error prints them: repeated ones once, brackets when more than one is left. */
+/** Several texts as Go's aggregate error prints them: without duplicates, in brackets when more than one is left. */
 export function aggregateText(texts: readonly string[]): string {
   const unique = [...new Set(texts)]
   return unique.length === 1 ? (unique[0] ?? '') : `[${unique.join(', ')}]`

@@ -1,4 +1,4 @@
-// Go's ways of writing values, because API messages quote values as Go does and clients' tests compare them.
+// Prints values as Go does, because API messages quote values in Go's syntax and clients' tests compare them.
 import { isJsonObject, type JsonValue } from '../meta/index.ts'
 
 const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/

@@ -1,4 +1,4 @@
-// Rules for names, keys and values. Every function returns what is wrong, in Kubernetes' words; nothing when it is fine.
+// Rules for names, keys and values. Every function returns Kubernetes' error messages; none when the value is valid.
 // Lengths are in bytes, as in Go.
 
 type Rule = (value: string) => string[]
@@ -13,7 +13,7 @@ const configMapKey = '[-._a-zA-Z0-9]+'
 const label1123Re = new RegExp(`^${label1123}$`)
 const subdomain1123Re = new RegExp(`^${subdomain1123}$`)
 const label1035Re = new RegExp(`^${label1035}$`)
-// Same language as the text above; written so that a long hostile value cannot make the engine backtrack.
+// Matches the same names as qualifiedNameText, without backtracking on a long hostile value.
 const qualifiedNameRe = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/
 const configMapKeyRe = new RegExp(`^${configMapKey}$`)
 
@@ -41,7 +41,7 @@ export function regexText(message: string, regex: string, ...examples: string[])
   return `${message} (e.g. ${list}regex used for validation is '${regex}')`
 }
 
-/** How long Go takes this text to be. */
+/** Length in bytes, which is what Go's len() gives. */
 export function byteLength(text: string): number {
   return Buffer.byteLength(text)
 }
@@ -69,7 +69,7 @@ export const dns1035LabelErrors: Rule = (value) => {
   return label1035Re.test(value) ? errors : [...errors, regexText(label1035Message, label1035, 'my-name', 'abc-123')]
 }
 
-/** Nearly all qualified names: nothing is wrong with them, and nothing is made to find that out. */
+/** Matches nearly all valid names without allocating anything. */
 const shortNameRe = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
 
 /** `[PREFIX/]NAME`: keys of labels and annotations, finalizers. */

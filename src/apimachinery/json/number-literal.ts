@@ -1,4 +1,5 @@
-// Numbers as they are written: Go takes `1.0` for no integer, and shows what was sent.
+// Keeps numbers as they are written: Go does not take `1.0` for an integer, and its messages show the text that was
+// sent.
 import type { JsonValue } from '../meta/index.ts'
 
 /** A number that is not written as a plain integer. */
@@ -12,7 +13,7 @@ export class NumberLiteral {
 
 export type LiteralJson = JsonValue | NumberLiteral | LiteralJson[] | { [key: string]: LiteralJson }
 
-/** Reads a JSON document that is known to be one, once more, with its literals. */
+/** Parses a valid JSON document a second time, keeping the text of each number. */
 export function parseLiterals(bytes: Uint8Array): LiteralJson {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
   return JSON.parse(text, withLiteral) as LiteralJson

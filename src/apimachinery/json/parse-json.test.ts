@@ -43,7 +43,7 @@ describe('parseJson', () => {
     ['1.x', "invalid character 'x' after decimal point in numeric literal"],
     ['-', 'unexpected end of JSON input'],
   ] as const) {
-    it(`says what is wrong with ${JSON.stringify(text)}`, () => {
+    it(`explains the syntax error in ${JSON.stringify(text)}`, () => {
       expect(() => parse(text))
         .to.throw(error)
         .with.property('reason', 'BadRequest')
@@ -61,7 +61,7 @@ describe('parseJson', () => {
       .with.property('code', 413)
   })
 
-  it('bounds the number of values, of whatever kind', () => {
+  it('bounds the number of values of any type', () => {
     const many = (item: string) => Array.from({ length: 1000 }, () => item).join()
     for (const text of [`[${many('1')}]`, `[${many('[]')}]`, `[${many('{"a":1}')}]`, `[${many('[[[]]]')}]`]) {
       expect(() => parse(text, { maxValues: 999 }), text.slice(0, 20))
@@ -82,10 +82,10 @@ describe('parseJson', () => {
     ['[1e2]', true],
     ['1E2', true],
   ] as const)
-    it(`tells of numbers that are no plain integers: ${number}`, () =>
+    it(`reports a number that is not a plain integer: ${number}`, () =>
       expect(parse(`{"a":${number}}`).oddNumbers).to.equal(odd))
 
-  it('reads numbers as they are written', () => {
+  it('keeps the text of numbers', () => {
     const bytes = Buffer.from('{"a":[1,1.0,{"b":9223372036854775808}],"c":"1.0","d":0.5}')
     const literal = (text: string): NumberLiteral => new NumberLiteral(text)
     expect(parseLiterals(bytes)).to.deep.equal({
@@ -95,14 +95,14 @@ describe('parseJson', () => {
     })
   })
 
-  it('names no more than 100 duplicates', () => {
+  it('reports at most 100 duplicates', () => {
     const { duplicateFields } = parse(
       `{${Array.from({ length: 90_000 }, (_, i) => `"k${String(i % 45_000)}":1`).join()}}`,
     )
     expect(duplicateFields).to.have.length(100)
   })
 
-  it('is JSON.parse for every document, however it is spaced', () => {
+  it('gives the result of JSON.parse for every document, with any whitespace', () => {
     fc.assert(
       fc.property(fc.json(), fc.constantFrom(undefined, 1, '\t'), (text, space) => {
         const spaced = JSON.stringify(JSON.parse(text), undefined, space)

@@ -1,31 +1,31 @@
-// The strict reader of JSON bodies. JSON.parse does the work; one pass over the bytes before it bounds the depth and
-// counts members, and only a body that has fewer members after parsing than before is read again, to name the fields
-// that are there twice.
+// The strict reader of JSON bodies. JSON.parse does the work. One pass over the bytes before it bounds the depth and
+// counts the members; only when the parsed document has fewer members is the body read again, to name the duplicate
+// fields.
 import { goQuote } from '../field/index.ts'
 import type { JsonValue } from '../meta/index.ts'
 import { badRequest, requestEntityTooLarge } from '../status/index.ts'
 import { scanJson } from './scan-json.ts'
 
 /**
- * Depth a document may have. Go allows 10,000; every walker here recurses, V8's own JSON.stringify too, and no object of
- * Kubernetes comes near a hundred.
+ * Maximum depth of a document. Go allows 10,000, but our walkers and V8's JSON.stringify recurse, and no object of
+ * Kubernetes has a hundred levels.
  */
 export const defaultMaxJsonDepth = 1000
 /**
- * Values a document may have, its arrays and objects among them. A real server bounds bytes alone (1.5 MiB at rest), but
- * a byte costs little here and a value a microsecond of everybody's time; the largest CRDs there are have some 30,000.
+ * Maximum number of values in a document, arrays and objects included. A real server bounds only bytes (1.5 MiB at
+ * rest), but here each value costs about a microsecond of the shared thread; the largest known CRDs have some 30,000.
  */
 export const defaultMaxJsonValues = 100_000
-/** What kube-apiserver reads of a body. */
+/** Maximum size of a body, as in kube-apiserver. */
 export const defaultMaxJsonBytes = 3 * 1024 * 1024
 
 export interface ParsedJson {
   value: JsonValue
-  /** Complaints such as `duplicate field "spec.containers[0].name"`; the last one counts. At most 100. */
+  /** Warnings such as `duplicate field "spec.containers[0].name"`; the last occurrence of a field wins. At most 100. */
   duplicateFields: string[]
   /**
-   * True if a number is written otherwise than as a plain integer of at most 15 digits. Integers are exact up to 2^53;
-   * int64 fields of Kubernetes (generations, ports, sizes, seconds) stay far below.
+   * True if some number is not written as a plain integer of at most 15 digits. Integers are exact up to 2^53; int64
+   * fields of Kubernetes (generations, ports, sizes, seconds) stay far below.
    */
   oddNumbers: boolean
 }
@@ -42,8 +42,8 @@ const [quote, backslash, colon, comma, openBracket, closeBracket, openBrace, clo
 const [dot, largeE, smallE] = [46, 69, 101]
 
 /**
- * Reads a JSON document. Invalid UTF-8 becomes U+FFFD, as in Go. Throws RequestEntityTooLarge above `maxBytes` and
- * `maxValues`, BadRequest above `maxDepth` or for what is no JSON; the message is Go's text of the syntax error.
+ * Parses a JSON document. Invalid UTF-8 becomes U+FFFD, as in Go. Throws RequestEntityTooLarge above `maxBytes` or
+ * `maxValues`, and BadRequest above `maxDepth` or for a syntax error, with Go's message.
  */
 export function parseJson(
   bytes: Uint8Array,
@@ -67,20 +67,20 @@ export function parseJson(
   return { value, duplicateFields, oddNumbers }
 }
 
-/** For a body with more values than anybody needs. */
+/** The error for a body with too many values. */
 export function tooManyValues(maxValues: number): Error {
   return requestEntityTooLarge(`Request entity too large: limit is ${String(maxValues)} values`)
 }
 
 export interface Survey {
   readonly members: number
-  /** At least as many as there are; at most twice. */
+  /** An upper bound: at least the real number, at most twice that. */
   readonly values: number
   readonly depth: number
   readonly oddNumbers: boolean
 }
 
-/** Counts members and depth without understanding the document; stops early when it is too deep. */
+/** Counts members and depth without parsing the document; stops early when it is too deep. */
 export function surveyJson(bytes: Uint8Array, maxDepth = defaultMaxJsonDepth): Survey {
   let [members, commas, opened, depth, deepest, digits] = [0, 0, 0, 0, 0, 0]
   let oddNumbers = false
@@ -104,7 +104,7 @@ export function surveyJson(bytes: Uint8Array, maxDepth = defaultMaxJsonDepth): S
     } else if (byte === dot || (digits > 0 && (byte === smallE || byte === largeE))) oddNumbers = true
     digits = 0
   }
-  // Before every value but the first of an array stands a colon or a comma.
+  // A colon or a comma precedes every value except the first of an array.
   return { members, values: Math.max(members, commas) + opened, depth: deepest, oddNumbers }
 }
 

@@ -1,14 +1,14 @@
-// A full pass over a JSON document that is wrong somehow: names duplicate fields by their path, and syntax errors in Go's
-// words. Iterative: no document makes it recurse.
+// Scans a whole JSON document that JSON.parse refused or shrank: names duplicate fields by their path, and gives Go's
+// message for a syntax error. Iterative, so that a deep document cannot overflow the stack.
 
 export interface JsonScan {
   /** Go's text of the first syntax error. */
   error?: string
-  /** Paths of fields that are there more than once, in order of appearance, each once. */
+  /** Paths of duplicate fields in order of appearance, each once. */
   duplicates: string[]
 }
 
-/** As many as Go's strict decoder reports. */
+/** The maximum of Go's strict decoder. */
 const maxDuplicates = 100
 
 interface Level {
@@ -18,7 +18,7 @@ interface Level {
   index: number
 }
 
-/** Scans the document. Called for bodies that JSON.parse refuses or shrinks, so it need not be fast. */
+/** Scans the document. Runs only for bodies that JSON.parse refuses or shrinks, so it need not be fast. */
 export function scanJson(text: string): JsonScan {
   const scanner = new Scanner(text)
   try {
@@ -187,7 +187,7 @@ class Scanner {
   #fail(context: string): never {
     const point = this.#text.codePointAt(this.#at)
     if (point === undefined) throw new SyntaxError('unexpected end of JSON input')
-    // Go looks at bytes: of a character that has several, at the first.
+    // Go reports bytes: of a character with several bytes, the first.
     const char = String.fromCodePoint(point < 0x80 ? point : (Buffer.from(String.fromCodePoint(point))[0] ?? point))
     const shown =
       char === "'" ? "'\\''" : char === '"' ? `'"'` : `'${JSON.stringify(char).slice(1, -1).replace('\\u00', '\\x')}'`

@@ -1,4 +1,4 @@
-// Nominal types: a string that was checked is not any string.
+// Nominal types: a checked string has another type than an unchecked one.
 
 declare const brand: unique symbol
 export type Brand<T, Name extends string> = T & { readonly [brand]: Name }

@@ -1,12 +1,12 @@
-// Names and ids of logical clusters. The name is what people type and what URLs carry; the id is what keys, downstream
-// namespaces and certificates carry, because a name may be used again after a deletion and an id never is.
+// Names and ids of logical clusters. People and URLs use the name. Keys, downstream namespaces and certificates use the
+// id, because a deleted cluster's name may be used again and its id never is.
 import { createHash } from 'node:crypto'
 import type { Brand } from './brand.ts'
 
 export type ClusterName = Brand<string, 'ClusterName'>
 export type ClusterId = Brand<string, 'ClusterId'>
 
-/** Length of every ClusterId. Downstream namespaces are `ID-NAME`, so it is fixed for ever. */
+/** Length of every ClusterId. Downstream namespaces are `ID-NAME`, so it cannot change. */
 export const clusterIdLength = 10
 
 /** The logical cluster that holds LogicalClusters, MemberClusters and Placements when there is no host. */
@@ -26,8 +26,8 @@ export function tryClusterId(text: string): ClusterId | undefined {
 }
 
 /**
- * The id of the LogicalCluster with this uid. Derived, so that whoever sees the object knows the id without waiting for
- * a status; 49 bits of SHA-256 in base32, first character a letter.
+ * The id of the LogicalCluster with this uid: 49 bits of its SHA-256 in base32, first character a letter. Derived, so
+ * that a reader of the object knows the id without waiting for its status.
  */
 export function clusterIdOf(uid: string): ClusterId {
   const letters = 'abcdefghijklmnopqrstuvwxyz234567'

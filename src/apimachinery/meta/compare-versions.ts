@@ -1,8 +1,8 @@
-// The order of API versions: the most stable and newest first.
+// Sorts API versions as kube-apiserver does: the most stable first, then the newest.
 
 const stages = ['alpha', 'beta', undefined]
 
-/** Below zero if `a` is preferred: v10 < v2 < v11beta2 < v3alpha1 < other, and others by name. */
+/** Negative if `a` is preferred: v10 < v2 < v11beta2 < v3alpha1 < other, and others by name. */
 export function compareVersions(a: string, b: string): number {
   const left = parseVersion(a)
   const right = parseVersion(b)

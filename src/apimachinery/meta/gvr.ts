@@ -1,4 +1,4 @@
-// Names of kinds and resources: group, version, and the kind (type) or resource (plural path word).
+// Group, version and kind (type) or resource (plural path word), and how they are printed.
 
 export interface GroupVersion {
   readonly group: string
@@ -38,7 +38,7 @@ export function groupVersionPath({ group, version }: GroupVersion): string {
   return group === '' ? `/api/${version}` : `/apis/${group}/${version}`
 }
 
-/** The URL path of a resource, of one namespace or of all, of one object or of the collection. */
+/** The URL path of a resource: of one namespace or of all, of one object or of the collection. */
 export function resourcePath(
   gvr: GroupVersionResource,
   { namespace, name, subresource }: { namespace?: string; name?: string; subresource?: string } = {},

@@ -1,4 +1,4 @@
-// JSON as data: what every Kubernetes object is made of once a parser has spoken.
+// JSON as data: the type of every Kubernetes object after parsing.
 
 export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject
 export interface JsonObject {
@@ -10,20 +10,20 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The value of a field the object itself has: nothing that Object.prototype would answer, such as `constructor`. */
+/** The value of an own field: nothing that Object.prototype has, such as `constructor`. */
 export function fieldOf(object: Readonly<JsonObject>, key: string): JsonValue | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined
 }
 
-/** Sets a field; `__proto__` is a key like any other here, as it is for a JSON parser. */
+/** Sets a field. `__proto__` becomes a plain key, as in JSON.parse. */
 export function putField(object: JsonObject, key: string, value: JsonValue): void {
   if (key !== '__proto__') object[key] = value
   else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
 }
 
 /**
- * Encodes a value the way Go's encoding/json does where JSON.stringify differs: U+2028 and U+2029 are escaped,
- * because line-splitting clients take them for line ends.
+ * Encodes a value as Go's encoding/json does where JSON.stringify differs: U+2028 and U+2029 are escaped, because
+ * clients that split lines take them for line ends.
  */
 export function encodeJson(value: unknown): string {
   return JSON.stringify(value).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')

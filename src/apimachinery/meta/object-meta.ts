@@ -1,4 +1,4 @@
-// The part of an object that every kind has.
+// The metadata that every object has.
 
 export interface OwnerReference {
   apiVersion: string
@@ -19,7 +19,7 @@ export interface ManagedFieldsEntry {
   subresource?: string
 }
 
-/** metav1.ObjectMeta. Optional members are absent, never undefined, so that they encode to nothing. */
+/** metav1.ObjectMeta. Optional members are absent, never undefined, so that they are not encoded. */
 export interface ObjectMeta {
   name?: string
   generateName?: string
@@ -37,7 +37,7 @@ export interface ObjectMeta {
   managedFields?: ManagedFieldsEntry[]
 }
 
-/** Any object of the API: typed as far as every kind agrees. */
+/** Any object of the API: only the fields that every kind has are typed. */
 export interface KubeObject {
   apiVersion: string
   kind: string
@@ -45,7 +45,7 @@ export interface KubeObject {
   [field: string]: unknown
 }
 
-/** A list of the API. `metadata.resourceVersion` is the position at which a watch goes on. */
+/** A list of the API. A watch continues from `metadata.resourceVersion`. */
 export interface KubeList<T extends KubeObject = KubeObject> {
   apiVersion: string
   kind: string

@@ -11,7 +11,7 @@ function failure(run: () => unknown): StatusError {
     if (isStatusError(error)) return error
     throw error
   }
-  throw new Error('it did not fail')
+  throw new Error('expected a failure')
 }
 
 describe('JSON patch', () => {
@@ -58,7 +58,7 @@ describe('JSON patch', () => {
     { title: 'tests', patch: [{ op: 'test', path: '/a', value: { b: [1, 2, 3] } }], result: doc },
     { title: 'tests an absent field for null', patch: [{ op: 'test', path: '/zz', value: null }], result: doc },
     { title: 'tests the document', patch: [{ op: 'test', path: '', value: doc }], result: doc },
-    { title: 'takes a missing value for null', patch: [{ op: 'add', path: '/n' }], result: { ...doc, n: null } },
+    { title: 'reads a missing value as null', patch: [{ op: 'add', path: '/n' }], result: { ...doc, n: null } },
     {
       title: 'keeps __proto__ a plain key',
       patch: [{ op: 'add', path: '/__proto__', value: { x: 1 } }],
@@ -77,13 +77,13 @@ describe('JSON patch', () => {
   const message = 'the server rejected our request due to an error in our request'
   const refused: { title: string; patch: JsonValue; code: number; why: string }[] = [
     {
-      title: 'a removal of nothing',
+      title: 'removal of an absent field',
       patch: [{ op: 'remove', path: '/zz' }],
       code: 422,
       why: "error in remove for path: '/zz': Unable to remove nonexistent key: zz: missing value",
     },
     {
-      title: 'a path into nothing',
+      title: 'a path through an absent field',
       patch: [{ op: 'add', path: '/zz/y', value: 1 }],
       code: 422,
       why: 'add operation does not apply: doc is missing path: "/zz/y": missing value',
@@ -119,12 +119,12 @@ describe('JSON patch', () => {
       why: 'add operation does not apply: doc is missing path: "/s/x": missing value',
     },
     {
-      title: 'a path through what objects inherit',
+      title: 'a path through an inherited property',
       patch: [{ op: 'add', path: '/constructor/x', value: 1 }],
       code: 422,
       why: 'add operation does not apply: doc is missing path: "/constructor/x": missing value',
     },
-    { title: 'an object for a patch', patch: {}, code: 400, why: '' },
+    { title: 'an object as the patch', patch: {}, code: 400, why: '' },
     {
       title: 'too many operations',
       patch: Array.from({ length: maxJsonPatchOperations + 1 }, () => ({ op: 'test' })),
@@ -140,7 +140,7 @@ describe('JSON patch', () => {
     })
   }
 
-  it('bounds what copies add', () => {
+  it('bounds the bytes that copies add', () => {
     const patch: JsonValue[] = [{ op: 'add', path: '/l', value: ['x'.repeat(1000)] }]
     for (let i = 0; i < 40; i++) patch.push({ op: 'copy', from: '/l', path: '/l/-' })
     expect(failure(() => applyJsonPatch({}, patch)).status.details?.causes?.[0]?.message).to.contain(
@@ -160,7 +160,7 @@ describe('JSON patch', () => {
     expect(performance.now() - started).to.be.below(2000)
   })
 
-  it('never changes its arguments, and fails only with a Status', () => {
+  it('never changes its arguments, and throws only StatusErrors', () => {
     const path = fc
       .array(fc.constantFrom('a', 'b', '0', '-1', '-', ''))
       .map((steps) => steps.map((step) => `/${step}`).join(''))

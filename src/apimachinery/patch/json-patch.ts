@@ -1,5 +1,6 @@
-// JSON patch (RFC 6902) with the semantics of the library that kube-apiserver uses: negative indices count from the end,
-// a missing `value` is null, `test` of an absent field against null holds. All or nothing; arguments are never changed.
+// JSON patch (RFC 6902) as implemented by the library that kube-apiserver uses: negative indices count from the end, a
+// missing `value` is null, `test` of an absent field against null succeeds. All or nothing; arguments are never
+// changed.
 import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
 import { badRequest, requestEntityTooLarge } from '../status/index.ts'
 import { jsonEqual } from './json-equal.ts'
@@ -7,14 +8,14 @@ import { goKind, undecodablePatch, unprocessablePatch } from './patch-error.ts'
 
 /** More operations than this are refused with 413. */
 export const maxJsonPatchOperations = 10_000
-/** What all `copy` operations of a patch together may add, in bytes; else a small patch could make a huge object. */
+/** Maximum bytes that all `copy` operations of a patch may add together: a small patch must not make a huge object. */
 export const maxJsonPatchCopyBytes = 3 * 1024 * 1024
 
 type Container = JsonObject | JsonValue[]
 
 /**
- * The document after the patch. Shares what did not change with the arguments. Throws BadRequest for what is no patch,
- * RequestEntityTooLarge for too many operations, Invalid (422) when an operation does not apply.
+ * Returns the patched document, which shares unchanged parts with the arguments. Throws BadRequest for an invalid
+ * patch, RequestEntityTooLarge for too many operations, Invalid (422) when an operation does not apply.
  */
 export function applyJsonPatch(document: JsonValue, patch: JsonValue): JsonValue {
   if (!Array.isArray(patch) || !patch.every(isJsonObject)) {
@@ -34,7 +35,7 @@ export function applyJsonPatch(document: JsonValue, patch: JsonValue): JsonValue
   return draft.root
 }
 
-/** Throws 400 for an operation that says by something else than a text what it is, and where. */
+/** Throws 400 unless `op`, `path` and `from` are strings. */
 function requireTexts(operation: JsonObject): void {
   for (const field of ['op', 'path', 'from']) {
     const value = fieldOf(operation, field) ?? null
@@ -45,7 +46,7 @@ function requireTexts(operation: JsonObject): void {
   }
 }
 
-/** The document being patched: containers are copied the first time they change. */
+/** The document being patched: each container is copied before its first change. */
 class Draft {
   root: JsonValue
   readonly #owned = new WeakSet<Container>()
@@ -156,7 +157,7 @@ class Draft {
     delete (own() as JsonObject)[key]
   }
 
-  /** The value at a path; an absent field of an object reads as null, as upstream's library has it. */
+  /** The value at a path; an absent field of an object reads as null, as in upstream's library. */
   #read(path: string, operation: string, what: string): JsonValue {
     const found = this.#find(path)
     if (found === undefined) throw missing(`${operation} operation does not apply: doc is missing ${what}: ${path}`)
@@ -165,7 +166,7 @@ class Draft {
     return container[arrayIndex(key, container.length, `error in ${operation} for path: '${path}'`)] ?? null
   }
 
-  /** The container of a path's last step; `own` makes it and all above it ours to change. */
+  /** The container of a path's last step; `own` copies it and all above it, so that it may be changed. */
   #find(path: string): { container: Container; key: string; own: () => Container } | undefined {
     const steps = path.split('/').slice(1).map(decodeStep)
     const key = steps.pop()
@@ -252,7 +253,7 @@ function insertIndex(key: string, length: number, path: string, operation: strin
     const syntax = `strconv.Atoi: parsing "${key}": invalid syntax`
     throw unprocessablePatch(`${where}: value was not a proper array index: '${key}': ${syntax}`)
   }
-  // Counting from the end means the end of the array as it will be: -1 appends.
+  // A negative index counts from the end of the array after the insertion: -1 appends.
   const at = index < 0 ? index + length + 1 : index
   if (at < 0 || at > length) {
     throw unprocessablePatch(`${where}: Unable to access invalid index: ${key}: invalid index referenced`)

@@ -1,12 +1,12 @@
 // The order of merged lists, and the checks a list must pass before it can be merged.
-// Items the patch names come in the patch's order; items only the server knows keep theirs; the two are interleaved by
-// the order the server had.
+// Items in the patch come in the patch's order; items only in the server's list keep theirs; the server's order decides
+// how the two are interleaved.
 import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
 import { goPrint } from '../field/index.ts'
 import { badRequest } from '../status/index.ts'
 import { goKind, goType, unprocessablePatch } from './patch-error.ts'
 
-/** What all items of both lists are; throws if they differ, are lists, or there are none. */
+/** The type of all items of both lists; throws if it differs, is an array, or there are no items. */
 export function sameKindOfItems(...lists: JsonValue[][]): string {
   let kind: string | undefined
   for (const list of lists) {
@@ -23,7 +23,7 @@ export function sameKindOfItems(...lists: JsonValue[][]): string {
   return kind
 }
 
-/** The list as objects; throws if an item is none. */
+/** The list as objects; throws if an item is not an object. */
 export function requireMaps(list: JsonValue[]): JsonObject[] {
   for (const item of list) {
     if (!isJsonObject(item)) throw badRequest(`expected a map[string]interface {}, but received a ${goType(item)}`)
@@ -40,7 +40,7 @@ export function mergeKeyOf(item: JsonObject, mergeKey: string): JsonValue {
   return value
 }
 
-/** Where each merge key occurs first. */
+/** The index of the first item with each merge key. */
 export function placeIn(list: readonly JsonValue[], mergeKey: string | undefined): Map<JsonValue, number> {
   const places = new Map<JsonValue, number>()
   for (const [i, item] of list.entries()) {
@@ -58,7 +58,9 @@ export function deleteMarked(list: JsonObject[], patch: JsonObject[], mergeKey: 
   return gone.size === 0 ? list : list.filter((item) => !gone.has(fieldOf(item, mergeKey) as JsonValue))
 }
 
-/** Sorts `merged`: items in `order` first among themselves, the rest by `serverOrder`, interleaved by `serverOrder`. */
+/**
+ * Sorts `merged`: items of `order` in that order, the rest in `serverOrder`; the two are interleaved by `serverOrder`.
+ */
 export function mergeOrdered(
   merged: JsonValue[],
   order: JsonValue[],

@@ -20,7 +20,7 @@ describe('merge patch', () => {
       result: { a: { c: {} } },
     },
     {
-      title: 'drops nulls of objects in new lists, not of the lists',
+      title: 'drops nulls of objects in new lists, and keeps nulls that are items',
       from: {},
       patch: { a: [{ b: null }, null] },
       result: { a: [{}, null] },
@@ -55,9 +55,9 @@ describe('merge patch', () => {
   }
 
   const object = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 })) as fc.Arbitrary<JsonObject>
-  // Not for lists: upstream keeps the nulls of a list's objects where the list replaces an object, and only there.
+  // Without lists: where a list replaces an object, upstream keeps the nulls inside the list's objects.
   const withoutLists = object.filter((value) => !JSON.stringify(value).includes('['))
-  it('applied twice is applied once', () => {
+  it('gives the same result when applied twice', () => {
     fc.assert(
       fc.property(object, withoutLists, (from, patch) => {
         const once = applyMergePatch(from, patch)
@@ -65,7 +65,7 @@ describe('merge patch', () => {
       }),
     )
   })
-  it('leaves no field that the patch set to null', () => {
+  it('leaves no field that the patch sets to null', () => {
     fc.assert(
       fc.property(object, fc.array(fc.string()), (from, keys) => {
         const result = applyMergePatch(from, Object.fromEntries(keys.map((key) => [key, null])))

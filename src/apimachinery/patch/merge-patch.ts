@@ -1,11 +1,12 @@
-// JSON merge patch (RFC 7386), in the words of the library that kube-apiserver uses. Arguments are never changed.
+// JSON merge patch (RFC 7386), with the error messages of the library that kube-apiserver uses. Arguments are never
+// changed.
 import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
 import { badRequest } from '../status/index.ts'
 import { undecodablePatch } from './patch-error.ts'
 
 /**
- * The document after the patch: null deletes a field, objects merge, everything else replaces. Shares what did not
- * change with the arguments. Throws BadRequest if the patch is not an object.
+ * Returns the patched document: null deletes a field, objects merge, everything else replaces. It shares unchanged
+ * parts with the arguments. Throws BadRequest if the patch is not an object.
  */
 export function applyMergePatch(document: JsonObject, patch: JsonValue): JsonObject {
   if (patch === null) throw badRequest('Invalid JSON Patch')
@@ -29,7 +30,7 @@ function mergeObjects(current: JsonObject, patch: JsonObject): JsonObject {
   return merged
 }
 
-/** New values are stored without the nulls of their objects; nulls in lists are items and stay. */
+/** New values are stored without the nulls of their objects; nulls that are list items stay. */
 function withoutNulls(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(withoutNulls)
   if (!isJsonObject(value)) return value

@@ -1,10 +1,10 @@
-// How a patch that cannot be applied is refused.
+// The errors of patches that cannot be applied.
 import type { JsonValue } from '../meta/index.ts'
 import { badRequest, statusError, type StatusError } from '../status/index.ts'
 
 /**
- * 422 for a well-formed patch that does not fit the object. A real server answers with this message alone; the reason,
- * which it only logs, is added here as a cause.
+ * 422 for a well-formed patch that does not fit the object. A real server sends this message alone and only logs the
+ * reason; here the reason is added as a cause.
  */
 export function unprocessablePatch(why: string): StatusError {
   return statusError(422, 'Invalid', 'the server rejected our request due to an error in our request', {
@@ -13,24 +13,24 @@ export function unprocessablePatch(why: string): StatusError {
   })
 }
 
-/** 400 for a document that is no patch of its type at all. */
+/** 400 for a document that is not a patch of its type. */
 export function undecodablePatch(patch: JsonValue, goType: string): StatusError {
   return badRequest(`error decoding patch: ${unmarshalText(patch, goType)}`)
 }
 
-/** Go's text of a value that does not fit a type. */
+/** Go's message for a value that does not fit a type. */
 export function unmarshalText(value: JsonValue, goType: string): string {
   return `json: cannot unmarshal ${goKind(value)} into Go value of type ${goType}`
 }
 
-/** What Go's JSON decoder calls a value. */
+/** The name that Go's JSON decoder has for the type of a value. */
 export function goKind(value: JsonValue): string {
   if (Array.isArray(value)) return 'array'
   if (value === null) return 'null'
   return typeof value === 'boolean' ? 'bool' : typeof value
 }
 
-/** What Go's reflection calls the type of a decoded value. */
+/** The name that Go's reflection has for the type of a decoded value. */
 export function goType(value: JsonValue): string {
   if (Array.isArray(value)) return '[]interface {}'
   if (value === null) return '<nil>'

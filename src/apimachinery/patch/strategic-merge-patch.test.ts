@@ -58,7 +58,7 @@ const vectors = JSON.parse(readFileSync(file, 'utf8')) as Vector[]
 
 describe('strategic merge patch', () => {
   for (const { title, kind, original, patch, result, error } of vectors) {
-    it(`answers as apimachinery: ${title}`, () => {
+    it(`gives the result of apimachinery: ${title}`, () => {
       const schema = schemas[kind] ?? {}
       const before = JSON.stringify([original, patch])
       if (error !== undefined) {
@@ -75,7 +75,7 @@ describe('strategic merge patch', () => {
     .dictionary(fc.string(), value)
     .map((object) => JSON.parse(JSON.stringify(object).replaceAll('$', '_')) as JsonObject)
 
-  it('is a merge patch where the schema says nothing, but for lists', () => {
+  it('equals a merge patch where the schema says nothing, except in lists', () => {
     const withoutLists = noDirectives.filter((object) => !JSON.stringify(object).includes('['))
     fc.assert(
       fc.property(withoutLists, withoutLists, (original, patch) => {
@@ -84,7 +84,7 @@ describe('strategic merge patch', () => {
     )
   })
 
-  it('never changes its arguments, and fails only with a Status', () => {
+  it('never changes its arguments, and throws only StatusErrors', () => {
     const keys = fc.constantFrom(
       'a',
       '$patch',

@@ -18,9 +18,9 @@ const setOrderPrefix = '$setElementOrder'
 const deleteListPrefix = '$deleteFromPrimitiveList'
 
 /**
- * The document after the patch. Arguments are never changed; the result may share parts with both. A field the schema
- * does not know merges like a merge patch. Throws BadRequest or Invalid (422) for a patch that makes no sense, also where
- * a real server answers 500: a client's mistake is no failure of ours.
+ * Returns the patched document. Arguments are never changed; the result may share parts with both. A field that the
+ * schema does not know merges like a merge patch. Throws BadRequest or Invalid (422) for an invalid patch, also where a
+ * real server answers 500: the mistake is the client's.
  */
 export function applyStrategicMergePatch(document: JsonObject, patch: JsonValue, schema: SchemaNode): JsonObject {
   if (!isJsonObject(patch)) throw badRequest(unmarshalText(patch, 'map[string]interface {}'))
@@ -107,7 +107,7 @@ function mergeField(result: JsonObject, key: string, change: JsonValue, schema: 
   } else if (Array.isArray(before) && Array.isArray(change)) {
     putField(result, key, isMerged(field) ? mergeList(before, change, field) : change)
   } else {
-    // Upstream keeps nulls where the field was there with another scalar type; scalars have none to keep.
+    // Upstream keeps nulls where the field held a scalar of another type; a scalar has none to keep.
     const kept = withoutDirectives(withoutNulls(change))
     if (kept === undefined) drop(result, key)
     else putField(result, key, kept)
@@ -178,7 +178,7 @@ function mergeByKey(
   return merged
 }
 
-/** `$setElementOrder/F` together with the change of F itself, which is consumed. */
+/** Applies `$setElementOrder/F` together with the change of F itself, and removes the latter from the patch. */
 function mergeWithOrder(result: JsonObject, patch: JsonObject, key: string, schema: SchemaNode | undefined): void {
   const order = patch[key] ?? null
   drop(patch, key)
@@ -210,8 +210,8 @@ function mergeWithOrder(result: JsonObject, patch: JsonObject, key: string, sche
 }
 
 /**
- * The order that counts as the server's. Upstream deletes and appends in place, so new items take the places that
- * deleted ones leave, and are seen there; the order of what `kubectl apply` writes depends on it.
+ * The list whose order counts as the server's. Upstream deletes and appends in place, so new items take the slots of
+ * deleted ones; the order of what `kubectl apply` writes depends on it.
  */
 function orderAfterDeletions(original: JsonObject[], change: JsonObject[], mergeKey: string): JsonObject[] {
   const kept = deleteMarked(original, change, mergeKey)
@@ -225,7 +225,7 @@ function noList(value: JsonValue): Error {
   return badRequest(`expected a []interface {}, but received a ${goType(value)}`)
 }
 
-/** The items of the patch must come in the order that the patch itself asks for, and be among it. */
+/** Throws unless the items of the patch are all in `$setElementOrder`, in the same order. */
 function checkOrder(change: JsonValue[], order: JsonValue[], mergeKey: string | undefined): void {
   if (change.length === 0 || order.length === 0) return
   const items = mergeKey === undefined ? change : requireMaps(change).filter((item) => !Object.hasOwn(item, directive))
@@ -248,7 +248,7 @@ function sameItem(item: JsonValue, wanted: JsonValue, mergeKey: string | undefin
   return left !== undefined && right !== undefined && mergeKeyOf(left, mergeKey) === mergeKeyOf(right, mergeKey)
 }
 
-/** The value without objects that carry `$patch`; undefined if it is one itself. */
+/** The value without objects that carry `$patch`; undefined if it is itself one. */
 function withoutDirectives(value: JsonValue): JsonValue | undefined {
   if (Array.isArray(value)) return value.map(withoutDirectives).filter((item) => item !== undefined)
   if (!isJsonObject(value)) return value

@@ -1,15 +1,15 @@
-// Fills in the defaults of a schema, and removes nulls that a field may not have.
+// Fills in the defaults of a schema, and removes nulls from fields that are not nullable.
 import { cloneJson, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
 import { fieldSchemaOf, propertyOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
 
-/** What defaults may add to one object, bytes of JSON: a default of many items would make it as large as it likes. */
+/** Maximum bytes of JSON that defaults may add to one object: a default with many items could grow it without bound. */
 const maxAddedBytes = 8 * 1024 * 1024
 
 /**
- * Changes `object` as kube-apiserver does on requests and on reads: a null where the schema allows none becomes the
- * default, or goes away if there is none; absent fields get their default; defaults themselves are filled in. False where
- * that would have made it larger than any object may be: it is left half filled then.
+ * Changes `object` as kube-apiserver does on requests and on reads: a null in a field that is not nullable becomes the
+ * default, or is removed if there is none; absent fields get their default; defaults are themselves filled in. Returns
+ * false when `maxAddedBytes` is exceeded; the object is then only partly filled.
  */
 export function applyDefaults(object: JsonObject, schema: SchemaNode): boolean {
   const room = { bytes: maxAddedBytes }
@@ -23,7 +23,7 @@ interface Room {
 
 const sizes = new WeakMap<object, number>()
 
-/** A copy of a default, where there is room for it. */
+/** A copy of a default; undefined when the byte budget is used up. */
 function copyOf(value: JsonValue, room: Room): JsonValue | undefined {
   if (room.bytes < 0) return undefined
   room.bytes -= sizeOf(value)
@@ -41,7 +41,7 @@ function sizeOf(value: JsonValue): number {
   return size
 }
 
-/** False for schemas of scalars and of free-form values: nothing below them is known. */
+/** False for schemas of scalars and free-form values: they define no fields. */
 function knowsFields({ properties, items, additionalProperties }: SchemaNode): boolean {
   return properties !== undefined || items !== undefined || typeof additionalProperties === 'object'
 }

@@ -1,16 +1,16 @@
-// What of a new value was there before, and whether it is still the same: what was invalid and nobody touched may stay
-// (validation ratcheting, KEP-4008).
+// Finds the old value that a new value replaces, and whether they are equal: an invalid value may stay if it is
+// unchanged (validation ratcheting, KEP-4008).
 import { isJsonObject, type JsonValue } from '../meta/index.ts'
 import { jsonEqual } from '../patch/json-equal.ts'
 import { fieldSchemaOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
 
-/** The field as it was; undefined where it cannot be told. */
+/** The old value of a field; undefined if there is none. */
 export function fieldBefore(old: JsonValue | undefined, key: string): JsonValue | undefined {
   return isJsonObject(old) && Object.hasOwn(old, key) ? old[key] : undefined
 }
 
-/** The item as it was: only lists of type map say which of the old ones it is. */
+/** The old value of a list item; only items of lists of type map can be matched. */
 export function itemBefore(
   item: JsonValue | undefined,
   old: JsonValue | undefined,
@@ -20,7 +20,7 @@ export function itemBefore(
   return old.find((other) => isJsonObject(other) && listMapKeys.every((key) => other[key] === item[key]))
 }
 
-/** True if nothing of it changed, as far as the schema lets old and new be compared. */
+/** True if the value is known to be unchanged, as far as the schema allows comparing old and new. */
 export function isUnchanged(value: JsonValue, old: JsonValue | undefined, schema: SchemaNode): boolean {
   if (old === undefined) return false
   if (Array.isArray(value)) {

@@ -1,5 +1,5 @@
 // String formats that kube-apiserver enforces in schemas of custom resources. Dashes in a format's name do not count;
-// names that are not here are ignored, as there.
+// unknown formats are ignored, as upstream does.
 import { isIP } from 'node:net'
 import { RE2JS } from 're2js'
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../field/index.ts'
@@ -69,7 +69,7 @@ const durationUnits = /^(ns|us|µs|ms|s|m|h|hr|d|w|wk|(nano|micro|milli|sec|min|
 
 function isDuration(value: string): boolean {
   if (value === '0' || /^[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(value)) return true
-  // Not from within a number: a long one would be read from each of its digits.
+  // The lookbehind keeps a match from starting inside a number, which would make a long number quadratic.
   for (const [, unit = ''] of value.matchAll(/(?<![0-9])[0-9]+\s*([A-Za-zµ]+)/g))
     if (durationUnits.test(unit.toLowerCase())) return true
   return false
@@ -100,7 +100,7 @@ let hostnamePattern: RE2JS | undefined
 
 function isHostname(value: string): boolean {
   if (Buffer.byteLength(value) > 255) return false
-  // Linear-time engine: the pattern nests repetitions.
+  // RE2 runs in linear time: the pattern nests repetitions.
   hostnamePattern ??= RE2JS.compile(
     '^([a-zA-Z0-9\\p{S}\\p{L}]((-?[a-zA-Z0-9\\p{S}\\p{L}]{0,62})?)|([a-zA-Z0-9\\p{S}\\p{L}](([a-zA-Z0-9-\\p{S}\\p{L}]{0,61}[a-zA-Z0-9\\p{S}\\p{L}])?)(\\.)){1,}([a-zA-Z\\p{L}]){2,63})$',
   )

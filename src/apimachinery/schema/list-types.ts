@@ -6,14 +6,14 @@ import { fieldSchemaOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
 import { pathText, type ValuePath } from './value-path.ts'
 
-/** Items that are there twice in a list whose type says they must not be, by their second place. */
+/** A duplicate error for each item that repeats an earlier one in a list of type set or map. */
 export function listCauses(value: JsonValue, schema: SchemaNode): StatusCause[] {
   const causes: StatusCause[] = []
   if (mayHaveLists(schema)) walk(value, schema, [], causes)
   return causes
 }
 
-// Whether a set or map list is anywhere below, found out once per node. A node in a cycle counts as maybe.
+// Whether a node or any below it is a set or map list, computed once per node. A node in a cycle counts as true.
 const known = new WeakMap<SchemaNode, boolean>()
 
 function mayHaveLists(schema: SchemaNode | undefined): boolean {

@@ -1,4 +1,5 @@
-// metav1.ObjectMeta as a schema: metadata of every object and of embedded resources, whatever their own schema says.
+// metav1.ObjectMeta as a schema: it applies to the metadata of every object and embedded resource, whatever their own
+// schema says.
 import type { SchemaNode } from './schema-node.ts'
 
 const string: SchemaNode = { type: 'string' }

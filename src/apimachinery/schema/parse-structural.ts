@@ -1,10 +1,10 @@
-// An openAPIV3Schema of a CustomResourceDefinition as a SchemaNode.
+// Parses the openAPIV3Schema of a CustomResourceDefinition into a SchemaNode.
 import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
 import type { SchemaNode } from './schema-node.ts'
 
 /**
- * The schema as this program uses it. Members of a wrong type are left out: whether the schema may be used at all is what
- * structuralViolations says. Parsed once per schema text; the result is shared and must not be changed.
+ * The parsed schema. Members of a wrong type are left out; structuralViolations reports them. Parsed once per schema
+ * text; the result is shared and must not be changed.
  */
 export function parseStructuralSchema(schema: JsonObject): SchemaNode {
   const node: SchemaNode = {}
@@ -23,7 +23,7 @@ export function parseStructuralSchema(schema: JsonObject): SchemaNode {
   set('required', strings(schema, 'required'))
   set('properties', schemaMap(schema, 'properties'))
   const additional = fieldOf(schema, 'additionalProperties')
-  // A real server keeps such values but knows none of their fields, so it prunes objects among them.
+  // A real server keeps such values but knows none of their fields, so it prunes the objects among them.
   if (additional === true) set('additionalProperties', {})
   else if (additional === false) set('additionalProperties', false)
   else if (isJsonObject(additional)) set('additionalProperties', parseStructuralSchema(additional))
@@ -79,7 +79,7 @@ function schemaAt(schema: JsonObject, name: string): SchemaNode | undefined {
 function schemaMap(schema: JsonObject, name: string): Record<string, SchemaNode> | undefined {
   const value = fieldOf(schema, name)
   if (!isJsonObject(value)) return undefined
-  // No prototype: a field called `constructor` must not find one here.
+  // No prototype: a field called `constructor` must not be found here.
   const map = Object.create(null) as Record<string, SchemaNode>
   for (const [key, item] of Object.entries(value)) if (isJsonObject(item)) map[key] = parseStructuralSchema(item)
   return map

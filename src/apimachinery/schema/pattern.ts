@@ -3,15 +3,15 @@ import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
 
 export interface Pattern {
-  /** Found anywhere in the value. Takes up to `size` steps for each of its characters. */
+  /** True if the pattern matches anywhere in the value. Takes up to `size` steps per character. */
   readonly test: (value: string) => boolean
-  /** Instructions that it was compiled to. */
+  /** Number of compiled instructions. */
   readonly size: number
 }
 
 const compiled = new LRUCache<string, Pattern | { error: string }>({ max: 2000 })
 
-/** The pattern as a test, or what is wrong with it. */
+/** The compiled pattern, or the syntax error. */
 export function compilePattern(pattern: string): Pattern | { error: string } {
   let entry = compiled.get(pattern)
   if (entry === undefined) {

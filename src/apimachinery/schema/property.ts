@@ -1,12 +1,12 @@
-// Which schema a field of an object has.
+// Finds the schema of a field of an object.
 import type { SchemaNode } from './schema-node.ts'
 
-/** The schema of a named property, without those of map values. */
+/** The schema of a named property; ignores additionalProperties. */
 export function propertyOf({ properties }: SchemaNode, key: string): SchemaNode | undefined {
   return properties !== undefined && Object.hasOwn(properties, key) ? properties[key] : undefined
 }
 
-/** The schema of any field: a property's, else that of map values. */
+/** The schema of a field: the property's, else that of additionalProperties. */
 export function fieldSchemaOf(schema: SchemaNode, key: string): SchemaNode | undefined {
   const property = propertyOf(schema, key)
   if (property !== undefined) return property

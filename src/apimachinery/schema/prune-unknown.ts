@@ -1,4 +1,5 @@
-// Drops the fields a schema does not know, and says which: pruning of custom resources, and what fieldValidation reports.
+// Drops the fields that a schema does not know, and reports their paths: for pruning custom resources and for
+// fieldValidation.
 import type { JsonObject, JsonValue } from '../meta/index.ts'
 import { objectMetaSchema } from './object-meta-schema.ts'
 import { propertyOf } from './property.ts'
@@ -8,16 +9,17 @@ import { pathText, type ValuePath } from './value-path.ts'
 export interface PruneOptions {
   /** The value is a whole object: apiVersion, kind and the fields of ObjectMeta are known without the schema. */
   isResourceRoot: boolean
-  /** Types were checked before: a map whose values are scalars has nothing below to look for. Default false. */
+  /** Types were checked before, so maps of scalars need not be searched. Default false. */
   typesChecked?: boolean
 }
 
-/** More paths than this are not told; the fields are dropped all the same. */
+/** Maximum number of paths reported; fields beyond it are dropped all the same. */
 const maxPaths = 1000
 
 /**
- * Changes `object`: removes what the schema does not know. Returns the paths of what was removed, in their order, such as
- * `spec.containers[0].bar`. Where the schema preserves unknown fields they stay, but known ones below are looked into.
+ * Changes `object`: removes the fields that the schema does not know. Returns their paths in order, such as
+ * `spec.containers[0].bar`. Where the schema preserves unknown fields they stay, but known fields below them are still
+ * pruned.
  */
 export function pruneUnknown(
   object: JsonObject,

@@ -1,4 +1,4 @@
-// A schema as this program uses it: one form for built-in kinds (from generated tables) and for structural schemas of
+// The internal form of a schema, the same for built-in kinds (from generated tables) and for structural schemas of
 // CustomResourceDefinitions. References are resolved: a node may be shared and, for recursive kinds, cyclic.
 import type { JsonValue } from '../meta/json.ts'
 
@@ -7,9 +7,9 @@ export type SchemaType = 'object' | 'array' | 'string' | 'integer' | 'number' | 
 export interface SchemaNode {
   type?: SchemaType
   format?: string
-  /** Go type of a built-in object or scalar, such as `DeploymentSpec` or `Quantity`: decoding errors name it. */
+  /** Go type of a built-in object or scalar, such as `DeploymentSpec` or `Quantity`: decoding errors show it. */
   typeName?: string
-  /** Go's whole name of the type, where it is not clear from the rest: `v1.Protocol`, `[]v1.Capability`. */
+  /** Go's full name of the type, where the other members do not determine it: `v1.Protocol`, `[]v1.Capability`. */
   goType?: string
   description?: string
   nullable?: boolean

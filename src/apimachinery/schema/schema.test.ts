@@ -56,7 +56,7 @@ describe('pruneUnknown', () => {
       dropped: ['spec.map.k.b'],
     },
     {
-      title: 'keeps what is preserved, not below known fields',
+      title: 'keeps fields under x-kubernetes-preserve-unknown-fields, but prunes inside known ones',
       spec: { free: { x: { y: 1 }, strict: { b: 1 } } },
       pruned: { free: { x: { y: 1 }, strict: {} } },
       dropped: ['spec.free.strict.b'],
@@ -80,7 +80,7 @@ describe('pruneUnknown', () => {
       dropped: ['spec.embedded.metadata.bad', 'spec.embedded.x'],
     },
     {
-      title: 'is not fooled by inherited names',
+      title: 'takes names of inherited properties as unknown',
       spec: { constructor: 1, toString: {} },
       pruned: {},
       dropped: ['spec.constructor', 'spec.toString'],
@@ -95,7 +95,7 @@ describe('pruneUnknown', () => {
       expect(pruneUnknown(value, schema, { isResourceRoot: true })).to.deep.equal([])
     })
   }
-  it('knows ObjectMeta, and unknown fields of the root', () => {
+  it('keeps the fields of ObjectMeta, and reports unknown fields of the root', () => {
     const value: JsonObject = {
       metadata: { name: 'n', nmae: 1, labels: { a: 'b' }, ownerReferences: [{ uid: 'u', x: 1 }] },
       extra: 1,
@@ -129,7 +129,7 @@ describe('applyDefaults', () => {
   for (const { title, given, result } of [
     { title: 'fills absent fields, and defaults in defaults', given: {}, result: { a: 'A', n: 'N', o: { b: 1 } } },
     {
-      title: 'replaces nulls that may not be',
+      title: 'replaces nulls of fields that are not nullable',
       given: { a: null, n: null, q: null },
       result: { a: 'A', n: null, o: { b: 1 } },
     },
@@ -138,7 +138,11 @@ describe('applyDefaults', () => {
       given: { l: [{}, { b: 3 }], m: { x: null, y: 1 } },
       result: { a: 'A', n: 'N', o: { b: 1 }, l: [{ b: 2 }, { b: 3 }], m: { x: 7, y: 1 } },
     },
-    { title: 'fills objects that are there', given: { p: {} }, result: { a: 'A', n: 'N', o: { b: 1 }, p: { b: 1 } } },
+    {
+      title: 'fills in objects that are present',
+      given: { p: {} },
+      result: { a: 'A', n: 'N', o: { b: 1 }, p: { b: 1 } },
+    },
   ] as { title: string; given: JsonObject; result: JsonObject }[]) {
     it(title, () => {
       const value = cloneJson(given)
@@ -148,7 +152,7 @@ describe('applyDefaults', () => {
       expect(value).to.deep.equal(result)
     })
   }
-  it('never hands out the default itself', () => {
+  it('never hands out the default itself, but a copy', () => {
     const first: JsonObject = {}
     applyDefaults(first, schema)
     ;(first['o'] as JsonObject)['b'] = 99
@@ -331,23 +335,23 @@ describe('validate', () => {
     },
   ]
   for (const { title, schema, x, causes } of cases) {
-    it(`tells of ${title}`, () => {
+    it(`reports ${title}`, () => {
       expect(validate({ spec: { x } }, spec(schema)).map(causeText)).to.deep.equal(causes)
     })
   }
-  it('is not slow for a pattern and a value made to be', () => {
+  it('stays fast for a pattern and a value built to backtrack', () => {
     const started = performance.now()
     expect(
       validate({ spec: { x: `${'a'.repeat(50_000)}!` } }, spec({ type: 'string', pattern: '^(a+)+$' })),
     ).to.have.length(1)
     expect(performance.now() - started).to.be.below(2000)
   })
-  it('bounds what it tells', () => {
+  it('reports a bounded number of errors', () => {
     expect(
       validate({ spec: { x: Array<JsonValue>(100_000).fill(1) } }, spec({ type: 'array', items: string })),
     ).to.have.length(500)
   })
-  it('finds nothing wrong with what it pruned and defaulted to, and never throws', () => {
+  it('finds nothing wrong with a pruned and defaulted value, and never throws', () => {
     const schema = parseStructuralSchema(
       object({
         a: { ...string, default: 'x' },
@@ -399,12 +403,12 @@ describe('formats', () => {
     })
   }
 
-  it('a duration with a unit after spaces, or after something else', () => {
+  it('accept a duration with a unit after spaces, or after other text', () => {
     for (const good of ['12 days', 'about 3 h', '-1.5h', '1x2m']) expect(formatCheck('duration')?.(good)).to.equal(true)
     for (const bad of ['12 x', '12', 'h']) expect(formatCheck('duration')?.(bad)).to.equal(false)
   })
 
-  it('take no time over a long number without a unit', () => {
+  it('take linear time for a long number without a unit', () => {
     const started = performance.now()
     expect(formatCheck('duration')?.('1'.repeat(300_000))).to.equal(false)
     expect(formatCheck('duration')?.(`${'1'.repeat(300_000)}${' '.repeat(300_000)}`)).to.equal(false)
@@ -485,11 +489,11 @@ describe('typeErrors', () => {
     [{ labels: 'a' }, 'cannot restore map from string'],
     [{ port: true }, 'json: cannot unmarshal bool into Go value of type int32'],
   ] as [JsonObject, string][]) {
-    it(`in the words of a strategic merge: ${JSON.stringify(spec)}`, () => {
+    it(`match the converter of a strategic merge: ${JSON.stringify(spec)}`, () => {
       expect(conversionErrors({ spec }, schema)).to.deep.equal([error])
     })
   }
-  it('names no field for the root', () => {
+  it('name no field for the root', () => {
     expect(typeErrors([], schema)).to.deep.equal(['json: cannot unmarshal array into Go value of type v1.Deployment'])
   })
 })

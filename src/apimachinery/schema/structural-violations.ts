@@ -1,5 +1,5 @@
-// The rules by which an openAPIV3Schema is structural: every field has a type outside of the logical combinations, and
-// combinations only restrict. Looks at the schema as written, because members that must not be there are not parsed.
+// Checks that an openAPIV3Schema is structural: every field has a type outside of the logical combinations, and
+// combinations only restrict. Reads the schema as written, because parsing drops forbidden members.
 import {
   causeText,
   childPath,
@@ -15,7 +15,7 @@ import { compilePattern } from './pattern.ts'
 
 type Level = 'root' | 'item' | 'field'
 
-/** What is not structural about the schema found at `path`, sorted; empty if it is structural. */
+/** The violations of the schema at `path`, sorted; empty if it is structural. */
 export function structuralViolations(schema: JsonObject, path: string): StatusCause[] {
   const causes: StatusCause[] = []
   checkInvariants(schema, 'root', path, causes)
@@ -98,7 +98,9 @@ function checkExtensions(schema: JsonObject, path: string, causes: StatusCause[]
   }
 }
 
-/** apiVersion, kind and metadata of a root or an embedded resource are Kubernetes' own: a schema may hardly touch them. */
+/**
+ * Kubernetes defines apiVersion, kind and metadata of a root or embedded resource: a schema may restrict only names.
+ */
 function checkResourceFields(schema: JsonObject, level: Level, path: string, causes: StatusCause[]): void {
   const isResource = level === 'root' || has(schema, 'x-kubernetes-embedded-resource')
   const properties = new Map(children(schema, 'properties'))
@@ -186,7 +188,7 @@ function checkValidation(
   }
 }
 
-/** Members that would give structure: forbidden inside of combinations. */
+/** Members that define structure: they are forbidden inside of combinations. */
 const forbidden: [string, string][] = [
   ['type', 'must be empty to be structural'],
   ['additionalProperties', 'must be undefined to be structural'],
@@ -220,8 +222,8 @@ function checkNested(schema: JsonObject, path: string, causes: StatusCause[], sk
 }
 
 /**
- * Every field and list that a combination at the root speaks of must be in the structure as well. Combinations further
- * down are not looked at, as upstream has it: schemas in use rely on that.
+ * Every field and list that a combination at the root mentions must be in the structure as well. Combinations further
+ * down are not checked, as upstream: schemas in use rely on that.
  */
 function checkComplete(structure: JsonObject, path: string, causes: StatusCause[]): void {
   for (const name of ['allOf', 'anyOf', 'oneOf']) {

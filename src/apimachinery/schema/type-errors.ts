@@ -1,5 +1,5 @@
-// What Go's decoder says of a body whose values do not fit the built-in types. A real server decodes into Go structs, so
-// for built-in kinds this is the only thing it checks of a value's type.
+// Reports the errors of Go's decoder for a body whose values do not fit the built-in types. A real server decodes into
+// Go structs, so it checks the types of built-in kinds in no other way.
 import { goNumber, goQuote } from '../field/index.ts'
 import { isJsonObject, type JsonValue } from '../meta/index.ts'
 import { NumberLiteral, type LiteralJson } from '../json/index.ts'
@@ -7,16 +7,15 @@ import { fieldSchemaOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
 
 const maxErrors = 20
-/** These two decode themselves. */
+/** These two types have decoders of their own. */
 const boolOrSchema = 'v1.JSONSchemaPropsOrBool'
 const schemaOrList = 'v1.JSONSchemaPropsOrArray'
 const oneSchema: SchemaNode = { type: 'object', goType: 'v1.JSONSchemaProps' }
 
 /**
- * Go's complaints, in order, such as
- * `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`. Empty if all fits.
- * Null fits everything. Only types count: nothing is required, no bound is checked. Numbers that are no plain integers
- * should come as literals.
+ * Go's error messages in order, such as `json: cannot unmarshal string into Go struct field
+ * DeploymentSpec.spec.replicas of type int32`; empty if all values fit. Null fits every type. Only types are checked,
+ * neither required fields nor bounds. Pass numbers other than plain integers as NumberLiteral.
  */
 export function typeErrors(value: LiteralJson, schema: SchemaNode): string[] {
   const walker: Walker = { fields: [], struct: '', errors: [], converts: false }
@@ -25,7 +24,7 @@ export function typeErrors(value: LiteralJson, schema: SchemaNode): string[] {
 }
 
 /**
- * The same complaints in the words of Go's converter from maps, which reads what a strategic merge patch made:
+ * The same errors with the messages of Go's converter from maps, which reads the result of a strategic merge patch:
  * `cannot restore map from string`.
  */
 export function conversionErrors(value: JsonValue, schema: SchemaNode): string[] {
@@ -36,11 +35,11 @@ export function conversionErrors(value: JsonValue, schema: SchemaNode): string[]
 
 interface Walker {
   readonly converts: boolean
-  /** Names of fields from the root; Go leaves indices and keys out. */
+  /** Names of fields from the root; Go omits indices and keys. */
   readonly fields: string[]
   struct: string
   readonly errors: string[]
-  /** The first complaint of a type that decodes itself: Go stops there and tells of nothing else. */
+  /** The first error of a type with its own decoder: Go stops there and reports no other. */
   fatal?: string
 }
 
@@ -87,30 +86,30 @@ function walk(given: LiteralJson, schema: SchemaNode, walker: Walker): void {
       return
     case undefined:
       if (schema.goType === boolOrSchema && typeof value !== 'boolean' && !isJsonObject(value))
-        tellFatal('boolean or JSON schema expected', walker)
+        setFatal('boolean or JSON schema expected', walker)
       else if (schema.goType === schemaOrList && Array.isArray(value))
         for (const item of value) walk(item, oneSchema, walker)
       else if (isJsonObject(value)) walkObject(value, schema, walker)
   }
 }
 
-/** A number that JavaScript would show otherwise, or hold to be an integer. */
+/** A number that JavaScript prints differently, or takes for an integer. */
 function walkLiteral(literal: NumberLiteral, schema: SchemaNode, walker: Walker): void {
   const { text } = literal
   if (isQuantity(schema)) return
   const integer = schema.intOrString === true ? int32 : schema.type === 'integer' ? schema : undefined
   if (integer !== undefined) {
     if (/^-?\d+$/.test(text) && fitsInteger(Number(text), integer.format) && isInt64(text)) return
-    const told = decodingText(literal, integer, walker)
-    if (schema.intOrString === true) tellFatal(told, walker)
-    else walker.errors.push(told)
+    const message = decodingText(literal, integer, walker)
+    if (schema.intOrString === true) setFatal(message, walker)
+    else walker.errors.push(message)
     return
   }
   const holds = schema.type === 'number' || (schema.type === undefined && schema.goType !== boolOrSchema)
   if (holds && Number.isFinite(Number(text))) return
   if (isTime(schema) || schema.goType === boolOrSchema) walk(0, schema, walker)
   else if (schema.type === undefined)
-    tellFatal(`json: cannot unmarshal number ${text} into Go value of type float64`, walker)
+    setFatal(`json: cannot unmarshal number ${text} into Go value of type float64`, walker)
   else fail(Number(text), schema, walker, literal)
 }
 
@@ -136,17 +135,17 @@ function fail(value: JsonValue, schema: SchemaNode, walker: Walker, literal?: Nu
   walker.errors.push(walker.converts ? conversionText(value, schema) : decodingText(literal ?? value, schema, walker))
 }
 
-/** Of a type that decodes itself: the converter has no place for it either. */
+/** An error of a type with its own decoder. The converter from maps reports it without a path. */
 function failItself(value: JsonValue, schema: SchemaNode, walker: Walker): void {
-  tellFatal(decodingText(value, schema, walker.converts ? { ...walker, fields: [] } : walker), walker)
+  setFatal(decodingText(value, schema, walker.converts ? { ...walker, fields: [] } : walker), walker)
 }
 
-function tellFatal(text: string, walker: Walker): void {
+function setFatal(text: string, walker: Walker): void {
   if (walker.converts) walker.errors.push(text)
   else walker.fatal ??= text
 }
 
-/** A number of the right kind that does not fit is shown. */
+/** The message contains a number that has the right type but does not fit. */
 function decodingText(value: JsonValue | NumberLiteral, schema: SchemaNode, walker: Walker): string {
   const isNumeric = schema.type === 'integer' || schema.type === 'number'
   const shown = value instanceof NumberLiteral ? value.text : typeof value === 'number' ? goNumber(value) : undefined
@@ -210,7 +209,7 @@ function isQuantity({ typeName, format }: SchemaNode): boolean {
   return typeName === 'Quantity' || format === 'quantity'
 }
 
-/** Bytes may come as numbers. */
+/** Bytes may be sent as numbers. */
 const uint8: SchemaNode = { type: 'integer', format: 'uint8', goType: 'uint8' }
 const int32: SchemaNode = { type: 'integer', format: 'int32' }
 
@@ -223,7 +222,7 @@ const quantity = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][
 
 function checkQuantity(value: JsonValue, walker: Walker): void {
   if (typeof value === 'number' || (typeof value === 'string' && quantity.test(value.trim()))) return
-  tellFatal("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'", walker)
+  setFatal("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'", walker)
 }
 
 function checkText(value: string, schema: SchemaNode, walker: Walker): void {
@@ -235,15 +234,15 @@ function checkText(value: string, schema: SchemaNode, walker: Walker): void {
     const why = timeError(value, micro ? microTimeParts : timeParts)
     const layout = micro ? '2006-01-02T15:04:05.000000Z07:00' : '2006-01-02T15:04:05Z07:00'
     if (why !== undefined)
-      tellFatal(`parsing time ${goQuote(value)}${why.startsWith(':') ? '' : ` as ${goQuote(layout)}: `}${why}`, walker)
+      setFatal(`parsing time ${goQuote(value)}${why.startsWith(':') ? '' : ` as ${goQuote(layout)}: `}${why}`, walker)
   }
 }
 
-/** Where base64 stops being some; undefined where all of it is. */
+/** Index of the first byte that is not valid base64; undefined if all is valid. */
 function misplacedInBase64(text: string): number | undefined {
   const good = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?/.exec(text)?.[0] ?? ''
   if (good.length === text.length) return undefined
-  // Nothing comes after padding.
+  // Padding ends the text.
   if (good.endsWith('=')) return good.length
   const stray = text.slice(good.length).search(/[^A-Za-z0-9+/]/)
   return stray < 0 ? text.length - (text.length % 4) : good.length + stray
@@ -253,7 +252,7 @@ function isTime({ format, typeName }: SchemaNode): boolean {
   return format === 'date-time' && (typeName === undefined || typeName === 'Time' || typeName === 'MicroTime')
 }
 
-/** Parts of RFC 3339 by the names Go's layout gives them, with the range of each. */
+/** The parts of RFC 3339 with the names in Go's layout and the range of each. */
 type TimePart = readonly [RegExp, string, (readonly [number, number, string])?]
 const timeParts: readonly TimePart[] = [
   [/^[0-9]{4}/, '2006'],
@@ -270,7 +269,7 @@ const timeParts: readonly TimePart[] = [
   [/^(?:Z|[+-][0-9]{2}:[0-9]{2})/, 'Z07:00'],
 ]
 
-/** A MicroTime has six digits after the second, no fewer. */
+/** A MicroTime has exactly six digits of fractional seconds. */
 const microTimeParts: readonly TimePart[] = timeParts.flatMap((part): TimePart[] =>
   part[1] === '05'
     ? [

@@ -1,5 +1,6 @@
-// Checks a value against a schema and tells what is wrong in the words of kube-apiserver. One walk; texts are made only
-// for failures. The order of checks at a node is upstream's: type, combinations, string, format, number, list, enum, object.
+// Validates a value against a schema with the messages of kube-apiserver, in one walk; messages are built only for
+// failures. The order of checks at a node is upstream's: type, combinations, string, format, number, list, enum,
+// object.
 import {
   fieldInvalid,
   fieldNotSupported,
@@ -21,13 +22,13 @@ import { propertyOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
 import { pathText, type ValuePath } from './value-path.ts'
 
-/** Looking for failures stops after this many: an answer must not be larger than its question. */
+/** Stops after this many failures: the response must not be larger than the request. */
 const maxCauses = 500
 
 /**
- * What is wrong with the value; empty if nothing is. Includes uniqueness of lists of type set and map. `old`: what it
- * replaces; what was wrong there and is unchanged is no complaint. `path`: of the value, where it is a part of an object.
- * Throws RequestEntityTooLarge where it would take too long.
+ * The errors in the value; empty if it is valid. Includes uniqueness of lists of type set and map. `old`: the value it
+ * replaces; an error in an unchanged part is not reported. `path`: the path of the value within its object. Throws
+ * RequestEntityTooLarge when the check costs too much.
  */
 export function validate(
   value: JsonValue,
@@ -45,7 +46,7 @@ class Findings {
   readonly causes: StatusCause[] = []
   readonly path: ValuePath
   readonly budget: CheckBudget
-  /** How many checks ran: among alternatives that all fail, upstream explains the one that got furthest. */
+  /** Number of checks that ran: if all alternatives fail, upstream explains the one that got furthest. */
   checks = 0
 
   constructor(path: ValuePath, budget: CheckBudget) {
@@ -58,7 +59,7 @@ class Findings {
   invalid(value: JsonValue, why: string): void {
     this.causes.push(fieldInvalid(this.name, value, `${this.name} in body ${why}`))
   }
-  /** A failure of a combination, which upstream reports without a field. */
+  /** Adds a failure of a combination, which upstream reports without a field. */
   general(why: string): void {
     this.causes.push(fieldInvalid('', '', `"${this.name}" ${why}`))
   }
@@ -169,7 +170,7 @@ function alternatives(
 
 function checkString(value: string, { minLength, maxLength, pattern, format }: SchemaNode, found: Findings): void {
   found.checks++
-  // Of these upstream tells the first.
+  // Upstream reports only the first of these failures.
   if (maxLength !== undefined && value.length > maxLength && countRunes(value) > maxLength) {
     found.causes.push(fieldTooLong(found.name, maxLength))
   } else if (minLength !== undefined && countRunes(value) < minLength) {
@@ -260,13 +261,13 @@ function checkEnum(value: JsonValue, allowed: JsonValue[], found: Findings): voi
 
 interface Options {
   readonly values: ReadonlySet<JsonValue>
-  /** All of them as JSON: for the few that are objects or lists. */
+  /** All options as JSON, for the rare ones that are objects or arrays. */
   readonly texts: () => ReadonlySet<string>
 }
 
 const optionsByEnum = new WeakMap<JsonValue[], Options>()
 
-/** Found by their value, however many there are. */
+/** The options of an enum, indexed so that a lookup does not depend on their number. */
 function optionsOf(allowed: JsonValue[]): Options {
   let options = optionsByEnum.get(allowed)
   if (options === undefined) {

@@ -1,4 +1,4 @@
-// The place of a walker in a document: pushed and popped on the way, made into text only when there is something to say.
+// The path of a walker in a document: steps are pushed and popped on the way, and turned into text only for a message.
 
 /** Steps from the root: names of fields, indices of items. */
 export type ValuePath = (string | number)[]

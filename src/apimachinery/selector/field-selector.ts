@@ -1,4 +1,4 @@
-// Field selectors: `metadata.name=web,status.phase!=Running`. Which fields a resource supports is its own affair.
+// Field selectors: `metadata.name=web,status.phase!=Running`. Each resource defines which fields it supports.
 import { badRequest } from '../status/index.ts'
 
 export interface FieldRequirement {
@@ -10,15 +10,15 @@ export interface FieldRequirement {
 /** Reads a field of an object as text; undefined counts as empty. */
 export type FieldGetter = (field: string) => string | undefined
 
-/** Compiled once, asked often. Immutable; may be shared. */
+/** A compiled selector. Immutable; may be shared. */
 export interface FieldSelector {
   readonly requirements: readonly FieldRequirement[]
-  /** True if it restricts nothing. */
+  /** True if it matches every object. */
   readonly matchesEverything: boolean
   matches(get: FieldGetter): boolean
-  /** The value this field must have, where the selector says so: a list of one name is a get. */
+  /** The value that the selector requires of this field, if it does: a list restricted to one name is a get. */
   exactly(field: string): string | undefined
-  /** The text it could be parsed from again. */
+  /** The text form, which parses to the same selector. */
   toString(): string
 }
 
@@ -46,7 +46,7 @@ export function parseFieldSelector(text: string): FieldSelector {
 }
 
 /**
- * Refuses a selector that names a field the resource does not have, as a real server does for custom resources and for
+ * Refuses a selector on a field that the resource does not support, as a real server does for custom resources and for
  * built-in kinds with fields of their own. Throws BadRequest.
  */
 export function requireSupportedFields({ requirements }: FieldSelector, supported: ReadonlySet<string>): void {
@@ -55,7 +55,7 @@ export function requireSupportedFields({ requirements }: FieldSelector, supporte
   }
 }
 
-/** The same for built-in kinds that know the two fields every kind has, and no more. */
+/** The same for built-in kinds that support only metadata.name and metadata.namespace. */
 export function requireMetadataFields({ requirements }: FieldSelector): void {
   for (const { field } of requirements) {
     if (field === 'metadata.name' || field === 'metadata.namespace') continue
@@ -63,7 +63,7 @@ export function requireMetadataFields({ requirements }: FieldSelector): void {
   }
 }
 
-/** The value as it must be written inside a field selector: `\`, `,` and `=` escaped. */
+/** The value as it is written inside a field selector: `\`, `,` and `=` escaped. */
 export function escapeFieldValue(value: string): string {
   return value.replace(/[\\,=]/g, '\\$&')
 }

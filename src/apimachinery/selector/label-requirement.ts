@@ -1,4 +1,5 @@
-// One condition of a label selector: checked when it is made, compiled to a function that is called thousands of times.
+// One requirement of a label selector: validated when it is made, then compiled to a function, because it runs
+// thousands of times.
 import {
   aggregateText,
   causeText,
@@ -20,7 +21,7 @@ export interface LabelRequirement {
 
 const operators: readonly LabelOperator[] = ['!', '=', '==', 'in', '!=', 'notin', 'gt', 'lt', 'exists']
 
-/** What is wrong with a requirement, as upstream's text; undefined if nothing is. */
+/** Upstream's message for an invalid requirement; undefined if it is valid. */
 export function requirementError({ key, operator, values }: LabelRequirement): string | undefined {
   const causes: StatusCause[] = []
   const keyErrors = qualifiedNameErrors(key)
@@ -73,7 +74,7 @@ export function compileRequirement({ key, operator, values }: LabelRequirement):
     case '!=':
       return (labels) => labels[key] !== only
     case 'in':
-      // `typeof` also keeps what Object.prototype would answer (`constructor`) from being taken for a label.
+      // `typeof` excludes properties of Object.prototype such as `constructor`.
       return (labels) => set.has(labels[key] as string) && typeof labels[key] === 'string'
     case 'notin':
       return (labels) => !set.has(labels[key] as string)

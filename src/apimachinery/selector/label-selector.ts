@@ -1,4 +1,4 @@
-// Label selectors: which objects a list, a watch or a controller means.
+// Label selectors: they choose the objects of a list, a watch or a controller.
 import {
   fieldForbidden,
   fieldInvalid,
@@ -16,14 +16,14 @@ import {
   type Labels,
 } from './label-requirement.ts'
 
-/** Compiled once, asked often. Immutable; may be shared. */
+/** A compiled selector. Immutable; may be shared. */
 export interface LabelSelector {
   /** Sorted by key. */
   readonly requirements: readonly LabelRequirement[]
-  /** True if it restricts nothing. */
+  /** True if it matches every object. */
   readonly matchesEverything: boolean
   matches(labels: Labels | undefined): boolean
-  /** The text it could be parsed from again. */
+  /** The text form, which parses to the same selector. */
   toString(): string
 }
 
@@ -50,7 +50,7 @@ export const nothing: LabelSelector = {
   toString: () => '',
 }
 
-/** The selector with these requirements, which the caller has checked. */
+/** The selector with these requirements. The caller has validated them. */
 export function selectorOf(requirements: readonly LabelRequirement[]): LabelSelector {
   if (requirements.length === 0) return everything
   const ordered = [...requirements].sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
@@ -72,7 +72,7 @@ export function selectorOf(requirements: readonly LabelRequirement[]): LabelSele
   }
 }
 
-/** The selector that asks for exactly these labels, such as those of a ReplicationController or a Service. */
+/** The selector that requires exactly these labels, as the map selectors of ReplicationControllers and Services do. */
 export function selectorFromLabels(labels: Labels): LabelSelector {
   return selectorOf(Object.entries(labels).map(([key, value]) => ({ key, operator: '=', values: [value] })))
 }
@@ -84,7 +84,7 @@ const operatorOf: Readonly<Record<string, LabelRequirement['operator']>> = {
   DoesNotExist: '!',
 }
 
-/** The selector an object carries. An absent one matches nothing, an empty one everything. Throws BadRequest. */
+/** Compiles the selector of an object. An absent one matches nothing, an empty one everything. Throws BadRequest. */
 export function selectorFromObject(source: LabelSelectorSource | undefined): LabelSelector {
   if (source === undefined) return nothing
   const requirements: LabelRequirement[] = Object.entries(source.matchLabels ?? {}).map(([key, value]) => {
@@ -102,7 +102,7 @@ export function selectorFromObject(source: LabelSelectorSource | undefined): Lab
   return selectorOf(requirements)
 }
 
-/** What is wrong with a metav1.LabelSelector at `path`, for the validation of the object that carries it. */
+/** The errors of a metav1.LabelSelector at `path`. */
 export function labelSelectorErrors(source: LabelSelectorSource, path: string): StatusCause[] {
   const causes: StatusCause[] = []
   for (const [key, value] of Object.entries(source.matchLabels ?? {})) {
@@ -115,7 +115,7 @@ export function labelSelectorErrors(source: LabelSelectorSource, path: string): 
   return causes
 }
 
-/** What is wrong with a metav1.LabelSelectorRequirement at `field`. */
+/** The errors of a metav1.LabelSelectorRequirement at `field`. */
 export function labelRequirementErrors(
   { key, operator, values }: { readonly key: string; readonly operator: string; readonly values: readonly string[] },
   field: string,

@@ -1,11 +1,11 @@
-// The text form of label selectors, `a=b,c!=d,e in (x,y),f notin (z),g,!h,k>1`: the labelSelector parameter of requests.
+// Parses the text form of label selectors, `a=b,c!=d,e in (x,y),f notin (z),g,!h,k>1`: the labelSelector parameter.
 // Accepts and refuses what upstream's parser does, with its messages.
 import { fieldInvalid, causeText, qualifiedNameErrors } from '../field/index.ts'
 import { badRequest } from '../status/index.ts'
 import { requirementError, type LabelOperator, type LabelRequirement } from './label-requirement.ts'
 import { everything, selectorOf, type LabelSelector } from './label-selector.ts'
 
-/** The selector a request asks for. Empty text matches everything. Throws BadRequest. */
+/** Parses the labelSelector parameter of a request. Empty text matches everything. Throws BadRequest. */
 export function parseLabelSelector(text: string): LabelSelector {
   if (text === '') return everything
   return selectorOf(parseAll(new Tokens(text)))
@@ -22,13 +22,15 @@ const symbols = new Set([')', ',', '!', '==', '=', '>', '<', '!=', '('])
 const special = /[=!(),<>]/
 const space = /[ \t\r\n]/
 
-/** The tokens of a selector and the place of the reader. `in` and `notin` are plain words: their place tells. */
+/**
+ * The tokens of a selector and the position of the reader. The position decides whether `in` and `notin` are operators.
+ */
 class Tokens {
   readonly #tokens: Token[] = []
   #next = 0
 
   constructor(text: string) {
-    // A NUL ends the text for upstream's lexer.
+    // Upstream's lexer stops at a NUL.
     const nul = text.indexOf('\0')
     const source = nul < 0 ? text : text.slice(0, nul)
     let at = 0

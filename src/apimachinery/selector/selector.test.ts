@@ -85,7 +85,7 @@ describe('label selector', () => {
     it(`refuses "${text.slice(0, 20)}"`, () => expect(() => parseLabelSelector(text)).to.throw(error))
   }
 
-  it('comes from an object', () => {
+  it('compiles from the selector of an object', () => {
     expect(selectorFromObject(undefined)).to.equal(nothing)
     expect(selectorFromObject({})).to.equal(everything)
     const selector = selectorFromObject({
@@ -108,7 +108,7 @@ describe('label selector', () => {
     ])
   })
 
-  it('of an object’s own labels matches the object', () => {
+  it('made of the labels of an object matches that object', () => {
     const word = fc.stringMatching(/^[a-z]([a-z0-9]{0,8}[a-z0-9])?$/)
     fc.assert(
       fc.property(fc.dictionary(word, word), fc.dictionary(word, word), (own, more) => {
@@ -119,7 +119,7 @@ describe('label selector', () => {
     )
   })
 
-  it('never fails with anything but BadRequest', () => {
+  it('throws nothing but BadRequest', () => {
     const piece = fc.constantFrom('a', 'in', 'notin', '(', ')', ',', '=', '!', '==', '!=', ' ', '>', '\0', '"', 'é')
     fc.assert(
       fc.property(fc.array(piece), (pieces) => {
@@ -160,12 +160,12 @@ describe('field selector', () => {
   ] as const) {
     it(`refuses "${text}"`, () => expect(() => parseFieldSelector(text)).to.throw(error))
   }
-  it('says which value a field must have', () => {
+  it('gives the value it requires of a field', () => {
     const selector = parseFieldSelector('metadata.name=web,spec.x!=y')
     expect(selector.exactly('metadata.name')).to.equal('web')
     expect(selector.exactly('spec.x')).to.equal(undefined)
   })
-  it('is refused for fields a resource does not have', () => {
+  it('is refused for fields that a resource does not support', () => {
     const selector = parseFieldSelector('spec.x=y')
     expect(() => {
       requireSupportedFields(selector, new Set())

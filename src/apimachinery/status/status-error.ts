@@ -1,4 +1,5 @@
-// An error is a Kubernetes Status from birth to wire: one class, one maker per reason, so code and reason never part.
+// Errors are Kubernetes Status objects everywhere: one class, one maker per reason, so that code and reason always
+// match.
 import { goQuote } from '../field/go-text.ts'
 import { groupResourceText, type GroupResource } from '../meta/gvr.ts'
 
@@ -27,12 +28,12 @@ export interface Status {
   code: number
 }
 
-/** The one error class of this program. `status` goes to the wire as it is; `cause` stays with us. */
+/** The one error class of this program. `status` is sent to the client; `cause` is only logged. */
 export class StatusError extends Error {
   readonly status: Status
   /** Extra response headers, such as `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>
-  /** What goes to the wire instead of the Status: paths outside the API answer in plain text, as a real server's do. */
+  /** Sent instead of the Status: paths outside the API are answered in plain text, as by a real server. */
   readonly text: string | undefined
 
   constructor(status: Status, options: { cause?: unknown; headers?: Record<string, string>; text?: string } = {}) {
@@ -55,7 +56,7 @@ export class StatusError extends Error {
   }
 }
 
-/** True for a StatusError, of this reason where one is given (`NotFound`, `Conflict`, ...). */
+/** True for a StatusError with this reason (`NotFound`, `Conflict`, ...), or with any if none is given. */
 export function isStatusError(error: unknown, reason?: string): error is StatusError {
   return error instanceof StatusError && (reason === undefined || error.reason === reason)
 }
@@ -111,22 +112,22 @@ export function notFound(gr: GroupResource, name: string): StatusError {
   })
 }
 const notServed = 'the server could not find the requested resource'
-/** A resource or subresource that is not served, below a group and version that are. */
+/** The resource or subresource is not served, though its group and version are. */
 export function pathNotFound(): StatusError {
   return statusError(404, 'NotFound', notServed, { details: {} })
 }
-/** A path of no group and version that is served: plain text, as from a real server. */
+/** The path belongs to no served group and version: plain text, as from a real server. */
 export function pageNotFound(): StatusError {
   const { status } = pathNotFound()
   return new StatusError(status, { text: '404 page not found\n' })
 }
-/** A method that the path of a built-in resource, or of discovery, does not take. */
+/** The path, of a built-in resource or of discovery, does not support this method. */
 export function methodNotServed(): StatusError {
   return statusError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', {
     details: {},
   })
 }
-/** A verb that a custom resource does not have. */
+/** A custom resource does not support this verb. */
 export function methodNotAllowed(gr: GroupResource, verb: string): StatusError {
   return statusError(
     405,
@@ -140,7 +141,7 @@ export function methodNotAllowed(gr: GroupResource, verb: string): StatusError {
 export function notAcceptable(message: string): StatusError {
   return statusError(406, 'NotAcceptable', message)
 }
-/** `ending`: the object that has the name is being deleted, so the name will be free. */
+/** `ending`: the object that has the name is being deleted, so the name will become free. */
 export function alreadyExists(gr: GroupResource, name: string, { ending = false } = {}): StatusError {
   const text = `${ending ? 'object is being deleted: ' : ''}${groupResourceText(gr)} ${goQuote(name)} already exists`
   return statusError(409, 'AlreadyExists', text, {
@@ -161,7 +162,7 @@ export function conflict(gr: GroupResource, name: string, message: string, cause
 export const objectModified =
   'the object has been modified; please apply your changes to the latest version and try again'
 
-/** 410: the position asked for is gone; the client lists again. */
+/** 410: the requested position is no longer kept; the client must list again. */
 export function expired(message = 'The resourceVersion for the provided watch is too old.'): StatusError {
   return statusError(410, 'Expired', message)
 }
@@ -174,12 +175,12 @@ export function requestEntityTooLarge(message: string): StatusError {
 export function unsupportedMediaType(message: string): StatusError {
   return statusError(415, 'UnsupportedMediaType', message)
 }
-/** Of one answer: an object of many wrong fields must not be answered with ten times its size. */
+/** Maximum causes in one Status: an object with many wrong fields must not be answered with ten times its size. */
 const maxCauses = 1000
-/** Each may show a long list, and all of them the same one. */
+/** Maximum characters of all causes: each of them may repeat the same long list. */
 const maxCausesLength = 1024 * 1024
 
-/** 422 with one cause per field, the first thousand of them at most. The message lists them as a real server does. */
+/** 422 with one cause per field, at most the first thousand. The message lists them as a real server does. */
 export function invalid(gk: { group: string; kind: string }, name: string, all: StatusCause[]): StatusError {
   const causes = firstOf(all)
   const more = all.length - causes.length
@@ -197,7 +198,7 @@ export function invalid(gk: { group: string; kind: string }, name: string, all: 
     },
   })
 }
-/** As many as are told; the first is, however long. */
+/** The first causes within the limits; at least one, however long. */
 function firstOf(all: readonly StatusCause[]): StatusCause[] {
   let length = 0
   const end = all.findIndex((cause, index) => {
@@ -207,14 +208,14 @@ function firstOf(all: readonly StatusCause[]): StatusCause[] {
   return all.slice(0, end < 0 ? all.length : end)
 }
 
-/** 429: over a budget; `Retry-After` says when to come back. */
+/** 429: over a budget; `Retry-After` says when to try again. */
 export function tooManyRequests(message: string, retryAfterSeconds = 1): StatusError {
   return statusError(429, 'TooManyRequests', message, {
     details: { retryAfterSeconds },
     headers: { 'Retry-After': String(retryAfterSeconds) },
   })
 }
-/** 500. The message is for the client: nothing of the inside. `cause` is logged. */
+/** 500. The message goes to the client and must not reveal internals; `cause` is logged. */
 export function internalError(message: string, cause?: unknown): StatusError {
   return statusError(500, 'InternalError', `Internal error occurred: ${message}`, {
     details: { causes: [{ message }] },

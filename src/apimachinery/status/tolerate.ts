@@ -1,9 +1,9 @@
-// Failures that are no failure: what was to be deleted has gone, somebody else was faster.
+// Ignores expected failures: the object to delete does not exist, somebody else created it first.
 import { isStatusError } from './status-error.ts'
 
 /**
- * For `.catch`: resolves with undefined where the failure is a Status of one of these reasons, such as `NotFound`; throws
- * any other.
+ * For `.catch`: resolves with undefined if the failure is a Status with one of these reasons, such as `NotFound`;
+ * rethrows any other.
  */
 export function tolerate(...reasons: readonly string[]): (error: unknown) => undefined {
   return (error) => {

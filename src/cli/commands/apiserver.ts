@@ -30,7 +30,7 @@ export function apiserverCommand(): Command {
       '--advertise-address <host>',
       "address by which the host's kube-apiserver and pods in members reach us (default: this machine's own)",
     )
-    .option('--no-register', 'leave Service, EndpointSlice and APIService to whoever installs us')
+    .option('--no-register', 'do not create Service, EndpointSlice and APIService: the chart does')
     .addOption(logLevelOption('info'))
   return withStorageFlags(withAuditFlags(command)).action(run)
 }

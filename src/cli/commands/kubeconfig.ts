@@ -1,4 +1,4 @@
-// `kcp kubeconfig NAME`: a kubeconfig for one logical cluster, admin inside it and nothing outside.
+// `kcp kubeconfig NAME`: prints a kubeconfig for one logical cluster, with admin rights inside it and none outside.
 import { Command } from 'commander'
 import { clusterIdOf, tryClusterName } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
@@ -23,7 +23,7 @@ export function kubeconfigCommand(): Command {
 async function run(text: string, flags: Flags): Promise<void> {
   const signal = processSignal()
   const name = tryClusterName(text)
-  if (name === undefined) throw new ExitError(`"${text}" is no name of a logical cluster`)
+  if (name === undefined) throw new ExitError(`"${text}" is not a valid name of a logical cluster`)
   const days = Number(flags.days)
   if (!Number.isInteger(days) || days < 1)
     throw new ExitError(`--days must be a whole number of days, not "${flags.days}"`)

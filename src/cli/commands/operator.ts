@@ -34,7 +34,7 @@ async function operate({ kubeconfig, apiserverUrl, logLevel }: Flags, signal: Ab
   const log = createLogger({ level: logLevel })
   const options = { host, log, signal: stopping.signal, ...(apiserverUrl === undefined ? {} : { apiserverUrl }) }
   await using operator = await startOperatorRole(options)
-  // Stopped while it stood by, it has never led.
+  // Stopped while standing by: it has never led.
   if (!signal.aborted) console.log('kcp operator is ready')
   settleMemory()
   await Promise.race([aborted(signal), operator.done])

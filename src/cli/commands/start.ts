@@ -19,7 +19,7 @@ interface Flags extends AuditFlags, StorageFlags {
 export function startCommand(): Command {
   const command = new Command('start')
     .description('run everything in one process on an embedded store; no Kubernetes needed')
-    .requiredOption('--root-dir <dir>', 'directory of all data; made where missing')
+    .requiredOption('--root-dir <dir>', 'directory of all data; created if missing')
     .option('--port <port>', 'port to listen on', parsePort, 6443)
     .option('--bind-address <address>', 'address to listen on; 0.0.0.0 for pods in members to reach it', '127.0.0.1')
     .option(

@@ -1,18 +1,18 @@
-// The flags of what logical clusters may keep, the same wherever they are kept.
+// The flags for storage limits of logical clusters, shared by all commands that keep them.
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { parseCount } from './parse-count.ts'
 
-/** As commander gives them. */
+/** The flag values as commander passes them. */
 export interface StorageFlags {
   readonly storagePerCluster: number
   readonly eventTtl: number
 }
 
-/** What an option of the roles says of it. */
+/** The same values as options of the roles. */
 interface StorageOptions {
-  /** What one logical cluster may keep, in bytes; absent: no bound. */
+  /** How much one logical cluster may keep, in bytes; absent: no limit. */
   readonly storageBytes?: number
-  /** How long an Event stays after it was last written. */
+  /** How long an Event is kept after it was last written, milliseconds. */
   readonly eventTtlMs?: number
 }
 
@@ -21,19 +21,19 @@ export function withStorageFlags(command: Command): Command {
   return command
     .option(
       '--storage-per-cluster <MiB>',
-      'what one logical cluster may keep, with half a KiB for each object; beyond it creations are refused (403) and ' +
-        'the rest goes on; 0: no bound',
+      'how much one logical cluster may keep, counting half a KiB per object; above it creations are refused (403) and ' +
+        'other requests go on; 0: no limit',
       parseCount,
       1024,
     )
     .addOption(
-      new Option('--event-ttl <duration>', 'how long an Event stays after it was last written: 1h, 90m, 1h30m, 45s')
+      new Option('--event-ttl <duration>', 'how long an Event is kept after it was last written: 1h, 90m, 1h30m, 45s')
         .argParser(parseDuration)
         .default(60 * 60_000, '1h'),
     )
 }
 
-/** What the flags say. */
+/** Converts the flag values to options. */
 export function storageOf({ storagePerCluster, eventTtl }: StorageFlags): StorageOptions {
   const bound = storagePerCluster === 0 ? {} : { storageBytes: storagePerCluster * 1024 * 1024 }
   return { ...bound, eventTtlMs: eventTtl }
@@ -41,10 +41,11 @@ export function storageOf({ storagePerCluster, eventTtl }: StorageFlags): Storag
 
 const maxMs = 30 * 24 * 60 * 60_000
 
-/** Milliseconds of a duration as flags of Kubernetes take it. Throws InvalidArgumentError. */
+/** Parses a duration as Kubernetes' flags write it; milliseconds. Throws InvalidArgumentError. */
 function parseDuration(text: string): number {
   const [, hours = '0', minutes = '0', seconds = '0'] = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/.exec(text) ?? []
   const ms = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000
-  if (ms === 0 || ms > maxMs) throw new InvalidArgumentError('it is a duration above zero, at most 720h: 1h30m, 45s')
+  if (ms === 0 || ms > maxMs)
+    throw new InvalidArgumentError('it must be a duration above zero, at most 720h: 1h30m, 45s')
   return ms
 }

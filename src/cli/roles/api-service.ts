@@ -1,25 +1,25 @@
-// Registers our server with the host's aggregator: a Service without selector, an EndpointSlice with our own address, and
-// the APIService, last, so that the host never asks a server that it cannot find.
+// Registers our server with the host's aggregator: a Service without selector, an EndpointSlice with our own address,
+// and the APIService, which comes last so that the host never calls a server that it cannot find.
 import type { KubeClient } from '../../client/index.ts'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { installationNamespace } from './host-installation.ts'
 
 const serviceName = 'kcp-apiserver'
-/** Names that our certificate must have for the aggregator. */
+/** Host names that the aggregator expects in our certificate. */
 export const serviceHosts = [
   `${serviceName}.${installationNamespace}.svc`,
   `${serviceName}.${installationNamespace}`,
 ] as const
 
 export interface Registration {
-  /** An address of this machine that the host's kube-apiserver reaches; not a loopback. */
+  /** A non-loopback address of this machine that the host's kube-apiserver can reach. */
   readonly address: string
   readonly port: number
   /** PEM. */
   readonly ca: string
 }
 
-/** Applies the three objects; harmless where they are as they should be. */
+/** Applies the three objects; does nothing if they are up to date. */
 export async function registerApiService(
   client: KubeClient,
   { address, port, ca }: Registration,
@@ -69,7 +69,7 @@ export async function registerApiService(
       spec: {
         group: 'virtual.kcp.dev',
         version: 'v1alpha1',
-        // Below those of CustomResourceDefinitions (1000): kubectl must find LogicalClusters in kcp.dev first.
+        // Below the priority of CustomResourceDefinitions (1000): kubectl must find LogicalClusters in kcp.dev first.
         groupPriorityMinimum: 100,
         versionPriority: 10,
         service: { name: serviceName, namespace: installationNamespace, port: 443 },

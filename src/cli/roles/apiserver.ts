@@ -14,15 +14,15 @@ export interface ApiserverOptions {
   readonly host: Host
   readonly port: number
   readonly bindAddress: string
-  /** By which the host's kube-apiserver and pods in members reach us. */
+  /** Address at which the host's kube-apiserver and pods in members reach us. */
   readonly advertiseAddress: string
-  /** False where a chart has made Service and APIService. */
+  /** False if a chart has created the Service and the APIService. */
   readonly register: boolean
-  /** Where a line of every request is written; none where absent. */
+  /** Where audit lines are written; absent: no audit lines. */
   readonly audit?: AuditLogOptions
-  /** What one logical cluster may keep, in bytes; no bound where absent. */
+  /** How much one logical cluster may keep, in bytes; absent: no limit. */
   readonly storageBytes?: number
-  /** How long an Event stays after it was last written. Default an hour. */
+  /** How long an Event is kept after it was last written. Default one hour. */
   readonly eventTtlMs?: number
   readonly log: Logger
   readonly signal: AbortSignal
@@ -30,11 +30,11 @@ export interface ApiserverOptions {
 
 export interface RunningApiserver extends AsyncDisposable {
   readonly port: number
-  /** Rejects when a part of the server broke for good. */
+  /** Rejects when a part of the server failed for good. */
   readonly failed: Promise<never>
 }
 
-/** Starts it; resolves once it serves and is registered. */
+/** Starts the server; resolves once it serves and is registered. */
 export async function startApiserver(options: ApiserverOptions): Promise<RunningApiserver> {
   const { host, bindAddress, advertiseAddress, log, signal } = options
   const { client, transport } = host

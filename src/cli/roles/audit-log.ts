@@ -1,20 +1,20 @@
-// The file of audit lines of a process: opened before anything is served, closed after everything was.
+// The audit file of a process: opened before requests are served, closed after the last one.
 import { openLineFile, type LineFile, type Logger, type Metrics } from '../../telemetry/index.ts'
 import { ExitError, messageOf } from '../exit-error.ts'
 
 export interface AuditLogOptions {
   /** A file, or `-` for standard output. */
   readonly path: string
-  /** 0: the file is never renamed. */
+  /** Size at which the file is renamed; 0: never. */
   readonly maxFileBytes: number
-  /** Renamed files that are kept; 0: all. */
+  /** How many renamed files are kept; 0: all. */
   readonly maxBackups: number
 }
 
-/** How often lost lines are told in the log at most, milliseconds. */
-const tellMs = 60_000
+/** Minimum time between two log messages about lost lines, milliseconds. */
+const reportIntervalMs = 60_000
 
-/** Opens it; SIGHUP opens its name anew, for whoever rotates it. Rejects with ExitError when it cannot be opened. */
+/** Opens the file; SIGHUP opens its path again, after a rotation. Rejects with ExitError when it cannot be opened. */
 export async function openAuditLog(
   options: AuditLogOptions,
   { metrics, log }: { readonly metrics: Metrics; readonly log: Logger },
@@ -24,13 +24,13 @@ export async function openAuditLog(
     name: 'kcp_audit_lines_dropped_total',
     help: 'Audit lines that were lost: their disk was full or too slow',
   })
-  let told = -tellMs
+  let reportedAt = -reportIntervalMs
   const file = await openLineFile({
     ...options,
     onDropped: (lines, error) => {
       dropped.inc({}, lines)
-      if (performance.now() - told < tellMs) return
-      told = performance.now()
+      if (performance.now() - reportedAt < reportIntervalMs) return
+      reportedAt = performance.now()
       log.error('audit lines are lost', { path: options.path, error })
     },
   }).catch((error: unknown) => {

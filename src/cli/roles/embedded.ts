@@ -31,13 +31,13 @@ export interface EmbeddedOptions {
   readonly port: number
   /** Where to listen. */
   readonly bindAddress: string
-  /** Host name or address by which pods in members reach us; in the certificate. */
+  /** Host name or address at which pods in members reach us; it is in the certificate. */
   readonly advertiseAddress: string
-  /** Where a line of every request is written; none where absent. */
+  /** Where audit lines are written; absent: no audit lines. */
   readonly audit?: AuditLogOptions
-  /** What one logical cluster may keep, in bytes; no bound where absent. */
+  /** How much one logical cluster may keep, in bytes; absent: no limit. */
   readonly storageBytes?: number
-  /** How long an Event stays after it was last written. Default an hour. */
+  /** How long an Event is kept after it was last written. Default one hour. */
   readonly eventTtlMs?: number
   readonly log: Logger
   readonly signal: AbortSignal
@@ -46,16 +46,19 @@ export interface EmbeddedOptions {
 export interface Embedded extends AsyncDisposable {
   readonly adminKubeconfig: string
   readonly port: number
-  /** Rejects when a part of the program broke for good. */
+  /** Rejects when a part of the program failed for good. */
   readonly failed: Promise<never>
 }
 
-/** Starts it all; resolves once it is ready and admin.kubeconfig is written. Rejects with ExitError and nothing touched. */
+/**
+ * Starts all parts; resolves once they are ready and admin.kubeconfig is written. Rejects with ExitError, having
+ * changed nothing, if the port, the directory or the data cannot be used.
+ */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const { rootDir, log, signal, advertiseAddress, bindAddress } = options
   await requirePort(options)
   await requireDirectory(rootDir)
-  // Keys that are damaged are told before the database is opened, which writes.
+  // Damaged keys are reported before the database is opened, because opening writes.
   const keptPki = hasPki(rootDir) ? await openPki(rootDir) : undefined
   await using stack = new AsyncDisposableStack()
   const metrics = createMetrics()
@@ -134,7 +137,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     key: admin.key,
   })
   await writePrivate(adminKubeconfig, text).catch((error: unknown) => {
-    // The one of the last start is good for a year: a full disk is read from.
+    // The file of the last start is valid for a year, and a server with a full disk can still be read from.
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC' || !existsSync(adminKubeconfig)) throw error
     log.warn('the disk is full: admin.kubeconfig is that of the last start', { error })
   })
@@ -147,7 +150,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   }
 }
 
-/** Refuses a port in use before anything is touched. */
+/** Refuses a port in use before anything is changed. */
 async function requirePort({ port, bindAddress }: EmbeddedOptions): Promise<void> {
   const probe = createServer()
   try {
@@ -163,7 +166,7 @@ async function requirePort({ port, bindAddress }: EmbeddedOptions): Promise<void
   }
 }
 
-/** Refuses what is not an empty directory, one of ours, or a place where one can be made. */
+/** Refuses anything but an empty directory, one of ours, or a path where one can be created. */
 async function requireDirectory(dir: string): Promise<void> {
   const found = await stat(dir).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
@@ -171,7 +174,7 @@ async function requireDirectory(dir: string): Promise<void> {
   })
   if (found === undefined) {
     await makeDirectory(dir).catch((error: unknown) => {
-      throw new ExitError(`cannot make "${dir}": ${messageOf(error)}`)
+      throw new ExitError(`cannot create "${dir}": ${messageOf(error)}`)
     })
     return
   }
@@ -186,14 +189,17 @@ async function requireDirectory(dir: string): Promise<void> {
   }
 }
 
-/** And those above it. Node's way to do so never comes back where a file system takes no directories, such as /proc. */
+/**
+ * Creates the directory and its parents. Node's recursive mkdir never returns on a file system without directories,
+ * such as /proc.
+ */
 async function makeDirectory(dir: string): Promise<void> {
   const parent = dirname(dir)
   if (parent !== dir && !existsSync(parent)) await makeDirectory(parent)
   await mkdir(dir, { mode: 0o700 })
 }
 
-/** Whether a start of ours made what is there; one that was killed at once may have left no more than an empty folder. */
+/** Whether an earlier start created the entries; one that was killed early may have left only an empty folder. */
 async function isOurs(dir: string, entries: readonly string[]): Promise<boolean> {
   if (!entries.includes('data')) return false
   const data = await readdir(join(dir, 'data'))
@@ -210,7 +216,7 @@ async function openStore(rootDir: string, { mayBeNew }: { mayBeNew: boolean }) {
 
 const crdResource = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' } as const
 
-/** Our kinds in the logical cluster `root`; an update only where a new release changed one. */
+/** Creates our kinds in the logical cluster `root`; updates one only if a new release changed it. */
 async function putCrds(
   client: KubeClient,
   crds: readonly CustomResourceDefinition[],

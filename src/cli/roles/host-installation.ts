@@ -1,4 +1,5 @@
-// What an installation keeps in its host: the namespace, the keys of all its processes, and where its server is reached.
+// The objects that an installation keeps in its host: the namespace, the keys shared by its processes, and the address
+// of its server.
 import { randomBytes } from 'node:crypto'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
@@ -32,7 +33,7 @@ export interface Host extends AsyncDisposable {
   readonly client: KubeClient
 }
 
-/** The host given by a file, by KUBECONFIG, or by the pod we run in. */
+/** Opens the host given by a file, by KUBECONFIG, or by the pod we run in. */
 export async function openHost(file: string | undefined): Promise<Host> {
   const path = file ?? process.env['KUBECONFIG']
   if (path === undefined && process.env['KUBERNETES_SERVICE_HOST'] === undefined)
@@ -61,7 +62,7 @@ export interface InstallationKeys {
   readonly sealKey: Uint8Array
 }
 
-/** The keys of this installation, made by whichever process comes first. */
+/** The keys of this installation, created by the first process that needs them. */
 export async function installationKeys(client: KubeClient, signal: AbortSignal): Promise<InstallationKeys> {
   await ensureNamespace(client, signal)
   const ref = { namespace: installationNamespace, name: keysName }
@@ -92,7 +93,7 @@ async function ensureNamespace(client: KubeClient, signal: AbortSignal): Promise
   await client.create(namespaces, namespace, { signal }).catch(tolerate('AlreadyExists'))
 }
 
-/** Tells the other processes, and `kcp kubeconfig`, where the server's direct listener is. */
+/** Publishes the URL of the server's direct listener for the other processes and for `kcp kubeconfig`. */
 export async function publishAddress(client: KubeClient, url: string, signal: AbortSignal): Promise<void> {
   const metadata = { name: addressName, namespace: installationNamespace }
   const object: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { url } }
@@ -100,8 +101,8 @@ export async function publishAddress(client: KubeClient, url: string, signal: Ab
 }
 
 /**
- * Where the server's direct listener is; waits until it has told, or told another place than `otherThan`. A host that is away,
- * or being restarted, is asked again until it is back.
+ * The URL of the server's direct listener. Waits until the server has published one that differs from `otherThan`;
+ * retries while the host is unreachable or restarting.
  */
 export async function publishedAddress(
   client: KubeClient,
@@ -126,7 +127,7 @@ export async function publishedAddress(
   }
 }
 
-/** The same if it is there already. */
+/** The published URL, or undefined if there is none yet. */
 export async function tryPublishedAddress(client: KubeClient, signal: AbortSignal): Promise<string | undefined> {
   const ref = { namespace: installationNamespace, name: addressName }
   return (await client.tryGet<ConfigMap>(configMaps, ref, { signal }))?.data?.['url']

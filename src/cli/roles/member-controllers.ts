@@ -1,4 +1,4 @@
-// The controllers of the operator with what they need of the syncer: operator and syncer know nothing of each other.
+// Connects the operator's controllers with the syncer: neither of the two imports the other.
 import { clusterIdOf, type ClusterId } from '../../apimachinery/meta/index.ts'
 import { logicalClusters, type LogicalCluster } from '../../crds/index.ts'
 import {
@@ -11,14 +11,14 @@ import {
 import { createUpstream, ensureNameserver, startSyncer, type ClusterIds, type Upstream } from '../../syncer/index.ts'
 
 export interface MemberControllersOptions {
-  /** Where pods in members reach the direct listener. */
+  /** Address at which pods in members reach the direct listener. */
   readonly advertise: { readonly host: string; readonly port: number }
   /** Default registry.k8s.io/coredns/coredns:v1.12.4. */
   readonly nameserverImage?: string
   readonly drainSeconds?: number
 }
 
-/** All controllers of the operator. One set of informers over the logical clusters serves the syncers of all members. */
+/** All controllers of the operator. The syncers of all members share one set of informers over the logical clusters. */
 export function memberControllers({
   advertise,
   nameserverImage,
@@ -49,10 +49,10 @@ export function memberControllers({
   return [...allControllers, members, placementController(drainSeconds === undefined ? {} : { drainSeconds })]
 }
 
-/** Deleted logical clusters that are remembered: their last copies in members may show up a little later. */
-const maxGone = 10_000
+/** Number of deleted logical clusters that are remembered: copies in members may outlive them for a while. */
+const maxDeletedIds = 10_000
 
-/** Ids of logical clusters, kept true by the operator's informer. */
+/** Ids of logical clusters, updated by the operator's informer. */
 function clusterIds({ informers }: OperatorContext): ClusterIds {
   const informer = informers.of<LogicalCluster>(logicalClusters)
   const names = new Map<string, string>()
@@ -67,7 +67,7 @@ function clusterIds({ informers }: OperatorContext): ClusterIds {
       ids.delete(key)
       gone.add(known)
       for (const oldest of gone) {
-        if (gone.size <= maxGone) break
+        if (gone.size <= maxDeletedIds) break
         gone.delete(oldest)
       }
       for (const listener of goneListeners) listener(known)

@@ -1,5 +1,5 @@
-// `kcp operator`: reconciles our custom resources in the host, places workloads, syncs members. Of several processes one
-// does, by a Lease in the host; the others stand by.
+// `kcp operator`: reconciles our custom resources in the host, places workloads, syncs members. A Lease in the host
+// elects the one active process; the others stand by.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { childSignal, type ChildSignal } from '../../async/index.ts'
@@ -13,7 +13,7 @@ import { memberControllers } from './member-controllers.ts'
 
 export interface OperatorRoleOptions {
   readonly host: Host
-  /** Of the virtual API server's direct listener; default: what the server has published in the host. */
+  /** URL of the virtual API server's direct listener; default: the one that the server has published in the host. */
   readonly apiserverUrl?: string
   readonly log: Logger
   readonly signal: AbortSignal
@@ -22,7 +22,10 @@ export interface OperatorRoleOptions {
 const certificateDays = 365
 const leaseName = 'kcp-operator'
 
-/** Starts it; resolves once all controllers work, which they do in the process that leads. It leads again after it lost. */
+/**
+ * Starts the operator; resolves once this process leads and all controllers run. It competes for the Lease again after
+ * losing it.
+ */
 export async function startOperatorRole(options: OperatorRoleOptions): Promise<RunningOperator> {
   const { host, log, signal } = options
   const { client, kubeconfig } = host
@@ -35,7 +38,7 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
     days: certificateDays,
   })
   const works = Promise.withResolvers<undefined>()
-  /** One round: as long as the server is where it is. */
+  /** One round lasts as long as the server keeps its address. */
   const operate = async (direct: string, round: AbortSignal): Promise<void> => {
     const { hostname: host, port } = new URL(direct)
     await using transport = httpTransport({
@@ -60,7 +63,7 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
   }
   const lead = async (term: AbortSignal): Promise<void> => {
     while (!term.aborted) {
-      log.info('waiting for kcp apiserver to tell its address', {})
+      log.info('waiting for kcp apiserver to publish its address', {})
       const direct = options.apiserverUrl ?? (await publishedAddress(client, { log, signal: term }))
       using round = childSignal(term)
       const moved = options.apiserverUrl === undefined ? followAddress(client, direct, round, log) : Promise.resolve()
@@ -88,7 +91,7 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
   }
 }
 
-/** Ends the round when the server tells another address: it was started anew elsewhere. */
+/** Ends the round when the server publishes another address: it was restarted elsewhere. */
 async function followAddress(client: KubeClient, direct: string, round: ChildSignal, log: Logger): Promise<void> {
   try {
     const now = await publishedAddress(client, { otherThan: direct, log, signal: round.signal })

@@ -1,15 +1,15 @@
-// An address of this machine by which others reach it.
+// Finds an address of this machine at which others can reach it.
 import { networkInterfaces } from 'node:os'
 import { ExitError } from '../exit-error.ts'
 
-/** The first address that is not a loopback; the machine's own networks before bridges and tunnels made on it. */
+/** The first non-loopback address; physical networks come before bridges and tunnels. */
 export function ownAddress(): string {
-  const found: { address: string; made: boolean }[] = []
+  const found: { address: string; isVirtual: boolean }[] = []
   for (const [name, addresses = []] of Object.entries(networkInterfaces()))
     for (const { address, family, internal } of addresses)
       if (!internal && family === 'IPv4')
-        found.push({ address, made: /^(docker|br-|veth|cni|virbr|tun|kcp)/.test(name) })
-  const best = found.find(({ made }) => !made) ?? found[0]
+        found.push({ address, isVirtual: /^(docker|br-|veth|cni|virbr|tun|kcp)/.test(name) })
+  const best = found.find(({ isVirtual }) => !isVirtual) ?? found[0]
   if (best === undefined) throw new ExitError('this machine has no address but the loopback: give --advertise-address')
   return best.address
 }

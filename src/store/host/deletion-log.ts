@@ -1,4 +1,4 @@
-// What was deleted since we follow the host, which itself tells no deletions of the past.
+// Deletions observed since this process follows the host, which does not report past deletions.
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import type { StoreEvent } from '../store.ts'
 
@@ -7,13 +7,13 @@ export type Deletion = Extract<StoreEvent, { type: 'delete' }>
 const maxDeletions = 50_000
 const maxBytes = 32 * 1024 * 1024
 
-/** Bounded; the oldest are forgotten first and `floor` says up to where. */
+/** Bounded; the oldest are dropped first and `floor` is the revision of the last dropped one. */
 export class DeletionLog {
   #deletions: Deletion[] = []
   #bytes = 0
   #floor = 0
 
-  /** Forgets what was before: nothing is known of it, or not enough. */
+  /** Forgets all deletions up to this revision, because some of them are unknown. */
   start(revision: Revision): void {
     this.#floor = revision
     this.#deletions = []
@@ -26,7 +26,7 @@ export class DeletionLog {
     if (this.#deletions.length > maxDeletions || this.#bytes > maxBytes) this.#forgetHalf()
   }
 
-  /** Deletions after `since`, oldest first; undefined where not all of them are known any more. */
+  /** Deletions after `since`, oldest first; undefined if some of them are no longer known. */
   after(scope: { cluster: ClusterId; resource: string }, since: Revision): readonly Deletion[] | undefined {
     if (since < this.#floor) return undefined
     return this.#deletions.filter(
@@ -38,7 +38,7 @@ export class DeletionLog {
     const forgotten = this.#deletions.splice(0, Math.ceil(this.#deletions.length / 2))
     for (const deletion of forgotten) this.#bytes -= sizeOf(deletion)
     this.#floor = forgotten.at(-1)?.revision ?? this.#floor
-    // Several may share the revision of a list: none of them is complete then.
+    // Several deletions may share one revision: drop them together, or the rest would be incomplete.
     this.#deletions = this.#deletions.filter(({ revision }) => revision > this.#floor)
   }
 }

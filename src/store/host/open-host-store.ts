@@ -1,5 +1,5 @@
-// Objects of logical clusters as Records in the host's etcd. The host's resourceVersion is the revision; compare-and-swap
-// is the host's own.
+// Keeps objects of logical clusters as Records in the host's etcd. The host's resourceVersion is the revision, and the
+// host does the compare-and-swap.
 import { abortable } from '../../async/index.ts'
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
@@ -24,32 +24,37 @@ import { RecordWriter, type RecordWrite } from './record-writer.ts'
 import { Seal } from './seal.ts'
 
 export interface HostStoreOptions {
-  /** Admin of Records and of the bucket namespaces in the host. */
+  /** A client with admin rights for Records and the bucket namespaces in the host. */
   readonly client: KubeClient
   /** 32 bytes, kept by the installation. */
   readonly sealKey: Uint8Array
-  /** Resources whose payloads host users must not read; `true` for `secrets` by default. */
+  /** Resources whose payloads host users must not read. Default: only `secrets`. */
   readonly sealResource?: (resource: string) => boolean
-  /** 256 namespaces `PREFIX00` to `PREFIXff`, each made when first needed. Default `kcp-records-`. */
+  /** 256 namespaces `PREFIX00` to `PREFIXff`, each created on first use. Default `kcp-records-`. */
   readonly namespacePrefix?: string
   /** The host's deadline for one write; keep it below the remaining lease of an owner. Default 10 s. */
   readonly writeTimeoutMs?: number
-  /** Told of broken watches and unreadable Records; the store goes on. */
+  /** Called for broken watches and unreadable Records; the store goes on. */
   readonly onProblem?: (message: string, error: unknown) => void
-  /** Throws for a value that is not one of ours: its Record was edited by hand, and is left out. Default: any will do. */
+  /**
+   * Throws for a value that this program cannot have written: the Record was edited by hand and is skipped. Default:
+   * accepts all.
+   */
   readonly requireValue?: (value: Uint8Array) => void
-  /** How long the host may tell nothing of a write that it acknowledged, until it is asked over another connection. Default 5 s. */
+  /**
+   * If the host's watch reports nothing for this long after it acknowledged a write, the watch reconnects. Default 5 s.
+   */
   readonly maxSilenceMs?: number
 }
 
-/** Records deleted in one request when a logical cluster goes. */
+/** Records deleted in one request when a logical cluster is deleted. */
 const deleteBatch = 200
-/** A request for a batch; the host deletes one Record after the other. */
+/** Timeout of such a request; the host deletes one Record after the other. */
 const deleteBatchTimeoutMs = 60_000
-/** A host that says "later" to a read is asked again for so long. */
+/** How long a read is retried while the host answers 429. */
 const busyMs = 10_000
 
-/** Reads which Records there are and follows them. Rejects StoreError Unavailable where the host has no Records. */
+/** Lists the Records and follows them. Rejects StoreError Unavailable if the host has no Records. */
 export async function openHostStore(options: HostStoreOptions & Waiting): Promise<Store> {
   const {
     client,
@@ -72,7 +77,7 @@ export async function openHostStore(options: HostStoreOptions & Waiting): Promis
     ...(maxSilenceMs !== undefined && { maxSilenceMs }),
   })
   try {
-    // The first bucket is there as long as the data is: its uid is the installation's.
+    // The first bucket exists as long as the data does: its uid identifies the installation.
     const first = await abortable(writer.ensureNamespace(codec.bucket(0)), options.signal)
     await stream.start(options.signal)
     return new HostStore({ client, codec, log, writer, stream, life, instanceId: first.metadata.uid ?? '' })
@@ -93,7 +98,7 @@ interface Parts {
 }
 
 class HostStore implements Store {
-  /** Before encoding; what counts is the Record's size, which `create` and `update` check. */
+  /** Before encoding. The size of the encoded Record decides; `create` and `update` check it. */
   readonly maxValueBytes = 1_400_000
   readonly instanceId: string
   readonly #parts: Parts
@@ -127,7 +132,7 @@ class HostStore implements Store {
       ...(selectors.length > 0 && { labelSelector: selectors.join(',') }),
     }
     const list = await this.#asked(() => client.list<StorageRecord>(recordsGvr, selected), signal)
-    // The host orders by the hash that names a Record: key order and pages are made here.
+    // The host sorts by the hashed Record name, so key order and paging are done here.
     const items = list.items
       .filter((record) => codec.isBucket(record.metadata.namespace) && isIn(scope, record))
       .flatMap((record) => stream.decoded(record) ?? [])
@@ -154,7 +159,7 @@ class HostStore implements Store {
   ): Promise<StoredObject> {
     signal.throwIfAborted()
     const { codec, stream } = this.#parts
-    // Not known yet: it was created a moment ago, and is still at the revision that the writer saw.
+    // Not in the index yet: it was created a moment ago, and is still at the revision that the writer saw.
     const known = stream.index.get(key.cluster, codec.nameOf(key))
     const createRevision = known?.createRevision ?? ifRevision
     const record = codec.encode(key, value, { revision: ifRevision, createRevision })
@@ -171,7 +176,7 @@ class HostStore implements Store {
     try {
       await this.#write({ do: 'delete', namespace: codec.bucketOf(key.cluster), name, ifRevision }, signal)
       deletion.expect()
-      // The host does not say at which revision it deleted; our own stream does.
+      // The host's response has no revision of the deletion; our own watch has.
       return await abortable(deletion.revision, AbortSignal.any([signal, life.signal]))
     } finally {
       deletion.leave()
@@ -216,16 +221,16 @@ class HostStore implements Store {
     { cluster, resource }: { cluster?: ClusterId; resource: string },
     { signal, since }: Waiting & { since: Revision },
   ): Promise<readonly StoreEvent[]> {
-    // It would be a list of all Records; whoever reads all logical clusters lists what he wants himself.
+    // This would list all Records; a reader of all logical clusters lists what it needs itself.
     if (cluster === undefined) throw new StoreError('Compacted', `changes after revision ${since} are no longer known`)
     const scope = { cluster, resource }
     const { stream } = this.#parts
     const list = await this.list(scope, { signal })
-    // The stream may be a moment behind the list; what it has not told yet, a watch will hear from it.
+    // The watch may lag a little behind the list; the reader's own watch will deliver what it has not seen yet.
     const deletions = stream.deletions.after(scope, since)
     if (!deletions) throw new StoreError('Compacted', `changes after revision ${since} are no longer known`)
     const there = new Map(list.items.map((object) => [placeOf(object.key), object]))
-    // What is there unchanged was never deleted: the list came before the deletion.
+    // An object that is present and unchanged was never deleted: the list came before the deletion.
     const gone = deletions.filter(({ key }) => (there.get(placeOf(key))?.revision ?? Infinity) > since)
     const put = list.items.filter(({ revision }) => revision > since)
     return lastStates([...gone, ...put.map((object) => ({ type: 'put', object }) as const)], since)

@@ -1,4 +1,4 @@
-// Between objects and Records: where a Record lies, what it is called, and how the payload becomes one string.
+// Converts between objects and Records: the Record's namespace, its name, and the payload as one string.
 import { createHash } from 'node:crypto'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
@@ -6,16 +6,16 @@ import { recordClusterLabel, recordResourceLabel, type StorageRecord } from '../
 import { StoreError, type ObjectKey, type StoredObject } from '../store.ts'
 import type { Seal } from './seal.ts'
 
-/** Set by the first update: the host says when an object was created, but not at which revision. */
+/** Set by the first update: the host reports when an object was created, but not at which revision. */
 export const createRevisionAnnotation = 'storage.kcp.dev/create-revision'
 
-/** What etcd takes as a request by default is 1.5 MiB; the rest is for metadata and managed fields. */
+/** etcd accepts requests of 1.5 MiB by default; the rest is for metadata and managed fields. */
 const maxRecordBytes = 1_500_000
-/** Plain payloads above this are compressed: quoted once more as a string they may not fit otherwise. */
+/** Plain payloads above this are compressed: quoting them as a JSON string could exceed the limit. */
 const compressAbove = 512 * 1024
 const maxOpenedBytes = 64 * 1024 * 1024
 
-// JSON begins with `{` or is `null`; nothing of it begins like these.
+// JSON begins with `{` or is `null`, so these prefixes are unambiguous.
 const sealedPrefix = 'sealed:'
 const compressedPrefix = 'deflate:'
 
@@ -23,7 +23,7 @@ export interface RecordCodecOptions {
   readonly namespacePrefix: string
   readonly seal: Seal
   readonly sealResource: (resource: string) => boolean
-  /** Throws for a value that is not one of ours. */
+  /** Throws for a value that this program cannot have written. */
   readonly requireValue: (value: Uint8Array) => void
 }
 
@@ -34,7 +34,7 @@ export class RecordCodec {
     this.#options = options
   }
 
-  /** The namespace of the host that keeps this logical cluster, together with others. */
+  /** The host namespace that keeps this logical cluster, together with others. */
   bucketOf(cluster: ClusterId): string {
     const first = createHash('sha256').update(cluster).digest()[0] ?? 0
     return this.bucket(first)
@@ -44,7 +44,7 @@ export class RecordCodec {
     return `${this.#options.namespacePrefix}${number.toString(16).padStart(2, '0')}`
   }
 
-  /** False for Records that somebody put elsewhere: they are not ours. */
+  /** False for a Record in another namespace: somebody else put it there. */
   isBucket(namespace: string): boolean {
     const { namespacePrefix } = this.#options
     return namespace.startsWith(namespacePrefix) && /^[0-9a-f]{2}$/.test(namespace.slice(namespacePrefix.length))
@@ -62,7 +62,7 @@ export class RecordCodec {
     return `${recordResourceLabel}=${hashOf(resource)}`
   }
 
-  /** The Record to send. Throws TooLarge. `existing` is what an update replaces. */
+  /** The Record to send. Throws TooLarge. `existing` is the Record that an update replaces. */
   encode(
     key: ObjectKey,
     value: Uint8Array,
@@ -97,7 +97,7 @@ export class RecordCodec {
     return record
   }
 
-  /** Throws StoreError Unavailable for a Record that is not where its key says, that does not open, or that was edited. */
+  /** Throws StoreError Unavailable for a Record that is not where its key belongs, cannot be opened, or was edited. */
   decode(record: StorageRecord): StoredObject {
     const key = this.keyOf(record)
     const { metadata, data } = record
@@ -113,7 +113,7 @@ export class RecordCodec {
     }
   }
 
-  /** The key that a Record says it has; refused where its name is another's, as after a copy by hand. */
+  /** The key stored in a Record; throws if the Record's name belongs to another key, as after a copy by hand. */
   keyOf(record: StorageRecord): ObjectKey {
     const { cluster, resource, namespace = '', name } = record
     const key: ObjectKey = { cluster: cluster as ClusterId, resource, namespace, name }
@@ -133,7 +133,7 @@ export class RecordCodec {
 
   #open(key: ObjectKey, data: string): Uint8Array {
     if (data.startsWith(sealedPrefix)) return this.#options.seal.open(key, data.slice(sealedPrefix.length))
-    // A plain payload where a sealed one belongs was not written by us.
+    // This program never writes a plain payload where a sealed one belongs.
     if (this.#options.sealResource(key.resource) && data !== 'null') {
       throw new StoreError('Unavailable', `the Record of "${key.resource}/${key.name}" is not sealed`)
     }

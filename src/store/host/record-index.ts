@@ -1,5 +1,5 @@
-// Which Records there are, without their payloads: what a list of the host is compared with to see what changed, and what
-// an update needs to know besides the new value.
+// Indexes the Records without their payloads: to find changes by comparing with a list of the host, and for the
+// metadata that an update needs.
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import type { ObjectKey, StoreEvent } from '../store.ts'
 
@@ -16,7 +16,7 @@ export class RecordIndex {
     return this.#byCluster.get(cluster)?.get(recordName)
   }
 
-  /** In whichever logical cluster it was: for a Record that does not say so any more. Looks through all of them. */
+  /** Finds a Record in any logical cluster, for one that no longer names its own. Searches all of them. */
   find(recordName: string): KnownRecord | undefined {
     for (const records of this.#byCluster.values()) {
       const known = records.get(recordName)

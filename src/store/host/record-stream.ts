@@ -1,5 +1,5 @@
-// The host's stream of all Records: list once, then watch for ever. Where the host forgot what came in between, a new
-// list is compared with what was known, and told as ordinary events: a relist of the host is one of tenants only where
+// The host's stream of all Records: lists once, then watches forever. If the host no longer has the events in between,
+// a new list is compared with the index and the differences become ordinary events: tenants must relist only if
 // something was deleted meanwhile.
 import { childSignal, sleep, type ChildSignal } from '../../async/index.ts'
 import type { Revision } from '../../apimachinery/meta/index.ts'
@@ -23,23 +23,23 @@ export interface RecordStreamOptions {
   readonly client: KubeClient
   readonly codec: RecordCodec
   readonly log: EventLog
-  /** Called with what cannot be read, once per occurrence: such a Record is left alone. */
+  /** Called once for each unreadable Record, which is then skipped. */
   readonly onProblem: (message: string, error: unknown) => void
-  /** How long a change of ours that the host acknowledged may go untold while nothing else is told. Default 5 s. */
+  /** How long the watch may stay silent after the host acknowledged a write of ours. Default 5 s. */
   readonly maxSilenceMs?: number
 }
 
-/** Started with `start`, which resolves when the first list is read; then `run` follows until the signal. */
+/** `start` resolves when the first list is read; then `run` follows until the signal. */
 export class RecordStream {
   readonly index = new RecordIndex()
   readonly deletions = new DeletionLog()
   readonly #options: RecordStreamOptions
   readonly #waiters = new Set<() => boolean>()
-  /** By Record name: who waits to hear at which revision it was deleted. */
+  /** Callers that wait for the revision of a deletion, by Record name. */
   readonly #deletionWaiters = new Map<string, Set<(revision: Revision) => void>>()
   #revision = 0
   #attempt: ChildSignal | undefined
-  /** Whether the last acknowledged change of ours was told, where it was not at once. */
+  /** Whether the last acknowledged write has appeared on the watch; undefined if none is expected. */
   #wasTold: (() => boolean) | undefined
   #silence: NodeJS.Timeout | undefined
   readonly #maxSilenceMs: number
@@ -83,25 +83,25 @@ export class RecordStream {
     }
   }
 
-  /** Whether everything up to this revision was told. */
+  /** Whether every event up to this revision was delivered. */
   isAt(revision: Revision): boolean {
     return this.#revision >= revision
   }
 
   /**
-   * The host has acknowledged a change of ours, of which the stream must tell soon. Where it tells nothing at all, its
-   * connection is dead without a word (a proxy, a firewall) and the watch goes on over another one.
+   * The host has acknowledged a write of ours, so the watch must report it soon. If it reports nothing at all, its
+   * connection is dead without a reset (a proxy, a firewall), and the watch reconnects.
    */
   expect(wasTold: () => boolean): void {
     if (this.#attempt === undefined || wasTold()) return
-    // The one before was told: of this one nothing was to be heard before now.
+    // The previous write was reported: the silence begins only now.
     if (this.#wasTold?.() !== false) this.#silence?.refresh()
     this.#wasTold = wasTold
-    this.#silence ??= this.#mindSilence(this.#maxSilenceMs)
+    this.#silence ??= this.#armSilenceTimer(this.#maxSilenceMs)
   }
 
-  /** Twice as patient after each time: a host may need long to begin a watch. */
-  #mindSilence(ms: number): NodeJS.Timeout {
+  /** The limit doubles after each reconnect: a host may need long to begin a watch. */
+  #armSilenceTimer(ms: number): NodeJS.Timeout {
     return setTimeout(() => {
       this.#silence = undefined
       if (this.#wasTold === undefined || this.#wasTold()) {
@@ -109,11 +109,11 @@ export class RecordStream {
         return
       }
       this.#attempt?.abort(new SilentConnection(`the host told nothing for ${ms} ms after a write`))
-      this.#silence = this.#mindSilence(Math.min(ms * 2, lastSilenceMs))
+      this.#silence = this.#armSilenceTimer(Math.min(ms * 2, lastSilenceMs))
     }, ms)
   }
 
-  /** Resolves once `done` says so; asked after every batch of events. Rejects with signal.reason. */
+  /** Resolves once `done` returns true; it is checked after every batch of events. Rejects with signal.reason. */
   until(done: () => boolean, signal: AbortSignal): Promise<void> {
     if (done()) return Promise.resolve()
     return new Promise((resolve, reject) => {
@@ -137,8 +137,8 @@ export class RecordStream {
   }
 
   /**
-   * The revision at which this Record is deleted next. Call it before deleting; `expect` when the host has acknowledged that;
-   * `leave` when nothing was deleted.
+   * The revision of this Record's next deletion. Call it before deleting; then call `expect` when the host has
+   * acknowledged the deletion, or `leave` when nothing was deleted.
    */
   nextDeletion(record: string): { revision: Promise<Revision>; expect: () => void; leave: () => void } {
     const { promise, resolve } = Promise.withResolvers<Revision>()
@@ -167,7 +167,7 @@ export class RecordStream {
     }
   }
 
-  /** Undefined where it cannot be read, which is told: whoever damaged one must not take the others with it. */
+  /** Undefined if the Record is unreadable, which is reported: one damaged Record must not affect the others. */
   decoded(record: StorageRecord): StoredObject | undefined {
     try {
       return this.#options.codec.decode(record)
@@ -187,7 +187,7 @@ export class RecordStream {
       const known = this.index.get(key.cluster, record.metadata.name)
       return { type: 'delete', key, revision, ...this.#last(record, known?.revision ?? revision) }
     } catch {
-      // It was left out when it was edited; what it was before is gone with it.
+      // It was skipped when it was edited; its old state left the index then.
       const known = this.index.find(record.metadata.name)
       return known && { type: 'delete', key: known.key, revision }
     }
@@ -197,7 +197,7 @@ export class RecordStream {
     try {
       return { previous: { ...this.#options.codec.decode(record), revision } }
     } catch {
-      // It was left out when it was written; that it is gone can be told all the same.
+      // It was skipped when it was written; its deletion can be reported all the same.
       return {}
     }
   }
@@ -217,15 +217,15 @@ export class RecordStream {
     const { revision } = change
     const waiters = this.#deletionWaiters.get(record)
     this.#deletionWaiters.delete(record)
-    // After the event went out: whoever deleted hears of it last.
-    if (waiters) this.#options.log.afterFlush(() => waiters.forEach((told) => told(revision)))
+    // After delivery of the event: the deleting caller is answered last.
+    if (waiters) this.#options.log.afterFlush(() => waiters.forEach((resolve) => resolve(revision)))
   }
 
   #wake(): void {
     for (const waiter of this.#waiters) if (waiter()) this.#waiters.delete(waiter)
   }
 
-  /** After the host forgot: what a list shows, against what was known, as events. */
+  /** After lost events: compares a new list with the index and adds the differences as events. */
   async #compare(signal: AbortSignal): Promise<void> {
     const { log, onProblem } = this.#options
     const gone = new Map(this.index.all())
@@ -242,19 +242,19 @@ export class RecordStream {
     }
     const revision = this.#revision as Revision
     changes.sort((a, b) => revisionOf(a.change) - revisionOf(b.change))
-    // When they were deleted nobody knows any more; not after the list.
+    // The revisions of these deletions are unknown; that of the list is an upper bound.
     for (const [record, { key }] of gone)
       changes.push({ record, change: { type: 'delete', key, revision, missed: true } })
     for (const { record, change } of changes) {
       this.#note(record, change)
     }
     log.progress(revision)
-    // Nobody may go on from before them: several have one revision.
+    // No watch may resume from before this list: several deletions share its revision.
     if (gone.size > 0) this.deletions.start(revision)
     this.#wake()
   }
 
-  /** Every readable Record at one revision, which is `#revision` afterwards. */
+  /** Lists every readable Record at one revision, which becomes `#revision`. */
   async *#list(signal: AbortSignal): AsyncGenerator<{ record: string; change: Extract<Change, { type: 'put' }> }> {
     const { client, codec } = this.#options
     let page: string | undefined
@@ -278,7 +278,7 @@ function revisionOf(change: Change): number {
   return change.type === 'put' ? change.object.revision : change.revision
 }
 
-/** Asked anew: the compiler takes a signal's state for settled once it was looked at. */
+/** A function, because the compiler assumes that a signal's state does not change between two reads. */
 function isAborted(signal: AbortSignal): boolean {
   return signal.aborted
 }

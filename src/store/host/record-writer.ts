@@ -1,4 +1,4 @@
-// Writes to the host. One whose outcome is unknown is looked up before anybody hears of its key again.
+// Writes to the host. When the outcome of a write is unknown, it is looked up before the key is used again.
 import { sleep } from '../../async/index.ts'
 import type { KubeObject, Revision } from '../../apimachinery/meta/index.ts'
 import { resourcePath } from '../../apimachinery/meta/index.ts'
@@ -8,12 +8,12 @@ import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
 import { StoreError } from '../store.ts'
 import { askPatiently } from './patience.ts'
 
-/** The answer carries metadata only: the host need not send back what we just sent. */
+/** Asks for metadata only: the host need not send back the payload. */
 const metadataOnly = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json'
-/** What the host may take beyond its own deadline to end a write for good, clocks and networks included. */
+/** Time beyond the host's own deadline after which a write has certainly ended, clock skew and network included. */
 const settleMarginMs = 1000
 const lookAgainMs = 250
-/** A look that takes longer was sent over a connection that is dead, or to a server that is. */
+/** A lookup that takes longer went over a dead connection, or to a dead server. */
 const lookTimeoutMs = 45_000
 
 export type RecordWrite =
@@ -23,7 +23,7 @@ export type RecordWrite =
 
 export interface RecordWriterOptions {
   readonly client: KubeClient
-  /** The store's life: a write goes on when its caller has left. */
+  /** The store's life: a write continues when its caller has gone. */
   readonly signal: AbortSignal
   /** The host's own deadline for one write. */
   readonly writeTimeoutMs: number
@@ -43,7 +43,7 @@ export class RecordWriter {
     this.#options = options
   }
 
-  /** Resolves when no write to this Record is of unknown outcome; without a name, to any Record. */
+  /** Resolves when no write to this Record has an unknown outcome; without a name, no write to any Record. */
   async settled(name?: string): Promise<void> {
     if (this.#unsettled.size === 0) return
     const pending: Promise<unknown>[] = []
@@ -51,14 +51,17 @@ export class RecordWriter {
     await Promise.allSettled(pending)
   }
 
-  /** Resolves with the revision of the write; of a deletion 0, as the host does not tell. Rejects StoreError. */
+  /**
+   * Resolves with the revision of the write; with 0 for a deletion, because the host does not report it. Rejects
+   * StoreError.
+   */
   async write(write: RecordWrite): Promise<Revision> {
     const place = placeOf(write)
     await this.settled(place.name)
     try {
       return await this.#sendWithNamespace(write, place)
     } catch (error) {
-      if (!isUnknown(error)) throw this.#told(error, write)
+      if (!isUnknown(error)) throw this.#storeErrorOf(error, write)
       const settling = this.#settle(write, place, error)
       this.#unsettled.set(place.name, settling)
       try {
@@ -69,7 +72,7 @@ export class RecordWriter {
     }
   }
 
-  /** Makes the bucket's namespace where it is missing. */
+  /** Creates the bucket's namespace if it is missing. */
   async ensureNamespace(namespace: string): Promise<KubeObject> {
     const { client, signal } = this.#options
     const gvr = { group: '', version: 'v1', resource: 'namespaces' }
@@ -104,7 +107,7 @@ export class RecordWriter {
     const { client, writeTimeoutMs } = this.#options
     const query = `timeout=${Math.ceil(writeTimeoutMs / 1000)}s&fieldManager=kcp`
     const path = resourcePath(recordsGvr, write.do === 'create' ? { namespace: place.namespace } : place)
-    // Later than the host's deadline, so that as a rule it is the host who says that it was too late.
+    // Later than the host's deadline, so that normally the host reports the timeout.
     const signal = AbortSignal.any([this.#options.signal, AbortSignal.timeout(writeTimeoutMs + settleMarginMs)])
     const method = ({ create: 'POST', update: 'PUT', delete: 'DELETE' } as const)[write.do]
     const body = write.do === 'delete' ? deleteOptions(write.ifRevision) : write.record
@@ -112,31 +115,31 @@ export class RecordWriter {
     return write.do === 'delete' ? (0 as Revision) : revisionOf(answer as KubeObject)
   }
 
-  /** Reads the Record until it says what became of the write. */
+  /** Reads the Record until the outcome of the write is known. */
   async #settle(write: RecordWrite, place: Place, cause: unknown): Promise<Revision> {
     const { client, signal, writeTimeoutMs } = this.#options
     const failedAt = performance.now()
     for (;;) {
-      // The host began it before it failed here, and ends it within its own deadline.
+      // The host began the write before it failed here, and ends it within its own deadline.
       const decided = performance.now() - failedAt > writeTimeoutMs + settleMarginMs
       try {
         const looking = AbortSignal.any([signal, AbortSignal.timeout(lookTimeoutMs)])
         const found = await client.tryGet<StorageRecord>(recordsGvr, place, { signal: looking })
         const outcome = outcomeOf(write, found, decided)
-        if (outcome === 'refused') throw this.#told(conflictOf(write, found), write)
+        if (outcome === 'refused') throw this.#storeErrorOf(conflictOf(write, found), write)
         if (outcome === 'not done')
           throw new StoreError('Unavailable', 'the host did not do a write in time', { cause })
         if (outcome !== 'unknown') return outcome
       } catch (error) {
         if (error instanceof StoreError) throw error
         signal.throwIfAborted()
-        // Not reachable: nobody may hear of this key before it is.
+        // Not reachable: the key stays blocked until the Record can be read.
       }
       await sleep(lookAgainMs, signal)
     }
   }
 
-  #told(error: unknown, write: RecordWrite): unknown {
+  #storeErrorOf(error: unknown, write: RecordWrite): unknown {
     if (error instanceof StoreError) return error
     if (!isStatusError(error)) return new StoreError('Unavailable', 'the host cannot be reached', { cause: error })
     const what = write.do === 'delete' ? write.name : `"${write.record.resource}/${write.record.name}"`
@@ -154,7 +157,10 @@ export class RecordWriter {
   }
 }
 
-/** What the Record tells of the write: its revision, or that it can't happen any more, or nothing yet. */
+/**
+ * The outcome as the Record shows it: the revision of the write, an error if it cannot happen any more, or undefined
+ * while unknown.
+ */
 function outcomeOf(
   write: RecordWrite,
   found: StorageRecord | undefined,
@@ -166,7 +172,8 @@ function outcomeOf(
     return revisionOf(found) === write.ifRevision ? waiting : 'refused'
   }
   if (!found) return write.do === 'create' ? waiting : 'refused'
-  // Sealed payloads differ each time and plain ones carry uid and change: equal data is our write.
+  // Sealed payloads differ each time and plain ones contain uid and change, so equal data means that our write
+  // succeeded.
   if (found.data === write.record.data) return revisionOf(found)
   if (write.do === 'create') return 'refused'
   return found.metadata.resourceVersion === write.record.metadata.resourceVersion ? waiting : 'refused'
@@ -192,14 +199,14 @@ function revisionOf(object: KubeObject): Revision {
   return Number(object.metadata.resourceVersion) as Revision
 }
 
-/** No answer, or one that leaves open whether etcd has it. */
+/** No response, or one that does not say whether etcd has the write. */
 function isUnknown(error: unknown): boolean {
   if (error instanceof StoreError) return false
   if (!isStatusError(error)) return true
   return error.code >= 500 && !isTooLarge(error) && !isFull(error)
 }
 
-// The API server passes these on as InternalError with etcd's words.
+// The API server passes these on as InternalError with etcd's message.
 function isTooLarge(error: StatusError): boolean {
   return error.code === 413 || /request is too large|Request entity too large|larger than max/i.test(error.message)
 }

@@ -10,23 +10,23 @@ describe('the seal on a payload', () => {
   const seal = new Seal(Buffer.alloc(32, 7))
   const closed = seal.close(key, value)
 
-  it('opens again as what it was', () => expect(Buffer.from(seal.open(key, closed))).to.deep.equal(value))
+  it('opens to the original value', () => expect(Buffer.from(seal.open(key, closed))).to.deep.equal(value))
 
-  it('shows nothing of the payload', () => {
+  it('hides the payload', () => {
     expect(closed).to.not.contain('hunter').and.to.not.contain('password')
     expect(Buffer.from(closed.split(':')[1] ?? '', 'base64').includes('password')).to.equal(false)
   })
 
-  it('differs each time', () => expect(seal.close(key, value)).to.not.equal(closed))
+  it('gives another text each time', () => expect(seal.close(key, value)).to.not.equal(closed))
 
   for (const other of ['cluster', 'resource', 'namespace', 'name'] as const) {
-    it(`does not open as the object of another ${other}`, () => {
+    it(`refuses to open as the object of another ${other}`, () => {
       const moved = { ...key, [other]: 'elsewhere' }
       expect(() => seal.open(moved, closed)).to.throw('its seal is broken')
     })
   }
 
-  it('tells a wrong key from damage', () => {
+  it('distinguishes a wrong key from damage', () => {
     expect(() => new Seal(Buffer.alloc(32, 8)).open(key, closed)).to.throw('was sealed with another key')
     const damaged = `${closed.slice(0, -8)}AAAAAAA=`
     expect(() => seal.open(key, damaged)).to.throw('its seal is broken')

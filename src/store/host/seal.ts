@@ -1,4 +1,5 @@
-// Payloads that host users who may read Records must not read: compressed, then encrypted and bound to their key.
+// Seals payloads that host users with access to Records must not read: compressed, then encrypted and bound to their
+// key.
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { StoreError, type ObjectKey } from '../store.ts'
@@ -6,13 +7,13 @@ import { StoreError, type ObjectKey } from '../store.ts'
 const algorithm = 'aes-256-gcm'
 const ivLength = 12
 const tagLength = 16
-/** What an opened payload may grow to; far above any object, and a bound for what a forged Record can cost. */
+/** Maximum size of an opened payload: far above any object, and a bound on the cost of a forged Record. */
 const maxOpenedBytes = 64 * 1024 * 1024
 
-/** The key of one installation: 32 random bytes, kept by it in a Secret of its own. */
+/** Seals with the installation's key: 32 random bytes in a Secret of its own. */
 export class Seal {
   readonly #key: Uint8Array
-  /** Written with every payload: a wrong key is told as such, not as damage. */
+  /** Stored with every payload, so that a wrong key is not reported as damage. */
   readonly #keyId: string
 
   constructor(key: Uint8Array) {
@@ -21,7 +22,7 @@ export class Seal {
     this.#keyId = createHash('sha256').update('kcp.dev/seal').update(key).digest('hex').slice(0, 8)
   }
 
-  /** Text that only this key opens, and only as the object of this key. */
+  /** Encrypts; the text opens only with this key and only as the object of this ObjectKey. */
   close(key: ObjectKey, value: Uint8Array): string {
     const iv = randomBytes(ivLength)
     const cipher = createCipheriv(algorithm, this.#key, iv).setAAD(bound(key))
@@ -29,7 +30,7 @@ export class Seal {
     return `${this.#keyId}:${Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64')}`
   }
 
-  /** Throws StoreError Unavailable for another key, another object's payload, or damage. */
+  /** Decrypts. Throws StoreError Unavailable for another key, another object's payload, or damage. */
   open(key: ObjectKey, text: string): Uint8Array {
     const colon = text.indexOf(':')
     const what = `the Record of "${key.resource}/${key.namespace}/${key.name}" in "${key.cluster}"`

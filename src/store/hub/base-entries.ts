@@ -1,5 +1,5 @@
-// The base layer as entries of one logical cluster: made when asked for, a bounded number kept for all logical clusters
-// together, because thousands of idle ones have the same objects and only their uids differ.
+// The base layer as entries of one logical cluster. Entries are made on demand and kept in one bounded cache for all
+// logical clusters, because thousands of idle ones have the same objects and only their uids differ.
 import { LRUCache } from 'lru-cache'
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import type { ObjectKey } from '../store.ts'
@@ -7,7 +7,7 @@ import type { Entry, HubOptions } from './hub.ts'
 import { StoredEntry } from './stored-entry.ts'
 
 const keptBytes = 8 * 1024 * 1024
-/** What an entry costs besides its bytes. */
+/** Memory of an entry besides its bytes. */
 const entryOverhead = 200
 
 export class BaseEntries {

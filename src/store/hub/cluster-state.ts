@@ -1,4 +1,4 @@
-// One logical cluster in memory.
+// The objects of one logical cluster in memory.
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import {
   isStoreError,
@@ -24,7 +24,7 @@ import { Watcher, type WatcherHome } from './watcher.ts'
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 type LocalKey = Omit<ObjectKey, 'cluster'>
 
-/** What a logical cluster needs of the hub around it. */
+/** The parts of the hub that a logical cluster uses. */
 export interface HubCore {
   readonly store: Store
   readonly options: HubOptions
@@ -35,19 +35,19 @@ export interface HubCore {
   readonly watcherBytes: number
   watcherBegan(watcher: Watcher): void
   watcherEnded(watcher: Watcher): void
-  /** A watch began: it must be among what is in memory, where it may have been let go of. */
+  /** A watch began: puts the cluster back into the cache if it was evicted. */
   keep(state: ClusterState): void
-  /** Counts what came into memory and what left, of a state that is counted. */
+  /** Adds to the memory accounting of a counted cluster; negative for removals. */
   count(objects: number, bytes: number): void
 }
 
-/** Filled by `load`, changed by `apply` alone; both are called by the hub. */
+/** Filled by `load`, then changed only by `apply`; the hub calls both. */
 export class ClusterState implements ClusterObjects, WatcherHome {
   readonly cluster: ClusterId
   readonly #core: HubCore
   readonly #tables = new Map<string, ResourceTable>()
   #dependents: Dependents | undefined
-  /** The list that filled it was at this revision; older events are in it already. */
+  /** Revision of the list that filled it; older events are already included. */
   #loadedAt: Revision
   #ended = false
   #unloaded = false
@@ -55,9 +55,9 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   #size = 0
   #bytes = 0
   readonly #budget: StorageBudget
-  /** When it was last asked for; higher is later. Kept by the hub's residents. */
+  /** Sequence number of its last use; higher is later. Maintained by Residents. */
   lastUse = 0
-  /** Whether what it holds counts as in memory; kept by the hub's residents. */
+  /** Whether its objects count towards the memory limit. Maintained by Residents. */
   isCounted = false
 
   constructor(cluster: ClusterId, core: HubCore, items: readonly StoredObject[], loadedAt: Revision) {
@@ -68,12 +68,12 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     for (const object of items) this.#load(object)
   }
 
-  /** Objects written here. */
+  /** Number of objects written here. */
   get size(): number {
     return this.#size
   }
 
-  /** Bytes of them. */
+  /** Their bytes. */
   get bytes(): number {
     return this.#bytes
   }
@@ -202,7 +202,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   async delete(key: LocalKey, options: Waiting & { ifRevision: Revision }): Promise<Entry> {
     const last = this.get(key.resource, key.namespace, key.name)
     const full = this.#fullKey(key)
-    // Under a deleted object of the base layer the layer's own would come to light: a marker hides it.
+    // Deleting an override would uncover the base layer's object: a tombstone hides it.
     const revision = this.#base(key)
       ? (await this.#replace(key, tombstoneValue, options)).revision
       : await this.#core.store.delete(full, options)
@@ -240,12 +240,12 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return watcher
   }
 
-  /** True where the list that filled this state had the change in it. */
+  /** True if the list that filled this state included the change. */
   wasLoadedWith(change: Change): boolean {
     return (change.type === 'put' ? change.object.revision : change.revision) <= this.#loadedAt
   }
 
-  /** Applies a change of the store's stream. Returns what watchers hear, and the table whose watchers they are. */
+  /** Applies a change of the store's stream. Returns the event for watchers, and the table they watch. */
   apply(change: Change): { event: HubEvent; table: ResourceTable } | undefined {
     if (this.wasLoadedWith(change)) return undefined
     const { resource } = change.type === 'put' ? change.object.key : change.key
@@ -253,7 +253,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     const event = change.type === 'put' ? this.#applyPut(table, change.object) : this.#applyDelete(table, change)
     if (!event) return undefined
     if (change.type === 'delete' && change.missed === true) {
-      // At a revision that nobody knows: no watch goes on from before it.
+      // The revision of the deletion is unknown: no watch may resume from before it.
       table.window.clear(change.revision)
       return { event, table }
     }
@@ -262,13 +262,13 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return { event, table }
   }
 
-  /** Ends its watches; every later use rejects Closed. It still hears what the store's stream says of it. */
+  /** Ends its watches; every later use rejects Closed. It still applies the store's stream. */
   end(): void {
     this.#ended = true
     for (const table of this.#tables.values()) for (const watcher of [...table.watchers]) watcher.end()
   }
 
-  /** Ends it and gives its memory back. */
+  /** Ends it and frees its memory. */
   unload(): void {
     if (this.#unloaded) return
     this.#unloaded = true
@@ -337,7 +337,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
 
   #entry(table: ResourceTable, { key, revision, createRevision, value }: StoredObject): Entry {
     const { options } = this.#core
-    // One string for all keys of a table: those that come with the object are copies.
+    // One string shared by all keys of a table; each object brings its own copy.
     const own = { cluster: this.cluster, resource: table.resource, namespace: key.namespace, name: key.name }
     const bytes = options.stamp(value, revision)
     return new StoredEntry({ key: own, revision, createRevision, bytes, base: false }, options.readFacts)
@@ -373,7 +373,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     )
   }
 
-  /** A change that happened before the window began: what it did is told from the object alone. */
+  /** The event of a change before the window began, derived from the object alone. */
   #pastEvent(change: Change, since: Revision): HubEvent | undefined {
     const table = this.#table(change.type === 'put' ? change.object.key.resource : change.key.resource)
     if (change.type === 'put' && !isTombstone(change.object.value)) {
@@ -399,7 +399,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return raced(store.create(full, value, options), 'RevisionMismatch', key)
   }
 
-  /** What was written, as reads here see it. */
+  /** The entry of a finished write, once reads here see it. */
   async #written(object: StoredObject, options: Waiting): Promise<Entry> {
     await this.#core.reached(object.revision, options)
     const table = this.#tables.get(object.key.resource)
@@ -417,7 +417,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   }
 }
 
-/** A write over the base layer that somebody else's write preceded: the store's answer in the caller's terms. */
+/** A write over the base layer that lost a race against another write: translates the store's error for the caller. */
 async function raced(
   writing: Promise<StoredObject>,
   as: 'KeyExists' | 'RevisionMismatch',

@@ -1,4 +1,5 @@
-// All logical clusters of this process in memory: one stream from the store, applied in order, told to every watcher.
+// Keeps the logical clusters of this process in memory: one stream from the store, applied in order, delivered to every
+// watcher.
 import { LRUCache } from 'lru-cache'
 import { abortable } from '../../async/index.ts'
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
@@ -26,10 +27,10 @@ import { Watcher } from './watcher.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 
-/** Bounds of all windows together; the oldest event of any logical cluster goes first. */
+/** Limits of all windows together; the oldest event of any logical cluster is dropped first. */
 const maxWindowEvents = 16_384
 const maxWindowBytes = 16 * 1024 * 1024
-/** Deleted logical clusters that are remembered: ids never come again, and a request lives a minute. */
+/** Deleted logical clusters that are remembered: an id is never reused, and a request lasts at most a minute. */
 const maxEnded = 10_000
 
 interface Loading {
@@ -41,11 +42,14 @@ interface Loading {
 interface WindowItem {
   readonly revision: Revision
   readonly event: HubEvent
-  /** That of its table, which it must not keep in memory; absent where the logical cluster was not loaded. */
+  /**
+   * The window of the cluster's table, without keeping the table in memory; absent if the logical cluster was not
+   * loaded.
+   */
   readonly window: ResourceTable['window'] | undefined
 }
 
-/** A hub over the store, following it from now on. Disposing it ends its watches and leaves the store open. */
+/** Creates a hub that follows the store from now on. Disposing it ends its watches and leaves the store open. */
 export async function createHub(store: Store, options: HubOptions & Waiting): Promise<Hub> {
   const hub = new MemoryHub(store, options, await store.revision(options))
   hub.follow()
@@ -67,7 +71,7 @@ class MemoryHub implements Hub, HubCore {
   readonly #window: EventWindow<WindowItem>
   readonly #revisions: Revisions
   readonly #life = new AbortController()
-  /** How far the hub was at each of the last looks, oldest first. */
+  /** Revision of the hub at each of the last checks, oldest first. */
   readonly #revisionsAtLooks: Revision[] = []
   #windowBytes = 0
   #following: Promise<void> = Promise.resolve()
@@ -136,7 +140,7 @@ class MemoryHub implements Hub, HubCore {
     if (!loading) {
       const changes: Change[] = []
       loading = { changes, done: this.#load(id, changes) }
-      // Whoever waits hears of a failure; it is nobody's unhandled rejection when none does.
+      // Waiting callers get the rejection; without any, it must not count as unhandled.
       loading.done.catch(() => undefined)
       this.#loading.set(id, loading)
     }
@@ -157,7 +161,7 @@ class MemoryHub implements Hub, HubCore {
   }
 
   async deleteCluster(id: ClusterId, options: Waiting): Promise<void> {
-    // Refused from here on: what the store has been given already comes before the deletion, and nothing comes after it.
+    // Writes are refused from here on: those already sent to the store come before the deletion.
     this.#ended.set(id, true)
     this.#residents.peek(id)?.end()
     await this.store.deleteCluster(id, options)
@@ -183,7 +187,7 @@ class MemoryHub implements Hub, HubCore {
     if (states.every((state) => state !== undefined && state.revision() === revision)) {
       return { entries: states.flatMap((state) => state?.list(scope) ?? []), revision }
     }
-    // One snapshot, so all of it from the store; what is in memory at the same revision is shared, not copied.
+    // One snapshot, so all of it is read from the store; entries in memory at the same revision are shared, not copied.
     const list = await this.store.list(scope, { signal })
     const byCluster = Map.groupBy(list.items, ({ key }) => key.cluster)
     const entries: Entry[] = []
@@ -196,7 +200,7 @@ class MemoryHub implements Hub, HubCore {
     const until = this.revision()
     const { resource } = scope
     const changes = since < this.#window.floor ? await this.store.changes({ resource }, { since, signal }) : undefined
-    // From here on in one turn: what is applied later is told to the watcher itself.
+    // No await below: a change applied later goes to the watcher itself.
     this.#requireStream()
     if (until < this.#window.floor) throw new StoreError('Compacted', `revision ${since} is too old to watch from`)
     const newerThan = (revision: Revision): readonly HubEvent[] =>
@@ -294,7 +298,7 @@ class MemoryHub implements Hub, HubCore {
     const key = change.type === 'put' ? change.object.key : change.key
     this.#loading.get(key.cluster)?.changes.push(change)
     const state = this.#residents.peek(key.cluster)
-    // What a load's list had already is no news to that logical cluster, but it is to who watches all of them.
+    // A change that the load's list included is not new to that logical cluster, but it is to watchers of all of them.
     const known = state === undefined || state.wasLoadedWith(change)
     const applied = known ? undefined : state.apply(change)
     const event = known ? this.#unloadedEvent(change) : applied?.event
@@ -309,19 +313,16 @@ class MemoryHub implements Hub, HubCore {
     for (const watcher of this.#wildcards.get(key.resource) ?? []) if (watcher.offer(event)) touched.push(watcher)
   }
 
-  /**
-   * Something was deleted at a revision that nobody knows, so there is none from which a watch could go on: who watches lists
-   * again, and so does who comes back from before.
-   */
+  /** An object was deleted at an unknown revision, so no watch can resume from before it: watchers must list again. */
   #startOver(resource: string, revision: Revision, table: ResourceTable | undefined): void {
     while (this.#window.size > 0) this.#forgetOldest()
     this.#window.clear(revision)
     const watchers = [...(table?.watchers ?? []), ...(this.#wildcards.get(resource) ?? [])]
-    const expired = new StoreError('Compacted', 'something was deleted while the store could not be heard')
+    const expired = new StoreError('Compacted', 'objects were deleted while the stream of the store was interrupted')
     for (const watcher of watchers) watcher.fail(expired)
   }
 
-  /** Events older than the idle time: who goes on from there asks the store, or lists again. */
+  /** Drops events older than the idle time: a watch that resumes from there reads the store, or lists again. */
   #forgetOld(): void {
     const old = this.#revisionsAtLooks.length >= looksPerIdle ? this.#revisionsAtLooks.shift() : undefined
     this.#revisionsAtLooks.push(this.#revisions.current)
@@ -335,7 +336,7 @@ class MemoryHub implements Hub, HubCore {
     if (item.window?.first === item.event) item.window.dropFirst()
   }
 
-  /** A change of a logical cluster that is not in memory, for those who watch all of them. */
+  /** The event of a change to a logical cluster that is not in memory, for watchers of all of them. */
   #unloadedEvent(change: Change): HubEvent | undefined {
     if (change.type === 'delete' || isTombstone(change.object.value)) {
       const key = change.type === 'put' ? change.object.key : change.key
@@ -352,7 +353,7 @@ class MemoryHub implements Hub, HubCore {
     return isNew ? { type: 'ADDED', entry, revision } : { type: 'MODIFIED', entry, previous: undefined, revision }
   }
 
-  /** The same of a change before the window began: new is what came after the reader's own revision. */
+  /** The event of a change before the window began: an object is new if it was created after the reader's revision. */
   #pastEvent(change: Change, since: Revision): HubEvent | undefined {
     const event = this.#unloadedEvent(change)
     if (event === undefined || event.type === 'DELETED') return event
@@ -386,7 +387,7 @@ class MemoryHub implements Hub, HubCore {
     return mergeByKey(stored, under)
   }
 
-  /** Shared with what is in memory where it is the same. */
+  /** Returns the entry in memory if it is the same object. */
   #entry(object: StoredObject): Entry {
     const { key, revision, createRevision, value } = object
     const known = this.loaded(key.cluster)?.get(key.resource, key.namespace, key.name)

@@ -1,4 +1,4 @@
-// Who names whom as an owner, within one logical cluster. Made on first use: few are ever asked.
+// Indexes the owners of objects within one logical cluster. Built on first use, because few clusters need it.
 import type { ObjectKey } from '../store.ts'
 import type { Entry } from './hub.ts'
 
@@ -8,7 +8,7 @@ interface Blockers extends Pick<ObjectKey, 'resource' | 'namespace'> {
 
 export class Dependents {
   readonly #byOwner = new Map<string, Set<Entry>>()
-  /** Those that block, counted by `resource/namespace`. */
+  /** Dependents with blockOwnerDeletion, counted by `resource/namespace`. */
   readonly #blockers = new Map<string, Map<string, Blockers>>()
 
   add(entry: Entry): void {

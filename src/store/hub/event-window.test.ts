@@ -5,7 +5,7 @@ import { EventWindow } from './event-window.ts'
 describe('EventWindow', () => {
   const event = (revision: number): { revision: Revision } => ({ revision: revision as Revision })
 
-  it('knows what came since a count, as long as all of it is here', () => {
+  it('returns the events since a count while none of them was dropped', () => {
     const window = new EventWindow<{ revision: Revision }>(10 as Revision)
     expect(window.sinceChange(0)).to.deep.equal([])
     for (let revision = 11; revision <= 300; revision++) {
@@ -20,7 +20,7 @@ describe('EventWindow', () => {
     expect(window.sinceChange(291), 'of another life').to.equal(undefined)
   })
 
-  it('does not pass over what happened unheard at the revision of the last event', () => {
+  it('skips no change of unknown revision at the revision of the last event', () => {
     const window = new EventWindow<{ revision: Revision }>(10 as Revision)
     window.push(event(11))
     const before = window.changes

@@ -1,7 +1,7 @@
 // The newest events in revision order, for watches that resume and lists of the past.
 import type { Revision } from '../../apimachinery/meta/index.ts'
 
-/** Dropped places at the front of the array before it is cut. */
+/** Dropped slots at the front of the array before it is cut. */
 const slack = 64
 
 export class EventWindow<E extends { readonly revision: Revision }> {
@@ -23,7 +23,7 @@ export class EventWindow<E extends { readonly revision: Revision }> {
     return this.#events.length - this.#head
   }
 
-  /** Events that ever were here. One that never could be, because nobody knows its revision, counts as well. */
+  /** Number of events ever added. A change of unknown revision, which is never an event here, counts as well. */
   get changes(): number {
     return this.#changes
   }
@@ -37,7 +37,7 @@ export class EventWindow<E extends { readonly revision: Revision }> {
     this.#changes++
   }
 
-  /** Drops all, and what else was up to this revision. Something happened that is no event here. */
+  /** Drops all events and raises the floor, after a change that is not an event here. */
   clear(floor: Revision): void {
     this.#events = []
     this.#head = 0
@@ -60,7 +60,7 @@ export class EventWindow<E extends { readonly revision: Revision }> {
     return event
   }
 
-  /** Events since `changes` was this, oldest first; undefined where one of them is not here any more. */
+  /** Events added since `changes` had this value, oldest first; undefined if one of them was dropped. */
   sinceChange(changes: number): E[] | undefined {
     const count = this.#changes - changes
     if (count < 0 || count > this.size) return undefined

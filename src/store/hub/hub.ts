@@ -1,18 +1,18 @@
-// The contract of the hub: a Store seen from memory. It loads a logical cluster on first use, keeps its objects as bytes,
-// answers reads without waiting, and tells every watcher what the store's own stream says.
+// The contract of the hub: a Store served from memory. It loads a logical cluster on first use, keeps its objects as
+// bytes, answers reads synchronously, and delivers the store's own stream to every watcher.
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import type { ListScope, ObjectKey, Updating, Waiting } from '../store.ts'
 
-/** An object in memory. Immutable; shared by lists, watch events and whoever holds it. */
+/** An object in memory. Immutable; shared by lists and watch events. */
 export interface Entry {
   readonly key: ObjectKey
   readonly revision: Revision
   readonly createRevision: Revision
   /** The object's JSON with its resourceVersion inside, ready for the wire. */
   readonly bytes: Uint8Array
-  /** What selectors and garbage collection look at, read from the bytes on first need and then kept. */
+  /** Fields that selectors and garbage collection read: parsed from the bytes on first use, then kept. */
   readonly facts: EntryFacts
-  /** True while the object is the shared base layer's and was never written in this logical cluster. */
+  /** True if the object comes from the shared base layer and was never written in this logical cluster. */
   readonly base: boolean
 }
 
@@ -20,7 +20,7 @@ export interface EntryFacts {
   readonly uid: string
   readonly labels: Readonly<Record<string, string>> | undefined
   readonly ownerUids: readonly string[]
-  /** Those of them that are not to be deleted before this. */
+  /** Uids of the owners with blockOwnerDeletion: they must not be deleted before this object. */
   readonly blockedUids: readonly string[]
 }
 
@@ -41,8 +41,8 @@ export type HubEvent =
     }
 
 /**
- * What every logical cluster has from birth, shared by all: one immutable layer under the store. An update writes an
- * override, a delete a tombstone; both are ordinary writes with new revisions.
+ * The objects that every logical cluster has from its creation: one immutable layer under the store, shared by all. An
+ * update writes an override, a delete a tombstone; both are ordinary writes with new revisions.
  */
 export interface BaseLayer {
   /** The object's JSON without resourceVersion (see HubOptions.stamp), or undefined. */
@@ -55,8 +55,8 @@ export interface BaseLayer {
 
 export interface HubOptions {
   /**
-   * Puts a revision into an object's JSON, in place of one that is there. Called once per change, the result is what
-   * everybody gets.
+   * Puts a revision into an object's JSON, replacing one that is there. Called once per change; lists and events share
+   * the result.
    */
   readonly stamp: (value: Uint8Array, revision: Revision) => Uint8Array
   readonly readFacts: (bytes: Uint8Array) => EntryFacts
@@ -65,16 +65,19 @@ export interface HubOptions {
   readonly baseRevision?: Revision
   /** Events kept per resource of a logical cluster for watches that resume. Default 1024. */
   readonly windowEvents?: number
-  /** Told once when the stream of changes from the store broke for good: reads would go stale, so all are refused. */
+  /** Called once when the stream from the store broke for good: reads would go stale, so all are refused. */
   readonly onBroken?: (error: Error) => void
-  /** A logical cluster that nobody asked for in so long leaves memory, and so do older events. Default 5 minutes; Infinity for never. */
+  /**
+   * A logical cluster that was not used for this long is evicted, and so are older events. Default 5 minutes; Infinity
+   * for never.
+   */
   readonly idleMs?: number
   /**
-   * What logical clusters may take in memory together, roughly; beyond it the least recently used leave. One that is
-   * watched stays. Default 256 MiB.
+   * Approximate memory limit of all logical clusters together; beyond it the least recently used are evicted. A watched
+   * one stays. Default 256 MiB.
    */
   readonly memoryBytes?: number
-  /** What one logical cluster may keep in the store, in bytes. Default: no bound. */
+  /** How much one logical cluster may keep in the store, in bytes. Default: no limit. */
   readonly storageBytes?: (cluster: ClusterId) => number
   /** Bytes buffered for one slow watcher before it is ended (it lists again). Default 8 MiB. */
   readonly watcherBufferBytes?: number
@@ -86,24 +89,33 @@ export interface WatchScope {
   readonly namespace?: string
 }
 
-/** Who takes what a watch gathers. */
+/** The consumer of a watch. */
 export interface WatchReader {
-  /** There is something to take again: events, or the end. Must be quick, and not throw: everything waits for it. */
+  /**
+   * Events, or the end of the watch, are ready to take. Must be quick and must not throw: it runs in the loop that
+   * applies changes.
+   */
   ready(): void
 }
 
-/** A started watch: events come in revision order, each exactly once. Disposing it ends it, after what waits. */
+/**
+ * A started watch: events come in revision order, each exactly once. Disposing it ends it; waiting events can still be
+ * taken.
+ */
 export interface HubWatch extends Disposable {
-  /** From now on `reader` is told; once at once where there is something already. One reader per watch. */
+  /** Sets the reader, which is called at once if something is waiting. One reader per watch. */
   read(reader: WatchReader): void
   /**
-   * What has happened since the last time, a part of it where that is much; empty where nothing has, undefined after the end.
-   * Throws StoreError Compacted where the reader fell behind, Unavailable where the hub did.
+   * Takes the events since the last call, at most a bounded number of bytes; empty if there are none, undefined after
+   * the end. Throws StoreError Compacted if the reader fell behind, Unavailable if the hub failed.
    */
   take(): readonly HubEvent[] | undefined
-  /** Whether there is something to take, or the end. */
+  /** Whether events or the end are waiting. */
   readonly waits: boolean
-  /** Every change up to here was taken or did not concern this watch: what a bookmark may say when all that was taken is sent. */
+  /**
+   * Every change up to this revision was taken or does not concern this watch: the value of a bookmark once all taken
+   * events are sent.
+   */
   progress(): Revision
 }
 
@@ -115,80 +127,88 @@ export interface ClusterObjects {
   get(resource: string, namespace: string, name: string): Entry | undefined
   /** In key order. */
   list(scope: WatchScope): readonly Entry[]
-  /** The list as it was at `at`; undefined when that is older than the window (410) . Rejects nothing; `at` must not be in the future. */
+  /**
+   * The list as it was at `at`, which must not be in the future; undefined when that is older than the window (410).
+   */
   listAt(scope: WatchScope, at: Revision): readonly Entry[] | undefined
   count(scope: WatchScope): number
-  /** Grows with every change of an object of this resource: what is derived from them is true while this stays the same. */
+  /**
+   * A counter that grows with every change of an object of this resource: data derived from the objects is valid while
+   * it stays the same.
+   */
   changes(resource: string): number
   /**
-   * What changed since `changes` was `since`, in that order, some perhaps more than once; read them to learn how they are now.
-   * Undefined where that is forgotten: any may have changed.
+   * The names of objects changed since `changes` was `since`, oldest first, possibly with duplicates; read the objects
+   * for their state. Undefined if that is no longer known: any of them may have changed.
    */
   changedNames(resource: string, since: number): readonly Pick<ObjectKey, 'namespace' | 'name'>[] | undefined
   /** Objects that name this uid as an owner, over all resources. */
   dependents(ownerUid: string): readonly Entry[]
-  /** Where there is any that this owner is not to be deleted before. Costs no more where there are many. */
+  /** Resources and namespaces of dependents that block the deletion of this owner. The cost does not grow with their number. */
   blockers(ownerUid: string): Iterable<Pick<ObjectKey, 'resource' | 'namespace'>>
-  /** What was written here, by resource: without what is of the base layer still. */
+  /** The objects written here, by resource; without unchanged objects of the base layer. */
   written(): Iterable<readonly [resource: string, entries: readonly Entry[]]>
-  /** Objects of the base layer that were deleted here and are not there again. */
+  /** Objects of the base layer that were deleted here and not created again. */
   hidden(resource: string): readonly Pick<ObjectKey, 'namespace' | 'name'>[]
-  /** Resources of which there is at least one object. */
+  /** Resources with at least one object. */
   resources(): readonly string[]
   /** Resolves once durable and visible to reads here. Rejects StoreError. */
   create(key: Omit<ObjectKey, 'cluster'>, value: Uint8Array, options: Waiting): Promise<Entry>
   update(key: Omit<ObjectKey, 'cluster'>, value: Uint8Array, options: Updating): Promise<Entry>
   delete(key: Omit<ObjectKey, 'cluster'>, options: Waiting & { ifRevision: Revision }): Promise<Entry>
   /**
-   * Changes after `since` (from the window, else from the store's changes). Throws StoreError Compacted when too old.
-   * A `since` in the future just waits. The signal is for the opening; a watch that is open ends by being disposed.
+   * Changes after `since`, from the window or else from the store. Throws StoreError Compacted when too old. A `since`
+   * in the future waits. The signal applies to the opening; an open watch ends when it is disposed.
    */
   watch(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch>
 }
 
-/** Must be quick, and not throw: everything waits for it. */
+/** Callbacks must be quick and must not throw: they run in the loop that applies changes. */
 export interface HubObserver {
   changed(event: HubEvent): void
-  /** A logical cluster came into memory, or is there already when the observer comes. */
+  /** A logical cluster was loaded, or was already in memory when the observer was added. */
   loaded(objects: ClusterObjects): void
 }
 
 /** All logical clusters of this process. */
 export interface Hub extends AsyncDisposable {
   /**
-   * Loads it if need be (concurrent callers share one load). Whoever holds it sees every change for as long as they hold it,
-   * also where the hub let go of it meanwhile.
+   * Loads it if needed; concurrent callers share one load. The returned objects stay up to date for as long as the
+   * caller holds them, even if the hub evicts the cluster meanwhile.
    */
   cluster(id: ClusterId, options: Waiting): Promise<ClusterObjects>
-  /** The same if it is in memory already. */
+  /** The same, but undefined if it is not in memory. */
   loaded(id: ClusterId): ClusterObjects | undefined
   /**
-   * Lets go of it, as happens to those that are idle: its memory comes back once nobody holds it. Not while it is watched.
-   * Returns whether it was let go of.
+   * Evicts it, as if it were idle: its memory is freed once nobody holds it. Does nothing while it is watched. Returns
+   * whether it was evicted.
    */
   release(id: ClusterId): boolean
-  /** Drops it from memory; its watchers are ended cleanly. It comes back on the next use. */
+  /** Drops it from memory and ends its watches without an error. The next use loads it again. */
   unload(id: ClusterId): void
   /** Whether deleteCluster was called for it here. */
   hasEnded(id: ClusterId): boolean
   /**
-   * Ends its watches, refuses every later use of it with Closed, deletes all its content from the store and forgets it.
-   * May be called again where it failed.
+   * Ends its watches, refuses every later use with Closed, deletes all its objects from the store and forgets it. May
+   * be called again after a failure.
    */
   deleteCluster(id: ClusterId, options: Waiting): Promise<void>
-  /** Keys of what was written, in or out of memory; loads nothing. In key order, at most `limit`. */
+  /** Keys of written objects, in memory or not; loads nothing. In key order, at most `limit`. */
   find(scope: ListScope, options: Waiting & { limit?: number }): Promise<readonly ObjectKey[]>
-  /** One resource over the given logical clusters at one revision, unloaded ones included without loading them. */
+  /** Lists one resource over the given logical clusters at one revision, without loading them. */
   listAll(
     scope: WatchScope,
     clusters: Iterable<ClusterId>,
     options: Waiting,
   ): Promise<{ entries: readonly Entry[]; revision: Revision }>
-  /** One resource over all logical clusters, unloaded ones included; opened and ended as a watch of one. */
+  /** Watches one resource over all logical clusters without loading them; opens and ends like a watch of one. */
   watchAll(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch>
-  /** Whether an object of this resource came, changed or went after `revision`, anywhere; true where that is not known any more. */
+  /**
+   * Whether any object of this resource changed after `revision` in any logical cluster; true if that is no longer
+   * known.
+   */
   changedSince(resource: string, revision: Revision): boolean
-  /** Told of every change of every resource as it is applied, and of what is loaded. Returns the way to stop. */
+  /** Calls the observer for every applied change and every loaded logical cluster. Returns a function that stops it. */
   observe(observer: HubObserver): () => void
   revision(): Revision
   /** Waits until everything up to `revision` is applied; for reads "not older than". Rejects when aborted. */

@@ -1,13 +1,13 @@
-// Lists of entries in key order: joining the base layer's with the stored ones, and going back in time.
+// Lists of entries in key order: merges the base layer with stored objects, and restores past states.
 import type { Entry, HubEvent, WatchScope } from './hub.ts'
 
-/** By namespace, then name, as code units compare. */
+/** Compares by namespace, then name, in UTF-16 code units. */
 export function compareEntries({ key: a }: Entry, { key: b }: Entry): number {
   if (a.namespace !== b.namespace) return a.namespace < b.namespace ? -1 : 1
   return a.name === b.name ? 0 : a.name < b.name ? -1 : 1
 }
 
-/** Joins two lists in key order that share no key. */
+/** Merges two sorted lists without common keys. */
 export function mergeByKey(a: readonly Entry[], b: readonly Entry[]): readonly Entry[] {
   if (a.length === 0) return b
   if (b.length === 0) return a
@@ -29,7 +29,7 @@ export function mergeByKey(a: readonly Entry[], b: readonly Entry[]): readonly E
   return merged
 }
 
-/** The list as it was before these events, which must be everything that happened since. */
+/** The list as it was before these events, which must be all events since. */
 export function rewind(current: readonly Entry[], events: readonly HubEvent[], scope: WatchScope): readonly Entry[] {
   if (events.length === 0) return current
   const byKey = new Map(current.map((entry) => [keyOf(entry), entry]))

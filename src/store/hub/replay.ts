@@ -1,4 +1,4 @@
-// What a watch hears first when it begins before the window does: the last states of what changed, from the store.
+// The first events of a watch that begins before the window: the final states of changed objects, read from the store.
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import type { StoreEvent } from '../store.ts'
 import type { Entry, HubEvent } from './hub.ts'
@@ -6,18 +6,18 @@ import type { Entry, HubEvent } from './hub.ts'
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 
 export interface ReplayInput {
-  /** Last state per key of what changed after `since`; may go beyond `until`. */
+  /** Final state per key of the changes after `since`; may go beyond `until`. */
   readonly changes: readonly StoreEvent[]
   readonly since: Revision
-  /** The window knows every event after this revision: `newer`. */
+  /** `newer` holds every event after this revision. */
   readonly until: Revision
   readonly newer: readonly HubEvent[]
   readonly asEvent: (change: Change) => HubEvent | undefined
 }
 
 /**
- * Events in (since, until] as last states, then `newer` as they happened. Where a key changed on both sides of `until`,
- * the store knows only the later state; the earlier one is what the window's event replaced.
+ * The changes in (since, until] as final states, then `newer` as they happened. For a key that changed on both sides of
+ * `until` the store knows only the later state; the earlier one is what the window's event replaced.
  */
 export function replayOf({ changes, since, until, newer, asEvent }: ReplayInput): readonly HubEvent[] {
   const older: HubEvent[] = []

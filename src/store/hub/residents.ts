@@ -1,39 +1,38 @@
-// Which logical clusters are in memory, and which of them go when nobody needs them. What goes is let go of, not torn
-// down: who holds it in the middle of a request keeps it, and keeps it true, until the request ends and its memory is
-// collected; asked for again before that, it is back at once.
+// Decides which logical clusters stay in memory. An evicted one is not torn down: a request that holds it keeps it up
+// to date until the request ends and the memory is collected; a use before that puts it back at once.
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import type { ClusterState } from './cluster-state.ts'
 
-/** What a logical cluster and an object in it take besides bytes of objects (measured, Node 24). */
+/** Memory of a logical cluster and of an object besides the object's bytes (measured, Node 24). */
 const clusterOverhead = 1500
 const objectOverhead = 450
-/** Looks at what is idle in one idle time. */
+/** Checks for idle clusters per idle time. */
 export const looksPerIdle = 4
-/** Over the budget, so much more than needed goes at once, so that not every load pays for a look at all. */
+/** Over the limit, this fraction more than needed is evicted, so that not every load pays for an eviction. */
 const slack = 1 / 8
 
 export interface ResidentsOptions {
-  /** One that was not asked for in so long goes. */
+  /** A cluster that was not used for this long is evicted, milliseconds. */
   readonly idleMs: number
-  /** What all together may take; beyond it the least recently used go. */
+  /** Memory limit of all clusters together; beyond it the least recently used are evicted. */
   readonly memoryBytes: number
-  /** Called with every look, `looksPerIdle` times in an idle time. */
+  /** Called at every check, `looksPerIdle` times in an idle time. */
   readonly onLook: () => void
 }
 
 export class Residents {
   readonly #options: ResidentsOptions
   readonly #loaded = new Map<ClusterId, ClusterState>()
-  /** Let go of; here for as long as somebody still holds them. */
+  /** Evicted clusters that somebody may still hold. */
   readonly #leaving = new Map<ClusterId, WeakRef<ClusterState>>()
   readonly #timer: NodeJS.Timeout | undefined
-  /** Counts uses: what was used last has the highest number. */
+  /** Counter of uses: the last used cluster has the highest number. */
   #uses = 0
-  /** `#uses` at each of the last looks, oldest first. */
+  /** `#uses` at each of the last checks, oldest first. */
   readonly #usesAtLooks: number[] = []
   #objects = 0
   #bytes = 0
-  /** Looked for something to let go of in vain while this much was here: all of it is watched. */
+  /** Memory in use when the last eviction found only watched clusters. */
   #vainAt = 0
 
   constructor(options: ResidentsOptions) {
@@ -56,21 +55,21 @@ export class Residents {
     return [...this.#loaded.keys()]
   }
 
-  /** In memory, whether or not it was let go of; without using it. */
+  /** The cluster if it is in memory, evicted or not; does not count as a use. */
   peek(id: ClusterId): ClusterState | undefined {
     const loaded = this.#loaded.get(id)
     if (loaded !== undefined || this.#leaving.size === 0) return loaded
     return this.#leaving.get(id)?.deref()
   }
 
-  /** The same, and from now on the most recently used. */
+  /** The same, and marks it as the most recently used. */
   use(id: ClusterId): ClusterState | undefined {
     const state = this.peek(id)
     if (state !== undefined) this.keep(state)
     return state
   }
 
-  /** Takes it in, or back in. The most recently used from now on. */
+  /** Adds it, or puts it back, as the most recently used. */
   keep(state: ClusterState): void {
     state.lastUse = ++this.#uses
     if (state.isCounted) return
@@ -81,20 +80,20 @@ export class Residents {
     this.fit()
   }
 
-  /** Objects that came or went in one that is counted. */
+  /** Counts objects added to or removed from a counted cluster. */
   count(objects: number, bytes: number): void {
     this.#objects += objects
     this.#bytes += bytes
   }
 
-  /** For good: nothing of it is here afterwards. */
+  /** Removes every trace of it. */
   drop(id: ClusterId): void {
     const state = this.#loaded.get(id)
     if (state !== undefined) this.#forget(state)
     this.#leaving.delete(id)
   }
 
-  /** Lets go of it, unless it is watched: then it stays. Returns whether it was let go of. */
+  /** Evicts it unless it is watched. Returns whether it was evicted. */
   release(id: ClusterId): boolean {
     const state = this.#loaded.get(id)
     if (state === undefined || state.isWatched) return false
@@ -103,7 +102,7 @@ export class Residents {
     return true
   }
 
-  /** Lets the least recently used go until all that is left fits; not the last one used, and none that is watched. */
+  /** Evicts the least recently used until the rest fits; never the last used one nor a watched one. */
   fit(): void {
     const { memoryBytes } = this.#options
     const taken = this.#taken()

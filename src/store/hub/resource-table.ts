@@ -1,20 +1,20 @@
-// The objects of one resource in one logical cluster, sorted, with the newest events about them.
+// The objects of one resource in one logical cluster, sorted, with its newest events.
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import { EventWindow } from './event-window.ts'
 import type { Entry, HubEvent } from './hub.ts'
 import type { Watcher } from './watcher.ts'
 
-/** A base object deleted in this logical cluster: the store keeps a marker at `revision`. */
+/** Marks a base object as deleted in this logical cluster: the store keeps a marker at `revision`. */
 export interface Tombstone {
   readonly revision: Revision
 }
 
-/** What was written in this logical cluster; the base layer lies under it and is not here. */
+/** The objects written in this logical cluster, without the base layer below them. */
 export class ResourceTable {
   readonly resource: string
   readonly window: EventWindow<HubEvent>
   #watchers: Set<Watcher> | undefined
-  /** By namespace, then name. An array finds by halving, lists by slicing, and costs 8 bytes per object. */
+  /** Sorted by namespace, then name: binary search finds an entry, a slice is a list, and each object costs 8 bytes. */
   #entries: Entry[] = []
   #tombstones: Map<string, Tombstone> | undefined
 
@@ -39,7 +39,7 @@ export class ResourceTable {
     return this.#tombstones?.size ?? 0
   }
 
-  /** Nothing here that would be missed. */
+  /** True if dropping this table loses nothing. */
   get isIdle(): boolean {
     return this.#entries.length === 0 && !this.#watchers?.size && this.tombstoneCount === 0 && this.window.size === 0
   }
@@ -49,7 +49,7 @@ export class ResourceTable {
     this.#watchers.add(watcher)
   }
 
-  /** Returns whether it was here. */
+  /** Returns whether it was registered. */
   removeWatcher(watcher: Watcher): boolean {
     const was = this.#watchers?.delete(watcher) ?? false
     if (this.#watchers?.size === 0) this.#watchers = undefined
@@ -61,7 +61,7 @@ export class ResourceTable {
     return entry && entry.key.namespace === namespace && entry.key.name === name ? entry : undefined
   }
 
-  /** In key order; a copy. */
+  /** A copy in key order. */
   list(namespace?: string): Entry[] {
     if (namespace === undefined) return this.#entries.slice()
     return this.#entries.slice(...this.#range(namespace))
@@ -73,7 +73,7 @@ export class ResourceTable {
     return to - from
   }
 
-  /** Returns what was there before. */
+  /** Returns the previous entry. */
   set(entry: Entry): Entry | undefined {
     const { namespace, name } = entry.key
     const last = this.#entries.at(-1)
@@ -103,7 +103,7 @@ export class ResourceTable {
     return this.#tombstones?.get(`${namespace}/${name}`)
   }
 
-  /** What has a tombstone. */
+  /** The keys with a tombstone. */
   hidden(): { namespace: string; name: string }[] {
     return [...(this.#tombstones?.keys() ?? [])].map((place) => {
       const slash = place.indexOf('/')
@@ -133,7 +133,7 @@ export class ResourceTable {
     return [from, low]
   }
 
-  /** Index of the first entry not before the name. */
+  /** Index of the first entry at or after the name. */
   #place(namespace: string, name: string): number {
     let low = 0
     let high = this.#entries.length

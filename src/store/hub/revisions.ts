@@ -1,4 +1,4 @@
-// How far the hub is, and who waits for it to be further.
+// The newest revision the hub has applied, and the callers who wait for a later one.
 import type { Revision } from '../../apimachinery/meta/index.ts'
 
 interface Waiter {
@@ -57,7 +57,7 @@ export class Revisions {
     })
   }
 
-  /** Rejects everybody who waits. */
+  /** Rejects every waiting caller. */
   fail(error: Error): void {
     for (const waiter of [...this.#waiters]) waiter.reject(error)
   }

@@ -9,7 +9,7 @@ const over = (error: unknown): boolean => isStoreError(error, 'OverBudget')
 const write = (): Promise<string> => Promise.resolve('written')
 
 describe('the storage budget of a logical cluster', () => {
-  it('takes a creation that fits to the byte, and refuses one that is a byte larger', async () => {
+  it('admits a creation that fits to the byte, and refuses one that is a byte larger', async () => {
     const room = limit - used - objectCharge
     const budget = new StorageBudget(limit)
     expect(await budget.admit(kept, { bytes: room, creates: true }, write)).to.equal('written')
@@ -18,18 +18,18 @@ describe('the storage budget of a logical cluster', () => {
     expect((error as Error).message).to.contain(`used: bytes=${used}, limited: bytes=${limit}`)
   })
 
-  it('counts what is under way, and no longer than that', async () => {
+  it('counts writes while they are under way, and no longer', async () => {
     const budget = new StorageBudget(limit)
     const first = Promise.withResolvers<string>()
     const bytes = limit - used - objectCharge
     const pending = budget.admit(kept, { bytes, creates: true }, () => first.promise)
     expect(await budget.admit(kept, { bytes: 1, creates: true }, write).catch(over)).to.equal(true)
-    first.reject(new Error('the store said no'))
+    first.reject(new Error('the store refused'))
     await pending.catch(() => undefined)
     expect(await budget.admit(kept, { bytes, creates: true }, write)).to.equal('written')
   })
 
-  it('leaves room for updates where nothing new fits, up to a bound, and always takes what gets smaller', async () => {
+  it('admits updates a bounded amount beyond the limit, and always admits shrinking', async () => {
     const budget = new StorageBudget(used)
     expect(await budget.admit(kept, { bytes: 1, creates: true }, write).catch(over)).to.equal(true)
     expect(await budget.admit(kept, { bytes: used / 16, creates: false }, write)).to.equal('written')

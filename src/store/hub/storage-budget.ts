@@ -1,19 +1,21 @@
-// What one logical cluster may keep. The store is shared: without a bound one tenant could fill it for all.
+// Limits how much one logical cluster may keep. The store is shared: without a limit one tenant could fill it for all.
 import { StoreError } from '../store.ts'
 
-/** What an object takes besides its bytes, as this budget counts: many small objects are not free. */
+/** Bytes charged per object besides its value: many small objects are not free. */
 export const objectCharge = 512
-/** Updates may go so much further than creations: conditions, finalizers and deletions still fit where nothing new does. */
+/**
+ * Fraction by which updates may exceed the limit: conditions, finalizers and deletions still fit when creations do not.
+ */
 const updateRoom = 1 / 16
 
 export interface Kept {
-  /** Objects there are. */
+  /** Number of objects. */
   readonly size: number
-  /** Bytes of them. */
+  /** Their bytes. */
   readonly bytes: number
 }
 
-/** Counts writes that are under way as if they were done, so that many at once do not go over together. */
+/** Counts writes under way as done, so that concurrent writes cannot exceed the limit together. */
 export class StorageBudget {
   readonly #limit: number
   #underWay = 0
@@ -23,7 +25,10 @@ export class StorageBudget {
     this.#limit = limit
   }
 
-  /** Does a write that makes `kept` larger by `growth` bytes (below 0: smaller). Rejects OverBudget, with nothing written. */
+  /**
+   * Runs a write that makes `kept` larger by `growth` bytes (negative: smaller). Rejects OverBudget, with nothing
+   * written.
+   */
   async admit<T>(kept: Kept, growth: { bytes: number; creates: boolean }, write: () => Promise<T>): Promise<T> {
     const { bytes, creates } = growth
     const needed = bytes + (creates ? objectCharge : 0)

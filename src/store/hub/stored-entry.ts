@@ -3,7 +3,7 @@ import type { Revision } from '../../apimachinery/meta/index.ts'
 import type { ObjectKey } from '../store.ts'
 import type { Entry, EntryFacts } from './hub.ts'
 
-/** Keeps bytes; looks inside them on first need only. */
+/** Keeps the bytes; parses them only on first need. */
 export class StoredEntry implements Entry {
   readonly key: ObjectKey
   readonly revision: Revision

@@ -1,6 +1,6 @@
-// The marker that the store keeps where a logical cluster deleted an object of the base layer.
+// The value that the store keeps where a logical cluster deleted an object of the base layer.
 
-/** JSON that no object is. */
+/** JSON that is never an object. */
 export const tombstoneValue: Uint8Array = Buffer.from('null')
 
 export function isTombstone(value: Uint8Array): boolean {

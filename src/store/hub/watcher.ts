@@ -1,24 +1,24 @@
-// One watch: what it wants to hear, and the bounded buffer between the hub and whoever takes from it. There are thousands:
-// an idle one is this object and nothing else, no closure, no promise, no list.
+// One watch: its scope, and the bounded buffer between the hub and the reader. There are thousands, so an idle one is
+// this object alone: no closure, no promise, no list.
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import { StoreError } from '../store.ts'
 import type { HubEvent, HubWatch, WatchReader, WatchScope } from './hub.ts'
 
-/** Bytes of events that a reader who is behind gets at a time. */
+/** Maximum bytes of events that a slow reader takes at a time. */
 const takenBytes = 256 * 1024
 const nothing: readonly HubEvent[] = []
 
-/** Where a watcher is registered. */
+/** The part of the hub where a watcher is registered. */
 export interface WatcherHome {
   /** Newest revision the hub has applied. */
   applied(): Revision
-  /** Bytes that may wait for one watcher; one batch always may, however large. */
+  /** Bytes that may wait for one watcher; a single batch may exceed it. */
   readonly watcherBytes: number
   /** The watch ended, for whatever reason; called once. */
   watcherEnded(watcher: Watcher): void
 }
 
-/** Told of events with `offer`, which never waits; `flush` after those of one step lets its reader know. */
+/** `offer` adds events and never waits; `flush` after a batch notifies the reader. */
 export class Watcher implements HubWatch {
   readonly scope: WatchScope
   readonly #since: Revision
@@ -26,9 +26,9 @@ export class Watcher implements HubWatch {
   #reader: WatchReader | undefined
   #waiting: HubEvent[] | undefined
   #waitingBytes = 0
-  /** Of those that wait, what was there at the last flush. */
+  /** Bytes that were waiting at the last flush. */
   #flushedBytes = 0
-  /** Revision of the last event that was taken. */
+  /** Revision of the last taken event. */
   #taken: Revision
   #state: 'open' | 'ended' | Error = 'open'
 
@@ -38,7 +38,7 @@ export class Watcher implements HubWatch {
     this.#home = home
   }
 
-  /** Takes the event if it concerns this watch. Returns true when it is the first since the last flush. */
+  /** Adds the event if it is in scope. Returns true for the first one since the last flush. */
   offer(event: HubEvent): boolean {
     if (event.revision <= this.#since || this.#state !== 'open') return false
     const { namespace } = this.scope
@@ -94,12 +94,12 @@ export class Watcher implements HubWatch {
     return Math.max(this.#since, this.#home.applied()) as Revision
   }
 
-  /** Ends it after what waits. */
+  /** Ends the watch after the waiting events. */
   end(): void {
     this.#close('ended')
   }
 
-  /** Drops what waits. */
+  /** Ends the watch and drops the waiting events. */
   fail(error: Error): void {
     if (this.#state !== 'open') return
     this.#setWaiting(undefined, 0)

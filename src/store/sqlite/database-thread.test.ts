@@ -26,7 +26,7 @@ describe('the thread of the database', function () {
     rmSync(directory, { recursive: true, force: true })
   })
 
-  /** Resolves with what a call came to. */
+  /** Resolves with the answer, or with the error message. */
   const outcome = (call: Call): Promise<string> =>
     new Promise((resolve) =>
       thread.call({
@@ -36,9 +36,9 @@ describe('the thread of the database', function () {
       }),
     )
 
-  it('that dies is told of once, after the calls that are lost with it', async () => {
+  it('reports its death once, after it failed the calls under way', async () => {
     expect(await outcome({ do: 'revision' })).to.equal('revision')
-    // Nothing that a store asks; it stands for whatever ends a thread.
+    // An invalid message that makes the thread throw; it stands for any cause of its death.
     const deadly = null as unknown as Call
     expect(await outcome(deadly)).to.equal('the database thread failed')
     expect(lost.map(({ code }) => code)).to.deep.equal(['Unavailable'])
@@ -59,7 +59,7 @@ describe('the thread of the database', function () {
       },
     },
   ]) {
-    it(`whose ${title} acknowledges nothing more, and says so`, async () => {
+    it(`acknowledges nothing more, and says so, after its ${title}`, async () => {
       const create = (name: string): Promise<string> => {
         const key = { cluster: 'c' as ClusterId, resource: 'configmaps', namespace: '', name }
         const value = Buffer.from('{}')
@@ -81,7 +81,7 @@ describe('the thread of the database', function () {
     })
   }
 
-  it('that is closed is not lost', async () => {
+  it('does not count as lost when it is closed', async () => {
     await thread.close()
     expect(await outcome({ do: 'revision' })).to.equal('the store is closed')
     expect(lost).to.deep.equal([])

@@ -1,4 +1,4 @@
-// The main thread's end of the worker: collects calls while a batch is under way and sends them as the next one.
+// The main thread's side of the worker: collects calls while a batch is under way and sends them as the next one.
 import { Worker } from 'node:worker_threads'
 import { StoreError } from '../store.ts'
 import {
@@ -11,37 +11,37 @@ import {
   type WorkerSettings,
 } from './protocol.ts'
 
-/** Calls of one transaction; bounds how long the first of them waits for the last. */
+/** Calls per transaction; bounds how long the first of them waits for the last. */
 const maxBatchCalls = 1000
 const maxBatchBytes = 8 * 1024 * 1024
 /** How long a call that is patient waits for another to go with. */
 const patienceMs = 5
-/** Calls that may wait; a caller beyond that is told so instead of growing the queue. */
+/** Calls that may wait; more are rejected instead of growing the queue. */
 const maxWaitingCalls = 100_000
 
-/** A call whose value, if it has one, still has to be laid into the batch's buffer. */
+/** A call whose value, if it has one, is not yet copied into the batch's buffer. */
 export interface PendingCall {
   readonly make: (value: Slice) => Call
   readonly value?: Uint8Array
   /** Goes with the next call, or alone after a few milliseconds. */
   readonly patient?: boolean
-  /** Called in the order of the calls, before anybody else hears of the batch. */
+  /** Called in the order of the calls, before `afterBatch`. */
   readonly answered: (answer: Answer, values: ArrayBuffer) => void
   readonly failed: (error: Error) => void
 }
 
-/** Who else wants to hear of the thread. */
+/** The callbacks of the store that owns the thread. */
 export interface DatabaseThreadEvents {
   /** Runs once per batch, after every call of it was answered. */
   readonly afterBatch: () => void
-  /** The thread ended by itself: nothing will be read or written any more. Runs once, after the calls that are lost. */
+  /** The thread died: nothing will be read or written any more. Runs once, after the lost calls were rejected. */
   readonly onLost: (error: StoreError) => void
 }
 
 const noValue: Slice = { at: 0, length: 0 }
 const noBytes = new Uint8Array(0)
 
-/** Started with `DatabaseThread.start`; one batch is under way at a time. */
+/** Created by `DatabaseThread.start`; one batch is under way at a time. */
 export class DatabaseThread {
   readonly instanceId: string
   readonly firstRevision: number
@@ -72,10 +72,10 @@ export class DatabaseThread {
   }
 
   static async start(settings: WorkerSettings, events: DatabaseThreadEvents): Promise<DatabaseThread> {
-    // Beside this file, with its extension: sources when run from a checkout, compiled files when built.
+    // The worker's file has the extension of this one: source in a checkout, compiled when built.
     const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
-    // node:sqlite announces itself as experimental on every start; that is for us to know, not for who runs the program.
-    // Nothing is inherited: a thread refuses flags that are the whole process's.
+    // Hides the notice that node:sqlite is experimental: users cannot act on it. Inherits no other flags: a thread
+    // refuses those of the whole process.
     const execArgv = ['--disable-warning=ExperimentalWarning']
     const worker = new Worker(file, { workerData: settings, execArgv, name: 'store' })
     const first = await new Promise<FromWorker>((resolve, reject) => {
@@ -102,7 +102,7 @@ export class DatabaseThread {
     this.#planFlush()
   }
 
-  /** Takes back a call that was not sent yet. False when it is too late for that. */
+  /** Removes a call that was not sent yet. False when it is too late for that. */
   withdraw(call: PendingCall): boolean {
     const at = this.#waiting.indexOf(call)
     if (at < 0) return false
@@ -110,7 +110,7 @@ export class DatabaseThread {
     return true
   }
 
-  /** Lets the batches that wait finish, then closes the database. */
+  /** Finishes the waiting batches, then closes the database. */
   async close(): Promise<void> {
     while (!this.#failure && (this.#waiting.length > 0 || this.#underWay)) {
       await new Promise<void>((resolve) => {
@@ -131,7 +131,7 @@ export class DatabaseThread {
       return
     }
     this.#flushPlanned = true
-    // After whoever else is calling in this turn: they share the transaction.
+    // In a microtask, so that other calls of the same tick share the transaction.
     queueMicrotask(() => {
       this.#flushPlanned = false
       this.#flush()

@@ -1,12 +1,12 @@
-// How much the disk below a database may still take. The last bytes are kept: a deletion is written too, in the database's
-// log, and what is in the log must find a place in the database, or neither would ever end.
+// Tracks the free space of the disk below a database. The last bytes are reserved: a deletion is first written to the
+// log, and the log must fit into the database, or the disk would stay full.
 import { statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 
-/** With more than this free nothing is looked at, bytes: as much as the log ever holds, and more. */
+/** With more than this free, in bytes, nothing is checked; larger than the log ever gets. */
 const plentyBytes = 64 * 1024 * 1024
-/** Kept where the database would grow, and where it has room of its own from deletions, bytes. */
+/** Bytes reserved when the database would grow, and when it has free pages of its own from deletions. */
 const keptBytes = 1024 * 1024
 const keptForReuseBytes = 512 * 1024
 
@@ -19,7 +19,7 @@ export class DiskRoom {
     this.#file = file
   }
 
-  /** Whether `bytes` more can be written, deletions still after them. */
+  /** Whether `bytes` more can be written and deletions still fit afterwards. */
   has(bytes: number): boolean {
     if (this.#free() > plentyBytes) return true
     if (this.#fits(bytes)) return true
@@ -27,13 +27,13 @@ export class DiskRoom {
     return this.#fits(bytes)
   }
 
-  /** Moves what is in the log into the database and gives the log's room back, where the disk is nearly full. */
+  /** Moves the log into the database and frees the log's space when the disk is nearly full. */
   shrinkLog(): void {
     if (this.#free() > plentyBytes) return
     try {
       this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     } catch {
-      // No room for that either: it stays in the log, where it is safe.
+      // No space for that either: the data stays in the log, where it is safe.
     }
   }
 
@@ -48,7 +48,7 @@ export class DiskRoom {
       const { bavail, bsize } = statfsSync(dirname(this.#file))
       return bavail * bsize
     } catch {
-      // A file system that does not tell is asked by writing to it.
+      // The file system does not report its free space: only a write will show it.
       return Infinity
     }
   }

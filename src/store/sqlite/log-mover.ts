@@ -1,8 +1,8 @@
-// Moves what is in the database's log into the database, after the transaction that made the log long was answered: the
-// move takes as long as several transactions, and nobody's write is among what it does.
+// Moves the database's log into the database, after the transaction that made the log long was answered: the move takes
+// as long as several transactions, so no write may wait for it.
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 
-/** Pages of 4 KiB. A longer log is moved; SQLite does it by itself, before the answer, where that fails four times over. */
+/** Pages of 4 KiB. A longer log is moved here; at four times this length SQLite moves it itself, before it answers. */
 export const longLogPages = 4000
 
 export class LogMover {
@@ -14,14 +14,14 @@ export class LogMover {
     this.#move = database.prepare('PRAGMA wal_checkpoint(PASSIVE)')
   }
 
-  /** Between transactions only. */
+  /** Call it between transactions only. */
   moveIfLong(): void {
     const { log, checkpointed } = this.#lookAtLog.get() as { log: number; checkpointed: number }
     if (log - checkpointed < longLogPages) return
     try {
       this.#move.get()
     } catch {
-      // No room in the database: it stays in the log, where it is safe.
+      // No space in the database: the data stays in the log, where it is safe.
     }
   }
 }

@@ -1,5 +1,5 @@
-// Opening the file: is it ours, is it of a format we know, is nobody else using it. Nothing is changed before all three
-// are answered.
+// Opens the file after checking that it is ours, has a known format and is used by no other process. Nothing is changed
+// before all three checks pass.
 import { randomUUID } from 'node:crypto'
 import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -12,7 +12,7 @@ export const formatVersion = 1
 /** "kcp1" in the file's header: tells our databases from others. */
 const applicationId = 0x6b637031
 
-/** A refusal in one line, meant for the person who started the program. */
+/** The file cannot be used: the message is one line for the person who started the program. */
 export class DatabaseRefused extends Error {}
 
 export interface OpenDatabase {
@@ -21,8 +21,8 @@ export interface OpenDatabase {
   close(): void
 }
 
-// With rowids: twice the creates a second and a third of the disk of a table clustered by key (values of 600-1,400 bytes
-// do not fit into the key's tree), for a load of a logical cluster from memory that takes 1.4 times as long.
+// With rowids: twice the creates per second and a third of the disk of a table clustered by key (values of 600-1,400
+// bytes do not fit into the key's tree), but loading a logical cluster from memory takes 1.4 times as long.
 const schema = `
 CREATE TABLE objects (
   cluster TEXT NOT NULL,
@@ -59,30 +59,33 @@ CREATE TABLE meta (
 `
 
 export interface DatabaseLimits {
-  /** 0: none but the disk. */
+  /** 0: limited only by the disk. */
   readonly maxFileBytes: number
-  /** False where there is data already: what is empty was lost, and must not be begun anew. */
+  /**
+   * False if data existed before: an empty file then means that data was lost, and must not be replaced by a new
+   * database.
+   */
   readonly mayBeNew: boolean
 }
 
-/** Opens or makes the database. Throws DatabaseRefused with one line for people. */
+/** Opens or creates the database. Throws DatabaseRefused with a one-line message for the user. */
 export function openDatabase(file: string, { maxFileBytes, mayBeNew }: DatabaseLimits): OpenDatabase {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  // From the header, before SQLite sees the file: even opening a database may write beside it, and of an empty one it removes
-  // the log, where all the data may be.
+  // Reads the header before SQLite sees the file: opening a database may write beside it, and for an empty file it
+  // removes the log, which may hold all the data.
   const header = readHeader(file)
   if (header === undefined && !mayBeNew) throw lost(file)
   refuseForeign(file, header ?? { version: 0, applicationId: 0 })
   let database: DatabaseSync
   try {
-    // For its owner only, and so what SQLite puts beside it: there are Secrets in it.
+    // Readable by its owner only, as are the files that SQLite creates beside it: they hold Secrets.
     closeSync(openSync(file, 'a', 0o600))
     database = new DatabaseSync(file, { timeout: 0 })
   } catch (error) {
     throw new DatabaseRefused(`cannot open ${file}: ${(error as Error).message}`, { cause: error })
   }
   try {
-    // EXCLUSIVE keeps the lock until close, and the kernel gives it back when the process dies, however it dies.
+    // EXCLUSIVE keeps the lock until close; the kernel releases it however the process dies.
     database.exec('PRAGMA locking_mode = EXCLUSIVE')
     database.exec('BEGIN EXCLUSIVE')
     database.exec('ROLLBACK')
@@ -103,7 +106,7 @@ export function openDatabase(file: string, { maxFileBytes, mayBeNew }: DatabaseL
     }
     const row = database.prepare('SELECT instance_id AS id FROM meta').get() as { id: string } | undefined
     if (row === undefined) throw new DatabaseRefused(`${file} is damaged: its own row is gone; restore the file`)
-    // Only for the message that a second process prints; the lock is SQLite's.
+    // Only for the error message of a second process; the lock is SQLite's.
     const pidFile = `${file}.pid`
     writeFileSync(pidFile, `${process.pid}\n`)
     return {
@@ -125,7 +128,7 @@ interface Header {
   readonly applicationId: number
 }
 
-/** Undefined where there is no file, or nothing in it. */
+/** Undefined if the file is missing or empty. */
 function readHeader(file: string): Header | undefined {
   const header = readStart(file, 100)
   if (header.length === 0) return undefined
@@ -169,7 +172,7 @@ function refuseForeign(file: string, header: Header): void {
 function create(database: DatabaseSync): void {
   database.exec('BEGIN EXCLUSIVE')
   database.exec(schema)
-  // Revisions begin above 1: objects of the base layer show 1, and no live object ever shows 0.
+  // Revisions begin above 1: objects of the base layer show 1, and no live object shows 0.
   database.prepare('INSERT INTO meta VALUES (1, ?, 1, 0, 0, 0)').run(randomUUID())
   database.exec(`PRAGMA application_id = ${applicationId}`)
   database.exec(`PRAGMA user_version = ${formatVersion}`)

@@ -1,19 +1,19 @@
-// Whether the database is still where it was opened. Its files stay open whatever happens to their names: without a look,
-// writes to a directory that somebody removed would go on, be acknowledged, and be gone when the process ends.
+// Checks that the database files still have their names. The open files outlive their names: after somebody removed the
+// directory, writes would still be acknowledged and be lost when the process ends.
 import { statSync } from 'node:fs'
 
 export class OwnFiles {
   readonly #file: string
-  /** The inode of each name when it was first seen. */
+  /** The inode of each name when first seen. */
   readonly #seen = new Map<string, number>()
 
-  /** @param file of a database that is open; what SQLite keeps beside it is looked at too. */
+  /** @param file of an open database; the files that SQLite keeps beside it are checked too. */
   constructor(file: string) {
     this.#file = file
     this.areThere()
   }
 
-  /** Two system calls: for each transaction, after its commit and before its answer. */
+  /** Two system calls per transaction, after its commit and before its answer. */
   areThere(): boolean {
     return this.#isSame(this.#file) && this.#isSame(`${this.#file}-wal`)
   }
@@ -27,7 +27,7 @@ export class OwnFiles {
   }
 }
 
-/** Undefined where nothing has this name; `unknown` where we may not look, which says nothing about the file. */
+/** Undefined if no file has this name; `unknown` if access is denied, which says nothing about the file. */
 function inodeOf(path: string): number | undefined | 'unknown' {
   try {
     return statSync(path, { throwIfNoEntry: false })?.ino

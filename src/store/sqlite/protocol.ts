@@ -1,15 +1,15 @@
-// What the two threads of the embedded store say to each other: one message per batch each way, values packed into one
+// The messages between the two threads of the embedded store: one per batch in each direction, with all values in one
 // transferred buffer, because cloning thousands of small objects costs more than the writes themselves.
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import type { ListScope, ObjectKey, StoredObject, StoreErrorCode } from '../store.ts'
 
-/** Where a value lies in the batch's buffer. */
+/** The position of a value in the batch's buffer. */
 export interface Slice {
   readonly at: number
   readonly length: number
 }
 
-/** An object whose value lies in the batch's buffer. */
+/** An object whose value is in the batch's buffer. */
 export type PackedObject = readonly [
   cluster: string,
   resource: string,
@@ -61,17 +61,19 @@ export type Answer =
   | { readonly is: 'revision'; readonly revision: number }
   | { readonly is: 'error'; readonly code: StoreErrorCode; readonly message: string }
 
-/** Main thread to worker. `null` asks it to close the database and end. */
+/** Main thread to worker. `null`: close the database and end. */
 export type ToWorker = { readonly calls: readonly Call[]; readonly values: ArrayBuffer } | null
 
-/** Worker to main thread: first one `ready` or `refused`, then one `answers` per batch, or `lost` and no more. */
+/**
+ * Worker to main thread: first one `ready` or `refused`, then one `answers` per batch, or `lost` as the last message.
+ */
 export type FromWorker =
   | { readonly type: 'ready'; readonly instanceId: string; readonly revision: number }
   | { readonly type: 'refused'; readonly message: string }
   | { readonly type: 'lost'; readonly message: string }
   | { readonly type: 'answers'; readonly answers: readonly Answer[]; readonly values: ArrayBuffer }
 
-/** What the worker is started with. */
+/** The worker's start parameters. */
 export interface WorkerSettings {
   readonly file: string
   readonly keptDeletions: number
@@ -79,7 +81,7 @@ export interface WorkerSettings {
   readonly mayBeNew: boolean
 }
 
-/** Lays values one after another into a buffer of its own, which can be transferred. */
+/** Copies values one after another into a buffer that can be transferred. */
 export class Packer {
   #buffer = new Uint8Array(1024)
   #length = 0

@@ -19,29 +19,32 @@ import { lastStates } from '../last-states.ts'
 import { unpack, type Answer, type Call, type PackedDeletion, type Slice } from './protocol.ts'
 
 export interface SqliteStoreOptions {
-  /** The database file; its directory is made where missing. SQLite keeps `-wal` and we keep `.pid` beside it. */
+  /** The database file; its directory is created if missing. SQLite keeps `-wal` beside it, and we keep `.pid`. */
   readonly file: string
-  /** Size limit of one value. Default 3 MiB, what a kube-apiserver takes as a request. */
+  /** Size limit of one value. Default 3 MiB, the request limit of kube-apiserver. */
   readonly maxValueBytes?: number
-  /** Deletions remembered for watches that resume over a restart. Default 100,000. */
+  /** Number of deletions kept for watches that resume after a restart. Default 100,000. */
   readonly keptDeletions?: number
-  /** Size limit of the database file; writes beyond it reject Full. Default none but the disk. */
+  /** Size limit of the database file; writes beyond it reject Full. Default: only the disk. */
   readonly maxFileBytes?: number
-  /** False: there was data before, so an empty or missing file is refused instead of made. Default true. */
+  /** False if data existed before: an empty or missing file is then refused instead of created. Default true. */
   readonly mayBeNew?: boolean
 }
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 
-/** Objects deleted in one transaction when a logical cluster goes. */
+/** Objects deleted in one transaction when a logical cluster is deleted. */
 const deleteBatch = 500
 
-/** Files this process has open. The database's own lock would be lost if the same process opened and closed its file again. */
+/**
+ * Files open in this process. POSIX drops the database's own lock when the same process opens and closes the file
+ * again.
+ */
 const openFiles = new Set<string>()
 
 /**
- * Opens or makes the database. Rejects StoreError Unavailable with one line for people: in use by another process,
- * written by a newer program, not ours, not readable. Nothing is touched then.
+ * Opens or creates the database. Rejects StoreError Unavailable with one line for the user when the file is in use by
+ * another process, written by a newer program, not ours, or unreadable. Changes nothing in these cases.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   const { maxValueBytes = 3 * 1024 * 1024, keptDeletions = 100_000, maxFileBytes = 0, mayBeNew = true } = options
@@ -51,7 +54,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   try {
     const events = new EventLog()
     const settings = { file, keptDeletions, maxFileBytes, mayBeNew }
-    // Who follows the store must hear that nothing comes any more: reads from memory would go on as if nothing had happened.
+    // Ends the watches of the store: otherwise reads from memory would go on and become stale.
     const onLost = (error: StoreError): void => events.fail(error)
     const thread = await DatabaseThread.start(settings, { afterBatch: () => events.flush(), onLost })
     events.start(thread.firstRevision as Revision)
@@ -135,7 +138,7 @@ class SqliteStore implements Store {
 
   async *watch({ since, signal }: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]> {
     if (signal.aborted) return
-    // The log may move on while older changes are read; it takes note of what comes after `from` in the meantime.
+    // The log may move on while older changes are read; it buffers the events after `from` meanwhile.
     const from = this.#events.knows(since) ? since : this.#events.revision
     const live = this.#events.watch(from, signal)
     try {
@@ -163,10 +166,10 @@ class SqliteStore implements Store {
     this.#closed()
   }
 
-  /** Last states of what changed in (since, until], from disk. */
+  /** Final states of the changes in (since, until], from disk. */
   async #replay(since: Revision, until: Revision, signal: AbortSignal): Promise<readonly StoreEvent[]> {
     const changes = await this.#changes(signal, since, {})
-    // What changed again after `until` comes from the log, which has every step of it.
+    // Objects that changed again after `until` come from the log, which has every event.
     return [...changes.filter((event) => revisionOf(event) <= until), { type: 'progress', revision: until }]
   }
 
@@ -229,7 +232,7 @@ class SqliteStore implements Store {
             reject(new StoreError(answer.code, answer.message))
             return
           }
-          // `read` also notes events, so it runs even where nobody waits any more.
+          // `read` also records events, so it runs even if the caller has gone.
           const result = read(answer as Extract<Answer, { is: Kind }>, values)
           this.#events.afterFlush(() => resolve(result))
         },

@@ -1,4 +1,4 @@
-// The SQL of the embedded store: one class over an open database, synchronous, knowing nothing of threads.
+// The SQL of the embedded store: one class over an open database, synchronous, independent of threads.
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import type { ListScope, ObjectKey } from '../store.ts'
@@ -23,9 +23,9 @@ interface Counters {
   deletionBytes: number
 }
 
-/** Forgotten deletions go in steps, so that not every deletion pays for one. */
+/** Deletions are trimmed in steps, so that not every deletion pays for it. */
 const trimStep = 1000
-/** Changes of one resource over all logical clusters that are told without a running watch; a list is cheaper then. */
+/** Limit of changes of one resource over all logical clusters without a running watch; beyond it a list is cheaper. */
 const maxChangesOfAll = 20_000
 const maxDeletionBytes = 64 * 1024 * 1024
 
@@ -57,7 +57,7 @@ export class Tables {
     this.#sql('BEGIN IMMEDIATE').run()
   }
 
-  /** Gives up what is remembered of deletions, those of this transaction included: it makes room where there is none. */
+  /** Drops all remembered deletions, those of this transaction included, to free space on a full disk. */
   forgetDeletions(): void {
     this.#sql('DELETE FROM deletions').run()
     this.#now.deletions = 0
@@ -65,7 +65,7 @@ export class Tables {
     this.#forgetting = true
   }
 
-  /** On disk when this returns. */
+  /** The transaction is on disk when this returns. */
   commit(): void {
     if (this.#forgetting) this.#now.floor = this.#now.revision
     this.#trim()
@@ -81,7 +81,7 @@ export class Tables {
 
   rollback(): void {
     this.#now = this.#before
-    // A full disk makes SQLite roll back by itself.
+    // SQLite rolls back by itself when the disk is full.
     if (this.#database.isTransaction) this.#sql('ROLLBACK').run()
   }
 
@@ -179,7 +179,7 @@ export class Tables {
     return { revision, previous: pack(row, packer) }
   }
 
-  /** Forgets the oldest deletions where there are too many, and says so in the floor. */
+  /** Drops the oldest deletions when there are too many, and raises the floor. */
   #trim(): void {
     while (
       this.#now.deletions > this.#keptDeletions + trimStep ||
@@ -214,7 +214,7 @@ export class Tables {
     if (scope.cluster !== undefined || (scope.resource === undefined && scope.namespace === undefined)) {
       rows = this.#range(scope, after, wanted)
     } else {
-      // One resource over all logical clusters: a seek for each of them instead of an index that every create would pay for.
+      // One resource over all logical clusters: a seek for each cluster, because an index would slow down every create.
       for (const cluster of this.#clusters(after?.cluster)) {
         const within = after?.cluster === cluster ? after : undefined
         for (const row of this.#range({ ...scope, cluster }, within, wanted - rows.length)) rows.push(row)
@@ -244,7 +244,7 @@ export class Tables {
     }
     if (scope.containing !== undefined) {
       terms.push(`(${scope.containing.map(() => 'instr(value, ?) > 0').join(' OR ') || 'FALSE'})`)
-      // As bytes: a text would have every value decoded first.
+      // As bytes: a text parameter would make SQLite decode every value.
       for (const text of scope.containing) values.push(Buffer.from(text))
     }
     const where = terms.length > 0 ? `WHERE ${terms.join(' AND ')}` : ''

@@ -1,5 +1,5 @@
-// The thread that owns the database. Takes a batch of calls, does all its writes in one transaction, answers after the
-// commit: so everybody who waits shares one flush to disk.
+// The thread that owns the database. It takes a batch of calls, does all writes in one transaction and answers after
+// the commit, so that all callers share one flush to disk.
 import { parentPort, workerData } from 'node:worker_threads'
 import { DiskRoom } from './disk-room.ts'
 import { LogMover } from './log-mover.ts'
@@ -20,7 +20,7 @@ const port = parentPort
 if (!port) throw new Error('this file runs as a worker thread')
 const settings = workerData as WorkerSettings
 
-function tell(message: FromWorker, transfer: ArrayBuffer[] = []): void {
+function send(message: FromWorker, transfer: ArrayBuffer[] = []): void {
   port?.postMessage(message, transfer)
 }
 
@@ -36,7 +36,7 @@ function isDeletion(call: Call): call is Extract<WriteCall, { do: 'delete' | 'de
   return call.do === 'delete' || call.do === 'deleteSome'
 }
 
-/** Answers of all writes, or the same error for each of them: none of a failed transaction happened. */
+/** Answers of all writes; if the transaction fails, the same error for each, because none of them happened. */
 function doWrites(
   { tables, room }: Opened,
   calls: readonly Call[],
@@ -49,7 +49,7 @@ function doWrites(
   const failed = full ? undefined : transact(tables, calls, isWrite, values, packer, answers)
   if (!full && failed?.code !== 'Full') return
   for (const [i, call] of calls.entries()) if (full && isWrite(call)) answers[i] = noRoom
-  // A full disk must still take deletions, or it would stay full.
+  // A full disk must still accept deletions, or it would stay full.
   transact(tables, calls, isDeletion, values, packer, answers)
   room.shrinkLog()
 }
@@ -100,14 +100,14 @@ interface Opened {
   readonly files: OwnFiles
 }
 
-/** False where what was written is nowhere any more: then nothing was answered, and nothing will be. */
+/** False if the database's files are gone: nothing is answered, now or later. */
 function answer(opened: Opened, calls: readonly Call[], values: Uint8Array): boolean {
   const { tables, files } = opened
   const packer = new Packer()
   const answers: Answer[] = []
   doWrites(opened, calls, values, packer, answers)
   if (calls.some(isWrite) && !files.areThere()) return false
-  // Reads after the commit: what they see is on disk.
+  // Reads run after the commit: they see only data on disk.
   calls.forEach((call, i) => {
     if (isWrite(call)) return
     try {
@@ -117,7 +117,7 @@ function answer(opened: Opened, calls: readonly Call[], values: Uint8Array): boo
     }
   })
   const buffer = packer.finish()
-  tell({ type: 'answers', answers, values: buffer }, [buffer])
+  send({ type: 'answers', answers, values: buffer }, [buffer])
   return true
 }
 
@@ -126,7 +126,7 @@ function open(): OpenDatabase | undefined {
     return openDatabase(settings.file, settings)
   } catch (error) {
     if (!(error instanceof DatabaseRefused)) throw error
-    tell({ type: 'refused', message: error.message })
+    send({ type: 'refused', message: error.message })
     return undefined
   }
 }
@@ -147,9 +147,9 @@ if (opened) {
       log.moveIfLong()
       return
     }
-    // Not closed in order: that would touch what somebody else may have put in its place.
-    tell({ type: 'lost', message: `"${settings.file}" ${gone}` })
+    // Does not close the database: that could touch files that somebody else put in its place.
+    send({ type: 'lost', message: `"${settings.file}" ${gone}` })
     port.close()
   })
-  tell({ type: 'ready', instanceId: opened.instanceId, revision: tables.revision })
+  send({ type: 'ready', instanceId: opened.instanceId, revision: tables.revision })
 }
