@@ -1,4 +1,4 @@
-// The hub over a real embedded store: what it tells must add up to what it lists, whatever happens in whatever order.
+// The hub over a real embedded store: its watches must add up to its lists after any sequence of operations.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ import { freshCluster, keyOf, record, refused, revisionOf } from './store.ts'
 const { signal } = new AbortController()
 
 setFlagsFromString('--expose-gc')
-/** Collects what nobody holds; what a finished turn of the event loop held is free by then. */
+/** Runs the garbage collector. References held by a finished event loop iteration are free by then. */
 const collect = runInNewContext('gc') as () => void
 async function collectGarbage(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
@@ -54,7 +54,7 @@ const baseLayer: BaseLayer = {
 const place = ({ key }: Entry): string => `${key.namespace}/${key.name}`
 const told = (entry: Entry): string => `${place(entry)}@${entry.revision} ${Buffer.from(entry.bytes).toString()}`
 
-/** A watch read in the background: the state that its events lead to. */
+/** A watch read in the background, and the state that its events lead to. */
 class Follower {
   readonly state = new Map<string, string>()
   readonly events: HubEvent[] = []
@@ -69,7 +69,7 @@ class Follower {
     return this.#life.signal
   }
 
-  /** Reads it until it ends: by itself, or because the follower stops. */
+  /** Reads the watch until it ends, or until the follower stops. */
   async read(watch: HubWatch): Promise<void> {
     const stop = (): void => watch[Symbol.dispose]()
     if (this.signal.aborted) stop()
@@ -78,7 +78,7 @@ class Follower {
     watch.read({ ready: () => wake() })
     try {
       for (let batch = watch.take(); batch !== undefined; batch = watch.take()) {
-        // Nothing to take: until it is told.
+        // Nothing to take: wait until the reader is called.
         if (!watch.waits && batch.length === 0) await new Promise<void>((resolve) => (wake = resolve))
         for (const event of batch) {
           this.events.push(event)
@@ -122,7 +122,7 @@ describe('the hub', function () {
   const local = (name: string, resource = 'configmaps', namespace = 'shop') => ({ resource, namespace, name })
   const role = (name: string) => local(name, 'clusterroles', '')
 
-  it('reads what it wrote, at once', async () => {
+  it('reads its own write at once', async () => {
     const objects = await hub.cluster(freshCluster(), { signal })
     for (let n = 0; n < 50; n++) {
       const made = await objects.create(local(`n${n}`), bytesOf(`n${n}`, n), { signal })
@@ -134,7 +134,7 @@ describe('the hub', function () {
     expect(objects.list({ resource: 'configmaps', namespace: 'elsewhere' })).to.deep.equal([])
   })
 
-  it('treats the base layer as objects that can be changed, deleted and made again', async () => {
+  it('lets objects of the base layer be changed, deleted and created again', async () => {
     const cluster = freshCluster()
     const objects = await hub.cluster(cluster, { signal })
     const follower = new Follower(objects.list({ resource: 'clusterroles' }))
@@ -182,7 +182,7 @@ describe('the hub', function () {
     ])
   })
 
-  it('says what has changed since it was last asked, of one resource at a time', async () => {
+  it('reports the names of changed objects since the last call, per resource', async () => {
     await using few = await createHub(store, { stamp: stampRevision, readFacts, baseLayer, windowEvents: 4, signal })
     const objects = await few.cluster(freshCluster(), { signal })
     const names = (since: number): string[] | undefined =>
@@ -216,7 +216,7 @@ describe('the hub', function () {
     expect(objects.dependents('owner-2').map(place)).to.deep.equal(['shop/b'])
   })
 
-  it('says where there are objects that an owner is not to be deleted before', async () => {
+  it('finds the dependents that block the deletion of an owner', async () => {
     const objects = await hub.cluster(freshCluster(), { signal })
     const owned = (name: string, ...owners: { uid: string; blockOwnerDeletion?: boolean }[]): Buffer =>
       Buffer.from(
@@ -239,7 +239,7 @@ describe('the hub', function () {
     expect(objects.dependents('o').map(place).sort()).to.deep.equal(['shop/a', 'shop/b'])
   })
 
-  it('ends a slow watcher instead of buffering for it, and no other', async () => {
+  it('ends a slow watcher instead of buffering for it, and no other watcher', async () => {
     await stop()
     await start({ watcherBufferBytes: 10_000 })
     const objects = await hub.cluster(freshCluster(), { signal })
@@ -288,7 +288,7 @@ describe('the hub', function () {
     ])
   })
 
-  it('goes on with a watch over a restart: last states, and first the end of what another has the name of', async () => {
+  it('resumes a watch after a restart with final states, and first deletes an object whose name another one has now', async () => {
     const ids = [freshCluster(), freshCluster()]
     const write = async (id: ClusterId, name: string): Promise<void> => {
       const objects = await hub.cluster(id, { signal })
@@ -330,7 +330,7 @@ describe('the hub', function () {
     expect(said(all)).to.deep.equal([...expected, ...expected])
   })
 
-  it('tells how far a watch is: never beyond what was taken', async () => {
+  it("reports a watch's progress, never beyond the taken events", async () => {
     const objects = await hub.cluster(freshCluster(), { signal })
     const since = objects.revision()
     const watch = await objects.watch({ resource: 'configmaps' }, { since, signal })
@@ -351,7 +351,7 @@ describe('the hub', function () {
     expect(watch.take()).to.equal(undefined)
   })
 
-  it('keeps what was let go of true for who holds it, and counts it no more', async () => {
+  it('keeps an evicted cluster up to date for its holder, and stops counting it', async () => {
     const id = freshCluster()
     const objects = await hub.cluster(id, { signal })
     await objects.create(local('a'), bytesOf('a', 1), { signal })
@@ -366,7 +366,7 @@ describe('the hub', function () {
     expect(hub.usage()).to.include({ clusters: 1, objects: 2 })
   })
 
-  it('gives the memory of what was let go of back, and loads it again when asked for', async () => {
+  it('frees the memory of an evicted cluster, and loads it again on use', async () => {
     const id = freshCluster()
     const last = await (async () => {
       const objects = await hub.cluster(id, { signal })
@@ -385,7 +385,7 @@ describe('the hub', function () {
     expect(again.list({ resource: 'configmaps' }).map(told)).to.deep.equal(last)
   })
 
-  it('lets nothing go that is watched', async () => {
+  it('never evicts a watched cluster', async () => {
     const id = freshCluster()
     const objects = await hub.cluster(id, { signal })
     const follower = new Follower([])
@@ -397,13 +397,13 @@ describe('the hub', function () {
     await reading
     expect(follower.events).to.have.length(1)
     expect(hub.release(id)).to.equal(true)
-    // A watch that begins on what was let go of brings it back: it must be counted.
+    // A watch that begins on an evicted cluster puts it back: it must be counted.
     using _watch = await objects.watch({ resource: 'configmaps' }, { since, signal })
     expect(hub.usage()).to.include({ clusters: 1, objects: 1 })
     expect(hub.release(id)).to.equal(false)
   })
 
-  it('lets the least recently used go beyond its budget, and not the last one', async () => {
+  it('evicts the least recently used beyond the memory limit, and never the last one', async () => {
     await stop()
     await start({ memoryBytes: 100_000 })
     const ids = Array.from({ length: 20 }, freshCluster)
@@ -422,7 +422,7 @@ describe('the hub', function () {
     expect(hub.usage()).to.include({ clusters: 1, objects: 15 })
   })
 
-  it('lets go of what nobody asks for, without a timer for each', async () => {
+  it('evicts idle clusters without a timer for each', async () => {
     await stop()
     await start({ idleMs: 40 })
     for (let n = 0; n < 10; n++) {
@@ -434,7 +434,7 @@ describe('the hub', function () {
     expect(hub.usage()).to.deep.equal({ clusters: 0, objects: 0, bytes: 0, watchers: 0 })
   })
 
-  it('forgets old events, and a watch from before them hears the same from the store', async () => {
+  it('drops old events, and serves a watch from before them with the same events from the store', async () => {
     await stop()
     await start({ idleMs: 40 })
     const objects = await hub.cluster(freshCluster(), { signal })
@@ -443,7 +443,7 @@ describe('the hub', function () {
     await objects.create(local('b'), bytesOf('b', 1), { signal })
     await objects.delete(local('a'), { signal, ifRevision: a.revision })
     expect(objects.listAt({ resource: 'configmaps' }, since)).to.deep.equal([])
-    // Held here, so it is the same logical cluster all the time.
+    // Held here, so that it stays in memory all the time.
     await waitFor(() => objects.listAt({ resource: 'configmaps' }, since) === undefined, {
       what: 'the events to be forgotten',
       deadlineMs: 5000,
@@ -462,7 +462,7 @@ describe('the hub', function () {
     ])
   })
 
-  it('loses, doubles and reorders no event while logical clusters come and go', async function () {
+  it('loses, duplicates and reorders no event while logical clusters are loaded and evicted', async function () {
     this.timeout(120_000)
     const step = fc.record({
       do: fc.constantFrom(
@@ -487,16 +487,16 @@ describe('the hub', function () {
         fc.constantFrom(3, 1024),
         async (steps, windowEvents) => {
           await stop()
-          // Room for one of the three.
+          // Enough for one of the three.
           await start({ windowEvents, memoryBytes: 3000 })
-          await comeAndGo(steps)
+          await loadAndEvict(steps)
         },
       ),
       { numRuns: 12 },
     )
   })
 
-  interface ComeAndGo {
+  interface LoadAndEvict {
     do: string
     cluster: number
     name: string
@@ -510,8 +510,8 @@ describe('the hub', function () {
     reading: Promise<void>
   }
 
-  /** What every watch must hear is told by the store's own stream. */
-  async function comeAndGo(steps: readonly ComeAndGo[]): Promise<void> {
+  /** The store's own stream decides which events every watch must deliver. */
+  async function loadAndEvict(steps: readonly LoadAndEvict[]): Promise<void> {
     const ids = Array.from({ length: 3 }, freshCluster)
     const truth = record(store, undefined, hub.revision())
     const watches: Watched[] = []
@@ -571,7 +571,7 @@ describe('the hub', function () {
     await truth.stop()
   }
 
-  it('rebuilds every list from every revision, over unloading and restarts', async () => {
+  it('serves every list from every revision, across unloading and restarts', async () => {
     const step = fc.oneof(
       {
         weight: 8,
@@ -617,7 +617,7 @@ describe('the hub', function () {
     kind?: string
   }
 
-  /** Plays the steps, remembers each list by its revision, and checks watches from the remembered ones. */
+  /** Runs the steps, remembers each list by its revision, and checks watches from the remembered ones. */
   async function play(cluster: ClusterId, steps: readonly Step[], windowEvents: number): Promise<void> {
     let objects: ClusterObjects = await hub.cluster(cluster, { signal })
     const kinds = ['configmaps', 'clusterroles']

@@ -1,4 +1,4 @@
-// kill -9 in the middle of writes to the embedded store: what was acknowledged is there, nothing is there by half.
+// kill -9 during writes to the embedded store: acknowledged writes are kept, and no write is stored in part.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ const { signal } = new AbortController()
 const rounds = 20
 const program = join(import.meta.dirname, 'store-writer.ts')
 
-/** Runs the writer, kills it after it acknowledged `acknowledgements`, gives back the lines it said. */
+/** Runs the writer, kills it after `acknowledgements` acknowledgements, returns its output lines. */
 async function killedAfter(acknowledgements: number, args: readonly string[]): Promise<string[]> {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -33,7 +33,7 @@ describe('the embedded store, killed in the middle of writes', function () {
   const directory = mkdtempSync(join(tmpdir(), 'kcp-crash-'))
   after(() => rmSync(directory, { recursive: true, force: true }))
 
-  it(`has every acknowledged write, nothing by half, and no older revision, ${rounds} times`, async () => {
+  it(`keeps every acknowledged write, stores none in part, and returns no older revision, ${rounds} times`, async () => {
     const file = join(directory, 'kcp.db')
     const cluster = freshCluster()
     let newest = 0
@@ -57,7 +57,7 @@ describe('the embedded store, killed in the middle of writes', function () {
       for (const [name, n] of last) {
         const found = await store.get({ ...scope, name }, { signal })
         const value = found && (JSON.parse(Buffer.from(found.value).toString()) as { n: number; padding: string })
-        // At most one write more than was acknowledged may have reached the disk.
+        // At most one write beyond the acknowledged ones may have reached the disk.
         const allowed = [n, n + 1].map((step) => (step % 5 === 4 ? undefined : step))
         expect(allowed, `${name} after step ${n}`).to.include(value?.n)
         if (value) expect(value.padding).to.equal(String(value.n % 10).repeat(200 + (value.n % 7) * 700))

@@ -1,5 +1,5 @@
-// The suite of stores on a real kube-apiserver and etcd, and what only the host backend has: Records, seals, a host that
-// goes away.
+// The suite of stores on a real kube-apiserver and etcd, and the parts that only the host backend has: Records, seals,
+// a host that goes away.
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { expect } from 'chai'
@@ -83,7 +83,7 @@ describe('objects as Records in a host', function () {
     backend: 'host',
     open,
     load: 80,
-    // The host tells no deletions of the past: such a watch is answered 410 and lists again.
+    // The host does not report past deletions: a watch from before the start is answered 410 and lists again.
     remembersDeletions: false,
   })
 
@@ -95,7 +95,7 @@ describe('objects as Records in a host', function () {
     const all = async (of: string): Promise<StorageRecord[]> =>
       (await client.list<StorageRecord>(records, { signal })).items.filter((one) => one.cluster === of)
 
-    it('lies in the bucket of its logical cluster, and people can read whose it is', async () => {
+    it('is in the bucket of its logical cluster, and shows its owner to readers of the host', async () => {
       const key: ObjectKey = { cluster: freshCluster(), resource: 'configmaps', namespace: 'shop', name: 'web' }
       await store.create(key, valueOf('web'), { signal })
       const [found] = await all(key.cluster)
@@ -105,7 +105,7 @@ describe('objects as Records in a host', function () {
       expect(stdout).to.match(new RegExp(`${key.cluster} +configmaps +shop +web`))
     })
 
-    it('of a Secret shows nothing of it, and opens for the right object only', async () => {
+    it('of a Secret hides the payload, and opens only for the right object', async () => {
       const key: ObjectKey = { cluster: freshCluster(), resource: 'secrets', namespace: 'shop', name: 'db' }
       const value = Buffer.from('{"kind":"Secret","data":{"password":"aHVudGVyMg=="}}')
       await store.create(key, value, { signal })
@@ -123,7 +123,7 @@ describe('objects as Records in a host', function () {
       await client.delete(records, { namespace: metadata.namespace, name: metadata.name }, { signal })
     })
 
-    it('takes a Secret of 1 MiB of random bytes', async () => {
+    it('holds a Secret of 1 MiB of random bytes', async () => {
       const key: ObjectKey = { cluster: freshCluster(), resource: 'secrets', namespace: 'shop', name: 'blob' }
       const value = Buffer.from(
         JSON.stringify({ kind: 'Secret', data: { blob: randomBytes(1 << 20).toString('base64') } }),
@@ -132,7 +132,7 @@ describe('objects as Records in a host', function () {
       expect(Buffer.from((await store.get(key, { signal }))!.value).equals(value)).to.equal(true)
     })
 
-    it('that was edited by hand is left out and told, harms no other, and can be repaired or deleted by hand', async () => {
+    it('that was edited by hand is skipped and reported, affects no other, and can be repaired or deleted by hand', async () => {
       await using strict = await openHostStore({
         client,
         sealKey,
@@ -182,7 +182,7 @@ describe('objects as Records in a host', function () {
       await strict.deleteCluster(of, { signal })
     })
 
-    it('survives etcd, when the host goes away and comes back: no write is answered twice or lost', async () => {
+    it('survives a restart of etcd: no write is answered twice or lost', async () => {
       const of = freshCluster()
       const key = (n: number): ObjectKey => ({ cluster: of, resource: 'configmaps', namespace: 'shop', name: `n${n}` })
       const watch = record(store, of, await store.revision({ signal }))
@@ -207,7 +207,7 @@ describe('objects as Records in a host', function () {
         const before = acknowledged.size
         await waitFor(() => acknowledged.size > before + 50, { what: '50 writes more', deadlineMs: 60_000 })
       } finally {
-        // Or a failure would never be told: refused writers go round for ever.
+        // Otherwise refused writers would retry forever and hide the failure.
         stop = true
         await Promise.all(writers)
       }
@@ -226,7 +226,7 @@ describe('objects as Records in a host', function () {
       await watch.stop()
     })
 
-    it('that was deleted while the host could not be heard is gone, and who watched its kind lists again', async () => {
+    it('that was deleted while the host was unreachable is gone, and watchers of its kind must list again', async () => {
       const life = new AbortController()
       let cut = new AbortController()
       const gated: Transport = {
@@ -266,7 +266,7 @@ describe('objects as Records in a host', function () {
         )!
       const { metadata: gone } = await recordOf('gone')
       await client.delete(records, gone, { signal })
-      // The last change that a list knows of: the deletion is told at its revision.
+      // The last change that the list includes: the deletion gets its revision.
       const labels = { touched: 'yes' }
       await client.patch(records, (await recordOf('stays')).metadata, 'merge', { metadata: { labels } }, { signal })
       const server = cluster.processes.get('kube-apiserver')!
@@ -279,7 +279,7 @@ describe('objects as Records in a host', function () {
         deadlineMs: 60_000,
       })
       for (const watch of watches)
-        expect(() => watch.take()).to.throw('something was deleted while the store could not be heard')
+        expect(() => watch.take()).to.throw('objects were deleted while the stream of the store was interrupted')
       expect(undisturbed.take()).to.deep.equal([])
       await refused(watchFrom('configmaps', since), 'Compacted')
       await refused(hub.watchAll({ resource: 'configmaps' }, { since, signal }), 'Compacted')
@@ -288,7 +288,7 @@ describe('objects as Records in a host', function () {
       life.abort(new Error('the end'))
     })
 
-    it('is told by another connection where that of the watch is dead and nobody has said so', async () => {
+    it("is reported over a new connection when the watch's connection is dead without a reset", async () => {
       let watch = { isDead: false }
       const isDead = (one: { isDead: boolean }): boolean => one.isDead
       async function* bodyOf(
@@ -297,7 +297,7 @@ describe('objects as Records in a host', function () {
       ): AsyncGenerator<Uint8Array> {
         const mine = (watch = { isDead: false })
         for await (const part of body) {
-          // Asked anew: it dies while the next part is waited for.
+          // Checked again here: the connection may die while the next part is awaited.
           if (isDead(mine)) await abortable(new Promise(() => undefined), signal)
           yield part
         }
@@ -336,7 +336,7 @@ describe('objects as Records in a host', function () {
       await events.stop()
     })
 
-    it('is written when the host has time again, or not at all', async () => {
+    it('is written completely or not at all when the host was too busy', async () => {
       const refusals: string[] = []
       const busy: Transport = {
         request(asked) {
@@ -359,7 +359,7 @@ describe('objects as Records in a host', function () {
       await patient.deleteCluster(of, { signal })
     })
 
-    it('that cannot be written because there are no Records is told clearly', async () => {
+    it('that cannot be written because the host has no Records is answered with a clear error', async () => {
       const elsewhere = createClient(transport, { basePath: '/nowhere' })
       await refused(openHostStore({ client: elsewhere, sealKey, signal }), 'Unavailable')
     })

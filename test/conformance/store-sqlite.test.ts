@@ -1,4 +1,4 @@
-// The suite of stores on the embedded one, and what only an embedded one has: a file, a lock, a format.
+// The suite of stores on the embedded one, and the parts that only an embedded one has: a file, a lock, a format.
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -52,15 +52,15 @@ describe('the file of the embedded store', function () {
       (error: unknown) => (error as Error).message,
     )
 
-  it('is for one at a time', async () => {
+  it('can be opened by one process at a time', async () => {
     expect(await messageOf(fix.file)).to.equal(`${fix.file} is in use by process ${process.pid}`)
   })
 
-  it('is readable for its owner only', () => {
+  it('is readable by its owner only', () => {
     for (const end of ['', '-wal']) expect(statSync(fix.file + end).mode & 0o077).to.equal(0)
   })
 
-  it('is refused untouched when a newer program wrote it', async () => {
+  it('is refused unchanged when a newer program wrote it', async () => {
     await store[Symbol.asyncDispose]()
     const database = new DatabaseSync(fix.file)
     database.exec('PRAGMA user_version = 99')
@@ -79,7 +79,7 @@ describe('the file of the embedded store', function () {
     ],
     ['a few bytes', 'x'],
   ] as const) {
-    it(`is refused untouched when it is ${what}`, async () => {
+    it(`is refused unchanged when it is ${what}`, async () => {
       const file = join(fix.file, '..', 'other.db')
       writeFileSync(file, content)
       expect(await messageOf(file)).to.equal(`${file} is not a database of kcp`)
@@ -95,7 +95,7 @@ describe('the file of the embedded store', function () {
     expect(await messageOf(file)).to.equal(`${file} is not a database of kcp`)
   })
 
-  it('forgets the oldest deletions, and says so instead of leaving some out', async () => {
+  it('drops the oldest deletions, and rejects Compacted instead of omitting some', async () => {
     const cluster = freshCluster()
     const scope = { cluster, resource: 'configmaps' }
     const key = (n: number): ObjectKey => ({ ...scope, namespace: 'shop', name: `n${n}` })
@@ -115,7 +115,7 @@ describe('the file of the embedded store', function () {
     expect(await store.changes(scope, { signal, since: late.revision })).to.have.length(1)
   })
 
-  it('answers Full when it may not grow, keeps what it had, and takes deletions', async () => {
+  it('answers Full at its size limit, keeps its data, and accepts deletions', async () => {
     await fix[Symbol.asyncDispose]()
     fix = await fixture({ maxFileBytes: 2 * 1024 * 1024 })
     store = fix.store
@@ -143,7 +143,7 @@ describe('the file of the embedded store', function () {
     expect((await store.list({ cluster }, { signal })).items).to.have.length(kept - 1)
   })
 
-  it('has a log beside it that is moved into it now and then', async () => {
+  it('has its log moved into it from time to time', async () => {
     const cluster = freshCluster()
     const value = Buffer.from(JSON.stringify({ data: 'x'.repeat(500_000) }))
     for (let n = 0; n < 100; n++)
@@ -167,7 +167,7 @@ describe('the file of the embedded store', function () {
     })()
     const ifRevision = made.revision
     const patient = store.update(key('a'), valueOf('a', 2), { signal, ifRevision, patient: true })
-    // Others are sent at the end of the turn, which this is; no timer runs meanwhile.
+    // Other writes are sent at the end of this tick, which no timer interrupts.
     for (let turn = 0; turn < 10; turn++) await Promise.resolve()
     await Promise.all([patient, store.create(key('b'), valueOf('b', 1), { signal })])
     const { revision } = await patient

@@ -1,5 +1,5 @@
-// A process that writes to an embedded store until it is killed: `node store-writer.ts FILE CLUSTER ROUND`. Says on
-// standard output what was acknowledged, one line each, before it goes on with that object.
+// A process that writes to an embedded store until it is killed: `node store-writer.ts FILE CLUSTER ROUND`. Prints one
+// line for each acknowledged write before it continues with that object.
 import { writeSync } from 'node:fs'
 import type { ClusterId, Revision } from '../../src/apimachinery/meta/index.ts'
 import { openSqliteStore } from '../../src/store/sqlite/index.ts'
@@ -8,7 +8,7 @@ const [file = '', cluster = '', round = ''] = process.argv.slice(2)
 const { signal } = new AbortController()
 const writers = 16
 
-/** What the step number `n` of an object writes: every fifth deletes it. */
+/** The value that step number `n` of an object writes: every fifth step deletes it. */
 function valueOf(name: string, n: number): Buffer {
   return Buffer.from(JSON.stringify({ name, n, padding: String(n % 10).repeat(200 + (n % 7) * 700) }))
 }

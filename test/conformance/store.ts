@@ -1,4 +1,5 @@
-// What every Store does. One suite, run on each backend; where the contract leaves a choice, the backend says which it takes.
+// The contract of every Store as one suite, run on each backend. Where the contract leaves a choice, the backend
+// declares which it takes.
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { clusterIdOf, type ClusterId, type Revision } from '../../src/apimachinery/meta/index.ts'
@@ -18,18 +19,18 @@ export interface StoreFixture extends AsyncDisposable {
 }
 
 export interface StoreSuite {
-  /** What is told of the backend, such as `sqlite`. */
+  /** Name of the backend in titles, such as `sqlite`. */
   readonly backend: string
   readonly open: () => Promise<StoreFixture>
-  /** False: deletions from before the store was opened are forgotten, and who asks for them is told so. Default true. */
+  /** False: deletions from before the store was opened are forgotten, and asking for them is rejected. Default true. */
   readonly remembersDeletions?: boolean
-  /** Creates per test of many; smaller where every write takes milliseconds. */
+  /** Number of creates in load tests; smaller where every write takes milliseconds. */
   readonly load?: number
 }
 
 const { signal } = new AbortController()
 
-/** An id nobody has used: suites on one host share its data. */
+/** An unused id: suites on one host share its data. */
 export function freshCluster(): ClusterId {
   return clusterIdOf(randomBytes(16).toString('hex'))
 }
@@ -52,7 +53,7 @@ export async function refused(promise: Promise<unknown>, code: StoreErrorCode): 
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 
-/** Reads a watch in the background; only what concerns one logical cluster, without progress. */
+/** Reads a watch in the background; keeps only the events of one logical cluster, without progress. */
 export function record(
   store: Store,
   cluster: ClusterId | undefined,
@@ -85,7 +86,7 @@ export function revisionOf(event: Change): Revision {
   return event.type === 'put' ? event.object.revision : event.revision
 }
 
-/** The objects that a sequence of events leaves, as `name=text`. */
+/** The objects after a sequence of events, as `name=text`. */
 function stateAfter(events: readonly Change[], start: ReadonlyMap<string, string> = new Map()): Map<string, string> {
   const state = new Map(start)
   for (const event of events) {
@@ -129,7 +130,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
     })
     afterEach(async () => await fixture[Symbol.asyncDispose]())
 
-    it('gives back what was created, with its revision', async () => {
+    it('returns a created object with its revision', async () => {
       const made = await create(key('a'))
       const got = await store.get(key('a'), { signal })
       expect(got && textOf(got.value)).to.equal(textOf(valueOf('a')))
@@ -140,7 +141,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       expect(await store.get(key('b'), { signal })).to.equal(undefined)
     })
 
-    it('keeps names that differ in every part apart', async () => {
+    it('distinguishes keys that differ in any part', async () => {
       const other = freshCluster()
       const keys = [
         key('a'),
@@ -156,7 +157,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       }
     })
 
-    it('refuses what compare-and-swap must refuse', async () => {
+    it('rejects writes that fail compare-and-swap', async () => {
       const made = await create(key('a'))
       await refused(create(key('a')), 'KeyExists')
       const next = await store.update(key('a'), valueOf('a', 1), { signal, ifRevision: made.revision })
@@ -170,7 +171,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       expect(got && textOf(got.value)).to.equal(textOf(valueOf('a', 1)))
     })
 
-    it('deletes, and begins a new life at the next create', async () => {
+    it('deletes, and gives a recreated object a new createRevision', async () => {
       const made = await create(key('a'))
       const revision = await store.delete(key('a'), { signal, ifRevision: made.revision })
       expect(revision).to.be.greaterThan(made.revision)
@@ -180,7 +181,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       expect(again.createRevision).to.equal(again.revision)
     })
 
-    it('refuses values that are too large, and keeps nothing of them', async () => {
+    it('rejects values that are too large, and stores nothing of them', async () => {
       const large = Buffer.from(
         JSON.stringify({ kind: 'ConfigMap', data: randomBytes(store.maxValueBytes).toString('hex') }),
       )
@@ -188,7 +189,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       expect(await store.get(key('a'), { signal })).to.equal(undefined)
     })
 
-    it('lets exactly one of many writers win each round', async () => {
+    it('lets exactly one of many concurrent writers win each round', async () => {
       let { revision } = await create(key('counter'))
       for (let round = 1; round <= 5; round++) {
         const outcomes = await Promise.allSettled(
@@ -228,7 +229,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       expect(textOf(got!.value)).to.equal(textOf(valueOf('sum', 8 * increments)))
     })
 
-    it('lists in key order, by every scope', async () => {
+    it('lists in key order, in every scope', async () => {
       const keys = [
         key('b', 'shop'),
         key('a', 'shop'),
@@ -256,7 +257,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       expect(await names({ resource: 'pods' })).to.deep.equal([])
     })
 
-    it('lists only what has one of some texts in it', async () => {
+    it('lists only objects that contain one of the given texts', async () => {
       await create(key('a'), 1)
       await create(key('b'), 2)
       await create(key('c'), 3)
@@ -272,7 +273,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       expect([...page.items, ...rest.items].map(({ key: { name } }) => name)).to.deep.equal(['a', 'b', 'b'])
     })
 
-    it('lists in pages that join to the whole', async () => {
+    it('lists in pages that join to the whole list', async () => {
       for (let n = 0; n < 25; n++) await create(key(`n${String(n).padStart(2, '0')}`, n % 2 ? 'odd' : 'even'))
       const whole = await store.list({ cluster, resource: 'configmaps' }, { signal })
       const joined: string[] = []
@@ -309,7 +310,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       expect([...first.items, ...rest.items].map(told)).to.deep.equal(wanted)
     })
 
-    it('tells a watch every change once, in order, before or with the answer to the writer', async () => {
+    it('sends a watch every change once, in order, no later than the answer to the writer', async () => {
       const watch = record(store, cluster, await store.revision({ signal }))
       const a = await create(key('a'))
       const b = await store.update(key('a'), valueOf('a', 1), { signal, ifRevision: a.revision })
@@ -381,7 +382,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       }
     })
 
-    it('tells the last state of what changed since a revision', async () => {
+    it('returns the final states of objects changed since a revision', async () => {
       await create(key('old'))
       const kept = await create(key('kept'))
       const gone = await create(key('gone'))
@@ -404,7 +405,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       expect(deletion?.type === 'delete' && textOf(deletion.previous!.value)).to.equal(textOf(valueOf('gone')))
     })
 
-    it('deletes a whole logical cluster and tells of each object', async () => {
+    it('deletes a whole logical cluster with an event for each object', async () => {
       const neighbour = freshCluster()
       await create(key('n', 'shop', 'configmaps', neighbour))
       const count = Math.min(1200, load * 3)
@@ -422,7 +423,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       await store.deleteCluster(cluster, { signal })
     })
 
-    it('has everything after it was opened again, at no older revision', async () => {
+    it('keeps everything when it is opened again, at no older revision', async () => {
       for (let n = 0; n < 20; n++) await create(key(`n${n}`), n)
       await remove(key('n3'))
       const { items, revision } = await store.list({ cluster }, { signal })
@@ -437,7 +438,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       expect((await create(key('later'))).revision).to.be.greaterThan(revision)
     })
 
-    it('tells changes from before it was opened again, or that they are forgotten', async () => {
+    it('returns changes from before it was opened again, or rejects Compacted', async () => {
       const first = await create(key('a'))
       await create(key('b'))
       await remove(key('a'))
@@ -466,7 +467,7 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
       await watch.stop()
     })
 
-    it('rejects with the reason of the signal, and after closing with Closed', async () => {
+    it('rejects with the reason of the signal, and with Closed after closing', async () => {
       const reason = new Error('the client left')
       const left = AbortSignal.abort(reason)
       for (const call of [

@@ -1,4 +1,5 @@
-// What must survive: our own process killed at the worst moments of a move, a member that is away, deletions meanwhile.
+// Failures that must lose nothing: our process killed at the worst moments of a move, a member that is away, deletions
+// meanwhile.
 import { expect } from 'chai'
 import { kubectl, needsNodes, waitFor, type Cluster, type CommandResult } from '../support/index.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
@@ -23,7 +24,7 @@ interface List {
 
 endLabAfterAll()
 
-describe('faults', function () {
+describe('kcp under failures', function () {
   this.timeout(120_000)
   const stack = new AsyncDisposableStack()
   let clusters: Lab
@@ -43,7 +44,7 @@ describe('faults', function () {
     alice = await installation.tenant('acme', 'alice')
     await asAlice(['apply', '-f', '-'], { input: namespace('shop', 'east') })
     await asAlice(['apply', '-f', '-'], { input: webApplication('shop') })
-    // Pinned: it keeps namespace and Services in east, where the load comes from.
+    // Pinned to east: it keeps namespace and Services there, where the load is generated.
     const pinned = {
       ...toolbox('shop'),
       metadata: { name: 'toolbox', namespace: 'shop', annotations: { 'kcp.dev/clusters': 'east' } },
@@ -76,7 +77,7 @@ describe('faults', function () {
       what: `it to be ${JSON.stringify(expected)}`,
       deadlineMs: 90_000,
     })
-  /** What alice made, by name and uid. */
+  /** Alice's objects, by name and uid. */
   const inventory = async (): Promise<string[]> =>
     (await jsonOf(['get', 'deployments,services,configmaps,namespaces', '--all-namespaces'])).items
       .map(({ kind, metadata }) => `${kind} ${metadata.namespace ?? ''}/${metadata.name} ${metadata.uid}`)
@@ -96,7 +97,7 @@ describe('faults', function () {
     return process
   }
 
-  it('killed with -9 before the new copy serves and while the old one drains: nothing is lost, no request fails', async () => {
+  it('a process killed with -9 before the new copy serves, and again while the old one drains, loses no object and no request', async () => {
     const before = await inventory()
     const { stdout } = await clusters.east.kubectl(['get', 'services', '--all-namespaces', '-o', 'json'])
     const service = (JSON.parse(stdout) as List).items.find(
@@ -123,14 +124,14 @@ describe('faults', function () {
     expect(await inventory()).to.deep.equal(before)
   })
 
-  it('there and back before the first move is finished: it stays where it serves', async () => {
+  it('a move reversed before it is finished leaves the application where it serves', async () => {
     for (const member of ['west', 'east', 'west', 'east'])
       await asAlice(['annotate', 'deployment/web', '-n', 'shop', `kcp.dev/clusters=${member}`, '--overwrite'])
     await untilPlaced({ east: 'Serving' })
     await asAlice(['rollout', 'status', 'deployment/web', '-n', 'shop', '--timeout=30s'])
   })
 
-  it('a member is away: tenants read and write as before, the member says so, and all of it arrives when it is back', async () => {
+  it('tenants read and write as before while a member is away, its status says so, and all changes arrive when it is back', async () => {
     const before = await inventory()
     await api(clusters.east).kill()
     await asAlice(['scale', 'deployment/web', '-n', 'shop', '--replicas=3'])
@@ -158,7 +159,7 @@ describe('faults', function () {
     expect(await inventory()).to.deep.equal(before)
   })
 
-  it('what runs in a member that is away moves when it is told to, and the member is cleared when it is back', async function () {
+  it('an application in a member that is away moves on request, and the member is cleaned up when it is back', async function () {
     this.timeout(400_000)
     const id = await idOf(installation, 'acme')
     await api(clusters.east).kill()

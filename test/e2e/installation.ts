@@ -1,4 +1,4 @@
-// Our program on the lab: with the host, as `kcp apiserver` and `kcp operator`; without, as `kcp start`.
+// Installs our program in the lab: `kcp apiserver` and `kcp operator` on the host, or `kcp start` without one.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,17 +9,17 @@ export interface Installation extends AsyncDisposable {
   readonly title: string
   /** Where LogicalClusters and MemberClusters live. */
   readonly admin: string
-  /** Flags by which commands find this installation. */
+  /** Flags with which commands find this installation. */
   readonly flags: readonly string[]
   readonly processes: readonly ManagedProcess[]
-  /** A kubeconfig for `user` in a logical cluster, by the way in that such a user has. */
+  /** A kubeconfig for `user` in a logical cluster, over the endpoint that such a user has. */
   tenant(logicalCluster: string, user: string): Promise<string>
   join(member: Cluster): Promise<void>
 }
 
 const group = 'virtual.kcp.dev'
 
-/** `kcp apiserver`, with these flags besides, and `kcp operator` against the real host. */
+/** Runs `kcp apiserver` with these extra flags, and `kcp operator`, on the real host. */
 export async function installOnHost(
   { host }: Pick<Lab, 'host'>,
   flagsOfApiserver: readonly string[] = [],
@@ -68,7 +68,7 @@ export async function installOnHost(
   }
 }
 
-/** Resolves when the process has printed this. */
+/** Resolves when the process has printed this text. */
 async function said(process: ManagedProcess, text: string): Promise<void> {
   await waitFor(() => process.log().includes(text), {
     what: `"${text}"; it said: ${process.log().slice(-2000)}`,
@@ -76,7 +76,7 @@ async function said(process: ManagedProcess, text: string): Promise<void> {
   })
 }
 
-/** Host RBAC for one logical cluster: the only thing the host must know of a tenant. */
+/** Host RBAC for one logical cluster: the only thing the host must know about a tenant. */
 async function admit(host: Cluster, logicalCluster: string, user: string): Promise<void> {
   const name = `tenant-${logicalCluster}`
   const rules = [
@@ -91,7 +91,7 @@ async function admit(host: Cluster, logicalCluster: string, user: string): Promi
   await host.kubectl(['apply', '-f', '-'], { input: { apiVersion: 'v1', kind: 'List', items } })
 }
 
-/** `kcp start`, no host; it listens where pods of the members reach it. */
+/** Runs `kcp start` without a host, listening where pods of the members can reach it. */
 export async function installWithoutHost({ east }: Lab): Promise<Installation> {
   const dir = await mkdtemp(join(tmpdir(), 'kcp-e2e-'))
   const rootDir = join(dir, 'root')
@@ -152,7 +152,7 @@ export async function createLogicalCluster({ admin }: Installation, name: string
   await kubectl(admin, ['wait', '--for=condition=Ready', `logicalclusters.kcp.dev/${name}`, '--timeout=20s'])
 }
 
-/** The id of a logical cluster: how names in members begin. */
+/** The id of a logical cluster, the prefix of its namespaces in members. */
 export async function idOf({ admin }: Installation, name: string): Promise<string> {
   const args = ['get', `logicalclusters.kcp.dev/${name}`, '-o', 'jsonpath={.status.id}']
   return (await kubectl(admin, args)).stdout

@@ -1,4 +1,5 @@
-// The real clusters all stories share: a host and two members with nodes and pods. Booted once, ended after the last test.
+// The real clusters that all e2e suites share: a host and two members with nodes and pods. Booted once, ended after the
+// last test.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +12,7 @@ export interface Lab {
   readonly west: Cluster
 }
 
-/** An image with kubectl in it: an unchanged client with in-cluster configuration. */
+/** An image with kubectl: an unmodified client with in-cluster configuration. */
 export const kubectlImage = 'kcp.test/kubectl:1'
 
 let booting: Promise<Lab> | undefined
@@ -48,7 +49,7 @@ async function kubectlArchive(): Promise<string> {
   return file
 }
 
-/** Registers the end of the lab; called once, from the file that mocha loads first. */
+/** Ends the lab after all suites; called once, from the file that mocha loads first. */
 export function endLabAfterAll(): void {
   after(async function () {
     this.timeout(60_000)

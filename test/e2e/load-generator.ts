@@ -1,4 +1,4 @@
-// The process behind startLoad: GETs at a steady rate until SIGTERM, then one line of JSON with the result.
+// The process behind startLoad: sends GETs at a steady rate until SIGTERM, then prints the result as one line of JSON.
 //   node test/e2e/load-generator.ts URL PER_SECOND
 import { get } from 'node:http'
 

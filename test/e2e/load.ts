@@ -1,22 +1,22 @@
-// Steady requests against one address from within a node, so that they go the way a pod's requests go: through kube-proxy.
-// Every request is its own connection: a kept-alive one would not notice a move.
+// Steady requests against one address from within a node, so that they pass through kube-proxy as a pod's requests do.
+// Every request opens its own connection: a kept-alive one would not notice a move.
 import { join } from 'node:path'
 import { repositoryRoot, startProcess, type Cluster, type ManagedProcess } from '../support/index.ts'
 
 export interface LoadResult {
   readonly sent: number
   readonly failed: number
-  /** How often which pod answered. */
+  /** Number of answers by pod. */
   readonly answers: Readonly<Record<string, number>>
   readonly errors: readonly string[]
 }
 
 export interface Load {
-  /** Ends it and tells what happened. */
+  /** Ends the load and returns the result. */
   stop(): Promise<LoadResult>
 }
 
-/** Starts `perSecond` GETs of `url` a second in the network of this member's node. */
+/** Starts `perSecond` GETs of `url` per second in the network of this member's node. */
 export async function startLoad(member: Cluster, url: string, { perSecond = 50 } = {}): Promise<Load> {
   const { node } = member
   if (node === undefined) throw new Error(`${member.name} has no node`)

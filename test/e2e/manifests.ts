@@ -1,10 +1,10 @@
-// What the tenants of the stories apply: ordinary manifests, nothing of ours but the one annotation.
+// The manifests that tenants apply in the e2e suites: ordinary objects with a single annotation of ours.
 import { agnhostImage } from '../support/index.ts'
 import { kubectlImage } from './lab.ts'
 
 type Manifest = Record<string, unknown>
 
-/** A namespace; `clusters` is the tenant's one attribute. */
+/** A namespace; `clusters` sets the annotation that places its workloads. */
 export function namespace(name: string, clusters?: string): Manifest {
   const annotations = clusters === undefined ? {} : { 'kcp.dev/clusters': clusters }
   return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, annotations } }
@@ -41,7 +41,7 @@ export function webApplication(inNamespace: string, { replicas = 2, greeting = '
   ])
 }
 
-/** A pod that asks the API about ConfigMaps of its namespace for ever, with nothing but in-cluster configuration. */
+/** A pod that reads ConfigMaps of its namespace in a loop, with nothing but in-cluster configuration. */
 export function apiClient(inNamespace: string): string {
   const metadata = { name: 'asker', namespace: inNamespace }
   const labels = { app: 'asker' }
@@ -61,7 +61,10 @@ export function apiClient(inNamespace: string): string {
   ])
 }
 
-/** A pod to look into: `web` answers on 8080 and logs every request, `tool` has kubectl, which reads standard input. */
+/**
+ * A pod for kubectl exec and logs: `web` answers on 8080 and logs every request, `tool` has kubectl, which reads
+ * standard input.
+ */
 export function toolbox(inNamespace: string): Manifest {
   const labels = { app: 'toolbox' }
   const web = { name: 'web', image: agnhostImage, args: ['netexec', '--http-port=8080'] }
@@ -75,7 +78,7 @@ export function toolbox(inNamespace: string): Manifest {
   }
 }
 
-/** Several objects as one stream of documents, as people keep them in files. */
+/** Several objects as one stream of YAML documents. */
 function documents(objects: readonly Manifest[]): string {
   return objects.map((object) => JSON.stringify(object)).join('\n---\n')
 }

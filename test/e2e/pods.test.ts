@@ -1,5 +1,5 @@
-// Pods as people use them: logs, exec, attach, port-forward, by stock kubectl, over WebSocket and SPDY, with and without
-// a host in between. And that nothing stays open behind those who have gone.
+// Logs, exec, attach and port-forward with stock kubectl, over WebSocket and SPDY, with and without a host, without
+// leaving connections open.
 import { expect } from 'chai'
 import { readdirSync } from 'node:fs'
 import {
@@ -23,7 +23,7 @@ const protocols = [
   { title: 'SPDY', webSocket: 'false' },
 ] as const
 
-/** Names of kubectls, and so of their logs. */
+/** Number of started kubectls, for the names of their logs. */
 let started = 0
 
 endLabAfterAll()
@@ -31,7 +31,7 @@ tellOfPods('without a host', installWithoutHost)
 tellOfPods("through the host's API", installOnHost)
 
 function tellOfPods(title: string, install: (clusters: Lab) => Promise<Installation>): void {
-  describe(`pods as usual, ${title}`, function () {
+  describe(`kubectl on pods, ${title}`, function () {
     this.timeout(60_000)
     const stack = new AsyncDisposableStack()
     let installation: Installation
@@ -92,7 +92,7 @@ function tellOfPods(title: string, install: (clusters: Lab) => Promise<Installat
         args: ['--kubeconfig', alice, ...args],
         env: environment(webSocket),
       })
-    /** A port-forward to the web container; the port is kubectl's choice. */
+    /** A port-forward to the web container; kubectl chooses the port. */
     const forward = async (webSocket: string): Promise<ManagedProcess & { url: string }> => {
       const process = await stay(webSocket, ['port-forward', 'deployment/toolbox', ':8080'])
       const port = await waitFor(() => /127\.0\.0\.1:(\d+)/.exec(process.log())?.[1], {
@@ -104,7 +104,7 @@ function tellOfPods(title: string, install: (clusters: Lab) => Promise<Installat
     const sockets = (): number =>
       installation.processes.reduce((sum, { pid }) => sum + readdirSync(`/proc/${pid}/fd`).length, 0)
 
-    it('logs have a tail, a since, a limit, and come from all containers', async () => {
+    it('prints logs with tail, since and limit, and of all containers', async () => {
       expect((await logs(['-c', 'web', '--tail=1'])).stdout.trim().split('\n')).to.have.length(1)
       expect((await logs(['-c', 'web', '--limit-bytes=10'])).stdout).to.have.length(10)
       expect((await logs(['-c', 'web', '--since=1h', '--timestamps'])).stdout).to.match(/^\d{4}-\d\d-\d\dT/)
@@ -118,7 +118,7 @@ function tellOfPods(title: string, install: (clusters: Lab) => Promise<Installat
     })
 
     for (const { title, webSocket } of protocols) {
-      it(`a command reads its standard input to the end and answers, over ${title}`, async () => {
+      it(`passes a command's standard input to its end and prints the output, over ${title}`, async () => {
         const configMap = {
           apiVersion: 'v1',
           kind: 'ConfigMap',
@@ -131,7 +131,7 @@ function tellOfPods(title: string, install: (clusters: Lab) => Promise<Installat
         expect(answer.metadata.labels).to.deep.equal({ read: 'whole' })
         expect(answer.data.a).to.have.length(500_000)
       })
-      it(`a command's failure is kubectl's exit code, over ${title}`, async () => {
+      it(`exits with the code of a failed command, over ${title}`, async () => {
         const failed = await execute(webSocket, 'web', ['/agnhost', 'no-such-command'], { expectCode: 'any' })
         expect(failed.code).to.equal(1)
         expect(failed.stderr).to.contain('terminated with exit code 1')
@@ -139,14 +139,14 @@ function tellOfPods(title: string, install: (clusters: Lab) => Promise<Installat
         expect(missing.code).to.not.equal(0)
         expect(missing.stderr).to.contain('no such file or directory')
       })
-      it(`a forwarded port takes many connections, over ${title}`, async () => {
+      it(`forwards many connections through one port, over ${title}`, async () => {
         await using process = await forward(webSocket)
         const answers = await Promise.all(
           Array.from({ length: 40 }, async (_, i) => await (await fetch(`${process.url}/echo?msg=${i}`)).text()),
         )
         expect(answers).to.deep.equal(Array.from({ length: 40 }, (_, i) => String(i)))
       })
-      it(`attach shows what the process says, over ${title}`, async () => {
+      it(`attaches to a process and prints its output, over ${title}`, async () => {
         await using attached = await stay(webSocket, ['attach', 'deployment/toolbox', '-c', 'web', '--quiet'])
         await using process = await forward(webSocket)
         await waitFor(
@@ -159,7 +159,7 @@ function tellOfPods(title: string, install: (clusters: Lab) => Promise<Installat
       })
     }
 
-    it('logs are followed, and those of a container that ended are kept', async () => {
+    it('follows logs, and prints those of a container that has ended', async () => {
       await using following = await stay('true', ['logs', '-f', 'deployment/toolbox', '-c', 'web', '--tail=0'])
       await using process = await forward('true')
       await waitFor(
@@ -177,7 +177,7 @@ function tellOfPods(title: string, install: (clusters: Lab) => Promise<Installat
       expect(previous).to.contain('msg=followed')
     })
 
-    it('twenty at once are served, and nothing stays open when clients go away', async () => {
+    it('serves twenty clients at once and closes every connection when they leave', async () => {
       const suffix = (): Promise<CommandResult> => execute('true', 'web', ['/agnhost', 'dns-suffix'])
       await suffix()
       const before = sockets()
@@ -185,14 +185,14 @@ function tellOfPods(title: string, install: (clusters: Lab) => Promise<Installat
       expect(new Set(results.map(({ stdout }) => stdout)).size).to.equal(1)
       const clients = await holdOpen()
       await Promise.all(clients.map((client) => client.kill()))
-      // Idle connections to the member are kept for 30 s; a leak would keep one for each client.
+      // Idle connections to the member are kept for 30 s; a leak would keep one per client.
       await waitFor(() => sockets() <= before + 3, {
         what: `open files to be as few as before (${before})`,
         deadlineMs: 45_000,
       })
     })
 
-    it('SIGTERM ends every process with 0 within five seconds, whatever is open', async () => {
+    it('lets every process exit 0 within five seconds of SIGTERM, whatever is open', async () => {
       const clients = await holdOpen()
       try {
         for (const process of installation.processes) {
@@ -213,7 +213,7 @@ function tellOfPods(title: string, install: (clusters: Lab) => Promise<Installat
       })
     })
 
-    /** Of each kind some, every one of them seen to work. */
+    /** Some clients of each kind, each of them seen to work. */
     async function holdOpen(): Promise<ManagedProcess[]> {
       const pod = 'deployment/toolbox'
       const pause = ['exec', pod, '-c', 'web', '--', '/agnhost', 'pause']

@@ -1,5 +1,5 @@
-// The story of the product, told by stock kubectl on real clusters: two tenants, two members, real pods. The same with a
-// host and without one.
+// The main user story with stock kubectl on real clusters: two tenants, two members, real pods. Runs with a host and
+// without one.
 import { readFile, writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
@@ -21,14 +21,14 @@ import { untilClean } from './until-clean.ts'
 interface Cast {
   readonly installation: Installation
   readonly clusters: Lab
-  /** Kubeconfig of alice in acme, bob in globex. */
+  /** Kubeconfigs of alice in acme and bob in globex. */
   readonly alice: string
   readonly bob: string
 }
 
-/** Tells the story on what `install` makes of the lab. */
+/** Runs the story on the installation that `install` creates in the lab. */
 export function tellStory(title: string, install: (clusters: Lab) => Promise<Installation>): void {
-  describe(`the story, ${title}`, function () {
+  describe(`the main story, ${title}`, function () {
     this.timeout(180_000)
     let cast: Cast | undefined
     before(async function () {
@@ -55,13 +55,13 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
       await cast?.installation[Symbol.asyncDispose]()
     })
     const people = (): Cast => {
-      if (cast === undefined) throw new Error('the story has not begun')
+      if (cast === undefined) throw new Error('the setup failed')
       return cast
     }
     const asAlice = (args: string[], options: object = {}) => kubectl(people().alice, args, options)
     const asBob = (args: string[], options: object = {}) => kubectl(people().bob, args, options)
 
-    it('alice applies Deployment, Service and ConfigMap, and they run in a member', async () => {
+    it("runs alice's Deployment, Service and ConfigMap in a member", async () => {
       await asAlice(['apply', '-f', '-'], { input: namespace('shop', 'east') })
       await asAlice(['apply', '-f', '-'], { input: webApplication('shop') })
       await asAlice(['rollout', 'status', 'deployment/web', '-n', 'shop', '--timeout=90s'])
@@ -73,13 +73,13 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
       expect(down.trim().split('\n')).to.have.length(2)
     })
 
-    it('an unchanged apply changes nothing, and diff is empty', async () => {
+    it('changes nothing on an unchanged apply, and shows an empty diff', async () => {
       const { stdout } = await asAlice(['apply', '-f', '-'], { input: webApplication('shop') })
       for (const line of stdout.trim().split('\n')) expect(line).to.match(/unchanged$/)
       await asAlice(['diff', '-f', '-'], { input: webApplication('shop') })
     })
 
-    it('alice follows logs and runs a command in the pod', async () => {
+    it('lets alice follow logs and run a command in the pod', async () => {
       const pod =
         (await asAlice(['get', 'pods', '-n', 'shop', '-l', 'app=web', '-o', 'name'])).stdout.split('\n')[0] ?? ''
       const { kubectl: program } = await ensurePrograms(['kubectl'])
@@ -101,7 +101,7 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
       expect(failing.code, 'the exit code of the command').to.equal(1)
     })
 
-    it('alice scales, changes the template and undoes the rollout', async () => {
+    it('lets alice scale, change the template and undo the rollout', async () => {
       await asAlice(['scale', 'deployment/web', '-n', 'shop', '--replicas=3'])
       await asAlice(['rollout', 'status', 'deployment/web', '-n', 'shop', '--timeout=60s'])
       await asAlice(['set', 'env', 'deployment/web', '-n', 'shop', 'VERSION=2'])
@@ -121,7 +121,7 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
       expect(env.stdout).to.equal('GREETING')
     })
 
-    it('a pod reaches the API of its logical cluster with in-cluster configuration', async () => {
+    it('serves the API of its logical cluster to a pod with in-cluster configuration', async () => {
       await asAlice(['apply', '-f', '-'], { input: apiClient('shop') })
       await asAlice(['rollout', 'status', 'deployment/asker', '-n', 'shop', '--timeout=60s'])
       const logs = () => asAlice(['logs', '-n', 'shop', 'deployment/asker'], { expectCode: 'any' })
@@ -137,7 +137,7 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
       })
     })
 
-    it('a pod resolves the names of its logical cluster', async () => {
+    it('resolves the names of its logical cluster in a pod', async () => {
       for (const name of [
         'web',
         'web.shop',
@@ -158,7 +158,7 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
         ])
     })
 
-    it('bob has the same names and sees nothing of it', async () => {
+    it("gives bob objects of the same names that are unaffected by alice's", async () => {
       await asBob(['apply', '-f', '-'], { input: namespace('shop', 'east') })
       expect((await asBob(['get', 'all,configmaps', '-n', 'shop', '-o', 'name'])).stdout.trim()).to.equal(
         'configmap/kube-root-ca.crt',
@@ -173,7 +173,7 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
       expect(value.stdout).to.equal('bob')
     })
 
-    it("alice on bob's path is refused", async () => {
+    it("refuses alice on bob's path", async () => {
       const text = await readFile(people().alice, 'utf8')
       const elsewhere = `${people().alice}.globex`
       await writeFile(elsewhere, text.replaceAll('clusters/acme', 'clusters/globex'), { mode: 0o600 })
@@ -183,7 +183,7 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
       expect(refused.stderr).to.match(/Forbidden|forbidden|Unauthorized|must be logged in/)
     })
 
-    it("names of another tenant are nothing to alice's pods", async () => {
+    it("does not resolve another tenant's names in alice's pods", async () => {
       await asBob(['create', 'service', 'clusterip', 'secret', '-n', 'shop', '--tcp=80'])
       const failed = await asAlice(
         [
@@ -203,7 +203,7 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
       expect(failed.stdout + failed.stderr).to.match(/DNS|no such host/i)
     })
 
-    it('one annotation moves the application to the other member, without a failed request', async () => {
+    it('moves the application to the other member by one annotation, without a failed request', async () => {
       const { east, west } = people().clusters
       const down = await east.kubectl(['get', 'services', '-A', '-o', 'json'])
       const address = clusterIpOf(
@@ -213,7 +213,7 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
         'web',
       )
       const load = await startLoad(east, `http://${address}/hostname`, { perSecond: 50 })
-      // A pod pinned in east keeps the Service there: the load's own place in the story.
+      // A pod pinned to east keeps the Service there for the load generator.
       await asAlice(['annotate', 'deployment/web', '-n', 'shop', 'kcp.dev/clusters=west', '--overwrite'])
       await waitFor(
         async () => (await podsOn(asAlice, 'west-node')) === 3 && (await podsOn(asAlice, 'east-node')) === 0,
@@ -232,7 +232,7 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
       ).to.have.length(3)
     })
 
-    it('killed with -9 in the middle of a move, it converges and nothing is lost', async () => {
+    it('finishes a move after kill -9 in the middle of it, and loses nothing', async () => {
       await asAlice(['annotate', 'deployment/web', '-n', 'shop', 'kcp.dev/clusters=east', '--overwrite'])
       for (const process of people().installation.processes) {
         await process.kill()
@@ -249,7 +249,7 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
       )
     })
 
-    it('deleting the logical clusters leaves both members clean', async function () {
+    it('leaves both members clean after the logical clusters are deleted', async function () {
       this.timeout(360_000)
       const { installation, clusters } = people()
       const ids = [await idOf(installation, 'acme'), await idOf(installation, 'globex')]
@@ -259,7 +259,7 @@ export function tellStory(title: string, install: (clusters: Lab) => Promise<Ins
       for (const member of [clusters.east, clusters.west]) await untilClean(member, ids)
     })
 
-    it('members leave and are left clean', async () => {
+    it('leaves the members clean after they are removed', async () => {
       await kubectl(people().installation.admin, ['delete', 'memberclusters.kcp.dev', '--all', '--timeout=60s'], {
         timeoutMs: 90_000,
       })
@@ -291,7 +291,7 @@ function clusterIpOf({ items }: ServiceList, id: string, inNamespace: string, na
 
 type AsUser = (args: string[]) => Promise<{ stdout: string }>
 
-/** Ready pods of the application on this node, as the tenant sees them. */
+/** Number of ready pods of the application on this node, as the tenant sees them. */
 async function podsOn(asUser: AsUser, node: string): Promise<number> {
   const { stdout } = await asUser(['get', 'pods', '-n', 'shop', '-l', 'app=web', '-o', 'wide', '--no-headers'])
   return stdout.split('\n').filter((line) => /1\/1\s+Running/.test(line) && line.includes(node)).length

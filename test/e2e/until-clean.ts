@@ -1,4 +1,4 @@
-// A member without anything of a logical cluster in it.
+// Waits until a member has nothing of a logical cluster left.
 import { waitFor, type Cluster } from '../support/index.ts'
 
 interface List {
@@ -14,7 +14,7 @@ interface List {
   }[]
 }
 
-/** Resolves when no namespace of these logical clusters is left; else rejects and tells what is, and what holds it. */
+/** Resolves when no namespace of these logical clusters is left; rejects with those that are, and what holds them. */
 export async function untilClean(member: Cluster, clusterIds: readonly string[]): Promise<void> {
   const listed = async (what: string, ...flags: string[]): Promise<List> =>
     JSON.parse((await member.kubectl(['get', what, ...flags, '-o', 'json'])).stdout) as List

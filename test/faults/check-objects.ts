@@ -1,6 +1,7 @@
-// Rules for what objects hold: nothing acknowledged is lost, nothing is there that nobody wrote, one order for all.
+// Consistency rules for objects: no acknowledged write is lost, no unwritten content appears, and all clients see one
+// order.
 import { isInScope, mayDelete, type History, type Seen, type Write } from './history.ts'
-import { contentText, objectKey, toldIn, versionsOf, type Version } from './versions.ts'
+import { contentText, objectKey, versionsIn, versionsOf, type Version } from './versions.ts'
 
 export interface Violation {
   readonly rule: string
@@ -9,7 +10,7 @@ export interface Violation {
 
 type Report = (rule: string, what: string) => void
 
-/** All rules that need no order of watches. */
+/** Checks all rules that do not depend on the order of watches. */
 export function checkObjects(history: History, report: Report): void {
   const { byObject, contradictions } = versionsOf(history)
   for (const what of contradictions) report('revision-reused', what)
@@ -19,11 +20,11 @@ export function checkObjects(history: History, report: Report): void {
   checkChains(history, byObject, report)
 }
 
-/** Each content is one that was written, whole, here. */
+/** Every content was written, completely, in this logical cluster. */
 function checkContents(history: History, report: Report): void {
   const writers = new Map<string, Write>()
   for (const write of history.writes) if (write.token !== undefined) writers.set(write.token, write)
-  for (const { seen, by } of toldIn(history)) {
+  for (const { seen, by } of versionsIn(history)) {
     const { data, mirror } = seen.content
     const where = `${objectKey(seen)} at ${seen.revision}, by ${by}`
     if (contentText({ data, mirror }) !== contentText({ data: mirror, mirror }))
@@ -39,7 +40,7 @@ function checkContents(history: History, report: Report): void {
   }
 }
 
-/** What began after something else was over is later than it. */
+/** An operation that began after another one ended has a later revision. */
 function checkTime({ writes, lists }: History, report: Report): void {
   const over: { readonly ended: number; readonly revision: number; readonly what: string }[] = []
   const begun: { readonly begun: number; readonly revision: number; readonly least: number; readonly what: string }[] =
@@ -68,14 +69,17 @@ function checkTime({ writes, lists }: History, report: Report): void {
   }
 }
 
-/** The latest of one object is no older than what was acknowledged before, unless it may have been deleted. */
+/**
+ * A read of the latest state is no older than the writes acknowledged before it, unless the object may have been
+ * deleted.
+ */
 function checkReads({ writes, lists, gets }: History, report: Report): void {
   const acknowledged = new Map<string, Write[]>()
   const deletions = new Map<string, number>()
   const maybeDeleted: Write[] = []
   for (const write of writes) {
     const { outcome, ended } = write
-    // A collection is deleted name by name: what came under a name in the meantime goes as well.
+    // A collection is deleted name by name: an object created under such a name meanwhile is deleted as well.
     const isUnknownDeletion = outcome.is === 'unknown' && write.kind === 'delete'
     if (isUnknownDeletion || (write.kind === 'deletecollection' && outcome.is !== 'refused')) maybeDeleted.push(write)
     if (outcome.is !== 'done') continue
@@ -126,7 +130,7 @@ function checkReads({ writes, lists, gets }: History, report: Report): void {
       if (!isInScope(list.cluster, cluster)) report('crossed', `${cluster}/${name} in a list of ${list.cluster}`)
 }
 
-/** Of the writes that were over by then, the one with the highest revision. */
+/** Of the writes that ended before, the one with the highest revision. */
 function lastBefore(
   writes: readonly Write[],
   time: number,
@@ -140,7 +144,7 @@ function lastBefore(
   return best
 }
 
-/** Per object: each write follows from the version before it. */
+/** Each write of an object follows from the version before it. */
 function checkChains(history: History, byObject: ReadonlyMap<string, readonly Version[]>, report: Report): void {
   const unsure = new Map<string, Write[]>()
   for (const write of history.writes)

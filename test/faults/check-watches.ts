@@ -1,10 +1,10 @@
-// Rules for watches: in order, nothing twice, nothing left out, and at every revision what a list says.
+// Consistency rules for watches: events in order, none twice, none missing, and the replayed state equals every list.
 import { isInScope, type Epoch, type History, type ListRead, type Seen, type Watch } from './history.ts'
 import { objectKey, revisionOf, versionsOf, type Version } from './versions.ts'
 
 type Report = (rule: string, what: string) => void
 
-/** Revisions (after, upTo] of which a watch may have told the last states only. */
+/** Revisions (after, upTo] for which a watch may deliver only final states. */
 interface Zone {
   readonly after: number
   readonly upTo: number
@@ -47,7 +47,7 @@ function zonesOf({ sessions }: Epoch): readonly Zone[] {
   )
 }
 
-function lastTold({ list, sessions }: Epoch): number {
+function lastSeen({ list, sessions }: Epoch): number {
   const revisions = sessions.flatMap(({ since, entries }) => [since, ...entries.map(revisionOf)])
   return Math.max(list.revision, ...revisions.slice(-1), ...sessions.slice(-1).map(({ since }) => since))
 }
@@ -61,7 +61,7 @@ function checkGaps(
   const told = new Set<number>()
   for (const { entries } of epoch.sessions) for (const entry of entries) told.add(revisionOf(entry))
   const zones = zonesOf(epoch)
-  const last = lastTold(epoch)
+  const last = lastSeen(epoch)
   for (const [key, versions] of byObject) {
     if (!isInScope(cluster, key.split('/')[0] ?? '')) continue
     for (const { revision, deleted } of versions) {
@@ -72,12 +72,12 @@ function checkGaps(
   }
 }
 
-/** Plays the events back onto the list and compares with every list that falls on the way. */
+/** Replays the events onto the list and compares with every list at a revision on the way. */
 function checkStates({ title, cluster }: Watch, epoch: Epoch, lists: readonly ListRead[], report: Report): void {
   const zones = zonesOf(epoch)
   const inside = (revision: number): boolean => zones.some(({ after, upTo }) => after < revision && revision < upTo)
   const touched = (revision: number): boolean => zones.some(({ after, upTo }) => after < revision && revision <= upTo)
-  const last = lastTold(epoch)
+  const last = lastSeen(epoch)
   const due = lists
     .filter((list) => list !== epoch.list && (cluster === '*' || list.cluster === cluster))
     .filter(({ revision }) => revision >= epoch.list.revision && revision <= last && !inside(revision))
@@ -99,7 +99,7 @@ function checkStates({ title, cluster }: Watch, epoch: Epoch, lists: readonly Li
       const what = `${title}: ${type} ${key} ${seen.uid} at ${seen.revision}`
       if (!isInScope(cluster, seen.cluster)) report('crossed', what)
       if (type === 'ADDED' ? known !== undefined : known === undefined || known.uid !== seen.uid) {
-        // What was born and gone while nobody watched may be told as gone.
+        // An object created and deleted while nobody watched may be reported as deleted.
         const unknownGone = type === 'DELETED' && known === undefined && touched(seen.revision)
         if (!unknownGone) report('watch-type', `${what}; known: ${known === undefined ? 'nothing' : known.uid}`)
       }

@@ -1,9 +1,9 @@
-// The checker itself: silent on a good history, and not on any of the ways in which one can be bad.
+// Tests the checker: it accepts a good history and detects every kind of violation.
 import { expect } from 'chai'
 import { violationsOf } from './checker.ts'
 import type { Entry, Epoch, ListRead, Seen, Session, Watch, Write } from './history.ts'
 
-/** A correct server with the clients' notes of it. Time is a counter: everything happens one after the other. */
+/** A correct server with the records of its clients. Time is a counter: operations never overlap. */
 class GoodServer {
   readonly writes: Write[] = []
   readonly lists: ListRead[] = []
@@ -117,8 +117,8 @@ function replace<T>(array: T[], old: T, other: T): void {
   array[array.indexOf(old)] = other
 }
 
-/** Everywhere one version is told, it is told like this. */
-function retell(history: Made, revision: number, change: (seen: Seen) => Seen): Made {
+/** Changes one version everywhere it appears in the history. */
+function rewriteVersion(history: Made, revision: number, change: (seen: Seen) => Seen): Made {
   const told = <T>(value: T): T =>
     JSON.parse(JSON.stringify(value), (_, inner: unknown) =>
       typeof inner === 'object' && inner !== null && 'uid' in inner && (inner as unknown as Seen).revision === revision
@@ -128,9 +128,9 @@ function retell(history: Made, revision: number, change: (seen: Seen) => Seen): 
   return told(history)
 }
 
-/** `spoil` changes the history, or gives another. */
+/** `spoil` changes the history in place, or returns another. */
 const violations: Readonly<Record<string, { rule: string; spoil: (history: Made) => unknown }>> = {
-  'a write that was acknowledged and is nowhere': {
+  'an acknowledged write that is missing': {
     rule: 'lost',
     spoil: (history) => {
       const { seen } = ackOf(history, 'create', -1).outcome
@@ -138,7 +138,7 @@ const violations: Readonly<Record<string, { rule: string; spoil: (history: Made)
         replace(history.lists, list, { ...list, items: list.items.filter(({ uid }) => uid !== seen.uid) })
     },
   },
-  'an older state in a list than was acknowledged before': {
+  'a list with an older state than was acknowledged before it': {
     rule: 'stale',
     spoil: (history) => {
       const old = ackOf(history, 'create', 0).outcome.seen
@@ -146,7 +146,7 @@ const violations: Readonly<Record<string, { rule: string; spoil: (history: Made)
       replace(history.lists, list, { ...list, items: list.items.map((seen) => (seen.uid === old.uid ? old : seen)) })
     },
   },
-  'an object that was deleted and is there again': {
+  'a deleted object that reappears': {
     rule: 'came-back',
     spoil: (history) => {
       const { seen } = ackOf(history, 'create', 0).outcome
@@ -154,34 +154,34 @@ const violations: Readonly<Record<string, { rule: string; spoil: (history: Made)
       replace(history.lists, list, { ...list, items: [...list.items.filter(({ name }) => name !== seen.name), seen] })
     },
   },
-  'half of a write': {
+  'a partial write': {
     rule: 'half-written',
     spoil: (history) =>
-      retell(history, ackOf(history, 'update').outcome.seen.revision, (seen) => ({
+      rewriteVersion(history, ackOf(history, 'update').outcome.seen.revision, (seen) => ({
         ...seen,
         content: { ...seen.content, mirror: {} },
       })),
   },
-  'what nobody wrote': {
+  'content that nobody wrote': {
     rule: 'never-written',
     spoil: (history) =>
-      retell(history, ackOf(history, 'update').outcome.seen.revision, (seen) => ({
+      rewriteVersion(history, ackOf(history, 'update').outcome.seen.revision, (seen) => ({
         ...seen,
         content: { data: { value: 'x' }, mirror: { value: 'x' } },
       })),
   },
-  'what was refused, and is there': {
+  'a refused write that took effect': {
     rule: 'refused-but-there',
     spoil: (history) => {
       const write = ackOf(history, 'update')
       replace<Write>(history.writes, write, { ...write, outcome: { is: 'refused', code: 409 } })
     },
   },
-  'the content of another logical cluster': {
+  'content of another logical cluster': {
     rule: 'crossed',
     spoil: (history) => {
       const foreign = history.writes.find(({ cluster }) => cluster === 'b')?.outcome as { seen: Seen }
-      return retell(history, ackOf(history, 'update').outcome.seen.revision, (seen) => ({
+      return rewriteVersion(history, ackOf(history, 'update').outcome.seen.revision, (seen) => ({
         ...seen,
         content: foreign.seen.content,
       }))
@@ -195,7 +195,7 @@ const violations: Readonly<Record<string, { rule: string; spoil: (history: Made)
       lastSession(history).entries.push(foreign)
     },
   },
-  'one revision for two things': {
+  'one revision for two changes': {
     rule: 'revision-reused',
     spoil: (history) => {
       const first = ackOf(history, 'create', 0)
@@ -204,66 +204,66 @@ const violations: Readonly<Record<string, { rule: string; spoil: (history: Made)
       replace<Write>(history.writes, first, { ...first, outcome })
     },
   },
-  'a revision that goes back': {
+  'a revision that decreases': {
     rule: 'went-back',
     spoil: (history) => {
       const list = history.lists.at(-1) as ListRead
       replace(history.lists, list, { ...list, revision: 11, items: [] })
     },
   },
-  'two updates of one revision': {
+  'two updates of the same revision': {
     rule: 'swap-broken',
     spoil: (history) => {
       const write = ackOf(history, 'update', -1)
       replace<Write>(history.writes, write, { ...write, ifRevision: (write.ifRevision ?? 0) - 1 })
     },
   },
-  'a create of what was there': {
+  'a create of an existing object': {
     rule: 'created-twice',
     spoil: (history) => {
       const write = ackOf(history, 'update')
       replace<Write>(history.writes, write, { ...write, kind: 'create' })
     },
   },
-  'a patch that undoes what came before it': {
+  'a patch that undoes the write before it': {
     rule: 'update-lost',
     spoil: (history) => {
       const write = ackOf(history, 'patch')
-      return retell(history, write.outcome.seen.revision, (seen) => {
+      return rewriteVersion(history, write.outcome.seen.revision, (seen) => {
         const data = { [write.key ?? '']: write.token ?? '' }
         return { ...seen, content: { data, mirror: data } }
       })
     },
   },
-  'an answer that is not what was written': {
+  'an answer that differs from the written content': {
     rule: 'not-what-was-written',
     spoil: (history) => {
       const [first, second] = [ackOf(history, 'create', 0), ackOf(history, 'update')]
-      return retell(history, second.outcome.seen.revision, (seen) => ({
+      return rewriteVersion(history, second.outcome.seen.revision, (seen) => ({
         ...seen,
         content: first.outcome.seen.content,
       }))
     },
   },
-  'an event twice, after resuming': {
+  'an event delivered twice after resuming': {
     rule: 'watch-twice',
     spoil: (history) => {
       const [first, second] = (history.watches[0]?.epochs[0] as Epoch).sessions as [Session, Session]
       second.entries.unshift(first.entries.at(-1) as Entry)
     },
   },
-  'an event twice, in a row': {
+  'an event delivered twice in a row': {
     rule: 'watch-twice',
     spoil: (history) => {
       const { entries } = lastSession(history, 1)
       entries.splice(3, 0, entries[2] as Entry)
     },
   },
-  'an event that is left out': {
+  'a missing event': {
     rule: 'watch-gap',
     spoil: (history) => lastSession(history).entries.splice(2, 1),
   },
-  'a deletion that is left out': {
+  'a missing deletion': {
     rule: 'watch-gap',
     spoil: (history) => {
       const { entries } = lastSession(history)
@@ -273,7 +273,7 @@ const violations: Readonly<Record<string, { rule: string; spoil: (history: Made)
       )
     },
   },
-  'a deletion that is left out over a restart': {
+  'a missing deletion across a restart': {
     rule: 'watch-is-not-list',
     spoil: (history) => {
       const epoch = history.watches[0]?.epochs[0] as Epoch
@@ -281,7 +281,7 @@ const violations: Readonly<Record<string, { rule: string; spoil: (history: Made)
       const at = entries.findLastIndex((entry) => entry.type === 'DELETED')
       const gone = entries[at] as Entry & { seen: Seen }
       entries.splice(at, 1)
-      // The server came back right after the deletion; it was seen as gone then.
+      // The server restarted right after the deletion; the object was gone by then.
       const items = ackOf(history, 'create', -2).outcome.seen
       epoch.sessions[1] = { since, restartedAt: gone.seen.revision, entries }
       const before = history.lists.at(-1) as ListRead
@@ -289,18 +289,18 @@ const violations: Readonly<Record<string, { rule: string; spoil: (history: Made)
       history.lists.push(list)
     },
   },
-  'events in another order': {
+  'events out of order': {
     rule: 'watch-order',
     spoil: (history) => {
       const { entries } = lastSession(history, 1)
       entries.push(...entries.splice(4, 1))
     },
   },
-  'a bookmark of the past': {
+  'a bookmark of an older revision': {
     rule: 'watch-order',
     spoil: (history) => lastSession(history).entries.push({ type: 'BOOKMARK', revision: 11 }),
   },
-  'a bookmark before the events that it says were told': {
+  'a bookmark ahead of the events it covers': {
     rule: 'watch-order',
     spoil: (history) => {
       const { entries } = lastSession(history, 1)
@@ -308,7 +308,7 @@ const violations: Readonly<Record<string, { rule: string; spoil: (history: Made)
       entries.splice(1, 0, { type: 'BOOKMARK', revision: last.seen.revision })
     },
   },
-  'ADDED of what was there': {
+  'ADDED for an existing object': {
     rule: 'watch-type',
     spoil: (history) => {
       const { entries } = lastSession(history, 1)
@@ -316,7 +316,7 @@ const violations: Readonly<Record<string, { rule: string; spoil: (history: Made)
       entries[at] = { type: 'ADDED', seen: (entries[at] as Entry & { seen: Seen }).seen }
     },
   },
-  'a list that no moment of the watch looked like': {
+  'a list that matches no state of the watch': {
     rule: 'watch-is-not-list',
     spoil: (history) => {
       const list = history.lists.at(-2) as ListRead
@@ -326,11 +326,11 @@ const violations: Readonly<Record<string, { rule: string; spoil: (history: Made)
 }
 
 describe('the consistency checker', () => {
-  it('has nothing to say of a good history', () => {
+  it('accepts a good history', () => {
     expect(violationsOf(good())).to.deep.equal([])
   })
 
-  it('lets an unknown outcome be either, and the last state of an object stand for all before over a restart', () => {
+  it('accepts either result of an unknown outcome, and final states across a restart', () => {
     const history = good()
     const write = ackOf(history, 'update')
     replace<Write>(history.writes, write, { ...write, outcome: { is: 'unknown' } })

@@ -1,12 +1,12 @@
-// The consistency checker: pure, over a recorded history. It knows nothing of HTTP or of us.
+// The consistency checker: pure, over a recorded history. It knows neither HTTP nor this program.
 import { checkObjects, type Violation } from './check-objects.ts'
 import { checkWatches } from './check-watches.ts'
 import type { History } from './history.ts'
 
-/** More of one rule tell nothing new. */
+/** Violations reported per rule: more would add nothing. */
 const maxPerRule = 10
 
-/** What in this history no correct server would have said; empty for a good one. */
+/** The violations in this history: observations that no correct server can produce. Empty for a good one. */
 export function violationsOf(history: History): readonly Violation[] {
   const found: Violation[] = []
   const counts = new Map<string, number>()

@@ -1,4 +1,4 @@
-// A client that notes everything: requests and watches of one logical cluster, or of all, by a kubeconfig.
+// An HTTP client for recorded histories: requests and watches of one logical cluster, or of all, by a kubeconfig.
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { Agent, request as httpsRequest } from 'node:https'
@@ -9,7 +9,7 @@ export interface Answer {
   readonly body: Json
 }
 
-/** What is read of answers; nothing of it is believed to be there. */
+/** The JSON of an answer; every field may be missing. */
 export interface Json {
   readonly kind?: string
   readonly code?: number
@@ -30,9 +30,11 @@ export interface Json {
 }
 
 export interface Client extends Disposable {
-  /** Resolves with any answer. Rejects when none came, and what was asked for may have happened. */
+  /** Resolves with any answer. Rejects if none came; the request may have taken effect. */
   request(method: string, path: string, options?: { body?: object; contentType?: string }): Promise<Answer>
-  /** The lines of a watch as they come; ends when the server ends it, rejects when it breaks off. */
+  /**
+   * The lines of a watch; the iteration ends when the server ends the stream and rejects when the connection breaks.
+   */
   watch(path: string, signal: AbortSignal): Promise<{ readonly status: number; readonly lines: AsyncIterable<Json> }>
 }
 
@@ -41,10 +43,10 @@ interface Kubeconfig {
   readonly users: readonly { user: { 'client-certificate-data': string; 'client-key-data': string } }[]
 }
 
-/** How long an answer may take: a server that is being killed may never give it, milliseconds. */
+/** Timeout of an answer, milliseconds: a server that is being killed may never give it. */
 const answerMs = 20_000
 
-/** Paths are below the kubeconfig's `server:`, or below `base` of the same server. */
+/** Paths are relative to the kubeconfig's `server:`, or to `base` on the same server. */
 export function openClient(kubeconfig: string, base?: string): Client {
   const { clusters, users } = parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig
   const [cluster, user] = [clusters[0]?.cluster, users[0]?.user]

@@ -1,4 +1,4 @@
-// The disk below kcp start is full: writes are refused with a Status, reads go on, and nothing acknowledged is lost.
+// kcp start on a full disk: writes are refused with a Status, reads continue, and nothing acknowledged is lost.
 import { expect } from 'chai'
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { openClient, type Answer, type Client } from './client.ts'
 const collection = '/api/v1/namespaces/default/configmaps'
 const sizeMb = 24
 
-describe('kcp start on a disk that is full', function () {
+describe('kcp start on a full disk', function () {
   this.timeout(180_000)
   let dir: string
   let disk: string
@@ -60,7 +60,7 @@ describe('kcp start on a disk that is full', function () {
     for (const [name, value] of acknowledged) expect(found.get(name) === value, `"${name}" is as it was`).to.equal(true)
   }
 
-  it('refuses writes with a Status that says why, reads on, takes deletions, and writes on when there is room', async () => {
+  it('refuses writes with a Status that says why, continues to read and delete, and accepts writes again when there is space', async () => {
     let refused: Answer | undefined
     for (let i = 0; i < 400 && refused === undefined; i++) {
       const answer = await write(`fill-${i}`)
@@ -72,7 +72,7 @@ describe('kcp start on a disk that is full', function () {
     expect(acknowledged.size).to.be.greaterThan(10)
     await expectAll()
     expect(kcp.running).to.equal(true)
-    // Nothing of what was refused is there.
+    // None of the refused writes took effect.
     const { body } = await client.request('GET', collection)
     const names = body.items?.map(({ metadata }) => metadata?.name ?? '') ?? []
     expect(names.filter((name) => name.startsWith('fill-') && !acknowledged.has(name))).to.deep.equal([])
@@ -89,7 +89,7 @@ describe('kcp start on a disk that is full', function () {
     await expectAll()
   })
 
-  it('filled by others to the last byte, killed and started again, has everything', async () => {
+  it('keeps everything when others filled the disk to the last byte and it is killed and restarted', async () => {
     const filler = join(disk, 'filler')
     try {
       for (let i = 0; i < sizeMb * 16; i++) writeFileSync(filler, Buffer.alloc(64 * 1024), { flag: 'a' })

@@ -1,12 +1,12 @@
-// What clients did and were told, as they saw it. The checker works on this alone.
+// The requests of clients and their answers, as the clients recorded them: the only input of the checker.
 
-/** What an object holds, written twice in every write: half of a write would show as two that differ. */
+/** The content of an object, written twice in every write, so that a partial write shows as two different copies. */
 export interface Content {
   readonly data: Readonly<Record<string, string>>
   readonly mirror: Readonly<Record<string, string>>
 }
 
-/** An object at one revision, as a server told it. */
+/** An object at one revision, as a server returned it. */
 export interface Seen {
   readonly cluster: string
   readonly name: string
@@ -16,25 +16,25 @@ export interface Seen {
 }
 
 export type Outcome =
-  /** Acknowledged. `seen`: the object as answered; `uids`: the objects that a deletion named. */
+  /** Acknowledged. `seen`: the returned object; `uids`: the objects that a deletion listed. */
   | { readonly is: 'done'; readonly seen?: Seen; readonly uids?: readonly string[] }
-  /** Refused for certain: nothing of it may ever be seen. */
+  /** Refused for certain: it may never take effect. */
   | { readonly is: 'refused'; readonly code: number }
-  /** No answer: it may have happened or not. */
+  /** No answer: it may have taken effect or not. */
   | { readonly is: 'unknown' }
 
 export interface Write {
   readonly kind: 'create' | 'update' | 'patch' | 'delete' | 'deletecollection'
   readonly cluster: string
-  /** Of a collection: what the names of its objects begin with. */
+  /** For a collection: the prefix of its objects' names. */
   readonly name: string
-  /** What it writes: unlike any other token of the history. */
+  /** The written token, unique in the history. */
   readonly token?: string
-  /** Under which key; a create and an update replace all there is, a patch sets this one. */
+  /** The key of the token; a create and an update replace all keys, a patch sets this one. */
   readonly key?: string
-  /** Compare and swap: the revision it is for. */
+  /** The expected revision of a compare-and-swap. */
   readonly ifRevision?: number
-  /** Milliseconds on one clock. `ended` of an unknown outcome: when it can no longer happen. */
+  /** Milliseconds on one clock. `ended` of an unknown outcome: when it can no longer take effect. */
   readonly begun: number
   readonly ended: number
   readonly outcome: Outcome
@@ -47,7 +47,7 @@ export interface ListRead {
   readonly items: readonly Seen[]
   readonly begun: number
   readonly ended: number
-  /** False for a list at a revision that the client named: it may be of the past. */
+  /** False for a list at a revision that the client named: it may be old. */
   readonly latest: boolean
 }
 
@@ -63,19 +63,19 @@ export type Entry =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly seen: Seen }
   | { readonly type: 'BOOKMARK'; readonly revision: number }
 
-/** One watch request, from its beginning to its end. */
+/** One watch request, from its start to its end. */
 export interface Session {
-  /** The resourceVersion it was asked for. */
+  /** The requested resourceVersion. */
   readonly since: number
   /**
-   * The server was started anew since the last session, and was at this revision then: of what changed in between, the
-   * last state of each object may stand for all before it.
+   * Set if the server restarted since the last session, to its revision then: for changes in between, only the final
+   * state of each object is required.
    */
   readonly restartedAt?: number
   readonly entries: Entry[]
 }
 
-/** A list and the watches that continue it. Another begins when the server says 410. */
+/** A list and the watches that continue it. A 410 begins a new one. */
 export interface Epoch {
   readonly list: ListRead
   readonly sessions: Session[]
@@ -95,7 +95,7 @@ export interface History {
   readonly watches: readonly Watch[]
 }
 
-/** Whether this write, a deletion, may delete the object of this name. */
+/** Whether this write, a deletion, may delete the object with this name. */
 export function mayDelete({ kind, name }: Write, object: string): boolean {
   return kind === 'deletecollection' ? object.startsWith(name) : kind === 'delete' && name === object
 }

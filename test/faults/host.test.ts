@@ -1,5 +1,5 @@
-// The host store under load: kcp apiserver, the host's kube-apiserver and its etcd are killed in turn, and the whole history is
-// checked. Tenants come through the host's aggregated API and directly.
+// The host store under load: kcp apiserver, the host's kube-apiserver and its etcd are killed in turn, and the recorded
+// history is checked. Tenants connect directly and through the host's aggregated API.
 import { expect } from 'chai'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,16 +11,16 @@ import { violationsOf } from './checker.ts'
 import { openClient } from './client.ts'
 import { Recorder, type Place } from './recorder.ts'
 
-/** Of each: how often it is killed; on a machine that is busy with other things less often, but once. */
+/** How often each process is killed. */
 const rounds = 3
 const enoughMs = 60_000
 const writersPerPlace = 3
-/** Acknowledged writes between two kills: at least, and at most. */
+/** Minimum and maximum of acknowledged writes between two kills. */
 const load = [15, 60] as const
-/** Until everything that was killed answers again; a loaded machine takes its time. */
+/** Until every killed process answers again; a loaded machine takes its time. */
 const recoveryMs = 120_000
 
-describe('kcp on a host, killed with -9 under load, and the host too', function () {
+describe("kcp on a host, when its processes and the host's are killed with -9 under load", function () {
   this.timeout(600_000)
   const stack = new AsyncDisposableStack()
   const places: Place[] = []
@@ -43,7 +43,7 @@ describe('kcp on a host, killed with -9 under load, and the host too', function 
   })
   after(() => stack.disposeAsync())
 
-  it('loses nothing acknowledged, shows nothing half there, and no watch has a gap', async () => {
+  it('loses no acknowledged write, shows none in part, and skips no watch event', async () => {
     const seed = Date.now() % 1_000_000
     const recorder = new Recorder(seed)
     const over = new AbortController()
@@ -72,14 +72,14 @@ describe('kcp on a host, killed with -9 under load, and the host too', function 
       recorder.goingDown()
       const began = performance.now()
       await victim.process.kill()
-      // Long enough for some requests to find nobody.
+      // Long enough for some requests to fail to connect.
       await delay(recorder.random() * 500)
       await victim.process.start()
       stopped = true
       await Promise.all(loads)
       await answering()
       recoveries.push(`${victim.name} ${Math.round(performance.now() - began)} ms`)
-      // The host's own restarts are none of the server that tenants watch: there nothing may be left out.
+      // A restart of the host does not restart the server of the tenants' watches: no event may be missing then.
       if (victim.name === 'kcp') await recorder.restarted(places)
       else recorder.resumed()
     }
@@ -105,11 +105,11 @@ describe('kcp on a host, killed with -9 under load, and the host too', function 
     expect(acknowledged).to.be.at.least(recoveries.length * load[0])
     expect(odd).to.deep.equal([])
     expect(violationsOf(history)).to.deep.equal([])
-    // None that was not killed ended with those that were.
+    // Processes that were not killed are still running.
     for (const { running, spec } of installation.processes) expect(running, spec.name).to.equal(true)
   })
 
-  /** In this order: each finds the others as the one before left them. */
+  /** In this order, so that each is killed in the state that the previous kill left. */
   function victims(round: number): { name: string; process: ManagedProcess; round: number }[] {
     const [apiserver] = installation.processes
     return [
@@ -119,7 +119,7 @@ describe('kcp on a host, killed with -9 under load, and the host too', function 
     ]
   }
 
-  /** Resolves once every place takes writes, by a request that writes nothing that is recorded. */
+  /** Resolves once every logical cluster accepts writes; the probe itself writes nothing that is recorded. */
   async function answering(): Promise<void> {
     for (const { cluster, client } of places) {
       const namespace = { metadata: { name: 'canary' } }

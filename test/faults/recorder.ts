@@ -1,4 +1,4 @@
-// Writers, readers and watchers that note what they do and what they are told, over restarts of the server.
+// Writers, readers and watchers that record their requests and answers, across restarts of the server.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Client, Json } from './client.ts'
 import type {
@@ -15,7 +15,7 @@ import type {
   Write,
 } from './history.ts'
 
-/** A logical cluster as its clients reach it. */
+/** A logical cluster with a client for it. */
 export interface Place {
   readonly cluster: string
   readonly client: Client
@@ -29,7 +29,7 @@ const selector = 'labelSelector=load'
 const shards = ['s0', 's1', 's2']
 const namesPerShard = 4
 
-/** How often a request is tried again while the server is away, milliseconds. */
+/** Interval between retries while the server is down, milliseconds. */
 const retryMs = 20
 
 export class Recorder {
@@ -37,11 +37,11 @@ export class Recorder {
   readonly lists: ListRead[] = []
   readonly gets: GetRead[] = []
   readonly watches: Watch[] = []
-  /** Watches that were told 410 and began anew. */
+  /** Number of watches that received 410 and began again. */
   expired = 0
-  /** Answers that are neither what was asked for nor a refusal that belongs there. */
-  readonly odd: string[] = []
-  /** Writes that were. */
+  /** Answers that are neither the expected result nor an expected refusal. */
+  readonly unexpected: string[] = []
+  /** Number of acknowledged writes. */
   acknowledged = 0
   readonly #random: () => number
   #restarts = 0
@@ -63,18 +63,21 @@ export class Recorder {
     return this.#random()
   }
 
-  /** The server is going: whoever watches waits for `restarted`. */
+  /** The server is about to be killed: watchers wait for `restarted`. */
   goingDown(): void {
     this.#up = Promise.withResolvers<undefined>()
   }
 
-  /** It is gone: what has no answer now can happen no more, where the store died with it. */
+  /** The server is gone: unanswered requests can no longer take effect if the store died with it. */
   gone(): void {
     const now = performance.now()
     for (const write of this.writes) if (write.outcome.is === 'unknown' && write.ended === Infinity) write.ended = now
   }
 
-  /** It is back; all places are listed before anybody writes: up to here a watch may tell last states only. */
+  /**
+   * The server is back. Lists all logical clusters before any write: up to that revision a watch may receive final
+   * states only.
+   */
   async restarted(places: readonly Place[]): Promise<void> {
     this.#restarts++
     this.#restartedAt = 0
@@ -85,12 +88,12 @@ export class Recorder {
     this.#up.resolve(undefined)
   }
 
-  /** The server was there all the time, and what it needs is back: a watch that resumes is told everything. */
+  /** The server never stopped, and its dependencies are back: a resumed watch must receive every event. */
   resumed(): void {
     this.#up.resolve(undefined)
   }
 
-  /** Writes until told to stop, or until the server goes away. */
+  /** Writes until stopped, or until the server goes down. */
   async write(place: Place, writer: number, stopped: () => boolean): Promise<void> {
     while (!stopped()) {
       const name = `${pick(shards, this.#random)}-${Math.floor(this.#random() * namesPerShard)}`
@@ -108,7 +111,7 @@ export class Recorder {
     }
   }
 
-  /** Lists in all ways there are, until told to stop or until the server goes away. */
+  /** Lists in every supported way until stopped, or until the server goes down. */
   async read(place: Place, stopped: () => boolean): Promise<void> {
     for (let round = 0; !stopped(); round++) {
       const way = (['plain', 'paged', 'exact'] as const)[round % 3]
@@ -122,7 +125,7 @@ export class Recorder {
     }
   }
 
-  /** All objects of a place, noted; undefined when no answer came. */
+  /** Lists and records all objects; undefined when no answer came. */
   async list({ cluster, client }: Place, { limit = 0 } = {}): Promise<ListRead | undefined> {
     const begun = performance.now()
     const path = `${cluster === '*' ? everywhere : collection}?${selector}`
@@ -136,7 +139,7 @@ export class Recorder {
       if (token !== '' && answer.status === 410) return undefined
       const at = Number(answer.body.metadata?.resourceVersion)
       if (answer.status !== 200 || !(at > 0) || (token !== '' && at !== revision)) {
-        this.odd.push(`${page}: ${answer.status} at ${at} after ${revision}: ${answer.body.message ?? ''}`)
+        this.unexpected.push(`${page}: ${answer.status} at ${at} after ${revision}: ${answer.body.message ?? ''}`)
         return undefined
       }
       revision = at
@@ -148,7 +151,7 @@ export class Recorder {
     return list
   }
 
-  /** At a revision that somebody was told of a moment ago. */
+  /** Lists at a revision that was observed a moment ago. */
   async #listExactly({ cluster, client }: Place): Promise<true | undefined> {
     const known = this.lists.findLast((list) => list.cluster === cluster)?.revision ?? 0
     const newer = this.writes.at(-1 - Math.floor(this.#random() * 20))?.outcome
@@ -158,16 +161,16 @@ export class Recorder {
     const path = `${collection}?${selector}&resourceVersion=${wanted}&resourceVersionMatch=Exact`
     const answer = await client.request('GET', path).catch(() => undefined)
     if (answer === undefined || answer.status >= 500) return undefined
-    // Too old for the server, which says so.
+    // Too old: 410 is the correct answer.
     if (answer.status === 410) return true
     const revision = Number(answer.body.metadata?.resourceVersion)
-    if (answer.status !== 200 || revision !== wanted) this.odd.push(`${path}: ${answer.status} at ${revision}`)
+    if (answer.status !== 200 || revision !== wanted) this.unexpected.push(`${path}: ${answer.status} at ${revision}`)
     const items = (answer.body.items ?? []).map((item) => seenOf(cluster, item))
     this.lists.push({ cluster, revision, items, begun, ended: performance.now(), latest: false })
     return true
   }
 
-  /** Watches until aborted, resuming from the last revision it was told, over every end of the connection. */
+  /** Watches until aborted; after every disconnect it resumes from the last received revision. */
   async watch({ cluster, client }: Place, { title, query, breaks, signal }: WatchOptions): Promise<void> {
     const watch: Watch = { title, cluster, epochs: [] }
     this.watches.push(watch)
@@ -215,7 +218,7 @@ export class Recorder {
             if (line.object?.code === 410) {
               this.expired++
               epoch = undefined
-            } else this.odd.push(`${title}: ${JSON.stringify(line).slice(0, 300)}`)
+            } else this.unexpected.push(`${title}: ${JSON.stringify(line).slice(0, 300)}`)
             break
           }
           const entry = entryOf(cluster, line)
@@ -224,7 +227,7 @@ export class Recorder {
           if (breaks > 0 && ++count % breaks === 0) break
         }
       } catch {
-        // It broke off: the server went away, or we did.
+        // The connection broke: the server went down, or this watch closed it on purpose.
         await delay(retryMs)
       } finally {
         end.abort()
@@ -233,7 +236,7 @@ export class Recorder {
     }
   }
 
-  /** The last revision that each watch was told. */
+  /** The last revision that each watch received. */
   positions(): readonly { readonly title: string; readonly cluster: string; readonly revision: number }[] {
     return this.watches.map(({ title, cluster, epochs }) => {
       const { list, sessions } = epochs.at(-1) ?? {}
@@ -245,7 +248,7 @@ export class Recorder {
     })
   }
 
-  /** A write whose event every watch of the place must hear. */
+  /** Writes an object whose event must reach every watch of this logical cluster. */
   async mark(place: Place, name: string): Promise<number> {
     await this.#create(place, name, 0)
     const { outcome } = this.writes.at(-1) ?? {}
@@ -284,7 +287,7 @@ export class Recorder {
     return this.#do(place, { kind: 'delete', name }, 'DELETE', `${collection}/${name}`, {})
   }
 
-  /** Only of one shard: of the others nothing ever goes but by its name. */
+  /** Deletes the collection of one shard only; objects of the others are deleted only by name. */
   async #deleteCollection(place: Place): Promise<boolean> {
     const path = `${collection}?labelSelector=load,shard=s0`
     return this.#do(place, { kind: 'deletecollection', name: 's0-' }, 'DELETE', path, {})
@@ -307,7 +310,7 @@ export class Recorder {
     const { is } = write.outcome
     if (is === 'done') this.acknowledged++
     if (is === 'refused' && ![404, 409, 429].includes(answer.status))
-      this.odd.push(`${method} ${path}: ${answer.status} ${answer.body.message ?? ''}`)
+      this.unexpected.push(`${method} ${path}: ${answer.status} ${answer.body.message ?? ''}`)
     return true
   }
 
@@ -318,9 +321,9 @@ export class Recorder {
 
 interface WatchOptions {
   readonly title: string
-  /** More of the query: `allowWatchBookmarks=true`, `timeoutSeconds=2`. */
+  /** Further query parameters: `allowWatchBookmarks=true`, `timeoutSeconds=2`. */
   readonly query: string
-  /** Breaks the connection itself after so many events; 0: never. */
+  /** Closes the connection itself after this many events; 0: never. */
   readonly breaks: number
   readonly signal: AbortSignal
 }
@@ -342,7 +345,7 @@ function metadataOf(name: string, mirror: Readonly<Record<string, string>>): obj
   return { name, labels: { load: 'yes', shard: name.split('-')[0] ?? '' }, annotations }
 }
 
-/** The object as the checker wants it; over all logical clusters an annotation says whose it is. */
+/** Converts an object for the checker; over all logical clusters an annotation names its cluster. */
 function seenOf(scope: string, { metadata = {}, data = {} }: Json): Seen {
   const { name = '', uid = '', resourceVersion = '', annotations = {} } = metadata
   const mirror = Object.fromEntries(
@@ -361,7 +364,7 @@ function entryOf(cluster: string, { type = '', object = {} }: Json): Entry {
   throw new Error(`a watch event of type "${type}"`)
 }
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+/** Random numbers from 0 to 1 that depend only on the seed (mulberry32). */
 function randomOf(seed: number): () => number {
   let state = seed >>> 0
   return () => {

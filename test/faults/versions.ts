@@ -1,4 +1,4 @@
-// Every version of every object that anybody was ever told of, from all parts of a history together.
+// Collects every version of every object from all parts of a history.
 import type { Content, Entry, History, Seen } from './history.ts'
 
 export interface Version {
@@ -8,15 +8,15 @@ export interface Version {
   readonly deleted: boolean
 }
 
-export interface Told {
+export interface Observed {
   readonly seen: Seen
   readonly deleted: boolean
-  /** Who was told, for messages. */
+  /** The client that saw it, for messages. */
   readonly by: string
 }
 
-/** Everything anybody was told, in no particular order. */
-export function* toldIn({ writes, lists, gets, watches }: History): Generator<Told> {
+/** All versions in the history, in no particular order. */
+export function* versionsIn({ writes, lists, gets, watches }: History): Generator<Observed> {
   for (const { kind, outcome } of writes)
     if (outcome.is === 'done' && outcome.seen !== undefined)
       yield { seen: outcome.seen, deleted: false, by: `the answer of a ${kind}` }
@@ -36,7 +36,7 @@ export function* toldIn({ writes, lists, gets, watches }: History): Generator<To
 export const objectKey = ({ cluster, name }: { readonly cluster: string; readonly name: string }): string =>
   `${cluster}/${name}`
 
-/** One text for one content, whatever the order of its keys. */
+/** The same text for the same content, whatever the order of its keys. */
 export function contentText({ data }: Content): string {
   return JSON.stringify(Object.entries(data).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
@@ -45,14 +45,14 @@ export function revisionOf(entry: Entry): number {
   return entry.type === 'BOOKMARK' ? entry.revision : entry.seen.revision
 }
 
-/** The versions of every object, oldest first, and what contradicts: one revision told in two ways. */
+/** The versions of every object, oldest first, and contradictions: two versions with one revision. */
 export function versionsOf(history: History): {
   readonly byObject: ReadonlyMap<string, readonly Version[]>
   readonly contradictions: readonly string[]
 } {
   const byRevision = new Map<number, { readonly key: string; readonly version: Version; readonly by: string }>()
   const contradictions: string[] = []
-  for (const { seen, deleted, by } of toldIn(history)) {
+  for (const { seen, deleted, by } of versionsIn(history)) {
     const key = objectKey(seen)
     const version = { revision: seen.revision, uid: seen.uid, content: contentText(seen.content), deleted }
     const known = byRevision.get(seen.revision)

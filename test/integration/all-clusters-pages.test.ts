@@ -1,4 +1,5 @@
-// Pages of a list over all logical clusters: what went after the first page must not be missing in silence from the next.
+// Pages of a list over all logical clusters: an object deleted after the first page must not be silently missing from
+// the next.
 import { expect } from 'chai'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
@@ -34,7 +35,7 @@ describe('a list over all logical clusters in pages', function () {
   const next = (page: Page): string => `&limit=2&continue=${encodeURIComponent(page.metadata.continue ?? '')}`
   const namesOf = ({ items }: Page): string[] => items.map(({ metadata }) => metadata.name)
 
-  it('is whole while nothing of the kind changes, whatever else does', async () => {
+  it('is complete while no object of the kind changes, even if others do', async () => {
     const first = await ask('&limit=2')
     await tenants[0]?.kubectl(['create', 'secret', 'generic', 'other'])
     const second = await ask(next(first.page))
@@ -43,7 +44,7 @@ describe('a list over all logical clusters in pages', function () {
     expect(second.page.metadata.continue).to.equal(undefined)
   })
 
-  it('is 410 once an object went that the next page would have had', async () => {
+  it('is 410 after the deletion of an object that belongs to the next page', async () => {
     const first = await ask('&limit=2')
     for (const { kubectl } of tenants) await kubectl(['delete', 'configmap', 'b'])
     expect(await ask(next(first.page))).to.include({ status: 410, reason: 'Expired' })
@@ -52,7 +53,7 @@ describe('a list over all logical clusters in pages', function () {
     expect(namesOf((await ask('')).page)).to.deep.equal(['a', 'a'])
   })
 
-  it('is 410 where a restart came between: what went before it is not known any more', async () => {
+  it('is 410 after a restart, because earlier deletions are no longer known', async () => {
     const first = await ask('&limit=1')
     await tenants[0]?.kubectl(['create', 'configmap', 'c'])
     await instance.process.kill()

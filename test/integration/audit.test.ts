@@ -1,4 +1,4 @@
-// Audit lines beside those of a real kube-apiserver at level Metadata, request by request.
+// Compares our audit lines with those of a real kube-apiserver at level Metadata, request by request.
 import { expect } from 'chai'
 import { mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { request as httpsRequest } from 'node:https'
@@ -16,7 +16,7 @@ interface Asked {
   readonly path: string
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
-  /** Answered with a text, not a Status, by a real server: only the code is compared. */
+  /** A real server answers with plain text, not a Status: only the code is compared. */
   readonly noStatus?: boolean
   /** Without any certificate. */
   readonly unknown?: boolean
@@ -31,7 +31,7 @@ const maps = '/api/v1/namespaces/default/configmaps'
 const merge = { 'content-type': 'application/merge-patch+json' }
 const secretText = 'do-not-write-me-down'
 
-/** In this order: each works on what the ones before have left. */
+/** In this order: each request works on the result of the ones before. */
 const requests: Readonly<Record<string, Asked>> = {
   list: { method: 'GET', path: `${maps}?limit=5&labelSelector=none` },
   create: { method: 'POST', path: maps, body: { metadata: { name: 'one' }, data: { a: 'b' } } },
@@ -93,7 +93,7 @@ const requests: Readonly<Record<string, Asked>> = {
   'a namespace': { method: 'GET', path: '/api/v1/namespaces/default' },
 }
 
-/** Sends it and resolves with the Audit-ID of the answer once all of it is here. */
+/** Sends the request and resolves with the Audit-ID once the whole answer has arrived. */
 function ask(
   kubeconfig: string,
   base: string,
@@ -141,7 +141,7 @@ function eventsOf(file: string): Event[] {
     .map((line) => JSON.parse(line) as Event)
 }
 
-/** What both servers should say alike; what is theirs alone is reduced to whether it is there. */
+/** The fields that both servers should agree on; server-specific values are reduced to whether they are set. */
 function comparable(event: Event, base: string): Event {
   const { requestURI, user, impersonatedUser, sourceIPs, annotations, objectRef } = event
   const there = (value: unknown): string => (typeof value === 'string' && value !== '' ? 'there' : 'none')
@@ -155,7 +155,7 @@ function comparable(event: Event, base: string): Event {
     objectRef: ref,
     responseStatus: status,
     requestURI: String(requestURI).replace(base, ''),
-    // A real server adds which certificate it was.
+    // A real server adds the id of the certificate.
     user: isRecord(user) ? { username: user['username'], groups: user['groups'] } : user,
     impersonatedUser: isRecord(impersonatedUser)
       ? { username: impersonatedUser['username'], groups: impersonatedUser['groups'] }
@@ -230,7 +230,7 @@ describe('audit lines', function () {
     )
 
   for (const [name, { noStatus = false }] of Object.entries(requests))
-    it(`say of "${name}" what a real server says`, async () => {
+    it(`equal those of a real server for "${name}"`, async () => {
       const shape = (event: Event, base: string): Event => {
         const compared = comparable(event, base)
         return noStatus ? { ...compared, responseStatus: at(compared, 'responseStatus.code') } : compared
@@ -239,7 +239,7 @@ describe('audit lines', function () {
       expect(actual.map((event) => shape(event, acme.base))).to.deep.equal(expected.map((event) => shape(event, '')))
     })
 
-  it('name the logical cluster, its id, and whose user it is', async () => {
+  it('contain the logical cluster, its id, and the origin of the user', async () => {
     const [line] = await linesFor(ours, 'create')
     const { stdout } = await kcp.admin.kubectl(['get', 'lc/acme', '-o', 'jsonpath={.status.id}'])
     expect(at(line, 'annotations')).to.deep.include({
@@ -249,7 +249,7 @@ describe('audit lines', function () {
     })
   })
 
-  it('tell of those who are nobody, of paths that are none, and of a logical cluster that there is not', async () => {
+  it('cover anonymous users, invalid paths and a logical cluster that does not exist', async () => {
     const token = 'eyJhbGciOiJSUzI1NiJ9.c2VjcmV0LXRva2Vu.c2lnbmF0dXJl'
     const cases: Readonly<Record<string, Asked & { readonly code: number }>> = {
       stranger: { method: 'GET', path: `/clusters/acme${maps}`, unknown: true, code: 403 },
@@ -278,14 +278,14 @@ describe('audit lines', function () {
     expect(text).not.to.include('c2VjcmV0LXRva2Vu')
   })
 
-  it('hold no body of a Secret, and are for the owner of the file alone', () => {
+  it('contain no body of a Secret, in a file readable by its owner only', () => {
     const text = readFileSync(ours, 'utf8')
     expect(text).not.to.include(secretText)
     expect(text).not.to.include(Buffer.from(secretText).toString('base64'))
     expect(statSync(ours).mode & 0o777).to.equal(0o600)
   })
 
-  it('have an id of their own where the client brings none, or one that is no id', async () => {
+  it('get a generated id if the client sends none, or an invalid one', async () => {
     const first = await ask(acme.kubeconfig, acme.base, { method: 'GET', path: '/version' })
     expect(first.auditId).to.match(/^[0-9a-f-]{36}$/)
     await linesFor(ours, first.auditId ?? '')
@@ -294,7 +294,7 @@ describe('audit lines', function () {
     expect(second.auditId).to.match(/^[0-9a-f-]{36}$/)
   })
 
-  it('go to a new file of the same name after SIGHUP, and are counted', async () => {
+  it('continue in a new file after SIGHUP, and are counted', async () => {
     renameSync(ours, `${ours}.old`)
     process.kill(kcp.process.pid, 'SIGHUP')
     await waitFor(
@@ -310,7 +310,7 @@ describe('audit lines', function () {
     expect(value('kcp_audit_lines_dropped_total')).to.equal(0)
   })
 
-  it('are all there after SIGTERM', async () => {
+  it('are complete after SIGTERM', async () => {
     const ids = Array.from({ length: 50 }, (_, i) => `last-${i}`)
     await Promise.all(
       ids.map((id) =>

@@ -1,4 +1,4 @@
-// src/client, src/reconcile and src/operator/install against a real kube-apiserver, which is killed in between.
+// src/client, src/reconcile and src/operator/install against a real kube-apiserver that is killed and restarted.
 import { Readable } from 'node:stream'
 import { expect } from 'chai'
 import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
@@ -35,7 +35,7 @@ describe('the client on a real kube-apiserver', function () {
   before(async function () {
     this.timeout(15 * 60_000)
     cluster = await startCluster({ name: 'client' })
-    // As strict as with a kubeconfig from a Secret: the harness writes plain ones.
+    // Loaded with the strict rules for kubeconfigs from Secrets: the harness's kubeconfig refers to no files.
     transport = httpTransport(await loadKubeconfig({ file: cluster.kubeconfig }))
     client = createClient(transport, { pageSize: 3 })
   })
@@ -44,7 +44,7 @@ describe('the client on a real kube-apiserver', function () {
     await cluster.stop()
   })
 
-  it('keeps fields it does not know, joins pages, and fills in what a list leaves out', async () => {
+  it('keeps unknown fields, joins pages, and fills in apiVersion and kind of list items', async () => {
     for (let i = 0; i < 8; i++)
       await client.create(configMaps, configMap(`page-${i}`, { text: 'a\u2028b' }), { signal })
     const list = await client.list(configMaps, { namespace, signal })
@@ -56,7 +56,7 @@ describe('the client on a real kube-apiserver', function () {
     expect(metadataOnly.items[0]).not.to.have.property('data')
   })
 
-  it('gives the server its own words back as a StatusError', async () => {
+  it("returns the server's Status as a StatusError", async () => {
     const missing = await client.get(configMaps, { namespace, name: 'no' }, { signal }).catch((error: unknown) => error)
     expect(missing).to.include({ code: 404, reason: 'NotFound', message: 'configmaps "no" not found' })
     expect(await client.tryGet(configMaps, { namespace, name: 'no' }, { signal })).to.equal(undefined)
@@ -72,7 +72,7 @@ describe('the client on a real kube-apiserver', function () {
     expect(await wrongUid.catch((error: unknown) => error)).to.include({ reason: 'Conflict' })
   })
 
-  it('speaks every patch type', async () => {
+  it('supports every patch type', async () => {
     const ref = { namespace, name: 'patched' }
     const applied = { ...configMap('patched', { a: '1' }) }
     await client.patch(configMaps, ref, 'apply', applied, { fieldManager: 'one', signal })
@@ -89,7 +89,7 @@ describe('the client on a real kube-apiserver', function () {
     expect(last['data']).to.deep.equal({ a: '2', b: '2', c: '3', d: '4' })
   })
 
-  it('follows a resource while its server is killed and comes back', async () => {
+  it('keeps an informer up to date while its server is killed and restarted', async () => {
     await using informer = createInformer({
       client,
       gvr: configMaps,
@@ -118,7 +118,7 @@ describe('the client on a real kube-apiserver', function () {
     )
   })
 
-  it('installs our CustomResourceDefinitions, twice without harm, and the host refuses reserved names', async () => {
+  it('installs our CustomResourceDefinitions, and again without effect, and the host refuses reserved names', async () => {
     const crds = [...kcpCrds(), ...storageCrds()]
     await ensureCrds(client, { crds, signal })
     await ensureCrds(client, { crds, signal })
@@ -129,7 +129,7 @@ describe('the client on a real kube-apiserver', function () {
     }
   })
 
-  it('waits until our kinds are served, which a busy host does a moment after it has written so', async () => {
+  it('waits until our kinds are served, which a busy host does a moment after the write', async () => {
     let asked = 0
     const notYet = { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'NotFound', code: 404, message: 'no' }
     const busy: Transport = {
@@ -145,7 +145,7 @@ describe('the client on a real kube-apiserver', function () {
     expect(asked).to.equal(crds.length + 2)
   })
 
-  it('has one leader at a time, and another one when that stops', async () => {
+  it('elects one leader at a time, and another one when that stops', async () => {
     const leading: string[] = []
     let most = 0
     const campaign = (identity: string) => {
@@ -183,7 +183,7 @@ describe('the client on a real kube-apiserver', function () {
     expect(most).to.equal(1)
     await candidates.find(({ identity }) => identity === second)!.stop()
   })
-  it('has a leader though its first question went over a connection that is dead', async () => {
+  it('elects a leader even if the first request went over a dead connection', async () => {
     let asked = 0
     const halfOpen: Transport = {
       request: (request) =>

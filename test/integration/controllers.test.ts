@@ -1,4 +1,4 @@
-// The loops of src/controllers over the real virtual API server on a real embedded store.
+// The controllers of src/controllers over the real virtual API server on a real embedded store.
 import { expect } from 'chai'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,7 @@ const clusterRoles = { group: 'rbac.authorization.k8s.io', version: 'v1', resour
 const crds = { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' }
 const logicalClusters = { group: 'kcp.dev', version: 'v1alpha1', resource: 'logicalclusters' }
 
-describe('the loops inside logical clusters', function () {
+describe('the controllers of logical clusters', function () {
   this.timeout(60_000)
   let stack: AsyncDisposableStack
   let life: AbortController
@@ -29,11 +29,11 @@ describe('the loops inside logical clusters', function () {
   let api: VirtualApi
   let root: KubeClient
   let rootCa: string
-  /** What the loops wrote, such as `create acme serviceaccounts`. */
+  /** Writes of the controllers, such as `create acme serviceaccounts`. */
   let writes: string[]
-  /** What they listed, such as `acme namespaces`. */
+  /** Lists of the controllers, such as `acme namespaces`. */
   let reads: string[]
-  /** Names of what they had decoded to choose from, each time. */
+  /** Names of the objects they decoded, per visit. */
   let decoded: string[][]
 
   beforeEach(async () => {
@@ -102,7 +102,7 @@ describe('the loops inside logical clusters', function () {
     }
   }
 
-  /** The first state of one object that satisfies `condition` (undefined: it is gone), told by a watch. */
+  /** The first state of one object, from a watch, that satisfies `condition`; undefined after its deletion. */
   async function until(
     client: KubeClient,
     gvr: GroupVersionResource,
@@ -153,7 +153,7 @@ describe('the loops inside logical clusters', function () {
   const createNamespace = (client: KubeClient, name: string) =>
     client.create(core('namespaces'), { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }, { signal })
 
-  it('write nothing for a new logical cluster, and what every namespace needs for a new namespace', async () => {
+  it('write nothing for a new logical cluster, and the required objects for a new namespace', async () => {
     await startLoops()
     const clients: KubeClient[] = []
     for (let i = 0; i < 20; i++) clients.push(await createCluster(`c${i}`))
@@ -173,7 +173,7 @@ describe('the loops inside logical clusters', function () {
     ])
   })
 
-  it('put back what somebody deleted or edited, in namespaces of birth too', async () => {
+  it('restore deleted or edited objects, in the initial namespaces too', async () => {
     const acme = await createCluster('acme')
     await startLoops()
     const before = await acme.get(core('serviceaccounts'), { namespace: 'default', name: 'default' }, { signal })
@@ -202,7 +202,7 @@ describe('the loops inside logical clusters', function () {
     expect(healed?.metadata.labels).to.deep.equal({ mine: 'yes' })
   })
 
-  it('end a namespace with all its content, here and nowhere else', async () => {
+  it('delete a terminating namespace with all its content, and nothing elsewhere', async () => {
     await startLoops()
     const [acme, bobs] = [await createCluster('acme'), await createCluster('bobs')]
     for (const client of [acme, bobs]) {
@@ -224,7 +224,7 @@ describe('the loops inside logical clusters', function () {
     ])
   })
 
-  it('say what is in the way of an end, and go on when it has gone', async () => {
+  it('report what blocks the deletion of a namespace, and continue when it is gone', async () => {
     await startLoops()
     const acme = await createCluster('acme')
     await createNamespace(acme, 'shop')
@@ -253,7 +253,7 @@ describe('the loops inside logical clusters', function () {
     await until(acme, core('namespaces'), { name: 'shop' }, isGone)
   })
 
-  it('let the Secrets of a namespace outlive its pods', async () => {
+  it('delete the Secrets of a namespace after its pods', async () => {
     await startLoops()
     const acme = await createCluster('acme')
     await createNamespace(acme, 'shop')
@@ -277,12 +277,12 @@ describe('the loops inside logical clusters', function () {
     )
     expect((await acme.list(core('secrets'), { namespace: 'shop', signal })).items).to.have.length(1)
     await acme.patch(core('pods'), pod, 'merge', { metadata: { finalizers: null } }, { signal })
-    // Nothing runs pods here: what a kubelet would do when its grace is over.
+    // Deletes the pod as a kubelet does after the grace period: nothing runs pods here.
     await acme.delete(core('pods'), pod, { gracePeriodSeconds: 0, signal }).catch(() => undefined)
     await until(acme, core('namespaces'), { name: 'shop' }, isGone)
   })
 
-  it('gather rules into aggregated ClusterRoles, through several steps', async () => {
+  it('aggregate rules into ClusterRoles, through several levels', async () => {
     await startLoops()
     const acme = await createCluster('acme')
     const rule = { apiGroups: ['example.com'], resources: ['things'], verbs: ['get'] }
@@ -301,7 +301,7 @@ describe('the loops inside logical clusters', function () {
     expect(writes.filter((write) => !write.startsWith('update acme clusterroles'))).to.deep.equal([])
   })
 
-  it('read none of the ClusterRoles that no other one gathers from', async () => {
+  it('do not decode ClusterRoles that no other one selects', async () => {
     await startLoops()
     const acme = await createCluster('acme')
     const rule = { apiGroups: ['example.com'], resources: ['things'], verbs: ['get'] }
@@ -324,7 +324,7 @@ describe('the loops inside logical clusters', function () {
     await until(acme, clusterRoles, { name: 'own' }, gathered('things'))
     await acme.patch(clusterRoles, { name: 'part' }, 'merge', { metadata: { labels: { team: 'b' } } }, { signal })
     await until(acme, clusterRoles, { name: 'own' }, (object) => !gathered('things')(object))
-    // One that gathers from all, whatever their labels.
+    // Selects all ClusterRoles, whatever their labels.
     await acme.create(clusterRoles, role('all', {}, { ...selects({}), rules: [] }), { signal })
     await until(acme, clusterRoles, { name: 'all' }, gathered('things'))
     const few = decoded.slice(

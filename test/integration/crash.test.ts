@@ -7,7 +7,7 @@ const rounds = 5
 const writers = 8
 const writesPerRound = 200
 
-/** What the server said of a write: it is there, at this revision. */
+/** An acknowledged write and its revision. */
 interface Acknowledged {
   readonly name: string
   readonly revision: number
@@ -26,7 +26,7 @@ describe('kill -9 of kcp start under load', function () {
   })
   after(() => kcp[Symbol.asyncDispose]())
 
-  /** One write; undefined when no answer came. */
+  /** Sends one write; undefined when no answer came. */
   async function write(method: string, name: string, value: string): Promise<Acknowledged | undefined> {
     const path = method === 'POST' ? collection : `${collection}/${name}`
     const merge = ['Content-Type', 'application/merge-patch+json']
@@ -39,7 +39,7 @@ describe('kill -9 of kcp start under load', function () {
     return { name, revision: Number(at(answer.json(), 'metadata.resourceVersion')), value }
   }
 
-  it(`${rounds} times loses no acknowledged write, takes no revision back, and a watch goes on without a gap`, async () => {
+  it(`${rounds} times: loses no acknowledged write, decreases no revision, and resumes a watch without a gap`, async () => {
     const truth = new Map<string, Acknowledged>()
     const unknown = new Set<string>()
     let highest = 0
@@ -54,7 +54,7 @@ describe('kill -9 of kcp start under load', function () {
         for (let i = 0; !stopped; i++) {
           const name = `r${round}-w${id}-${Math.floor(i / 3)}`
           const method = ['POST', 'PATCH', 'DELETE'][i % 3]!
-          // Every second object stays.
+          // Every second object is kept.
           if (method === 'DELETE' && Math.floor(i / 3) % 2 === 0) continue
           unknown.add(name)
           const said = await write(method, name, `${round}.${i}`)
@@ -81,7 +81,7 @@ describe('kill -9 of kcp start under load', function () {
         expect(at(object, 'data.value'), `${name} in round ${round}`).to.equal(value)
         if (value !== undefined) expect(Number(at(object, 'metadata.resourceVersion')), name).to.equal(revision)
       }
-      // Nothing is there that nobody wrote.
+      // Every stored object was written.
       for (const name of stored.keys()) expect(truth.has(name) || unknown.has(name), name).to.equal(true)
       highest = Math.max(highest, ...acknowledged.map(({ revision }) => revision))
       const now = Number(at(document, 'metadata.resourceVersion'))
@@ -99,13 +99,14 @@ describe('kill -9 of kcp start under load', function () {
       const versions = events.map(({ object }) => Number(object.metadata.resourceVersion))
       expect(versions).to.deep.equal([...versions].sort((a, b) => a - b))
       expect(new Set(versions).size, 'no revision twice').to.equal(versions.length)
-      // Of what changed twice before the crash the store keeps the last: told once, at its own revision or a later one.
+      // For objects that changed twice before the crash the store keeps the last state: sent once, at its own revision
+      // or a later one.
       const newest = new Map(
         events.map(({ object: { metadata } }) => [metadata.name, Number(metadata.resourceVersion)]),
       )
       for (const { revision, name } of acknowledged)
         expect(newest.get(name), `${name} at ${revision}`).to.be.at.least(revision)
-      // The events from `since` on, played back, are the state.
+      // The events after `since`, replayed, give the stored state.
       const played = new Map<string, string>()
       for (const { type, object } of events)
         if (type === 'DELETED') played.delete(object.metadata.name ?? '')

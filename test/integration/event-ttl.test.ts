@@ -1,9 +1,9 @@
-// --event-ttl, as an administrator sets it.
+// The --event-ttl flag.
 import { expect } from 'chai'
 import { runKcp, waitFor } from '../support/index.ts'
 import { startInstance, type KcpInstance } from './kcp-instance.ts'
 
-describe('the life of Events', function () {
+describe('the lifetime of Events', function () {
   this.timeout(60_000)
   let instance: KcpInstance
   before(async () => {
@@ -13,7 +13,7 @@ describe('the life of Events', function () {
     await instance[Symbol.asyncDispose]()
   })
 
-  it('is as long as the flag says, and that of other objects is not', async () => {
+  it('ends as the flag says, without affecting other objects', async () => {
     const { kubectl } = await instance.tenant('acme')
     await kubectl(['create', 'configmap', 'stays'])
     const involvedObject = { apiVersion: 'v1', kind: 'ConfigMap', name: 'stays', namespace: 'default' }
@@ -28,7 +28,7 @@ describe('the life of Events', function () {
   })
 
   for (const wrong of ['0s', 'soon', '-1h', '721h', '1.5h']) {
-    it(`is no ${wrong}: one clear line, and nothing is begun`, async () => {
+    it(`rejects the value ${wrong} with one clear line, and starts nothing`, async () => {
       const args = ['start', '--root-dir', '/nowhere/at/all', '--event-ttl', wrong]
       const { code, stderr } = await runKcp(args, { expectCode: 'any' })
       expect(code).to.equal(1)

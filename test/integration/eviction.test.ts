@@ -1,4 +1,4 @@
-// pods/NAME/eviction, as `kubectl drain` asks for it; the status of budgets is written here by hand.
+// pods/NAME/eviction as `kubectl drain` uses it; the status of the PodDisruptionBudgets is written here by hand.
 import { expect } from 'chai'
 import { at, textAt } from './json.ts'
 import { startServedApi, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'
@@ -47,7 +47,7 @@ describe('eviction of a pod', () => {
     ask('POST', `${pods}/${name}/eviction`, { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name }, ...more })
   const isThere = async (name: string): Promise<boolean> => (await ask('GET', `${pods}/${name}`)).status === 200
 
-  it('deletes it where no budget is', async () => {
+  it('deletes the pod if no budget matches', async () => {
     await createPod('a')
     const reply = await evict('a')
     expect(reply.status, reply.text).to.equal(201)
@@ -56,7 +56,7 @@ describe('eviction of a pod', () => {
     expect((await evict('a')).status).to.equal(404)
   })
 
-  it('takes from its budget, and is refused when nothing is left', async () => {
+  it('uses up its budget, and is refused when nothing is left', async () => {
     await createPod('a')
     await createPod('b')
     await createBudget('web', {})
@@ -73,7 +73,7 @@ describe('eviction of a pod', () => {
     expect(await isThere('b')).to.equal(true)
   })
 
-  it('waits for a budget that nobody has looked at yet', async () => {
+  it('is refused until the status of the budget is first computed', async () => {
     await createPod('a')
     await createBudget('web', { observedGeneration: 0 })
     const refused = await evict('a')
@@ -82,7 +82,7 @@ describe('eviction of a pod', () => {
     expect(await isThere('a')).to.equal(true)
   })
 
-  it('lets go one that is not ready while enough others are', async () => {
+  it('allows a pod that is not ready while enough others are healthy', async () => {
     await createPod('a', { ready: false })
     await createBudget('web', { disruptionsAllowed: 0 })
     expect((await evict('a')).status).to.equal(201)
@@ -91,7 +91,7 @@ describe('eviction of a pod', () => {
     expect((await evict('b')).status).to.equal(429)
   })
 
-  it('is refused with two budgets, and for another pod of that name', async () => {
+  it('is refused with two budgets, and for a pod with another uid or name', async () => {
     await createPod('a')
     expect((await evict('a', { deleteOptions: { preconditions: { uid: 'other' } } })).status).to.equal(409)
     await createBudget('one', {})

@@ -1,4 +1,4 @@
-// Who the host's users are to us: through a real kube-aggregator, and past it.
+// The identity of the host's users in our server: through a real kube-aggregator, and around it.
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { createServer, request as httpsRequest, type Server } from 'node:https'
@@ -70,7 +70,7 @@ describe('the host as a front proxy', function () {
           .then((found) => ({ code: 200, body: found?.user ?? { name: 'nobody' } }))
           .catch((error: unknown) => ({ code: isStatusError(error) ? error.code : 500, body: { name: String(error) } }))
           .then(({ code, body }) => {
-            // What the aggregator asks for itself: are we there, and what do we serve.
+            // The aggregator's own requests: availability and discovery.
             const group = {
               kind: 'APIResourceList',
               apiVersion: 'v1',
@@ -101,7 +101,7 @@ describe('the host as a front proxy', function () {
       spec,
     }
     await cluster.kubectl(['apply', '-f', '-'], { input: apiService })
-    // Available=True also says that the aggregator itself is let in to the discovery of its group.
+    // Available=True also means that the aggregator may read the discovery of its group.
     await cluster.kubectl(['wait', '--for=condition=Available', '--timeout=30s', 'apiservice/v1alpha1.virtual.kcp.dev'])
   })
   after(async () => {
@@ -116,7 +116,7 @@ describe('the host as a front proxy', function () {
     return JSON.parse(stdout) as UserInfo
   }
 
-  it('brings its users under their own names, with groups apart', async () => {
+  it('passes its users on with their names and each group apart', async () => {
     await cluster.kubectl(['create', 'clusterrolebinding', 'alice', '--clusterrole=cluster-admin', '--user=alice'])
     expect(await through({ commonName: 'alice', organizations: ['team-a', 'dev, system:masters'] })).to.deep.include({
       name: 'alice',
@@ -125,7 +125,7 @@ describe('the host as a front proxy', function () {
     })
   })
 
-  it('brings its administrators as nobody in particular', async () => {
+  it('passes its administrators on under names that have no rights here', async () => {
     const found = await through({ commonName: 'system:admin', organizations: ['system:masters'] })
     expect(found).to.deep.include({
       name: 'host:system:admin',
@@ -133,7 +133,7 @@ describe('the host as a front proxy', function () {
     })
   })
 
-  it("is not the only way in, but the only one with its headers: past it, with the host's own certificates, nobody is anybody", async () => {
+  it("is the only source of identity headers: requests around it, with the host's own certificates, are unauthenticated", async () => {
     const headers = { 'X-Remote-User': 'admin', 'X-Remote-Group': 'system:masters' }
     const tenant = await cluster.ca.issue({ commonName: 'front-proxy-client', organizations: ['system:masters'] })
     const stranger = await cluster.frontProxyCa.issue({ commonName: 'stranger' })
@@ -143,7 +143,7 @@ describe('the host as a front proxy', function () {
     expect(await ask(proxied, tenant)).to.have.property('0', 401)
     expect(await ask(proxied, stranger)).to.have.property('0', 401)
     expect(await ask('/clusters/acme/api/v1/pods', proxy)).to.have.property('0', 401)
-    // The proof that the question is right: the front proxy itself is believed at its own door.
+    // Proves that the requests above are valid: the front proxy's own certificate is accepted.
     expect(await ask(proxied, proxy)).to.deep.equal([200, 'admin'])
   })
 

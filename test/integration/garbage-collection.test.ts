@@ -1,4 +1,4 @@
-// Garbage collection as kubectl's --cascade sees it, in two logical clusters with equal names at once.
+// Garbage collection as kubectl's --cascade shows it, in two logical clusters with equal names at once.
 import { expect } from 'chai'
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
@@ -56,7 +56,7 @@ describe('garbage collection', () => {
   }
   const pathOf = (kind: 'ConfigMap' | 'Widget', space = namespace): string =>
     kind === 'ConfigMap' ? `api/v1/namespaces/${space}/configmaps` : `apis/example.dev/v1/namespaces/${space}/widgets`
-  /** An object with owners. */
+  /** Creates an object with owners. */
   const create = (tenant: Tenant, name: string, options: OwnerOptions = {}): Promise<Meta> => {
     const { kind = 'ConfigMap', owners, finalizers, namespace: space } = options
     const metadata = { name, ownerReferences: owners, finalizers }
@@ -86,7 +86,7 @@ describe('garbage collection', () => {
   const remove = (tenant: Tenant, name: string, cascade: string): Promise<unknown> =>
     tenant.kubectl(['-n', namespace, 'delete', 'configmap', name, `--cascade=${cascade}`, '--wait=false'])
 
-  it('background: dependents go after their owner, through generations, and nowhere else', async () => {
+  it('background: deletes dependents after their owner, through generations, and nothing elsewhere', async () => {
     for (const tenant of [acme, bob]) {
       const parent = await create(tenant, 'parent')
       const child = await create(tenant, 'child', { owners: [ownedBy(parent)] })
@@ -101,7 +101,7 @@ describe('garbage collection', () => {
     expect(await read(bob, 'grandchild', { kind: 'Widget' })).to.not.equal(undefined)
   })
 
-  it('foreground: the owner waits for dependents that block', async () => {
+  it('foreground: keeps the owner until its blocking dependents are gone', async () => {
     const parent = await create(acme, 'parent')
     await create(acme, 'child', { owners: [ownedBy(parent)], finalizers: ['example.dev/hold'] })
     await create(acme, 'light', { owners: [ownedBy(parent, { block: false })], finalizers: ['example.dev/hold'] })
@@ -116,7 +116,7 @@ describe('garbage collection', () => {
     await acme.kubectl(['-n', namespace, 'patch', 'configmap', 'light', ...release])
   })
 
-  it('foreground: generations go from the youngest', async () => {
+  it('foreground: deletes the youngest generation first', async () => {
     const parent = await create(acme, 'parent')
     const child = await create(acme, 'child', { owners: [ownedBy(parent)] })
     await create(acme, 'grandchild', { owners: [ownedBy(child)], finalizers: ['example.dev/hold'] })
@@ -140,7 +140,7 @@ describe('garbage collection', () => {
     for (const name of ['grandchild', 'child', 'parent']) await untilGone(acme, name)
   })
 
-  it('orphan: dependents stay, and name the owner no more', async () => {
+  it('orphan: keeps the dependents and removes the owner reference', async () => {
     const parent = await create(acme, 'parent')
     const other = await create(acme, 'other')
     await create(acme, 'child', { owners: [ownedBy(parent)] })
@@ -151,7 +151,7 @@ describe('garbage collection', () => {
     expect((await read(acme, 'shared'))?.ownerReferences?.map(({ uid }) => uid)).to.deep.equal([other.uid])
   })
 
-  it('what has another owner stays', async () => {
+  it('keeps an object that has another owner', async () => {
     const [first, second] = [await create(acme, 'first'), await create(acme, 'second')]
     await create(acme, 'child', { owners: [ownedBy(first), ownedBy(second)] })
     await remove(acme, 'first', 'background')
@@ -160,7 +160,7 @@ describe('garbage collection', () => {
     await untilGone(acme, 'child')
   })
 
-  it('an owner that never was, or was another one, is none', async () => {
+  it('ignores an owner that never existed or has another uid', async () => {
     const real = await create(acme, 'real')
     await create(acme, 'lost', { owners: [ownedBy({ name: 'never', uid: 'no-such-uid' })] })
     await create(acme, 'mistaken', { owners: [ownedBy({ name: real.name, uid: 'another-uid' })] })
@@ -170,14 +170,14 @@ describe('garbage collection', () => {
     expect(await read(acme, 'right')).to.not.equal(undefined)
   })
 
-  it('an owner in another logical cluster is none', async () => {
+  it('ignores an owner in another logical cluster', async () => {
     const foreign = await create(bob, 'parent')
     await create(acme, 'child', { owners: [ownedBy(foreign)] })
     await untilGone(acme, 'child')
     expect(await read(bob, 'parent')).to.not.equal(undefined)
   })
 
-  it('an owner of a kind that nobody serves keeps its dependents', async () => {
+  it('keeps the dependents of an owner whose kind is not served', async () => {
     const unknown = { apiVersion: 'unknown.dev/v1', kind: 'Thing', name: 'x', uid: 'u', blockOwnerDeletion: false }
     await create(acme, 'child', { owners: [unknown] })
     const parent = await create(acme, 'parent')
@@ -187,7 +187,7 @@ describe('garbage collection', () => {
     expect(await read(acme, 'child')).to.not.equal(undefined)
   })
 
-  it('an owner in another namespace is none, and an Event says so', async () => {
+  it('ignores an owner in another namespace, and reports it with an Event', async () => {
     const parent = await create(acme, 'parent', { namespace: 'default' })
     const child = await create(acme, 'child', { owners: [ownedBy(parent)] })
     await untilGone(acme, 'child')
@@ -200,7 +200,7 @@ describe('garbage collection', () => {
   })
 
   for (const cascade of ['background', 'foreground'])
-    it(`${cascade}: a circle of owners goes as a whole`, async () => {
+    it(`${cascade}: deletes a cycle of owners completely`, async () => {
       const first = await create(acme, 'first')
       const second = await create(acme, 'second', { owners: [ownedBy(first)] })
       const ownerReferences = [ownedBy(second)]
@@ -219,10 +219,10 @@ describe('garbage collection', () => {
       await untilGone(acme, 'second')
     })
 
-  it('what lost its owner while nobody was there goes after the next start', async () => {
+  it('deletes after a restart the dependents of an owner deleted at shutdown', async () => {
     const parent = await create(acme, 'parent')
     await create(acme, 'child', { owners: [ownedBy(parent)] })
-    // The owner goes in the same moment as the program, before anybody can look at its dependents.
+    // The owner is deleted just before the program is killed, so nothing handles its dependents.
     await acme.http.request('DELETE', `${acme.base}/${pathOf('ConfigMap')}/parent`)
     await kcp.process.kill()
     await kcp.process.start()

@@ -1,11 +1,11 @@
-// Requests about large objects are answered on a thread of their own: as those about small ones are, and nobody waits for them.
+// Requests with large objects run on another thread: they are answered like small ones, and do not delay others.
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { at, isRecord } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 import type { RawResponse } from './raw-client.ts'
 
-/** Annotations without a meaning, so many that a request with them is heavy. */
+/** Annotations that only make a request large. */
 const padding: Readonly<Record<string, string>> = Object.fromEntries(
   Array.from({ length: 2000 }, (_, i) => [`p${i}`, '']),
 )
@@ -13,7 +13,7 @@ const padding: Readonly<Record<string, string>> = Object.fromEntries(
 interface Step {
   readonly title: string
   readonly method: string
-  /** After `/api/v1/namespaces/NAMESPACE`, or whole where it begins with `/apis`; `NS` stands for the namespace. */
+  /** Below `/api/v1/namespaces/NAMESPACE`, or a full path if it begins with `/apis`; `NS` stands for the namespace. */
   readonly path: string
   readonly body?: object | readonly object[]
   readonly headers?: readonly string[]
@@ -44,7 +44,7 @@ const widget = (spec: object): object => ({
 
 const steps: readonly Step[] = [
   { title: 'a create', method: 'POST', path: '/configmaps', body: configMap('a') },
-  { title: 'the same again', method: 'POST', path: '/configmaps', body: configMap('a') },
+  { title: 'the same create again', method: 'POST', path: '/configmaps', body: configMap('a') },
   {
     title: 'a generated name',
     method: 'POST',
@@ -52,7 +52,7 @@ const steps: readonly Step[] = [
     body: { metadata: { generateName: 'g-' } },
   },
   { title: 'a dry run', method: 'POST', path: '/configmaps?dryRun=All', body: configMap('dry') },
-  { title: 'what it left', method: 'GET', path: '/configmaps/dry' },
+  { title: 'the result of the dry run', method: 'GET', path: '/configmaps/dry' },
   { title: 'an unknown field', method: 'POST', path: '/configmaps?dryRun=All', body: configMap('b', { datum: 1 }) },
   {
     title: 'an unknown field, strictly',
@@ -70,12 +70,12 @@ const steps: readonly Step[] = [
     body: configMap('b'),
     headers: ['Content-Type', 'application/cbor'],
   },
-  { title: 'what was created', method: 'GET', path: '/configmaps/a' },
-  { title: 'it as a table', method: 'GET', path: '/configmaps/a', headers: table },
+  { title: 'the created object', method: 'GET', path: '/configmaps/a' },
+  { title: 'the object as a table', method: 'GET', path: '/configmaps/a', headers: table },
   { title: 'its metadata', method: 'GET', path: '/configmaps/a', headers: metadataOnly },
-  { title: 'it indented', method: 'GET', path: '/configmaps/a?pretty=true' },
+  { title: 'the object indented', method: 'GET', path: '/configmaps/a?pretty=true' },
   { title: 'a merge patch', method: 'PATCH', path: '/configmaps/a', body: { data: { c: 'd' } }, headers: merge },
-  { title: 'a patch of nothing', method: 'PATCH', path: '/configmaps/a', body: {}, headers: merge },
+  { title: 'an empty patch', method: 'PATCH', path: '/configmaps/a', body: {}, headers: merge },
   {
     title: 'a JSON patch',
     method: 'PATCH',
@@ -90,7 +90,7 @@ const steps: readonly Step[] = [
     body: [{ op: 'test', path: '/data/e', value: 'g' }],
     headers: jsonPatch,
   },
-  { title: 'a patch to nowhere', method: 'PATCH', path: '/configmaps/no', body: { data: {} }, headers: merge },
+  { title: 'a patch of a missing object', method: 'PATCH', path: '/configmaps/no', body: { data: {} }, headers: merge },
   { title: 'an update', method: 'PUT', path: '/configmaps/a', body: configMap('a', { data: { z: '' } }) },
   {
     title: 'an update of an old revision',
@@ -100,7 +100,7 @@ const steps: readonly Step[] = [
   },
   { title: 'an update under another name', method: 'PUT', path: '/configmaps/a', body: configMap('b') },
   { title: 'a deletion', method: 'DELETE', path: '/configmaps/a' },
-  { title: 'a second one', method: 'DELETE', path: '/configmaps/a' },
+  { title: 'a second deletion', method: 'DELETE', path: '/configmaps/a' },
   { title: 'a StatefulSet', method: 'POST', path: '/apis/apps/v1/namespaces/NS/statefulsets', body: statefulSet },
   {
     title: 'its scale',
@@ -141,13 +141,13 @@ const steps: readonly Step[] = [
     body: widget({ color: 'red', size: 3 }),
   },
   {
-    title: 'one that does not fit',
+    title: 'an invalid custom resource',
     method: 'POST',
     path: '/apis/heavy.example.com/v1/namespaces/NS/widgets',
     body: widget({ color: 5 }),
   },
   {
-    title: 'a patch of it',
+    title: 'a patch of the custom resource',
     method: 'PATCH',
     path: '/apis/heavy.example.com/v1/namespaces/NS/widgets/w',
     body: { spec: { color: 'blue' } },
@@ -184,7 +184,7 @@ const definition = {
   },
 }
 
-describe('requests about large objects', () => {
+describe('requests with large objects', () => {
   let kcp: KcpInstance
   let acme: Tenant
   before(async () => {
@@ -206,7 +206,7 @@ describe('requests about large objects', () => {
   }
 
   for (const step of steps)
-    it(`are answered as those about small ones: ${step.title}`, async () => {
+    it(`are answered like small ones: ${step.title}`, async () => {
       const light = await ask(step, 'light')
       const heavy = await ask(step, 'heavy')
       expect(heavy.status, heavy.text.slice(0, 300)).to.equal(light.status)
@@ -215,13 +215,13 @@ describe('requests about large objects', () => {
       expect(heavy.headers['content-type']).to.equal(light.headers['content-type'])
     })
 
-  it('are answered on a thread of their own', () => {
+  it('run on another thread', () => {
     const tasks = `/proc/${kcp.process.pid}/task`
     const names = readdirSync(tasks).map((task) => readFileSync(`${tasks}/${task}/comm`, 'utf8').trim())
     expect(names).to.include('heavy')
   })
 
-  it('give Services addresses and ports that nobody else has', async () => {
+  it('allocate unique addresses and ports for Services', async () => {
     const body = (name: string, annotations: object): object => ({
       metadata: { name, annotations },
       spec: { type: 'NodePort', ports: [{ port: 80 }] },
@@ -240,7 +240,7 @@ describe('requests about large objects', () => {
     expect(new Set(made.map((service) => at(service, 'spec.ports.0.nodePort')))).to.have.property('size', 40)
   })
 
-  it('lose no update where many write one object', async () => {
+  it('lose no update when many clients write one object', async () => {
     const path = `${acme.base}/api/v1/namespaces/default/configmaps`
     const body = { metadata: { name: 'shared', annotations: padding }, data: {} }
     expect((await acme.http.request('POST', path, { body })).status).to.equal(201)
@@ -254,7 +254,7 @@ describe('requests about large objects', () => {
     expect(Object.keys(isRecord(data) ? data : {})).to.have.length(30)
   })
 
-  it('give away no rights that their writer does not have', async () => {
+  it('prevent granting rights that the writer does not have', async () => {
     await acme.kubectl(['create', 'clusterrole', 'roles', '--verb=create', '--resource=clusterroles'])
     await acme.kubectl(['create', 'clusterrolebinding', 'roles', '--clusterrole=roles', '--user=eve'])
     const role = {
@@ -266,7 +266,7 @@ describe('requests about large objects', () => {
     expect(answer.status).to.equal(403)
     expect(answer.text).to.contain('is attempting to grant RBAC permissions not currently held')
     expect((await acme.http.request('POST', path, { body: role })).status).to.equal(201)
-    // What is compiled there follows as well, each time for the very next request.
+    // CRDs compiled on that thread are updated as well, each for the very next request.
     const make = async (name: string): Promise<number> => {
       const body = { ...role, metadata: { ...role.metadata, name } }
       return (await acme.http.request('POST', path, { body, headers: ['Impersonate-User', 'eve'] })).status
@@ -279,7 +279,7 @@ describe('requests about large objects', () => {
     }
   })
 
-  it('are not worked on for seconds: a list of very many values is not written as YAML', async () => {
+  it('are limited in time: a list of very many values is not encoded as YAML', async () => {
     const path = `${acme.base}/api/v1/namespaces/yaml/configmaps`
     await acme.kubectl(['create', 'namespace', 'yaml'])
     const data = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`k${i}`, '']))
@@ -300,7 +300,7 @@ describe('requests about large objects', () => {
     expect(JSON.parse(indented.text)).to.have.property('items').with.lengthOf.at.least(6)
   })
 
-  it('are bounded: beyond what may wait 429 with Retry-After, and the rest is answered', async () => {
+  it('beyond the limit are answered 429 with Retry-After, and the others are answered', async () => {
     const path = `${acme.base}/api/v1/namespaces/default/configmaps`
     const data = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`k${i}`, '']))
     const answers = await Promise.all(
@@ -316,13 +316,13 @@ describe('requests about large objects', () => {
   })
 })
 
-/** A part of what is sent becomes large without meaning anything. */
+/** Adds a large part without meaning. */
 function padded(body: object): object {
   const { metadata } = body as { metadata?: object }
   return { ...body, metadata: { ...metadata, annotations: padding } }
 }
 
-/** The answer without what is different for every object. */
+/** The answer without parts that differ for every object. */
 function comparable({ text }: RawResponse): unknown {
   const own = new Set(['uid', 'resourceVersion', 'creationTimestamp', 'namespace'])
   const volatile = new Set(['clusterIP', 'clusterIPs', 'nodePort', 'Age'])

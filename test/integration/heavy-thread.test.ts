@@ -1,10 +1,10 @@
-// The thread for large requests, beside what happens to the rest of the server meanwhile.
+// The thread for large requests while other parts of the server change.
 import { expect } from 'chai'
 import { startServedApi, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'
 
 const data = Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`k${i}`, '']))
 
-describe('large requests under way', function () {
+describe('large requests in progress', function () {
   this.timeout(60_000)
   let served: ServedApi
 
@@ -18,7 +18,7 @@ describe('large requests under way', function () {
       body: { metadata: { name }, data },
     })
 
-  it('end with their logical cluster when that is deleted, and others go on', async () => {
+  it('end when their logical cluster is deleted, while those of others continue', async () => {
     const acme = await served.tenant('acme')
     const bob = await served.tenant('bob')
     expect((await create(bob, 'before')).status).to.equal(201)

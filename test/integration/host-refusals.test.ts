@@ -1,4 +1,4 @@
-// Who may come near whose logical cluster is the host's to say first: with RBAC for one, the host itself refuses all others.
+// The host decides first who may access which logical cluster: with RBAC for one, the host itself refuses all others.
 import { expect } from 'chai'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,15 +10,15 @@ import { isRecord, textAt } from './json.ts'
 const group = '/apis/virtual.kcp.dev/v1alpha1'
 const proxy = (cluster: string, rest = ''): string => `${group}/logicalclusters/${cluster}/proxy${rest}`
 
-describe('alice, whom the host lets into acme alone', function () {
+describe('alice, who has access to acme only', function () {
   this.timeout(180_000)
   const stack = new AsyncDisposableStack()
   let host: Cluster
   let installation: Installation
-  /** The host, as alice and as bob. */
+  /** Kubeconfigs of the host for alice and bob. */
   let alice: string
   let bob: string
-  /** A line for every request that reached our server. */
+  /** The audit log: one line for every request that reached our server. */
   let audit: string
 
   before(async () => {
@@ -33,7 +33,7 @@ describe('alice, whom the host lets into acme alone', function () {
     await installation.tenant('bobs', 'bob')
     alice = await host.kubeconfigFor({ commonName: 'alice', organizations: ['tenants'] })
     bob = await host.kubeconfigFor({ commonName: 'bob', organizations: ['tenants'] })
-    // Of bob's there is something to see.
+    // Bob's logical cluster contains an object that alice must not see.
     await as(bob, 'create', '--raw', proxy('bobs', '/api/v1/namespaces/default/configmaps'), '-f', '-')
   })
   after(() => stack.disposeAsync())
@@ -43,7 +43,7 @@ describe('alice, whom the host lets into acme alone', function () {
     kubectl(kubeconfig, args, { expectCode: 'any', ...(args.includes('-f') ? { input: body } : {}) })
   const get = (path: string, kubeconfig = alice) => as(kubeconfig, 'get', '--raw', path)
 
-  it('reads and writes there', async () => {
+  it('reads and writes in acme', async () => {
     const { code, stdout, stderr } = await get(proxy('acme', '/api/v1/namespaces/default'))
     expect(code, stderr).to.equal(0)
     expect(textAt(JSON.parse(stdout), 'metadata.name')).to.equal('default')
@@ -51,7 +51,7 @@ describe('alice, whom the host lets into acme alone', function () {
     expect(made.code, made.stderr).to.equal(0)
   })
 
-  it('bob sees what is his: it is there to be refused', async () => {
+  it('is refused what bob can see: the object exists', async () => {
     const { code, stdout, stderr } = await get(proxy('bobs', '/api/v1/namespaces/default/configmaps/secret-plan'), bob)
     expect(code, stderr).to.equal(0)
     expect(isRecord(JSON.parse(stdout))).to.equal(true)
@@ -74,7 +74,7 @@ describe('alice, whom the host lets into acme alone', function () {
     it(`is refused GET ${path} by the host itself`, async () => {
       const { code, stderr } = await get(path)
       expect(code).to.not.equal(0)
-      // The host names its own resource and user; of our server's words there is none.
+      // The message names the host's resource and user; it contains nothing from our server.
       expect(stderr).to.match(
         /User "alice" cannot (get|list|watch) resource "logicalclusters(\/proxy)?" in API group "virtual\.kcp\.dev" at the cluster scope/,
       )
@@ -85,7 +85,7 @@ describe('alice, whom the host lets into acme alone', function () {
     '/clusters/*/api/v1/configmaps',
     '/clusters/acme/api/v1/namespaces',
   ])
-    it(`is refused GET ${path}, which is no path of the host`, async () => {
+    it(`is refused GET ${path}, which is not a path of the host`, async () => {
       const { code, stderr } = await get(path)
       expect(code).to.not.equal(0)
       expect(stderr).to.match(/User "alice" cannot get path/)
@@ -96,13 +96,13 @@ describe('alice, whom the host lets into acme alone', function () {
     ['replaces', ['replace', '--raw', proxy('bobs', '/api/v1/namespaces/default/configmaps/secret-plan'), '-f', '-']],
     ['deletes', ['delete', '--raw', proxy('bobs', '/api/v1/namespaces/default/configmaps/secret-plan')]],
   ] as const)
-    it(`${method} nothing there`, async () => {
+    it(`cannot ${method} there`, async () => {
       const { code, stderr } = await as(alice, ...args)
       expect(code).to.not.equal(0)
       expect(stderr).to.match(/User "alice" cannot (create|update|delete) resource "logicalclusters\/proxy"/)
     })
 
-  it('does not get there by spelling a name in another way', async () => {
+  it('cannot reach it with other spellings of the name', async () => {
     for (const path of [
       `${group}/logicalclusters/acme/proxy/../../bobs/proxy/api/v1/namespaces`,
       `${group}/logicalclusters/acme/proxy/%2e%2e/%2e%2e/bobs/proxy/api/v1/namespaces`,
@@ -115,7 +115,7 @@ describe('alice, whom the host lets into acme alone', function () {
     }
   })
 
-  it('may not make herself another there, nor an owner', async () => {
+  it('may neither impersonate other users there nor make herself an owner', async () => {
     for (const args of [
       ['get', '--raw', proxy('bobs', '/api/v1/namespaces'), '--as=bob'],
       ['patch', 'logicalclusters.kcp.dev/bobs', '--type=merge', '-p', '{"spec":{"owners":[]}}'],
@@ -129,14 +129,14 @@ describe('alice, whom the host lets into acme alone', function () {
     }
   })
 
-  it('and nothing of that reached our server', async () => {
+  it('has sent nothing of that to our server', async () => {
     const lines = (): { user: string; uri: string }[] =>
       readFileSync(audit, 'utf8')
         .split('\n')
         .filter((line) => line !== '')
         .map((line): unknown => JSON.parse(line))
         .map((event) => ({ user: textAt(event, 'user.username'), uri: textAt(event, 'requestURI') }))
-    // The last request is in the file when all before it are.
+    // The line of the last request is written after all others.
     await get(proxy('acme', '/api/v1/namespaces/last'))
     await waitFor(() => lines().some(({ user, uri }) => user === 'alice' && uri.includes('/namespaces/last')), {
       what: 'the line of the last request',
@@ -144,7 +144,7 @@ describe('alice, whom the host lets into acme alone', function () {
     })
     const ofAlice = lines().filter(({ user }) => user === 'alice')
     expect(ofAlice.filter(({ uri }) => !uri.includes('/logicalclusters/acme/proxy'))).to.deep.equal([])
-    // Bob's own requests did.
+    // Bob's own requests did reach it.
     expect(lines().some(({ user, uri }) => user === 'bob' && uri.includes('/logicalclusters/bobs/proxy'))).to.equal(
       true,
     )

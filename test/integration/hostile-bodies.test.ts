@@ -27,14 +27,22 @@ const cases: readonly Case[] = [
   { title: 'truncated JSON', options: { body: '{"metadata":{"name":"x"' }, codes: [400] },
   { title: 'no body', codes: [400] },
   { title: 'nothing but spaces', options: { body: '   ' }, codes: [400] },
-  { title: 'two documents', options: { body: '{"metadata":{"name":"x"}}{"metadata":{"name":"y"}}' }, codes: [400] },
+  {
+    title: 'two JSON documents',
+    options: { body: '{"metadata":{"name":"x"}}{"metadata":{"name":"y"}}' },
+    codes: [400],
+  },
   { title: 'a number', options: { body: '7' }, codes: [400] },
   { title: 'null, which Go reads as an empty object', options: { body: 'null' }, codes: [422] },
   { title: 'a list', options: { body: '[]' }, codes: [400] },
-  { title: 'a metadata that is a text', options: { body: '{"metadata":"x"}' }, codes: [400] },
+  { title: 'metadata that is a string', options: { body: '{"metadata":"x"}' }, codes: [400] },
   { title: 'a name that is a number', options: { body: '{"metadata":{"name":5}}' }, codes: [400] },
   { title: 'data that is a list', options: { body: '{"metadata":{"name":"x"},"data":[1]}' }, codes: [400] },
-  { title: 'labels that are no texts', options: { body: '{"metadata":{"name":"x","labels":{"a":1}}}' }, codes: [400] },
+  {
+    title: 'labels that are not strings',
+    options: { body: '{"metadata":{"name":"x","labels":{"a":1}}}' },
+    codes: [400],
+  },
   { title: 'a finalizers map', options: { body: '{"metadata":{"name":"x","finalizers":{"a":1}}}' }, codes: [400] },
   {
     title: 'ownerReferences of nonsense',
@@ -42,17 +50,17 @@ const cases: readonly Case[] = [
     codes: [400, 422],
   },
   {
-    title: 'another kind',
+    title: 'an object of another kind',
     options: { body: '{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x"}}' },
     codes: [400],
   },
   {
-    title: '__proto__ as a name of a field',
+    title: '__proto__ as a field name',
     options: { body: '{"__proto__":{"polluted":true},"metadata":{"name":"../x"}}' },
     codes: [400, 422],
   },
   {
-    title: 'bytes that are no UTF-8',
+    title: 'invalid UTF-8',
     options: { body: Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]) },
     codes: [400, 422],
   },
@@ -65,24 +73,24 @@ const cases: readonly Case[] = [
   { title: 'nesting of 100,000', options: { body: nested(100_000) }, codes: [400] },
   { title: 'a list of brackets', options: { body: '['.repeat(1_000_000) }, codes: [400] },
   {
-    title: 'a field twice, strictly',
+    title: 'a duplicate field, strictly validated',
     path: `${collection}?fieldValidation=Strict`,
     options: { body: '{"metadata":{"name":"x"},"metadata":{"name":"y"}}' },
     codes: [400],
   },
   {
-    title: 'a number beyond all',
+    title: 'a number out of range',
     options: { body: '{"metadata":{"name":"x","generation":1e999}}' },
     codes: [400, 422],
   },
-  { title: 'YAML that grows', options: { body: yamlBomb, headers: yaml }, codes: [400, 413] },
+  { title: 'YAML with exponential aliases', options: { body: yamlBomb, headers: yaml }, codes: [400, 413] },
   {
-    title: 'YAML with an alias of itself',
+    title: 'YAML with an alias to itself',
     options: { body: 'metadata: &a\n  name: x\n  labels: *a\n', headers: yaml },
     codes: [400],
   },
   {
-    title: 'YAML with a tag of code',
+    title: 'YAML with a language tag',
     options: { body: 'metadata: !!js/function "function(){}"\n', headers: yaml },
     codes: [400, 422],
   },
@@ -92,7 +100,7 @@ const cases: readonly Case[] = [
     codes: [400],
   },
   {
-    title: 'protobuf of an endless length',
+    title: 'protobuf with a huge length',
     options: { body: Buffer.from('k8s\0\x0a\xff\xff\xff\xff\x0f', 'latin1'), headers: protobuf },
     codes: [400],
   },
@@ -103,7 +111,7 @@ const cases: readonly Case[] = [
     codes: [415],
   },
   {
-    title: 'a form',
+    title: 'a form body',
     options: { body: 'a=b', headers: ['Content-Type', 'application/x-www-form-urlencoded'] },
     codes: [415],
   },
@@ -115,7 +123,7 @@ const cases: readonly Case[] = [
     codes: [400],
   },
   {
-    title: 'a JSON patch of the prototype',
+    title: 'a JSON patch of __proto__',
     method: 'PATCH',
     path: `${collection}/kept`,
     options: {
@@ -134,9 +142,15 @@ const cases: readonly Case[] = [
     },
     codes: [413],
   },
-  { title: 'a patch of no type', method: 'PATCH', path: `${collection}/kept`, options: { body: '{}' }, codes: [415] },
   {
-    title: 'a strategic patch of nonsense',
+    title: 'a patch without content type',
+    method: 'PATCH',
+    path: `${collection}/kept`,
+    options: { body: '{}' },
+    codes: [415],
+  },
+  {
+    title: 'an invalid strategic patch',
     method: 'PATCH',
     path: `${collection}/kept`,
     options: {
@@ -165,19 +179,19 @@ const cases: readonly Case[] = [
   })),
   { title: 'DELETE with dryRun=None', method: 'DELETE', path: `${collection}/kept?dryRun=None`, codes: [400, 422] },
   {
-    title: 'DELETE with a policy that is none',
+    title: 'DELETE with an invalid policy',
     method: 'DELETE',
     path: `${collection}/kept?propagationPolicy=Sideways`,
     codes: [400, 422],
   },
   {
-    title: 'an Accept of nothing we have',
+    title: 'an Accept with unknown types',
     method: 'GET',
     path: collection,
     options: { headers: ['Accept', 'image/png'] },
     codes: [406],
   },
-  { title: 'a limit that is none', method: 'GET', path: `${collection}?limit=-7`, codes: [200, 400] },
+  { title: 'a negative limit', method: 'GET', path: `${collection}?limit=-7`, codes: [200, 400] },
   {
     title: 'a path of 60,000 bytes',
     method: 'GET',
@@ -196,13 +210,13 @@ const cases: readonly Case[] = [
     path: `${collection}?labelSelector=${Array.from({ length: 5000 }, (_, i) => `a${i}`).join(',')}`,
     codes: [200, 400],
   },
-  { title: 'broken escapes', method: 'GET', path: `${collection}/%zz`, codes: [400] },
+  { title: 'invalid percent-escapes', method: 'GET', path: `${collection}/%zz`, codes: [400] },
   { title: 'NUL in a name', method: 'GET', path: `${collection}/a%00b`, codes: [400, 404] },
-  { title: 'a method nobody knows', method: 'BREW', path: collection, codes: [400, 405, 501] },
+  { title: 'an unknown method', method: 'BREW', path: collection, codes: [400, 405, 501] },
   { title: 'TRACE', method: 'TRACE', path: collection, codes: [400, 403, 405] },
 ]
 
-describe('what no well-behaved client sends', () => {
+describe('requests that no correct client sends', () => {
   let kcp: KcpInstance
   let acme: Tenant
   let bob: Tenant
@@ -238,7 +252,7 @@ describe('what no well-behaved client sends', () => {
       expect(answer.text).not.to.match(/node_modules|\.ts:\d|\.js:\d/)
     })
 
-  it('bytes that are no HTTP, and a request that never ends, disturb nobody', async () => {
+  it('bytes that are not HTTP, and a request that never ends, do not affect others', async () => {
     const sockets = [
       '\0\0\0garbage\r\n\r\n',
       'GET / HTTP/9.9\r\n\r\n',
@@ -255,7 +269,7 @@ describe('what no well-behaved client sends', () => {
     for (const socket of sockets) socket.destroy()
   })
 
-  it('500 at once are answered, and the next as well', async () => {
+  it('500 at once are answered, and so is the next request', async () => {
     const answers = await Promise.all(
       Array.from({ length: 500 }, (_, index) =>
         acme.http.request(

@@ -1,4 +1,4 @@
-// What clients do that hurt others or themselves: half requests, selectors that hide, upgrades, floods.
+// Clients that harm others or themselves: partial requests, selectors that hide objects, upgrades, floods.
 import { expect } from 'chai'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect as connectTcp, type Socket } from 'node:net'
@@ -12,7 +12,7 @@ const configMaps = '/clusters/acme/api/v1/namespaces/default/configmaps'
 const secrets = '/clusters/acme/api/v1/namespaces/default/secrets'
 const rbac = '/clusters/acme/apis/rbac.authorization.k8s.io/v1/namespaces/default'
 
-describe('hostile and unlucky clients', function () {
+describe('hostile and broken clients', function () {
   this.timeout(60_000)
   let served: ServedApi
   let acme: ServedTenant
@@ -33,7 +33,7 @@ describe('hostile and unlucky clients', function () {
     expect(answer.status, answer.text).to.equal(201)
   }
 
-  describe('a request that is broken off in its body', () => {
+  describe('a request aborted in its body', () => {
     const request = (method: string, path: string, type: string): Record<string, string> => ({
       ':method': method,
       ':scheme': 'https',
@@ -41,7 +41,7 @@ describe('hostile and unlucky clients', function () {
       ':path': path,
       'content-type': type,
     })
-    /** Sends what there is of the body, breaks off, and waits until the server has dealt with it. */
+    /** Sends part of the body, aborts, and waits until the server has handled it. */
     async function brokenOff(
       how: 'reset at once' | 'reset' | 'end',
       headers: Record<string, string>,
@@ -60,7 +60,7 @@ describe('hostile and unlucky clients', function () {
           ...(how === 'reset at once' ? [reset] : []),
         ]),
       )
-      // Another request on another connection: by its answer the server is reading the body of this one.
+      // Another connection gets an answer only after the server has read the partial body.
       for (let i = 0; i < 5; i++) await acme.request('GET', configMaps)
       if (how === 'reset') socket.write(reset)
       for (let i = 0; i < 20; i++) await acme.request('GET', configMaps)
@@ -74,14 +74,14 @@ describe('hostile and unlucky clients', function () {
       { title: 'by the end of the connection', how: 'end' },
     ] as const
     for (const { title, how } of ways) {
-      it(`${title} deletes nothing: the preconditions were still to come`, async () => {
+      it(`${title} deletes nothing: the preconditions had not arrived`, async () => {
         await create(configMaps, { metadata: { name: 'precious' } })
         await brokenOff(how, request('DELETE', `${configMaps}/precious`, 'application/json'), '')
         expect((await acme.request('GET', `${configMaps}/precious`)).status).to.equal(200)
         await acme.request('DELETE', `${configMaps}/precious`)
       })
 
-      it(`${title} creates nothing of half a YAML document`, async () => {
+      it(`${title} creates nothing from a partial YAML document`, async () => {
         const half = 'metadata:\n  name: half\ndata:\n  a: b\n'
         await brokenOff(how, request('POST', configMaps, 'application/yaml'), half)
         expect((await acme.request('GET', `${configMaps}/half`)).status).to.equal(404)
@@ -89,8 +89,8 @@ describe('hostile and unlucky clients', function () {
     }
   })
 
-  describe('a client that is slow', () => {
-    it('with its body has no longer than anybody else, and its place is free again', async () => {
+  describe('a client', () => {
+    it('that sends its body slowly is cut off at the usual deadline, and its slot is freed', async () => {
       const sockets = await Promise.all(Array.from({ length: 40 }, () => acme.socket()))
       const answers = sockets.map(
         (socket) =>
@@ -105,7 +105,7 @@ describe('hostile and unlucky clients', function () {
       for (const socket of sockets) socket.destroy()
     })
 
-    it('to ask for anything at all is cut off, wherever it stopped; who has asked may be idle', async () => {
+    it('that has not finished its request is disconnected, wherever it stopped; an idle one after a request is not', async () => {
       const idle = await acme.socket()
       const answered = new Promise((resolve) => idle.once('data', resolve))
       idle.write('GET /version HTTP/1.1\r\nHost: kcp\r\n\r\n')
@@ -137,11 +137,11 @@ describe('hostile and unlucky clients', function () {
       idle.destroy()
     })
 
-    it('with large answers is given no more of them than its budget, and all of it again when it has gone', async () => {
+    it('that reads large answers slowly gets no more of them than its budget, and the full budget again after it leaves', async () => {
       const big = { metadata: { name: 'big' }, data: { a: 'x'.repeat(1_000_000) } }
       const one = '/clusters/greta/api/v1/namespaces/default/configmaps'
       const greta = await served.tenant('greta')
-      // Lists are sent in pieces and count for a part: 24 MB, of 30 MB.
+      // Lists are streamed in chunks and count for a fraction: 24 MB, of 30 MB.
       for (let i = 0; i < 24; i++) {
         const { status } = await greta.request('POST', one, { body: { ...big, metadata: { name: `big-${i}` } } })
         expect(status).to.equal(201)
@@ -166,7 +166,7 @@ describe('hostile and unlucky clients', function () {
       await untilTrue(async () => (await greta.request('GET', one)).status === 200, 'there is room again')
     })
 
-    it('over its budget is told when to come again, while others are served', async () => {
+    it('over its budget gets a Retry-After, while others are served', async () => {
       const bob = await served.tenant('bob')
       const sockets = await Promise.all(Array.from({ length: 41 }, () => acme.socket()))
       const answers = sockets.map(
@@ -185,7 +185,7 @@ describe('hostile and unlucky clients', function () {
     })
   })
 
-  it('that open watches and go at once, however early, leave no place taken and no watch open', async () => {
+  it('that open watches and leave at once, however early, leave no slot taken and no watch open', async () => {
     const before = served.api.hub.usage().watchers
     for (let round = 0; round < 6; round++) {
       const session = acme.http2()
@@ -220,7 +220,7 @@ describe('hostile and unlucky clients', function () {
     await untilTrue(() => served.api.hub.usage().watchers === before, 'all watches are closed')
   })
 
-  it('that say what no route knows are told so by a Status', async () => {
+  it('that send an unknown method, path or media type get a Status', async () => {
     for (const [head, body, code] of [
       [`PROPFIND ${configMaps} HTTP/1.1`, '', 405],
       [`TRACE ${configMaps} HTTP/1.1`, '', 405],
@@ -237,7 +237,7 @@ describe('hostile and unlucky clients', function () {
     }
   })
 
-  it('may name an extra of impersonation after what every object has', async () => {
+  it('may send impersonation extras named like Object.prototype properties', async () => {
     for (const key of ['__proto__', 'constructor', 'tostring']) {
       const headers = { 'impersonate-user': 'eve', [`impersonate-extra-${key}`]: 'x' }
       const path = '/clusters/acme/apis/authentication.k8s.io/v1/selfsubjectreviews'
@@ -247,8 +247,8 @@ describe('hostile and unlucky clients', function () {
     }
   })
 
-  describe('who is not what they say', () => {
-    it('another installation may sign for this logical cluster, or for everything: nobody', async () => {
+  describe('forged identity', () => {
+    it('certificates of another installation are refused, for this logical cluster and for everything', async () => {
       const dir = mkdtempSync(join(tmpdir(), 'kcp-other-'))
       try {
         const other = await openPki(dir)
@@ -272,13 +272,13 @@ describe('hostile and unlucky clients', function () {
       ],
       ['two lengths', `POST ${configMaps} HTTP/1.1\r\nHost: k\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\n`, 400],
       [
-        'a spaced Transfer-Encoding',
+        'a space before the colon of Transfer-Encoding',
         `POST ${configMaps} HTTP/1.1\r\nHost: k\r\nTransfer-Encoding : chunked\r\n\r\n`,
         400,
       ],
       ['an absolute form', 'GET https://kcp/clusters/bob/api HTTP/1.1\r\nHost: k\r\n\r\n', 401],
       [
-        'an upgrade of what takes none',
+        'an upgrade on a path without upgrades',
         `GET ${configMaps} HTTP/1.1\r\nHost: k\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n`,
         400,
       ],
@@ -290,19 +290,19 @@ describe('hostile and unlucky clients', function () {
       ['60,000 headers', `GET ${configMaps} HTTP/1.1\r\nHost: k\r\n${'X-A: b\r\n'.repeat(60_000)}\r\n`, 431],
       ['a URL of 80 KB', `GET ${configMaps}?${'a=b&'.repeat(20_000)} HTTP/1.1\r\nHost: k\r\n\r\n`, 400],
     ] as const)
-      it(`${title}: ${code}, once`, async () => {
+      it(`${title}: answers ${code} exactly once`, async () => {
         const socket = await acme.socket()
         const answer = await said(socket, text)
         expect(answer.slice(9, 12), answer.slice(0, 500)).to.equal(String(code))
         expect(answer.match(/HTTP\/1.1 /g)).to.have.length(1)
       })
 
-    it('a tunnel to somewhere is not made', async () => {
+    it('CONNECT tunnels are refused', async () => {
       const socket = await acme.socket()
       expect(await said(socket, 'CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: k\r\n\r\n')).to.equal('')
     })
 
-    it('what only the installation may say is not heard from a tenant: uid, placement, where a pod runs', async () => {
+    it('uid, placement and the member of a pod can only be set by the installation, not by a tenant', async () => {
       const annotations = { 'kcp.dev/member': 'somewhere', 'kcp.dev/placed-on': 'elsewhere', mine: 'yes' }
       const headers = { 'kcp-keep-uid': 'true' }
       const containers = [{ name: 'c', image: 'i' }]
@@ -363,7 +363,7 @@ describe('hostile and unlucky clients', function () {
   })
 })
 
-// HTTP/2 by hand: Node's own client ends a stream properly before it resets it.
+// HTTP/2 frames written by hand: Node's own client ends a stream properly before it resets it.
 const frameTypes = { data: 0, headers: 1, reset: 3, settings: 4 } as const
 const endHeaders = 4
 
@@ -376,7 +376,7 @@ function frame(type: number, flags: number, stream: number, payload: Buffer): Bu
   return Buffer.concat([head, payload])
 }
 
-/** HPACK without its tables: every field as a literal of fewer than 127 bytes. */
+/** HPACK without its tables: every field is a literal of fewer than 127 bytes. */
 function literalHeaders(headers: Record<string, string>): Buffer {
   const text = (value: string): Buffer[] => [Buffer.from([value.length]), Buffer.from(value, 'latin1')]
   return Buffer.concat(
@@ -384,7 +384,7 @@ function literalHeaders(headers: Record<string, string>): Buffer {
   )
 }
 
-/** What the server says to this within a second, or up to its end of the connection. */
+/** The server's output within one second, or until it closes the connection. */
 async function said(socket: TLSSocket, text: string): Promise<string> {
   let heard = ''
   const over = new Promise<void>((resolve) => {

@@ -1,5 +1,5 @@
-// Every kind of hostile input, over HTTP/1.1 and over HTTP/2: a Status each, memory that stays where it was, and another
-// logical cluster that is answered all the while.
+// Every kind of hostile input, over HTTP/1.1 and HTTP/2: each is answered with a Status, memory stays bounded, and
+// another logical cluster is served meanwhile.
 import { expect } from 'chai'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -82,7 +82,7 @@ const nestedSchema = (depth: number): object =>
 
 const cases: Readonly<Record<string, Case>> = {
   // Bodies: JSON.
-  'JSON cut off in the middle': { body: '{"metadata":{"name":"x","labels":{"a"', codes: [400] },
+  'truncated JSON': { body: '{"metadata":{"name":"x","labels":{"a"', codes: [400] },
   'a body one byte above the limit': {
     body: JSON.stringify({ data: { a: times(3 * 1024 * 1024, 'x') } }),
     codes: [413],
@@ -91,16 +91,16 @@ const cases: Readonly<Record<string, Case>> = {
   '10,000 levels of JSON': { body: nested(10_000), codes: [400] },
   'a million opening brackets': { body: times(1_000_000, '['), codes: [400] },
   'a million values': { body: `{"data":[${times(999_999, '1,')}1]}`, codes: [400, 413] },
-  'a field twice, strictly': {
+  'a duplicate field, strictly validated': {
     path: `${maps}?fieldValidation=Strict`,
     body: '{"metadata":{"name":"twice"},"data":{"a":"1","a":"2"}}',
     codes: [400],
     says: /duplicate field/,
   },
   'wrong types': { body: '{"metadata":{"name":{},"labels":[1]},"data":7}', codes: [400] },
-  'a number beyond all numbers': { body: '{"metadata":{"name":"x","generation":1e99999}}', codes: [400] },
+  'a number out of range': { body: '{"metadata":{"name":"x","generation":1e99999}}', codes: [400] },
   'a number of 100,000 digits': { body: `{"metadata":{"name":"x","generation":${times(100_000, '9')}}}`, codes: [400] },
-  'bytes that are no UTF-8': {
+  'invalid UTF-8': {
     body: Buffer.concat([Buffer.from('{"metadata":{"name":"'), Buffer.from([0xc3, 0x28, 0xff]), Buffer.from('"}}')]),
     codes: [400, 422],
   },
@@ -109,7 +109,7 @@ const cases: Readonly<Record<string, Case>> = {
   'a name of 100,000 characters': { body: `{"metadata":{"name":"${times(100_000, 'a')}"}}`, codes: [422] },
   'a byte order mark': { body: '\ufeff{"metadata":{"name":"x y"}}', codes: [400, 422] },
   'UTF-16': { body: Buffer.from('{"metadata":{"name":"x"}}', 'utf16le'), codes: [400] },
-  'what is gzip': {
+  'a gzip body': {
     body: gzipSync(times(50_000_000, '0')),
     headers: { 'content-encoding': 'gzip' },
     codes: [400, 415],
@@ -120,7 +120,7 @@ const cases: Readonly<Record<string, Case>> = {
     }),
     codes: [422, 413],
   },
-  '90,000 labels that are none': {
+  '90,000 invalid labels': {
     body: JSON.stringify({ metadata: { name: 'x', labels: Object.fromEntries(many(90_000, (i) => [`!${i}`, ''])) } }),
     codes: [422],
     says: /more errors/,
@@ -147,9 +147,9 @@ const cases: Readonly<Record<string, Case>> = {
     body: '{"metadata":{"name":"managed"}}',
     codes: [422],
   },
-  // Names that every object of the language has.
+  // Names of properties that every JavaScript object has.
   '__proto__ as a field': { body: '{"metadata":{"name":"X"},"__proto__":{"polluted":1}}', codes: [422] },
-  '__proto__ as a label that is no text': {
+  '__proto__ as a label that is not a string': {
     body: '{"metadata":{"name":"x","labels":{"__proto__":{"polluted":1}}}}',
     codes: [400],
   },
@@ -161,7 +161,7 @@ const cases: Readonly<Record<string, Case>> = {
     ...patch([{ op: 'add', path: '/constructor/prototype/polluted', value: 1 }]),
     codes: [422],
   },
-  'a merge patch of __proto__ to no map': {
+  'a merge patch of __proto__ to a string': {
     method: 'PATCH',
     path: kept,
     type: mergePatch,
@@ -181,11 +181,11 @@ const cases: Readonly<Record<string, Case>> = {
     codes: [413],
     says: /maximum operations in a JSON patch is 10000, got 20000/,
   },
-  'a JSON patch that copies the whole into itself': {
+  'a JSON patch that copies the document into itself': {
     ...patch(many(9_999, () => ({ op: 'copy', from: '', path: '/data' }))),
     codes: [400, 422],
   },
-  'a JSON patch that doubles': {
+  'a JSON patch that doubles the document': {
     ...patch([
       { op: 'add', path: '/data/x', value: times(1000, 'x') },
       ...many(9_000, () => ({ op: 'copy', from: '/data', path: '/data/x' })),
@@ -196,7 +196,7 @@ const cases: Readonly<Record<string, Case>> = {
     ...patch([{ op: 'test', path: times(9_000, '/a'), value: 1 }]),
     codes: [422],
   },
-  'directives of a strategic patch that are none': {
+  'invalid directives in a strategic patch': {
     method: 'PATCH',
     path: kept,
     type: strategicPatch,
@@ -219,24 +219,24 @@ const cases: Readonly<Record<string, Case>> = {
     codes: [400],
   },
   '10,000 levels of YAML in one line': { type: yaml, body: `${times(10_000, '- ')}a`, codes: [400] },
-  'YAML that grows by its aliases': { type: yaml, body: yamlBomb, codes: [400, 413] },
+  'YAML with exponential aliases': { type: yaml, body: yamlBomb, codes: [400, 413] },
   'YAML that contains itself': { type: yaml, body: 'metadata: &a {name: x, labels: *a}', codes: [400] },
   'YAML of two documents': {
     type: yaml,
     body: 'metadata: {name: X}\n---\nmetadata: {name: Y}\n',
     codes: [400, 422],
   },
-  'YAML with tags of code': { type: yaml, body: 'metadata: !!python/object/apply:os.system ["x"]', codes: [400, 422] },
-  'YAML with a merge key of nothing': { type: yaml, body: 'metadata: {<<: *none, name: x}', codes: [400] },
-  'YAML with a merge key of a text': { type: yaml, body: 'a: &a x\nmetadata: {<<: *a, name: X}', codes: [400, 422] },
+  'YAML with language tags': { type: yaml, body: 'metadata: !!python/object/apply:os.system ["x"]', codes: [400, 422] },
+  'YAML with a merge key of an undefined alias': { type: yaml, body: 'metadata: {<<: *none, name: x}', codes: [400] },
+  'YAML with a merge key of a string': { type: yaml, body: 'a: &a x\nmetadata: {<<: *a, name: X}', codes: [400, 422] },
   '500,000 values of YAML': { type: yaml, body: `data: [${times(500_000, '1,')}]`, codes: [400, 413] },
   'a YAML of 2 MB of quotes': { type: yaml, body: times(2_000_000, '"'), codes: [400, 413] },
   'a YAML of 2 MB of colons': { type: yaml, body: times(1_000_000, ': '), codes: [400, 413] },
   'a YAML of 2 MB of anchors': { type: yaml, body: many(100_000, (i) => `- &a${i} x`).join('\n'), codes: [400, 413] },
   // Bodies: protobuf.
   'protobuf garbage': { type: protobuf, body: Buffer.from(`k8s\0${times(64, '\xff')}`, 'latin1'), codes: [400] },
-  'protobuf cut off': { type: protobuf, body: Buffer.from('k8s\0\x0a\x10\x0a\x02v1', 'latin1'), codes: [400] },
-  'protobuf of a length beyond all': {
+  'truncated protobuf': { type: protobuf, body: Buffer.from('k8s\0\x0a\x10\x0a\x02v1', 'latin1'), codes: [400] },
+  'protobuf with a huge length': {
     type: protobuf,
     body: Buffer.from('k8s\0\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f', 'latin1'),
     codes: [400],
@@ -253,56 +253,56 @@ const cases: Readonly<Record<string, Case>> = {
   'a slash inside a name': url(`${maps}/a%2Fb`, [400, 404]),
   'dots inside a name': url(`${maps}/%2e%2e%2fsecrets`, [400]),
   'two slashes': url(`${base}//api/v1`, [404]),
-  'letters of the world': url(`${maps}/${encodeURIComponent('ünï-🐙')}`, [404]),
+  'non-ASCII letters': url(`${maps}/${encodeURIComponent('ünï-🐙')}`, [404]),
   'broken escapes': url(`${maps}/%zz`, [400]),
-  'escapes of no UTF-8': url(`${maps}/%ff%fe`, [400]),
+  'escapes of invalid UTF-8': url(`${maps}/%ff%fe`, [400]),
   'a path of 60,000 bytes': url(`${maps}/${times(60_000, 'x')}`, [400, 404]),
   '10,000 parameters': url(`${maps}?${times(10_000, 'a=b&')}`, [200]),
-  'a limit that is no number': url(`${maps}?limit=many`, [400]),
-  'a limit below zero': url(`${maps}?limit=-1`, [200, 400]),
-  'a revision that is none': url(`${maps}?resourceVersion=../x`, [400]),
-  'a revision beyond all': url(`${maps}?resourceVersion=${times(400, '9')}&resourceVersionMatch=Exact`, [400]),
-  'a continue token of nonsense': url(`${maps}?continue=${times(4_000, 'A')}`, [400]),
-  'a continue token that leads elsewhere': url(
+  'a limit that is not a number': url(`${maps}?limit=many`, [400]),
+  'a negative limit': url(`${maps}?limit=-1`, [200, 400]),
+  'an invalid revision': url(`${maps}?resourceVersion=../x`, [400]),
+  'a revision out of range': url(`${maps}?resourceVersion=${times(400, '9')}&resourceVersionMatch=Exact`, [400]),
+  'an invalid continue token': url(`${maps}?continue=${times(4_000, 'A')}`, [400]),
+  'a continue token with a path outside': url(
     `${maps}?limit=1&continue=${Buffer.from(JSON.stringify({ v: 'meta.k8s.io/v1', rv: 1, start: '../../../b\0' })).toString('base64url')}`,
     [200, 400, 410],
   ),
-  'a timeout that is none': url(`${maps}?watch=1&timeoutSeconds=x`, [400]),
+  'an invalid timeout': url(`${maps}?watch=1&timeoutSeconds=x`, [400]),
   'a deadline of 60,000 digits': url(`${maps}?timeout=${times(60_000, '1')}`, [400]),
   'a selector of 10,000 terms': url(selected(many(10_000, (i) => `!${i.toString(36)}`).join(',')), [200, 400]),
   'a selector of one set of 10,000': url(selected(`a in (${many(10_000, (i) => i.toString(36)).join(',')})`), [200]),
   'a selector that looks like an expression': url(selected('a=(x+x+)+y'), [400]),
   'a selector of opening brackets': url(selected(`a in ${times(10_000, '(')}`), [400]),
-  // More than 64 KiB in one field end a connection over HTTP/2.
+  // More than 64 KiB in one header field ends an HTTP/2 connection.
   'a field selector of 2,000 terms': url(
     `${maps}?fieldSelector=${encodeURIComponent(many(2_000, (i) => `metadata.name!=n${i}`).join(','))}`,
     [200, 400],
   ),
-  'a field selector of a field that is none': url(`${maps}?fieldSelector=__proto__%3Dx`, [400]),
-  'a sort of Accept that nobody has': url(maps, [406], { headers: { accept: 'image/png' } }),
-  'an Accept of 5,000 kinds': url(maps, [200, 406], { headers: { accept: many(5_000, (i) => `a/b${i}`).join(',') } }),
+  'a field selector on an unknown field': url(`${maps}?fieldSelector=__proto__%3Dx`, [400]),
+  'an Accept with an unknown type': url(maps, [406], { headers: { accept: 'image/png' } }),
+  'an Accept with 5,000 types': url(maps, [200, 406], { headers: { accept: many(5_000, (i) => `a/b${i}`).join(',') } }),
   // CustomResourceDefinitions.
-  'an expression that compiles to a million steps': {
+  'a pattern that compiles to a million instructions': {
     ...crd('huge', { type: 'string', pattern: '((((a{100}){100}){100}){100}){100}' }),
     codes: [422],
   },
-  'an expression with a look-around': { ...crd('around', { type: 'string', pattern: '(?=a)(?<!b)\\1' }), codes: [422] },
+  'a pattern with a look-around': { ...crd('around', { type: 'string', pattern: '(?=a)(?<!b)\\1' }), codes: [422] },
   'a schema of 2,000 levels': { ...crd('deep', nestedSchema(450)), codes: [201, 400, 413, 422] },
   'a schema that refers to itself': { ...crd('ref', { $ref: '#/definitions/x' }), codes: [422] },
-  'a printer column that is no path': {
+  'a printer column with an invalid path': {
     path: crds,
     body: (crd('column', { type: 'string' }).body as string).replace(
       '"served":true',
       '"served":true,"additionalPrinterColumns":[{"name":"a","type":"string","jsonPath":".a[?(@.b=="}]',
     ),
-    // A real server takes it too, and shows nothing in that column.
+    // A real server accepts it too, and shows nothing in that column.
     codes: [201, 422],
   },
 }
 
-/** Of one case, on whatever machine: what one thread spends it spends for everybody. */
+/** Processor time per case: the one thread is shared by all requests. */
 const maxProcessorMs = 4000
-/** Longer than any processor of ours is busy with others; what is not answered then never is. */
+/** Longer than the server is ever busy with other requests: an answer that takes longer never comes. */
 const maxWaitMs = 30_000
 
 describe('the matrix of hostile input', function () {
@@ -416,7 +416,7 @@ describe('the matrix of hostile input', function () {
           expect(status, text.slice(0, 500)).to.be.oneOf([...codes, ...(status === 409 ? [409] : [])])
           expect(text.length, 'bytes of the answer').to.be.below(7_000_000)
           if (says !== undefined) expect(text.slice(0, 2_000_000)).to.match(says)
-          // Outside of the API a real server answers with text, too.
+          // Outside of the API a real server answers in plain text too.
           if (status < 400 || text.trim() === '404 page not found') return
           const { kind, apiVersion, code } = JSON.parse(text) as Record<string, unknown>
           expect({ kind, apiVersion, code }).to.deep.equal({ kind: 'Status', apiVersion: 'v1', code: status })
@@ -424,7 +424,7 @@ describe('the matrix of hostile input', function () {
         })
     })
 
-  describe('frames of HTTP/2 that no client needs', () => {
+  describe('HTTP/2 frames that no client needs', () => {
     const headers = [
       [':method', 'GET'],
       [':scheme', 'https'],
@@ -440,19 +440,19 @@ describe('the matrix of hostile input', function () {
       'streams that never end': () => many(5_000, (i) => frame(1, 4, 2 * i + 1, head)),
       pings: () => many(50_000, () => frame(6, 0, 0, Buffer.alloc(8))),
       settings: () => many(20_000, () => frame(4, 0, 0, Buffer.alloc(0))),
-      'windows that open by one': () => many(50_000, () => frame(8, 0, 0, uint32(1))),
+      'windows that open byte by byte': () => many(50_000, () => frame(8, 0, 0, uint32(1))),
       priorities: () => many(50_000, (i) => frame(2, 0, 2 * i + 1, Buffer.alloc(5))),
-      'heads that never end': () => [
+      'headers that never end': () => [
         frame(1, 0, 1, head),
         ...many(2_000, () => frame(9, 0, 1, Buffer.alloc(8_000, literal))),
       ],
-      'empty frames of a body': () => [frame(1, 4, 1, head), ...many(50_000, () => frame(0, 0, 1, Buffer.alloc(0)))],
-      'frames of no known kind': () => many(10_000, () => frame(200, 255, 3, Buffer.alloc(100))),
+      'empty DATA frames': () => [frame(1, 4, 1, head), ...many(50_000, () => frame(0, 0, 1, Buffer.alloc(0)))],
+      'frames of unknown types': () => many(10_000, () => frame(200, 255, 3, Buffer.alloc(100))),
       'garbage after the preface': () => [Buffer.alloc(1_000_000, 0x5a)],
     }
     const literal = Buffer.concat([Buffer.from([0]), shortText('x-a'), shortText('b')])
     for (const [title, make] of Object.entries(floods))
-      it(`${title}: others go on, and the connection is no more than one`, async () => {
+      it(`${title}: other connections are served, and this one counts once`, async () => {
         const socket = await rawSocket()
         socket.resume()
         socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
@@ -467,7 +467,7 @@ describe('the matrix of hostile input', function () {
         socket.destroy()
       })
 
-    it('garbage in place of frames of a WebSocket ends the socket', async () => {
+    it('garbage instead of WebSocket frames ends the socket', async () => {
       const socket = await rawSocket(['http/1.1'])
       const closed = new Promise((resolve) => socket.once('close', resolve))
       let heard = ''
@@ -489,9 +489,9 @@ describe('the matrix of hostile input', function () {
     }
   })
 
-  // Last: a suite's own tests run before those of the suites in it.
-  describe('all of it', () => {
-    it('leaves memory where it was', async () => {
+  // In a suite of its own, to run last: mocha runs a suite's own tests before its nested suites.
+  describe('the whole matrix', () => {
+    it('leaves memory bounded', async () => {
       const allowed = residentBefore + 250 * 1024 * 1024
       await waitFor(
         async () => {
@@ -519,17 +519,17 @@ function uint32(value: number): Buffer {
   return bytes
 }
 
-/** A text of HPACK, shorter than 127 bytes. */
+/** An HPACK string shorter than 127 bytes. */
 function shortText(text: string): Buffer {
   return Buffer.concat([Buffer.from([text.length]), Buffer.from(text, 'latin1')])
 }
 
-/** Resolves when it takes more, or is gone. */
+/** Resolves when the socket accepts more data, or is closed. */
 async function drained(socket: TLSSocket): Promise<void> {
   const over = new AbortController()
   try {
     const options = { signal: over.signal }
-    // An error is followed by its end.
+    // An error event is followed by close.
     await Promise.race([once(socket, 'drain', options), once(socket, 'close', options)]).catch(() => undefined)
   } finally {
     over.abort()

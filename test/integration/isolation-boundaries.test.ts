@@ -1,5 +1,5 @@
-// Boundaries between logical clusters that need more than a path: positions, tokens over a rebirth, reviews, caches, metrics.
-// The list of all boundaries with their tests: docs/isolation.md.
+// Boundaries between logical clusters beyond paths: revisions, tokens after recreation, reviews, caches, metrics.
+// docs/isolation.md lists all boundaries with their tests.
 import { expect } from 'chai'
 import { waitFor } from '../support/index.ts'
 import { at, textAt } from './json.ts'
@@ -39,7 +39,7 @@ describe('boundaries between logical clusters', function () {
     return textAt(answer.json(), 'status.token')
   }
 
-  it("a revision of one, in a list or a watch of another, shows that other's own past and nothing else", async () => {
+  it("a revision of one, used in a list or a watch of another, returns only the other's own past", async () => {
     const create = async ({ http, base }: Tenant, name: string): Promise<string> => {
       const answer = await http.request('POST', inDefault(base, 'configmaps'), {
         body: { metadata: { name, labels: { past: 'yes' } } },
@@ -60,7 +60,7 @@ describe('boundaries between logical clusters', function () {
     expect((await watch.rest()).map(({ object }) => object.metadata.name)).to.deep.equal(['bobs-second'])
   })
 
-  it('a token of one is nobody in another, and its review there says so', async () => {
+  it('a token of one is unauthenticated in another, also in a TokenReview there', async () => {
     const token = await tokenOf(acme)
     const self = await nobody.request('GET', inDefault(acme.base, 'configmaps'), bearer(token))
     expect(self.status, 'known at home, without rights').to.equal(403)
@@ -75,7 +75,7 @@ describe('boundaries between logical clusters', function () {
     expect(abroad.text).not.to.match(/acme|system:serviceaccount/)
   })
 
-  it('a review of rights in another is refused, and one at home knows only its own RBAC', async () => {
+  it('an access review in another is refused, and one in its own uses only its own RBAC', async () => {
     const body = {
       spec: { user: 'eve', resourceAttributes: { verb: 'get', resource: 'secrets', namespace: 'default' } },
     }
@@ -86,7 +86,7 @@ describe('boundaries between logical clusters', function () {
     expect(at((await bob.http.request('POST', bob.base + path, { body })).json(), 'status.allowed')).to.equal(false)
   })
 
-  it('an impersonated ServiceAccount is the one here, never the one of another', async () => {
+  it('an impersonated ServiceAccount is the one of this logical cluster', async () => {
     const name = 'system:serviceaccount:default:default'
     await acme.kubectl([
       ...['create', 'clusterrolebinding', 'robot', '--clusterrole=view'],
@@ -98,7 +98,7 @@ describe('boundaries between logical clusters', function () {
     expect((await acme.http.request('GET', inDefault(bob.base, 'configmaps'), as)).status).to.equal(401)
   })
 
-  it('tokens and kubeconfigs end with their logical cluster, also where another gets its name', async () => {
+  it('tokens and kubeconfigs end with their logical cluster, also when its name is used again', async () => {
     const brief = await kcp.tenant('brief')
     const token = await tokenOf(brief)
     const path = inDefault('/clusters/brief', 'configmaps')
@@ -111,7 +111,7 @@ describe('boundaries between logical clusters', function () {
     expect((await again.http.request('GET', path)).status).to.equal(200)
   })
 
-  it("kinds, their documents and the cache tags of those are each logical cluster's own", async () => {
+  it('kinds, OpenAPI documents and their ETags belong to one logical cluster', async () => {
     const crd = (schema: object): object => ({
       apiVersion: 'apiextensions.k8s.io/v1',
       kind: 'CustomResourceDefinition',
@@ -161,7 +161,7 @@ describe('boundaries between logical clusters', function () {
     expect(ofBob.text).to.include('ofbob').and.not.include('ofacme')
   })
 
-  it("what is for the whole process is for the installation, and names nobody's logical cluster", async () => {
+  it('process-wide paths are for the installation only, and name no logical cluster', async () => {
     for (const path of ['/metrics', '/debug/pprof/', '/debug/flags/v', '/logs', '/configz', '/clusters'])
       for (const prefix of ['', acme.base])
         expect((await bob.http.request('GET', prefix + path)).status, prefix + path).to.be.oneOf([401, 403, 404])
@@ -174,7 +174,7 @@ describe('boundaries between logical clusters', function () {
       expect((await nobody.request('GET', path)).text).not.to.match(/acme|bob/)
   })
 
-  it('a tenant finds no way to make, read or change LogicalClusters and members from inside', async () => {
+  it('a tenant cannot create, read or change LogicalClusters and MemberClusters from inside', async () => {
     const kinds = ['logicalclusters', 'memberclusters', 'placements']
     for (const kind of kinds)
       for (const base of [acme.base, '', '/clusters/root', '/clusters/*'])

@@ -25,7 +25,7 @@ describe('between logical clusters', () => {
     await kcp[Symbol.asyncDispose]()
   })
 
-  /** Refused, and nothing told: neither treasure nor whether there is one. */
+  /** Expects a refusal that reveals neither the Secret's content nor whether it exists. */
   async function expectRefused(
     client: RawClient,
     method: string,
@@ -40,7 +40,7 @@ describe('between logical clusters', () => {
     return answer
   }
 
-  it('the same names are different objects, with uids that never meet', async () => {
+  it('objects of the same name are distinct, with different uids', async () => {
     const seen = new Map<unknown, string>()
     for (const { http, name, base } of [acme, bob, kcp.admin])
       for (const resource of ['namespaces', 'secrets', 'services', 'serviceaccounts', 'configmaps']) {
@@ -56,7 +56,7 @@ describe('between logical clusters', () => {
     expect(Buffer.from(mine.stdout, 'base64').toString()).to.equal('acme-treasure')
   })
 
-  it('the kubeconfig of one is nobody on the path of another, of root, and of all', async () => {
+  it('the kubeconfig of one is refused on the paths of another, of root, and of all', async () => {
     for (const path of [
       secrets('bob'),
       `${secrets('bob')}/mine`,
@@ -79,7 +79,7 @@ describe('between logical clusters', () => {
     expect((await bob.http.request('GET', `${secrets('bob')}/mine`)).status).to.equal(200)
   })
 
-  it('what a tenant sees of a logical cluster that there is and of one that there is not is the same', async () => {
+  it('an existing and a missing logical cluster give a tenant the same answer', async () => {
     const there = await expectRefused(acme.http, 'GET', secrets('bob'))
     const notThere = await expectRefused(acme.http, 'GET', secrets('bub'))
     expect(notThere.status).to.equal(there.status)
@@ -90,7 +90,7 @@ describe('between logical clusters', () => {
     expect(known.status, known.text).to.equal(404)
   })
 
-  describe('identity headers on the direct way', () => {
+  describe('identity headers on the direct listener', () => {
     const forged = [
       ['X-Remote-User', 'kcp-admin', 'X-Remote-Group', 'system:masters'],
       ['x-remote-user', 'admin', 'x-remote-group', 'system:masters', 'X-Remote-Extra-Realm', 'installation'],
@@ -100,7 +100,7 @@ describe('between logical clusters', () => {
       ['X-Forwarded-User', 'admin', 'X-Forwarded-Client-Cert', 'Subject="O=system:masters"'],
     ]
     for (const headers of forged)
-      it(`are nobody's word: ${headers.join(' ')}`, async () => {
+      it(`are ignored: ${headers.join(' ')}`, async () => {
         for (const path of [
           secrets('acme'),
           secrets('root'),
@@ -109,7 +109,7 @@ describe('between logical clusters', () => {
         ])
           await expectRefused(nobody, 'GET', path, { headers }, [401, 403])
         await expectRefused(bob.http, 'GET', secrets('acme'), { headers })
-        // They neither add to nor take from who the certificate says it is.
+        // They neither extend nor restrict the identity of the certificate.
         const self = await acme.http.request(
           'POST',
           '/clusters/acme/apis/authentication.k8s.io/v1/selfsubjectreviews',
@@ -122,7 +122,7 @@ describe('between logical clusters', () => {
 
   describe('impersonation', () => {
     const as = (...headers: string[]) => ({ headers })
-    it('makes an admin less, and of another logical cluster nobody', async () => {
+    it("can reduce an admin's rights, but never reaches another logical cluster", async () => {
       const eve = as('Impersonate-User', 'eve')
       await expectRefused(acme.http, 'GET', secrets('acme'), eve, [403])
       await expectRefused(
@@ -153,7 +153,7 @@ describe('between logical clusters', () => {
     })
   })
 
-  describe('paths that try to leave', () => {
+  describe('paths that try to leave the logical cluster', () => {
     for (const path of [
       '/clusters/acme/../bob/api/v1/secrets',
       '/clusters/acme/./../bob/api/v1/secrets',
@@ -190,13 +190,14 @@ describe('between logical clusters', () => {
         expect(answer.status, answer.text).to.be.oneOf([400, 401, 403, 404])
         expect(answer.text).not.to.match(/treasure|items|"uid"/)
         expect(answer.headers.location).to.equal(undefined)
-        // The installation's admin may read everything, so for him it must be the wrong path, not a way to an object.
+        // The installation's admin may read everything, so for this user the path must be invalid, not lead to an
+        // object.
         const admin = await kcp.admin.http.request('GET', path)
         expect(admin.status, admin.text).to.be.oneOf([400, 404])
       })
   })
 
-  describe('who gives no proof', () => {
+  describe('an unauthenticated client', () => {
     for (const path of [
       '/livez',
       '/readyz',
@@ -221,7 +222,7 @@ describe('between logical clusters', () => {
       '/debug/pprof',
     ])
       it(`may not ask for ${path}`, () => expectRefused(nobody, 'GET', path, {}, [401, 403, 404]).then(() => undefined))
-    it('is told 401 for a token that is none', async () => {
+    it('gets 401 for an invalid token', async () => {
       for (const token of [
         'Bearer x',
         'Bearer a.b.c',
@@ -233,7 +234,7 @@ describe('between logical clusters', () => {
   })
 
   describe('over all logical clusters', () => {
-    it('the installation reads: every object says whose it is', async () => {
+    it('the installation can read, and every object names its logical cluster', async () => {
       const { items } = (
         await kcp.admin.http.request('GET', '/clusters/*/api/v1/secrets?fieldSelector=metadata.name%3Dmine')
       ).json() as { items: object[] }
@@ -243,11 +244,11 @@ describe('between logical clusters', () => {
           (at(item, 'metadata.annotations') as Record<string, string>)['kcp.dev/logical-cluster'],
       )
       expect(owners.sort()).to.deep.equal(['acme', 'bob'])
-      // Nobody sees that annotation in his own logical cluster.
+      // The annotation is not visible inside the logical cluster.
       expect((await acme.http.request('GET', `${secrets('acme')}/mine`)).text).not.to.include('logical-cluster')
     })
 
-    it('nobody writes', async () => {
+    it('nobody can write', async () => {
       for (const [method, path] of [
         ['POST', '/clusters/*/api/v1/namespaces/default/secrets'],
         ['PUT', '/clusters/*/api/v1/namespaces/default/secrets/mine'],
@@ -262,7 +263,7 @@ describe('between logical clusters', () => {
         expect((await http.request('GET', `${secrets(name)}/mine`)).status).to.equal(200)
     })
 
-    it('a watch of one sees nothing of another, and that of all sees both once', async () => {
+    it('a watch of one gets nothing of another, and a watch of all gets the events of both once', async () => {
       await using own = await acme.http.watch(`${secrets('acme')}?watch=true&labelSelector=cross&timeoutSeconds=2`)
       await using all = await kcp.admin.http.watch(
         '/clusters/*/api/v1/secrets?watch=true&labelSelector=cross&timeoutSeconds=2',
@@ -277,7 +278,7 @@ describe('between logical clusters', () => {
       expect(names(await all.rest())).to.deep.equal(['of-bob', 'of-acme', 'of-bob'])
     })
 
-    it('a page token of one gives nothing of another', async () => {
+    it('a continue token of one returns nothing of another', async () => {
       const first = await acme.http.request('GET', `${secrets('acme')}?limit=1`)
       const token = at(first.json(), 'metadata.continue')
       expect(token).to.be.a('string')
@@ -289,7 +290,7 @@ describe('between logical clusters', () => {
     })
   })
 
-  it('a logical cluster that is deleted and made again is another: old kubeconfigs are nobody, nothing is left', async () => {
+  it('a deleted and recreated logical cluster is new: old kubeconfigs are refused and nothing is left', async () => {
     const shortLived = await kcp.tenant('short')
     expect(
       (await shortLived.http.request('POST', secrets('short'), { body: { metadata: { name: 'old' } } })).status,

@@ -1,11 +1,11 @@
-// Reading JSON in tests without believing it.
+// Reads untrusted JSON in tests.
 
 /** Whether a value is an object with fields. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** What is at `a.b.c` of a value; undefined where there is nothing. */
+/** The value at path `a.b.c`; undefined if there is none. */
 export function at(value: unknown, path: string): unknown {
   return path
     .split('.')
@@ -15,7 +15,7 @@ export function at(value: unknown, path: string): unknown {
     )
 }
 
-/** The text at `a.b.c` of a value; empty where there is none. */
+/** The text at path `a.b.c`; empty if there is none. */
 export function textAt(value: unknown, path: string): string {
   const found = at(value, path)
   return typeof found === 'string' ? found : ''

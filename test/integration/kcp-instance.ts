@@ -1,4 +1,4 @@
-// `kcp start` as a person runs it, for the length of a suite: its directory, its clients, its logical clusters.
+// Runs `kcp start` as a user does, for the length of a suite: its directory, clients and logical clusters.
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ export interface Tenant {
   /** Path of its kubeconfig. */
   readonly kubeconfig: string
   readonly kubectl: Kubectl
-  /** As its admin; paths are whole: `/clusters/NAME/api/v1/...`. */
+  /** Authenticated as its admin; paths are complete: `/clusters/NAME/api/v1/...`. */
   readonly http: RawClient
   /** `/clusters/NAME`. */
   readonly base: string
@@ -81,7 +81,7 @@ export async function startInstance(args: readonly string[] = []): Promise<KcpIn
   }
 }
 
-/** Whether something on this port says that it is ready. */
+/** Whether the server on this port reports ready. */
 async function isReady(port: number, signal: AbortSignal): Promise<boolean> {
   await using client = openRawClient({ port })
   return (await client.request('GET', '/readyz', { signal })).status === 200

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
-/** A CRD of the same name everywhere; what is in it differs. */
+/** The CRD has the same name in every logical cluster; its content differs. */
 const crd = (properties: object, more: object = {}): object => ({
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
@@ -85,13 +85,13 @@ describe('custom resources in a logical cluster', () => {
     expect((await acme.kubectl(['describe', 'widget', 'w'])).stdout).to.match(/Colour: +red/)
   })
 
-  it('apply twice changes nothing, diff is empty', async () => {
+  it('are unchanged by a second apply, and diff is empty', async () => {
     const input = widget({ colour: 'red' })
     expect((await acme.kubectl(['apply', '-f', '-'], { input })).stdout).to.equal('widget.shop.test/w unchanged\n')
     expect((await acme.kubectl(['diff', '-f', '-'], { input })).stdout).to.equal('')
   })
 
-  it('are defaulted, pruned and validated by their schema, with the path of what is wrong', async () => {
+  it('are defaulted, pruned and validated by their schema, with the path of each error', async () => {
     expect(await get('spec')).to.deep.equal({ colour: 'red', size: 3 })
     await acme.kubectl(['patch', 'widget', 'w', '--type=merge', '-p', '{"spec":{"unknown":1}}'])
     expect(await get('spec')).to.deep.equal({ colour: 'red', size: 3 })
@@ -108,7 +108,7 @@ describe('custom resources in a logical cluster', () => {
     )
   })
 
-  it('status and spec are written apart; generation counts changes of spec alone', async () => {
+  it('have separate writes of status and spec, and a generation that counts changes of spec only', async () => {
     await acme.kubectl(['patch', 'widget', 'w', '--type=merge', '-p', '{"status":{"phase":"Ready"},"spec":{"size":4}}'])
     expect(await get('status')).to.equal(undefined)
     const generation = await get('metadata.generation')
@@ -129,12 +129,12 @@ describe('custom resources in a logical cluster', () => {
     ).to.include('condition met')
   })
 
-  it('scale by kubectl, through the paths of the CRD', async () => {
+  it('scale with kubectl, through the paths of the CRD', async () => {
     await acme.kubectl(['scale', 'widget/w', '--replicas=7'])
     expect(await get('spec.size')).to.equal(7)
   })
 
-  it('take JSON and merge patches, and no strategic one', async () => {
+  it('accept JSON and merge patches, and refuse strategic ones', async () => {
     await acme.kubectl([
       'patch',
       'widget',
@@ -163,7 +163,7 @@ describe('custom resources in a logical cluster', () => {
     expect(sizes.map(String).sort()).to.deep.equal(['5', 'huge'])
   })
 
-  it('a CRD that is none is refused with the paths', async () => {
+  it('are not served from an invalid CRD, which is refused with the paths of its errors', async () => {
     const broken = crd({ size: { type: 'wrong' } })
     const text = await refused(acme, ['create', '--validate=false', '-f', '-'], {
       ...broken,
@@ -173,14 +173,14 @@ describe('custom resources in a logical cluster', () => {
     expect(text).to.match(/type: Unsupported value: "wrong"/)
   })
 
-  it('a changed schema counts from the next request on', async () => {
+  it('follow a changed schema from the next request on', async () => {
     const wider = crd({ size: { type: 'integer' }, colour: { type: 'string' } })
     await acme.kubectl(['apply', '-f', '-'], { input: wider })
     await acme.kubectl(['patch', 'widget', 'w', '--type=merge', '-p', '{"spec":{"colour":"blue"}}'])
     expect(await get('spec.colour')).to.equal('blue')
   })
 
-  it('go with their CRD, in this logical cluster alone', async () => {
+  it('are deleted with their CRD, in this logical cluster only', async () => {
     await acme.kubectl(['delete', 'crd', 'widgets.shop.test', '--timeout=20s'])
     expect(await refused(acme, ['get', 'widgets'])).to.match(/could not find the requested resource|resource type/)
     await acme.kubectl(['apply', '-f', '-'], { input: crd({ size: { type: 'integer' } }) })

@@ -88,7 +88,7 @@ describe('stock kubectl in a logical cluster', () => {
   })
   after(() => kcp[Symbol.asyncDispose]())
 
-  it('has what every cluster has from its birth', async () => {
+  it('has the objects that every new cluster has', async () => {
     const namespaces = (await acme.kubectl(['get', 'namespaces', '-o', 'name'])).stdout.trim().split('\n')
     for (const name of ['default', 'kube-system', 'kube-public', 'kube-node-lease'])
       expect(namespaces).to.include(`namespace/${name}`)
@@ -106,7 +106,7 @@ describe('stock kubectl in a logical cluster', () => {
   })
 
   describe('apply', () => {
-    it('creates, then finds nothing to change, by client-side and by server-side diff', async () => {
+    it('creates, then finds nothing to change, with client-side and server-side diff', async () => {
       const first = (await acme.kubectl(['-n', 'shop', 'apply', '-f', '-'], { input: deployment })).stdout
       expect(first.trim().split('\n')).to.have.length(10)
       expect(first).to.match(/^(.* created\n){10}$/)
@@ -119,7 +119,7 @@ describe('stock kubectl in a logical cluster', () => {
       expect(diff.stdout).to.equal('')
     })
 
-    it('changes what changed, removes what was removed, and diff shows it before', async () => {
+    it('changes and removes fields, and diff shows it before', async () => {
       const changed = deployment.replace('replicas: 2', 'replicas: 3').replace('{name: A, value: a}, ', '')
       const diff = await acme.kubectl(['-n', 'shop', 'diff', '-f', '-'], { input: changed, expectCode: 1 })
       expect(diff.stdout).to.include('+  replicas: 3')
@@ -130,7 +130,7 @@ describe('stock kubectl in a logical cluster', () => {
       expect(await get('deploy/web', 'metadata.generation')).to.equal(2)
     })
 
-    it('by the server is refused, stores nothing, and says what to do instead', async () => {
+    it('with --server-side is refused, stores nothing, and names the alternative', async () => {
       const input = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: by-server}\n'
       for (const flags of [[], ['--force-conflicts'], ['--dry-run=server']]) {
         const args = ['-n', 'shop', 'apply', '--server-side', ...flags, '-f', '-']
@@ -140,7 +140,7 @@ describe('stock kubectl in a logical cluster', () => {
       expect(await shop('get', 'configmap', '-o', 'name')).to.not.include('by-server')
     })
 
-    it('dry-run=server says what would be and stores nothing', async () => {
+    it('with --dry-run=server shows the result and stores nothing', async () => {
       const input = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: dry}\n'
       const said = await acme.kubectl(['-n', 'shop', 'apply', '--dry-run=server', '-o', 'json', '-f', '-'], { input })
       expect(at(JSON.parse(said.stdout), 'metadata.uid')).to.be.a('string')
@@ -151,7 +151,7 @@ describe('stock kubectl in a logical cluster', () => {
       expect(await get('deploy/web', 'spec.replicas')).to.equal(3)
     })
 
-    it('refuses unknown and repeated fields by name', async () => {
+    it('refuses unknown and duplicate fields by name', async () => {
       const input = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: typo}\ndatta: {a: b}\n'
       const strict = await refused(['-n', 'shop', 'create', '--validate=strict', '-f', '-'], input)
       expect(strict).to.include('strict decoding error: unknown field "datta"')
@@ -184,13 +184,13 @@ describe('stock kubectl in a logical cluster', () => {
       expect(await shop('get', 'ingress')).to.match(/web +<none> +shop.test +80/)
     })
 
-    it('several kinds at once, all of them, and over all namespaces', async () => {
+    it('lists several kinds at once, all kinds, and all namespaces', async () => {
       expect(await shop('get', 'all')).to.match(/service\/web[\s\S]*deployment.apps\/web[\s\S]*cronjob.batch\/web/)
       expect((await acme.kubectl(['get', 'cm', '-A'])).stdout).to.match(/shop +web +2/)
       expect(parseAllDocuments(await shop('get', 'cm,secret', '-o', 'yaml'))).to.have.length(1)
     })
 
-    it('in chunks sees everything once', async () => {
+    it('lists every object once in chunks', async () => {
       const many = Array.from({ length: 7 }, (_, index) => ({
         apiVersion: 'v1',
         kind: 'ConfigMap',
@@ -208,7 +208,7 @@ describe('stock kubectl in a logical cluster', () => {
       expect(await shop('get', 'cm', '-l', 'chunk=yes', '-o', 'name')).to.equal('')
     })
 
-    it('of what is not there says so as a real server does', async () => {
+    it('reports a missing object as a real server does', async () => {
       expect(await refused(['-n', 'shop', 'get', 'deploy', 'nope'])).to.equal(
         'Error from server (NotFound): deployments.apps "nope" not found\n',
       )
@@ -218,7 +218,7 @@ describe('stock kubectl in a logical cluster', () => {
       )
     })
 
-    it('--watch shows what is, what comes and what goes', async () => {
+    it('--watch prints existing, new and deleted objects', async () => {
       const { kubectl } = await ensurePrograms(['kubectl'])
       const args = [
         '--kubeconfig',
@@ -339,7 +339,7 @@ describe('stock kubectl in a logical cluster', () => {
       })
     })
 
-    it('a replace of something older is a conflict', async () => {
+    it('refuses to replace with an older revision, as a conflict', async () => {
       const old = JSON.parse(await shop('get', 'cm', 'web', '-o', 'json')) as object
       await shop('annotate', 'cm', 'web', 'newer=yes')
       expect(await refused(['-n', 'shop', 'replace', '-f', '-'], JSON.stringify(old))).to.match(
@@ -347,7 +347,7 @@ describe('stock kubectl in a logical cluster', () => {
       )
     })
 
-    it('generateName gives every object its own', async () => {
+    it('gives every object from generateName its own name', async () => {
       const input = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { generateName: 'gen-' } }
       const names = new Set<string>()
       for (let i = 0; i < 3; i++)
@@ -356,7 +356,7 @@ describe('stock kubectl in a logical cluster', () => {
       for (const name of names) expect(name).to.match(/^configmap\/gen-[a-z0-9]{5}\n$/)
     })
 
-    it('two of one name: AlreadyExists', async () => {
+    it('refuses a second object of the same name: AlreadyExists', async () => {
       expect(await refused(['-n', 'shop', 'create', 'cm', 'web'])).to.include('configmaps "web" already exists')
       expect(await refused(['-n', 'gone', 'create', 'cm', 'web'])).to.include('namespaces "gone" not found')
       expect(await refused(['-n', 'shop', 'create', 'cm', 'Not_A_Name'])).to.match(/Invalid|invalid/)
@@ -381,14 +381,14 @@ describe('stock kubectl in a logical cluster', () => {
         expect(await shop('describe', what)).to.match(/^Name: +(web|shop)\n/)
       })
 
-    it('explain reads the schema, to any depth', async () => {
+    it('explains the schema to any depth', async () => {
       expect(await shop('explain', 'deployment.spec.template.spec.containers.image')).to.match(
         /FIELD: image <string>[\s\S]*Container image name/,
       )
       expect(await shop('explain', 'ingress', '--recursive')).to.match(/pathType/)
     })
 
-    it('api-resources and api-versions list everything, with short names and categories', async () => {
+    it('lists api-resources and api-versions, with short names and categories', async () => {
       const resources = (await acme.kubectl(['api-resources', '--no-headers'])).stdout
       expect(resources.trim().split('\n').length).to.be.greaterThan(55)
       expect(resources).to.match(/configmaps +cm +v1 +true +ConfigMap/)
@@ -417,7 +417,7 @@ describe('stock kubectl in a logical cluster', () => {
       expect(await shop('get', 'deploy,svc,ing,cronjob', '-o', 'name')).to.equal('')
     })
 
-    it('finalizers hold an object until they are taken off', async () => {
+    it('is held by finalizers until they are removed', async () => {
       await acme.kubectl(['-n', 'shop', 'create', '-f', '-'], {
         input: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'held', finalizers: ['test.dev/hold'] } },
       })
@@ -428,7 +428,7 @@ describe('stock kubectl in a logical cluster', () => {
       expect(await waiting).to.include('condition met')
     })
 
-    it('a namespace goes with all that is in it', async () => {
+    it('of a namespace deletes all its content', async () => {
       await acme.kubectl(['create', 'namespace', 'full'])
       await acme.kubectl(['-n', 'full', 'apply', '-f', '-'], {
         input: deployment.replaceAll('namespace: shop', 'namespace: full'),
@@ -447,7 +447,7 @@ describe('stock kubectl in a logical cluster', () => {
       expect(left.stdout).to.equal('')
     })
 
-    it('default namespaces stay', async () => {
+    it('of the default namespaces is refused', async () => {
       expect(await refused(['delete', 'namespace', 'default'])).to.match(/Forbidden.*this namespace may not be deleted/)
     })
   })

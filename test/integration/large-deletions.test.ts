@@ -1,4 +1,5 @@
-// How much the loops do where much is deleted, and who waits for it: counted between the loop and the real server.
+// The work of the controllers when much is deleted, and who waits for it: counted between the controllers and the real
+// server.
 import { expect } from 'chai'
 import type { ClusterName, GroupVersionResource, KubeObject } from '../../src/apimachinery/meta/index.ts'
 import type { KubeClient } from '../../src/client/index.ts'
@@ -18,13 +19,13 @@ interface Named {
   readonly uid: string
 }
 
-describe('what goes in large numbers', function () {
+describe('mass deletion', function () {
   this.timeout(120_000)
   const stack = new AsyncDisposableStack()
   let served: ServedApi
-  /** What the loop asked of the graph, by method; `listed`: dependents that it was told. */
+  /** Calls of the garbage collector to the graph, by method; `listed`: dependents it received. */
   const asked = new Map<string, number>()
-  /** Deletions by the loop, as `TENANT/NAME`, once they are let through. */
+  /** Objects deleted by the collector, as `TENANT/NAME`, recorded when the deletion is let through. */
   const deleted: string[] = []
   let letThrough: (tenant: string) => Promise<unknown> = () => Promise.resolve()
 
@@ -110,7 +111,7 @@ describe('what goes in large numbers', function () {
       .map(({ bytes }) => JSON.parse(Buffer.from(bytes).toString()) as KubeObject)
       .filter(({ metadata }) => metadata.name !== 'kube-root-ca.crt')
 
-  it('in the foreground looks at none of those that are left when one has gone', async () => {
+  it('in the foreground: looks at none of the remaining dependents after each deletion', async () => {
     const tenant = await served.tenant('foreground')
     const size = 100
     const { signal } = served
@@ -121,7 +122,7 @@ describe('what goes in large numbers', function () {
     for (let i = 0; i < size; i++) {
       expect(left(tenant)).to.have.length(1 + size - i)
       if (i === 1) asked.clear()
-      // Asked what the owner's kind is, the loop has heard of the one that has gone.
+      // By looking up the owner's kind, the collector shows that it has processed the deletion.
       const before = asked.get('resourceOf') ?? 0
       const patch = { metadata: { finalizers: null } }
       await clientOf(tenant).patch(configMaps, { namespace, name: `top-${i}` }, 'merge', patch, { signal })
@@ -133,16 +134,16 @@ describe('what goes in large numbers', function () {
     expect(asked.get('isBlocked')).to.be.within(1, 3 * size)
   })
 
-  it('asks once for an owner that never was', async () => {
+  it('looks up an owner that never existed only once', async () => {
     const tenant = await served.tenant('absent')
     const owner = { name: 'never', uid: 'no-such-uid' }
     await Promise.all(Array.from({ length: 200 }, (_, i) => make(tenant, `lost-${i}`, { owner })))
     await untilTrue(() => left(tenant).length === 0, 'all of it is gone', patience)
-    // As many as there are workers may ask at the same time.
+    // All workers may look it up at the same time.
     expect(asked.get('namespaceOf')).to.be.within(1, 8)
   })
 
-  it('frees more dependents than one visit does', async () => {
+  it('orphans more dependents than one visit handles', async () => {
     const tenant = await served.tenant('orphans')
     await tree(tenant, 'top', 120)
     await remove(tenant, 'top', 'Orphan')
@@ -152,11 +153,11 @@ describe('what goes in large numbers', function () {
     expect(deleted).to.deep.equal([])
   })
 
-  it('of one logical cluster has none of another wait for it', async () => {
+  it('in one logical cluster does not delay another', async () => {
     const [large, small] = [await served.tenant('large'), await served.tenant('small')]
     await tree(large, 'top', 400)
     await tree(small, 'top', 1)
-    // All that is to go of the one waits before anything of the other does.
+    // Holds back all deletions of the large one until the small one's deletion is requested.
     const gate = Promise.withResolvers<undefined>()
     letThrough = (tenant) => (tenant === 'large' ? gate.promise : Promise.resolve())
     try {
@@ -174,7 +175,7 @@ describe('what goes in large numbers', function () {
     }
   })
 
-  it('leaves room for others while namespaces and definitions with much in them end', async () => {
+  it('of large namespaces and definitions leaves workers for other logical clusters', async () => {
     const [large, small] = [await served.tenant('crowded'), await served.tenant('tidy')]
     const { signal } = served
     const spaces = ['s0', 's1', 's2', 's3']
@@ -201,7 +202,7 @@ describe('what goes in large numbers', function () {
       await clientOf(small).delete(namespaces, { name: 's' }, { signal })
       gate.resolve(undefined)
       await untilTrue(() => isGone(small, 's'), 'the small one is gone', patience)
-      // A visit of each worker, and what they do of the next ones while this one is at work: not the thousand.
+      // One visit of each worker, and part of the next: far fewer than the thousand.
       expect(deleted.indexOf('tidy/only')).to.be.within(0, 750)
       await untilTrue(() => spaces.every((name) => isGone(large, name)), 'the large ones are gone', patience)
     } finally {
@@ -210,7 +211,7 @@ describe('what goes in large numbers', function () {
     }
   })
 
-  it('ends a definition with more objects than one visit deletes', async () => {
+  it('removes a definition with more objects than one visit deletes', async () => {
     const tenant = await served.tenant('defined')
     const { signal } = served
     const names = { plural: 'things', singular: 'thing', kind: 'Thing', listKind: 'ThingList' }

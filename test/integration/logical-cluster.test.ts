@@ -1,4 +1,4 @@
-// The life of a LogicalCluster on `kcp start`, with kubectl as a person uses it.
+// The life of a LogicalCluster on `kcp start`, with kubectl.
 import { expect } from 'chai'
 import { waitFor } from '../support/index.ts'
 import { startInstance, type KcpInstance } from './kcp-instance.ts'
@@ -34,7 +34,7 @@ describe('a LogicalCluster', function () {
   const condition = (object: Seen | undefined, type: string) =>
     object?.status?.conditions?.find((candidate) => candidate.type === type)
 
-  it('becomes Ready with id and address, and a new one of the same name has another id and nothing in it', async () => {
+  it('becomes Ready with id and address, and is empty with another id when its name is used again', async () => {
     const first = await kcp.tenant('twice')
     const before = await seen('twice')
     expect(before?.metadata.finalizers).to.include('kcp.dev/content')
@@ -48,7 +48,7 @@ describe('a LogicalCluster', function () {
     expect(stdout).not.to.contain('left-behind')
   })
 
-  it('waits for what members still hold, and says what that is', async () => {
+  it('is kept while members hold copies, and its status says what remains', async () => {
     const tenant = await kcp.tenant('held')
     await kcp.admin.kubectl(['create', '-f', '-'], {
       input: { apiVersion: 'kcp.dev/v1alpha1', kind: 'MemberCluster', metadata: { name: 'away' } },
@@ -91,7 +91,7 @@ describe('a LogicalCluster', function () {
     await kcp.admin.kubectl(['delete', 'mc', 'away', '--timeout=20s'])
   })
 
-  it('is not to be had under a reserved name, and says so', async () => {
+  it('is refused under a reserved name, with a condition that says so', async () => {
     const { stderr } = await kcp.admin.kubectl(['create', '-f', '-'], { input: manifest('root'), expectCode: 'any' })
     if (stderr.includes('reserved')) return
     const told = async () => condition(await seen('root'), 'Ready')

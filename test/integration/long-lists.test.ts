@@ -1,4 +1,4 @@
-// A long list goes out in pieces whose memory is used again: every byte of every list must be its own, whatever others do.
+// A long list is sent in chunks whose buffers are reused: the bytes of concurrent lists must never mix.
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type ClientHttp2Session } from 'node:http2'
@@ -96,7 +96,7 @@ describe('long lists', () => {
     return Buffer.concat(chunks).toString()
   }
 
-  it('hold every object once, and end in a line', () => {
+  it('contain every object once, and end with a newline', () => {
     const { items } = JSON.parse(expected) as { items: { metadata: { name: string }; data: { text: string } }[] }
     expect(items.filter(({ metadata: { name }, data }) => data.text === name.repeat(60))).to.have.length(objects)
     expect(new Set(items.map(({ metadata }) => metadata.name))).to.have.property('size', items.length)
@@ -107,7 +107,7 @@ describe('long lists', () => {
     ['HTTP/1.1', overHttp1],
     ['HTTP/2', overHttp2],
   ] as const)
-    it(`are the same for everybody over ${title}: many at once, slow ones, and some that are broken off`, async () => {
+    it(`are equal for all clients over ${title}: many at once, slow ones, and aborted ones`, async () => {
       for (let round = 0; round < 3; round++)
         await Promise.all(
           Array.from({ length: 12 }, async (_, i) => {

@@ -1,4 +1,4 @@
-// /openapi/v2 as clients ask for it.
+// /openapi/v2 with the requests that clients send.
 import { expect } from 'chai'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 import type { RawResponse } from './raw-client.ts'
@@ -30,7 +30,7 @@ describe('OpenAPI v2', () => {
     expect(stdout).to.match(/configmap\/one created\nwidget.example.dev\/two created/)
   })
 
-  it('shows the custom resources of the logical cluster that has them, and of no other', async () => {
+  it('contains the custom resources of its own logical cluster only', async () => {
     const definitions = async (tenant: Tenant): Promise<object> =>
       (await ask(tenant, 'Accept', 'application/json')).json()['definitions'] as object
     expect(await definitions(acme)).to.include.keys('dev.example.v1.Widget', 'io.k8s.api.core.v1.Pod')
@@ -52,7 +52,7 @@ describe('OpenAPI v2', () => {
       expect(answer.headers['content-type']).to.equal(type)
     })
 
-  it('is zipped for who takes that, and not sent again to who has it', async () => {
+  it('is compressed for clients that accept it, and not sent again with a matching ETag', async () => {
     const zipped = await ask(acme, 'Accept', protobuf, 'Accept-Encoding', 'gzip')
     expect(zipped.headers['content-encoding']).to.equal('gzip')
     const again = await ask(acme, 'If-None-Match', zipped.headers.etag ?? '')

@@ -1,8 +1,8 @@
-// kcp operator finds kcp apiserver by what it has told in the host, also when that is out of date at first or changes.
+// kcp operator finds kcp apiserver by the address published in the host, also when that is stale at first or changes.
 import { after, before, describe, it } from 'mocha'
 import { freePort, startCluster, startKcp, waitFor, type Cluster, type ManagedProcess } from '../support/index.ts'
 
-describe('the operator, of an apiserver that moves', function () {
+describe('the operator of an apiserver that changes its address', function () {
   this.timeout(120_000)
   let host: Cluster
   const running: ManagedProcess[] = []
@@ -30,7 +30,7 @@ describe('the operator, of an apiserver that moves', function () {
     await host.kubectl(['wait', '--for=condition=Ready', `logicalclusters.kcp.dev/${name}`, '--timeout=30s'])
   }
 
-  it('starts on an address that is out of date, and goes on at the new one, twice, and after a restart of the host', async () => {
+  it('starts with a stale address, follows two changes, and another one after a restart of the host', async () => {
     const first = await start('apiserver')
     await said(first, 'kcp apiserver is ready')
     await first.stop()
@@ -47,7 +47,7 @@ describe('the operator, of an apiserver that moves', function () {
     })
     await created('two')
     await host.kubectl(['delete', 'logicalclusters.kcp.dev', 'one', 'two', '--timeout=30s'])
-    // The host's own restart ends the watch by which it follows.
+    // A restart of the host ends the watch on the published address.
     const server = host.processes.get('kube-apiserver')
     await server?.kill()
     await said(operator, 'the address of kcp apiserver cannot be read')

@@ -1,4 +1,4 @@
-// What the operator asks of a host and of members, with a real API server in both roles.
+// The operator's requests to host and members, with a real API server in both roles.
 import { expect } from 'chai'
 import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
 import type { KubeClient } from '../../src/client/index.ts'
@@ -50,7 +50,7 @@ describe('the operator and its members', function () {
   const exists = async (resource: string, name: string): Promise<boolean> =>
     (await client.tryGet(core(resource), { namespace: systemNamespace, name }, { signal })) !== undefined
 
-  it('takes only its own parts out of a member that is the host of an installation', async () => {
+  it('removes only its own objects from a member that is also the host of an installation', async () => {
     await create('namespaces', 'Namespace', systemNamespace, { metadata: {} })
     const locator = JSON.stringify({ cluster: 'a', clusterId: 'abcdefghij', namespace: '', name: 'shop', uid: 'u' })
     const copy = { labels: { [managedLabel]: 'true' }, annotations: { [locatorAnnotation]: locator } }
@@ -71,7 +71,7 @@ describe('the operator and its members', function () {
     expect(await exists('configmaps', 'kcp-apiserver')).to.equal(true)
     expect(await exists('configmaps', memberParts.nameserver)).to.equal(false)
     expect(await exists('serviceaccounts', memberParts.syncerAccount)).to.equal(false)
-    // A member that is nobody's host loses the whole namespace.
+    // A member that is not a host loses the whole namespace.
     await client.delete(core('secrets'), { namespace: systemNamespace, name: installationKeysName }, { signal })
     await removeOurs(client, new Set(['abcdefghij']), signal)
     expect(await ended(systemNamespace)).to.equal(true)
@@ -87,7 +87,7 @@ describe('the operator and its members', function () {
     },
   })
 
-  it('knows what is placed in each member from one watch', async () => {
+  it('knows the placed workloads of each member from one watch', async () => {
     const life = new AbortController()
     let lists = 0
     const counting = countingLists(asWildcard(client, 'acme'), () => lists++)
@@ -108,7 +108,7 @@ describe('the operator and its members', function () {
     life.abort()
   })
 
-  it('asks once for members that are gone, however many names a tenant wrote into finalizers', async () => {
+  it('looks up deleted members once, however many names a tenant wrote into finalizers', async () => {
     const names = Array.from({ length: 300 }, (_, i) => `never-was-${i}`)
     const made = await client.create<KubeObject>(
       deployments,
@@ -125,7 +125,7 @@ describe('the operator and its members', function () {
   })
 })
 
-/** The same client; every get and list is told of. */
+/** The same client; calls `told` for every get and list. */
 function countingLists(client: KubeClient, told: () => void): KubeClient {
   return new Proxy(client, {
     get(target, property) {

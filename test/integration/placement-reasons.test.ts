@@ -1,4 +1,4 @@
-// Which workloads the scheduler looks at when something changes: counted on a real server, beside its own operator.
+// Which workloads the scheduler visits after a change, counted on a real server beside its own operator.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -29,7 +29,7 @@ import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 const names = ['a', 'b', 'c'] as const
 type Name = (typeof names)[number]
 
-describe('the reasons to decide again where workloads run', function () {
+describe('the scheduler', function () {
   this.timeout(60_000)
   const stack = new AsyncDisposableStack()
   const life = new AbortController()
@@ -66,7 +66,7 @@ describe('the reasons to decide again where workloads run', function () {
     await stack.disposeAsync()
   })
 
-  /** Of which logical clusters workloads were looked at until `isSeen` says that the change was heard of. */
+  /** The logical clusters whose workloads were visited until `isSeen` reports that the change was processed. */
   const visitsOf = async (change: () => Promise<unknown>, isSeen: () => boolean): Promise<string[]> => {
     visited.clear()
     await change()
@@ -75,7 +75,7 @@ describe('the reasons to decide again where workloads run', function () {
     await quiet()
     return clusters
   }
-  /** Kcp's own scheduler has followed: what it writes would be a reason, too, later. */
+  /** Waits until kcp's own scheduler has caught up: its writes would cause visits later. */
   const quiet = (): Promise<unknown> => {
     const isQuiet = () => world.deployments.store.keys().every(isWritten)
     return waitFor(isQuiet, { what: "kcp's own scheduler to have followed", deadlineMs: 20_000, intervalMs: 10 })
@@ -105,7 +105,7 @@ describe('the reasons to decide again where workloads run', function () {
     return workload === undefined ? [] : (world.decide(key, workload)?.rejected ?? []).map(({ cluster }) => cluster)
   }
 
-  it('a Placement of a tenant is one for that tenant only', async () => {
+  it("visits the workloads of one tenant after a change of that tenant's Placement", async () => {
     const own = client('/clusters/a')
     const informer = world.tenantPlacements
     const create = () => own.create(placements, placement('home', { clusters: ['east'] }), { signal })
@@ -121,7 +121,7 @@ describe('the reasons to decide again where workloads run', function () {
     expect(rejections('a|shop/web')).to.deep.equal([])
   })
 
-  it('a Placement of an admin is one for those it selects, and selected before', async () => {
+  it("visits the selected and formerly selected workloads after a change of an admin's Placement", async () => {
     const clusters = client('/clusters/root')
     const label = (name: Name) => () =>
       clusters.patch(logicalClusters, { name }, 'merge', { metadata: { labels: { tier: name } } }, { signal })
@@ -140,7 +140,7 @@ describe('the reasons to decide again where workloads run', function () {
     expect(names.map((name) => rejections(`${name}|shop/web`))).to.deep.equal([[], [], ['east']])
   })
 
-  it('the end of a logical cluster is none for another', async () => {
+  it('visits no other workloads after the deletion of a logical cluster', async () => {
     const remove = () => client('/clusters/root').delete(logicalClusters, { name: 'c' }, { signal })
     const isGone = () => [...world.workloadsIn('c')].length === 0 && world.clusters.store.get('c') === undefined
     visited.clear()
@@ -150,7 +150,7 @@ describe('the reasons to decide again where workloads run', function () {
     expect([...world.workloadsIn('b')].sort()).to.deep.equal(workloads('b'))
   })
 
-  it('what selects all, and a member, is one for everybody', async () => {
+  it('visits all workloads after a change of a member or of a Placement that selects all', async () => {
     const clusters = client('/clusters/root')
     const create = () => clusters.create(placements, placement('all', { clusters: ['east'], priority: 5 }), { signal })
     expect(await visitsOf(create, has(world.adminPlacements, 'all'))).to.deep.equal(['a', 'b'])
@@ -159,7 +159,7 @@ describe('the reasons to decide again where workloads run', function () {
     expect(await visitsOf(join, has(world.members, 'east'))).to.deep.equal(['a', 'b'])
   })
 
-  it('after a restart all there is is looked at once more', async () => {
+  it('visits all workloads once after a restart', async () => {
     const again = await open()
     const seen = new Set<string>()
     followWorld(again, (key) => seen.add(key))()
@@ -168,14 +168,14 @@ describe('the reasons to decide again where workloads run', function () {
   })
 })
 
-/** Each of them whole. */
+/** The logical clusters that were visited completely. */
 function clustersOf(visited: ReadonlySet<string>): string[] {
   const clusters = [...new Set([...visited].map((key) => parseKey(key).cluster ?? ''))].sort()
   expect([...visited].sort()).to.deep.equal(clusters.flatMap(workloads))
   return clusters
 }
 
-/** Three workloads in two namespaces, and what a tenant needs for Placements of their own. */
+/** Creates three workloads in two namespaces, and the rights a tenant needs for its own Placements. */
 async function fill(tenant: Tenant): Promise<void> {
   const crd = kcpCrds().find(({ metadata }) => metadata.name === `${placementKind.plural}.${placementKind.group}`)
   await tenant.kubectl(['create', '-f', '-'], { input: crd ?? {} })

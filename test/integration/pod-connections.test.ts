@@ -1,8 +1,8 @@
-// What a pod that no member has yet answers: as a real server does of a pod that no node has.
+// Requests to a pod that no member runs yet: answered as a real server does for an unscheduled pod.
 import { expect } from 'chai'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
-describe('a pod that is nowhere yet', () => {
+describe('a pod that is not placed yet', () => {
   let kcp: KcpInstance
   let acme: Tenant
   before(async () => {
@@ -12,7 +12,7 @@ describe('a pod that is nowhere yet', () => {
   })
   after(() => kcp[Symbol.asyncDispose]())
 
-  it('has no logs, which is no error', async () => {
+  it('returns empty logs without an error', async () => {
     expect(await acme.kubectl(['logs', 'web'])).to.deep.equal({ code: 0, stdout: '', stderr: '' })
     expect((await acme.kubectl(['logs', 'none'], { expectCode: 1 })).stderr).to.include('pods "none" not found')
   })
@@ -22,7 +22,7 @@ describe('a pod that is nowhere yet', () => {
     ['attach', 'web'],
     ['cp', 'web:/a', '/tmp/a'],
   ])
-    it(`takes no ${args[0]}`, async () => {
+    it(`refuses ${args[0]}`, async () => {
       const { stderr } = await acme.kubectl(args, { expectCode: 1 })
       expect(stderr).to.include('Error from server (BadRequest): pod web does not have a host assigned\n')
     })

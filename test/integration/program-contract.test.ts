@@ -21,7 +21,7 @@ import { parse } from 'yaml'
 import { freePort, kcpProgram, runKcp, startKcp, type CommandResult } from '../support/index.ts'
 import { startInstance, type KcpInstance } from './kcp-instance.ts'
 
-/** Every file below a directory with what is in it, to see that nothing was touched. */
+/** Every file below a directory with its content, to prove that nothing was changed. */
 function contents(dir: string): Record<string, string> {
   if (!existsSync(dir)) return {}
   const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
@@ -51,7 +51,7 @@ describe('kcp start', () => {
   })
   after(() => kcp[Symbol.asyncDispose]())
 
-  it('writes admin.kubeconfig for its owner alone, with context root on 127.0.0.1', () => {
+  it('writes admin.kubeconfig for its owner only, with context root on 127.0.0.1', () => {
     const file = join(kcp.rootDir, 'admin.kubeconfig')
     expect(statSync(file).mode & 0o777).to.equal(0o600)
     expect(statSync(kcp.rootDir).mode & 0o077).to.equal(0)
@@ -59,7 +59,7 @@ describe('kcp start', () => {
     expect(readFileSync(file, 'utf8')).to.include(`https://127.0.0.1:${kcp.port}/clusters/root`)
   })
 
-  it('listens on the loopback address alone', () => {
+  it('listens on the loopback address only', () => {
     const listening = readFileSync('/proc/net/tcp', 'utf8') + readFileSync('/proc/net/tcp6', 'utf8')
     const port = kcp.port.toString(16).toUpperCase().padStart(4, '0')
     const addresses = listening.split('\n').flatMap((line) => {
@@ -69,7 +69,7 @@ describe('kcp start', () => {
     expect(addresses).to.deep.equal([`0100007F:${port}`])
   })
 
-  it('keeps nothing of a secret where others can read it', () => {
+  it('keeps every secret readable by the owner only', () => {
     const files = readdirSync(kcp.rootDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
     const readable = files
       .map((entry) => join(entry.parentPath, entry.name))
@@ -77,7 +77,7 @@ describe('kcp start', () => {
     expect(readable).to.deep.equal([])
   })
 
-  it('gives `kcp kubeconfig` for a logical cluster: admin inside it and nothing outside', async () => {
+  it('prints a kubeconfig of a logical cluster with admin rights inside it and none outside', async () => {
     const acme = await kcp.tenant('acme')
     await kcp.tenant('bob')
     const whoami = await acme.kubectl(['auth', 'can-i', '*', '*', '--all-namespaces'])
@@ -91,20 +91,20 @@ describe('kcp start', () => {
       expect((await acme.http.request('GET', path)).status, path).to.be.oneOf([401, 403])
   })
 
-  it('refuses a kubeconfig for a logical cluster that there is not, or a name that is none', async () => {
+  it('refuses a kubeconfig for a missing logical cluster or an invalid name', async () => {
     const run = (name: string) => runKcp(['kubeconfig', name, '--root-dir', kcp.rootDir], { expectCode: 'any' })
     expectOneLine(await run('nobody'), 'no LogicalCluster "nobody"')
     expectOneLine(await run('../root'), /"\.\.\/root" is no name/)
     expectOneLine(await runKcp(['kubeconfig', 'acme', '--root-dir', '/nowhere'], { expectCode: 'any' }), 'missing')
   })
 
-  it('refuses a port in use, and makes no directory for it', async () => {
+  it('refuses a port in use, without creating the directory', async () => {
     const dir = join(mkdtempSync(join(tmpdir(), 'kcp-contract-')), 'new')
     expectOneLine(await start(dir, kcp.port), String(kcp.port), 'in use')
     expect(existsSync(dir)).to.equal(false)
   })
 
-  it('refuses a directory that another process uses, and that one goes on', async () => {
+  it('refuses a directory that another process uses, which is not affected', async () => {
     const stable = (): Record<string, string> => {
       const { [join(kcp.rootDir, 'data', 'kcp.db-wal')]: _wal, ...rest } = contents(kcp.rootDir)
       return Object.fromEntries(Object.entries(rest).filter(([file]) => !file.endsWith('-shm')))
@@ -115,7 +115,7 @@ describe('kcp start', () => {
     await kcp.admin.kubectl(['create', 'configmap', 'still-here'])
   })
 
-  it('exits 0 on SIGTERM, also with watches open, and has everything when started again', async () => {
+  it('exits 0 on SIGTERM, also with open watches, and keeps all objects over the restart', async () => {
     await kcp.admin.kubectl(['create', 'configmap', 'kept', '--from-literal=a=b'])
     const uid = async () => (await kcp.admin.kubectl(['get', 'lc', 'acme', '-o', 'jsonpath={.metadata.uid}'])).stdout
     const uidBefore = await uid()
@@ -133,7 +133,7 @@ describe('kcp start', () => {
   })
 })
 
-describe('kcp start on a directory that it cannot use', () => {
+describe('kcp start on an unusable directory', () => {
   let dir: string
   beforeEach(() => {
     dir = mkdtempSync(join(tmpdir(), 'kcp-contract-'))
@@ -150,7 +150,7 @@ describe('kcp start on a directory that it cannot use', () => {
       words: ['is not a directory'],
     },
     {
-      title: 'files of somebody else',
+      title: 'files of another program',
       prepare: () => {
         mkdirSync(join(dir, 'root'))
         writeFileSync(join(dir, 'root', 'thesis.tex'), 'x')
@@ -158,7 +158,7 @@ describe('kcp start on a directory that it cannot use', () => {
       words: ['root', 'other files|foreign'],
     },
     {
-      title: 'a directory called data of somebody else',
+      title: 'a directory called data of another program',
       prepare: () => {
         mkdirSync(join(dir, 'root', 'data'), { recursive: true })
         writeFileSync(join(dir, 'root', 'data', 'thesis.tex'), 'x')
@@ -171,7 +171,7 @@ describe('kcp start on a directory that it cannot use', () => {
       words: ['root'],
     },
     {
-      title: 'a database that is none',
+      title: 'a file that is not a database',
       prepare: () => {
         mkdirSync(join(dir, 'root', 'data'), { recursive: true })
         writeFileSync(
@@ -182,30 +182,30 @@ describe('kcp start on a directory that it cannot use', () => {
       words: ['root'],
     },
   ])
-    it(`says so in one line and touches nothing: ${title}`, async () => {
+    it(`reports it in one line and changes nothing: ${title}`, async () => {
       prepare()
       const before = contents(dir)
       expectOneLine(await start(join(dir, 'root'), await freePort()), ...words)
       expect(contents(dir)).to.deep.equal(before)
     })
 
-  it('says so in one line: a place where nobody can make a directory', async () => {
-    expectOneLine(await start('/proc/kcp/root', await freePort()), 'cannot make "/proc/kcp/root"')
+  it('reports in one line that the directory cannot be created', async () => {
+    expectOneLine(await start('/proc/kcp/root', await freePort()), 'cannot create "/proc/kcp/root"')
   })
 
-  it('says so in one line and touches nothing: a directory it may not read', async function () {
+  it('reports in one line that the directory is unreadable, and changes nothing', async function () {
     const rootDir = join(dir, 'root')
     mkdirSync(rootDir)
     chmodSync(dir, 0o755)
     chmodSync(rootDir, 0o000)
     const args = ['start', '--root-dir', rootDir, '--port', String(await freePort())]
-    // Root reads everything: as root, ask as nobody.
+    // Root reads everything, so run it as user nobody.
     const result =
       process.getuid?.() === 0 ? runAsNobody(args) : await runKcp(args, { expectCode: 'any', timeoutMs: 20_000 })
     expectOneLine(result, 'root', 'EACCES|permission')
   })
 
-  it('says so in one line and touches nothing: data of a newer kcp, or data overwritten', async () => {
+  it('reports data of a newer kcp, or overwritten data, in one line and changes nothing', async () => {
     const rootDir = join(dir, 'root')
     const port = await freePort()
     const first = await startKcp(['start', '--root-dir', rootDir, '--port', String(port)], {
@@ -235,7 +235,7 @@ describe('kcp start on a directory of its own that was damaged', () => {
     const first = await startKcp(['start', '--root-dir', whole, '--port', String(await freePort())], {
       ready: () => existsSync(join(whole, 'admin.kubeconfig')),
     })
-    // Killed: most of the data is in the log.
+    // Killed, so that most of the data is still in the log.
     await first.kill()
     await first.stop()
   })
@@ -255,12 +255,17 @@ describe('kcp start on a directory of its own that was damaged', () => {
       words: ['restore'],
     },
     { title: 'a database without its log', file: 'data/kcp.db-wal', damage: rmSync, words: ['kcp.db', 'restore'] },
-    { title: 'half a key', file: 'pki/client-ca.key', damage: half, words: ['client-ca.key'] },
-    { title: 'a key less', file: 'pki/serving-ca.key', damage: rmSync, words: ['serving-ca.key', 'missing'] },
-    { title: 'half a certificate', file: 'pki/serving-ca.crt', damage: half, words: ['serving-ca.crt'] },
-    { title: 'half a key for tokens', file: 'pki/service-account.key', damage: half, words: ['service-account.key'] },
+    { title: 'a truncated key', file: 'pki/client-ca.key', damage: half, words: ['client-ca.key'] },
+    { title: 'a missing key', file: 'pki/serving-ca.key', damage: rmSync, words: ['serving-ca.key', 'missing'] },
+    { title: 'a truncated certificate', file: 'pki/serving-ca.crt', damage: half, words: ['serving-ca.crt'] },
+    {
+      title: 'a truncated key for tokens',
+      file: 'pki/service-account.key',
+      damage: half,
+      words: ['service-account.key'],
+    },
   ] satisfies { title: string; file: string; damage: (path: string) => void; words: string[] }[])
-    it(`says so in one line and touches nothing: ${title}`, async () => {
+    it(`reports it in one line and changes nothing: ${title}`, async () => {
       damage(join(rootDir, file))
       const before = contents(rootDir)
       expectOneLine(await start(rootDir, await freePort()), ...words)
@@ -289,12 +294,12 @@ function runAsNobody(args: readonly string[]): CommandResult {
 
 describe('kcp --help', () => {
   for (const command of [[], ['start'], ['kubeconfig'], ['member'], ['member', 'join'], ['operator'], ['apiserver']])
-    it(`kcp ${command.join(' ')} --help exits 0 and says how to use it`, async () => {
+    it(`kcp ${command.join(' ')} --help exits 0 and prints the usage`, async () => {
       const { stdout } = await runKcp([...command, '--help'])
       expect(stdout).to.match(new RegExp(`^Usage: kcp ${command.join(' ')}`))
     })
 
-  it('an unknown command or flag is exit code 1 and a hint', async () => {
+  it('exits 1 with a hint for an unknown command or flag', async () => {
     for (const args of [['strat'], ['start', '--rootdir', 'x'], ['start']]) {
       const result = await runKcp(args, { expectCode: 'any' })
       expect(result.code, args.join(' ')).to.equal(1)
@@ -302,7 +307,7 @@ describe('kcp --help', () => {
     }
   })
 
-  it('a host or member that can’t be reached, or a kubeconfig that can’t be used, is one line that says what to look at', async () => {
+  it('prints one line with what to check when a host or member is unreachable or a kubeconfig is unusable', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'kcp-kubeconfigs-'))
     const write = async (name: string, user: object): Promise<string> => {
       const file = join(dir, name)
@@ -330,11 +335,11 @@ describe('kcp --help', () => {
     }
   })
 
-  it('a server that waits for a plugin of its kubeconfig can be stopped, with 0', async () => {
+  it('exits 0 on SIGTERM while it waits for a credential plugin', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'kcp-kubeconfigs-'))
     try {
       const [file, asked] = [join(dir, 'kubeconfig'), join(dir, 'asked')]
-      // As long as somebody waits for its answer.
+      // Waits as long as somebody waits for its output.
       const args = ['-c', 'echo asked > "$1"; cat', 'plugin', asked]
       const apiVersion = 'client.authentication.k8s.io/v1'
       const config = {
@@ -356,7 +361,7 @@ describe('kcp --help', () => {
     }
   })
 
-  it('a level of the log that there is not is refused with those that there are', async () => {
+  it('refuses an unknown log level and lists the known ones', async () => {
     const result = await runKcp(['operator', '--log-level', 'loud'], { expectCode: 'any' })
     expect(result.code).to.equal(1)
     expect(result.stderr).to.match(/--log-level.*debug, info, warn, error/)

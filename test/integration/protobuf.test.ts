@@ -3,7 +3,7 @@ import { ensurePrograms, kubectlEnvironment, runCommand } from '../support/index
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
-/** A field of a protobuf message: number, and text or bytes (as a length and its bytes) or a whole number (as a varint). */
+/** A field of a protobuf message: number, then text or bytes (length-delimited) or a whole number (varint). */
 function field(number: number, value: string | Uint8Array | number): Buffer {
   if (typeof value === 'number') return Buffer.from([number * 8, ...varint(value)])
   const bytes = Buffer.from(value)
@@ -14,7 +14,7 @@ function varint(value: number): number[] {
   return value < 128 ? [value] : [(value % 128) | 128, ...varint(Math.floor(value / 128))]
 }
 
-/** The envelope in which Kubernetes sends messages: `k8s\0`, the kind, the message. */
+/** Kubernetes' envelope of a message: `k8s\0`, the kind, the message. */
 function envelope(apiVersion: string, kind: string, message: Uint8Array): Buffer {
   const type = Buffer.concat([field(1, apiVersion), field(2, kind)])
   return Buffer.concat([Buffer.from('k8s\0'), field(1, type), field(2, message)])
@@ -43,7 +43,7 @@ describe('clients that send protobuf', () => {
     expect((await acme.kubectl(['get', 'cm', 'pb', '-o', 'jsonpath={.data.colour}'])).stdout).to.equal('green')
   })
 
-  it('take and renew a Lease, and only with the revision they saw', async () => {
+  it('create and renew a Lease, and only with its current revision', async () => {
     const base = `${acme.base}/apis/coordination.k8s.io/v1/namespaces/default/leases`
     const lease = (revision: string, seconds: number): Buffer => {
       const meta = Buffer.concat([
@@ -87,7 +87,7 @@ describe('clients that send protobuf', () => {
     expect(done.status, done.text).to.equal(200)
   })
 
-  it('of a kind that we do not know are told 415, and that JSON would do', async () => {
+  it('get 415 with the alternative JSON for a kind without protobuf', async () => {
     const body = envelope('shop.test/v1', 'Widget', Buffer.alloc(0))
     const path = `${acme.base}/api/v1/namespaces/default/configmaps`
     const answer = await acme.http.request('POST', path, { body, headers })
@@ -95,7 +95,7 @@ describe('clients that send protobuf', () => {
     expect(answer.json()).to.have.property('kind', 'Status')
   })
 
-  it('and take nothing but protobuf are told 406', async () => {
+  it('get 406 if they accept only protobuf', async () => {
     const only = ['Accept', contentType]
     const answer = await acme.http.request('GET', `${acme.base}/api/v1/namespaces/default/configmaps`, {
       headers: only,
@@ -104,7 +104,7 @@ describe('clients that send protobuf', () => {
     expect(answer.json()).to.deep.include({ kind: 'Status', reason: 'NotAcceptable' })
   })
 
-  it('kubectl does so for its typed calls: auth can-i and whoami', async () => {
+  it('include kubectl with its typed calls: auth can-i and whoami', async () => {
     const { kubectl } = await ensurePrograms(['kubectl'])
     const args = ['--kubeconfig', acme.kubeconfig, 'auth', 'can-i', 'get', 'pods', '-v=8']
     const { stdout, stderr } = await runCommand(kubectl, args, { env: kubectlEnvironment(acme.kubeconfig) })

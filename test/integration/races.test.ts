@@ -1,4 +1,4 @@
-// What happens at the same time: writers of one object, watchers of what they write, the end of a logical cluster.
+// Concurrent operations: writers of one object, watchers of their writes, the deletion of a logical cluster.
 import { expect } from 'chai'
 import { startServedApi, untilTrue, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'
 
@@ -21,7 +21,7 @@ interface Counter {
   readonly data: Record<string, string>
 }
 
-describe('at the same time', function () {
+describe('concurrently', function () {
   this.timeout(60_000)
   let served: ServedApi
   let acme: ServedTenant
@@ -33,8 +33,8 @@ describe('at the same time', function () {
   })
   after(() => served[Symbol.asyncDispose]())
 
-  describe('the end of a logical cluster', () => {
-    /** Marked for deletion and held by a finalizer, as the operator holds it. */
+  describe('the deletion of a logical cluster', () => {
+    /** Marked for deletion and held by a finalizer, as the operator does. */
     async function dying(name: string): Promise<ServedTenant> {
       const tenant = await served.tenant(name)
       const path = `/clusters/root/apis/kcp.dev/v1alpha1/logicalclusters/${name}`
@@ -65,7 +65,7 @@ describe('at the same time', function () {
           codes.add((await bob.request('POST', configMaps(bob), { body })).status)
         }
       }
-      // Our own loops write too, and nobody's admission stops them.
+      // Our own controllers write too, and bypass admission.
       const loop = async (): Promise<void> => {
         for (let n = 0; !stop.signal.aborted; n++) {
           const object = { apiVersion: 'v1', kind: 'Secret', metadata: { name: `s-${n}`, namespace: 'default' } }
@@ -93,7 +93,7 @@ describe('at the same time', function () {
       expect([...codes]).not.to.include(500)
     })
 
-    it('refuses what begins after it, but for dropping it again', async () => {
+    it('refuses every later request except another purge', async () => {
       const carl = await dying('carl')
       expect((await purge('carl')).status).to.equal(200)
       for (const [method, path, body] of [
@@ -116,7 +116,7 @@ describe('at the same time', function () {
       expect(list.status).to.equal(200)
     })
 
-    it('ends its watches cleanly, and those over all logical clusters hear of every object', async () => {
+    it('ends its watches without an error, and watches over all logical clusters get every deletion', async () => {
       const dora = await served.tenant('dora')
       for (let i = 0; i < 5; i++)
         await dora.request('POST', configMaps(dora), { body: { metadata: { name: `d${i}` } } })
@@ -148,7 +148,7 @@ describe('at the same time', function () {
       await listening
     })
 
-    it('is refused for another than the one that is meant', async () => {
+    it('is refused with the uid of an earlier logical cluster of that name', async () => {
       const erik = await dying('erik')
       await served.api
         .client(erik.name)
@@ -202,7 +202,7 @@ describe('at the same time', function () {
         expect((await read()).data['n']).to.equal('50')
       })
 
-    it('and do not care who came first are never told to try again', async () => {
+    it('that state no revision never get a conflict', async () => {
       const answers = await Promise.all(
         Array.from({ length: 50 }, (_, i) =>
           acme.request('PATCH', path(), { headers: mergePatch, body: { data: { [`of-${i}`]: 'x' } } }),
@@ -213,7 +213,7 @@ describe('at the same time', function () {
     })
   })
 
-  it('a watch by label hears of each object that enters, changes in and leaves the selection, once and in order', async () => {
+  it('a watch with a label selector gets each object that enters, changes in and leaves the selection, once and in order', async () => {
     const lines = async (path: string, until: () => number): Promise<WatchEvent[]> => {
       const events: WatchEvent[] = []
       const gone = new AbortController()
@@ -254,7 +254,7 @@ describe('at the same time', function () {
         }
       }),
     )
-    // The last word, seen by both.
+    // The last event, which both watches see.
     await ok('POST', configMaps(acme), { metadata: { name: 'the-end', labels: { on: 'yes' } } })
     const end = JSON.parse((await acme.request('GET', `${configMaps(acme)}/the-end`)).text) as { metadata: Meta }
     last = Number(end.metadata.resourceVersion)
@@ -277,7 +277,7 @@ describe('at the same time', function () {
     expect([...there].sort()).to.deep.equal(list.items.map((item) => item.metadata.name).sort())
   })
 
-  it('a watch begun with a permission that is taken away goes on until it ends, as on a real server; a new one is refused', async () => {
+  it('an open watch continues after its permission is revoked, as on a real server, and a new one is refused', async () => {
     const rbac = `${acme.base}/apis/rbac.authorization.k8s.io/v1/namespaces/default`
     const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['watch'] }]
     await acme.request('POST', `${rbac}/roles`, { body: { metadata: { name: 'watcher' }, rules } })

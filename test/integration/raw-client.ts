@@ -1,4 +1,5 @@
-// HTTP as it is, for what no well-behaved client sends: raw paths, raw headers, half bodies; and watches line by line.
+// HTTP without a client library, for requests that no correct client sends: raw paths, raw headers, partial bodies; and
+// watches line by line.
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { Agent, request as httpsRequest } from 'node:https'
@@ -17,7 +18,7 @@ export interface RawResponse {
 export interface RawRequestOptions {
   /** An object is sent as JSON. */
   readonly body?: string | Uint8Array | object
-  /** Name, value, name, value, as they go out. */
+  /** Name, value, name, value, in the order sent. */
   readonly headers?: readonly string[]
   readonly signal?: AbortSignal
 }
@@ -48,22 +49,25 @@ export interface RawWatch extends AsyncDisposable {
 }
 
 export interface RawClient extends AsyncDisposable {
-  /** Sends the path as it is given. Resolves with any answer. */
+  /** Sends the path unchanged. Resolves with any answer. */
   request(method: string, path: string, options?: RawRequestOptions): Promise<RawResponse>
-  /** Resolves once the headers are here. */
+  /** Resolves once the headers have arrived. */
   watch(path: string): Promise<RawWatch>
-  /** Asks for another protocol on a connection of its own. Resolves with whatever the answer is. */
+  /** Asks for a protocol upgrade on a connection of its own. Resolves with any answer. */
   upgrade(path: string, headers: readonly string[]): Promise<RawUpgrade>
 }
 
-/** The socket is there where the server switched protocols (101); whoever asked ends it. */
+/** `socket` is set if the server switched protocols (101); the caller ends it. */
 export interface RawUpgrade {
   readonly status: number
   readonly headers: IncomingMessage['headers']
   readonly socket?: Duplex
 }
 
-/** A client with the certificate of a kubeconfig, or with none. The server's certificate is checked where it can be. */
+/**
+ * A client with the certificate of a kubeconfig, or with none. It verifies the server's certificate if it has the
+ * authority.
+ */
 export function openRawClient(options: { kubeconfig: string } | { port: number }): RawClient {
   const agent = new Agent({ keepAlive: true, ...identityOf(options) })
   const port = 'port' in options ? options.port : portOf(options.kubeconfig)

@@ -1,5 +1,5 @@
-// The virtual API server in the test's own process, behind its real listener: what a test from outside cannot see, such as
-// open watches and what is left in the store, can be asked of it.
+// The virtual API server in the test's own process, behind its real listener, for tests that inspect open watches or
+// the store's content.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,10 +34,10 @@ export interface ServedTenant {
   readonly name: ClusterName
   readonly id: ClusterId
   readonly base: string
-  /** Certificate and key, PEM: system:masters inside, nobody elsewhere. */
+  /** Certificate and key, PEM: system:masters inside, without rights elsewhere. */
   readonly tls: { readonly cert: string; readonly key: string }
   request(method: string, path: string, options?: { body?: unknown; headers?: Record<string, string> }): Promise<Reply>
-  /** Resolves with the response once its headers are there; reading it is up to the test. */
+  /** Resolves with the response once its headers have arrived; the test reads the body. */
   open(
     method: string,
     path: string,
@@ -53,9 +53,9 @@ export interface ServedApi extends AsyncDisposable {
   readonly port: number
   readonly root: KubeClient
   readonly signal: AbortSignal
-  /** A new LogicalCluster and an admin of it. */
+  /** Creates a LogicalCluster and an admin of it. */
   tenant(name: string): Promise<ServedTenant>
-  /** Another user inside: named, with groups, no rights but what RBAC gives. */
+  /** Creates another user inside: named, with groups, with only the rights that RBAC gives. */
   user(tenant: ServedTenant, name: string, groups?: readonly string[]): Promise<ServedTenant>
 }
 
@@ -152,7 +152,7 @@ export async function startServedApi({
   }
 }
 
-/** Resolves once the condition holds; rejects, saying what did not come true, after `deadlineMs` (10 s). */
+/** Resolves once the condition holds; after `deadlineMs` (10 s) rejects with what did not become true. */
 export async function untilTrue(
   condition: () => boolean | Promise<boolean>,
   what: string,

@@ -1,4 +1,4 @@
-// Tokens of ServiceAccounts as people and programs use them: kubectl and HTTP against `kcp start`.
+// Tokens of ServiceAccounts with kubectl and HTTP against `kcp start`.
 import { expect } from 'chai'
 import { createRemoteJWKSet, customFetch, decodeJwt, jwtVerify } from 'jose'
 import { at } from './json.ts'
@@ -33,20 +33,20 @@ describe('tokens of ServiceAccounts', () => {
     stranger.request('GET', path, { headers: ['Authorization', `Bearer ${token}`] })
   const configMaps = '/api/v1/namespaces/default/configmaps'
 
-  it('open what RBAC gives the ServiceAccount, and no more', async () => {
+  it('give the rights that RBAC gives the ServiceAccount, and no more', async () => {
     const token = await tokenOf(acme)
     expect((await asToken(token, `${acme.base}${configMaps}`)).status).to.equal(200)
     expect((await asToken(token, `${acme.base}/api/v1/namespaces/default/secrets`)).status).to.equal(403)
     expect((await asToken(token, configMaps)).status, 'without a path').to.equal(200)
   })
 
-  it('are nobody in another logical cluster, in one that is not there, and over all', async () => {
+  it('are refused in another logical cluster, in a missing one, and over all', async () => {
     const token = await tokenOf(acme)
     for (const base of [bob.base, '/clusters/root', '/clusters/missing', '/clusters/*'])
       expect((await asToken(token, base + configMaps)).status, base).to.equal(401)
   })
 
-  it('for somebody else do not open the API, and are reviewed for whom they are', async () => {
+  it('for another audience do not authenticate, and pass a TokenReview for that audience', async () => {
     const token = await tokenOf(acme, '--audience', 'vault')
     expect((await asToken(token, acme.base + configMaps)).status).to.equal(401)
     const review = async (tenant: Tenant, audiences?: string[]): Promise<object> => {
@@ -63,7 +63,7 @@ describe('tokens of ServiceAccounts', () => {
     expect(at(await review(bob, ['vault']), 'status.authenticated')).to.not.equal(true)
   })
 
-  it('end with what they are bound to, at once', async () => {
+  it('end at once with the object they are bound to', async () => {
     await acme.kubectl(['create', 'secret', 'generic', 'bound'])
     const token = await tokenOf(acme, '--bound-object-kind', 'Secret', '--bound-object-name', 'bound')
     expect((await asToken(token, acme.base + configMaps)).status).to.equal(200)
@@ -71,7 +71,7 @@ describe('tokens of ServiceAccounts', () => {
     expect((await asToken(token, acme.base + configMaps)).status).to.equal(401)
   })
 
-  it('end with the ServiceAccount, also where it is made again', async () => {
+  it('end with the ServiceAccount, also when it is created again', async () => {
     await bob.kubectl(['create', 'serviceaccount', 'short'])
     const token = (await bob.kubectl(['create', 'token', 'short'])).stdout.trim()
     expect((await asToken(token, `${bob.base}/api`)).status).to.equal(200)
@@ -81,7 +81,7 @@ describe('tokens of ServiceAccounts', () => {
     expect((await asToken(token, `${bob.base}/api`)).status).to.equal(401)
   })
 
-  it('fill Secrets of their type, which go with the ServiceAccount', async () => {
+  it('are written into Secrets of their type, which are deleted with the ServiceAccount', async () => {
     await acme.kubectl(['create', 'serviceaccount', 'old'])
     await acme.kubectl(['create', '-f', '-'], {
       input: {
@@ -110,17 +110,17 @@ describe('tokens of ServiceAccounts', () => {
 
   for (const { title, args, message } of [
     {
-      title: 'too short a life',
+      title: 'a lifetime that is too short',
       args: ['--duration=599s'],
       message: 'may not specify a duration less than 10 minutes',
     },
     {
-      title: 'something that is not there',
+      title: 'a bound object that does not exist',
       args: ['--bound-object-kind=Secret', '--bound-object-name=none'],
       message: 'secrets "none" not found',
     },
     {
-      title: 'something else of this name',
+      title: 'a bound object with another uid',
       args: ['--bound-object-kind=Secret', '--bound-object-name=kept', '--bound-object-uid=wrong'],
       message: 'the UID in the bound object reference (wrong) does not match the UID in record',
     },
@@ -131,7 +131,7 @@ describe('tokens of ServiceAccounts', () => {
       expect(stderr).to.include(message)
     })
 
-  it('are verified by whoever reads the discovery documents', async () => {
+  it('can be verified with the discovery documents', async () => {
     const token = await tokenOf(acme)
     const document = (await asToken(token, `${acme.base}/.well-known/openid-configuration`)).json()
     expect(document['issuer']).to.equal(decodeJwt(token).iss)

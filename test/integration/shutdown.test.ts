@@ -1,4 +1,4 @@
-// SIGTERM in the middle of everything: nobody is cut off, nothing that was acknowledged is lost.
+// SIGTERM under load: no request is cut off, no acknowledged write is lost.
 import { expect } from 'chai'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect, type ClientHttp2Session } from 'node:http2'
@@ -15,7 +15,7 @@ interface Kubeconfig {
 interface Answer {
   readonly status: number
   readonly text: string
-  /** By a reset or the end of the connection, rather than by the server's own end of the stream. */
+  /** Ended by a reset or a closed connection instead of a regular end of stream. */
   readonly broken: boolean
 }
 
@@ -62,7 +62,7 @@ describe('SIGTERM', function () {
     return status === 200
   }
 
-  /** Resolves at the end of the answer; `begun` when its headers are here. */
+  /** Resolves at the end of the answer; `begun` is called when its headers have arrived. */
   function ask(
     over: ClientHttp2Session,
     path: string,
@@ -87,7 +87,7 @@ describe('SIGTERM', function () {
     return { begun, answer }
   }
 
-  it('with 500 watches and writes under way: clean ends, exit 0 within 5 s, every acknowledged write is kept', async () => {
+  it('with 500 watches and writes in progress ends them cleanly, exits 0 within 5 s, and keeps every acknowledged write', async () => {
     const sessions = Array.from({ length: 10 }, session)
     const watches = sessions.flatMap((over) => Array.from({ length: 50 }, () => ask(over, `${secrets}?watch=1`)))
     await Promise.all(watches.map(({ begun }) => begun))

@@ -1,4 +1,5 @@
-// A tenant that fills what it may keep: refused with a reason, alone, and well again after it deleted.
+// A tenant that reaches its storage limit: refused with a reason, without effect on others, and working again after
+// deletions.
 import { expect } from 'chai'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
@@ -8,7 +9,7 @@ interface Status {
   readonly message: string
 }
 
-describe('a logical cluster that is full', function () {
+describe('a logical cluster at its storage limit', function () {
   this.timeout(60_000)
   let instance: KcpInstance
   let full: Tenant
@@ -44,7 +45,7 @@ describe('a logical cluster that is full', function () {
     throw new Error('50 objects of 100 KB fit into a mebibyte')
   }
 
-  it('is told so with the numbers, at the bound and not before', async () => {
+  it('gets an error with the numbers at the limit, and not before', async () => {
     const { made, refusal } = await fill(full)
     expect(made).to.have.length(10)
     expect(refusal).to.include({ kind: 'Status', reason: 'Forbidden' })
@@ -53,7 +54,7 @@ describe('a logical cluster that is full', function () {
     )
   })
 
-  it('is read as before, and takes what is smaller, marks of deletion and what frees room', async () => {
+  it('serves reads, and accepts smaller objects, deletion timestamps and deletions', async () => {
     const { status, text } = await full.http.request('GET', path(full))
     expect(status).to.equal(200)
     expect((JSON.parse(text) as { items: unknown[] }).items.length).to.be.at.least(10)
@@ -72,7 +73,7 @@ describe('a logical cluster that is full', function () {
     expect(again.status).to.equal(201)
   })
 
-  it('can not be grown by updates either', async () => {
+  it('cannot be grown by updates either', async () => {
     const answers: number[] = []
     for (let n = 2; n < 10; n++) {
       const options = {
@@ -84,12 +85,12 @@ describe('a logical cluster that is full', function () {
     expect(new Set(answers)).to.deep.equal(new Set([403]))
   })
 
-  it('is nobody else’s trouble: neither another tenant’s nor the installation’s', async () => {
+  it('affects neither another tenant nor the installation', async () => {
     expect((await fill(other)).made).to.have.length(10)
     await instance.tenant('third')
   })
 
-  it('still counts after a restart', async () => {
+  it('is still at its limit after a restart', async () => {
     const statusOf = async (name: string): Promise<number> =>
       (await full.http.request('POST', path(full), { body: map(name) })).status
     expect(await statusOf('last')).to.equal(201)

@@ -1,4 +1,4 @@
-// Bodies of which no header tells how long they are count as large until they are here.
+// Bodies of unknown length count as large until they have arrived.
 import { expect } from 'chai'
 import { constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2'
 import { startServedApi, untilTrue, type ServedApi, type ServedTenant } from './served-api.ts'
@@ -41,7 +41,7 @@ describe('bodies of unknown length over HTTP/2', () => {
   }
   const body = '{"metadata":{"name":"m"}}'
 
-  it('wait for their turn as large ones do; small ones, and requests without a body, do not', async () => {
+  it('are queued like large ones; small ones, and requests without a body, are not', async () => {
     expect(await post()).to.equal(201)
     const open = begin('POST', path)
     await untilTrue(async () => (await post()) === 429, 'the only place is taken')
@@ -51,7 +51,7 @@ describe('bodies of unknown length over HTTP/2', () => {
       const stream = session.request({ ':method': 'DELETE', ':path': name })
       expect(await answered(stream)).to.be.oneOf([200, 404])
     }
-    // A read that leaves its stream open brings nothing either.
+    // A GET that leaves its stream open sends no body either.
     const read = begin('GET', path)
     expect(await answered(read)).to.equal(200)
     read.end()

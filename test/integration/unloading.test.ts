@@ -1,4 +1,4 @@
-// Logical clusters that are not in memory: what is unfinished in them goes on, and what is finished is left alone.
+// Logical clusters outside memory: unfinished work in them continues, and finished ones are not loaded.
 import { expect } from 'chai'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -107,14 +107,14 @@ describe('a logical cluster that is not in memory', function () {
     metadata: { name, namespace, ...more },
   })
 
-  /** Names of what is stored; asking does not load it. */
+  /** Names of stored objects; does not load the cluster. */
   async function stored(name: string, resource: string): Promise<string[]> {
     const { api, signal } = server
     const keys = await api.hub.find({ cluster: server.idOf(name), resource }, { signal })
     return keys.map((key) => key.name)
   }
 
-  it('gets its namespace ended and its orphans collected after a restart, and others stay out of memory', async () => {
+  it('has its namespace deleted and its orphans collected after a restart, and others stay out of memory', async () => {
     const { signal } = server
     const [quiet, busy] = [await make('quiet'), await make('busy')]
     for (const client of [quiet, busy]) {
@@ -130,7 +130,7 @@ describe('a logical cluster that is not in memory', function () {
       { signal },
     )
     await busy.create(configMaps, configMap('ware', 'shop'), { signal })
-    // Nobody is there to see these.
+    // No garbage collector runs during these deletions.
     await busy.delete(configMaps, { namespace: 'default', name: 'parent' }, { signal })
     await busy.delete(core('namespaces'), { name: 'shop' }, { signal })
     await restart()
@@ -144,7 +144,7 @@ describe('a logical cluster that is not in memory', function () {
     expect(server.api.hub.loaded(server.idOf('plain')), 'what is finished').to.equal(undefined)
   })
 
-  it('gets what its namespaces must have when it comes into memory', async () => {
+  it('gets the required objects of its namespaces when it is loaded', async () => {
     const { signal } = server
     const acme = await make('acme')
     await acme.create(
@@ -162,7 +162,7 @@ describe('a logical cluster that is not in memory', function () {
     await until(async () => (await stored('acme', 'configmaps')).includes('kube-root-ca.crt'), 'the ConfigMap')
   })
 
-  it('lets a watch go on where it was, after a restart and after it left memory', async () => {
+  it('resumes a watch after a restart and after eviction', async () => {
     const { signal } = server
     const acme = await make('acme')
     const { metadata } = await acme.list(configMaps, { namespace: 'default', signal })

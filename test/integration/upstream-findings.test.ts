@@ -1,4 +1,4 @@
-// What Kubernetes' conformance suite found, asked over HTTP: it stays found without the suite, which takes minutes.
+// Findings of Kubernetes' conformance suite, as fast HTTP tests: the suite itself takes minutes.
 import { expect } from 'chai'
 import { at, textAt } from './json.ts'
 import { startServedApi, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'
@@ -6,7 +6,7 @@ import { startServedApi, type Reply, type ServedApi, type ServedTenant } from '.
 const json = (reply: Reply): unknown => JSON.parse(reply.text)
 const groups = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 
-describe('a logical cluster, as the upstream suite asks it', () => {
+describe('a logical cluster', () => {
   let served: ServedApi
   let tenant: ServedTenant
 
@@ -19,7 +19,7 @@ describe('a logical cluster, as the upstream suite asks it', () => {
   const ask = (method: string, path: string, options?: Parameters<ServedTenant['request']>[2]): Promise<Reply> =>
     tenant.request(method, `${tenant.base}${path}`, options)
 
-  it('shows an Event of one version in the other, and selects by the fields of both', async () => {
+  it('serves an Event of one version in the other, and selects by the fields of both', async () => {
     const event = {
       metadata: { name: 'told', namespace: 'default' },
       eventTime: '2026-01-01T00:00:00.000000Z',
@@ -48,7 +48,7 @@ describe('a logical cluster, as the upstream suite asks it', () => {
     expect(at(json(await ask('GET', `${core}?fieldSelector=source=other`)), 'items')).to.deep.equal([])
   })
 
-  it('indents for curl and browsers, who are people, also what went wrong', async () => {
+  it('indents JSON for curl and browsers, errors included', async () => {
     const get = (path: string, agent: string): Promise<Reply> => ask('GET', path, { headers: { 'user-agent': agent } })
     for (const path of [
       '/api/v1/namespaces/default',
@@ -69,7 +69,7 @@ describe('a logical cluster, as the upstream suite asks it', () => {
     }
   })
 
-  it("refuses patches that leave values of the wrong type with 422, in a real server's words", async () => {
+  it("refuses patches that leave values of the wrong type with 422 and a real server's message", async () => {
     const one = '/api/v1/namespaces/default/configmaps/patched'
     const created = await ask('POST', '/api/v1/namespaces/default/configmaps', {
       body: { metadata: { name: 'patched' }, data: { a: 'b' } },
@@ -96,7 +96,7 @@ describe('a logical cluster, as the upstream suite asks it', () => {
     expect(json(renamed)).to.deep.include({ kind: 'ConfigMap', apiVersion: 'v1', data: { a: 'c' } })
   })
 
-  it('shows the later default of a custom resource on objects written before it', async () => {
+  it('fills in a new default of a custom resource on objects written before it', async () => {
     const version = (a: object): object => ({
       name: 'v1',
       served: true,
@@ -127,7 +127,7 @@ describe('a logical cluster, as the upstream suite asks it', () => {
     const read = json(await ask('GET', `${gadgets}/g`))
     expect(read).to.have.property('a', 'A')
     expect(at(json(await ask('GET', gadgets)), 'items.0.a')).to.equal('A')
-    // A write of something else stores what was shown.
+    // An unrelated write stores the filled-in default.
     const labelled = await ask('PATCH', `${gadgets}/g`, {
       body: { metadata: { labels: { l: '1' } } },
       headers: { 'content-type': 'application/merge-patch+json' },
@@ -135,7 +135,7 @@ describe('a logical cluster, as the upstream suite asks it', () => {
     expect(json(labelled)).to.have.property('a', 'A')
   })
 
-  it('answers no review as a table', async () => {
+  it('never answers a review as a table', async () => {
     const review = { spec: { nonResourceAttributes: { path: '/', verb: 'get' } } }
     const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io'
     const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
@@ -143,7 +143,7 @@ describe('a logical cluster, as the upstream suite asks it', () => {
     expect((await ask('POST', path, { body: review })).status).to.equal(201)
   })
 
-  it('has the range of Service addresses, and IPAddresses of both families', async () => {
+  it('reports the range of Service addresses, and serves IPAddresses of both families', async () => {
     expect(
       at(json(await ask('GET', '/apis/networking.k8s.io/v1/servicecidrs/kubernetes')), 'spec.cidrs'),
     ).to.deep.equal(['10.96.0.0/12'])
@@ -155,7 +155,7 @@ describe('a logical cluster, as the upstream suite asks it', () => {
     expect((await create('FE80::1')).status).to.equal(422)
   })
 
-  it('refuses a pod whose RuntimeClass is not there, and bounds one by its LimitRange', async () => {
+  it('refuses a pod with a missing RuntimeClass, and applies the LimitRange to a pod', async () => {
     const pods = '/api/v1/namespaces/default/pods'
     const pod = (name: string, spec: object = {}): object => ({
       metadata: { name },

@@ -1,4 +1,4 @@
-// Watches over a WebSocket, as Java's fabric8 client and browsers ask for them.
+// Watches over a WebSocket, which Java's fabric8 client and browsers use.
 import { expect } from 'chai'
 import { once } from 'node:events'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
@@ -26,7 +26,7 @@ describe('a watch over a WebSocket', () => {
   const open = (query: string, headers: readonly string[] = handshake) =>
     acme.http.upgrade(`${collection}?watch=true&${query}`, headers)
 
-  it('tells what is and what comes, an event in a message, of any length', async () => {
+  it('sends existing objects and events, one per message, of any length', async () => {
     await create('small')
     const { status, headers, socket } = await open('fieldSelector=metadata.name!%3Dkube-root-ca.crt')
     expect(status).to.equal(101)
@@ -39,14 +39,14 @@ describe('a watch over a WebSocket', () => {
     expect(await nextEvent(frames)).to.equal('ADDED large')
     expect(await nextEvent(frames)).to.equal('ADDED medium')
     expect(await nextEvent(frames)).to.equal('DELETED small')
-    socket!.write(Buffer.from([0x89, 0x82, 0, 0, 0, 0, 0x68, 0x69])) // ping "hi", masked by nothing
+    socket!.write(Buffer.from([0x89, 0x82, 0, 0, 0, 0, 0x68, 0x69])) // ping "hi", masked with a zero key
     expect(await frames.next()).to.deep.equal({ done: false, value: { opcode: 0xa, payload: Buffer.from('hi') } })
     socket!.write(Buffer.from([0x88, 0x80, 0, 0, 0, 0]))
     expect((await frames.next()).value).to.have.property('opcode', 0x8)
     expect(await frames.next()).to.have.property('done', true)
   })
 
-  it('ends in good order when its time is up', async () => {
+  it('ends with a close frame at its timeout', async () => {
     const { socket } = await open('timeoutSeconds=1&resourceVersion=0')
     const frames = framesOf(socket!)
     let last = (await frames.next()).value
@@ -55,7 +55,7 @@ describe('a watch over a WebSocket', () => {
     socket!.destroy()
   })
 
-  it('is refused as any watch is, before the protocol changes', async () => {
+  it('is refused like any watch, before the protocol changes', async () => {
     expect(await open('resourceVersion=nonsense')).to.have.property('status', 400)
     expect(await open('sendInitialEvents=true')).to.have.property('status', 422)
     expect(await open('', ['Upgrade', 'websocket', 'Sec-WebSocket-Version', '8'])).to.have.property('status', 400)
@@ -63,7 +63,7 @@ describe('a watch over a WebSocket', () => {
     expect(await acme.http.upgrade(elsewhere, handshake)).to.have.property('status', 401)
   })
 
-  it('ends when its client goes, and when the server stops', async () => {
+  it('ends when its client leaves, and when the server stops', async () => {
     const { socket } = await open('')
     const left = await open('')
     left.socket!.destroy()

@@ -20,7 +20,7 @@ describe('a watch', () => {
     const name = `round-${++round}`
     await send('POST', `${acme.base}/api/v1/namespaces`, { metadata: { name } })
     collection = `${acme.base}/api/v1/namespaces/${name}/configmaps`
-    // kube-root-ca.crt comes by itself; it shall be there before we count.
+    // The root CA ConfigMap is created by a controller; wait for it before counting.
     await using watch = await acme.http.watch(`${collection}?watch=true&fieldSelector=metadata.name%3Dkube-root-ca.crt`)
     await watch.next()
   })
@@ -40,7 +40,7 @@ describe('a watch', () => {
   const query = (parameters: Record<string, string>): string =>
     `${collection}?${new URLSearchParams({ watch: 'true', ...parameters }).toString()}`
 
-  it('from a resourceVersion tells everything after it once, in order, and nothing before', async () => {
+  it('from a resourceVersion sends everything after it once, in order, and nothing before', async () => {
     await create('before')
     const since = await revision()
     await create('a')
@@ -70,14 +70,14 @@ describe('a watch', () => {
     }
   })
 
-  it('without a resourceVersion begins with what is there', async () => {
+  it('without a resourceVersion begins with the existing objects', async () => {
     await create('a')
     await using watch = await acme.http.watch(query({ timeoutSeconds: '1' }))
     await create('b')
     expect((await watch.rest()).map(brief)).to.deep.equal(['ADDED a', 'ADDED kube-root-ca.crt', 'ADDED b'])
   })
 
-  it('sends a bookmark before its time is up to who asked, and to nobody else', async () => {
+  it('sends a bookmark before its timeout only if the client asked for bookmarks', async () => {
     const since = await revision()
     await acme.http.request('POST', `${acme.base}/api/v1/namespaces/default/secrets`, {
       body: { metadata: { generateName: 's-' } },
@@ -97,7 +97,7 @@ describe('a watch', () => {
     }
   })
 
-  it('with sendInitialEvents ends the state with an annotated bookmark, then goes on', async () => {
+  it('with sendInitialEvents ends the initial objects with an annotated bookmark, then continues', async () => {
     await create('a')
     const parameters = { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', allowWatchBookmarks: 'true' }
     await using watch = await acme.http.watch(query(parameters))
@@ -114,7 +114,7 @@ describe('a watch', () => {
     )
   })
 
-  it('refuses sendInitialEvents without resourceVersionMatch, with 422: clients then fall back to LIST', async () => {
+  it('refuses sendInitialEvents without resourceVersionMatch with 422: clients then fall back to LIST', async () => {
     for (const path of [
       query({ sendInitialEvents: 'true' }),
       query({ sendInitialEvents: 'true', resourceVersionMatch: 'Exact', resourceVersion: '1' }),
@@ -126,7 +126,7 @@ describe('a watch', () => {
     }
   })
 
-  it('with a selector tells of objects that begin and cease to match', async () => {
+  it('with a selector sends ADDED and DELETED for objects that begin and cease to match', async () => {
     await create('a')
     const since = await revision()
     await using watch = await acme.http.watch(query({ labelSelector: 'app=web', resourceVersion: since }))
@@ -139,7 +139,7 @@ describe('a watch', () => {
     const events: WatchEvent[] = []
     for (let i = 0; i < 5; i++) events.push((await watch.next())!)
     expect(events.map(brief)).to.deep.equal(['ADDED a', 'MODIFIED a', 'DELETED a', 'ADDED a', 'DELETED a'])
-    // What it was when it still matched, at the revision at which it ceased to.
+    // DELETED carries the last matching state at the revision at which it ceased to match.
     const [, modified, left] = events
     expect(left?.object.metadata.labels).to.deep.equal({ app: 'web' })
     expect(left?.object.data).to.deep.equal({ x: '1' })
@@ -148,14 +148,14 @@ describe('a watch', () => {
     )
   })
 
-  it('of one object by field selector sees that one alone', async () => {
+  it('of one object by field selector sends only that one', async () => {
     await using watch = await acme.http.watch(query({ fieldSelector: 'metadata.name=b', timeoutSeconds: '1' }))
     await create('a')
     await create('b')
     expect((await watch.rest()).map(brief)).to.deep.equal(['ADDED b'])
   })
 
-  it('as tables has the columns once', async () => {
+  it('as tables sends the columns once', async () => {
     const headers = ['Accept', 'application/json;as=Table;v=v1;g=meta.k8s.io']
     await create('a')
     const { text } = await acme.http.request('GET', query({ timeoutSeconds: '1' }), { headers })
@@ -171,7 +171,7 @@ describe('a watch', () => {
     ['Table', 'Table'],
     [undefined, 'ConfigMap'],
   ] as const)
-    it(`has its bookmarks in the form of its events: ${kind}`, async () => {
+    it(`sends bookmarks in the format of its events: ${kind}`, async () => {
       const accept = `application/json${as === undefined ? '' : `;as=${as};v=v1;g=meta.k8s.io`}`
       const state = { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', allowWatchBookmarks: 'true' }
       const headers = ['Accept', accept]
@@ -186,7 +186,7 @@ describe('a watch', () => {
       expect(JSON.stringify(events[1])).to.include('"k8s.io/initial-events-end":"true"')
     })
 
-  it('of the future waits; a list of the future is told to come again', async () => {
+  it('from a future revision waits; a list at a future revision is told to retry', async () => {
     const far = String(Number(await revision()) + 1_000_000)
     await using watch = await acme.http.watch(query({ resourceVersion: far, timeoutSeconds: '1' }))
     expect(watch.status).to.equal(200)
@@ -197,9 +197,9 @@ describe('a watch', () => {
   })
 
   for (const { title, parameters, code } of [
-    { title: 'a resourceVersion that is no number', parameters: { resourceVersion: 'abc' }, code: 400 },
+    { title: 'a resourceVersion that is not a number', parameters: { resourceVersion: 'abc' }, code: 400 },
     { title: 'a negative resourceVersion', parameters: { resourceVersion: '-1' }, code: 400 },
-    { title: 'a selector that is none', parameters: { labelSelector: 'a in (' }, code: 400 },
+    { title: 'an invalid selector', parameters: { labelSelector: 'a in (' }, code: 400 },
   ])
     it(`refuses ${title} with ${code} and a Status`, async () => {
       const { status, json } = await acme.http.request('GET', query(parameters))
@@ -207,7 +207,7 @@ describe('a watch', () => {
       expect(json()).to.deep.include({ kind: 'Status', status: 'Failure', code })
     })
 
-  it('of a position before the logical cluster began, and of one long gone, tells all or says 410', async () => {
+  it("from before the logical cluster's creation or from the distant past sends all events or answers 410", async () => {
     const { text } = await acme.http.request('GET', query({ resourceVersion: '1', timeoutSeconds: '1' }))
     const [first] = text
       .trim()
@@ -217,7 +217,7 @@ describe('a watch', () => {
     expect(told).to.be.oneOf([410, 'ADDED', 'Expired'])
   })
 
-  it('goes on over a restart of the process where it stopped, on the embedded store', async () => {
+  it('resumes after a restart of the process where it stopped, on the embedded store', async () => {
     await create('a')
     const since = await revision()
     await create('b')
@@ -238,7 +238,7 @@ describe('a watch', () => {
     await using watch = await acme.http.watch(query({}))
     let event = await watch.next()
     kcp.process.send('SIGTERM')
-    // To its end, whatever was there before.
+    // Read to the end, skipping earlier events.
     while (event !== undefined) event = await watch.next()
     await kcp.process.exited
     await kcp.process.start()
@@ -273,7 +273,7 @@ describe('a list', () => {
   })
   after(() => kcp[Symbol.asyncDispose]())
 
-  it('in pages is one snapshot, whatever happens between', async () => {
+  it('in pages is one snapshot, whatever is written meanwhile', async () => {
     const first = await page({ limit: '2' })
     expect(first.names).to.deep.equal(['a', 'c'])
     await post('b')
@@ -286,7 +286,7 @@ describe('a list', () => {
     expect((await page({})).names).to.deep.equal(['a', 'b', 'c', 'e', 'f'])
   })
 
-  it('goes on in the next process with a page token of the last one, or says 410 with a token to go on with', async () => {
+  it('continues in a restarted process with the old continue token, or answers 410 with a token that continues', async () => {
     const first = await page({ limit: '2' })
     await kcp.process.stop()
     await kcp.process.start()
@@ -299,7 +299,7 @@ describe('a list', () => {
     }
   })
 
-  it('refuses page tokens that are none', async () => {
+  it('refuses invalid continue tokens', async () => {
     for (const token of ['x', 'e30', Buffer.from('{"v":"other/v9","rv":3,"start":"a"}').toString('base64url')]) {
       const { status, document } = await page({ continue: token })
       expect(status, token).to.be.oneOf([400, 410])

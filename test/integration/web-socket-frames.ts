@@ -1,4 +1,4 @@
-// The frames of a WebSocket as its server sends them.
+// Parses the WebSocket frames that a server sends.
 import type { Duplex } from 'node:stream'
 
 export interface Frame {
@@ -6,7 +6,7 @@ export interface Frame {
   readonly payload: Buffer
 }
 
-/** The frames of a server, which masks nothing and sends every message in one. */
+/** The frames of a server: unmasked, one per message. */
 export async function* framesOf(socket: Duplex): AsyncGenerator<Frame, undefined> {
   let bytes = Buffer.alloc(0)
   for await (const chunk of socket as AsyncIterable<Buffer>) {

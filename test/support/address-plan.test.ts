@@ -14,7 +14,7 @@ describe('the address plan', () => {
     }
   })
 
-  it('keeps everything of a run inside its slot', () => {
+  it('keeps all addresses of a run inside its slot', () => {
     const { podCidr, serviceCidr, node } = clusterAddresses(7, 3)
     for (const net of [podCidr, serviceCidr, node, bridgeAddress(7)]) expect(overlaps(slotCidr(7), net)).to.equal(true)
   })

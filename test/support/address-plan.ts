@@ -1,27 +1,28 @@
-// Which addresses a run uses. One number, its slot, decides them all, so runs with different slots never collide.
+// Decides which addresses a run uses. They all follow from one number, the slot, so runs with different slots never
+// collide.
 
-/** Slots there are: one /16 of 10.64.0.0 - 10.191.255.255 each. */
+/** Number of slots: one /16 of 10.64.0.0 - 10.191.255.255 each. */
 export const slotCount = 128
-/** Clusters a run can hold. */
+/** Maximum number of clusters in a run. */
 export const maxClusters = 64
 
 export interface ClusterAddresses {
-  /** Of the node on the bridge. */
+  /** Address of the node on the bridge. */
   node: string
   podCidr: string
-  /** Services; never routed outside the node's own network namespace. */
+  /** Service addresses; never routed outside the node's own network namespace. */
   serviceCidr: string
-  /** First of the Service range: `kubernetes.default.svc`. */
+  /** First address of the Service range: `kubernetes.default.svc`. */
   apiService: string
   /** `kube-dns.kube-system.svc`. */
   dnsService: string
-  /** Own loopback address of the control plane's unauthenticated parts (etcd). */
+  /** Loopback address of the control plane's unauthenticated parts (etcd), one per cluster. */
   loopback: string
 }
 
 /** The /16 of a slot. */
 export const slotCidr = (slot: number): string => `10.${64 + slot}.0.0/16`
-/** The machine's own address on the run's bridge: what pods reach our servers at. */
+/** The machine's own address on the run's bridge: pods reach our servers there. */
 export const bridgeAddress = (slot: number): string => `10.${64 + slot}.0.1`
 
 /** The addresses of cluster number `index` of the run in `slot`. */

@@ -24,7 +24,7 @@ describe('the aggregator of a test cluster', function () {
     await cluster.stop()
   })
 
-  it('brings a request to a process of this machine, with its user, under the front-proxy authority', async () => {
+  it('forwards a request to a process of this machine, with its user, under the front-proxy authority', async () => {
     const ca = await CertificateAuthority.create('backend-ca')
     const serving = await ca.issue({ commonName: 'echo', hosts: ['echo.default.svc'] })
     const tls = { key: serving.key, cert: serving.certificate, ca: cluster.frontProxyCa.certificate }

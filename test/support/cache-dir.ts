@@ -1,4 +1,4 @@
-// Where the harness keeps what outlives one checkout: built programs, images, run records.
+// The directory for files that outlive one checkout: built programs, images, run records.
 
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -11,5 +11,5 @@ export function cacheDir(): string {
   return join(base, 'kcp')
 }
 
-/** The checkout this file lies in. */
+/** The checkout that contains this file. */
 export const repositoryRoot = join(import.meta.dirname, '..', '..')

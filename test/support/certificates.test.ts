@@ -15,7 +15,7 @@ describe('certificates for test clusters', () => {
     expect(parsed.keyUsage).to.deep.equal(['1.3.6.1.5.5.7.3.2'])
   })
 
-  it('let two sides speak TLS, each trusting its own authority', async () => {
+  it('connect two sides over TLS, each trusting its own authority', async () => {
     const [servers, clients] = [await CertificateAuthority.create('s'), await CertificateAuthority.create('c')]
     const serving = await servers.issue({ commonName: 'server', hosts: ['127.0.0.1', 'web.shop.svc'] })
     const user = await clients.issue({ commonName: 'alice' })

@@ -17,7 +17,7 @@ export interface CertificateRequest {
   organizations?: readonly string[]
   /** Makes it a serving certificate; IP addresses and DNS names. */
   hosts?: readonly string[]
-  /** Also, or only, good for clients; true unless `hosts` are given. */
+  /** Also valid for clients; true unless `hosts` are given. */
   client?: boolean
 }
 
@@ -26,7 +26,7 @@ const dayMs = 24 * 60 * 60_000
 
 x509.cryptoProvider.set(webcrypto)
 
-/** An authority that lives as long as the object; its key can be had, for controllers that sign. */
+/** An authority that lives as long as the object. Its key is readable, for controllers that sign. */
 export class CertificateAuthority implements KeyPair {
   readonly certificate: string
   readonly key: string
@@ -58,7 +58,7 @@ export class CertificateAuthority implements KeyPair {
     return new CertificateAuthority(certificate, await pemKey(keys.privateKey), keys.privateKey)
   }
 
-  /** A certificate of this authority with a key of its own. */
+  /** Issues a certificate with a key of its own. */
   async issue({
     commonName,
     organizations = [],
@@ -89,7 +89,7 @@ export class CertificateAuthority implements KeyPair {
   }
 }
 
-/** A key to sign service account tokens with, and its public half, both PEM. */
+/** A key pair for signing service account tokens, both PEM. */
 export async function newSigningKey(): Promise<{ privateKey: string; publicKey: string }> {
   const { privateKey, publicKey } = await newKeys()
   const spki = await webcrypto.subtle.exportKey('spki', publicKey)
@@ -110,7 +110,7 @@ async function pemKey(key: webcrypto.CryptoKey): Promise<string> {
 /** Positive and not zero: RFC 5280 wants both. */
 const serialNumber = (): string => `01${randomBytes(15).toString('hex')}`
 
-/** A minute back, for containers whose clock is a little late. */
+/** Valid from one minute ago, for containers whose clock is a little late. */
 const validity = (): { notBefore: Date; notAfter: Date } => ({
   notBefore: new Date(Date.now() - 60_000),
   notAfter: new Date(Date.now() + 365 * dayMs),

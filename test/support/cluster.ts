@@ -1,4 +1,4 @@
-// A real Kubernetes cluster on this machine, for as long as a test needs it.
+// A real Kubernetes cluster on this machine, for the length of a test.
 
 import { cpSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ export interface ClusterOptions {
   name: string
   /** 0: control plane only. 1: a node that runs real pods (see needsNodes). */
   nodes?: 0 | 1
-  /** As with a node, unless told otherwise. */
+  /** Default: true with a node, else false. */
   controllerManager?: boolean
   scheduler?: boolean
   /** etcd waits for the disk; false by default. */
@@ -35,16 +35,16 @@ export interface Cluster extends AsyncDisposable {
   readonly name: string
   readonly run: Run
   readonly dir: string
-  /** Of admin, in system:masters. */
+  /** Path of the admin's kubeconfig, in system:masters. */
   readonly kubeconfig: string
-  /** `https://ADDRESS:PORT`, as this machine, the nodes and the pods of the run reach it. */
+  /** `https://ADDRESS:PORT`, reachable from this machine, the nodes and the pods of the run. */
   readonly server: string
   readonly ca: CertificateAuthority
   readonly frontProxyCa: CertificateAuthority
-  /** Where a server of ours listens so that this cluster's API server, its node and its pods reach it. */
+  /** Address for our servers that this cluster's API server, its node and its pods can reach. */
   readonly hostAddress: string
   readonly node: ClusterNode | undefined
-  /** By program name; kill and start them to see what happens. */
+  /** By program name, for killing and restarting them. */
   readonly processes: ReadonlyMap<string, ManagedProcess>
   kubectl(
     args: readonly string[],
@@ -54,11 +54,11 @@ export interface Cluster extends AsyncDisposable {
   kubeconfigFor(who: CertificateRequest): Promise<string>
   /** GET as admin: parsed JSON, or text. */
   get: (path: string, signal?: AbortSignal) => Promise<unknown>
-  /** Ends all of it by pid and removes every trace. Twice is harmless. */
+  /** Ends all processes by pid and removes every trace. May be called twice. */
   stop(): Promise<void>
 }
 
-/** Boots a cluster and resolves when it is ready for use. A failed or aborted start leaves nothing. */
+/** Boots a cluster and resolves when it is ready for use. A failed or aborted start leaves nothing behind. */
 export async function startCluster({
   name,
   nodes = 0,
@@ -69,7 +69,7 @@ export async function startCluster({
   run: givenRun,
   signal,
 }: ClusterOptions): Promise<Cluster> {
-  if (!/^[a-z][a-z0-9]{0,15}$/.test(name)) throw new Error(`"${name}" is no name for a test cluster`)
+  if (!/^[a-z][a-z0-9]{0,15}$/.test(name)) throw new Error(`"${name}" is not a valid name of a test cluster`)
   const nodesImpossible = await ensureSystemPackages({ signal })
   if (nodes > 0 && nodesImpossible !== undefined) throw new Error(`cluster "${name}": ${nodesImpossible}`)
   const { run, release } =
@@ -87,7 +87,7 @@ export async function startCluster({
     const controlPlane = startControlPlane(planeSpec)
     const nodeStart =
       nodes > 0 ? startNode({ cluster: name, index, dir, run, addresses, flags, controlPlane, signal }) : undefined
-    // Both have ended, one way or the other, before anything is torn down again.
+    // Wait until both have settled before tearing anything down.
     await Promise.allSettled([controlPlane, nodeStart])
     const plane = await controlPlane
     const node = await nodeStart
@@ -109,7 +109,7 @@ export async function startCluster({
 
 const indexes = new WeakMap<Run, Map<string, number>>()
 
-/** The number that decides the addresses of a cluster in its run; a name keeps its number. */
+/** The index that decides a cluster's addresses in its run; a name keeps its index. */
 function takeIndex(run: Run, name: string): number {
   const known = indexes.get(run) ?? new Map<string, number>()
   indexes.set(run, known)

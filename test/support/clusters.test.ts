@@ -12,7 +12,7 @@ import { clusterPrograms, ensurePrograms } from './programs.ts'
 import { acquireRun, sweepRuns } from './run.ts'
 import { waitFor } from './wait-for.ts'
 
-/** A pod that answers HTTP on 8080, and a Service before it. */
+/** A pod that answers HTTP on 8080, and a Service in front of it. */
 function web(name: string): object {
   const metadata = { name, labels: { app: name } }
   const container = { name: 'web', image: agnhostImage, args: ['netexec', '--http-port=8080'] }
@@ -34,7 +34,7 @@ async function startWeb(cluster: Cluster, name: string): Promise<string> {
   return (await cluster.kubectl(['get', 'pod', name, '-o', 'jsonpath={.status.podIP}'])).stdout
 }
 
-/** What a program in the pod prints, once it succeeds. */
+/** The output of a program in the pod, once it succeeds. */
 async function inPod(cluster: Cluster, pod: string, ...command: string[]): Promise<string> {
   const attempt = (): Promise<string> =>
     cluster.kubectl(['exec', pod, '--', ...command]).then(({ stdout }) => stdout.trim())
@@ -51,7 +51,7 @@ describe('a control plane', function () {
     await ensurePrograms(clusterPrograms)
   })
 
-  it('serves users of its authority, survives kill -9 of its parts, and leaves nothing', async () => {
+  it('serves users of its authority, survives kill -9 of its parts, and leaves nothing behind', async () => {
     const cluster = await startCluster({ name: 'host', controllerManager: true })
     const alice = await cluster.kubeconfigFor({ commonName: 'alice', organizations: ['team-a'] })
     const whoami = await cluster.kubectl(['--kubeconfig', alice, 'auth', 'whoami', '-o', 'json'])
@@ -69,7 +69,7 @@ describe('a control plane', function () {
     expect(leftovers(cluster.run.id)).to.deep.equal([])
   })
 
-  it('leaves nothing when its start is aborted', async () => {
+  it('leaves nothing behind when its start is aborted', async () => {
     const { run, release } = await acquireRun()
     const starting = startCluster({ name: 'host', signal: AbortSignal.timeout(700) })
     expect(String(await starting.catch((error: unknown) => error))).to.contain('TimeoutError')
@@ -96,7 +96,7 @@ describe('a cluster with a node', function () {
     expect(leftovers(cluster.run.id)).to.deep.equal([])
   })
 
-  it('is seen whole by the look for leftovers', () => {
+  it('is found completely by the search for leftovers', () => {
     const found = leftovers(cluster.run.id).join('\n')
     for (const part of [
       'process',
@@ -110,7 +110,7 @@ describe('a cluster with a node', function () {
     }
   })
 
-  it('runs pods and gives their logs', async () => {
+  it('runs pods and returns their logs', async () => {
     const { stdout } = await cluster.kubectl(['logs', 'web'])
     expect(stdout).to.contain('Started HTTP server on port 8080')
   })
@@ -133,11 +133,11 @@ describe('a cluster with a node', function () {
 
   it('reaches a pod through its Service, from another pod and from itself', async () => {
     expect(await fetchFrom(cluster, 'client', 'web:80')).to.contain('answers')
-    // Not `web`: that is the pod's own host name, which leads to itself without the Service.
+    // Not `web`: that is the pod's own host name, which resolves to the pod itself without the Service.
     expect(await fetchFrom(cluster, 'web', 'web.default:80')).to.contain('answers')
   })
 
-  it('lets this machine reach pods by address, and pods reach this machine', async () => {
+  it('lets this machine and pods reach each other by address', async () => {
     expect(await (await fetch(`http://${podIp}:8080/hostname`)).text()).to.equal('web')
     const server = await listen(cluster.hostAddress)
     expect(await fetchFrom(cluster, 'web', `${cluster.hostAddress}:${port(server)}`)).to.contain('answers')
@@ -153,7 +153,7 @@ describe('a cluster whose test process is killed', function () {
     await ensurePrograms(clusterPrograms)
   })
 
-  it('is cleaned, its running pods included, by the next run', async () => {
+  it('is removed with its running pods by the next run', async () => {
     const script = `
       const { startCluster } = await import('./cluster.ts')
       const cluster = await startCluster({ name: 'east', nodes: 1 })

@@ -8,11 +8,11 @@ const failure = (promise: Promise<unknown>): Promise<string> =>
   )
 
 describe('running a command', () => {
-  it('gives input and returns output', async () => {
+  it('passes input and returns output', async () => {
     expect(await runCommand('cat', [], { input: 'hello' })).to.deep.equal({ code: 0, stdout: 'hello', stderr: '' })
   })
 
-  it('fails with what the program said, unless that code was expected', async () => {
+  it("rejects with the program's standard error, unless that exit code was expected", async () => {
     const args = ['-c', 'echo broken >&2; exit 3']
     expect(await failure(runCommand('sh', args)))
       .to.contain('code 3')
@@ -25,11 +25,11 @@ describe('running a command', () => {
     expect(await failure(runCommand('no-such-program', []))).to.contain('no-such-program')
   })
 
-  it('kills what takes too long', async () => {
+  it('kills a program that exceeds the timeout', async () => {
     expect(await failure(runCommand('sleep', ['30'], { timeoutMs: 30 }))).to.contain('30 ms')
   })
 
-  it('kills on abort and rejects with its reason', async () => {
+  it('kills on abort and rejects with the reason of the signal', async () => {
     const signal = AbortSignal.timeout(20)
     expect(await failure(runCommand('sleep', ['30'], { signal }))).to.contain('TimeoutError')
   })

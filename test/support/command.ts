@@ -1,4 +1,4 @@
-// Running a program to its end and having its output.
+// Runs a program to its end and returns its output.
 
 import { spawn } from 'node:child_process'
 
@@ -7,7 +7,7 @@ export interface CommandOptions {
   cwd?: string
   /** Added to our own environment; undefined removes a variable. */
   env?: Record<string, string | undefined>
-  /** The exit code that is success; 0 by default, `any` to judge oneself. */
+  /** The exit code of success; 0 by default, `any` if the caller decides. */
   expectCode?: number | 'any'
   /** The command is killed after this; 120,000 by default. */
   timeoutMs?: number
@@ -22,7 +22,7 @@ export interface CommandResult {
 
 const maxOutputBytes = 64 * 1024 * 1024
 
-/** Runs `command`; rejects with its stderr when it ends with another code than expected, or with signal.reason. */
+/** Runs `command`. Rejects with its stderr when it exits with another code than expected, or with signal.reason. */
 export async function runCommand(
   command: string,
   args: readonly string[],

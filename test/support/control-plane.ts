@@ -1,4 +1,4 @@
-// A control plane: etcd, kube-apiserver and, where asked for, controller-manager and scheduler.
+// A control plane: etcd, kube-apiserver and, if requested, controller-manager and scheduler.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
@@ -17,12 +17,14 @@ export interface ControlPlaneSpec {
   name: string
   dir: string
   run: Run
-  /** Of this machine, as nodes and pods reach it. */
+  /** Address of this machine for nodes and pods. */
   hostAddress: string
   addresses: ClusterAddresses
   controllerManager: boolean
   scheduler: boolean
-  /** Whether etcd waits for the disk. Tests of speed against etcd need it; others are faster without. */
+  /**
+   * Whether etcd waits for the disk. Only tests that compare speed with etcd need it; the others run faster without.
+   */
   durable: boolean
   flags: Partial<Record<ComponentName, readonly string[]>>
   signal?: AbortSignal | undefined
@@ -32,18 +34,18 @@ export interface ControlPlane {
   server: string
   /** PEM of the authority of serving and client certificates. */
   ca: CertificateAuthority
-  /** Authority of the aggregator's own client certificate, and nothing else's. */
+  /** Authority of the aggregator's own client certificate only. */
   frontProxyCa: CertificateAuthority
   /** kubeconfig of `admin` in system:masters. */
   kubeconfig: string
   processes: Map<string, ManagedProcess>
-  /** Writes a kubeconfig for anyone; give `organizations` for groups. */
+  /** Writes a kubeconfig for any user; `organizations` are the groups. */
   kubeconfigFor(file: string, who: CertificateRequest): Promise<string>
-  /** GET as admin: parsed JSON, or the text of what is none. Rejects unless answered with 200. */
+  /** GET as admin: parsed JSON, or the text of any other body. Rejects unless the status is 200. */
   get: (path: string, signal?: AbortSignal) => Promise<unknown>
 }
 
-/** Starts it and resolves when /readyz says ok (start hooks done, RBAC's own roles included). */
+/** Starts it and resolves when /readyz succeeds (start hooks done, RBAC's built-in roles included). */
 export async function startControlPlane(spec: ControlPlaneSpec): Promise<ControlPlane> {
   const { name, dir, run, hostAddress, addresses, flags, signal } = spec
   const programs = await ensurePrograms(['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'], {

@@ -11,7 +11,7 @@ describe('a file lock', () => {
   })
   afterEach(() => rmSync(dir, { recursive: true }))
 
-  it('lets one in at a time and leaves nothing behind', async () => {
+  it('admits one holder at a time and leaves nothing behind', async () => {
     let inside = 0
     const most: number[] = []
     const work = async (): Promise<void> => {
@@ -30,7 +30,7 @@ describe('a file lock', () => {
     expect(await withFileLock(join(dir, 'lock'), async () => 'mine', { deadlineMs: 2000 })).to.equal('mine')
   })
 
-  it('is given back when the work fails', async () => {
+  it('is released when the work fails', async () => {
     const failing = withFileLock(join(dir, 'lock'), () => Promise.reject(new Error('no')))
     expect(String(await failing.catch((error: unknown) => error))).to.contain('no')
     expect(existsSync(join(dir, 'lock'))).to.equal(false)

@@ -1,4 +1,4 @@
-// One at a time, over all processes of this machine: a lock file that names its holder.
+// A lock over all processes of this machine: a file that names its holder.
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -13,9 +13,9 @@ interface Holder extends ProcessIdentity {
 
 export interface LockOptions {
   signal?: AbortSignal | undefined
-  /** Called once when somebody else holds the lock. */
+  /** Called once when another process holds the lock. */
   onWait?: (pid: number) => void
-  /** 30 minutes by default: the other may be building. */
+  /** 30 minutes by default: the holder may be building. */
   deadlineMs?: number
 }
 
@@ -66,7 +66,7 @@ function tryTake(file: string, holder: Holder): boolean {
 function removeIfDead(file: string, token: string): void {
   const found = readHolder(file)
   if (found === undefined || (found.bootId === bootId() && isAlive(found))) return
-  // Moved aside before it is judged again: between the reading and the removal a living process may have taken it.
+  // Moved aside before the second check: a living process may have taken the lock between the read and the removal.
   const aside = `${file}.${token}.dead`
   try {
     renameSync(file, aside)

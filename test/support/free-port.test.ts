@@ -12,7 +12,7 @@ describe('a free port', () => {
     server.close()
   })
 
-  it('rejects for an address that is not ours', async () => {
+  it('rejects for an address that this machine does not have', async () => {
     expect(String(await freePort('192.0.2.254').catch((error: unknown) => error))).to.contain('EADDRNOTAVAIL')
   })
 })

@@ -1,10 +1,10 @@
-// A port nobody listens on, for programs that cannot bind port 0 and tell.
+// Finds an unused port, for programs that cannot bind port 0 and report the result.
 
 import { createServer } from 'node:net'
 
 /**
- * Asks the kernel for a free port of `address`. Another process may take it before you do: give programs that can
- * port 0 instead, and others an address of their own run, where nobody else binds.
+ * Asks the kernel for a free port of `address`. Another process may take it first: give programs that can port 0
+ * instead, and others an address of their own run, where nobody else binds.
  */
 export async function freePort(address = '127.0.0.1'): Promise<number> {
   const server = createServer()

@@ -3,14 +3,14 @@
 export interface HostServiceSpec {
   name: string
   namespace: string
-  /** Not loopback; `cluster.hostAddress`. */
+  /** Not a loopback address; `cluster.hostAddress`. */
   address: string
   port: number
 }
 
 /**
- * A List to apply: a Service without selector on port 443 and an EndpointSlice with the process's address.
- * Its certificate must be good for `NAME.NAMESPACE.svc`.
+ * A List to apply: a Service without selector on port 443 and an EndpointSlice with the process's address. The
+ * process's certificate must be valid for `NAME.NAMESPACE.svc`.
  */
 export function hostService({ name, namespace, address, port }: HostServiceSpec): object {
   const labels = { 'kubernetes.io/service-name': name }

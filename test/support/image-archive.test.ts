@@ -14,7 +14,7 @@ describe('an image archive', () => {
   })
   afterEach(() => rmSync(dir, { recursive: true }))
 
-  it('holds layers that tar can read, named by their digest, shared between images', async () => {
+  it('contains layers that tar can read, named by their digest, shared between images', async () => {
     const long = `deep/${'folder/'.repeat(30)}file`
     writeFileSync(join(dir, 'program'), 'x'.repeat(70_000), { mode: 0o755 })
     const layer: TarEntry[] = [
@@ -52,7 +52,7 @@ describe('an image archive', () => {
     expect(readFileSync(join(root, long), 'utf8')).to.equal('far down')
   })
 
-  it('leaves nothing when a file is missing', async () => {
+  it('leaves no file behind when an input file is missing', async () => {
     const layers = [[{ path: 'x', file: join(dir, 'missing') }]]
     const archive = writeImageArchive(join(dir, 'a.tar'), [{ tags: ['a:1'], layers, entrypoint: ['/x'] }])
     expect(String(await archive.catch((error: unknown) => error))).to.contain('missing')

@@ -1,4 +1,4 @@
-// Container images without a container engine: a docker-archive tar of files we have.
+// Builds container images without a container engine: a docker-archive tar of existing files.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { createWriteStream, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises'
 import { writeTar, type TarEntry } from './tar.ts'
 
 export interface ImageSpec {
-  /** `registry/name:tag`, each one a name of the image. */
+  /** `registry/name:tag`; each is one name of the image. */
   tags: readonly string[]
   /** Contents, lowest layer first. Images of one archive share a layer by sharing its array. */
   layers: readonly (readonly TarEntry[])[]
@@ -21,7 +21,7 @@ export interface ImageSpec {
   workingDir?: string
 }
 
-/** Writes the images to `file`, whole or not at all; `ctr images import` and `docker load` read it. */
+/** Writes the images to `file`, completely or not at all, in the format of `ctr images import` and `docker load`. */
 export async function writeImageArchive(file: string, images: readonly ImageSpec[]): Promise<void> {
   mkdirSync(dirname(file), { recursive: true })
   const work = mkdtempSync(join(dirname(file), '.image-'))
@@ -50,7 +50,7 @@ export async function writeImageArchive(file: string, images: readonly ImageSpec
   }
 }
 
-/** The layer's tar and the digest of its bytes, which is what the image's config names it by. */
+/** The layer's tar and the digest of its bytes, by which the image's config refers to it. */
 async function writeLayer(entries: readonly TarEntry[], file: string): Promise<{ digest: string; file: string }> {
   const hash = createHash('sha256')
   await writeTarFile(entries, file, (chunk) => void hash.update(chunk))

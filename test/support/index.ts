@@ -1,4 +1,4 @@
-// The test harness: real clusters, real programs, our own processes, and nothing left behind.
+// The test harness: boots real clusters, real programs and our own processes, and leaves nothing behind.
 
 export { type Cluster, type ClusterOptions, startCluster } from './cluster.ts'
 export { CertificateAuthority, type CertificateRequest, type KeyPair } from './certificates.ts'

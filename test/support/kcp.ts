@@ -1,4 +1,4 @@
-// Our own program as a user starts it: `bin/kcp` of the checkout.
+// Runs our own program as a user does: `bin/kcp` of the checkout.
 
 import { accessSync, constants } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -13,8 +13,8 @@ export type KcpOptions = Partial<Omit<ProcessSpec, 'command' | 'args'>> & StartO
 let started = 0
 
 /**
- * Starts `bin/kcp ARGS` under the test's Node and resolves once `ready` says so. Stop ends it with SIGTERM, and by
- * SIGKILL after the grace period; `kill` is a crash, `start` brings it back with the same arguments.
+ * Starts `bin/kcp ARGS` under the test's Node and resolves once `ready` returns true. `stop` sends SIGTERM, and SIGKILL
+ * after the grace period; `kill` is a crash; `start` restarts it with the same arguments.
  */
 export async function startKcp(args: readonly string[], options: KcpOptions = {}): Promise<ManagedProcess> {
   const { run, scope, signal, name = `kcp-${args[0] ?? 'none'}-${++started}`, env = {}, ...rest } = options
@@ -30,7 +30,7 @@ export async function runKcp(args: readonly string[], options: CommandOptions = 
   return runCommand(kcpProgram, args, { ...options, env: { ...kcpEnvironment(), ...options.env } })
 }
 
-/** The Node that runs the tests first in PATH, and nothing of the person's own cluster. */
+/** Puts the Node that runs the tests first in PATH and hides the user's own cluster. */
 function kcpEnvironment(): Record<string, string | undefined> {
   return { PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ''}`, KUBECONFIG: undefined }
 }

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { type KeyPair } from './certificates.ts'
 
 export interface KubeconfigSpec {
-  /** Names cluster, user and context. */
+  /** Name of cluster, user and context. */
   name: string
   server: string
   /** PEM. */

@@ -1,4 +1,4 @@
-// The real kubectl, apart from whatever the person running the tests has in ~/.kube.
+// Runs the real kubectl, independent of the user's ~/.kube.
 
 import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -10,8 +10,8 @@ import { ensurePrograms } from './programs.ts'
 export type KubectlOptions = Pick<CommandOptions, 'input' | 'expectCode' | 'timeoutMs' | 'signal'>
 
 /**
- * Runs kubectl against the cluster of a kubeconfig file. An object as `input` is sent as JSON (`-f -`).
- * Rejects when it ends with another code than expected (0, unless `expectCode` says otherwise).
+ * Runs kubectl with a kubeconfig file. An object as `input` is sent as JSON (`-f -`). Rejects when it exits with
+ * another code than expected (default 0).
  */
 export async function kubectl(
   kubeconfig: string,
@@ -26,14 +26,17 @@ export async function kubectl(
   })
 }
 
-/** For `startProcess`: a kubectl that stays (`logs -f`, `port-forward`, `get -w`). */
+/** The environment for `startProcess` of a kubectl that keeps running (`logs -f`, `port-forward`, `get -w`). */
 export function kubectlEnvironment(kubeconfig: string): Record<string, string | undefined> {
   return { KUBECONFIG: undefined, KUBECACHEDIR: discoveryCache(kubeconfig) }
 }
 
 let cacheRoot: string | undefined
 
-/** kubectl caches discovery by address for hours; a later server on the same port would get this one's answers. */
+/**
+ * A cache per kubeconfig: kubectl caches discovery by address for hours, so a later server on the same port would get
+ * this one's.
+ */
 function discoveryCache(kubeconfig: string): string {
   if (cacheRoot === undefined) {
     const root = mkdtempSync(join(tmpdir(), 'kcp-kubectl-'))

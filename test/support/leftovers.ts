@@ -1,4 +1,4 @@
-// What a run has on this machine at this moment, found by looking at the machine and not at the record.
+// Finds what a run has left on this machine, by searching the machine instead of the run's record.
 
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { mountsBelow, processesMarked } from './resource.ts'
 import { runDir, runVariable } from './run-record.ts'
 import { cgroupHierarchies } from './system-packages.ts'
 
-/** Names of everything that carries the run's id; empty when it left nothing. */
+/** Names of everything with the run's id; empty when nothing is left. */
 export function leftovers(runId: string): string[] {
   const prefix = `kcp-${runId}`
   const named = (dir: string): string[] =>
@@ -22,18 +22,18 @@ export function leftovers(runId: string): string[] {
   ]
 }
 
-/** By what they work in: a folder or a root of the run (containers carry no mark of ours), or a cgroup of it. */
+/** Processes whose working directory, root or cgroup belongs to the run: containers carry no mark of ours. */
 function processesIn(runId: string): string[] {
   const dir = `${runDir(runId)}/`
   const links = (pid: string): boolean => {
     try {
       if (`${readlinkSync(`/proc/${pid}/cwd`)}/`.startsWith(dir)) return true
       const [mounts, cgroups] = ['mountinfo', 'cgroup'].map((file) => readFileSync(`/proc/${pid}/${file}`, 'utf8'))
-      // Its own root, not any mount it sees: every process of the machine sees a node's mounts.
+      // Its root mount only: every process of the machine sees a node's other mounts.
       const root = mounts?.split('\n').find((line) => line.split(' ')[4] === '/') ?? ''
       return root.includes(dir) || cgroups?.includes(`/kcp-${runId}-`) === true
     } catch {
-      return false // it ended
+      return false // the process ended meanwhile
     }
   }
   const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))

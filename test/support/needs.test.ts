@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { repositoryRoot } from './cache-dir.ts'
 import { runCommand, type CommandResult } from './command.ts'
 
-describe('a test that needs what the machine does not have', () => {
+describe('a test whose machine lacks a requirement', () => {
   let dir = ''
   before(() => {
     dir = mkdtempSync(join(tmpdir(), 'kcp-needs-'))

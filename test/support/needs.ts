@@ -1,11 +1,11 @@
-// What a test needs of the machine it runs on.
+// Checks what a test requires of the machine.
 
 import { runCommand } from './command.ts'
 import { ensureSystemPackages } from './system-packages.ts'
 
 /**
- * For `before(async function () { await needsNodes(this) })`: where real nodes cannot run, the tests are skipped by
- * name with the reason. With CI=true nothing expected may be skipped, so there it is a failure.
+ * For `before(async function () { await needsNodes(this) })`: skips the tests by name, with the reason, where real
+ * nodes cannot run. With CI=true they fail instead: nothing may be skipped there.
  */
 export async function needsNodes(context: Mocha.Context): Promise<void> {
   context.timeout(15 * 60_000) // packages may have to be installed first
@@ -13,8 +13,8 @@ export async function needsNodes(context: Mocha.Context): Promise<void> {
 }
 
 /**
- * For tests in other languages: where one of these commands does not run (each is a program and what makes it say its
- * version), the tests are skipped by name; with CI=true it is a failure.
+ * For tests in other languages: skips them by name if one of these commands does not run (a program with the arguments
+ * that print its version); with CI=true they fail.
  */
 export async function needsTools(context: Mocha.Context, commands: readonly (readonly string[])[]): Promise<void> {
   for (const [program = '', ...args] of commands)
@@ -25,7 +25,7 @@ export async function needsTools(context: Mocha.Context, commands: readonly (rea
     }
 }
 
-/** Skips with `reason`, when there is one; fails instead with CI=true. */
+/** Skips with `reason` if there is one; fails instead with CI=true. */
 export function skipUnless(context: Mocha.Context, reason: string | undefined): void {
   if (reason === undefined) return
   const suite = context.test?.parent

@@ -1,4 +1,4 @@
-// The network of a run: one bridge, the nodes' namespaces on it, flat pod networks over all clusters of the run.
+// The network of a run: one bridge, the nodes' namespaces on it, and flat pod networks over all clusters of the run.
 
 import { networkInterfaces } from 'node:os'
 import { bridgeAddress, clusterAddresses, slotCidr } from './address-plan.ts'
@@ -6,14 +6,14 @@ import { runCommand } from './command.ts'
 import { type Run } from './run.ts'
 import { systemProgram } from './system-packages.ts'
 
-/** Scope of what belongs to the run as a whole. */
+/** Scope of resources that belong to the run as a whole. */
 const runScope = '(run)'
 const bridges = new WeakMap<Run, Promise<void>>()
 
 export const bridgeName = (run: Run): string => `kcp-${run.id}`
 export const namespaceName = (run: Run, cluster: string): string => `kcp-${run.id}-${cluster}`
 
-/** Makes the run's bridge, once; resolves with the address under which nodes and pods reach this machine. */
+/** Creates the run's bridge once; resolves with the address at which nodes and pods reach this machine. */
 export async function ensureBridge(run: Run): Promise<string> {
   let made = bridges.get(run)
   if (made === undefined) {
@@ -24,13 +24,16 @@ export async function ensureBridge(run: Run): Promise<string> {
   return bridgeAddress(run.record.slot)
 }
 
-/** Where no bridge can be: an address of this machine that is not loopback (aggregation refuses those). */
+/** For machines without bridges: a non-loopback address of this machine (aggregation refuses loopback). */
 export function machineAddress(): string {
   const all = Object.values(networkInterfaces()).flatMap((entries) => entries ?? [])
   return all.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1'
 }
 
-/** A network namespace for the node of cluster number `index`, joined to the bridge, routed from and to everywhere. */
+/**
+ * Creates the network namespace for the node of cluster number `index`, on the bridge, with routes to and from all
+ * networks of the run.
+ */
 export async function makeNodeNamespace(run: Run, cluster: string, index: number): Promise<string> {
   const name = namespaceName(run, cluster)
   const link = `kcp-${run.id}-${index}`
@@ -44,7 +47,7 @@ export async function makeNodeNamespace(run: Run, cluster: string, index: number
   await ip('-n', name, 'link', 'set', 'eth0', 'up')
   await ip('-n', name, 'link', 'set', 'lo', 'up')
   await ip('-n', name, 'route', 'add', 'default', 'via', bridgeAddress(run.record.slot))
-  // Pods of other clusters are behind their nodes. Routes to nodes that come later do no harm now.
+  // Pods of other clusters are reached through their nodes. Routes to nodes that do not exist yet do no harm.
   for (let other = 0; other < 16; other++) {
     const peer = clusterAddresses(run.record.slot, other)
     if (other !== index) await ip('-n', name, 'route', 'add', peer.podCidr, 'via', peer.node)
@@ -64,7 +67,7 @@ async function makeBridge(run: Run): Promise<void> {
   await ip('link', 'add', name, 'type', 'bridge')
   await ip('addr', 'add', `${bridgeAddress(run.record.slot)}/24`, 'dev', name)
   await ip('link', 'set', name, 'up')
-  // A container engine on this machine may have closed forwarding, which also holds for frames on bridges.
+  // A container engine on this machine may drop forwarded packets, which includes frames on bridges.
   const { stdout } = await runCommand(systemProgram('iptables'), ['-S', 'FORWARD'], { expectCode: 'any' })
   if (!stdout.includes('-P FORWARD DROP')) return
   for (const direction of ['-s', '-d']) {

@@ -1,4 +1,4 @@
-// The images every node starts with: pause, agnhost (the tests' workload) and CoreDNS.
+// The images that every node starts with: pause, agnhost (the tests' workload) and CoreDNS.
 
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -13,7 +13,7 @@ export const pauseImage = 'registry.k8s.io/pause:3.10.1'
 export const agnhostImage = 'registry.k8s.io/e2e-test-images/agnhost:2.56'
 export const corednsImage = 'registry.k8s.io/coredns/coredns:v1.12.4'
 
-/** An archive with all of them, made once per version of the programs. */
+/** An archive with all of them, built once per version of the programs. */
 export async function nodeImages({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<string> {
   const { agnhost, coredns } = await ensurePrograms(['agnhost', 'coredns'], { signal })
   const version = createHash('sha256')

@@ -22,19 +22,19 @@ export interface NodeSpec {
   run: Run
   addresses: ClusterAddresses
   flags: { kubelet?: readonly string[]; 'kube-proxy'?: readonly string[] }
-  /** Resolves once the API is there; the parts that do not need it start before. */
+  /** Resolves once the API serves; parts that do not need it start earlier. */
   controlPlane: Promise<ControlPlane>
   signal?: AbortSignal | undefined
 }
 
 export interface ClusterNode {
   name: string
-  /** On the run's bridge. */
+  /** Its address on the run's bridge. */
   address: string
   podCidr: string
   /** Makes the images of a docker-archive tar (see image-archive.ts) available to pods. */
   importImages(archive: string): Promise<void>
-  /** Program and arguments to put before a command that shall stay in the node's network namespace. */
+  /** The prefix of a command that has to run in the node's network namespace. */
   enter: readonly string[]
   /** Runs a program in the node's network namespace. */
   run(command: string, args: readonly string[]): Promise<{ stdout: string }>
@@ -54,7 +54,7 @@ export async function startNode(spec: NodeSpec): Promise<ClusterNode> {
   makeCgroup(cgroup)
   for (const file of kubeletSettings) run.add({ type: 'sysctl', file, before: settingBefore(file), scope: cluster })
   run.add({ type: 'containers', dir, cniNetwork: namespace, scope: cluster })
-  // Not `ip netns exec`: that gives a fresh /sys, without the cgroup mounts.
+  // Not `ip netns exec`: that mounts a fresh /sys, without the cgroups.
   const inside = [`--net=${namespacePath(namespace)}`]
   const start = async (
     title: string,
@@ -87,7 +87,7 @@ export async function startNode(spec: NodeSpec): Promise<ClusterNode> {
     await ctr('version')
     return true
   })
-  // A failed control plane is told by its own promise; here it must only not stay unhandled.
+  // A failed control plane is reported by its own promise; here it must only not count as unhandled.
   const images = Promise.all([nodeImages({ signal }), containerd]).then(([archive]) => importImages(archive))
   images.catch(() => undefined)
   const api = await spec.controlPlane
@@ -150,17 +150,17 @@ export async function startNode(spec: NodeSpec): Promise<ClusterNode> {
   }
 }
 
-/** Settings of the whole machine that kubelet changes to its taste. */
+/** Kernel settings of the whole machine that kubelet changes. */
 const kubeletSettings = ['vm/overcommit_memory', 'vm/panic_on_oom', 'kernel/panic', 'kernel/panic_on_oops']
   .map((name) => join('/proc/sys', name))
   .filter((file) => existsSync(file))
 
-/** The root of all pods' cgroups; kubelet wants to find it. */
+/** The root of all pods' cgroups, which kubelet expects to exist. */
 function makeCgroup(name: string): void {
   for (const hierarchy of cgroupHierarchies()) {
     const dir = join(hierarchy, name)
     mkdirSync(dir, { recursive: true })
-    // A v1 cpuset is empty at birth, and no process may enter an empty one.
+    // A new v1 cpuset is empty, and no process may enter an empty one.
     for (const file of ['cpuset.mems', 'cpuset.cpus']) {
       if (existsSync(join(dir, file)) && hierarchy.endsWith('cpuset')) {
         writeFileSync(join(dir, file), readFileSync(join(hierarchy, file)))
@@ -202,7 +202,8 @@ function cniConfig(network: string, podCidr: string, dir: string): string {
     ranges: [[{ subnet: podCidr }]],
     routes: [{ dst: '0.0.0.0/0' }],
   }
-  // Routed, a veth per pod: on a bridge, answers between pods of a node bypass NAT unless br_netfilter is there.
+  // Routed, with a veth per pod: on a bridge, replies between pods of one node bypass NAT unless br_netfilter is
+  // loaded.
   const plugins = [
     { type: 'ptp', ipMasq: false, ipam },
     { type: 'portmap', capabilities: { portMappings: true } },
@@ -242,7 +243,7 @@ function kubeletConfig({
     clusterDNS: [addresses.dnsService],
     clusterDomain: 'cluster.local',
     resolvConf: '',
-    // The disk is the whole machine's: let no other program's files evict our pods.
+    // The disk belongs to the whole machine: files of other programs must not evict our pods.
     evictionHard: { 'nodefs.available': '1%', 'imagefs.available': '1%', 'memory.available': '100Mi' },
     imageGCHighThresholdPercent: 100,
     serializeImagePulls: false,

@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { identifyProcess, isAlive, killProcesses, signalProcess } from './process-identity.ts'
 
 describe('the identity of a process', () => {
-  it('holds for a living process and ends with it', async () => {
+  it('holds while the process lives and no longer', async () => {
     const child = spawn('sleep', ['60'])
     await once(child, 'spawn')
     const identity = identifyProcess(child.pid!)!
@@ -13,11 +13,11 @@ describe('the identity of a process', () => {
     expect(isAlive(identity)).to.equal(false)
   })
 
-  it('is not that of another process with the same pid', () => {
+  it('differs from that of another process with the same pid', () => {
     const reused = { ...identifyProcess(process.pid)!, startTicks: '1' }
     expect(isAlive(reused)).to.equal(false)
-    expect(signalProcess(reused, 'SIGKILL')).to.equal(false) // or this test would not live to say so
+    expect(signalProcess(reused, 'SIGKILL')).to.equal(false) // otherwise this test process would die
   })
 
-  it('is undefined where no process is', () => expect(identifyProcess(2 ** 22 + 1)).to.equal(undefined))
+  it('is undefined if no process has the pid', () => expect(identifyProcess(2 ** 22 + 1)).to.equal(undefined))
 })

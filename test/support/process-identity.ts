@@ -1,4 +1,4 @@
-// Which process we mean: a pid alone may be somebody else's tomorrow.
+// Identifies a process: a pid alone may belong to another process later.
 
 import { readFileSync } from 'node:fs'
 import { waitFor } from './wait-for.ts'
@@ -9,10 +9,10 @@ export interface ProcessIdentity {
   startTicks: string
 }
 
-/** Changes with every boot: an identity of another boot means nothing. */
+/** Changes with every boot: an identity of another boot is invalid. */
 export const bootId = (): string => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
 
-/** Who has `pid` now; undefined when nobody has, or only a zombie its parent has not collected. */
+/** The process that has `pid` now; undefined if there is none, or only a zombie. */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   const stat = readStat(pid)
   return stat === undefined || stat.state === 'Z' || stat.state === 'X'
@@ -20,22 +20,22 @@ export function identifyProcess(pid: number): ProcessIdentity | undefined {
     : { pid, startTicks: stat.startTicks }
 }
 
-/** Whether exactly that process still lives. */
+/** Whether exactly that process is alive. */
 export function isAlive({ pid, startTicks }: ProcessIdentity): boolean {
   return identifyProcess(pid)?.startTicks === startTicks
 }
 
-/** Sends `signal` to exactly that process; false when it is gone. Never hits a process that merely reuses the pid. */
+/** Sends `signal` to exactly that process, never to one that reuses its pid; false when it is gone. */
 export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals): boolean {
   if (!isAlive(identity)) return false
   try {
     return process.kill(identity.pid, signal)
   } catch {
-    return false // it ended in between
+    return false // it ended meanwhile
   }
 }
 
-/** Kills those processes and resolves when all are gone. */
+/** Kills these processes and resolves when all are gone. */
 export async function killProcesses(identities: readonly ProcessIdentity[], deadlineMs = 20_000): Promise<void> {
   for (const identity of identities) signalProcess(identity, 'SIGKILL')
   const gone = (): boolean => !identities.some(isAlive)
@@ -53,7 +53,7 @@ function readStat(pid: number): { state: string; startTicks: string } | undefine
   } catch {
     return undefined
   }
-  // The second field is the command in parentheses and may hold anything, blanks and parentheses included.
+  // The second field is the command in parentheses and may contain blanks and parentheses.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const [state, startTicks] = [fields[0], fields[19]]
   return state === undefined || startTicks === undefined ? undefined : { state, startTicks }

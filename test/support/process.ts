@@ -1,4 +1,4 @@
-// A long-running program of a test: started under a run's record, its output in a file, ended by pid.
+// A long-running program of a test: started under a run's record, with its output in a file, ended by pid.
 
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +21,9 @@ export interface ProcessSpec {
   cwd?: string
   /** Standard output and error; in the run's folder by default. Restarts append. */
   logFile?: string
-  /** Asked until it gives true; the start fails with the log's end when the process ends first or time runs out. */
+  /**
+   * Called until it returns true; the start fails with the end of the log if the process ends first or time runs out.
+   */
   ready?: (signal: AbortSignal) => boolean | Promise<boolean>
   /** 60,000 by default. */
   readyDeadlineMs?: number
@@ -32,7 +34,7 @@ export interface ProcessSpec {
 export interface StartOptions {
   /** The run it belongs to; that of this test process by default. */
   run?: Run
-  /** What it is undone with; its own name by default. */
+  /** The scope with which it is undone; its own name by default. */
   scope?: string
   signal?: AbortSignal | undefined
 }
@@ -83,7 +85,7 @@ export class ManagedProcess implements AsyncDisposable {
     return this.#identity !== undefined && isAlive(this.#identity)
   }
 
-  /** How it ended, once it has. */
+  /** Resolves with its exit status once it has ended. */
   get exited(): Promise<ExitStatus> {
     return this.#exited
   }
@@ -93,7 +95,7 @@ export class ManagedProcess implements AsyncDisposable {
     return existsSync(this.logFile) ? readFileSync(this.logFile, 'utf8') : ''
   }
 
-  /** Starts it again after stop or kill, with the same arguments. A start that fails leaves no process. */
+  /** Restarts it after stop or kill, with the same arguments. A failed start leaves no process. */
   async start(signal?: AbortSignal): Promise<void> {
     if (this.running) throw new Error(`"${this.spec.name}" is already running`)
     signal?.throwIfAborted()
@@ -122,12 +124,12 @@ export class ManagedProcess implements AsyncDisposable {
     if (this.#identity !== undefined) signalProcess(this.#identity, signal)
   }
 
-  /** Ends it at once, as a crash would (SIGKILL), and resolves when it is gone. `start` brings it back. */
+  /** Sends SIGKILL, as in a crash, and resolves when it is gone. `start` restarts it. */
   async kill(): Promise<ExitStatus> {
     return this.#end(0)
   }
 
-  /** Asks it to end (SIGTERM), kills it after the grace period, resolves with how it ended. Twice is harmless. */
+  /** Sends SIGTERM, then SIGKILL after the grace period, and resolves with the exit status. May be called twice. */
   async stop(): Promise<ExitStatus> {
     const status = await this.#end(this.spec.graceMs ?? 10_000)
     await this.#release()
@@ -147,7 +149,7 @@ export class ManagedProcess implements AsyncDisposable {
         ...(cwd === undefined ? {} : { cwd }),
         env: { ...process.env, ...env, [runVariable]: this.#run.id, [scopeVariable]: this.#scope },
         stdio: ['ignore', output, output],
-        detached: true, // its own session: ^C is for us, who then end it in order
+        detached: true, // in its own session: ^C reaches only us, and we end it in order
       })
       this.#child = child
       this.#exited = new Promise((resolve) => {
@@ -172,7 +174,7 @@ export class ManagedProcess implements AsyncDisposable {
       await gone.catch(() => undefined)
     }
     await killProcesses([identity])
-    this.#child?.ref() // the exit event must arrive before we tell how it ended
+    this.#child?.ref() // keeps the event loop alive until the exit event arrives
     if (this.#entry !== undefined) this.#run.forget(this.#entry)
     return this.#exited
   }

@@ -13,8 +13,8 @@ describe('the programs of the harness', () => {
     })
   }
 
-  it('gives a kubectl that tells the pinned version', async function () {
-    this.timeout(30 * 60_000) // a cold cache builds
+  it('include a kubectl of the pinned version', async function () {
+    this.timeout(30 * 60_000) // a cold cache builds first
     const { kubectl } = await ensurePrograms(['kubectl'])
     expect(existsSync(kubectl)).to.equal(true)
     const { stdout } = await runCommand(kubectl, ['version', '--client', '-o', 'json'])

@@ -37,7 +37,7 @@ const sources = {
 
 export type ProgramName = keyof typeof sources
 
-/** Every program a host and its members need. */
+/** The programs that every host and member needs. */
 export const clusterPrograms = [
   'kubectl',
   'etcd',
@@ -68,8 +68,8 @@ export interface EnsureProgramsOptions {
 }
 
 /**
- * Paths of the programs asked for. Builds what the cache does not hold: minutes when the Go build cache is cold.
- * Two runs at once build once. Rejects with the compiler's words when a build fails, or with signal.reason.
+ * Paths of the requested programs. Builds those that are not cached, which takes minutes with a cold Go build cache;
+ * concurrent runs build once. Rejects with the compiler's message when a build fails, or with signal.reason.
  */
 export async function ensurePrograms<N extends ProgramName>(
   names: readonly N[],
@@ -94,7 +94,7 @@ export async function ensurePrograms<N extends ProgramName>(
   return Object.fromEntries(names.map((name) => [name, programPath(name)])) as Record<N, string>
 }
 
-/** Where a program is, or will be once built: the folder changes with the pinned versions and the flags. */
+/** Path of a program, built or not: the folder name depends on the pinned versions and the flags. */
 export function programPath(name: ProgramName): string {
   const { module } = sources[name]
   const hash = createHash('sha256')

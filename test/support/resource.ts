@@ -1,5 +1,5 @@
-// Everything a run makes on the machine, as it stands in the run's record, and how each is undone.
-// Undoing is idempotent: a record is written before the thing is made, so the thing may not exist.
+// The resources that a run creates on the machine, as they are in the run's record, and how each is undone. Undoing is
+// idempotent: the record is written before the resource is created, so it may not exist.
 
 import {
   existsSync,
@@ -26,13 +26,13 @@ export type Resource = { scope: string } & (
   /** Arguments after `-A CHAIN` or `-D CHAIN`. */
   | { type: 'iptables'; chain: string; rule: string[] }
   | { type: 'cgroup'; name: string }
-  /** A setting of the whole kernel that a program of ours changes. */
+  /** A kernel setting that one of our programs changes. */
   | { type: 'sysctl'; file: string; before: string }
   /** What containerd, its shims and kubelet leave when killed: mounts below `dir`, sockets, CNI results, log links. */
   | { type: 'containers'; dir: string; cniNetwork: string }
 )
 
-/** Undoes one resource other than a process (those are killed all at once, first). */
+/** Undoes one resource. Not for processes, which are killed first, all at once. */
 export async function undo(resource: Exclude<Resource, { type: 'process' }>): Promise<void> {
   switch (resource.type) {
     case 'directory':
@@ -59,7 +59,7 @@ export async function undo(resource: Exclude<Resource, { type: 'process' }>): Pr
   }
 }
 
-/** Processes in the cgroup `name` and all below it: containers, however their parents ended. */
+/** Processes in the cgroup `name` and below: finds containers however their parents ended. */
 export function processesOfCgroup(name: string): ProcessIdentity[] {
   const pids = new Set<number>()
   for (const dir of cgroupHierarchies().map((hierarchy) => join(hierarchy, name))) {
@@ -70,7 +70,7 @@ export function processesOfCgroup(name: string): ProcessIdentity[] {
   return [...pids].map(identifyProcess).filter((identity) => identity !== undefined)
 }
 
-/** Processes whose environment carries all of `marks` (`NAME=value`): children that no record names, such as shims. */
+/** Processes whose environment has all `marks` (`NAME=value`): finds children that no record names, such as shims. */
 export function processesMarked(marks: readonly string[]): ProcessIdentity[] {
   return readdirSync('/proc')
     .filter((entry) => /^\d+$/.test(entry))
@@ -119,7 +119,7 @@ async function removeContainerTraces(dir: string, cniNetwork: string): Promise<v
   await unmountBelow(dir)
   const results = '/var/lib/cni/results'
   for (const file of listOrEmpty(results)) {
-    // The loopback network's name is not ours to choose; its results tell the sandbox they belong to.
+    // We do not choose the loopback network's name; its results contain the path of their sandbox.
     const ours = file.startsWith(`${cniNetwork}-`) || readOrEmpty(join(results, file)).includes(`"${dir}/`)
     if (ours) rmSync(join(results, file), { force: true })
   }
@@ -129,7 +129,9 @@ async function removeContainerTraces(dir: string, cniNetwork: string): Promise<v
   }
 }
 
-/** For what may be gone already, with its namespace or its bridge; what must be gone is checked by the caller. */
+/**
+ * For a resource that may already be gone with its namespace or bridge; the caller checks the result where it matters.
+ */
 async function attempt(command: string, args: readonly string[]): Promise<void> {
   await runCommand(command, args, { expectCode: 'any', timeoutMs: 20_000 })
 }

@@ -47,7 +47,7 @@ describe('runs', () => {
     expect(one.id).to.match(/^[0-9a-z]{6}$/)
   })
 
-  it('end with their last holder and leave no folder', async () => {
+  it('end with their last holder and leave no folder behind', async () => {
     const { run, release } = await acquireRun()
     const second = run.hold()
     await release()
@@ -60,7 +60,7 @@ describe('runs', () => {
     await next.release()
   })
 
-  it('are one for all who ask at once, also after the last run has ended', async () => {
+  it('are shared by concurrent callers, also after an earlier run has ended', async () => {
     await (await acquireRun()).release()
     const asked = await Promise.all([acquireRun(), acquireRun(), acquireRun()])
     expect(new Set(asked.map(({ run }) => run.id)).size).to.equal(1)
@@ -85,7 +85,7 @@ describe('runs', () => {
     expect(existsSync(path)).to.equal(false)
   })
 
-  it('never end a process that merely got the pid of a recorded one', async () => {
+  it('never kill a process that only reuses the pid of a recorded one', async () => {
     const other = await sleeper()
     const stranger = { pid: other.pid!, startTicks: '1' }
     abandoned({ resources: [{ type: 'process', name: 'etcd', scope: 'east', ...stranger }] })
@@ -93,7 +93,7 @@ describe('runs', () => {
     expect(isAlive(identifyProcess(other.pid!)!)).to.equal(true)
   })
 
-  it('of another boot are only folders: their pids mean nothing', async () => {
+  it('of another boot are swept without killing any pid', async () => {
     const other = await sleeper({ [runVariable]: 'abc123' })
     const identity = identifyProcess(other.pid!)!
     abandoned({ bootId: 'before', resources: [{ type: 'process', name: 'x', scope: 'east', ...identity }] })
@@ -101,16 +101,16 @@ describe('runs', () => {
     expect(isAlive(identity)).to.equal(true)
   })
 
-  it('that a person keeps, or whose owner lives, are not swept', async () => {
+  it('are not swept while a person keeps them or their owner lives', async () => {
     await using mine = await newRun()
     await using kept = await newRun({ keepAs: 'mine' })
     expect(await sweepRuns()).to.deep.equal([])
     expect(readRecords().map(({ id }) => id)).to.have.members([mine.id, kept.id])
   })
 
-  it('start processes that are ready, in a log, and end them by pid', async () => {
+  it('start processes that are ready, log their output, and end them by pid', async () => {
     const ready = join(cache, 'ready')
-    // Ready once it would hear a SIGTERM.
+    // Ready once it handles SIGTERM.
     const script = 'trap "exit 7" TERM; echo $$ > "$1"; while :; do sleep 0.02; done'
     const started = await startProcess({
       name: 'server',
@@ -131,7 +131,7 @@ describe('runs', () => {
     expect(await started.stop()).to.deep.equal({ code: 7, signal: null })
   })
 
-  it('tell the end of its log when a process ends before it is ready', async () => {
+  it('report the end of its log when a process ends before it is ready', async () => {
     const args = ['-c', 'echo "port in use" >&2; exit 1']
     const failing = startProcess({ name: 'server', command: 'sh', args, ready: () => false })
     const error = String(await failing.catch((reason: unknown) => reason))

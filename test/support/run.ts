@@ -1,4 +1,4 @@
-// A run: everything one test process (or one `make clusters-up`) has on this machine, under one id.
+// A run: everything that one test process (or one `make clusters-up`) has on this machine, under one id.
 
 import { randomInt } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
@@ -39,13 +39,13 @@ export class Run implements AsyncDisposable {
     return this.#stopping !== undefined
   }
 
-  /** Writes down what is about to be made. */
+  /** Records a resource that is about to be created. */
   add(resource: Resource): void {
     this.record.resources.push(resource)
     writeRecord(this.record)
   }
 
-  /** Takes from the record what no longer exists. */
+  /** Removes a resource that no longer exists from the record. */
   forget(resource: Resource): void {
     const index = this.record.resources.indexOf(resource)
     if (index < 0) return
@@ -53,7 +53,7 @@ export class Run implements AsyncDisposable {
     writeRecord(this.record)
   }
 
-  /** Keeps the run until released; with its last holder a run ends, all its networks and folders with it. */
+  /** Keeps the run until released. The last release ends the run and removes its networks and folders. */
   hold(): () => Promise<void> {
     let held = true
     this.#holds++
@@ -64,13 +64,13 @@ export class Run implements AsyncDisposable {
     }
   }
 
-  /** Undoes what was made under `scope`, last made first. */
+  /** Undoes what was created under `scope`, last created first. */
   async undo(scope: string): Promise<void> {
     this.record.clusters = this.record.clusters.filter(({ name }) => name !== scope)
     await undoRecord(this.record, { scope, forget: (resource) => this.forget(resource) })
   }
 
-  /** Ends everything of the run. Twice is harmless. */
+  /** Ends the whole run. May be called twice. */
   stop(): Promise<void> {
     this.#stopping ??= endRun(this.record)
     return this.#stopping
@@ -80,7 +80,10 @@ export class Run implements AsyncDisposable {
     return this.stop()
   }
 
-  /** For the exit of our process, where nothing can be awaited: no process stays; the rest is the next sweep's. */
+  /**
+   * For the exit of our process, where nothing can be awaited: kills all processes and leaves the rest to the next
+   * sweep.
+   */
   killNow(): void {
     if (this.stopped) return
     for (const identity of livingProcesses(this.record)) signalProcess(identity, 'SIGKILL')
@@ -88,13 +91,13 @@ export class Run implements AsyncDisposable {
 }
 
 export interface NewRunOptions {
-  /** For runs that a person keeps beyond the process that makes them. */
+  /** For runs that a person keeps longer than the process that creates them. */
   keepAs?: string
   signal?: AbortSignal | undefined
   log?: (line: string) => void
 }
 
-/** A new run with an id and addresses of its own. Before that, sweeps away the runs whose owner is dead. */
+/** Creates a run with an id and addresses of its own, after sweeping the runs whose owner is dead. */
 export async function newRun({ keepAs, signal, log }: NewRunOptions = {}): Promise<Run> {
   const owner = identifyProcess(process.pid)
   if (owner === undefined) throw new Error(`could not read the identity of our own process ${process.pid}`)
@@ -119,7 +122,7 @@ export async function newRun({ keepAs, signal, log }: NewRunOptions = {}): Promi
   )
 }
 
-/** Ends what runs left whose owner process is dead. Resolves with their ids. */
+/** Ends the runs whose owner process is dead. Resolves with their ids. */
 export async function sweepRuns({ signal, log }: { signal?: AbortSignal; log?: (line: string) => void } = {}): Promise<
   string[]
 > {
@@ -128,12 +131,12 @@ export async function sweepRuns({ signal, log }: { signal?: AbortSignal; log?: (
 
 let current: Promise<Run> | undefined
 
-/** The run of this process, made when first asked for, with a hold on it that the caller releases. */
+/** The run of this process, created on first use, with a hold that the caller releases. */
 export async function acquireRun(options: NewRunOptions = {}): Promise<{ run: Run; release: () => Promise<void> }> {
   for (;;) {
     current ??= newRun(options).then(endWithProcess)
     const asked = current
-    // Only what this caller waited for is dropped: another may have begun the next run meanwhile.
+    // Dropped only if it is still the current one: another caller may have begun the next run meanwhile.
     const drop = (): void => {
       if (current === asked) current = undefined
     }
@@ -169,7 +172,8 @@ function watchOwnExit(): void {
     ['SIGHUP', 129],
     ['SIGINT', 130],
   ] as const) {
-    // Without a listener a signal ends the process and no exit handler runs. Who listens already (mocha), decides.
+    // Without a listener, a signal ends the process before the exit handlers run. An existing listener (mocha's)
+    // decides.
     if (process.listenerCount(name) === 0) process.once(name, () => process.exit(code))
   }
 }
@@ -185,7 +189,7 @@ async function sweepLocked(
   return abandoned.map(({ id }) => id)
 }
 
-/** Ends a run from its record alone, whoever made it. */
+/** Ends a run from its record alone, whichever process created it. */
 export async function endRun(record: RunRecord): Promise<void> {
   await undoRecord(record, { forget: () => undefined })
   rmSync(runDir(record.id), { recursive: true, force: true })
@@ -200,7 +204,7 @@ function freeSlot(records: readonly RunRecord[]): number {
   throw new Error(`all ${slotCount} address slots are taken, by other runs or by routes of this machine`)
 }
 
-/** Networks this machine has routes to, but for the default route. */
+/** Networks to which this machine has routes, except the default route. */
 function routedNetworks(): string[] {
   const address = (hex: string): string => Buffer.from(hex, 'hex').reverse().join('.')
   return readFileSync('/proc/net/route', 'utf8')

@@ -1,4 +1,4 @@
-// What a real node needs of the operating system: containerd, runc, CNI plugins, iptables, conntrack.
+// The operating system packages that a real node needs: containerd, runc, CNI plugins, iptables, conntrack.
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,15 +25,15 @@ export interface SystemPackagesOptions {
 let answer: Promise<string | undefined> | undefined
 
 /**
- * Installs what is missing (as root, on Debian and its kin). Resolves with undefined when real nodes can run here,
- * else with the reason they cannot. Asked once per process.
+ * Installs missing packages (as root, on Debian-like systems). Resolves with undefined when real nodes can run here,
+ * else with the reason why not. Runs once per process.
  */
 export function ensureSystemPackages(options: SystemPackagesOptions = {}): Promise<string | undefined> {
   answer ??= nodesImpossible(options)
   return answer
 }
 
-/** Full path of a system program, also where the PATH of an ordinary user lacks the sbin folders. */
+/** Full path of a system program, found even if the user's PATH lacks the sbin folders. */
 export function systemProgram(name: string): string {
   const found = findProgram(name)
   if (found === undefined) throw new Error(`the system has no program "${name}"`)
@@ -57,7 +57,7 @@ async function nodesImpossible({
     const reason = await withFileLock(join(cacheDir(), '.apt.lock'), () => install(log, signal), { signal })
     if (reason !== undefined) return reason
   }
-  // Root in a container without privileges may create neither of these.
+  // Root in an unprivileged container may create neither of these.
   const probe = await runCommand('unshare', ['--net', '--mount', 'true'], { expectCode: 'any', signal })
   if (probe.code !== 0) return `this root may not create namespaces: ${probe.stderr.trim()}`
   if (cgroupHierarchies().length === 0) return 'no cgroup hierarchy is mounted at /sys/fs/cgroup'
@@ -98,7 +98,7 @@ function findProgram(name: string): string | undefined {
   return dirs.map((dir) => join(dir, name)).find((file) => existsSync(file))
 }
 
-/** Where cgroups can be made: one folder per controller (v1) or one for all (v2). */
+/** The directories where cgroups can be created: one per controller (v1) or one for all (v2). */
 export function cgroupHierarchies(): string[] {
   return readFileSync('/proc/mounts', 'utf8')
     .split('\n')

@@ -1,4 +1,4 @@
-// Writing tar archives: as much of the format as container images need.
+// Writes tar archives, with only the features that container images need.
 
 import { createReadStream, statSync } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
@@ -7,7 +7,7 @@ import { type Writable } from 'node:stream'
 export type TarEntry = {
   /** Without a leading slash. */
   path: string
-  /** 0o755 for folders, that of the file for files, else 0o644. */
+  /** 0o755 for folders, the file's own mode for files, else 0o644. */
   mode?: number
   uid?: number
   gid?: number
@@ -15,7 +15,10 @@ export type TarEntry = {
 
 const block = 512
 
-/** Writes `entries` and the end mark to `out`, and leaves it open. The same input gives the same bytes: no dates. */
+/**
+ * Writes `entries` and the end mark to `out`, and leaves it open. The same input gives the same bytes, because no dates
+ * are written.
+ */
 export async function writeTar(entries: readonly TarEntry[], out: Writable): Promise<void> {
   for (const entry of entries) {
     const size = sizeOf(entry)
@@ -49,7 +52,7 @@ function header(entry: TarEntry, size: number): Buffer {
   if (Buffer.byteLength(path) > 100) long.push(['path', path])
   if (Buffer.byteLength(link) > 100) long.push(['linkpath', link])
   if (long.length === 0) return ustar(plain)
-  // A pax header before the entry holds what the fixed fields cannot.
+  // A pax header before the entry holds values that do not fit the fixed fields.
   const records = Buffer.concat(long.map(([key, value]) => paxRecord(key, value)))
   const padding = Buffer.alloc((block - (records.length % block)) % block)
   const pax = ustar({ path: 'pax', link: '', mode: 0o644, size: records.length, type: 'x', ...ids })

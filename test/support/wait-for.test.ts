@@ -3,8 +3,12 @@ import { waitFor } from './wait-for.ts'
 
 describe('waiting for a condition', () => {
   for (const { title, answers, expected } of [
-    { title: 'gives the first answer that is something', answers: [undefined, null, false, 'yes'], expected: 'yes' },
-    { title: 'takes zero and the empty string for answers', answers: [undefined, 0], expected: 0 },
+    {
+      title: 'returns the first result other than undefined, null or false',
+      answers: [undefined, null, false, 'yes'],
+      expected: 'yes',
+    },
+    { title: 'accepts zero and the empty string as results', answers: [undefined, 0], expected: 0 },
   ]) {
     it(title, async () => {
       const left = [...answers]
@@ -13,7 +17,7 @@ describe('waiting for a condition', () => {
     })
   }
 
-  it('goes on when a probe throws', async () => {
+  it('retries when a probe throws', async () => {
     let calls = 0
     const probe = (): number => {
       if (++calls < 3) throw new Error('refused')
@@ -22,7 +26,7 @@ describe('waiting for a condition', () => {
     expect(await waitFor(probe, { what: 'x', deadlineMs: 2000, intervalMs: 1 })).to.equal(3)
   })
 
-  it('says at the deadline what it waited for and what it saw last', async () => {
+  it('reports at the deadline what it waited for and what it saw last', async () => {
     const refused = (): never => {
       throw new Error('connection refused')
     }
@@ -33,7 +37,7 @@ describe('waiting for a condition', () => {
     expect(String(error)).to.contain('20 ms').and.contain('the server').and.contain('connection refused')
   })
 
-  it('ends at the deadline although the probe never answers', async () => {
+  it('ends at the deadline even if the probe never settles', async () => {
     const error = await waitFor(() => new Promise<string>(() => undefined), { what: 'it', deadlineMs: 20 }).catch(
       (reason: unknown) => reason,
     )

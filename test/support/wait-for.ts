@@ -1,22 +1,22 @@
-// Waiting for a condition, with a deadline and an answer to "what did you see instead?".
+// Waits for a condition with a deadline, and reports what it last saw.
 
 import { sleep } from '../../src/async/index.ts'
 
 export interface WaitOptions {
-  /** What we wait for, as it reads after "waiting for": `pod "web-0" to be Ready`. */
+  /** The text after "waiting for" in the error: `pod "web-0" to be Ready`. */
   what: string
   deadlineMs: number
   signal?: AbortSignal | undefined
-  /** Between two probes; 100 by default. */
+  /** Time between two probes; 100 by default. */
   intervalMs?: number
 }
 
 const never = new AbortController().signal
 
 /**
- * Asks `probe` until it gives something other than undefined, null or false, and resolves with that.
- * A probe that throws has simply not succeeded yet: its last error is told when the deadline passes.
- * Rejects with signal.reason when aborted; the probe gets a signal that also ends at the deadline.
+ * Calls `probe` until it returns something other than undefined, null or false, and resolves with that. A probe that
+ * throws is retried; its last error is in the message at the deadline. Rejects with signal.reason when aborted; the
+ * probe's signal also aborts at the deadline.
  */
 export async function waitFor<T>(
   probe: (signal: AbortSignal) => T | Promise<T>,
@@ -34,7 +34,7 @@ export async function waitFor<T>(
       last = String(seen)
     } catch (error) {
       signal.throwIfAborted()
-      // A probe cut off by the deadline saw nothing new.
+      // A probe aborted by the deadline has nothing new to report.
       if (error !== cutOff || last === 'nothing yet') last = error instanceof Error ? error.message : String(error)
     }
     await sleep(Math.min(intervalMs, Math.max(1, started + deadlineMs - performance.now())), signal)
@@ -43,7 +43,7 @@ export async function waitFor<T>(
 
 const cutOff = new Error('the deadline passed during the probe')
 
-/** One probe, whose signal ends with the caller's or with the time that is left. */
+/** Runs one probe with a signal that aborts with the caller's or at the deadline. */
 async function probeUntil<T>(
   probe: (signal: AbortSignal) => T | Promise<T>,
   leftMs: number,

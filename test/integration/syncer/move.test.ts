@@ -8,7 +8,7 @@ import { joinMember } from '../../../src/syncer/index.ts'
 import { createLogger } from '../../../src/telemetry/index.ts'
 import { startCluster, waitFor, type Cluster } from '../../support/index.ts'
 import { asWildcard, clientOf } from './ordinary-upstream.ts'
-import { playKubelet, type PlayedKubelet } from './played-member.ts'
+import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 
 const signal = new AbortController().signal
 const namespace = 'shop'
@@ -24,7 +24,7 @@ describe('the operator and two members', function () {
   let host: KubeClient
   let up: KubeClient
   const log = createLogger({ level: (process.env['KCP_TEST_LOG'] as 'debug' | undefined) ?? 'error' })
-  const members: Record<string, { client: KubeClient; cluster: Cluster; kubelet: PlayedKubelet }> = {}
+  const members: Record<string, { client: KubeClient; cluster: Cluster; kubelet: SimulatedKubelet }> = {}
 
   const until = async <T>(
     what: string,
@@ -80,7 +80,7 @@ describe('the operator and two members', function () {
       members[name] = {
         client,
         cluster,
-        kubelet: playKubelet(client, { subnet: `10.9${index}.0`, signal: life.signal }),
+        kubelet: simulateKubelet(client, { subnet: `10.9${index}.0`, signal: life.signal }),
       }
     }
     await host.create(
@@ -108,7 +108,7 @@ describe('the operator and two members', function () {
     await stack.disposeAsync()
   })
 
-  it('says what holds an application while there is no member', async () => {
+  it('reports what blocks an application while there is no member', async () => {
     await up.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }, { signal })
     const labels = { app: 'web' }
     const template = { metadata: { labels }, spec: { containers: [{ name: 'web', image: 'example/web:1' }] } }
@@ -132,7 +132,7 @@ describe('the operator and two members', function () {
     expect(held).to.equal('there is no member cluster')
   })
 
-  it('joins a member, which becomes Ready and takes the application', async () => {
+  it('joins a member, which becomes Ready and receives the application', async () => {
     await join('east', 'east')
     await until('east Ready', async () => {
       const { status } = await host.get<MemberCluster>(memberClusters, { name: 'east' }, { signal })
@@ -142,14 +142,14 @@ describe('the operator and two members', function () {
     expect((await workload())?.metadata.annotations).to.not.have.property('kcp.dev/held')
   })
 
-  it('refuses to register the same cluster under another name, and renews under the same', async () => {
+  it('refuses to register the same cluster under another name, and renews it under the same', async () => {
     await join('east', 'east')
     let refused: unknown
     await join('orient', 'east').catch((error: unknown) => (refused = error))
     expect((refused as Error | undefined)?.message).to.contain('registered already, as "east"')
   })
 
-  it('stays where it is when another member joins', async () => {
+  it('keeps the application in place when another member joins', async () => {
     await join('west', 'west')
     await until('west Ready', async () => {
       const { status } = await host.get<MemberCluster>(memberClusters, { name: 'west' }, { signal })
@@ -158,13 +158,13 @@ describe('the operator and two members', function () {
     expect(await placed()).to.deep.equal({ east: 'Serving' })
   })
 
-  it('leaves the old copy alone while the new target does not exist', async () => {
+  it('keeps the old copy while the new target does not exist', async () => {
     await target('mars')
     await until('mars Held', () => isPlaced({ east: 'Serving', mars: 'Held' }))
     expect((await workload())?.metadata.annotations?.['kcp.dev/held']).to.contain('"mars"')
   })
 
-  it('says in a condition what holds it, and no more when its tenant wishes something else', async () => {
+  it('reports in a condition what blocks a move, until the tenant changes the target', async () => {
     const condition = async (): Promise<{ status: string; reason: string; message: string } | undefined> => {
       const { conditions = [] } = ((await workload())?.['status'] ?? {}) as { conditions?: { type: string }[] }
       return conditions.find(({ type }) => type === 'Placed') as Awaited<ReturnType<typeof condition>>
@@ -208,7 +208,7 @@ describe('the operator and two members', function () {
     })
   })
 
-  it('follows a Placement of the tenant where nothing is annotated', async () => {
+  it('follows a Placement of the tenant if nothing is annotated', async () => {
     await up.create(
       placements,
       { apiVersion: 'kcp.dev/v1alpha1', kind: 'Placement', metadata: { name: 'home' }, spec: { clusters: ['east'] } },
@@ -218,7 +218,7 @@ describe('the operator and two members', function () {
     await until('back in east', () => isPlaced({ east: 'Serving' }), 60_000)
   })
 
-  it('drains a member that is deleted and leaves nothing of ours in it', async () => {
+  it('drains a member that is deleted and leaves no object of ours in it', async () => {
     await up.delete(placements, { name: 'home' }, { signal })
     await host.delete(memberClusters, { name: 'east' }, { signal })
     await until(
@@ -233,7 +233,7 @@ describe('the operator and two members', function () {
     )
   })
 
-  it('waits for a member that is away, and lets go of it when an admin removes it by force', async () => {
+  it('waits for a member that is away, and releases it when an admin removes it by force', async () => {
     const { cluster } = members['west']!
     await cluster.processes.get('kube-apiserver')!.kill()
     await host.delete(memberClusters, { name: 'west' }, { signal })
@@ -246,7 +246,7 @@ describe('the operator and two members', function () {
     expect((await up.list(pods, { namespace, signal })).items).to.be.empty
   })
 
-  it('runs nowhere when none is asked for', async () => {
+  it('runs the application nowhere when no member is requested', async () => {
     await target('none')
     await until('no copy', () => isPlaced({}), 60_000)
     await until('no pod', async () => (await up.list(pods, { namespace, signal })).items.length === 0)

@@ -13,7 +13,7 @@ import { clientOf } from './ordinary-upstream.ts'
 const signal = new AbortController().signal
 const acme = clusterIdOf('acme')
 const bob = clusterIdOf('bob')
-/** A pod is known by the address it asks from. */
+/** The nameserver recognizes a pod by its source address. */
 const addresses = { acme: '127.0.11.1', bob: '127.0.11.2', stranger: '127.0.11.3' }
 type Asker = keyof typeof addresses
 
@@ -28,7 +28,7 @@ describe('the nameserver of a member', function () {
     resolver.setServers([`127.0.0.1:${port}`])
     resolver.setLocalAddress(addresses[from])
     try {
-      // An alias without address comes as an empty list.
+      // An alias without an address resolves to an empty list.
       const [address = ''] = await resolver.resolve4(name)
       return Object.entries(clusterIPs).find(([, ip]) => ip === address)?.[0] ?? address
     } catch (error) {
@@ -55,7 +55,7 @@ describe('the nameserver of a member', function () {
       kubernetes: `kubeconfig ${cluster.kubeconfig}`,
       ready: '',
     })
-    // The world outside: one name exists, all others do not.
+    // The upstream nameserver: one name exists, all others do not.
     const world = `.:${forwardPort} {\n template IN A example.com {\n match ^example[.]com[.]$\n answer "{{ .Name }} 60 IN A 192.0.2.1"\n fallthrough\n }\n template ANY ANY {\n rcode NXDOMAIN\n }\n}\n`
     writeFileSync(join(dir, 'Corefile'), config + world)
     const { coredns } = await ensurePrograms(['coredns'])

@@ -1,4 +1,5 @@
-// An ordinary cluster in the role of one logical cluster: what its server does not say over "all clusters" is added.
+// An ordinary cluster in the role of one logical cluster, with the fields added that our server has in lists over all
+// clusters.
 import { clusterIdOf, tryClusterName, type KubeObject } from '../../../src/apimachinery/meta/index.ts'
 import {
   createClient,
@@ -16,7 +17,7 @@ export async function clientOf(kubeconfig: string, stack: AsyncDisposableStack):
   return createClient(transport)
 }
 
-/** As `/clusters/*` would show it. */
+/** Shows the objects as `/clusters/*` does. */
 export function asWildcard(client: KubeClient, cluster: string): KubeClient {
   const told = <T extends KubeObject>(object: T): T => {
     object.metadata.annotations = { ...object.metadata.annotations, [logicalClusterAnnotation]: cluster }
@@ -47,9 +48,9 @@ export function asWildcard(client: KubeClient, cluster: string): KubeClient {
 
 export interface OneCluster extends ClusterIds {
   readonly id: ReturnType<typeof clusterIdOf>
-  /** From now on nobody knows its name: as after a start that comes after its deletion. */
+  /** Forgets the name, as after a start that follows the deletion. */
   forget(): void
-  /** It is deleted, and that is known. */
+  /** Marks it as deleted. */
   end(): void
 }
 

@@ -1,4 +1,4 @@
-// A member whose controllers are real and whose one node is played: its pods only say that they run.
+// A member with real controllers and one simulated node: its pods only report that they run.
 import { sleep } from '../../../src/async/index.ts'
 import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
 import { createInformer, type KubeClient } from '../../../src/client/index.ts'
@@ -8,21 +8,21 @@ import { silentLogger } from '../../../src/telemetry/index.ts'
 const nodes = { group: '', version: 'v1', resource: 'nodes' }
 const pods = { group: '', version: 'v1', resource: 'pods' }
 
-export interface PlayedKubelet {
-  /** Pods whose name begins so stay Pending. */
+export interface SimulatedKubelet {
+  /** Pods whose name begins with the prefix stay Pending. */
   hold(prefix: string): void
   release(): void
 }
 
-/** Every pod gets an address and is Ready at once, until the signal aborts. */
-export function playKubelet(
+/** Gives every pod an address and makes it Ready at once, until the signal aborts. */
+export function simulateKubelet(
   client: KubeClient,
   { subnet, signal }: { subnet: string; signal: AbortSignal },
-): PlayedKubelet {
+): SimulatedKubelet {
   const informer = createInformer<KubeObject>({ client, gvr: pods, log: silentLogger, signal })
   const queue = createKeyQueue()
   const nodeName = 'played'
-  void playNode(client, nodeName, signal)
+  void simulateNode(client, nodeName, signal)
   let held: string | undefined
   let next = 1
   informer.onChange(({ key }) => queue.add(key))
@@ -64,8 +64,8 @@ export function playKubelet(
   }
 }
 
-/** A node that is Ready for as long as the signal lets it. */
-async function playNode(client: KubeClient, name: string, signal: AbortSignal): Promise<void> {
+/** Keeps a node Ready until the signal aborts. */
+async function simulateNode(client: KubeClient, name: string, signal: AbortSignal): Promise<void> {
   try {
     await client.create(nodes, { apiVersion: 'v1', kind: 'Node', metadata: { name } }, { signal })
     for (;;) {

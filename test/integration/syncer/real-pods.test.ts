@@ -78,7 +78,7 @@ describe('a member with a real node', function () {
     signal,
   })
 
-  it('runs what is placed there', async () => {
+  it('runs a pod that is placed there', async () => {
     await up.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }, { signal })
     const labels = { app: 'web' }
     const container = { name: 'web', image: agnhostImage, args: ['netexec', '--http-port=8080'] }
@@ -106,7 +106,7 @@ describe('a member with a real node', function () {
     const { items } = JSON.parse((await east.kubectl(['get', 'pods', '-n', space, '-o', 'json'])).stdout) as {
       items: KubeObject[]
     }
-    // An ordinary upstream gives uids of its own; ours keeps the member's.
+    // An ordinary upstream assigns its own uids; ours keeps the member's.
     pod = { ...items[0]!, metadata: { ...items[0]!.metadata, namespace, annotations: { 'kcp.dev/member': 'east' } } }
   })
 
@@ -130,7 +130,7 @@ describe('a member with a real node', function () {
     })
   }
 
-  it('gives its logs, of a pod with the right uid only', async () => {
+  it('returns its logs, only for the right pod uid', async () => {
     const response = await members.podConnector.request(connection('log', ''))
     let text = ''
     for await (const chunk of response.body) text += Buffer.from(chunk).toString()
@@ -143,7 +143,7 @@ describe('a member with a real node', function () {
     expect(refused).to.have.property('reason', 'NotFound')
   })
 
-  it('lets a WebSocket through to its processes', async () => {
+  it('connects a WebSocket to its processes', async () => {
     const key = Buffer.from('0123456789abcdef').toString('base64')
     const rawHeaders = [
       'Connection',
@@ -173,7 +173,7 @@ describe('a member with a real node', function () {
     expect(bytes).to.contain('Usage')
   })
 
-  it('vouches for tokens of its living pods, for our audience alone', async () => {
+  it('verifies tokens of its living pods, for our audience only', async () => {
     const audience = `${clusterIdOf(uid)}.${memberId}`
     const bound = [
       '--bound-object-kind=Pod',

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { clusterIdOf, type KubeObject } from '../../../src/apimachinery/meta/index.ts'
 import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
-import { playKubelet, type PlayedKubelet } from './played-member.ts'
+import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 import { startCluster, waitFor, type Cluster } from '../../support/index.ts'
 import type { KubeClient } from '../../../src/client/index.ts'
 import {
@@ -50,7 +50,7 @@ describe('a syncer between a logical cluster and real members', function () {
   const down = `${ids.id}-${namespace}`
   let up: KubeClient
   let upstream: Upstream
-  const members: Record<string, { client: KubeClient; kubelet: PlayedKubelet; cluster: Cluster }> = {}
+  const members: Record<string, { client: KubeClient; kubelet: SimulatedKubelet; cluster: Cluster }> = {}
 
   before(async function () {
     this.timeout(300_000)
@@ -65,7 +65,7 @@ describe('a syncer between a logical cluster and real members', function () {
     for (const [index, name] of ['east', 'west'].entries()) {
       const cluster = stack.use(await startCluster({ name, controllerManager: true }))
       const client = await clientOf(cluster.kubeconfig, stack)
-      const kubelet = playKubelet(client, { subnet: `10.9${index}.0`, signal: life.signal })
+      const kubelet = simulateKubelet(client, { subnet: `10.9${index}.0`, signal: life.signal })
       const member = { name, id: `${name}member`, serviceNetwork: 'Flat' as const }
       stack.use(
         startSyncer({
@@ -129,7 +129,7 @@ describe('a syncer between a logical cluster and real members', function () {
   const status = (object: KubeObject | undefined): Record<string, unknown> =>
     (object?.['status'] ?? {}) as Record<string, unknown>
 
-  it('brings a Deployment down with what it refers to, and only that', async () => {
+  it('copies a Deployment and the objects it refers to into the member, and nothing else', async () => {
     await up.create(gvrs.deployments, web('example/web:1', { east: 'Syncing' }), { signal })
     const copy = await until('the copy', () => get(members['east']!.client, 'deployments', down, 'web'))
     expect(JSON.stringify(copy['spec'])).to.contain('"value":"shop"').and.contain('kcp.example')
@@ -140,7 +140,7 @@ describe('a syncer between a logical cluster and real members', function () {
     expect(await get(members['west']!.client, 'namespaces', '', down)).to.equal(undefined)
   })
 
-  it('brings status, ReplicaSets, pods and endpoints up as if the tenant’s own cluster had made them', async () => {
+  it('copies status, ReplicaSets, pods and endpoints up as if the tenant’s own cluster had made them', async () => {
     await until('the status, of what is asked for now', async () => {
       const object = await get(up, 'deployments', namespace, 'web')
       const seen = status(object)
@@ -163,7 +163,7 @@ describe('a syncer between a logical cluster and real members', function () {
     expect(slice!.metadata.annotations).to.have.property('kcp.dev/member', 'east')
   })
 
-  it('follows a change of a ConfigMap and a scale, and takes the tenant’s pod deletion down', async () => {
+  it('copies a changed ConfigMap, a scale and a pod deletion down', async () => {
     await up.patch(gvrs.configmaps, { namespace, name: 'settings' }, 'merge', { data: { a: '2' } }, { signal })
     await until(
       'the new data',
@@ -185,7 +185,7 @@ describe('a syncer between a logical cluster and real members', function () {
     await until('three pods again', async () => (await list(up, 'pods', namespace)).length === 3)
   })
 
-  it('shows a pod that is going in the member as Terminating until it has gone there', async () => {
+  it('shows a pod as Terminating until it is deleted in the member', async () => {
     const { client, kubelet } = members['east']!
     const scale = async (replicas: number): Promise<void> => {
       await up.patch(gvrs.deployments, { namespace, name: 'web' }, 'merge', { spec: { replicas } }, { signal })
@@ -214,7 +214,7 @@ describe('a syncer between a logical cluster and real members', function () {
     await until('three pods again', arePods(3))
   })
 
-  it('keeps the history over a rollout and its undo', async () => {
+  it('keeps the rollout history over a rollout and its undo', async () => {
     const template = (image: string): object => ({
       spec: { template: { spec: { containers: [{ name: 'web', image }] } } },
     })
@@ -238,7 +238,7 @@ describe('a syncer between a logical cluster and real members', function () {
     expect(await list(up, 'replicasets', namespace)).to.have.length(2)
   })
 
-  it('shows the endpoints of each member in the other while an application is in both', async () => {
+  it('copies the endpoints of each member to the other while an application is in both', async () => {
     await place({ east: 'Serving', west: 'Syncing' })
     const known = async (member: string): Promise<unknown> =>
       JSON.parse(
@@ -263,7 +263,7 @@ describe('a syncer between a logical cluster and real members', function () {
     )
   })
 
-  it('takes endpoints of a draining copy out of both members while its pods live on', async () => {
+  it('removes endpoints of a draining copy from both members while its pods still run', async () => {
     await place({ east: 'Draining', west: 'Serving' })
     await until('no endpoint of east', async () => {
       const { annotations = {} } = (await get(up, 'services', namespace, 'web'))?.metadata ?? {}
@@ -272,7 +272,7 @@ describe('a syncer between a logical cluster and real members', function () {
     expect(await list(members['east']!.client, 'pods', down)).to.have.length(3)
   })
 
-  it('leaves a member clean when the copy has gone', async () => {
+  it('leaves a member clean after the copy is gone', async () => {
     await place({ east: 'Terminating', west: 'Serving' })
     await until(
       'the finalizer of east gone',
@@ -290,7 +290,7 @@ describe('a syncer between a logical cluster and real members', function () {
     )
   })
 
-  it('brings tokens down as ordinary bytes, which the member’s controllers leave alone', async () => {
+  it('copies token Secrets down as Opaque ones, which the member’s controllers do not touch', async () => {
     const space = 'tokens'
     const east = members['east']!.client
     await up.create(gvrs.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: space } }, { signal })
@@ -319,7 +319,7 @@ describe('a syncer between a logical cluster and real members', function () {
     }
   })
 
-  it('says of a ConfigMap that it can’t be synced only for as long as that is so', async () => {
+  it('reports a ConfigMap that cannot be synced only while that is so', async () => {
     const space = 'tokens'
     const east = members['east']!.client
     const below = { name: 'clash', namespace: `${ids.id}-${space}` }
@@ -344,7 +344,7 @@ describe('a syncer between a logical cluster and real members', function () {
     await until('it gone', async () => (await get(up, 'deployments', space, 'web')) === undefined)
   })
 
-  it('says upstream why something can’t be synced', async () => {
+  it('reports upstream why an object cannot be synced', async () => {
     const foreign = `${ids.id}-taken`
     await members['west']!.client.create(
       gvrs.namespaces,
@@ -364,14 +364,14 @@ describe('a syncer between a logical cluster and real members', function () {
     expect(await list(members['west']!.client, 'deployments', foreign)).to.be.empty
   })
 
-  it('lets a deletion upstream go on only when nothing is left in the member, or nobody would know of it', async () => {
+  it('finishes an upstream deletion only when nothing is left in the member', async () => {
     await up.delete(gvrs.deployments, { namespace: 'taken', name: 'web' }, { signal })
     const other = `${ids.id}-other`
     await up.create(gvrs.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other' } }, { signal })
     const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web', namespace: 'other' } }
     await up.create(gvrs.services, { ...service, spec: { ports: [{ port: 80 }] } }, { signal })
     await until('a Service in reach', () => get(members['west']!.client, 'services', other, 'web'))
-    // Its logical cluster goes at the moment in which the last workload goes.
+    // The logical cluster is deleted at the moment in which the last workload is deleted.
     upstream.informers.deployments.onChange(({ after }) => {
       if (after === undefined) ids.forget()
     })
@@ -384,7 +384,7 @@ describe('a syncer between a logical cluster and real members', function () {
       )
   })
 
-  it('takes away what was made in a member while its logical cluster went, and nothing of others', async () => {
+  it('deletes objects created in a member while their logical cluster was deleted, and nothing of others', async () => {
     const { client } = members['east']!
     const make = async (clusterId: string): Promise<string> => {
       const name = `${clusterId}-late`
