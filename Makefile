@@ -14,14 +14,14 @@ node_modules/.installed: package.json package-lock.json
 	@touch $@
 
 .PHONY: install
-install: node_modules/.installed ## install the npm packages (and Node 24 where the system's is older)
+install: node_modules/.installed ## install the npm packages (and Node 24 if the system's is older)
 
 .PHONY: build
 build: install ## compile to dist/ and put the OpenAPI documents beside it
 	@$(WITH_NODE) npm run --silent build
 
 .PHONY: run
-run: build ## start kcp on its embedded store and say what to type next
+run: build ## start kcp on its embedded store and print the next commands
 	@bin/kcp start --root-dir "$${KCP_ROOT:-.run/kcp}" --port "$${KCP_PORT:-6443}"
 
 .PHONY: test
@@ -45,11 +45,11 @@ test-clients: build ## Go, Rust, Java and Python clients, helm, and manifests of
 	@$(WITH_NODE) node scripts/test.ts clients
 
 .PHONY: test-e2e
-test-e2e: build ## the user's story on a real host and two real members with pods
+test-e2e: build ## the main user story on a real host and two real members with pods
 	@$(WITH_NODE) node scripts/test.ts e2e
 
 .PHONY: conformance
-conformance: build ## Kubernetes' own conformance suite and shell tests of kubectl against logical clusters: what is listed as passing must pass
+conformance: build ## Kubernetes' own conformance suite and shell tests of kubectl against logical clusters; fails if a test listed as passing fails
 	@$(WITH_NODE) node scripts/conformance.ts
 	@$(WITH_NODE) node scripts/conformance.ts --workloads
 	@$(WITH_NODE) node scripts/kubectl-cmd.ts
@@ -75,21 +75,21 @@ generate: install ## regenerate the tables of built-in kinds from the pinned Kub
 	@$(WITH_NODE) node scripts/generate.ts
 
 .PHONY: clusters-up
-clusters-up: install ## boot a real host and two real members to play with
+clusters-up: install ## boot a real host and two real members to try out
 	@$(WITH_NODE) node scripts/clusters.ts up
 
 .PHONY: clusters-down
-clusters-down: install ## end them
+clusters-down: install ## end the clusters of clusters-up
 	@$(WITH_NODE) node scripts/clusters.ts down
 
 .PHONY: clusters-list
-clusters-list: install ## which of them there are
+clusters-list: install ## list the clusters of clusters-up
 	@$(WITH_NODE) node scripts/clusters.ts list
 
 .PHONY: kubectl
-kubectl: install ## build kubectl from its Go module and say where it is
+kubectl: install ## build kubectl from its Go module and print its path
 	@$(WITH_NODE) node scripts/kubectl.ts
 
 .PHONY: clean
-clean: ## remove what the build made
+clean: ## remove the build output and installed packages
 	rm -rf dist node_modules .tools
