@@ -1,29 +1,29 @@
-// A client of a measurement in a process of its own: what it does costs neither the server's loop nor the timer's.
+// Runs a client of a measurement in a process of its own, so that its work delays neither the server nor the timer.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setPriority } from 'node:os'
 
-/** Longer than it takes to open 10,000 watches. */
+/** Timeout of an answer, milliseconds: longer than opening 10,000 watches takes. */
 const answerMs = 120_000
 
 export interface ClientProcess<To, From> extends AsyncDisposable {
   readonly pid: number
-  /** Sends a message and resolves with the next one that comes back. Rejects when the process ends before. */
+  /** Sends a message and resolves with the next one from the process. Rejects when the process ends first. */
   ask(message: To): Promise<From>
 }
 
 /**
- * Forks a script beside this file. `givesWay`: at a low priority, as if it ran on another machine: where cores are few, the
- * load would take from the server what it is to be measured with.
+ * Forks a script beside this file. `lowPriority`: at a low priority, as if it ran on another machine; on few cores it
+ * would otherwise take processor time from the server under test.
  */
 export function startClientProcess<To, From>(
   script: string,
-  { givesWay = false }: { givesWay?: boolean } = {},
+  { lowPriority = false }: { lowPriority?: boolean } = {},
 ): ClientProcess<To, From> {
   const child = fork(new URL(script, import.meta.url), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const { pid } = child
   if (pid === undefined) throw new Error(`"${script}" did not start`)
-  if (givesWay) setPriority(pid, 5)
+  if (lowPriority) setPriority(pid, 5)
   return {
     pid,
     async ask(message) {

@@ -1,11 +1,11 @@
-// What a kubeconfig says about reaching a server, for clients that are no more than a socket.
+// The connection details of a kubeconfig, for clients that only open a socket.
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 
 export interface Connection {
   readonly host: string
   readonly port: number
-  /** What goes before `/api`: the path of a logical cluster, or nothing. */
+  /** The path prefix before `/api`: that of a logical cluster, or empty. */
   readonly base: string
   readonly ca: Buffer
   readonly cert: Buffer
@@ -17,7 +17,7 @@ interface Kubeconfig {
   users: [{ user: { 'client-certificate-data': string; 'client-key-data': string } }]
 }
 
-/** Reads a kubeconfig with a client certificate, as `kcp kubeconfig` and the test clusters write them. */
+/** Reads a kubeconfig with a client certificate, as written by `kcp kubeconfig` and for test clusters. */
 export function connectionOf(kubeconfig: string): Connection {
   const { clusters, users } = parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig
   const { server, 'certificate-authority-data': ca } = clusters[0].cluster

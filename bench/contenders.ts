@@ -1,11 +1,11 @@
-// kcp and a real kube-apiserver with etcd, both started for one measurement.
+// Starts kcp and a real kube-apiserver with etcd for one measurement.
 import { startCluster } from '../test/support/index.ts'
 import { startKcpUnderTest, type KcpUnderTest } from './kcp-under-test.ts'
 import { withChildren } from './process-usage.ts'
 
 export interface Contender {
   readonly name: 'kcp' | 'kube-apiserver'
-  /** Of an administrator: of a logical cluster there, of the whole cluster here. */
+  /** Path of an administrator's kubeconfig: for a logical cluster of kcp, or for the whole real cluster. */
   readonly kubeconfig: string
   readonly pids: readonly number[]
 }
@@ -15,7 +15,7 @@ export interface Contenders extends AsyncDisposable {
   readonly both: readonly [Contender, Contender]
 }
 
-/** Starts both; `name` is that of the logical cluster. */
+/** Starts both; `name` is the name of the logical cluster. */
 export async function startContenders(name: string, signal: AbortSignal): Promise<Contenders> {
   await using stack = new AsyncDisposableStack()
   const cluster = stack.use(await startCluster({ name: 'bench', durable: true, signal }))

@@ -1,4 +1,4 @@
-// How long a new kind takes: from the CustomResourceDefinition applied to the first object of it accepted.
+// Measures the time from applying a CustomResourceDefinition until the first object of it is accepted.
 import { startContenders, type Contender } from './contenders.ts'
 import { openEndpoint, type Endpoint } from './load.ts'
 import type { Measurement } from './measurement.ts'

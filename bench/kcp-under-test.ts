@@ -1,4 +1,4 @@
-// `kcp start` on a fresh directory, timed from the command on.
+// `kcp start` on a new directory, timed from the start of the command.
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,15 +7,15 @@ import { freePort, kubectl, runKcp, startKcp } from '../test/support/index.ts'
 export interface KcpUnderTest extends AsyncDisposable {
   readonly pid: number
   readonly adminKubeconfig: string
-  /** From the command to the first answer of kubectl, seconds. */
+  /** Seconds from the command to the first answer to kubectl. */
   readonly startSeconds: number
-  /** Path of a kubeconfig of a new logical cluster. */
+  /** Creates a logical cluster and returns the path of a kubeconfig for it. */
   tenantKubeconfig(name: string): Promise<string>
 }
 
 /**
- * Starts it, on the data in `dir` where it is given: it stays then. kubectl must have been run once, else its own first
- * start is measured.
+ * Starts it, on the data in `dir` if given; that directory is kept afterwards. kubectl must have been run once before,
+ * or its own first start is measured too.
  */
 export async function startKcpUnderTest({ dir: given }: { readonly dir?: string } = {}): Promise<KcpUnderTest> {
   const dir = given ?? mkdtempSync(join(tmpdir(), 'kcp-bench-'))

@@ -1,17 +1,17 @@
-// The client of the measurements: HTTP/1.1 over kept connections, the same for every server, in this process.
+// The HTTP client of the measurements: HTTP/1.1 over kept connections, the same for every server, in this process.
 import { Pool } from 'undici'
 import { connectionOf } from './connection.ts'
 
-/** A server as the client knows it. */
+/** A server with open connections to it. */
 export interface Endpoint extends AsyncDisposable {
-  /** What goes before `/api`: the path of a logical cluster, or nothing. */
+  /** The path prefix before `/api`: that of a logical cluster, or empty. */
   readonly base: string
   request(method: string, path: string, body?: string): Promise<{ status: number; bytes: number }>
   json(method: string, path: string, body?: string): Promise<unknown>
   text(method: string, path: string): Promise<string>
 }
 
-/** Opens connections with the certificate of a kubeconfig. `base` in place of the path in it. */
+/** Opens connections with the certificate of a kubeconfig. `base` replaces the path in it. */
 export function openEndpoint(
   kubeconfig: string,
   { connections, base: givenBase }: { connections: number; base?: string },
@@ -53,7 +53,9 @@ export interface LoadResult {
   readonly seconds: number
 }
 
-/** `clients` at once ask again and again for so long. Rejects at the first answer that is no success. */
+/**
+ * Sends requests from `clients` concurrent loops for the given time. Rejects at the first answer that is not a success.
+ */
 export async function load(
   endpoint: Endpoint,
   { clients, seconds, next }: { clients: number; seconds: number; next: () => readonly [string, string, string?] },

@@ -1,4 +1,4 @@
-// What a logical cluster costs: to make one, to have thousands, to be rid of them.
+// Measures logical clusters: creating one, keeping thousands, deleting them.
 import { sleep } from '../src/async/index.ts'
 import { startKcpUnderTest } from './kcp-under-test.ts'
 import { openEndpoint, type Endpoint } from './load.ts'
@@ -6,13 +6,13 @@ import type { Measurement } from './measurement.ts'
 import { cpuSeconds, residentMiB, withChildren } from './process-usage.ts'
 import { median, quantile, rounded } from './statistics.ts'
 
-/** Where they are made. */
+/** The path of the LogicalClusters. */
 export const logicalClusters = '/apis/kcp.dev/v1alpha1/logicalclusters'
-/** One to make, as JSON. */
+/** The JSON of one to create. */
 export const logicalCluster = (name: string): string =>
   JSON.stringify({ apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name } })
 
-/** From the create of a logical cluster to the first answer with its namespaces. */
+/** From the create request of a logical cluster to the first list of its namespaces. */
 export const create: Measurement = {
   name: 'create',
   describes: 'create a logical cluster to first GET namespaces, one after the other',
@@ -26,7 +26,7 @@ export const create: Measurement = {
       const began = performance.now()
       await root.json('POST', logicalClusters, logicalCluster(name))
       await firstNamespaces(all, name)
-      // The first ones find cold code; a server lives longer than that.
+      // The first 20 run before the code is compiled; a real server is past that.
       if (i >= 20) elapsed.push(performance.now() - began)
     }
     return { 'p50 ms': rounded(median(elapsed)), 'p99 ms': rounded(quantile(elapsed, 0.99)) }
@@ -42,7 +42,7 @@ async function firstNamespaces(all: Endpoint, name: string): Promise<void> {
   throw new Error(`logical cluster "${name}" is not served`)
 }
 
-/** A thousand, each asked once for its namespaces and Ready; then none. */
+/** Creates a thousand, lists the namespaces of each once, waits until all are Ready, then deletes them. */
 export const thousand = many({ name: 'thousand', count: 1000 })
 /** The same with ten thousand. */
 export const tenThousand = many({ name: 'tenthousand', count: 10_000 })
@@ -95,7 +95,7 @@ function many({ name: title, count: wanted }: { name: string; count: number }): 
 
 const settleMs = 10_000
 
-/** `atOnce` workers take one after the other. */
+/** Runs the task for every item, with `atOnce` concurrent workers. */
 export async function eachOf(
   names: readonly string[],
   atOnce: number,

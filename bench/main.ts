@@ -1,4 +1,4 @@
-// Measures side by side with a real kube-apiserver and etcd.   node bench/main.ts [--only NAME]... [--save]
+// Compares kcp with a real kube-apiserver and etcd.   node bench/main.ts [--only NAME]... [--save]
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, hostname, loadavg, totalmem } from 'node:os'
@@ -26,7 +26,7 @@ const measurements: readonly Measurement[] = [
   idleWatches,
   neighbours,
 ]
-/** Of the whole run. */
+/** Limit of the whole run, seconds. */
 const maxSeconds = 1500
 
 function help(): string {
@@ -36,7 +36,7 @@ function help(): string {
     '',
     ...names,
     '',
-    '  --save     keep the numbers in bench/results',
+    '  --save     write the numbers to bench/results',
   ].join('\n')
 }
 
@@ -63,7 +63,7 @@ const { release } = await acquireRun({ signal })
 const conditions = {
   date: new Date().toISOString(),
   machine: `${hostname()}: ${cpus().length} x ${cpus()[0]?.model.trim() ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
-  // Above 0.5 somebody else was using the machine: then only the ratios mean anything.
+  // Above 0.5 other programs were using the machine: then only the ratios are meaningful.
   loadAverage: `load average ${loadavg()[0]?.toFixed(1) ?? 'unknown'}`,
   node: process.version,
   kubernetes: (await runCommand(apiserver, ['--version'])).stdout.trim(),

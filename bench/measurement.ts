@@ -1,6 +1,6 @@
-// One thing that is measured.
+// The interface of one measurement.
 
-/** Names with their units to numbers. */
+/** Numbers by name and unit. */
 export type Numbers = Readonly<Record<string, number>>
 
 export interface Measurement {

@@ -1,6 +1,6 @@
-// What is said between a measurement and its noisy-client.ts.
+// The messages between a measurement and its noisy-client.ts.
 
-/** What one tenant floods the server with. */
+/** The requests with which one tenant floods the server. */
 export const noises = ['creates', 'lists', 'bodies', 'watches'] as const
 export type Noise = (typeof noises)[number]
 
@@ -10,11 +10,11 @@ export type ToNoisyClient =
 export interface Noised {
   readonly answered: number
   readonly refused: number
-  /** Refusals with 429 that did not say when to come again. */
+  /** 429 answers without Retry-After. */
   readonly withoutRetryAfter: number
-  /** Other answers that are no success, and connections that broke. */
+  /** Other answers that are not successes, and broken connections. */
   readonly failed: number
-  /** One of those. */
+  /** An example of such a failure. */
   readonly failure: string
 }
 

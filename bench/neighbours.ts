@@ -1,4 +1,4 @@
-// What one noisy tenant costs the others: their latency with it, against theirs without it.
+// Measures the effect of one noisy tenant on the others: their latency with and without it.
 import { setTimeout as delay } from 'node:timers/promises'
 import { startClientProcess } from './client-process.ts'
 import { startKcpUnderTest } from './kcp-under-test.ts'
@@ -9,7 +9,7 @@ import { median, quantile, rounded } from './statistics.ts'
 
 const noisyConnections = 64
 const quietTenants = 3
-/** Of each of them: three GETs and a create, again and again. */
+/** Rate per quiet tenant: three GETs and a create in rotation. */
 const requestsPerSecond = 40
 const secondsEach = 8
 const listed = 10_000
@@ -73,7 +73,7 @@ async function withNoise(
   others: readonly Endpoint[],
   signal: AbortSignal,
 ): Promise<{ elapsed: readonly number[]; noised: Noised }> {
-  await using client = startClientProcess<ToNoisyClient, FromNoisyClient>('./noisy-client.ts', { givesWay: true })
+  await using client = startClientProcess<ToNoisyClient, FromNoisyClient>('./noisy-client.ts', { lowPriority: true })
   await client.ask({ start: noise, kubeconfig, connections: noisyConnections })
   await delay(1000, undefined, { signal })
   const elapsed = await steady(others, secondsEach, signal)
@@ -82,7 +82,9 @@ async function withNoise(
   return { elapsed, noised: answer.noised }
 }
 
-/** Milliseconds of every request of everybody; one is sent when it is due, whether the last was answered or not. */
+/**
+ * Latencies of all requests in milliseconds. Requests are sent on schedule, whether or not earlier ones were answered.
+ */
 async function steady(others: readonly Endpoint[], seconds: number, signal: AbortSignal): Promise<readonly number[]> {
   const elapsed: number[] = []
   const one = async (endpoint: Endpoint, number: number): Promise<void> => {

@@ -1,18 +1,18 @@
-// The process of a tenant that takes what it can get: as many requests as its connections carry, without a pause, also
-// after a refusal.
+// The process of a noisy tenant: sends as many requests as its connections carry, without a pause, also after a
+// refusal.
 import { Pool } from 'undici'
 import { connectionOf } from './connection.ts'
 import type { FromNoisyClient, Noise, Noised, ToNoisyClient } from './neighbour-protocol.ts'
 
 const configMaps = '/api/v1/namespaces/default/configmaps'
-/** What it makes is not among what it lists and watches, or one noise would make the next one larger. */
-const made = '/api/v1/namespaces/kube-public/configmaps'
+/** Created objects go elsewhere than the listed and watched ones, or one kind of load would increase the others. */
+const createPath = '/api/v1/namespaces/kube-public/configmaps'
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] }
 
 let created = 0
 const unique = `${process.pid}-${Date.now()}`
 
-/** The text of everything but the name is made once: the client shall be busy with sending. */
+/** Builds everything but the name once, so that the client spends its time sending. */
 function namedBodies(data: Record<string, string>): () => string {
   const [before = '', after = ''] = JSON.stringify({
     apiVersion: 'v1',
@@ -24,15 +24,15 @@ function namedBodies(data: Record<string, string>): () => string {
 }
 
 const small = namedBodies({ text: 'x'.repeat(512) })
-/** About 1 MB in 60,000 small members. */
+/** About 1 MB with 60,000 small members. */
 const large = namedBodies(
   Object.fromEntries(Array.from({ length: 60_000 }, (_, i) => [`k${String(i).padStart(8, '0')}`, ''])),
 )
 
 const works: Record<Noise, () => readonly [string, string, string?]> = {
-  creates: () => ['POST', made, small()],
+  creates: () => ['POST', createPath, small()],
   lists: () => ['GET', configMaps],
-  bodies: () => ['POST', made, large()],
+  bodies: () => ['POST', createPath, large()],
   watches: () => ['GET', `${configMaps}?watch=1&timeoutSeconds=1`],
 }
 
@@ -74,7 +74,7 @@ const answer = (message: FromNoisyClient): void => void process.send?.(message)
 process.on('message', (message: ToNoisyClient) => {
   if (message === 'stop') {
     life.abort()
-    // What hangs is not waited for: the process is ended next.
+    // Pending requests are not awaited: the process ends next.
     const enough = new Promise((resolve) => setTimeout(resolve, 2000))
     void Promise.race([clients, enough]).then(() => answer({ noised }))
     return

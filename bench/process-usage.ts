@@ -1,7 +1,7 @@
-// What processes use, from /proc: CPU time and memory of them and of their children.
+// Reads the CPU time and memory of processes and their children from /proc.
 import { readFileSync, readdirSync } from 'node:fs'
 
-/** Jiffies per second as /proc tells them; 100 on every Linux that Node runs on. */
+/** Jiffies per second in /proc; 100 on every Linux that Node runs on. */
 const ticksPerSecond = 100
 
 interface Stat {
@@ -13,7 +13,7 @@ interface Stat {
 function statOf(pid: number): Stat | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name in brackets may hold spaces and brackets.
+    // The name in parentheses may contain spaces and parentheses.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     return { pid, parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) }
   } catch {
@@ -32,7 +32,7 @@ export function residentMiB(pids: readonly number[]): number {
   return kib.reduce((sum, value) => sum + value, 0) / 1024
 }
 
-/** A process and all that it started, the process first. */
+/** A process and all its descendants, the process first. */
 export function withChildren(pid: number): number[] {
   const all = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? (statOf(Number(name)) ?? []) : []))
   const found = [pid]

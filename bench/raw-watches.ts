@@ -1,23 +1,23 @@
-// A client that holds thousands of watches and hardly costs anything: HTTP/2 frames over a TLS socket, read by hand. What
-// a client library does per event would be measured as the server's lag.
+// A client that holds thousands of watches at little cost: HTTP/2 frames over a TLS socket, read by hand. The time of a
+// client library per event would count as the server's lag.
 import { connect, type TLSSocket } from 'node:tls'
 import type { Connection } from './connection.ts'
 
 const [frameData, frameHeaders, frameReset, frameSettings, framePing, frameGoAway, frameWindow] = [0, 1, 3, 4, 6, 7, 8]
 const [flagAck, flagEndStream, flagEndHeaders] = [1, 1, 4]
 const maxWindow = 0x7fffffff
-/** Data read before the server is told that it may send as much again. */
+/** Bytes read before the flow-control window is opened by as much again. */
 const windowStep = 16 * 1024 * 1024
 
 export interface RawWatches {
-  /** Streams that the server ended or refused, by what it said. */
+  /** Streams that the server ended or refused, with its message. */
   readonly ended: readonly string[]
   close(): void
 }
 
 /**
- * Opens one connection with a GET for every path. Resolves once all are answered with 200; rejects where one is not.
- * `onData` gets every piece of every stream, by the path's index, as it arrives.
+ * Opens one connection with a GET for every path. Resolves once all are answered with 200; rejects if one is not.
+ * `onData` receives every chunk of every stream, with the path's index, as it arrives.
  */
 export function openRawWatches(
   { host, port, base, ca, cert, key }: Connection,
@@ -103,7 +103,7 @@ function uint32(value: number): Buffer {
   return bytes
 }
 
-/** The connection's preface: no header table to keep, and windows that never hold the server up. */
+/** The connection preface: no dynamic header table, and windows so large that they never stop the server. */
 function preface(): Buffer {
   const settings = Buffer.from([0, 1, 0, 0, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff])
   return Buffer.concat([
@@ -132,7 +132,7 @@ function literal(text: string): Buffer {
   return Buffer.concat([Buffer.from(length), bytes])
 }
 
-/** `:status 200` is one byte, after updates of the header table's size. */
+/** `:status 200` is one byte, after any updates of the header table's size. */
 function saysOk(payload: Buffer): boolean {
   let at = 0
   while (((payload[at] ?? 0) & 0xe0) === 0x20) at++

@@ -1,4 +1,4 @@
-// What is kept costs nothing until it is asked for: a million objects, and kcp is ended and started again.
+// Measures a restart with a million stored objects: unused ones must cost nothing.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,16 +15,16 @@ import { median, quantile, rounded } from './statistics.ts'
 
 const clusterCount = 1000
 const objectsEach = 1000
-/** Of a value, so that the object as it is kept has about 1 KiB. */
+/** Length of the value, for stored objects of about 1 KiB. */
 const textBytes = 800
-/** Logical clusters that are asked for something after the restart. */
+/** Number of logical clusters that receive a request after the restart. */
 const asked = 300
-/** Watches that go on where they were before it. */
+/** Number of watches that resume after the restart. */
 const resumed = 20
 
 const configMaps = '/api/v1/namespaces/default/configmaps'
 
-/** Ready again, and what the first request to a logical cluster takes then. */
+/** Time until ready again, and latency of the first request to a logical cluster. */
 export const restart: Measurement = {
   name: 'restart',
   describes: `restart with ${clusterCount * objectsEach} objects in ${clusterCount} logical clusters`,
@@ -67,7 +67,7 @@ export const restart: Measurement = {
 
 interface Made {
   readonly uid: string
-  /** Newest revision before its objects were made. */
+  /** Newest revision before its objects were created. */
   readonly resourceVersion: string
 }
 
@@ -96,7 +96,7 @@ async function untilServed(all: Endpoint, name: string): Promise<string> {
   return (list as { metadata: { resourceVersion: string } }).metadata.resourceVersion
 }
 
-/** Straight into the store: what is measured is the restart. */
+/** Writes directly into the store: only the restart is measured. */
 async function fill(file: string, uids: readonly string[]): Promise<void> {
   const { signal } = new AbortController()
   await using store = await openSqliteStore({ file })
@@ -130,7 +130,7 @@ async function firstRequests(all: Endpoint, names: readonly string[]): Promise<n
   return elapsed
 }
 
-/** How many watches from before the restart hear of every object that was made since. */
+/** How many watches from before the restart receive every object created since. */
 async function resumedEvents(all: Endpoint, clusters: readonly (readonly [string, Made])[]): Promise<number> {
   let whole = 0
   for (const [name, { resourceVersion }] of clusters) {

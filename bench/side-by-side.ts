@@ -1,4 +1,5 @@
-// The same load on kcp and on kube-apiserver with etcd, in turns, on one machine: only the ratio means something elsewhere.
+// Runs the same load on kcp and on kube-apiserver with etcd in alternating rounds on one machine: only the ratio is
+// valid elsewhere.
 import { startContenders, type Contender } from './contenders.ts'
 import { load, openEndpoint, type Endpoint } from './load.ts'
 import type { Measurement, Numbers } from './measurement.ts'
@@ -34,12 +35,12 @@ let created = 0
 const works: readonly Work[] = [
   { name: 'GET', next: () => ['GET', `${configMaps}/list-0`] },
   { name: 'LIST 500', next: () => ['GET', configMaps] },
-  // Fewer at once: an answer has 8 MB, and 32 of them are more than one tenant may leave untaken.
+  // Fewer clients: an answer has 8 MB, and 32 unread ones exceed the limit of one tenant.
   { name: 'LIST 10,000', clients: 8, next: () => ['GET', manyConfigMaps] },
   { name: 'create', next: () => ['POST', '/api/v1/namespaces/writes/configmaps', configMap(`c-${++created}`)] },
 ]
 
-/** Requests per second and per CPU-second of the server's processes, and our part of theirs. */
+/** Requests per second and per CPU-second of the server's processes, and the ratio of the two servers. */
 export const sideBySide: Measurement = {
   name: 'ratios',
   describes: `GET, LIST of 500 and of 10,000, durable create by ${manyClients} clients, as ratios to kube-apiserver + etcd`,
@@ -76,7 +77,7 @@ async function compare(work: Work, contenders: readonly Opened[], say: (line: st
   const perSecond = new Map<string, number[]>(contenders.map(({ name }) => [name, []]))
   const perCpuSecond = new Map<string, number[]>(contenders.map(({ name }) => [name, []]))
   for (let round = 0; round < rounds; round++) {
-    // Each begins as often as the other: what one leaves behind (heat, page cache) is not always the same one's gain.
+    // The order alternates, so that effects of the previous load (heat, page cache) do not favour one server.
     for (const { name, endpoint, pids } of round % 2 === 0 ? contenders : contenders.toReversed()) {
       const { clients = manyClients } = work
       const cpuBefore = cpuSeconds(pids)

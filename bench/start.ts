@@ -1,4 +1,4 @@
-// How fast it is there, and what it takes while nobody uses it.
+// Measures the start, and the memory of an idle process.
 import { median, rounded } from './statistics.ts'
 import { startKcpUnderTest } from './kcp-under-test.ts'
 import { residentMiB, withChildren } from './process-usage.ts'
@@ -7,7 +7,7 @@ import type { Measurement } from './measurement.ts'
 
 const rounds = 3
 
-/** Command to first kubectl answer, and resident memory five seconds later. */
+/** Time from the command to the first answer to kubectl, and resident memory five seconds later. */
 export const start: Measurement = {
   name: 'start',
   describes: 'kcp start: command to first kubectl answer, and idle memory',

@@ -1,4 +1,4 @@
-// The embedded store and the hub in numbers: `node --expose-gc bench/store.ts [SECONDS]`. Prints JSON.
+// Measures the embedded store and the hub: `node --expose-gc bench/store.ts [SECONDS]`. Prints JSON.
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -95,7 +95,7 @@ async function idle(file: string): Promise<void> {
       await Promise.all(
         batch.map(async (id) => {
           const objects = await hub.cluster(id, { signal })
-          // What a logical cluster wrote itself by the time somebody used it: one namespace, one ServiceAccount.
+          // The objects that a newly used logical cluster has typically written: one namespace, one ServiceAccount.
           await objects.create({ resource: 'namespaces', namespace: '', name: 'shop' }, objectOf('shop', 100), {
             signal,
           })

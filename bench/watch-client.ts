@@ -1,17 +1,18 @@
-// The process that holds the watches of a measurement: `fork`ed, told what to open, asked what it heard.
+// The process that holds the watches of a measurement: forked, told which watches to open, asked for the received
+// events.
 import { connectionOf } from './connection.ts'
 import { openRawWatches, type RawWatches } from './raw-watches.ts'
 import {
   atDigits,
   numberDigits,
   type FromWatchClient,
-  type Heard,
+  type Received,
   type OpenWatches,
   type ToWatchClient,
 } from './watch-protocol.ts'
 
 const marker = Buffer.from('"at":"')
-/** Lags in milliseconds, in steps of 1 ms; what is slower counts as the last. */
+/** Histogram of lags in steps of 1 ms; slower ones count in the last step. */
 const lags = new Float64Array(60_000)
 let worst = 0
 let counts = new Float64Array(0)
@@ -41,7 +42,7 @@ function heard(stream: number, arrived: Buffer): void {
     counts[stream] = (counts[stream] ?? 0) + 1
     sums[stream] = (sums[stream] ?? 0) + digits(piece, from + atDigits + 1, numberDigits)
   }
-  // An event that goes on in the next piece.
+  // The rest of an event comes with the next chunk.
   if (piece.at(-1) === 0x0a) rests.delete(stream)
   else rests.set(stream, Buffer.from(piece.subarray(from)))
 }
@@ -72,7 +73,7 @@ function quantileOf(part: number): number {
   return Number.NaN
 }
 
-function report(): Heard {
+function report(): Received {
   return {
     ended: open.flatMap(({ ended }) => ended),
     events: counts.reduce((sum, count) => sum + count, 0),

@@ -1,4 +1,4 @@
-// Watches: how late the many hear of a change, and what the idle ones cost.
+// Measures watches: the lag of events to many watchers, and the memory of idle watches.
 import { setTimeout as delay } from 'node:timers/promises'
 import { startClientProcess, type ClientProcess } from './client-process.ts'
 import { startContenders, type Contender } from './contenders.ts'
@@ -6,13 +6,19 @@ import { openEndpoint, type Endpoint } from './load.ts'
 import type { Measurement, Numbers } from './measurement.ts'
 import { cpuSeconds, residentMiB } from './process-usage.ts'
 import { rounded } from './statistics.ts'
-import { eventText, type FromWatchClient, type Heard, type OpenWatches, type ToWatchClient } from './watch-protocol.ts'
+import {
+  eventText,
+  type FromWatchClient,
+  type Received,
+  type OpenWatches,
+  type ToWatchClient,
+} from './watch-protocol.ts'
 
 const configMaps = '/api/v1/namespaces/default/configmaps'
-/** Updated one after the other. */
+/** Number of objects, updated in rotation. */
 const objects = 10
 
-/** 1,000 watchers as clients have them: 100 connections with 10 watches each. */
+/** 1,000 watchers in the distribution of real clients: 100 connections with 10 watches each. */
 const fanOut = { connections: 100, watchesEach: 10, eventsPerSecond: 100, seconds: 10 }
 
 export const watchFanOut: Measurement = {
@@ -52,7 +58,7 @@ async function fanOutOf({ name, kubeconfig, pids }: Contender): Promise<Numbers>
   }
 }
 
-/** Makes the objects. Returns the resourceVersion to watch from. */
+/** Creates the objects. Returns the resourceVersion to watch from. */
 async function prepare(endpoint: Endpoint): Promise<string> {
   for (let i = 0; i < objects; i++) await endpoint.json('POST', configMaps, objectOf(i, 0))
   const list = (await endpoint.json('GET', configMaps)) as { metadata: { resourceVersion: string } }
@@ -76,7 +82,7 @@ async function watching(open: OpenWatches): Promise<ClientProcess<ToWatchClient,
   throw new Error('failed' in answer ? answer.failed : 'the client of the watches did not open them')
 }
 
-/** One write every so often, whether the last was answered or not: a slow server does not slow its load. */
+/** Writes on schedule, whether or not earlier writes were answered: a slow server does not reduce its load. */
 async function writeSteadily(endpoint: Endpoint, total: number): Promise<void> {
   const writes: Promise<unknown>[] = []
   const began = performance.now()
@@ -90,7 +96,7 @@ async function writeSteadily(endpoint: Endpoint, total: number): Promise<void> {
   await Promise.all(writes)
 }
 
-async function untilHeard(client: ClientProcess<ToWatchClient, FromWatchClient>, events: number): Promise<Heard> {
+async function untilHeard(client: ClientProcess<ToWatchClient, FromWatchClient>, events: number): Promise<Received> {
   for (let attempt = 0; ; attempt++) {
     const answer = await client.ask('report')
     if (!('heard' in answer)) throw new Error('the client of the watches did not report')

@@ -1,5 +1,5 @@
-// Clusters for people to play with: a host and members with real nodes, until taken down again.
-// `make clusters-up`, `make clusters-down`, `make clusters-list`.
+// Boots real clusters for trying things out: a host and members with nodes, until taken down again. Called by `make
+// clusters-up`, `make clusters-down` and `make clusters-list`.
 
 import { Command } from 'commander'
 import { withFileLock } from '../test/support/file-lock.ts'
@@ -34,13 +34,13 @@ program
   })
 program
   .command('down')
-  .description('end clusters and everything of theirs')
+  .description('end clusters and remove all their resources')
   .argument('[run]', 'id of the run, as `list` shows it; all that `up` made by default')
   .action(down)
-program.command('list').description('what runs on this machine').action(list)
+program.command('list').description('list the clusters on this machine').action(list)
 program.addHelpText(
   'after',
-  '\nPrograms are built once, from pinned modules: minutes the first time. Cache: $KCP_CACHE, else ~/.cache/kcp',
+  '\nPrograms are built once, from pinned modules: this takes minutes the first time. Cache: $KCP_CACHE, else ~/.cache/kcp',
 )
 
 await program.parseAsync().catch((error: unknown) => {

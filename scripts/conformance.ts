@@ -1,4 +1,4 @@
-// The Kubernetes conformance suite against logical clusters of `kcp start`.   node scripts/conformance.ts [--help]
+// Runs the Kubernetes conformance suite against logical clusters of `kcp start`.   node scripts/conformance.ts [--help]
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startInstance } from '../test/integration/kcp-instance.ts'
@@ -42,7 +42,7 @@ if (values.help || !(clusters >= 1 && clusters <= 16) || !(timeoutMs > 0)) {
 }
 
 const { passing, withWorkloads, notPassing } = readLists()
-/** The list that this run is about. */
+/** The list of tests for this run. */
 const expected = values.workloads ? withWorkloads : passing
 const reachable = notPassing.filter(({ reason }) => !reason.startsWith('Needs ')).flatMap(({ names }) => names)
 const names = namesToRun()
@@ -87,13 +87,13 @@ async function runAll(): Promise<SuiteRun[]> {
   }))
   const shared = { program: programs['e2e.test'], kubectl: programs.kubectl, timeoutMs, signal: abort.signal }
   const suites = shares.filter((share) => share.names.length > 0).map((share) => runSuite({ ...share, ...shared }))
-  // One that cannot run ends the others, and all have ended before the logical clusters go.
+  // A failing suite aborts the others; all have ended before the logical clusters are deleted.
   for (const suite of suites) suite.catch((error: unknown) => abort.abort(error))
   await Promise.allSettled(suites)
   return await Promise.all(suites)
 }
 
-/** Prints what became of every test and sets the exit code. */
+/** Prints the result of every test and sets the exit code. */
 function report(suiteRuns: readonly SuiteRun[]): void {
   const results = suiteRuns.flatMap((run) => run.results)
   const passed = results.filter(({ state }) => state === 'passed')

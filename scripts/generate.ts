@@ -1,5 +1,5 @@
 // Regenerates every table that is derived from Kubernetes.   node scripts/generate.ts [--check] [--help]
-// With --check nothing is left changed: a difference is named and the exit code is 1. Wants the go command.
+// With --check nothing is changed: a difference is named and the exit code is 1. Requires the go command.
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -8,7 +8,7 @@ const root = resolve(import.meta.dirname, '..')
 
 interface Step {
   readonly command: readonly string[]
-  /** What it writes, beside the project's root. */
+  /** The files it writes, relative to the project's root. */
   readonly outputs: readonly string[]
 }
 
@@ -46,7 +46,7 @@ function main(args: readonly string[]): void {
   process.exitCode = 1
 }
 
-/** Runs a step; with `check`, puts back what it changed and names it. */
+/** Runs a step; with `check`, restores changed files and returns their names. */
 function run({ command, outputs }: Step, { check }: { check: boolean }): string[] {
   const before = new Map(outputs.map((path) => [path, readText(path)]))
   const [program = '', ...args] = command

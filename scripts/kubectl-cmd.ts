@@ -1,4 +1,5 @@
-// The Kubernetes shell tests of kubectl (test/cmd) against logical clusters.   node scripts/kubectl-cmd.ts [--help]
+// Runs the Kubernetes shell tests of kubectl (test/cmd) against logical clusters.   node scripts/kubectl-cmd.ts
+// [--help]
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startInstance } from '../test/integration/kcp-instance.ts'
@@ -36,7 +37,7 @@ if (values.help || !(clusters >= 1 && clusters <= 16) || !(timeoutSeconds > 0)) 
   process.exit(values.help ? 0 : 2)
 }
 
-/** It reads all Events, and ours tell of every Deployment of the others that no member runs it. */
+/** Runs first: it reads all Events, and the other tests cause Events for Deployments without a member. */
 const first = ['run_kubectl_events_tests']
 
 const folder = join(repositoryRoot, 'test', 'upstream', 'kubectl-cmd')
@@ -101,7 +102,7 @@ function describe({ name, passed, seconds, message, logFile }: FunctionResult): 
   return `failed after ${seconds.toFixed(0)} s: ${name} (${logFile})\n    ${message.replaceAll('\n', '\n    ')}`
 }
 
-/** Says what became of it and sets the exit code. */
+/** Prints the results and sets the exit code. */
 function report(): void {
   const listed = new Set([...passing, ...notPassing.flatMap(({ names }) => names)])
   const bad = results.filter(({ passed }) => !passed).map(({ name }) => name)

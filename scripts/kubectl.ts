@@ -1,4 +1,4 @@
-// Builds the pinned kubectl from its Go module, or finds it built, and prints where it is.   node scripts/kubectl.ts
+// Prints the path of the pinned kubectl, after building it from its Go module if needed.   node scripts/kubectl.ts
 import { ensurePrograms } from '../test/support/index.ts'
 
 if (process.argv.includes('--help'))

@@ -1,5 +1,5 @@
-// Writes config/crd and config/rbac from their sources in TypeScript. With --check writes nothing and fails where a file
-// is not what would be written.
+// Writes config/crd and config/rbac from their sources in TypeScript. With --check it writes nothing and fails if a
+// file differs from its source.
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stringify } from 'yaml'

@@ -1,10 +1,10 @@
-// Makes ready what the tests run beside us, before any clock of a test runs: on a machine that has nothing yet, building
-// Kubernetes takes minutes.   node scripts/prepare-tests.ts
+// Builds the programs that the tests run, before the timeout of a test starts: on a new machine, building Kubernetes
+// takes minutes.   node scripts/prepare-tests.ts
 import { clusterPrograms, ensurePrograms, ensureSystemPackages } from '../test/support/index.ts'
 
-/** Resolves with true once the real programs are in the cache; says what is missing otherwise. */
+/** Resolves with true once the real programs are in the cache; prints what is missing otherwise. */
 export async function prepareTests(): Promise<boolean> {
-  // Where nodes cannot run, the tests that need them say so themselves.
+  // Where nodes cannot run, the tests that need them report it themselves.
   await ensureSystemPackages()
   try {
     await ensurePrograms([...clusterPrograms, 'helm', 'kwok'])

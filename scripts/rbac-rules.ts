@@ -1,4 +1,4 @@
-// What our processes may do in a host. Asked for verb by verb: what is not used is not there.
+// The permissions of our processes in a host. Each verb is listed separately, and only those in use.
 import type { KubeObject } from '../src/apimachinery/meta/index.ts'
 
 interface PolicyRule {
@@ -13,7 +13,7 @@ const systemNamespace = 'kcp-system'
 
 const read = ['get', 'list', 'watch']
 
-/** Applies our CustomResourceDefinitions and waits for them; others are only seen by name. */
+/** Applies our CustomResourceDefinitions and waits for them; others can only be read by name. */
 const installCrds: PolicyRule[] = [
   { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: ['create', ...read] },
   {
@@ -68,7 +68,7 @@ const apiserver: PolicyRule[] = [
   ...installCrds,
 ]
 
-/** The roles of one process: what it may do everywhere, and in its own namespace. */
+/** The roles of one process: cluster-wide, and in its own namespace. */
 function rolesOf(name: string, everywhere: PolicyRule[], here: PolicyRule[]): KubeObject[] {
   const apiVersion = 'rbac.authorization.k8s.io/v1'
   return [
@@ -84,8 +84,8 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
     leaderElection,
     { apiGroups: [''], resources: ['secrets'], verbs: read },
   ]),
-  // Keys and certificates of the installation, kubeconfigs of the members whose pods are dialled. The front proxy's
-  // authorities are read by the host's own role.
+  // Keys and certificates of the installation, and kubeconfigs of members for connections to pods. The host's own role
+  // grants reading the front proxy's authorities.
   'apiserver.yaml': [
     ...rolesOf('kcp-apiserver', apiserver, [
       leaderElection,

@@ -1,5 +1,6 @@
-// Runs the suites and counts.   node scripts/test.ts all|verify|unit|conformance|integration|clients|faults|e2e ...
-// The last line is `N passed, N failed, N skipped`. With CI=true a skipped test is a failure: CI has what every test needs.
+// Runs the suites and counts the results.   node scripts/test.ts
+// all|verify|unit|conformance|integration|clients|faults|e2e ...
+// The last line is `N passed, N failed, N skipped`. With CI=true a skipped test is a failure: CI has every requirement.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +12,7 @@ const root = resolve(import.meta.dirname, '..')
 interface Suite {
   readonly name: string
   readonly files: readonly string[]
-  /** Of one test, milliseconds. */
+  /** Timeout of one test, milliseconds. */
   readonly timeoutMs: number
 }
 interface Counts {
@@ -19,7 +20,7 @@ interface Counts {
   failed: number
   skipped: number
   skippedNames?: readonly string[]
-  /** With the first lines of what went wrong. */
+  /** Names of failed tests, with the first lines of the errors. */
   failedNames?: readonly string[]
 }
 
@@ -90,7 +91,7 @@ if (asked.includes('--help') || asked.length === 0 || asked.some((name) => name 
 }
 const wanted = asked.includes('all') ? names : asked
 const total: Counts = { passed: 0, failed: 0, skipped: 0 }
-/** Told once more at the end: the suites' own reports are far above by then. */
+/** Repeated at the end: the suites' own reports are far above by then. */
 const failures: string[] = []
 let prepared = false
 for (const name of wanted) {

@@ -1,4 +1,5 @@
-// All static checks, one after the other, each naming the command that repairs it.   node scripts/verify.ts [--help]
+// Runs all static checks one after the other; each failure names the command that repairs it.   node scripts/verify.ts
+// [--help]
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'

@@ -1,6 +1,7 @@
-// What the built program needs besides JavaScript: the generated tables, and Kubernetes' own OpenAPI documents with their texts, for
-// `kubectl explain`. The documents and their licence come from the pinned Go module; without a Go command they are left out,
-// and the program makes documents without texts. `node scripts/generate/build-assets.ts`, after tsc.
+// Adds to the built program what it needs besides JavaScript: the generated tables, and Kubernetes' own OpenAPI
+// documents with descriptions, for `kubectl explain`. The documents and their licence come from the pinned Go module;
+// without a Go command they are left out, and the program generates documents without descriptions. Run `node
+// scripts/generate/build-assets.ts` after tsc.
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
@@ -45,12 +46,12 @@ function writeDocuments(module: string): void {
     if (key === 'api/v1') writeCommonTexts(document.components.schemas)
   }
   cpSync(join(module, 'LICENSE'), join(out, 'LICENSE'))
-  // Last: without it the directory does not count.
+  // Written last: without it the directory is ignored.
   writeFileSync(join(out, 'index.json'), JSON.stringify({ version: kubernetesVersion, documents }))
   console.log(`dist/openapi/v3: ${Object.keys(documents).length} documents`)
 }
 
-/** What custom kinds have in common with all: the texts that Kubernetes gives them are those of pods. */
+/** The descriptions of apiVersion, kind and metadata for custom kinds: Kubernetes uses those of pods. */
 function writeCommonTexts(schemas: Record<string, JsonObject>): void {
   const textOf = (kind: string, field: string): string => {
     const properties = schemas[`io.k8s.api.core.v1.${kind}`]?.['properties']
@@ -71,7 +72,7 @@ function writeCommonTexts(schemas: Record<string, JsonObject>): void {
   writeFileSync(join(out, commonTextsFile), JSON.stringify({ version: kubernetesVersion, ...texts }))
 }
 
-/** The published documents have CBOR switched on; a server by default has not, and nor have we. */
+/** The published documents include CBOR; a server does not serve it by default, and neither do we. */
 function withoutCbor(key: string, value: unknown): unknown {
   return /^application\/([a-z-]+\+)?cbor(-seq)?$/.test(key) ? undefined : value
 }

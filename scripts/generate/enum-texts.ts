@@ -1,18 +1,20 @@
-// What a server tells of the values that a field may have. It is no part of the published documents: the server's own, in
-// Kubernetes' generated Go, have it behind the description of the field.
+// Reads the lists of allowed values in field descriptions. The published documents do not have them; a server's own
+// ones, in Kubernetes' generated Go code, append them to the description of the field.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isJsonObject, type JsonObject } from '../../src/apimachinery/meta/index.ts'
 
 const file = 'pkg/generated/openapi/zz_generated.openapi.go'
-/** Where a property begins, and its description, as the Go generator writes them. */
+/** Matches the start of a property, and its description, as the Go generator writes them. */
 const property = /^\t*"([^"]+)": \{$/
 const description = /^\t*Description: ("(?:[^"\\]|\\.)*"),$/
-/** Of versions that are not served here the same fields have fewer texts. */
+/** Skipped: in versions that are not served here, the same fields have fewer values. */
 const unstable = /^func schema_\w+_v\d+(?:alpha|beta)\d+_\w+\(/
 const values = '\n\nPossible enum values:\n'
 
-/** By name of the field and description without the values: with them. `module` is the unpacked k8s.io/kubernetes. */
+/**
+ * Descriptions with values, by field name and description without values. `module` is the unpacked k8s.io/kubernetes.
+ */
 export function enumTexts(module: string): ReadonlyMap<string, string> {
   const texts = new Map<string, string>()
   let [name, skipped] = ['', false]
@@ -21,7 +23,7 @@ export function enumTexts(module: string): ReadonlyMap<string, string> {
     if (line.startsWith('func ')) skipped = unstable.test(line)
     const text = skipped ? undefined : description.exec(line)?.[1]
     if (text === undefined) continue
-    // Of what Go escapes there is nothing that JSON escapes in another way.
+    // JSON understands every escape that the Go generator uses.
     const whole = JSON.parse(text) as string
     const end = whole.indexOf(values)
     if (end < 0) continue
@@ -32,7 +34,7 @@ export function enumTexts(module: string): ReadonlyMap<string, string> {
   return texts
 }
 
-/** Adds the values to the descriptions of fields that name their values. Returns the definition. */
+/** Adds the values to the descriptions of enum fields. Returns the definition. */
 export function withEnumTexts(definition: JsonObject, texts: ReadonlyMap<string, string>): JsonObject {
   const properties = definition['properties']
   if (!isJsonObject(properties)) return definition
@@ -44,7 +46,7 @@ export function withEnumTexts(definition: JsonObject, texts: ReadonlyMap<string,
   return definition
 }
 
-/** The same text may belong to a field of another version that does not name them. */
+/** Only fields with an enum: the same description may belong to a field of another version without one. */
 function namesItsValues(field: JsonObject): boolean {
   const inside = [field, field['items'], field['additionalProperties']]
   return inside.some((part) => isJsonObject(part) && part['enum'] !== undefined)

@@ -1,5 +1,5 @@
-// Facts of Kubernetes as tables: resources and schemas from its published documents, protobuf forms, table columns and test
-// vectors from its Go types. `make generate` runs this and compares when asked to.
+// Writes facts about Kubernetes as tables: resources and schemas from its published documents, protobuf layouts, table
+// columns and test vectors from its Go types. Called by `make generate`.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { readSchemas } from './schema-table.ts'
 const generated = 'src/virtualapi/registry/generated'
 const tableCorpus = join(root, 'src/virtualapi/codec/table/table-corpus.json')
 
-/** Where each file of the Go program goes. */
+/** The output file of each part of the Go program. */
 const fromGo: Record<string, string> = {
   'protobuf.json': `${generated}/protobuf.json`,
   'enums.json': `${generated}/enums.json`,
@@ -39,7 +39,7 @@ function generate(): Map<string, string> {
   return files
 }
 
-/** JSON with one line per entry two levels down: small, and a difference still reads. Keys of the two levels are sorted. */
+/** JSON with one line per entry at the second level: compact, with readable diffs. Keys of both levels are sorted. */
 function lines(value: unknown): string {
   return `${section(value, 2)}\n`
 }

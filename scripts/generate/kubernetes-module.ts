@@ -1,10 +1,10 @@
-// The Go module that holds Kubernetes' sources and published documents, in the version that go/go.mod pins.
+// Finds the Go module with Kubernetes' sources and published documents, in the version pinned by go/go.mod.
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 
 export const root = join(import.meta.dirname, '../..')
 
-/** The unpacked module k8s.io/kubernetes; fetched by the go command where it is not there yet. */
+/** Directory of the unpacked module k8s.io/kubernetes; the go command downloads it if needed. */
 export function kubernetesModuleDir(): string {
   const text = execFileSync('go', ['mod', 'download', '-json', 'k8s.io/kubernetes'], {
     cwd: join(root, 'scripts/generate/go'),

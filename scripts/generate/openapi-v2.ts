@@ -1,4 +1,4 @@
-// Kubernetes' own OpenAPI v2 document, for what this server serves of it, in the two forms that clients ask for.
+// Writes Kubernetes' own OpenAPI v2 document, reduced to the served paths, in the two formats that clients request.
 import { readFileSync, cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
@@ -45,12 +45,12 @@ export function writeSwagger(module: string, out: string): void {
     pathsEnd,
     definitions: Object.keys(definitions),
   }
-  // Last: without it the directory does not count.
+  // Written last: without it the directory is ignored.
   writeFileSync(join(out, 'index.json'), JSON.stringify(index))
   console.log(`dist/openapi/v2: ${Object.keys(paths).length} paths, ${Object.keys(definitions).length} definitions`)
 }
 
-/** Paths of these group versions, and those that name none. */
+/** The paths of these group versions, and those that name none. */
 function servedPaths(
   paths: Record<string, JsonObject>,
   gvs: readonly { group: string; version: string }[],
@@ -68,7 +68,7 @@ function servedPaths(
   )
 }
 
-/** The definitions that the paths refer to, and what those refer to. */
+/** The definitions that the paths refer to, directly or through other definitions. */
 function reachable({ definitions, parameters }: Swagger, paths: JsonObject): Record<string, JsonObject> {
   const found = new Set<string>()
   const visit = (value: JsonValue): void => {
@@ -96,7 +96,7 @@ function references(value: JsonValue, prefix: string): string[] {
   return typeof own === 'string' && own.startsWith(prefix) ? [own.slice(prefix.length), ...rest] : rest
 }
 
-/** In v2 media types are items of lists. */
+/** In v2, media types are items of lists. */
 function withoutCborTypes(value: JsonObject): JsonObject {
   const strip = (item: JsonValue): JsonValue => {
     if (Array.isArray(item))

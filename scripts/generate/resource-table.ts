@@ -1,4 +1,5 @@
-// The resource table: what a server of the pinned version says in /apis/GROUP/VERSION, for the group versions it serves by default.
+// Writes the resource table: the content of /apis/GROUP/VERSION on a server of the pinned version, for the group
+// versions it serves by default.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ResourceInfo, SubresourceInfo } from '../../src/virtualapi/registry/resource-info.ts'
@@ -23,7 +24,7 @@ interface ApiGroupList {
   groups: { name: string; versions: { groupVersion: string; version: string }[] }[]
 }
 
-/** Serves other API servers, which a logical cluster does not have. */
+/** APIServices register other API servers, which a logical cluster does not have. */
 const leftOut = new Set(['apiregistration.k8s.io'])
 
 /** Stable versions in the order of discovery: groups by priority, the preferred version first. */

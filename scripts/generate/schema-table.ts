@@ -1,10 +1,11 @@
-// The schema table: the OpenAPI documents of the stable group versions without their texts, in the words of SchemaNode.
+// Writes the schema table: the OpenAPI documents of the stable group versions without descriptions, in the form of
+// SchemaNode.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { JsonObject, JsonValue } from '../../src/apimachinery/meta/index.ts'
 import { stableGroupVersions } from './resource-table.ts'
 
-/** References are `{"$ref": name}`; names lack the prefix `io.k8s.` that all have. */
+/** References are `{"$ref": name}`; names lack the common prefix `io.k8s.`. */
 export interface SchemaTable {
   /** "group/version/Kind" -> name */
   kinds: Record<string, string>
@@ -17,7 +18,7 @@ interface Gvk {
   kind: string
 }
 
-/** Types whose values are any JSON. */
+/** Types whose values are arbitrary JSON. */
 const anyValue = new Set([
   'apimachinery.pkg.runtime.RawExtension',
   'apimachinery.pkg.apis.meta.v1.FieldsV1',
@@ -41,7 +42,7 @@ const copied: Record<string, string> = {
   'x-kubernetes-embedded-resource': 'embeddedResource',
 }
 
-/** Words that say nothing a server acts on. */
+/** Keys that do not affect a server. */
 const ignored = new Set(['description', 'x-kubernetes-group-version-kind', 'x-kubernetes-unions'])
 
 export function readSchemas(module: string): SchemaTable {
@@ -56,7 +57,7 @@ export function readSchemas(module: string): SchemaTable {
       const name = shortName(longName)
       definitions[name] = definitionOf(name, schema)
       const gvks = (schema['x-kubernetes-group-version-kind'] ?? []) as unknown as Gvk[]
-      // DeleteOptions, Status and the like are of every group: asked for by kind alone.
+      // DeleteOptions, Status and the like belong to every group: found by kind alone.
       for (const gvk of gvks)
         kinds[gvks.length > 1 ? `*/${gvk.kind}` : `${gvk.group}/${gvk.version}/${gvk.kind}`] = name
     }
@@ -110,13 +111,13 @@ function nodeOf(schema: JsonObject, at: string): JsonObject {
   return node
 }
 
-/** `allOf` with one reference is how a reference gets neighbours. */
+/** `allOf` with one reference is how a document adds siblings to a reference. */
 function onlyOne(value: JsonValue, at: string): JsonObject {
   if (!Array.isArray(value) || value.length !== 1) throw new Error(`${at}: allOf of more than one`)
   return value[0] as JsonObject
 }
 
-/** Zero values of Go are in the documents as defaults of fields that may not be left out; no server fills them in. */
+/** The documents list Go's zero values as defaults of required fields; no server fills them in. */
 function isZero(value: JsonValue): boolean {
   return (
     value === '' ||

@@ -1,4 +1,4 @@
-// Programs with clients of other languages: built once from their sources and lock files, kept outside the checkout.
+// Builds client programs in other languages once, from their sources and lock files, outside the checkout.
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { arch, platform } from 'node:os'
@@ -7,17 +7,17 @@ import { withFileLock } from '../support/file-lock.ts'
 import { cacheDir, repositoryRoot, runCommand, type CommandResult } from '../support/index.ts'
 
 export interface ClientProgram {
-  /** Begins the name of its folder in the cache. */
+  /** Prefix of its folder in the cache. */
   readonly name: string
   /** Folder in test/clients. */
   readonly folder: string
-  /** Which of the folder's files, by path in it, decide what is built; all by default. */
+  /** Which files of the folder decide whether to rebuild, by relative path; all by default. */
   readonly isSource?: (file: string) => boolean
   /** Builds into `dir`, which is empty, from `source`. */
   readonly build: (dir: string, source: string) => Promise<unknown>
 }
 
-/** The folder with what was built of these sources. Builds it where the cache does not hold it; two at once build once. */
+/** The folder with the built program. Builds it if it is not cached; concurrent callers build once. */
 export async function ensureClientProgram({ name, folder, isSource, build }: ClientProgram): Promise<string> {
   const source = join(repositoryRoot, 'test', 'clients', folder)
   const hash = createHash('sha256').update(`${name} ${platform()} ${arch()}`)
@@ -41,7 +41,7 @@ export async function ensureClientProgram({ name, folder, isSource, build }: Cli
   return dir
 }
 
-/** Runs a compiler, with whatever else is going on before it. Rejects with its words when it fails. */
+/** Runs a compiler after the given preparation. Rejects with its output when it fails. */
 export function compile(
   command: string,
   args: readonly string[],

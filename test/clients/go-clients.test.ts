@@ -1,5 +1,6 @@
-// Go programs as operators are written: client-go's typed, dynamic and metadata clients, informers, leader election, and
-// a controller-runtime manager; once with a client-go that lists first, once with one that streams its first list.
+// Go programs in the style of operators: client-go's typed, dynamic and metadata clients, informers, leader election,
+// and a controller-runtime manager; once with a client-go that lists first, once with one that streams its initial
+// list.
 import { expect } from 'chai'
 import { join } from 'node:path'
 import { startInstance, type KcpInstance } from '../integration/kcp-instance.ts'
@@ -13,7 +14,7 @@ const builds = [
 ]
 
 describe('Go clients in a logical cluster', function () {
-  this.timeout(30 * 60_000) // the first build of all
+  this.timeout(30 * 60_000) // the first build compiles everything
   let kcp: KcpInstance
   before(async () => {
     kcp = await startInstance()
@@ -37,7 +38,7 @@ describe('Go clients in a logical cluster', function () {
     })
 })
 
-/** The program built with the modules of this file. */
+/** Builds the program with the modules of this file. */
 async function ensureProgram(moduleFile: string): Promise<string> {
   const module = moduleFile.slice(0, -'.mod'.length)
   const isSource = (file: string): boolean => file.endsWith('.go') || file.startsWith(`${module}.`)

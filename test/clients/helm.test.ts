@@ -1,5 +1,5 @@
-// Helm 3 in a logical cluster: the life of a release of a chart with values, hooks, a CRD and notes. Nothing runs pods
-// here: what kubelets and controllers would write, the test writes.
+// Helm 3 in a logical cluster: the life of a release with values, hooks, a CRD and notes. No pods run here: the test
+// writes the status that kubelets and controllers would write.
 import { expect } from 'chai'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -39,7 +39,7 @@ describe('Helm in a logical cluster', function () {
     return stdout.split('\n').filter((line) => line !== '')
   }
 
-  /** Writes the status of an object as soon as it is there, again until helm has seen enough. */
+  /** Writes the status of an object once it exists, again until helm has seen enough. */
   const report = async (what: string, status: object, done: () => boolean): Promise<void> => {
     const patch = [
       '-n',
@@ -54,7 +54,7 @@ describe('Helm in a logical cluster', function () {
     const reported = async (): Promise<boolean> => (await acme.kubectl(patch, { expectCode: 'any' })).code === 0
     await waitFor(async () => done() || (await reported()), { what: `${what} to take a status`, deadlineMs: 30_000 })
   }
-  /** Runs helm while somebody reports on what it waits for. */
+  /** Runs helm while `work` writes the status that it waits for. */
   const helmWhile = async (args: readonly string[], work: (done: () => boolean) => Promise<void>): Promise<string> => {
     let ended = false
     const running = helm(...args).finally(() => (ended = true))
@@ -83,7 +83,7 @@ describe('Helm in a logical cluster', function () {
     rmSync(home, { recursive: true, force: true })
   })
 
-  it('installs: CRD, hooks, objects, notes', async () => {
+  it('installs CRD, hooks, objects and notes', async () => {
     const said = await helm('install', 'web', chart, '--create-namespace', '--set', 'replicas=3')
     expect(said).to.include('STATUS: deployed').and.to.include('web has 3 replicas at http://shop.test.')
     expect(await names('deploy,svc,cm,sa,ing,orders')).to.have.length(6)
@@ -92,7 +92,7 @@ describe('Helm in a logical cluster', function () {
     expect(gone.stderr).to.include('not found')
   })
 
-  it('says what it knows of the release', async () => {
+  it('shows status, values and manifest of the release', async () => {
     expect(await helm('list')).to.match(/web\s+shop\s+1\s.*deployed\s+shop-0.1.0/)
     expect(await helm('status', 'web', '--show-resources')).to.match(/Deployment\nNAME\s+READY/)
     expect(await helm('get', 'values', 'web')).to.include('replicas: 3')
@@ -100,20 +100,20 @@ describe('Helm in a logical cluster', function () {
     expect(await helm('get', 'hooks', 'web')).to.include('web-farewell')
   })
 
-  it('upgrades, and takes away what the chart no longer has', async () => {
+  it('upgrades, and deletes objects that the chart no longer has', async () => {
     const password = await get('secret/web-password', 'data.password')
     await upgrade('--set', 'replicas=4,ingress.enabled=false,config.colour=red')
     expect(await get('deploy/web', 'spec.replicas')).to.equal(4)
     expect(await get('cm/web', 'data')).to.deep.equal({ colour: 'red' })
     expect(await names('ing')).to.deep.equal([])
     expect(await get('secret/web-before', 'data.revision')).to.equal(Buffer.from('2').toString('base64'))
-    // The chart looks up what it made up before.
+    // The chart looks up the password that it generated before.
     expect(await get('secret/web-password', 'data.password')).to.equal(password)
     const gone = await acme.kubectl(['-n', 'shop', 'get', 'job', 'web-migrate'], { expectCode: 1 })
     expect(gone.stderr).to.include('not found')
   })
 
-  it('heals what somebody changed, and keeps what somebody added', async () => {
+  it('reverts manual changes, and keeps manual additions', async () => {
     await acme.kubectl(['-n', 'shop', 'annotate', 'deploy/web', 'somebody=was-here'])
     await acme.kubectl(['-n', 'shop', 'delete', 'svc', 'web'])
     await upgrade('--reuse-values', '--set', 'image.tag=1.28')
@@ -122,7 +122,7 @@ describe('Helm in a logical cluster', function () {
     expect(await get('deploy/web', 'spec.template.spec.containers.0.image')).to.equal('nginx:1.28')
   })
 
-  it('tests: by a pod that succeeds, and by one that fails', async () => {
+  it('runs tests: a pod that succeeds, and one that fails', async () => {
     const said = await helmWhile(['test', 'web'], (done) => report('pod/web-smoke', { phase: 'Succeeded' }, done))
     expect(said).to.match(/TEST SUITE: +web-smoke\n(.*\n)*Phase: +Succeeded/)
     const old = await get('pod/web-smoke', 'metadata.uid')
@@ -133,14 +133,14 @@ describe('Helm in a logical cluster', function () {
     expect((await failing).stderr).to.include('pod web-smoke failed')
   })
 
-  it('waits for what is not ready, and goes on when it is', async () => {
+  it('waits for objects that are not ready, and finishes when they are', async () => {
     const late = await run(['upgrade', 'web', chart, '--reuse-values', '--no-hooks', '--wait', '--timeout', '2s'], 1)
     expect(late.stderr).to.match(/UPGRADE FAILED: .*(timed out|deadline)/)
     const said = await helmWhile(['upgrade', 'web', chart, '--reuse-values', '--no-hooks', '--wait'], () => rollOut())
     expect(said).to.include('STATUS: deployed')
   })
 
-  /** What the Deployment controller does, and the one of ReplicaSets with the kubelets. */
+  /** Writes the status that the controllers of Deployments and ReplicaSets and the kubelets would write. */
   async function rollOut(): Promise<void> {
     const { stdout } = await acme.kubectl(['-n', 'shop', 'get', 'deploy', 'web', '-o', 'json'])
     const { metadata, spec } = JSON.parse(stdout) as {
@@ -175,7 +175,7 @@ describe('Helm in a logical cluster', function () {
     ])
   })
 
-  it('undoes an upgrade that is refused, with --atomic', async () => {
+  it('rolls back a refused upgrade with --atomic', async () => {
     const { stderr } = await run(
       ['upgrade', 'web', chart, '--atomic', '--no-hooks', '--timeout', '2s', '--set', 'replicas=0,refuse=true'],
       1,
@@ -188,7 +188,7 @@ describe('Helm in a logical cluster', function () {
     expect(await helm('history', 'web')).to.match(/\n7 .*failed[^\n]*\n8 /)
   })
 
-  it('dry-run=server and template render what kubectl applies', async () => {
+  it('renders with dry-run=server and template what kubectl applies', async () => {
     expect(await helm('upgrade', 'web', chart, '--dry-run=server')).to.include('STATUS: pending-upgrade')
     const input = await helm('template', 'plain', chart, '--no-hooks', '--validate')
     const applied = (await acme.kubectl(['-n', 'shop', 'apply', '-f', '-'], { input })).stdout
@@ -198,7 +198,7 @@ describe('Helm in a logical cluster', function () {
     await acme.kubectl(['-n', 'shop', 'delete', '-f', '-'], { input })
   })
 
-  it('uninstalls: objects go, the CRD stays, the last hook runs', async () => {
+  it('uninstalls the objects and runs the last hook, but keeps the CRD', async () => {
     expect(await helm('uninstall', 'web', '--wait')).to.include('release "web" uninstalled')
     expect(await names('deploy,svc,cm,sa,ing,orders')).to.deep.equal([])
     expect(await get('cm/web-farewell', 'data.release')).to.equal('web')

@@ -1,4 +1,4 @@
-// Programs with the two Java clients that people use: the official one, and fabric8's, which watches over WebSockets.
+// Programs with the two common Java clients: the official one, and fabric8's, which watches over WebSockets.
 import { expect } from 'chai'
 import { join } from 'node:path'
 import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp-instance.ts'
@@ -18,7 +18,7 @@ describe('Java clients in a logical cluster', function () {
       ['mvn', '--version'],
       ['javac', '--version'],
     ])
-    this.timeout(30 * 60_000) // the first download of all
+    this.timeout(30 * 60_000) // the first run downloads everything
     dir = await ensureClientProgram({ name: 'clients-java', folder: 'java', build })
     kcp = await startInstance()
   })
@@ -34,7 +34,7 @@ describe('Java clients in a logical cluster', function () {
       for (const scenario of scenarios)
         it(scenario, async () => {
           const path = [join(dir, 'classes'), join(dir, 'dependency', '*')].join(':')
-          // Our own few classes need no optimizing compiler; a program starts in half the time without.
+          // Without the optimizing compiler a short program starts in half the time.
           const args = [
             '-XX:TieredStopAtLevel=1',
             '-cp',

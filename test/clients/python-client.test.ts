@@ -25,7 +25,7 @@ describe('the Python client in a logical cluster', function () {
   })
 })
 
-/** An environment with what requirements.txt names. It is not moved: its programs know where they are. */
+/** An environment with the packages of requirements.txt. It cannot be moved: its programs contain its path. */
 async function build(dir: string, source: string): Promise<void> {
   await runCommand('python3', ['-m', 'venv', dir])
   const requirements = join(source, 'requirements.txt')

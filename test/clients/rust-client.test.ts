@@ -14,7 +14,7 @@ describe('Rust clients in a logical cluster', function () {
   let program: string
   before(async function () {
     await needsTools(this, [['cargo', '--version']])
-    this.timeout(30 * 60_000) // the first build of all
+    this.timeout(30 * 60_000) // the first build compiles everything
     const isSource = (file: string): boolean => !file.startsWith('target')
     program = join(await ensureClientProgram({ name: 'clients-rust', folder: 'rust', isSource, build }), 'clients')
     kcp = await startInstance()
@@ -29,7 +29,7 @@ describe('Rust clients in a logical cluster', function () {
     })
 })
 
-/** What the libraries compile to is kept: a change of ours compiles ours alone. */
+/** Keeps compiled libraries: after a change, only our own code is compiled. */
 async function build(dir: string, source: string): Promise<void> {
   const target = join(cacheDir(), 'rust-target')
   const env = { CARGO_INCREMENTAL: '0' }

@@ -96,14 +96,14 @@ describe("kcp on a host, when its processes and the host's are killed with -9 un
     for (const place of places) await recorder.list(place)
     over.abort()
     await Promise.all(watching)
-    const { history, acknowledged, expired, odd } = recorder
+    const { history, acknowledged, expired, unexpected } = recorder
     const unknown = history.writes.filter(({ outcome }) => outcome.is === 'unknown').length
     console.log(
       `      seed ${seed}: ${acknowledged} writes acknowledged, ${unknown} without an answer, ${history.lists.length} lists, ` +
         `${expired} watches told 410; back after ${recoveries.join(', ')}`,
     )
     expect(acknowledged).to.be.at.least(recoveries.length * load[0])
-    expect(odd).to.deep.equal([])
+    expect(unexpected).to.deep.equal([])
     expect(violationsOf(history)).to.deep.equal([])
     // Processes that were not killed are still running.
     for (const { running, spec } of installation.processes) expect(running, spec.name).to.equal(true)

@@ -1,4 +1,4 @@
-// Manifest sets of applications: ours, written after well-known ones, and those of projects, from their modules.
+// Manifest sets of applications: our own, modelled on well-known ones, and those of projects, read from their modules.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { textsOf, writeSet, type ManifestSet } from './manifest-life.ts'
@@ -6,7 +6,7 @@ import { moduleFolders } from './module-files.ts'
 
 const kubernetes = 'k8s.io/kubernetes'
 const examples = 'test/e2e/testing-manifests'
-/** By module, then by the folder or file in it. */
+/** By module, then by folder or file. */
 const published: readonly (readonly [module: string, path: string])[] = [
   ...[
     `${examples}/statefulset/cassandra`,
@@ -28,13 +28,13 @@ const published: readonly (readonly [module: string, path: string])[] = [
   ['github.com/argoproj/argo-rollouts', 'manifests/notifications-install.yaml'],
 ]
 
-/** Titles of all sets, known before anything is downloaded. */
+/** Titles of all sets, known before any download. */
 export const applicationTitles: readonly string[] = [
   ...ownFiles().map((name) => name.slice(0, -'.yaml'.length)),
   ...published.map(([module, path]) => titleOf(module, path)),
 ]
 
-/** All sets, each as one file in `dir`. Downloads the modules that are missing. */
+/** All sets, each as one file in `dir`. Downloads missing modules. */
 export async function applicationSets(dir: string): Promise<readonly ManifestSet[]> {
   const modules = await moduleFolders()
   const own = ownFiles().map((name) => writeSet(dir, name.slice(0, -'.yaml'.length), textsOf([join(folder, name)])))
@@ -57,7 +57,7 @@ function titleOf(module: string, path: string): string {
   return `${path.replace(/^.*testing-manifests\/|^cluster\/addons\/|^manifests\//, '').replace('.yaml', '')} of ${project}`
 }
 
-/** Files of a folder and of those in it. */
+/** The files of a folder, recursively. */
 function filesIn(found: string): string[] {
   const entries = readdirSync(found, { recursive: true, withFileTypes: true })
   return entries

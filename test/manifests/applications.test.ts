@@ -1,5 +1,5 @@
-// Manifest sets of well-known applications, through everything a person does to them with kubectl, in two logical
-// clusters at once. Where it is not plain what kubectl has to say, recorded.json has what it says of a real cluster.
+// Manifest sets of well-known applications, put through every kubectl operation in two logical clusters at once. Where
+// the expected output is not obvious, recorded.json has that of a real cluster.
 import { expect } from 'chai'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ describe('manifests of well-known applications', function () {
   let editor: string
 
   before(async function () {
-    this.timeout(15 * 60_000) // the first download
+    this.timeout(15 * 60_000) // the first run downloads
     const dir = mkdtempSync(join(tmpdir(), 'kcp-manifests-'))
     stack.defer(() => rmSync(dir, { recursive: true, force: true }))
     editor = writeEditor(dir)
@@ -30,7 +30,7 @@ describe('manifests of well-known applications', function () {
   })
   after(() => stack.disposeAsync())
 
-  it('are many, and all of them recorded', () => {
+  it('cover many applications, all of them recorded', () => {
     expect(applicationTitles).to.have.length.of.at.least(30)
     expect(sets.map(({ title }) => title)).to.deep.equal(applicationTitles)
     expect(Object.keys(recording.transcripts)).to.deep.equal(applicationTitles)
@@ -43,8 +43,8 @@ describe('manifests of well-known applications', function () {
       for (const transcript of transcripts) expect(transcript).to.deep.equal(recording.transcripts[title])
     })
 
-  it('explain says of their kinds what it says of a real cluster', async function () {
-    // From sources there are no texts to explain with: the build brings them.
+  it('have the same explain output as in a real cluster', async function () {
+    // Descriptions for explain exist only in a build, not when run from sources.
     if (!existsSync(join(repositoryRoot, 'dist'))) this.skip()
     const kinds = await explainKinds(sets, homes[0]!)
     expect(Object.keys(kinds)).to.have.length.of.at.least(25)

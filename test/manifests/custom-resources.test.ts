@@ -1,5 +1,5 @@
-// The CustomResourceDefinitions of well-known projects, as their users get them, and one object of every kind: in two
-// logical clusters at once, of which the second has one definition of each project with another schema.
+// The published CustomResourceDefinitions of well-known projects, and one object of every kind, in two logical clusters
+// at once; in the second one, one definition of each project has another schema.
 import { expect } from 'chai'
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { sampleOf, type Schema } from './sample-object.ts'
 
 interface Definition {
   readonly file: string
-  /** It says what no server keeps as it is said (a status, a false that is left out): kubectl patches it every time. */
+  /** The manifest contains values that no server keeps (a status, an omitted false): kubectl patches it every time. */
   readonly neverUnchanged: boolean
   readonly metadata: { readonly name: string }
   readonly spec: {
@@ -53,7 +53,7 @@ const projects = [
   { title: 'Gateway API', folders: [['sigs.k8s.io/gateway-api', 'config/crd/standard']], count: 6 },
 ] as const
 
-/** In the second logical cluster the first definition of every project has this schema, in all versions. */
+/** In the second logical cluster, the schema of the first definition of every project, in all versions. */
 const otherSchema = {
   type: 'object',
   required: ['spec'],
@@ -76,7 +76,7 @@ describe('custom resources of well-known projects', function () {
   let modules: ReadonlyMap<string, string>
 
   before(async function () {
-    this.timeout(15 * 60_000) // the first download
+    this.timeout(15 * 60_000) // the first run downloads
     dir = mkdtempSync(join(tmpdir(), 'kcp-definitions-'))
     stack.defer(() => rmSync(dir, { recursive: true, force: true }))
     editor = writeEditor(dir)
@@ -101,10 +101,10 @@ describe('custom resources of well-known projects', function () {
         ]
       })
 
-      it('are established, by apply where last-applied has room for them, else by create and replace', () =>
+      it('are established by apply if last-applied fits, else by create and replace', () =>
         Promise.all(inBoth.map(([tenant, own]) => establish(tenant, own))))
 
-      it('have objects that live as others do', () =>
+      it('have objects with the usual life cycle', () =>
         Promise.all(
           inBoth.map(async ([tenant, own]) => {
             const set = writeSet(
@@ -114,7 +114,7 @@ describe('custom resources of well-known projects', function () {
             )
             const transcript = await live(set, { kubeconfig: tenant.kubeconfig, hasControllers: true }, { editor })
             for (const { code, said } of transcript) expect(code, said).to.equal(0)
-            await tenant.kubectl(['create', '-f', set.file]) // for the end of their definitions
+            await tenant.kubectl(['create', '-f', set.file]) // for the deletion of their definitions below
           }),
         ))
 
@@ -128,7 +128,7 @@ describe('custom resources of well-known projects', function () {
         }
       })
 
-      it('have the schema that each logical cluster gave them, and nothing of the other', async () => {
+      it('have the schema of their own logical cluster only', async () => {
         const [first] = definitions
         const [stranger] = inBoth[1]![1]
         const { group, names } = first!.spec
@@ -153,7 +153,7 @@ describe('custom resources of well-known projects', function () {
         ).to.have.length(2)
       })
 
-      it('go, and their objects with them', async () => {
+      it('are deleted together with their objects', async () => {
         const names = definitions.map(({ metadata }) => metadata.name)
         const groups = [...new Set(definitions.map(({ spec }) => spec.group))]
         const served = async (tenant: Tenant, group: string): Promise<string> =>
@@ -169,7 +169,7 @@ describe('custom resources of well-known projects', function () {
 })
 
 async function establish({ kubectl }: Tenant, definitions: readonly Definition[]): Promise<void> {
-  // kubectl keeps what was applied in an annotation; the larger definitions find no room there, which is said of them.
+  // kubectl stores the applied object in an annotation; larger definitions do not fit, which it reports.
   const isLarge = ({ file }: Definition): boolean => JSON.stringify(parse(readFileSync(file, 'utf8'))).length > 262_000
   const files = (of: readonly Definition[]): string[] => of.flatMap(({ file }) => ['-f', file])
   const large = definitions.filter(isLarge)
@@ -202,7 +202,7 @@ type Spec = Definition['spec']
 
 const storageVersion = ({ versions }: Spec): Spec['versions'][0] => versions.find(({ storage }) => storage)!
 
-/** The least object of a kind. */
+/** The smallest valid object of a kind. */
 function sample({ spec }: Definition): Manifest {
   const version = storageVersion(spec)
   return {
@@ -222,7 +222,8 @@ function definitionsIn(folder: string, dir: string): Definition[] {
     }
     const neverUnchanged = definition.status !== undefined || 'preserveUnknownFields' in definition.spec
     if (definition.spec.conversion?.strategy !== 'Webhook') return { ...definition, file, neverUnchanged }
-    // Who installs these says where their webhook is (Crossplane's package manager does): nothing is converted here.
+    // Normally the installer sets the address of this webhook (as Crossplane's package manager does): no object is
+    // converted here.
     const clientConfig = { service: { name: 'converter', namespace: 'default', path: '/convert', port: 443 } }
     const webhook = { clientConfig, conversionReviewVersions: ['v1'] }
     const spec = { ...definition.spec, conversion: { strategy: 'Webhook', webhook } }
@@ -230,7 +231,7 @@ function definitionsIn(folder: string, dir: string): Definition[] {
   })
 }
 
-/** The definition as the second logical cluster has it. */
+/** The definition with the schema of the second logical cluster. */
 function withOtherSchema({ file: _, neverUnchanged, ...definition }: Definition, dir: string): Definition {
   const versions = definition.spec.versions.map((version) => ({ ...version, schema: { openAPIV3Schema: otherSchema } }))
   const other = { ...definition, spec: { ...definition.spec, versions } }

@@ -1,4 +1,4 @@
-// What people do to a set of manifests with kubectl, from apply to delete, and all that kubectl said on the way.
+// Puts a set of manifests through every kubectl operation from apply to delete, and records kubectl's output.
 import { expect } from 'chai'
 import { createHash } from 'node:crypto'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
 import { ensurePrograms, kubectl, kubectlEnvironment, runCommand } from '../support/index.ts'
 
-/** Objects of one file, in its order. */
+/** The objects of one file, in order. */
 export interface ManifestSet {
   readonly title: string
   readonly file: string
@@ -18,25 +18,25 @@ export interface Manifest {
   readonly metadata: { readonly name: string; readonly namespace?: string; readonly labels?: Record<string, string> }
 }
 
-/** Where a set lives: a logical cluster, or a real one to compare with. */
+/** The cluster of a set: a logical cluster, or a real one for comparison. */
 export interface Home {
   readonly kubeconfig: string
-  /** Whether controllers are there that let go of what is being deleted. */
+  /** Whether controllers run that remove finalizers of deleted objects. */
   readonly hasControllers: boolean
 }
 
-/** What kubectl said where that is not plain from the set. A logical cluster and a real one must agree on it. */
+/** kubectl's output where it does not follow from the set. A logical cluster and a real one must agree on it. */
 export type Transcript = readonly { readonly step: string; readonly code: number; readonly said: string }[]
 
 const scalable = new Set(['Deployment', 'StatefulSet', 'ReplicationController'])
-/** Kinds that `apply --prune` takes away where it is not told of others. */
+/** Kinds that `apply --prune` deletes by default. */
 const prunable = new Set(
   'ConfigMap Endpoints Namespace PersistentVolumeClaim PersistentVolume Pod ReplicationController Secret Service Job CronJob Ingress DaemonSet Deployment ReplicaSet StatefulSet'.split(
     ' ',
   ),
 )
 
-/** Writes the manifests of `texts` as one set into `dir`. */
+/** Writes the manifests in `texts` as one set into `dir`. */
 export function writeSet(dir: string, title: string, texts: readonly string[]): ManifestSet {
   const file = join(dir, `${title.replaceAll(/[^A-Za-z0-9]+/g, '-')}.yaml`)
   const text = texts.join('\n---\n')
@@ -44,7 +44,7 @@ export function writeSet(dir: string, title: string, texts: readonly string[]): 
   return { title, file, objects: objectsOf(text) }
 }
 
-/** Puts an EDITOR into `dir` that adds a finalizer, and returns its path. */
+/** Writes an EDITOR script into `dir` that adds a finalizer, and returns its path. */
 export function writeEditor(dir: string): string {
   const editor = join(dir, 'editor')
   writeFileSync(editor, '#!/bin/sh\nsed -i "0,/^metadata:/s//metadata:\\n  finalizers: [test.dev\\/edited]/" "$1"\n')
@@ -52,7 +52,7 @@ export function writeEditor(dir: string): string {
   return editor
 }
 
-/** Takes a set through its life. What must be so everywhere is asserted here; the transcript is for comparing homes. */
+/** Runs all operations on a set. Checks here what must hold everywhere; the transcript is for comparison. */
 export async function live(set: ManifestSet, home: Home, { editor }: { editor: string }): Promise<Transcript> {
   const { file, objects } = set
   const { kubectl: program } = await ensurePrograms(['kubectl'])
@@ -124,7 +124,7 @@ export async function live(set: ManifestSet, home: Home, { editor }: { editor: s
   return transcript
 }
 
-/** Applies the set as one by label, then the first object alone: the others go, where they are of a kind that does. */
+/** Applies the whole set by label, then only the first object: the others must be pruned if their kind is prunable. */
 async function prune(
   { file, title, objects }: ManifestSet,
   {
@@ -156,7 +156,7 @@ function firstColumn(table: string): string {
     .join('\n')
 }
 
-/** A real server shows the fields of its own Go types of what may not change; nobody else has those. */
+/** Removes Go struct dumps that a real server prints for immutable fields; only its implementation has them. */
 function withoutInside(said: string): string {
   return said.replaceAll(/Invalid value: \{.*\}: field is immutable/g, 'Invalid value: {}: field is immutable')
 }
@@ -168,12 +168,12 @@ function objectsOf(text: string): Manifest[] {
     .filter((object) => object !== null)
 }
 
-/** The text of manifests in files. */
+/** The contents of manifest files. */
 export function textsOf(files: readonly string[]): string[] {
   return files.map((file) => readFileSync(file, 'utf8'))
 }
 
-/** What explain says of every built-in kind of these sets, as a digest: by kind. */
+/** Digests of the explain output of every built-in kind in these sets, by kind. */
 export async function explainKinds(
   sets: readonly ManifestSet[],
   { kubeconfig }: Home,
@@ -190,7 +190,7 @@ export async function explainKinds(
   return explained
 }
 
-/** Kinds of a server without CustomResourceDefinitions. */
+/** Whether a server without CustomResourceDefinitions serves the kind. */
 function isBuiltIn({ apiVersion }: Manifest): boolean {
   const [group = ''] = apiVersion.split('/')
   return !group.includes('.') || (group.endsWith('.k8s.io') && group !== 'snapshot.storage.k8s.io')

@@ -1,4 +1,4 @@
-// Files of other projects, read from their Go modules as test/programs/manifests pins them. None of them is committed.
+// Reads files of other projects from their Go modules, pinned by test/programs/manifests. None of them is committed.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { repositoryRoot, runCommand } from '../support/index.ts'
@@ -6,8 +6,8 @@ import { repositoryRoot, runCommand } from '../support/index.ts'
 const moduleDir = join(repositoryRoot, 'test', 'programs', 'manifests')
 
 /**
- * The folders of all pinned modules, by module path; downloads those that are not in Go's module cache. `go mod download`
- * compares what it downloads with go.sum.
+ * The folders of all pinned modules, by module path; downloads those that are not in Go's module cache. `go mod
+ * download` verifies downloads against go.sum.
  */
 export async function moduleFolders(): Promise<ReadonlyMap<string, string>> {
   const pinned = [...readFileSync(join(moduleDir, 'go.mod'), 'utf8').matchAll(/^\t(\S+) (v\S+)$/gm)]
@@ -20,7 +20,7 @@ export async function moduleFolders(): Promise<ReadonlyMap<string, string>> {
       timeoutMs: 10 * 60_000,
     },
   )
-  // One JSON object after another.
+  // The output is a sequence of JSON objects.
   const found = JSON.parse(`[${stdout.replaceAll(/^\}\n\{/gm, '},{')}]`) as {
     Path: string
     Dir?: string

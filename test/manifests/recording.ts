@@ -1,5 +1,5 @@
-// What kubectl says of a real cluster when it takes the application sets through their life.
-//   node test/manifests/recording.ts      records what is not recorded yet, with the pinned kube-apiserver and kubectl
+// Records kubectl's output on a real cluster for the application sets.
+//   node test/manifests/recording.ts      records missing sets, with the pinned kube-apiserver and kubectl
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { explainKinds, live, writeEditor, type Home, type Transcript } from './m
 export interface Recording {
   /** By title of the set. */
   readonly transcripts: Readonly<Record<string, Transcript>>
-  /** Digests of what explain says, by kind. */
+  /** Digests of the explain output, by kind. */
   readonly explained: Readonly<Record<string, string>>
 }
 
@@ -22,7 +22,7 @@ export function readRecording(): Recording {
 
 async function record(): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'kcp-manifests-'))
-  // Nobody makes ServiceAccounts here; and nobody lets go of what is being deleted.
+  // No controllers run here: nothing creates ServiceAccounts, and nothing removes protection finalizers.
   const flags = { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection'] }
   await using real = await startCluster({ name: 'real', flags })
   try {

@@ -1,4 +1,4 @@
-// The least that a structural schema accepts: what is required, and nothing else.
+// Generates the smallest object that a structural schema accepts: only required fields.
 
 export interface Schema {
   readonly type?: string
@@ -16,7 +16,7 @@ export interface Schema {
   readonly 'x-kubernetes-embedded-resource'?: boolean
 }
 
-// Tried in order against a pattern: names, URLs, durations, versions, digests as these projects ask for them.
+// Tried in order against a pattern: names, URLs, durations, versions and digests as these projects require.
 const words = [
   'sample',
   'https://example.test/a.git',
@@ -28,7 +28,7 @@ const words = [
   '1',
 ]
 
-/** A value that this schema accepts, as small as it can be. Throws where a pattern matches none of the words we know. */
+/** The smallest value that this schema accepts. Throws if a pattern matches none of `words`. */
 export function sampleOf(schema: Schema): unknown {
   if (schema.default !== undefined) return schema.default
   if (schema.enum !== undefined) return schema.enum[0]

@@ -1,5 +1,5 @@
-// The corpus replayed on our write path, over a real store: every object stored and every refusal as a real
-// kube-apiserver had it. What differs is listed by name in known-differences.ts, and must differ: the list cannot rot.
+// Replays the corpus on our write path over a real store: every stored object and every refusal must equal those of a
+// real kube-apiserver. Differences are listed in known-differences.ts; a listed case that does not differ fails.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,10 +20,10 @@ import type { RequestContext } from '../../src/virtualapi/registry/resource-defi
 import { comparable, readCorpus, sorted, type Case } from './corpus.ts'
 import { knownDifferences } from './known-differences.ts'
 
-// A real server without its ServiceAccount plugin gave the answers.
+// The recorded answers come from a real server without the ServiceAccount plugin.
 const plugins = standardPlugins().filter(({ name }) => name !== 'ServiceAccount')
 
-describe('the write path, object by object like kube-apiserver 1.34.3', () => {
+describe('the write path compared with kube-apiserver 1.34.3', () => {
   const registry = new Registry({ admission: createAdmission(plugins) })
   const catalog = new Catalog()
   const { signal } = new AbortController()
@@ -83,7 +83,7 @@ describe('the write path, object by object like kube-apiserver 1.34.3', () => {
   async function write({ object, old }: Case): Promise<KubeObject> {
     const target = targetOf(object)
     const { toStorage, fromStorage } = target.definition
-    // As the endpoints do: the write path sees objects in the form they are kept in.
+    // As in the endpoints, the write path receives objects in their storage version.
     const kept = (given: KubeObject): KubeObject => toStorage?.(structuredClone(given)) ?? structuredClone(given)
     if (old !== undefined) await registry.create(targetOf(old), kept(old))
     const { object: written } =
@@ -144,7 +144,7 @@ describe('the write path, object by object like kube-apiserver 1.34.3', () => {
 
 const uuid = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 
-/** Causes as lines; in no order, since Go's maps have none. */
+/** Causes as lines, sorted, because Go's maps have no order. */
 function causesOf(status: Status | undefined): string[] {
   const causes = status?.details?.causes ?? []
   return causes

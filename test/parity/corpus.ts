@@ -1,4 +1,4 @@
-// Manifests as people write them, and what a real kube-apiserver 1.34.3 answered to each.
+// Realistic manifests, and the answers of a real kube-apiserver 1.34.3.
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { JsonValue, KubeObject } from '../../src/apimachinery/meta/index.ts'
 import type { Status } from '../../src/apimachinery/status/index.ts'
@@ -6,15 +6,15 @@ import type { Status } from '../../src/apimachinery/status/index.ts'
 export interface Case {
   readonly title: string
   readonly object: KubeObject
-  /** The object that `object` is to replace; absent: it is created. */
+  /** The stored object that `object` replaces; absent: it is created. */
   readonly old?: KubeObject
-  /** What was stored, without what differs from one server to the next. */
+  /** The stored object, without server-specific values. */
   answer?: KubeObject
-  /** What was answered instead. */
+  /** The error, if the request was refused. */
   status?: Status
 }
 
-/** The corpus of this name: `valid` or `invalid`. */
+/** Reads the corpus `valid` or `invalid`. */
 export function readCorpus(name: string): Case[] {
   return JSON.parse(readFileSync(fileOf(name), 'utf8')) as Case[]
 }
@@ -27,7 +27,7 @@ function fileOf(name: string): URL {
   return new URL(`corpus/${name}.json`, import.meta.url)
 }
 
-/** The object without uids, times, revisions and allocated values, which no two servers share. */
+/** The object without server-specific values: uids, times, revisions and allocated values. */
 export function comparable(object: KubeObject): KubeObject {
   const { uid = '', ...metadata } = object.metadata
   delete metadata.creationTimestamp
@@ -56,7 +56,7 @@ function maskAllocated(object: KubeObject): KubeObject {
   return object
 }
 
-/** Members in one order, so that two objects compare as text. */
+/** Sorts the members of objects, so that two objects compare as text. */
 export function sorted(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(sorted)
   if (typeof value !== 'object' || value === null) return value

@@ -1,4 +1,4 @@
-// Where our answers differ from a real server's, by title of the corpus, and why.
+// Cases of the corpus in which our answer differs from a real server's, by title, with the reason.
 export const knownDifferences: Readonly<Record<string, string>> = {
   'autoscaler with min above max': 'an explicitly empty list of policies counts as none and gets the defaults',
 }

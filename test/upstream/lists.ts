@@ -1,5 +1,5 @@
-// Which upstream tests pass, and why the others do not: passing.txt, passing-with-workloads.txt (where there is one) and
-// not-passing.md in a folder, this one by default.
+// The lists of passing upstream tests, and the reasons why others do not pass: passing.txt, passing-with-workloads.txt
+// (if present) and not-passing.md in a folder, this one by default.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -11,12 +11,12 @@ interface Section {
 
 export interface Lists {
   readonly passing: readonly string[]
-  /** Those that pass where Kubernetes' own controllers and scheduler run, and kwok plays nodes. */
+  /** Tests that pass when Kubernetes' own controllers and scheduler run, and kwok simulates nodes. */
   readonly withWorkloads: readonly string[]
   readonly notPassing: readonly Section[]
 }
 
-/** Reads both lists. Throws when a name is there twice: a test passes or it does not. */
+/** Reads all lists. Throws when a name is listed twice. */
 export function readLists(folder = import.meta.dirname): Lists {
   const { passingFile, workloadsFile, notPassingFile } = filesIn(folder)
   return checked(
@@ -26,7 +26,9 @@ export function readLists(folder = import.meta.dirname): Lists {
   )
 }
 
-/** Adds names to passing.txt, or to the other list of those that pass, and takes them out of not-passing.md. Nothing else changes. */
+/**
+ * Adds names to passing.txt, or to the list with workloads, and removes them from not-passing.md. Changes nothing else.
+ */
 export function addPassing(
   names: readonly string[],
   { folder = import.meta.dirname, workloads = false }: { folder?: string; workloads?: boolean } = {},
@@ -38,12 +40,12 @@ export function addPassing(
   writeFileSync(notPassingFile, withoutNames(readFileSync(notPassingFile, 'utf8'), new Set(names)))
 }
 
-/** One name a line, in order. */
+/** One name per line, in order. */
 export function parsePassing(text: string): string[] {
   return text.split('\n').filter((line) => line !== '')
 }
 
-/** `## reason` and below it `- name`, one a line. */
+/** Sections `## reason` with `- name` lines. */
 export function parseNotPassing(text: string): Section[] {
   const sections: { reason: string; names: string[] }[] = []
   for (const line of text.split('\n')) {
@@ -53,7 +55,7 @@ export function parseNotPassing(text: string): Section[] {
   return sections
 }
 
-/** The document without these names; sections that become empty stay with their explanation. */
+/** The document without these names; empty sections keep their explanation. */
 export function withoutNames(text: string, names: ReadonlySet<string>): string {
   return text
     .split('\n')

@@ -1,24 +1,24 @@
-// What a run of the upstream suite says of its tests, from Ginkgo's JSON report.
+// Reads the results of the upstream suite from Ginkgo's JSON report.
 import { isRecord } from '../integration/json.ts'
 
 export interface UpstreamResult {
-  /** All texts down to the leaf, as the suite's `--ginkgo.focus` matches them. */
+  /** All texts down to the leaf, as `--ginkgo.focus` matches them. */
   readonly name: string
-  /** `passed`, or what else became of it: failed, panicked, timedout, skipped ... */
+  /** `passed`, or another result: failed, panicked, timedout, skipped ... */
   readonly state: string
   readonly seconds: number
-  /** Why it failed; empty otherwise. */
+  /** The reason of a failure; empty otherwise. */
   readonly message: string
 }
 
-/** The tests of a report, those that were not asked for among them as `skipped`. Throws for what is no report. */
+/** The tests of a report; those outside the focus are `skipped`. Throws if the text is not a report. */
 export function parseReport(text: string): UpstreamResult[] {
   const suites: unknown = JSON.parse(text)
   if (!Array.isArray(suites)) throw new Error('this is no Ginkgo JSON report: not an array of suites')
   return suites.flatMap((suite: unknown) => recordsOf(suite, 'SpecReports').filter(isTest).map(resultOf))
 }
 
-/** Why the suite could not even begin; empty when it could. */
+/** Why the suite could not start; empty if it did. */
 export function suiteFailures(text: string): string[] {
   const suites: unknown = JSON.parse(text)
   if (!Array.isArray(suites)) return []

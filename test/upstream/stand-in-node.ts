@@ -1,4 +1,4 @@
-// Some tests run nothing and still want the name of a node that is ready: a Node that is only an object.
+// Creates a Node object without a kubelet: some tests run no pods but need the name of a ready node.
 import { kubectl } from '../support/index.ts'
 
 const name = 'upstream'
@@ -9,7 +9,7 @@ const status = {
   allocatable: amounts,
 }
 
-/** Creates the Node in a logical cluster; it is gone again when disposed of. One that is there already is used. */
+/** Creates the Node in a logical cluster and deletes it when disposed. An existing one is used. */
 export async function standInNode(kubeconfig: string): Promise<AsyncDisposable> {
   const node = { apiVersion: 'v1', kind: 'Node', metadata: { name } }
   await kubectl(kubeconfig, ['apply', '-f', '-'], { input: node })

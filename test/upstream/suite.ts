@@ -1,4 +1,4 @@
-// Running the upstream suite against one cluster.
+// Runs the upstream suite against one cluster.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { repositoryRoot, runCommand } from '../support/index.ts'
@@ -8,11 +8,11 @@ export interface SuiteOptions {
   readonly program: string
   readonly kubectl: string
   readonly kubeconfig: string
-  /** Whole names. */
+  /** Complete names. */
   readonly names: readonly string[]
-  /** For the log and the report. */
+  /** Used in the names of the log and the report. */
   readonly label: string
-  /** Of the whole run; what is unfinished then fails. */
+  /** Limit of the whole run; unfinished tests then fail. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
@@ -24,7 +24,7 @@ export interface SuiteRun {
   readonly logFile: string
 }
 
-/** Runs the named tests one after the other. Throws when the suite did not begin or left no report. */
+/** Runs the named tests one after the other. Throws when the suite did not start or left no report. */
 export async function runSuite(options: SuiteOptions): Promise<SuiteRun> {
   const { program, kubectl, kubeconfig, names, label, timeoutMs, signal } = options
   const dir = join(repositoryRoot, '.run', 'upstream')

@@ -1,5 +1,5 @@
-// What makes a plain cluster out of a logical cluster without members: Kubernetes' own controllers and scheduler, and kwok,
-// which plays nodes. None of them knows where it is: each gets a kubeconfig and no more.
+// Turns a logical cluster without members into a plain cluster: Kubernetes' own controllers and scheduler, and kwok,
+// which simulates nodes. Each of them only gets a kubeconfig.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
@@ -11,7 +11,7 @@ import {
   type ManagedProcess,
 } from '../support/index.ts'
 
-/** Of kube-controller-manager: those that a logical cluster does not run itself. */
+/** The controllers of kube-controller-manager that a logical cluster does not run itself. */
 const controllers = [
   'cronjob-controller',
   'daemonset-controller',
@@ -35,10 +35,10 @@ const controllers = [
   'ttl-after-finished-controller',
 ]
 
-/** A machine that is busy with other things must not end them: who loses its lease ends. */
+/** Long leases, because a program that loses its lease on a busy machine exits. */
 const lease = ['--leader-elect-lease-duration=120s', '--leader-elect-renew-deadline=100s']
 
-/** Stages of kwok: how its nodes and pods go on. */
+/** Stages of kwok: the simulated life cycles of nodes and pods. */
 const stageFolders = ['node/fast', 'node/heartbeat-with-lease', 'pod/fast']
 
 export interface WorkloadControllers extends AsyncDisposable {
@@ -47,15 +47,15 @@ export interface WorkloadControllers extends AsyncDisposable {
 
 export interface WorkloadOptions {
   readonly kubeconfig: string
-  /** Of log files; one per cluster. */
+  /** Suffix of log files; one per cluster. */
   readonly label: string
-  /** Where the logs go. */
+  /** Directory of the logs. */
   readonly dir: string
-  /** Played by kwok; without any there is no scheduler either, and pods stay Pending. */
+  /** Number of nodes simulated by kwok; with none there is no scheduler either, and pods stay Pending. */
   readonly nodes: number
 }
 
-/** Starts them and resolves when the nodes are Ready. They end when it is disposed of; the nodes stay. */
+/** Starts them and resolves when the nodes are Ready. They end on disposal; the nodes stay. */
 export async function startWorkloadControllers({
   kubeconfig,
   label,
@@ -81,7 +81,7 @@ export async function startWorkloadControllers({
     '--use-service-account-credentials=true',
     '--kube-api-qps=100',
     '--kube-api-burst=200',
-    // A Node that nobody plays is told so at once, not after a minute.
+    // Without kwok, a Node without a kubelet is marked at once instead of after a minute.
     ...(nodes === 0 ? ['--node-startup-grace-period=1s'] : []),
   ])
   if (nodes > 0) {
@@ -108,7 +108,7 @@ function nodeObject(name: string): object {
   }
 }
 
-/** The stages as the pinned kwok module has them. */
+/** The stages from the pinned kwok module. */
 async function kwokStages(): Promise<string> {
   const cwd = join(repositoryRoot, 'test', 'programs', 'kwok')
   const env = { GOWORK: 'off', GOFLAGS: '-mod=readonly' }

@@ -1,5 +1,5 @@
-// A logical cluster as if it were a plain cluster: Kubernetes' own controllers, its scheduler and nodes that kwok plays run
-// workloads in it, and have nothing to complain about.
+// Uses a logical cluster as a plain cluster: Kubernetes' own controllers, its scheduler and nodes simulated by kwok run
+// workloads in it and log no unexpected errors.
 import { expect } from 'chai'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,7 +22,7 @@ const workload = (apiVersion: string, kind: string, name: string, spec: object):
 })
 const selector = (app: string): object => ({ matchLabels: { app } })
 
-/** Errors that a plain cluster of these programs shows as well: no metrics are served; a cache is behind for a moment. */
+/** Errors that these programs log in a real cluster too: no metrics are served; a cache lags for a moment. */
 const expected = /unable to get metrics for resource|the object has been modified|sync .* failed with .* not found/
 
 describe("Kubernetes' own controllers in a logical cluster", function () {
@@ -50,7 +50,7 @@ describe("Kubernetes' own controllers in a logical cluster", function () {
   const jsonpath = (what: string, path: string): Promise<string> =>
     kubectl('get', ...what.split(' '), '-o', `jsonpath=${path}`)
 
-  it('roll a Deployment out, scale it, change it and take it back', async () => {
+  it('roll a Deployment out, scale it, change it and roll it back', async () => {
     await apply(
       workload('apps/v1', 'Deployment', 'web', { replicas: 2, selector: selector('web'), template: pods('web') }),
     )
@@ -64,7 +64,7 @@ describe("Kubernetes' own controllers in a logical cluster", function () {
     await rollout('deploy/web')
     expect(await jsonpath('deploy web', '{.spec.template.spec.containers[0].image}')).to.equal('registry.example/app:1')
     expect(await kubectl('rollout', 'history', 'deploy/web')).to.match(/\n2 +.*\n3 +/)
-    // What the controller writes of itself through the status subresource, a moment after the rollout.
+    // The controller writes it through the status subresource, a moment after the rollout.
     const revision = String.raw`{.metadata.annotations.deployment\.kubernetes\.io/revision}`
     await waitFor(async () => (await jsonpath('deploy web', revision)) === '3', {
       what: 'revision 3 of the Deployment',
@@ -116,14 +116,14 @@ describe("Kubernetes' own controllers in a logical cluster", function () {
     expect(await jsonpath('job once', '{.status.succeeded}')).to.equal('3')
   })
 
-  it('keep to a disruption budget while a node is drained', async () => {
+  it('respect a disruption budget while a node is drained', async () => {
     await apply(workload('policy/v1', 'PodDisruptionBudget', 'web', { minAvailable: 3, selector: selector('web') }))
     await kubectl('wait', '--for=jsonpath={.status.disruptionsAllowed}=1', 'pdb/web', '--timeout=30s')
     await kubectl('drain', 'kwok-1', '--ignore-daemonsets', '--timeout=90s')
     expect(await jsonpath('pods -l app=web', '{.items[*].spec.nodeName}')).to.not.contain('kwok-1')
     await rollout('deploy/web')
     await kubectl('uncordon', 'kwok-1')
-    // Nothing may go while one more would be too many.
+    // With this budget no pod may be evicted.
     await kubectl('patch', 'pdb', 'web', '--type=merge', '-p', '{"spec":{"minAvailable":4}}')
     await kubectl('wait', '--for=jsonpath={.status.disruptionsAllowed}=0', 'pdb/web', '--timeout=30s')
     const [name = ''] = (await jsonpath('pods -l app=web', '{.items[*].metadata.name}')).split(' ')
@@ -134,7 +134,7 @@ describe("Kubernetes' own controllers in a logical cluster", function () {
     expect(textAt(refused.json(), 'details.causes.0.reason')).to.equal('DisruptionBudget')
   })
 
-  it('end what belongs to a Deployment with it, and a namespace with all that is in it', async () => {
+  it('delete the ReplicaSets and pods of a Deployment, and a namespace with all its content', async () => {
     await kubectl('delete', 'deploy/web', '--cascade=foreground', '--timeout=60s')
     expect(await jsonpath('pods,replicasets -l app=web', '{.items[*].metadata.name}')).to.equal('')
     await kubectl('create', 'namespace', 'busy')
@@ -143,7 +143,7 @@ describe("Kubernetes' own controllers in a logical cluster", function () {
     await kubectl('delete', 'namespace', 'busy', '--timeout=60s')
   })
 
-  it('had nothing to complain about', () => {
+  it('log no unexpected errors or warnings', () => {
     const complaints = controllers.processes.flatMap((process) => process.log().split('\n').filter(isComplaint))
     expect(complaints.filter((line) => !expected.test(line))).to.deep.equal([])
   })

@@ -341,7 +341,7 @@ const written: Case[] = [
   },
 ]
 
-/** A small generator with a fixed seed: the same cases every time. */
+/** A random generator with a fixed seed: the same cases every time. */
 function generator(seed: number): (below: number) => number {
   let state = seed
   return (below) => {

@@ -1,4 +1,4 @@
-// Who may do what, who is asked, and in which words it is refused.
+// Requests about identity and permissions, and the messages of refusals.
 import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
 import { row, type Row } from '../support/compare-rows.ts'
 import { valueAt, type SendOptions, type Session } from '../support/session.ts'
@@ -10,7 +10,7 @@ const as = (user: string, groups: string[] = []): SendOptions => ({
 
 type Rule = JsonObject
 
-/** A ClusterRole for a user of this name, or a Role in the namespace. */
+/** Grants a ClusterRole to a user of this name, or a Role in the namespace. */
 async function grant(
   session: Session,
   name: string,
@@ -130,7 +130,7 @@ export const accessRows: readonly Row[] = [
       body,
       without: ['status.userInfo.extra', 'status.userInfo.username', 'status.userInfo.groups'],
     })
-    // One identity on top of another is not possible: what the second would say is asked by a review.
+    // Impersonation cannot be nested: a review tells what the second user may do.
     for (const [resource, name] of [
       ['users', 'alice'],
       ['users', 'bob'],

@@ -1,12 +1,13 @@
-// Where answers about identity and rights differ from a real server's, by title of the row, and why.
+// Rows about identity and permissions that differ from a real server, by title, with the reason.
 export const knownAccessDifferences: Readonly<Record<string, string>> = {
-  'refused: GET /version': 'it names this program',
+  'refused: GET /version': 'the answer names this program',
   'refused: GET /apis': 'the group apiregistration.k8s.io is not served in a logical cluster',
-  'impersonation: who may become whom': 'without a user it is a request that is wrong: 400, where upstream answers 500',
+  'impersonation: who may become whom':
+    'impersonation without a user is a bad request here: 400, where upstream answers 500',
   'rules: verbs, wildcards, names, subresources':
-    'health and version are open to everybody without a binding, and the rules come in another order',
-  'reviews that are wrong': 'why a member of system:masters may is told, and field managers are not shown',
-  'TokenRequest: what may be asked': 'another kind is refused in other words',
+    'health and version need no binding here, and the rules come in another order',
+  'reviews that are wrong': 'the reason is given for members of system:masters, and field managers are not returned',
+  'TokenRequest: what may be asked': 'the message for another kind differs',
   'tokens: who they are, and until when':
-    'a token is refused as soon as its ServiceAccount is gone; a real server remembers it for ten seconds',
+    'a token is refused as soon as its ServiceAccount is deleted; a real server caches it for ten seconds',
 }

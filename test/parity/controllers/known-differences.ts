@@ -1,2 +1,2 @@
-// Where what controllers do differs from a real cluster, by title of the row, and why.
+// Rows in which the results of controllers differ from a real cluster's, by title, with the reason.
 export const knownLoopDifferences: Readonly<Record<string, string>> = {}

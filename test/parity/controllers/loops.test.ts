@@ -1,9 +1,9 @@
-// The loops of kube-controller-manager that every logical cluster has, side by side with the real ones.
+// Compares the controllers that every logical cluster has with those of kube-controller-manager.
 import { compareRows } from '../support/compare-rows.ts'
 import { knownLoopDifferences } from './known-differences.ts'
 import { loopRows } from './loops.ts'
 
-describe('controllers as a real cluster has them', function () {
+describe('controllers equal those of a real cluster', function () {
   this.timeout(120_000)
   compareRows(loopRows, {
     name: 'loops',

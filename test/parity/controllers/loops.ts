@@ -1,4 +1,5 @@
-// What controllers do within a cluster: the end of namespaces, garbage, ServiceAccounts and their tokens, aggregation.
+// The work of controllers within a cluster: namespace deletion, garbage collection, ServiceAccounts and their tokens,
+// aggregation.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/apimachinery/meta/index.ts'
 import type { Answer } from '../support/comparable-answer.ts'
 import { row, type Row } from '../support/compare-rows.ts'
@@ -16,7 +17,7 @@ const condition = (answer: Answer, type: string): JsonObject | undefined => {
 }
 const quiet = { quiet: true }
 
-/** An object of its own, and what it is called as an owner. */
+/** Creates an object and returns the owner reference to it. */
 async function owner(session: Session, manifest: Manifest): Promise<JsonObject> {
   const { body } = await session.create(manifest, quiet)
   const { apiVersion, kind, metadata } = manifest
@@ -30,7 +31,7 @@ export const loopRows: readonly Row[] = [
     const name = 'born-$ID'
     await session.create(space(name))
     await session.until(`/api/v1/namespaces/${name}/serviceaccounts/default`, there)
-    // Everybody has an authority, and words, of his own.
+    // Every server has its own authority and description.
     await session.until(maps(name, 'kube-root-ca.crt'), there, { without: ['data', 'metadata.annotations'] })
     await session.delete(`/api/v1/namespaces/${name}/serviceaccounts/default`, undefined, quiet)
     await session.until(`/api/v1/namespaces/${name}/serviceaccounts/default`, there)

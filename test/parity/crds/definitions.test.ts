@@ -1,12 +1,12 @@
-// CustomResourceDefinitions and custom resources, said to a real kube-apiserver and to a logical cluster.
+// Compares CustomResourceDefinitions and custom resources on a real kube-apiserver and in a logical cluster.
 import { compareRows } from '../support/compare-rows.ts'
 import { definitionRows } from './definitions.ts'
 import { knownDefinitionDifferences, knownLifeDifferences, knownObjectDifferences } from './known-differences.ts'
 import { lifeRows } from './life.ts'
 import { objectRows } from './objects.ts'
 
-describe('custom resources as a real server has them', function () {
-  this.timeout(180_000) // both servers start first, and the rows that mostly wait run
+describe("custom resources equal a real server's", function () {
+  this.timeout(180_000) // includes the start of both servers and the rows that mostly wait
   compareRows([...definitionRows, ...objectRows, ...lifeRows], {
     name: 'crds',
     known: { ...knownDefinitionDifferences, ...knownObjectDifferences, ...knownLifeDifferences },

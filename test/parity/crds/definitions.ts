@@ -1,4 +1,4 @@
-// CustomResourceDefinitions as people write them, right and wrong: what a server says to each.
+// Valid and invalid CustomResourceDefinitions, and the answers of a server.
 import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
 import { row, type Row } from '../support/compare-rows.ts'
 import { crdsPath, sampleCrd, type SampleCrd } from './sample-crd.ts'
@@ -12,10 +12,13 @@ const version = (name: string, rest: JsonObject = {}): JsonObject => ({
 })
 const hook = (rest: JsonObject): JsonObject => ({ conversion: { strategy: 'Webhook', webhook: rest } })
 
-/** What controllers of a real server add a moment later, and ours within the write; the row "plain" shows it. */
+/**
+ * Fields that controllers of a real server set a moment later, and ours within the write; the row "plain" compares
+ * them.
+ */
 const settled = ['status', 'metadata.finalizers']
 
-/** Refused or not: told by the answer to a dry run, so that nothing is left behind. */
+/** Accepted or refused, according to a dry run, so that nothing is created. */
 const samples: readonly (SampleCrd & { readonly about: string })[] = [
   { about: 'plain', word: 'plain' },
   { about: 'a name that is not plural.group', word: 'misnamed', metadata: { name: 'other.example.com' } },
@@ -389,7 +392,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
   { about: 'an embedded root', word: 'embedded', schema: { type: 'object', 'x-kubernetes-embedded-resource': true } },
 ]
 
-/** One dry run each. */
+/** One dry run for each sample. */
 export const definitionRows: readonly Row[] = [
   ...samples.map(({ about, ...sample }) =>
     row(`definition: ${about}`, async (session) => {

@@ -1,4 +1,5 @@
-// CustomResourceDefinitions over time: accepted names, several versions, subresources, columns, documents, and their end.
+// CustomResourceDefinitions over time: accepted names, several versions, subresources, columns, documents, and
+// deletion.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/apimachinery/meta/index.ts'
 import { row, type Row } from '../support/compare-rows.ts'
 import type { Answer } from '../support/comparable-answer.ts'
@@ -41,7 +42,7 @@ async function changeCrd(
   return session.change(crdPath(word), (crd) => change(crd['spec'] as JsonObject), { quiet })
 }
 
-/** The schema of a kind without what kind, apiVersion and metadata say of themselves. */
+/** The schema of a kind without the descriptions of kind, apiVersion and metadata. */
 function withoutCommon(schema: JsonValue): JsonValue {
   if (!isJsonObject(schema) || !isJsonObject(schema['properties'])) return schema
   const { kind: _kind, apiVersion: _apiVersion, metadata: _metadata, items: _items, ...own } = schema['properties']
@@ -49,7 +50,7 @@ function withoutCommon(schema: JsonValue): JsonValue {
   return { ...rest, description: '', properties: own }
 }
 
-/** Verb, action and kind of every operation of a path, with the names of its parameters. */
+/** Verb, action and kind of every operation of a path, with its parameter names. */
 function operationsOf(item: JsonValue): JsonValue {
   if (!isJsonObject(item)) return null
   const { parameters: common = [], ...operations } = item
@@ -113,7 +114,7 @@ export const lifeRows: readonly Row[] = [
     }
     await session.send('POST', crdsPath, { body: crd('apples', firstNames), quiet: true })
     await session.until(at('apples'), established)
-    // A real server knows a new group a moment later than it says so.
+    // A real server serves a new group a moment after it reports it.
     await session.untilQuiet(`/apis/${group}/v1/namespaces/$NS/apples`, ({ status }) => status === 200)
     const rejected = (answer: Answer): boolean =>
       conditionOf(answer, 'NamesAccepted')?.['status'] === 'False' && conditionOf(answer, 'Established') !== undefined
@@ -128,14 +129,15 @@ export const lifeRows: readonly Row[] = [
       await session.until(at(plural), rejected)
       await session.get(`/apis/${group}/v1/namespaces/$NS/${plural}`)
     }
-    // Only one of them is to wait for the names, or it is chance who gets them.
+    // Only one definition may wait for the names, or the winner is random.
     for (const [plural] of others.slice(1)) {
       await session.delete(at(plural), undefined, { quiet: true })
       await session.untilQuiet(at(plural), ({ status }) => status === 404)
     }
     await session.delete(at('apples'), undefined, { quiet: true })
     await session.untilQuiet(at('apples'), ({ status }) => status === 404)
-    // Free now: who waits gets them. A real server may have looked too early, and looks again at what changes.
+    // The names are free now, so a waiting definition gets them. A real server may have checked too early, and checks
+    // again when something changes.
     for (let time = 1; time <= 10; time++) {
       const settled = session.untilQuiet(at('aps'), established, { deadlineMs: 5000 })
       if (await settled.then(() => true).catch(() => false)) break
@@ -176,7 +178,7 @@ export const lifeRows: readonly Row[] = [
   }),
   row('definition: what may not change', async (session) => {
     await install(session, { word: 'fixed' })
-    // A real server serves it a moment before it says so, and until then scope and names may change.
+    // A real server serves the resource a moment before it reports so; until then scope and names may change.
     await session.untilQuiet(crdPath('fixed'), established)
     await changeCrd(session, 'fixed', (spec) => Object.assign(spec, { scope: 'Cluster' }))
     await changeCrd(session, 'fixed', (spec) => Object.assign(spec['names'] as JsonObject, { kind: 'Other' }))
@@ -230,7 +232,7 @@ export const lifeRows: readonly Row[] = [
     await session.patch(objectsPath(word, 'held'), { metadata: { labels: { still: 'here' } } })
     await session.send('POST', crdsPath, { body: sampleCrd({ word }) })
     await session.patch(objectsPath(word, 'held'), { metadata: { finalizers: null } })
-    // What comes after needs it gone, however busy the machine is.
+    // The next rows require the deletion, however busy the machine is.
     await session.until(crdPath(word), ({ status }) => status === 404, { deadlineMs: 60_000 })
     await session.until(objectsPath(word), ({ status }) => status === 404, { deadlineMs: 60_000 })
     await install(session, { word })
@@ -591,7 +593,7 @@ export const lifeRows: readonly Row[] = [
     const at = `/openapi/v3/apis/${groupOf(word)}/v1`
     await session.untilQuiet(at, ({ status }) => status === 200)
     const { body } = await session.get(at, { quiet: true })
-    // What is said of metadata, and of kinds that everybody has, is everybody's own words.
+    // Descriptions of metadata and of common kinds are each server's own text.
     const schema = valueAt(body, 'components.schemas')
     const own = isJsonObject(schema) ? Object.entries(schema).filter(([name]) => name.includes('example')) : []
     session.note(

@@ -1,5 +1,5 @@
-// Custom resources written right and wrong: pruning, defaults, every keyword of a schema, and what an update may leave as
-// it was.
+// Valid and invalid custom resources: pruning, defaults, every schema keyword, and the invalid values that an update
+// may keep.
 import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
 import { row, type Row } from '../support/compare-rows.ts'
 import { crdPath, install, objectsPath, sampleObject } from './sample-crd.ts'
@@ -367,7 +367,7 @@ export const objectRows: readonly Row[] = [
       },
       { quiet: true },
     )
-    // The new schema holds once a new object is judged by it.
+    // The new schema is active once it refuses a new object.
     await session.untilRefused(at(), sampleObject(ratchet, 'two', { spec }))
     await session.send('POST', at(), { body: sampleObject(ratchet, 'two', { spec }) })
     await session.patch(at('one'), { metadata: { labels: { a: 'b' } } })

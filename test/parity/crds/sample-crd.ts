@@ -1,16 +1,16 @@
-// CustomResourceDefinitions for the tables: one version, one schema, changed as a row likes.
+// CustomResourceDefinitions for the tables: one version with one schema, modified by a row.
 import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
 import { valueAt, type Session } from '../support/session.ts'
 
 export const crdsPath = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 
 export interface SampleCrd {
-  /** Singular, lower case; the plural gets an s, the group is `WORD.$ID.example.com`. */
+  /** Singular in lower case; the plural appends an s, the group is `WORD.$ID.example.com`. */
   readonly word: string
   readonly schema?: JsonObject
   /** Merged into the one version. */
   readonly version?: JsonObject
-  /** Instead of the one version. */
+  /** Replaces the one version. */
   readonly versions?: readonly JsonValue[]
   /** Merged into the names. */
   readonly names?: JsonObject
@@ -24,7 +24,7 @@ const anything: JsonObject = { type: 'object', 'x-kubernetes-preserve-unknown-fi
 export const groupOf = (word: string): string => `${word}.$ID.example.com`
 export const nameOf = (word: string): string => `${word}s.${groupOf(word)}`
 export const crdPath = (word: string): string => `${crdsPath}/${nameOf(word)}`
-/** Where the objects of a namespaced sample are. */
+/** The path of the objects of a namespaced sample. */
 export const objectsPath = (word: string, name = '', version = 'v1'): string =>
   `/apis/${groupOf(word)}/${version}/namespaces/$NS/${word}s${name === '' ? '' : `/${name}`}`
 /** An object of a sample. */
@@ -60,11 +60,11 @@ export function sampleCrd({
   }
 }
 
-/** Creates it without a record and resolves once its objects are served. */
+/** Creates it without recording and resolves once its objects are served. */
 export async function install(session: Session, sample: SampleCrd): Promise<void> {
   const { status, body } = await session.send('POST', crdsPath, { body: sampleCrd(sample), quiet: true })
   if (status !== 201) throw new Error(`${sample.word}: ${JSON.stringify(body)}`)
-  // Served may come before the status says so: who changes the definition in between meets another's write.
+  // The resource may be served before the status reports it: a change of the definition in between would conflict.
   await session.untilQuiet(crdPath(sample.word), isEstablished)
   await served(session, objectsPath(sample.word, '', firstVersion(body)))
 }

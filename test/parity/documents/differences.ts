@@ -1,7 +1,7 @@
-// Where two documents differ: large ones are compared by what is other in them, not as a whole.
+// Compares two large documents and returns the places where they differ.
 import { isRecord } from '../../integration/json.ts'
 
-/** A line for every place; empty when both say the same. */
+/** One line per difference; empty when the documents are equal. */
 export function differences(real: unknown, ours: unknown, path = ''): string[] {
   if (Array.isArray(real) && Array.isArray(ours) && real.length === ours.length)
     return real.flatMap((item, index) => differences(item, ours[index], `${path}/${index}`))

@@ -1,4 +1,5 @@
-// What a server says of its API: OpenAPI and discovery documents value by value, and the texts that kubectl explain makes of them.
+// Compares the API's self-description: OpenAPI and discovery documents value by value, and the output of kubectl
+// explain.
 import { expect } from 'chai'
 import { isRecord } from '../../integration/json.ts'
 import { waitFor } from '../../support/index.ts'
@@ -7,19 +8,19 @@ import { startTwoServers, type Side, type TwoServers } from '../support/two-serv
 import { differences } from './differences.ts'
 import { definition, explained } from './explained.ts'
 
-/** Not served in a logical cluster while it cannot aggregate. */
+/** Not served in a logical cluster, which cannot aggregate other servers. */
 const absent = 'apiregistration.k8s.io'
 const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 
-/** What is listed must be found: the list cannot rot. */
+/** Every listed difference must occur, or the test fails. */
 const known = {
-  /** Operations of custom resources have neither an operationId nor texts. */
+  /** Operations of custom resources have neither an operationId nor descriptions. */
   operations: /\/paths\/\/apis\/documents\.example\.com\//,
-  /** Beside custom resources, DeleteOptions are named for the groups of built-in kinds alone. */
+  /** Besides custom resources, DeleteOptions are listed only for the groups of built-in kinds. */
   deleteOptions: /v1\.DeleteOptions\/x-kubernetes-group-version-kind: /,
 }
 
-describe('what a server says of its API, like kube-apiserver 1.34.3', function () {
+describe('the API documents compared with kube-apiserver 1.34.3', function () {
   this.timeout(240_000)
   let servers: TwoServers
 
@@ -40,28 +41,28 @@ describe('what a server says of its API, like kube-apiserver 1.34.3', function (
     await json(servers.ours, path, headers),
   ]
 
-  it('OpenAPI v3: the same group versions', async () => {
+  it('OpenAPI v3 lists the same group versions', async () => {
     const [real, ours] = [await indexOf(servers.real), await indexOf(servers.ours)]
     expect(ours.filter((key) => !real.includes(key))).to.deep.equal([])
-    // Documents of a server that say nothing of resources: groups and versions, keys, the version.
+    // Documents without resources: groups and versions, keys, the version.
     const resources = real.filter((key) => /^api\/v1$|^apis\/[^/]+\/[^/]+$/.test(key) && !key.includes(absent))
     expect(ours).to.deep.equal(resources)
   })
 
-  it('OpenAPI v3: the same documents', async () => {
+  it('OpenAPI v3 has the same documents', async () => {
     const found: string[] = []
     for (const key of await indexOf(servers.ours))
       found.push(...differences(...(await both(`/openapi/v3/${key}`)), key))
     expectOnly(found, [known.operations, known.deleteOptions])
   })
 
-  it('OpenAPI v2: the same document', async () => {
+  it('OpenAPI v2 is the same document', async () => {
     const [real, ours] = await both('/openapi/v2')
     const found = differences(real, ours).filter((line) => !line.includes('apiregistration'))
     expectOnly(found, [known.operations])
   })
 
-  it('discovery: the same groups, versions and resources in the same order', async () => {
+  it('discovery has the same groups, versions and resources in the same order', async () => {
     for (const path of ['/api', '/apis']) {
       const [real, ours] = await both(path, { accept: aggregated })
       expect(differences(withoutAbsent(real), withoutAbsent(ours), path)).to.deep.equal([])
@@ -96,7 +97,7 @@ async function indexOf(side: Side): Promise<string[]> {
   return isRecord(index) && isRecord(index['paths']) ? Object.keys(index['paths']).sort() : []
 }
 
-/** A list of groups in either form without the one that is not served here. */
+/** A list of groups, in either format, without the group that is not served here. */
 function withoutAbsent(list: unknown): unknown {
   if (!isRecord(list)) return list
   const without = (value: unknown): unknown =>

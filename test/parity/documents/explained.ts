@@ -1,4 +1,4 @@
-// What kubectl is asked to explain, and a custom resource with everything that explanations show.
+// Arguments for kubectl explain, and a custom resource with every feature that it prints.
 
 /** Arguments of `kubectl explain`. */
 export const explained: readonly (readonly string[])[] = [

@@ -9,7 +9,7 @@ const base64 = (text: string): string => Buffer.from(text).toString('base64')
 const pem = (type: string, data: string): string =>
   base64(`-----BEGIN ${type}-----\n${(data.match(/.{1,64}/g) ?? []).join('\n')}\n-----END ${type}-----\n`)
 
-/** Of jane, in devs and ops; ECDSA. */
+/** Requested by jane, in devs and ops; ECDSA. */
 const request = pem(
   'CERTIFICATE REQUEST',
   [
@@ -19,7 +19,7 @@ const request = pem(
     'KG1FLuB2d3fK',
   ].join(''),
 )
-/** Of root, in system:masters; RSA. */
+/** Requested by root, in system:masters; RSA. */
 const mastersRequest = pem(
   'CERTIFICATE REQUEST',
   [
@@ -34,7 +34,7 @@ const mastersRequest = pem(
     '4vBWbHQDeFtO252N4yB4w21ckLkeHCjZgQ==',
   ].join(''),
 )
-/** Of jane, signed by herself. */
+/** A certificate of jane, self-signed. */
 const certificate = pem(
   'CERTIFICATE',
   [
@@ -46,7 +46,7 @@ const certificate = pem(
     'MOA=',
   ].join(''),
 )
-/** Signed with another key. */
+/** The signature is from another key. */
 const forgedRequest = pem(
   'CERTIFICATE REQUEST',
   [
@@ -71,7 +71,7 @@ const conditions = (...list: JsonObject[]): JsonObject => ({ status: { condition
 
 const pathOfNew = (name: string): string => `/apis/certificates.k8s.io/v1/certificatesigningrequests/${name}-$ID`
 
-/** A request of its own, asked about by `ask`. */
+/** Creates a request, then runs `ask` on it. */
 function life(title: string, name: string, ask: (session: Session, path: string) => Promise<void>): Row {
   return row(`${kind.apiVersion} ${kind.kind}: ${title}`, async (session) => {
     await session.create({ ...kind, metadata: wide(name), spec })
@@ -79,7 +79,7 @@ function life(title: string, name: string, ask: (session: Session, path: string)
   })
 }
 
-/** What `kubectl certificate approve` sends: all there is, and a condition more. */
+/** Sends what `kubectl certificate approve` sends: the whole object with one more condition. */
 const verdict = (session: Session, path: string, type: string): Promise<unknown> =>
   session.change(path, (object) => Object.assign(object, conditions(condition(type))), { subresource: 'approval' })
 
@@ -158,7 +158,7 @@ const lifeRows: readonly Row[] = [
   }),
 ]
 
-/** Gives the user of the row one more role, and waits until it counts. */
+/** Gives the user of the row another role, and waits until it takes effect. */
 async function grant(
   session: Session,
   name: string,

@@ -76,7 +76,7 @@ export const flowRows: readonly Row[] = [
       ],
     ],
   }),
-  // A loop in a real server writes conditions into those that are stored, sooner or later.
+  // A controller of a real server writes conditions into stored objects at some time.
   ...kindRows({
     object: {
       apiVersion: 'flowcontrol.apiserver.k8s.io/v1',

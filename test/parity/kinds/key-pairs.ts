@@ -1,4 +1,4 @@
-// Certificates with keys that are theirs, and with others.
+// Certificates with their own key, and with another one.
 import { generateKeyPairSync } from 'node:crypto'
 import { createCertificateAuthority, signCertificate } from '../../../src/virtualapi/authn/pki/certificate-authority.ts'
 
@@ -18,7 +18,7 @@ const block = (type: string, bytes: string): string =>
 
 const { certificate, key } = authority
 
-/** What it is, the certificate, the key. */
+/** Description, certificate, key. */
 export const keyPairs: readonly (readonly [about: string, certificate: string, key: string])[] = [
   ['its own', certificate, key],
   ['its own of RSA', client.certificate + certificate, client.key],

@@ -1,27 +1,27 @@
-// One built-in kind as a table: a good object, what is wrong with others, what an update may and may not change.
+// One built-in kind as a table: a valid object, invalid variants, and allowed and forbidden updates.
 import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
 import { applyMergePatch } from '../../../src/apimachinery/patch/index.ts'
 import { row, type Row } from '../support/compare-rows.ts'
 import { pathOf, type Manifest } from '../support/session.ts'
 
-/** What is changed, and how: a merge patch. */
+/** A description and a merge patch. */
 export type Change = readonly [about: string, patch: JsonValue]
 
 export interface KindTable {
   readonly object: Manifest
-  /** New objects, each a change of the good one; asked in dry runs. */
+  /** New objects, each a variant of the valid one; sent as dry runs. */
   readonly others?: readonly Change[]
-  /** Changes of the stored one; asked in dry runs. */
+  /** Updates of the stored one; sent as dry runs. */
   readonly updates?: readonly Change[]
-  /** Changes through subresources, kept. */
+  /** Updates through subresources, which are stored. */
   readonly parts?: readonly (readonly [subresource: string, about: string, patch: JsonValue])[]
-  /** The same object in another version. */
+  /** Other versions in which the same object is read. */
   readonly alsoAs?: readonly string[]
 }
 
 const tableHeaders = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' }
 
-/** The rows of a table. `about` tells tables of one kind apart. */
+/** The rows of a table. `about` distinguishes several tables of one kind. */
 export function kindRows(table: KindTable, about = ''): Row[] {
   const { object, others = [], updates = [], parts = [], alsoAs = [] } = table
   const named = (name: string): Manifest => ({ ...object, metadata: { ...object.metadata, name } })
@@ -62,7 +62,7 @@ export function kindRows(table: KindTable, about = ''): Row[] {
       await session.send('PUT', `${pathOf(named('absent-$ID'))}?dryRun=All`, { body: named('absent-$ID') })
     }),
     row(`${kind}: deleted`, async (session) => {
-      // Whoever lets go of what is held may be quick or not there: what comes after is not asked.
+      // Controllers that remove finalizers may be slow or absent: later requests on it are not compared.
       await session.delete(path)
     }),
   ]

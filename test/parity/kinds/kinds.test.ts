@@ -1,4 +1,4 @@
-// The built-in kinds, created, changed and refused by a real kube-apiserver and by a logical cluster.
+// Creates, changes and deletes objects of the built-in kinds on a real kube-apiserver and in a logical cluster.
 import { compareRows } from '../support/compare-rows.ts'
 import { admissionRows } from './admission-kinds.ts'
 import { certificateRows } from './certificate-kinds.ts'
@@ -16,7 +16,7 @@ import { warningRows } from './warnings.ts'
 import { wrongTypeRows } from './wrong-types.ts'
 import { wholeRows } from './whole-objects.ts'
 
-describe('built-in kinds as a real server has them', function () {
+describe("built-in kinds equal a real server's", function () {
   this.timeout(180_000)
   const rows = [
     ...coreRows,

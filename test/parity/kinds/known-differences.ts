@@ -1,20 +1,22 @@
-// Where built-in kinds differ from a real server's, by title of the row, and why.
+// Rows in which built-in kinds differ from a real server, by title, with the reason.
 const list = (reason: string, titles: readonly string[]): Record<string, string> =>
   Object.fromEntries(titles.map((title) => [title, reason]))
 
 export const knownKindDifferences: Readonly<Record<string, string>> = {
   'autoscaling/v1 HorizontalPodAutoscaler (v1): new with annotations of v2':
-    'annotations that hold members of v2 are not read',
-  // Refused by both, or by both in part.
-  ...list('refused in other words, or for some of the reasons only', ['v1 ResourceQuota: status: used that is wrong']),
+    'annotations with fields of v2 are not read here',
+  // Refused by both, at least in part.
+  ...list('refused with other messages, or with only some of the causes', [
+    'v1 ResourceQuota: status: used that is wrong',
+  ]),
   'v1 Event: changed: a series with a time that is none':
-    'the object that came of the patch is shown, with its members in another order',
-  'resource.k8s.io/v1 DeviceClass: new with a selector that is no CEL': 'CEL is not compiled',
-  'v1 Service: new with an address out of range': 'the range is named, and is another one',
-  'v1 Service: new with a node port out of range': 'a dry run of a real server asks for no port',
-  'batch/v1 Job: new with a failure policy that is wrong': 'what is refused is shown with null for an empty list',
-  'batch/v1 Job: new with a success policy': 'what is refused is shown with null for an empty list',
-  'apps/v1 DaemonSet: created and read': 'tables of a real server hide the annotation of the template generation',
+    'the message contains the patched object with its fields in another order',
+  'resource.k8s.io/v1 DeviceClass: new with a selector that is no CEL': 'CEL is not compiled here',
+  'v1 Service: new with an address out of range': 'the message contains the range, which is another one',
+  'v1 Service: new with a node port out of range': 'a dry run of a real server allocates no port',
+  'batch/v1 Job: new with a failure policy that is wrong': 'the message of upstream shows null for an empty list',
+  'batch/v1 Job: new with a success policy': 'the message of upstream shows null for an empty list',
+  'apps/v1 DaemonSet: created and read': 'tables of a real server omit the annotation of the template generation',
   'networking.k8s.io/v1 ServiceCIDR: an update without a change, one of another revision, one without':
     'follows from a status that was not refused before',
   'storage.k8s.io/v1 VolumeAttributesClass: created and read':

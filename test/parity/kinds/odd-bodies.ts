@@ -1,4 +1,4 @@
-// Bodies that a generator of odd ones found: nulls, empty times, metadata that is wrong, and what is asked of changes.
+// Bodies found by a random generator: nulls, empty times, invalid metadata, preconditions of changes.
 import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
 import { row, type Row } from '../support/compare-rows.ts'
 import { pathOf, type Manifest } from '../support/session.ts'
@@ -31,7 +31,7 @@ const autoscaler = object('autoscaling/v2', 'HorizontalPodAutoscaler', 'odd', {
   spec: { maxReplicas: 2, scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' } },
 })
 
-/** Metadata that nobody may give an object. */
+/** Metadata that no object may have. */
 const wrongMetadata: readonly JsonObject[] = [
   { labels: { '-bad': 'x' } },
   { annotations: { '-bad': 'x' } },
@@ -44,7 +44,7 @@ const wrongMetadata: readonly JsonObject[] = [
   { uid: 'other' },
 ]
 
-/** Causes come as often as a real server looks. */
+/** Causes are repeated as often as a real server validates. */
 function metadataRow(good: Manifest, { status = false } = {}): Row {
   return row(`${good.apiVersion} ${good.kind}: changed to metadata that is wrong`, async (session) => {
     await session.create(good, { quiet: true })
@@ -56,16 +56,16 @@ function metadataRow(good: Manifest, { status = false } = {}): Row {
   })
 }
 
-/** New ones, as they are sent. */
+/** New objects, sent unchanged. */
 function newRow(about: string, ...bodies: readonly Manifest[]): Row {
   return row(`odd bodies: new: ${about}`, async (session) => {
     for (const body of bodies) await session.create(body, { query: `?${dry}` })
   })
 }
 
-/** Changes of a stored one. */
+/** Changes of a stored object. */
 function changeRow(about: string, base: Manifest, changes: readonly JsonValue[], subresource = ''): Row {
-  // What was deleted may still be there.
+  // The deleted object of an earlier row may still exist.
   const good = { ...base, metadata: { ...base.metadata, name: `${about.replaceAll(' ', '-')}-$ID` } }
   return row(`odd bodies: changed: ${about}`, async (session) => {
     const path = pathOf(good) + (subresource === '' ? '' : `/${subresource}`)

@@ -1,10 +1,10 @@
-// Where pods go: bindings, and what is refused of them.
+// Bindings of pods to nodes, and how invalid ones are refused.
 import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
 import { row, type Row } from '../support/compare-rows.ts'
 import type { Session } from '../support/session.ts'
 
 const pods = '/api/v1/namespaces/$NS/pods'
-/** Of ServiceAccounts there is another plugin. */
+/** Set by the ServiceAccount plugin, which runs in only one of the servers. */
 const without = ['spec.serviceAccountName', 'spec.serviceAccount']
 const container = { name: 'main', image: 'nginx:1.27' }
 
@@ -14,7 +14,7 @@ const binding = (name: string, target: JsonObject, metadata: JsonObject = {}): J
   target,
 })
 
-/** A pod that runs nowhere, and what is said of it. */
+/** A pod without a node, and a request about it. */
 function about(
   title: string,
   name: string,

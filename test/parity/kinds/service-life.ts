@@ -1,4 +1,4 @@
-// Services that change while they live: what is kept, what is let go, and what may not be.
+// Changes of stored Services: which fields are kept, which are released, and which changes are refused.
 import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
 import { row, type Row } from '../support/compare-rows.ts'
 import type { Manifest, Session } from '../support/session.ts'
@@ -10,7 +10,7 @@ function service(name: string, spec: JsonObject = {}): Manifest {
   return { apiVersion: 'v1', kind: 'Service', metadata, spec: { selector: { app: 'web' }, ports: [port()], ...spec } }
 }
 
-/** A Service, and one change of it after the other. */
+/** A Service, and a sequence of changes. */
 function life(title: string, name: string, first: JsonObject, changes: readonly JsonValue[]): Row {
   return row(`v1 Service: ${title}`, async (session) => {
     await session.create(service(name, first))
@@ -21,7 +21,7 @@ function life(title: string, name: string, first: JsonObject, changes: readonly 
 
 const pathOfService = (name: string): string => `/api/v1/namespaces/$NS/services/${name}-$ID`
 
-/** New ones, in dry runs. */
+/** New Services, as dry runs. */
 const others: readonly (readonly [about: string, spec: JsonObject])[] = [
   ['two families of one', { ipFamilyPolicy: 'RequireDualStack' }],
   ['two families if there are', { ipFamilyPolicy: 'PreferDualStack' }],

@@ -1,4 +1,4 @@
-// What the writer of a good object is told: words of old, forms of old, and what hides something else.
+// Warnings for valid objects: deprecated fields, deprecated formats, and values that hide others.
 import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
 import { applyMergePatch } from '../../../src/apimachinery/patch/index.ts'
 import { row, type Row } from '../support/compare-rows.ts'
@@ -14,7 +14,7 @@ function object(apiVersion: string, kind: string, rest: JsonObject = {}): Manife
   return { apiVersion, kind, metadata: { name: 'warned-$ID', labels }, ...rest }
 }
 
-/** Templates that are taken, each with something to tell of. */
+/** Valid pod templates, each of which causes a warning. */
 const templates: readonly (readonly [about: string, template: JsonObject])[] = [
   [
     'labels of nodes of old',
@@ -225,7 +225,7 @@ const template = { metadata: { labels }, spec: { containers: [container] } }
 const selector = { matchLabels: labels }
 const jobTemplate = { ...template, spec: { ...template.spec, restartPolicy: 'Never' } }
 
-/** Each kind with a template, and the path of it. */
+/** Each kind with a pod template, and the template's path. */
 const owners: readonly (readonly [owner: Manifest, path: readonly string[]])[] = [
   [object('apps/v1', 'Deployment', { spec: { selector, template } }), ['spec', 'template']],
   [object('apps/v1', 'ReplicaSet', { spec: { selector, template } }), ['spec', 'template']],
@@ -247,7 +247,7 @@ const at = (path: readonly string[], value: JsonValue): JsonValue =>
 
 const changed = (good: Manifest, patch: JsonValue): Manifest => applyMergePatch(good, patch) as Manifest
 
-/** Of a new one, of one that is changed elsewhere, of one whose template is changed. */
+/** A new object, a change outside the template, and a change of the template. */
 function ownerRow(owner: Manifest, path: readonly string[]): Row {
   const old = { spec: { nodeSelector: { 'beta.kubernetes.io/os': 'linux' } } }
   const now = { spec: { nodeSelector: { 'beta.kubernetes.io/os': null, 'beta.kubernetes.io/arch': 'a' } } }
@@ -273,7 +273,7 @@ function newRow(about: string, ...objects: readonly Manifest[]): Row {
   })
 }
 
-/** Of a new one, of a change elsewhere, of a status where there is one. */
+/** A new object, a change, and a change of the status if there is one. */
 function lifeRow(about: string, good: Manifest, { parts = [] as readonly (readonly [string, JsonValue])[] } = {}): Row {
   return row(`warnings: ${about}`, async (session) => {
     await session.create(good)

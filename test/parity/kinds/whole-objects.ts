@@ -1,4 +1,4 @@
-// Objects that have much in them and are fine: what both servers store. And what spoils them.
+// Large valid objects, which both servers store, and changes that make them invalid.
 import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
 import type { Row } from '../support/compare-rows.ts'
 import { kindRows } from './kind-table.ts'

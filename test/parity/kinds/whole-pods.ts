@@ -1,4 +1,4 @@
-// Pods that use much of what a pod can have.
+// Pods that use most fields of a pod.
 import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
 
 const expression = { key: 'a', operator: 'In', values: ['b'] }

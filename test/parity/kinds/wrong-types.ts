@@ -1,5 +1,5 @@
-// Values of the wrong JSON type, and numbers spelled in odd ways, at every member of every struct of the built-in kinds:
-// what a real server says of them names the Go types, which no document of its API does.
+// Values of the wrong JSON type, and unusual spellings of numbers, at every member of every struct of the built-in
+// kinds: a real server's messages name Go types, which are in no document of its API.
 import { readFileSync } from 'node:fs'
 import type { Answer } from '../support/comparable-answer.ts'
 import { row, type Row } from '../support/compare-rows.ts'
@@ -15,7 +15,7 @@ interface Table {
 const file = '../../../src/virtualapi/registry/strategies/typed/generated/go-types.json'
 const table = JSON.parse(readFileSync(new URL(file, import.meta.url), 'utf8')) as Table
 
-/** None of these fits everywhere; each fits somewhere. */
+/** Each of these has the wrong type somewhere. */
 const values: readonly string[] = [
   ...['"x"', 'true', '7', '[]', '{}', '[1]', '["x"]', '{"a":1}'],
   ...['1.0', '1e2', '-0', '2147483648', '9223372036854775808', '-1.5e-1', '1e400'],
@@ -25,17 +25,17 @@ const atOnce = 16
 
 interface Question {
   readonly manifest: Manifest
-  /** The document without what is around it. */
+  /** The document without the envelope. */
   readonly text: string
 }
 
-/** The struct's members, and those of the structs in them that no kind before has asked about. */
+/** Questions about the members of a struct, and of nested structs that no earlier kind covered. */
 function questionsOf(manifest: Manifest, struct: string, path: readonly string[], seen: Set<string>): Question[] {
   if (seen.has(struct)) return []
   seen.add(struct)
   const members = (table.structs[struct] ?? []).filter(([name]) => path.length > 0 || name !== 'kind')
   return [
-    // Each member is asked about with some of the values; which, is its place.
+    // Each member gets some of the values, chosen by its index.
     ...members.flatMap(([name, type], index) =>
       Array.from({ length: perMember }, (_, i) => values[(index + i * 5 + struct.length) % values.length] ?? 'null')
         // Where any number goes, it is not there any more: a real server breaks off the connection.
@@ -60,7 +60,7 @@ const around = (path: readonly string[], value: string): string =>
     value,
   )
 
-/** The whole body: of a member twice, the last counts. */
+/** The complete body: of a duplicate member, the last one counts. */
 function bodyOf({ manifest: { apiVersion, kind }, text }: Question): string {
   const metadata = text.startsWith('{"metadata"') ? '' : '"metadata":{"name":"a"},'
   return `{"apiVersion":"${apiVersion}","kind":"${kind}",${metadata}${text.slice(1)}`
@@ -75,7 +75,7 @@ function kindRow(manifest: Manifest, questions: readonly Question[]): Row {
       const some = questions.slice(from, from + atOnce)
       const answers = await Promise.all(some.map(ask))
       for (const [index, { status, body }] of answers.entries()) {
-        // What was read at all is looked at elsewhere.
+        // Whether the body was decoded at all is compared elsewhere.
         const isDecoded = status !== 400 && status < 500
         session.note(`${manifest.kind} ${some[index]?.text ?? ''}`, isDecoded ? 'decoded' : body)
       }

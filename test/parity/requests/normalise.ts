@@ -1,11 +1,11 @@
-// What two servers answered, without what no two servers share: uids, revisions, times, certificates, generated names.
-// One Normaliser per server and topic: it knows what it has seen before, so that "the same revision as before" is compared.
+// Removes server-specific values from answers: uids, revisions, times, certificates, generated names. There is one
+// Normaliser per server and topic: it remembers earlier values, so that "the same revision as before" is compared.
 import { gunzipSync } from 'node:zlib'
 import { parse as parseYaml } from 'yaml'
 import { isRecord } from '../../integration/json.ts'
 import type { Answer } from './wire.ts'
 
-/** Compared where either server sends them. */
+/** Headers compared if either server sends them. */
 const comparedHeaders = [
   'allow',
   'audit-id',
@@ -22,12 +22,12 @@ const comparedHeaders = [
 const uuid = /\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g
 const time = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b/g
 
-/** How often a server says that nothing happened is its own affair; what ends the initial state is not. */
+/** Bookmarks may come at any time, except the one that ends the initial events. */
 function isIdle(event: unknown): boolean {
   return isRecord(event) && event['type'] === 'BOOKMARK' && !JSON.stringify(event).includes('initial-events-end')
 }
 
-/** An answer that compares with another server's by deep equality. */
+/** An answer that can be compared with another server's by deep equality. */
 export interface Comparable {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -36,10 +36,10 @@ export interface Comparable {
 }
 
 export class Normaliser {
-  /** Of every object seen, by uid: its name in comparisons, and its revisions in the order in which they were seen. */
+  /** Objects by uid: their label in comparisons, and their revisions in the order of appearance. */
   private readonly objects = new Map<string, { label: string; revisions: string[] }>()
   private readonly incarnations = new Map<string, number>()
-  /** Revision -> what it is the revision of. */
+  /** Revision -> the label of its object. */
   private readonly revisions = new Map<string, string>()
   private readonly generated = new Map<string, string>()
   private readonly base: string
@@ -69,7 +69,7 @@ export class Normaliser {
 
   private header(name: string, values: readonly string[]): string {
     if (name === 'etag' || name === 'audit-id') return 'SOME'
-    // Several warnings in one header or in several mean the same.
+    // Warnings in one header or in several are equivalent.
     if (name === 'warning') return values.flatMap((value) => value.split(/, (?=299 )/)).join('\n')
     if (name === 'vary')
       return values
@@ -100,7 +100,7 @@ export class Normaliser {
     return this.shown(value, '')
   }
 
-  /** Notes every object in the document. */
+  /** Records every object in the document. */
   private learn(value: unknown): void {
     if (Array.isArray(value)) value.forEach((item) => this.learn(item))
     if (!isRecord(value)) return
@@ -130,14 +130,14 @@ export class Normaliser {
   private shown(value: unknown, key: string): unknown {
     if (Array.isArray(value)) {
       const items = value.map((item) => this.shown(item, ''))
-      // In the order of a map.
+      // Their order is that of a Go map.
       if (key === 'resourceRules' || key === 'nonResourceRules')
         return items.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
-      // Some kinds are validated several times over.
+      // Upstream validates some kinds several times.
       return key === 'causes' ? [...new Map(items.map((item) => [JSON.stringify(item), item])).values()] : items
     }
     if (isRecord(value)) {
-      // Of a list or a bookmark it is the server's own affair how far it has come.
+      // The revision of a list or a bookmark depends on the server.
       const ownRevision = key === 'metadata' && typeof value['uid'] !== 'string' && value['resourceVersion']
       return Object.fromEntries(
         Object.entries(ownRevision ? { ...value, resourceVersion: 'some revision' } : value)
@@ -150,15 +150,15 @@ export class Normaliser {
     if (key === 'continue') return value === '' ? '' : 'some token'
     if (key === 'serverAddress') return 'some address'
     if (value.includes('-----BEGIN CERTIFICATE-----')) return 'some certificate'
-    // Sentences for people.
+    // Descriptions are each server's own text.
     if (key === 'kubernetes.io/description' || key === 'description') return 'some description'
     return this.scalar(value)
   }
 
-  /** Text of any kind: messages, names, paths. */
+  /** Normalises any text: messages, names, paths. */
   private scalar(given: string): string {
     let text = this.base === '' ? given : given.replaceAll(this.base, '')
-    // Ours reads protobuf and answers in JSON: what it can be asked for lacks one form.
+    // Our server reads protobuf but answers in JSON, so its list of media types is shorter.
     text = text.replace(/, application\/vnd\.kubernetes\.protobuf(;stream=watch)?/g, '')
     for (const [name, label] of this.generated) text = text.replaceAll(name, label)
     text = text.replace(uuid, (found) => {
@@ -167,7 +167,7 @@ export class Normaliser {
     })
     text = text.replace(/\bhash=[0-9A-F]{128}\b/g, 'hash=SOME')
     text = text.replace(time, 'some time').replace(/kube-api-access-[a-z0-9]{5}/g, 'kube-api-access-GENERATED')
-    // Of a patch that does not fit the whole document is shown, in an order of its own.
+    // A failed patch prints the whole document, in an order of its own.
     text = text.replace(/Invalid value: "(\{|map\[).*": /s, 'Invalid value: the patched document: ')
     text = text.replace(/ in scheme "[^"]*"/, '')
     text = text
@@ -178,7 +178,7 @@ export class Normaliser {
       /((?:version|current|precondition|meta|too old): |in record \()(\d+)/gi,
       (_, before: string, found: string) => `${before}${this.revisions.get(found) ?? 'some revision'}`,
     )
-    // Where a server stands is its own affair.
+    // The current revision depends on the server.
     text = text.replace(/(Too large resource version: .*, current: )(.+)$/, '$1some revision')
     return text.replace(/^\d+(s|m|m\d+s)$/, 'some age')
   }

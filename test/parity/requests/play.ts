@@ -1,16 +1,16 @@
-// Plays a topic on one server: its rows one after the other, watches and slow reads beside them.
+// Plays a topic on one server: its rows in sequence, with watches and background reads beside them.
 import { at } from '../../integration/json.ts'
 import { Normaliser, type Comparable } from './normalise.ts'
 import type { Row, Topic } from './row.ts'
 import type { Answer, Sent, Server } from './wire.ts'
 
 const untilMs = 30_000
-/** An event that has not come by then does not come; what came until then is compared. */
+/** Timeout of an event, milliseconds; the events received until then are compared. */
 const eventMs = 15_000
 
 export interface Player {
   readonly server: Server
-  /** Path under which the server serves the cluster; empty for one that serves nothing else. */
+  /** The path under which the server serves the cluster; empty for a server of one cluster. */
   readonly base: string
 }
 
@@ -53,7 +53,7 @@ async function ask(server: Server, sent: Sent, until: number | undefined): Promi
   }
 }
 
-/** Resolves when the watch is open; `played` does when its events are here. */
+/** Resolves when the watch is open; `played` resolves with its events. */
 async function openWatch(server: Server, sent: Sent, count: number): Promise<{ played: Promise<Played> }> {
   const watch = await server.watch(sent)
   const read = async (): Promise<Played> => {
@@ -89,7 +89,7 @@ function expand(
     })
   return {
     method,
-    // An address that the server named itself.
+    // A path that the server returned contains its base path.
     path: base !== '' && path.startsWith('<<') ? fill(path).replace(base, '') : fill(path),
     headers: Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [name, typeof value === 'string' ? fill(value) : value.map(fill)]),

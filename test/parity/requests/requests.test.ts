@@ -1,5 +1,5 @@
-// The same requests to a real kube-apiserver and to a logical cluster: status, headers, bodies and watch events are the
-// same, or the difference is listed by name in known-differences.ts. What is listed must differ: the list cannot rot.
+// Sends the same requests to a real kube-apiserver and to a logical cluster: status, headers, bodies and watch events
+// must be equal. Differences are listed in known-differences.ts; a listed row that does not differ fails.
 import { expect } from 'chai'
 import { startCluster } from '../../support/index.ts'
 import { startInstance } from '../../integration/kcp-instance.ts'
@@ -10,7 +10,7 @@ import { get, post, type Topic } from './row.ts'
 import { topics } from './topics/index.ts'
 import { openServer } from './wire.ts'
 
-/** What controllers put into a new namespace is there before anything is compared. */
+/** Waits for the objects that controllers put into a new namespace. */
 function preamble(name: string): Topic['rows'] {
   return [
     post('/api/v1/namespaces', { metadata: { name } }, { what: 'namespace of the topic' }),
@@ -19,7 +19,7 @@ function preamble(name: string): Topic['rows'] {
   ]
 }
 
-/** Rows of the same title told apart by a number. */
+/** Appends a number to repeated titles. */
 function numbered(rows: Topic['rows']): Topic['rows'] {
   const times = new Map<string, number>()
   return rows.map((row) => {
@@ -29,7 +29,7 @@ function numbered(rows: Topic['rows']): Topic['rows'] {
   })
 }
 
-describe('requests, one by one like kube-apiserver 1.34.3', () => {
+describe('requests compared with kube-apiserver 1.34.3', () => {
   const stack = new AsyncDisposableStack()
   let real: Player
   let ours: Player
@@ -40,7 +40,7 @@ describe('requests, one by one like kube-apiserver 1.34.3', () => {
         name: 'requests',
         controllerManager: true,
         flags: {
-          // Revisions stay, however long a run takes.
+          // Keeps old revisions, however long a run takes.
           'kube-apiserver': ['--etcd-compaction-interval=0'],
           'kube-controller-manager': [
             '--controllers=namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,garbage-collector-controller',
@@ -79,7 +79,7 @@ describe('requests, one by one like kube-apiserver 1.34.3', () => {
         })
     })
 
-  it('lists no difference of a row that there is not', () => {
+  it('lists only rows that exist as known differences', () => {
     const names = new Set(topics.flatMap(({ name, rows }) => numbered(rows).map(({ title }) => `${name}: ${title}`)))
     expect(Object.keys(knownDifferences).filter((name) => !names.has(name))).to.deep.equal([])
   })

@@ -1,28 +1,28 @@
-// A request as both servers get it. `<<name.path>>` in paths, headers and bodies stands for what an earlier answer of the
-// same server had there; `{ns}` is the topic's own namespace.
+// One request to both servers. `<<name.path>>` in paths, headers and bodies is replaced by the value at that path in an
+// earlier answer of the same server; `{ns}` by the topic's own namespace.
 
 export interface Row {
-  /** Known differences are listed by it; of several with one title the later have a number. */
+  /** The key of known differences; repeated titles get a number. */
   readonly title: string
   readonly method: string
   readonly path: string
-  /** Several values are several headers. */
+  /** An array is sent as several headers. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>>
   /** An object is sent as JSON. */
   readonly body?: string | Uint8Array | object
-  /** Keeps the answer under this name. */
+  /** Saves the answer under this name. */
   readonly save?: string
-  /** Keeps the answer's headers under this name, in lower case. */
+  /** Saves the answer's headers under this name, in lower case. */
   readonly saveHeaders?: string
-  /** Asked again until the answer has this status: for what controllers do. Up to 30 s. */
+  /** Repeats the request until the answer has this status, for up to 30 s: for the work of controllers. */
   readonly until?: number
-  /** The next rows do not wait for this answer. For reads that take their time. */
+  /** The next rows do not wait for this answer: for slow reads. */
   readonly background?: boolean
-  /** A watch: so many events are read (the end of the stream is one too), while the next rows go on. */
+  /** A watch: reads this many events (the end of the stream counts as one) while the next rows go on. */
   readonly events?: number
-  /** Of the answer only the status is compared. */
+  /** Compares only the status. */
   readonly statusOnly?: boolean
-  /** Of the answer the status and the headers are compared. */
+  /** Compares only the status and the headers. */
   readonly headersOnly?: boolean
 }
 
@@ -33,7 +33,7 @@ export interface Topic {
 }
 
 export interface RowOptions extends Partial<Omit<Row, 'method' | 'path' | 'title'>> {
-  /** What it is about, before the request line in the title. */
+  /** Precedes the request line in the title. */
   readonly what?: string
   /** Content-Type of the body. */
   readonly type?: string

@@ -1,4 +1,4 @@
-// Watches over WebSockets, beside a real kube-apiserver: how they begin, what comes in which frames, and how they end.
+// Watches over WebSockets compared with a real kube-apiserver: handshake, frames and end.
 import { expect } from 'chai'
 import { framesOf } from '../../integration/web-socket-frames.ts'
 import { startTwoServers, type TwoServers } from '../support/two-servers.ts'
@@ -17,7 +17,7 @@ const compared = ['connection', 'upgrade', 'sec-websocket-accept', 'sec-websocke
 const only = 'labelSelector=socket&timeoutSeconds=1'
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io'
 
-/** `why`: where ours differs, the reason. */
+/** `why`: the reason of a known difference. */
 const openings: readonly { title: string; query: string; headers?: Record<string, string>; why?: string }[] = [
   { title: 'from now on', query: 'watch=true' },
   { title: 'bookmarks', query: 'watch=true&allowWatchBookmarks=true' },
@@ -41,7 +41,7 @@ const openings: readonly { title: string; query: string; headers?: Record<string
   },
 ]
 
-describe('watches over WebSockets, like kube-apiserver 1.34.3', () => {
+describe('watches over WebSockets compared with kube-apiserver 1.34.3', () => {
   const stack = new AsyncDisposableStack()
   let servers: TwoServers
   let real: Server
@@ -59,7 +59,7 @@ describe('watches over WebSockets, like kube-apiserver 1.34.3', () => {
   })
   after(() => stack.disposeAsync())
 
-  /** The handshake and all frames until the server closes. */
+  /** Returns the handshake and all frames until the server closes. */
   const played = async (server: Server, sent: Sent, ownBase: string): Promise<unknown> => {
     const normaliser = new Normaliser(ownBase)
     const { answer, socket } = await server.upgrade(sent)
@@ -71,7 +71,7 @@ describe('watches over WebSockets, like kube-apiserver 1.34.3', () => {
     for await (const { opcode, payload } of framesOf(socket)) {
       const [event] =
         opcode === 1 ? (normaliser.answer(answer, [payload.toString()]).events ?? []) : [payload.toString('hex')]
-      // How often a server says that nothing happened is its own affair.
+      // Bookmarks may come at any time.
       if (event !== undefined) frames.push({ opcode, event })
       if (opcode === 8) break
     }

@@ -1,16 +1,16 @@
-// One server as raw HTTPS: what is sent is what the row says, what comes back is bytes.
+// A raw HTTPS client for one server: sends exactly the row's bytes and returns the answer's bytes.
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { Agent, request } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { parse } from 'yaml'
 
-/** No request of a row takes longer. */
+/** Timeout of every request, milliseconds. */
 const answerMs = 20_000
 
 export interface Answer {
   readonly status: number
-  /** Lower-case names; values of repeated headers apart. */
+  /** Names in lower case; values of repeated headers are separate. */
   readonly headers: ReadonlyMap<string, readonly string[]>
   readonly body: Buffer
 }
@@ -31,15 +31,15 @@ export interface OpenWatch {
 
 export interface Upgraded {
   readonly answer: Answer
-  /** Undefined: the answer is no change of protocol. What the server sent at once comes first. */
+  /** Undefined if the server did not switch protocols. Bytes already received are read first. */
   readonly socket: Duplex | undefined
 }
 
 export interface Server extends Disposable {
-  /** Asks for another protocol, by the headers of the request. Its connection is its own. */
+  /** Requests a protocol upgrade, with the row's headers, on a connection of its own. */
   upgrade(sent: Sent): Promise<Upgraded>
   send(sent: Sent): Promise<Answer>
-  /** Resolves when the headers are here. An answer that is no watch has its body. */
+  /** Resolves when the headers have arrived. An answer that is not a watch includes its body. */
   watch(sent: Sent): Promise<OpenWatch>
 }
 
@@ -48,7 +48,7 @@ interface Kubeconfig {
   readonly users: readonly { user: { 'client-certificate-data': string; 'client-key-data': string } }[]
 }
 
-/** A server by its kubeconfig; paths of rows go below the path of its URL. */
+/** A server from a kubeconfig; paths of rows are appended to the path of its URL. */
 export function openServer(kubeconfig: string): Server {
   const { clusters, users } = parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig
   const [first, user] = [clusters[0]?.cluster, users[0]?.user]

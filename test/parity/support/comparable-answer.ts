@@ -1,4 +1,5 @@
-// An answer without what no two servers share: uids, revisions, times of now, generated names and allocated addresses.
+// Removes server-specific values from an answer: uids, revisions, current times, generated names and allocated
+// addresses.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/apimachinery/meta/index.ts'
 
 export interface Answer {
@@ -12,14 +13,14 @@ const fingerprint = /\bX509SHA256=[0-9a-f]{64}\b/g
 const time = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)/g
 const dayMs = 86_400_000
 
-/** What a mux says of a path that nothing serves; client libraries read it as the Status that ours answers. */
+/** The body of Go's mux for an unserved path; client libraries read it as the Status that our server returns. */
 const nothingServed = '404 page not found\n'
 const nothingServedStatus: JsonObject = {
   ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', reason: 'NotFound', code: 404, details: {} },
   message: 'the server could not find the requested resource',
 }
 
-/** The answer in the form in which two servers can be compared. `neutral`: words of one run, and what stands for them. */
+/** The answer in comparable form. `neutral`: words specific to one run, and their placeholders. */
 export function comparableAnswer(answer: Answer, neutral: Readonly<Record<string, string>>): Answer {
   const text = Object.entries(neutral).reduce(
     (all, [word, placeholder]) => all.replaceAll(word, placeholder),
@@ -36,7 +37,7 @@ function mask(value: JsonValue, key: string): JsonValue {
   return value['kind'] === 'Table' ? maskTable(value) : maskObject(value)
 }
 
-/** Descriptions of columns are everybody's own words. */
+/** Descriptions of columns are each server's own text. */
 function maskTable(table: JsonObject): JsonObject {
   const columns = table['columnDefinitions']
   if (!Array.isArray(columns)) return maskObject(table)
@@ -47,7 +48,7 @@ function maskTable(table: JsonObject): JsonObject {
 function maskObject(value: JsonObject): JsonObject {
   const result: JsonObject = {}
   for (const [name, member] of Object.entries(value)) {
-    // Nobody's managers are told yet: an issue of its own.
+    // managedFields are not implemented yet.
     if (name === 'managedFields') continue
     const masked = withoutPlacement(mask(member, name), name)
     if (masked !== undefined) result[name] = masked
@@ -59,7 +60,7 @@ function maskObject(value: JsonObject): JsonObject {
   return result
 }
 
-/** Without what kcp says of where a workload runs, which a real server has no word for. */
+/** Removes kcp's placement information, which a real server does not have. */
 function withoutPlacement(value: JsonValue, name: string): JsonValue | undefined {
   if (name === 'annotations' && isJsonObject(value)) {
     const others = Object.entries(value).filter(([key]) => !key.startsWith('kcp.dev/'))
@@ -111,14 +112,14 @@ function maskAllocated(spec: JsonValue): void {
       port['nodePort'] = 'PORT'
 }
 
-/** Several controllers add them, in the order in which they get there. */
+/** Several controllers add conditions in any order. */
 function sortConditions(status: JsonValue): void {
   if (!isJsonObject(status) || !Array.isArray(status['conditions'])) return
   const typeOf = (condition: JsonValue): string => JSON.stringify(isJsonObject(condition) ? condition['type'] : '')
   status['conditions'] = status['conditions'].toSorted((a, b) => (typeOf(a) < typeOf(b) ? -1 : 1))
 }
 
-/** Go's maps have no order, so several complaints have none; the message only strings them together. */
+/** Causes come from Go's maps in any order; the message is their concatenation. */
 function sortCauses(status: JsonObject): void {
   const { details } = status
   if (!isJsonObject(details) || !Array.isArray(details['causes']) || details['causes'].length < 2) return

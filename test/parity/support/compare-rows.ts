@@ -1,4 +1,4 @@
-// A table of rows, each said to both servers at once; what they answer must be the same.
+// A table of rows, each run against both servers at once; the answers must be equal.
 import { isDeepStrictEqual } from 'node:util'
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
@@ -10,12 +10,12 @@ export interface Row {
   readonly run: (session: Session) => Promise<void>
 }
 
-/** A row; its title is what a failure and a known difference are called by. */
+/** A row; failures and known differences refer to its title. */
 export function row(title: string, run: (session: Session) => Promise<void>): Row {
   return { title, run }
 }
 
-/** Defines the tests. `known`: titles of rows that may and must differ, and why. */
+/** Defines the tests. `known`: titles of rows that must differ, with the reasons. */
 export function compareRows(
   rows: readonly Row[],
   {
@@ -29,7 +29,7 @@ export function compareRows(
     known?: Readonly<Record<string, string>>
     controllerManager?: boolean
     flags?: readonly string[]
-    /** Rows that mostly wait: they run at the same time, before the others. They must not meet. */
+    /** Rows that mostly wait: they run first, concurrently. They must not affect each other. */
     ahead?: ReadonlySet<Row>
   },
 ): void {
@@ -51,7 +51,7 @@ export function compareRows(
     return sessions
   }
 
-  it('has a row for every difference it knows', () => {
+  it('lists only rows that exist as known differences', () => {
     const titles = new Set(rows.map(({ title }) => title))
     expect(Object.keys(known).filter((title) => !titles.has(title))).to.deep.equal([])
     expect(titles.size).to.equal(rows.length)
@@ -71,7 +71,7 @@ export function compareRows(
     })
 }
 
-/** A word for this run, and a namespace with a ServiceAccount on both sides. */
+/** A random word for this run, and a namespace with a ServiceAccount on both servers. */
 export async function prepareRun(sides: readonly Side[]): Promise<{ id: string; namespace: string }> {
   const id = `x${randomBytes(4).toString('hex')}`
   const namespace = `ns-${id}`
@@ -80,7 +80,7 @@ export async function prepareRun(sides: readonly Side[]): Promise<{ id: string; 
     const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }
     const { status } = await side.request('POST', '/api/v1/namespaces', { body })
     expect(status).to.equal(201)
-    // Controllers may have been first.
+    // A controller may have created it first.
     await side.request('POST', `/api/v1/namespaces/${namespace}/serviceaccounts`, { body: account })
   }
   return { id, namespace }

@@ -1,4 +1,4 @@
-// What one row of a table says to one server, and the record of what the server answered.
+// Runs one row against one server, and records the answers.
 import { builtInResourceOfKind } from '../../../src/virtualapi/registry/builtin-resources.ts'
 import {
   isJsonObject,
@@ -11,7 +11,7 @@ import { waitFor } from '../../support/index.ts'
 import { comparableAnswer, type Answer } from './comparable-answer.ts'
 import type { RequestOptions, Side } from './two-servers.ts'
 
-/** A manifest: `kind` and `apiVersion` say where it goes; without a namespace it goes into that of the session. */
+/** A manifest: `kind` and `apiVersion` determine its path; without a namespace it belongs to that of the session. */
 export type Manifest = JsonObject & { apiVersion: string; kind: string; metadata: JsonObject }
 
 export interface Exchange {
@@ -20,9 +20,9 @@ export interface Exchange {
 }
 
 export interface SendOptions extends RequestOptions {
-  /** Not recorded: what only prepares. */
+  /** Not recorded: preparation only. */
   readonly quiet?: boolean
-  /** Paths such as `metadata.finalizers` that the record leaves out. */
+  /** Paths such as `metadata.finalizers` that are not recorded. */
   readonly without?: readonly string[]
 }
 
@@ -33,13 +33,13 @@ const patchTypes: Readonly<Record<PatchType, string>> = {
   strategic: 'application/strategic-merge-patch+json',
 }
 
-/** In texts and bodies `$ID` stands for a word of this run, `$NS` for its namespace. */
+/** In texts and bodies, `$ID` is replaced by the word of this run and `$NS` by its namespace. */
 export class Session {
   readonly transcript: Exchange[] = []
   private readonly side: Side
   private readonly words: Readonly<Record<string, string>>
   private readonly placeholders: Readonly<Record<string, string>>
-  /** What was written last, by path. */
+  /** Revision of the last write, by path. */
   private readonly revisions = new Map<string, number>()
 
   constructor(side: Side, { id, namespace }: { id: string; namespace: string }) {
@@ -48,7 +48,7 @@ export class Session {
     this.placeholders = { [namespace]: '$NS', [id]: '$ID' }
   }
 
-  /** Sends and records. */
+  /** Sends a request and records the answer. */
   async send(
     method: string,
     path: string,
@@ -71,8 +71,8 @@ export class Session {
   }
 
   /**
-   * A real server changes what its cache has; where that is behind, its second try may meet what the first one left: a
-   * port of a Service "is already allocated", to itself.
+   * A real server applies changes to its cached object; if the cache lags, its second attempt may conflict with its
+   * first: a port of a Service "is already allocated", to itself.
    */
   private async untilCacheHas(path: string): Promise<void> {
     const wanted = this.revisions.get(path) ?? 0
@@ -92,14 +92,14 @@ export class Session {
     else if (method === 'PUT' || method === 'PATCH') this.revisions.set(this.writtenAt(path) ?? path, revision)
   }
 
-  /** The path of what was written and is at this path, or has it as a subresource. */
+  /** The path of a written object that is, or has as a subresource, this path. */
   private writtenAt(target: string): string | undefined {
     const [path = ''] = target.split('?')
     const owner = path.slice(0, path.lastIndexOf('/'))
     return [path, owner].find((one) => this.revisions.has(one))
   }
 
-  /** A real server answers 429 for a moment after a definition was created or changed: a client asks again. */
+  /** A real server answers 429 for a moment after a definition was created or changed: retries like a client. */
   private async whenStorageIsReady<T extends { status: number; text: string }>(ask: () => Promise<T>): Promise<T> {
     let last: T | undefined
     const probe = async (): Promise<boolean> => {
@@ -122,14 +122,14 @@ export class Session {
     })
   }
 
-  /** POST of a built-in object to where it belongs. */
+  /** POST of a built-in object to its collection. */
   create(object: Manifest, options: SendOptions & { query?: string; subresource?: string } = {}): Promise<Answer> {
     const { query = '', subresource, ...rest } = options
     const path = subresource === undefined ? pathOf(object, { collection: true }) : `${pathOf(object)}/${subresource}`
     return this.send('POST', path + query, { ...rest, body: object })
   }
 
-  /** PUT of a built-in object, as it is given. */
+  /** PUT of a built-in object, unchanged. */
   put(object: Manifest, options: SendOptions & { query?: string; subresource?: string } = {}): Promise<Answer> {
     const { query = '', subresource, ...rest } = options
     return this.send('PUT', pathOf(object) + (subresource === undefined ? '' : `/${subresource}`) + query, {
@@ -138,7 +138,7 @@ export class Session {
     })
   }
 
-  /** PUT of what is there, changed. */
+  /** PUT of the stored object with a change. */
   async change(
     path: string,
     change: (object: JsonObject) => void,
@@ -150,7 +150,7 @@ export class Session {
     return this.send('PUT', path + (subresource === undefined ? '' : `/${subresource}`), { ...options, body: object })
   }
 
-  /** Asks until the answer is as wanted, and records that one; after `deadlineMs` the last one. */
+  /** Repeats the request until the answer is as wanted, and records that answer; after `deadlineMs` the last one. */
   async until(
     path: string,
     wanted: (answer: Answer) => boolean,
@@ -163,7 +163,7 @@ export class Session {
     return last
   }
 
-  /** Waits for an answer without a record. Rejects after `deadlineMs`. */
+  /** Waits for an answer without recording it. Rejects after `deadlineMs`. */
   async untilQuiet(path: string, wanted: (answer: Answer) => boolean, { deadlineMs = 60_000 } = {}): Promise<void> {
     const probe = async (): Promise<boolean> => wanted(await this.get(path, { quiet: true }))
     await waitFor(probe, { what: path, deadlineMs, intervalMs: 25 })
@@ -176,7 +176,7 @@ export class Session {
     await waitFor(probe, { what: `${path} to refuse`, deadlineMs: 15_000, intervalMs: 25 })
   }
 
-  /** Records a value that the row made of an answer. */
+  /** Records a value that the row derived from an answer. */
   note(what: string, value: JsonValue): void {
     this.record(what, { status: 0, warnings: [], body: value })
   }
@@ -192,7 +192,7 @@ export class Session {
   }
 }
 
-/** Where a built-in object is, in the namespace of the session unless it names one. */
+/** The path of a built-in object, in the session's namespace unless it names one. */
 export function pathOf(object: Manifest, { collection = false } = {}): string {
   const info = builtInResourceOfKind({ ...parseApiVersion(object.apiVersion), kind: object.kind })
   if (info === undefined) throw new Error(`${object.apiVersion} ${object.kind} is not built in`)
@@ -230,7 +230,7 @@ function revisionOf(body: JsonValue): number {
   return Number(valueAt(body, 'metadata.resourceVersion') ?? 0) || 0
 }
 
-/** What is at `a.b.0.c` of an answer. */
+/** The value at path `a.b.0.c` of an answer. */
 export function valueAt(value: JsonValue | undefined, path: string): JsonValue | undefined {
   return path
     .split('.')

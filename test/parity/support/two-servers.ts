@@ -1,4 +1,4 @@
-// A real kube-apiserver and a logical cluster of `kcp start`, side by side, to be asked the same.
+// Starts a real kube-apiserver and a logical cluster of `kcp start` for comparing their answers.
 import { readFileSync } from 'node:fs'
 import { Agent, request as httpsRequest } from 'node:https'
 import { startInstance } from '../../integration/kcp-instance.ts'
@@ -12,17 +12,17 @@ export interface RawAnswer {
 }
 
 export interface RequestOptions {
-  /** A text is sent as it is, anything else as JSON. */
+  /** A string is sent unchanged, anything else as JSON. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string | string[]>>
-  /** Without the certificate of the admin. */
+  /** Without the admin's certificate. */
   readonly anonymous?: boolean
 }
 
-/** One server and its admin. */
+/** One server, with its admin's credentials. */
 export interface Side {
   readonly kubeconfig: string
-  /** Resolves with any answer. `path` as on a server of one cluster: `/api/v1/...`. */
+  /** Resolves with any answer. `path` is as on a server of one cluster: `/api/v1/...`. */
   request(method: string, path: string, options?: RequestOptions): Promise<RawAnswer>
 }
 
@@ -31,7 +31,7 @@ export interface TwoServers extends AsyncDisposable {
   readonly ours: Side
 }
 
-/** Starts both on free ports. The real one without its ServiceAccount plugin, unless a controller manager runs. */
+/** Starts both on free ports. The real one runs without the ServiceAccount plugin, unless a controller manager runs. */
 export async function startTwoServers({
   name,
   controllerManager = false,
@@ -59,7 +59,7 @@ interface Kubeconfig {
   readonly users: readonly { user: { 'client-certificate-data': string; 'client-key-data': string } }[]
 }
 
-/** The server that a kubeconfig names, as the user it names. */
+/** A client for the server and user of a kubeconfig. */
 export function openSide(kubeconfig: string): Side & { close(): void } {
   const { clusters, users } = parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig
   const [cluster, user] = [clusters[0]?.cluster, users[0]?.user]
@@ -104,7 +104,7 @@ export function openSide(kubeconfig: string): Side & { close(): void } {
   }
 }
 
-/** The length is said: Node leaves it out of a DELETE, and a body without one is none. */
+/** Sets Content-Length: Node omits it for a DELETE, and without it the body is ignored. */
 function bodyHeaders(body: string): Record<string, string> {
   return { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
 }

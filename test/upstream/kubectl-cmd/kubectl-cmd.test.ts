@@ -8,7 +8,7 @@ import { prepare } from './prepare.ts'
 import { failureOf, runFunction, type RunOptions } from './run-functions.ts'
 import { adapted, betweenFunctions, functionsOf } from './working-copy.ts'
 
-/** Of those listed as passing: quick ones that have found something; all of them run in `make conformance`. */
+/** Fast ones among those listed as passing that have found defects; `make conformance` runs all. */
 const quick = [
   'run_assert_categories_tests',
   'run_authorization_tests',
@@ -21,19 +21,19 @@ const quick = [
 describe("Kubernetes' shell tests of kubectl", () => {
   const adaptation = { server: 'https://h:1/clusters/a', token: 't', serviceIp: '10.96.0.1', tmp: '/copy/tmp' }
 
-  it('are listed, each once', () => {
+  it('are each listed once', () => {
     const { passing, notPassing } = readLists(import.meta.dirname)
     expect(passing).to.include.members(quick)
     expect([...passing].sort()).to.deep.equal(passing)
     for (const { reason } of notPassing) expect(reason).to.not.equal('')
   })
 
-  it('are found in the order in which upstream calls them', () => {
+  it("are found in upstream's order", () => {
     const script = '  record_command run_a_tests\n# record_command run_b\n    record_command run_c_test\n'
     expect(functionsOf(script)).to.deep.equal(['run_a_tests', 'run_c_test', betweenFunctions])
   })
 
-  it('meet another address, token, range of services and folder', () => {
+  it('get another address, token, Service range and folder', () => {
     const script =
       "curl -H 'Bearer admin-token' https://localhost:${SECURE_API_PORT}/a > /tmp/x; cat ${TMPDIR:-/tmp}/y # 10.0.0.12"
     expect(adapted(script, { ...adaptation, fieldManagers: true })).to.equal(
@@ -41,7 +41,7 @@ describe("Kubernetes' shell tests of kubectl", () => {
     )
   })
 
-  it('are asked about managers of fields only where there are any', () => {
+  it('keep assertions about field managers only where field managers exist', () => {
     const script = [
       '  before',
       "  output_message=$(kubectl get pod p -o=jsonpath='{.metadata.managedFields[*].manager}' 2>&1)",
@@ -52,7 +52,7 @@ describe("Kubernetes' shell tests of kubectl", () => {
     expect(adapted(script, { ...adaptation, fieldManagers: false })).to.equal('  before\n  after\n')
   })
 
-  it('tell first which assertion failed', () => {
+  it('report the failed assertion first', () => {
     const lines = ['a', 'b', 'c', 'd', '\u001b[31mFAIL!', 'Expected: 1', 'Got: 2']
     expect(failureOf(lines.join('\n'))).to.equal('b\nc\nd\nFAIL!\nExpected: 1\nGot: 2')
     expect(failureOf('a\n\nthe end')).to.equal('a\nthe end')

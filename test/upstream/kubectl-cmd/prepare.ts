@@ -1,4 +1,4 @@
-// A cluster as the Kubernetes shell tests of kubectl expect it, and a working copy of them for it.
+// Prepares a cluster and a working copy of the Kubernetes shell tests of kubectl.
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { kubectl, type ProgramName } from '../../support/index.ts'
@@ -6,14 +6,14 @@ import type { RunOptions } from './run-functions.ts'
 import { makeWorkingCopy } from './working-copy.ts'
 
 export interface PrepareOptions {
-  /** Of the working copy. */
+  /** Directory of the working copy. */
   readonly dir: string
   readonly logDir: string
   readonly timeoutSeconds: number
   readonly signal: AbortSignal
-  /** Whether assertions about managers of fields stay. */
+  /** Whether assertions about field managers are kept. */
   readonly fieldManagers: boolean
-  /** kubectl and its companion by default. */
+  /** Default: kubectl and its companion program. */
   readonly programs?: readonly ProgramName[]
 }
 
@@ -21,7 +21,7 @@ interface Kubeconfig {
   readonly clusters: readonly { cluster: { server: string; 'certificate-authority-data': string } }[]
 }
 
-/** Makes ready the cluster of a kubeconfig; everybody may do everything in it afterwards. */
+/** Prepares the cluster of a kubeconfig; afterwards every user has all permissions in it. */
 export async function prepare(kubeconfig: string, options: PrepareOptions): Promise<RunOptions> {
   const { dir, logDir, timeoutSeconds, signal, fieldManagers, programs } = options
   const [cluster] = (parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig).clusters
@@ -36,16 +36,16 @@ export async function prepare(kubeconfig: string, options: PrepareOptions): Prom
   return { copy, server, token, certificate, logDir, timeoutSeconds, signal }
 }
 
-/** The Node that upstream makes by hand before it begins: there is no kubelet. The annotation keeps field managers. */
+/** The Node that upstream creates by hand first, because there is no kubelet. The annotation keeps field managers. */
 async function createNode(kubeconfig: string): Promise<void> {
   const metadata = { name: '127.0.0.1', annotations: { 'save-managers': 'true' } }
   const node = { apiVersion: 'v1', kind: 'Node', metadata, status: { capacity: { memory: '1Gi' } } }
   await kubectl(kubeconfig, ['create', '-f', '-'], { input: node })
 }
 
-/** A bearer token; everybody may do everything, as upstream starts its server. */
+/** A bearer token. Every user gets all permissions, as on upstream's test server. */
 async function adminToken(kubeconfig: string): Promise<string> {
-  // The last one is asked about in a SubjectAccessReview, without being authenticated.
+  // The last one appears only in a SubjectAccessReview, without being authenticated.
   const groups = ['system:authenticated', 'system:unauthenticated', 'the-group']
   const binding = ['--clusterrole=cluster-admin', ...groups.map((group) => `--group=${group}`)]
   await kubectl(kubeconfig, ['create', 'serviceaccount', 'test-cmd', '-n', 'kube-system'])

@@ -1,4 +1,4 @@
-// Running functions of the Kubernetes shell tests of kubectl against one cluster.
+// Runs functions of the Kubernetes shell tests of kubectl against one cluster.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runCommand } from '../../support/index.ts'
@@ -8,7 +8,7 @@ export interface FunctionResult {
   readonly name: string
   readonly passed: boolean
   readonly seconds: number
-  /** The end of what it said, when it failed. */
+  /** The end of its output, if it failed. */
   readonly message: string
   readonly logFile: string
 }
@@ -17,25 +17,25 @@ export interface RunOptions {
   readonly copy: WorkingCopy
   readonly server: string
   readonly token: string
-  /** A certificate, in PEM, for tests that put any into a kubeconfig. */
+  /** A PEM certificate, for tests that put one into a kubeconfig. */
   readonly certificate: string
-  /** Of the logs. */
+  /** Directory of the logs. */
   readonly logDir: string
-  /** Of one function, seconds. */
+  /** Timeout of one function, seconds. */
   readonly timeoutSeconds: number
   readonly signal: AbortSignal
 }
 
 const driver = join(import.meta.dirname, 'driver.sh')
 
-/** Runs one function to its end, whatever that is. */
+/** Runs one function to its end, whatever the result. */
 export async function runFunction(name: string, options: RunOptions): Promise<FunctionResult> {
   const { copy, server, token, certificate, logDir, timeoutSeconds, signal } = options
   const started = performance.now()
   rmSync(join(copy.dir, 'tmp'), { recursive: true, force: true })
   mkdirSync(join(copy.dir, 'tmp'))
   writeFileSync(join(copy.dir, 'tmp', 'apiserver.crt'), certificate)
-  // timeout(1) ends what the function started along with it.
+  // timeout(1) also ends the children of the function.
   const limit = ['--kill-after=5', String(timeoutSeconds), driver, name, server, token]
   const { code, stdout } = await runCommand('bash', ['-c', 'exec "$@" 2>&1', 'bash', 'timeout', ...limit], {
     cwd: copy.dir,
@@ -57,7 +57,7 @@ export async function runFunction(name: string, options: RunOptions): Promise<Fu
   return { name, passed: code === 0, seconds, message: code === 0 ? '' : failureOf(stdout) + ended, logFile }
 }
 
-/** What a person wants to read first: the assertion that failed, or else the end. */
+/** The most useful lines of the output: the failed assertion, or else the end. */
 export function failureOf(output: string): string {
   const lines = output
     .replaceAll(/\u001b(\[[0-9;]*m|\(B)/g, '')

@@ -1,9 +1,9 @@
-// The Kubernetes shell tests of kubectl (test/cmd), copied out of the Go module cache to where they can run.
+// Copies the Kubernetes shell tests of kubectl (test/cmd) out of the Go module cache, adapted so that they can run.
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ensurePrograms, repositoryRoot, runCommand, type ProgramName } from '../../support/index.ts'
 
-/** What the functions read, relative to the module. */
+/** The files that the functions read, relative to the module. */
 const parts = [
   'hack/lib',
   'hack/testdata',
@@ -19,21 +19,24 @@ export interface WorkingCopy {
   readonly functions: readonly string[]
 }
 
-/** What upstream asserts between its functions, as a name among them. */
+/** Name for the assertions that upstream makes between its functions. */
 export const betweenFunctions = 'between_functions'
 
 export interface Adaptation {
   readonly server: string
   readonly token: string
-  /** Of the Service `kubernetes`: the first of the range. */
+  /** Address of the Service `kubernetes`: the first of the range. */
   readonly serviceIp: string
-  /** Whether assertions about `metadata.managedFields` stay: they want server-side apply, and sit in every long function. */
+  /**
+   * Whether assertions about `metadata.managedFields` are kept: they need server-side apply, and every long function
+   * has one.
+   */
   readonly fieldManagers: boolean
 }
 
 /**
- * Makes the copy anew in `dir`. The scripts assume a server at an address without a path, a fixed token, a range of service
- * addresses and files in /tmp: these are replaced.
+ * Creates the copy in `dir`, replacing an old one. The scripts assume a server at an address without a path, a fixed
+ * token, a Service range and files in /tmp: all are replaced.
  */
 export async function makeWorkingCopy(
   dir: string,
@@ -55,7 +58,7 @@ export async function makeWorkingCopy(
   for (const file of files.filter((name) => /\.(sh|yaml|json)$/.test(name))) {
     writeFileSync(file, adapted(readFileSync(file, 'utf8'), { ...adaptation, tmp: join(dir, 'tmp') }))
   }
-  // A Go module keeps no file modes.
+  // Go modules do not keep file modes.
   await runCommand('chmod', ['-R', '+x', join(dir, 'test/fixtures/pkg/kubectl/plugins')])
   mkdirSync(join(dir, 'tmp'))
   const bin = join(dir, '_output', 'bin')
@@ -64,7 +67,7 @@ export async function makeWorkingCopy(
   return { dir, functions: functionsOf(readFileSync(join(scripts, 'legacy-script.sh'), 'utf8')) }
 }
 
-/** A script with these in place of upstream's own. */
+/** A script with these values instead of upstream's own. */
 export function adapted(
   script: string,
   { server, token, serviceIp, tmp, fieldManagers }: Adaptation & { readonly tmp: string },
@@ -78,7 +81,7 @@ export function adapted(
     .replaceAll(/(?<![\w.}])\/tmp\//g, () => `${tmp}/`)
 }
 
-/** The functions that upstream's script calls, and what it does between them. */
+/** The functions that upstream's script calls, and its assertions between them. */
 export function functionsOf(script: string): string[] {
   const called = [...script.matchAll(/^ +record_command (run_\w+)$/gm)].map(([, name]) => name ?? '')
   return [...new Set(called), betweenFunctions]

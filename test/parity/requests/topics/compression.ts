@@ -1,4 +1,4 @@
-// When an answer is gzipped: who asks for it, how, and for how much.
+// Which answers are compressed: depending on Accept-Encoding and size.
 import { get, post, watch, type Row, type Topic } from '../row.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'

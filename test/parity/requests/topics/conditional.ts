@@ -1,4 +1,4 @@
-// Documents that clients keep: ETags, what is asked when one is known, names with a hash.
+// Documents that clients cache: ETags, conditional requests, hashes in names.
 import { get, send, type Row, type RowOptions, type Topic } from '../row.ts'
 import { widgets } from './widgets.ts'
 
@@ -10,7 +10,7 @@ const batch = '/openapi/v3/apis/batch/v1'
 const own = `/openapi/v3/apis/${custom.apiVersion}`
 
 let count = 0
-/** The document, then what becomes of it when its ETag is known in these ways. */
+/** Reads the document, then repeats the request with its ETag in several ways. */
 function kept(path: string, accept?: string): Row[] {
   const name = `kept${++count}`
   const tag = `<<${name}.etag>>`
@@ -54,7 +54,7 @@ export const conditional: Topic = {
     send('HEAD', batch, { headersOnly: true }),
     send('HEAD', '/openapi/v2', { headersOnly: true }),
 
-    // By hash.
+    // With the hash.
     get('/openapi/v3', { save: 'index', headersOnly: true }),
     get('<<index.paths.apis/batch/v1.serverRelativeURL>>', { headersOnly: true, what: 'as the index names it' }),
     get(`${batch}?hash=nonsense`, { headersOnly: true }),
@@ -64,7 +64,7 @@ export const conditional: Topic = {
     get(`${batch}?timeout=32s`, { headersOnly: true }),
     get('/openapi/v3/apis/batch/v9?hash=nonsense', { statusOnly: true }),
 
-    // Forms.
+    // Media types.
     ...['application/json', '*/*', 'application/yaml', 'text/plain', 'nonsense', `${protobufV2},application/json`].map(
       (accept) => get('/openapi/v2', { accept, headersOnly: true }),
     ),

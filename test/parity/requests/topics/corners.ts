@@ -1,4 +1,4 @@
-// What seeded random requests to both servers once found different, and what lies beside it.
+// Differences that seeded random requests to both servers once found, and similar cases.
 import { del, get, patch, post, put, send, watch, type Row, type Topic } from '../row.ts'
 import { widgets } from './widgets.ts'
 
@@ -76,7 +76,7 @@ export const corners: Topic = {
       ),
     ),
 
-    // Of what is being deleted the time stays as it is, and who says another grace period is told so.
+    // An object that is being deleted keeps its deletionTimestamp, and a changed grace period is reported.
     post(maps, { metadata: { name: 'held', finalizers: ['example.com/hold'] } }),
     del(`${maps}/held`),
     ...[7, 0, null].map((grace) =>
@@ -84,7 +84,7 @@ export const corners: Topic = {
     ),
     patch('merge', `${maps}/held`, { metadata: { finalizers: null } }, { what: 'let go' }),
 
-    // What subresources of pods take, and which container is meant.
+    // Options of pod subresources, and the choice of the container.
     post(pods, {
       metadata: { name: 'two' },
       spec: {
@@ -120,13 +120,13 @@ export const corners: Topic = {
     }),
     eviction('a list of options', { kind: 'X', apiVersion: 'v1', deleteOptions: [] }),
 
-    // Jobs tell what stays behind, whether or not there are any.
+    // Deleting a Job warns about its pods, whether or not there are any.
     del(`${jobs}/absent`),
     del(`${jobs}/absent?propagationPolicy=Background`),
     del(`${jobs}?labelSelector=nothing`),
     del(`${jobs}?labelSelector=nothing%2C`),
 
-    // A Service changed without a word about its families.
+    // A Service changed without its IP families.
     post(services, {
       metadata: { name: 's' },
       spec: { clusterIP: 'None', selector: { a: 'b' }, ports: [{ port: 80 }] },
@@ -135,7 +135,7 @@ export const corners: Topic = {
     post(services, { metadata: { name: 'free' }, spec: { clusterIP: 'None' } }),
     put(`${services}/free`, { metadata: { name: 'free', labels: { a: 'b' } } }, { what: 'labels alone' }),
 
-    // Preconditions that are empty, and positions of what is to be deleted.
+    // Empty preconditions, and resourceVersions in deletions.
     post(maps, { metadata: { name: 'p1', labels: { gone: '1' } } }),
     del(`${maps}?labelSelector=gone&resourceVersion=x`, '{}'),
     del(`${maps}?labelSelector=gone&resourceVersion=1999999999`, '{}', { what: 'too early' }),
@@ -147,7 +147,7 @@ export const corners: Topic = {
     }),
     del(`${maps}?labelSelector=nothing&limit=1`, undefined, { accept: 'text/html' }),
 
-    // Names of kinds that are not held to more than a path is, and what Events wait for.
+    // Kinds whose names are only restricted to valid path segments, and required fields of Events.
     post(maps, { metadata: { name: 'line\nfeed' } }),
     post(`${events}?dryRun=All`, event({ name: 'per%cent' })),
     post(`${events}?dryRun=All`, event({ name: 'sl/ash' }), { what: 'a slash' }),
@@ -166,7 +166,7 @@ export const corners: Topic = {
       spec: { finalizers: ['bad one', 'x/y', 'z'] },
     }),
 
-    // Forms that say nothing, patches that are none of the sort, characters that are none.
+    // Empty media type parameters, invalid patches, invalid characters.
     get(`${maps}/a`, { accept: 'application/json;as=' }),
     json('an operation by number', '[{"op":1,"path":"/data/k","value":"x"}]'),
     json('a path by number', '[{"op":"add","path":1,"value":"x"}]'),
@@ -180,7 +180,7 @@ export const corners: Topic = {
       statusOnly: true,
     }),
 
-    // Fields that a subresource does not have, types that are wrong there, and selfLink, which is none any more.
+    // Fields that a subresource does not have, wrong types in it, and the removed field selfLink.
     post(sets, setOf('s')),
     ...['', '&fieldValidation=Strict', '&fieldValidation=Ignore'].flatMap((mode) => [
       ...scales.flatMap(([what, scale]) => [
@@ -205,7 +205,7 @@ export const corners: Topic = {
       ),
     ]),
 
-    // What is looked at first: numbers, then fields, then positions.
+    // The order of validation: numbers, then fields, then resourceVersions.
     get(`${maps}?fieldSelector=nonsense%3D1&resourceVersion=x`),
     get(`${maps}?fieldSelector=nonsense%3D1&limit=x`),
     get(`${maps}?fieldSelector=nonsense%3D1&limit=1&continue=garbage`),
@@ -214,13 +214,13 @@ export const corners: Topic = {
     get(`${maps}?watch=F&resourceVersionMatch=Exact`),
     send('DELETE', `${maps}/a?orphanDependents=f&dryRun=All`),
 
-    // Metadata of a custom resource that a patch makes unreadable, and nulls where there should be something.
+    // Patches that make a custom resource's metadata invalid, and nulls in place of values.
     ...custom.rows,
     post(custom.path, { apiVersion: custom.apiVersion, kind: 'Widget', metadata: { name: 'w' } }),
     ...['', '&fieldValidation=Strict'].flatMap((mode) =>
       scales.flatMap(([what, scale]) => {
         const named = typeof scale === 'string' ? scale.replace('"s"', '"w"') : renamed(scale)
-        // What is wrong with a PUT is told by upstream without the kind, which it cannot name there.
+        // Upstream's error for a PUT does not name the kind here.
         const isTaken = mode === '' && (what === 'unknown' || what === 'twice')
         return [
           ...(isTaken ? [put(`${custom.path}/w/scale?dryRun=All`, named, { what })] : []),

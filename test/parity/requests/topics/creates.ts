@@ -1,4 +1,4 @@
-// POST: what the client may say of metadata, and what becomes of it.
+// POST: the metadata that a client may set, and how the server changes it.
 import { get, post, type Row, type Topic } from '../row.ts'
 import { widgets } from './widgets.ts'
 
@@ -10,7 +10,7 @@ const widget = (what: string, metadata: object, more: object = {}): Row =>
 
 const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'o', uid: 'u' }
 
-/** Of any kind. */
+/** For any kind. */
 const metadata: [what: string, metadata: object][] = [
   ['a name', { name: 'plain' }],
   ['the name again', { name: 'plain' }],

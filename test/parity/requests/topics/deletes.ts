@@ -1,4 +1,4 @@
-// DELETE: options in every spelling, preconditions, finalizers, collections.
+// DELETE: options in every form, preconditions, finalizers, collections.
 import { del, get, patch, post, put, type Row, type Topic } from '../row.ts'
 import { widgets } from './widgets.ts'
 
@@ -9,7 +9,7 @@ const make = (name: string, more: object = {}, save?: string): Row =>
   post(maps, { metadata: { name, ...more } }, { what: `a ${name}`, ...(save === undefined ? {} : { save }) })
 
 let count = 0
-/** An object of its own, deleted with these options; then looked at. */
+/** Creates an object, deletes it with these options, then reads it. */
 function deleted(what: string, body: unknown, query = ''): Row[] {
   const name = `d${++count}`
   return [
@@ -134,7 +134,7 @@ export const deletes: Topic = {
     del(`${maps}/plainorphan`, { propagationPolicy: 'Orphan' }),
     get(`${maps}/plainorphan`, { until: 404 }),
 
-    // Pods have grace.
+    // Pods have a grace period.
     post(
       '/api/v1/namespaces/{ns}/pods',
       {
@@ -157,7 +157,7 @@ export const deletes: Topic = {
     del('/api/v1/namespaces/{ns}/pods/p', { gracePeriodSeconds: 0 }, { what: 'at once' }),
     get('/api/v1/namespaces/{ns}/pods/p', { what: 'gone' }),
 
-    // Some kinds come back whole.
+    // Some kinds are returned completely.
     post('/api/v1/namespaces/{ns}/serviceaccounts', { metadata: { name: 'sa' } }),
     del('/api/v1/namespaces/{ns}/serviceaccounts/sa?dryRun=All'),
     del('/api/v1/namespaces/{ns}/serviceaccounts/sa'),

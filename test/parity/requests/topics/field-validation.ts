@@ -1,4 +1,4 @@
-// fieldValidation: fields that are unknown, given twice or spelt in another case.
+// fieldValidation: fields that are unknown, duplicate, or in another letter case.
 import { patch, post, put, type Row, type Topic } from '../row.ts'
 import { widgets } from './widgets.ts'
 
@@ -6,7 +6,7 @@ const sets = '/apis/apps/v1/namespaces/{ns}/replicasets'
 const custom = widgets('fields')
 const modes = ['', '?fieldValidation=Ignore', '?fieldValidation=Warn', '?fieldValidation=Strict']
 
-/** A deployment with `extra` in its container, `spec` and at the top; raw, since members may come twice. */
+/** A deployment with `extra` in its container, its spec and at the top; as text, because members may be duplicated. */
 const body = (name: string, { container = '', spec = '', top = '' }): string =>
   `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"${name}"},"spec":{"replicas":0,${spec}"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"a"}},"spec":{"containers":[{"name":"c","image":"i"${container}}]}}}${top}}`
 

@@ -1,4 +1,4 @@
-// Headers that say who a request is to be from.
+// Impersonation headers.
 import { get, post, type Row, type Topic } from '../row.ts'
 
 const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'

@@ -1,4 +1,4 @@
-// All topics, what most clients meet first at the top.
+// All topics, the most common requests first.
 import type { Topic } from '../row.ts'
 import { compression } from './compression.ts'
 import { conditional } from './conditional.ts'

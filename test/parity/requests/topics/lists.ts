@@ -1,4 +1,4 @@
-// GET of objects and collections: positions, pages, selectors.
+// GET of objects and collections: resourceVersions, pages, selectors.
 import { get, post, patch, type Topic, type Row } from '../row.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'

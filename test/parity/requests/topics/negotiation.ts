@@ -1,4 +1,4 @@
-// In which form answers are asked for and bodies are sent.
+// Media types of answers and bodies.
 import { gzipSync } from 'node:zlib'
 import { get, post, put, send, type Row, type RowOptions, type Topic } from '../row.ts'
 import { widgets } from './widgets.ts'
@@ -92,7 +92,7 @@ export const negotiation: Topic = {
     get(`${maps}/a`, { what: 'curl gets it indented', headers: { 'User-Agent': 'curl/8.0' } }),
     get(`${maps}/a?pretty=false`, { headers: { 'User-Agent': 'curl/8.0' } }),
 
-    // What is sent.
+    // Bodies.
     make('c1', { type: 'application/json' }),
     make('c2', { type: 'application/json; charset=utf-8' }),
     make('c3', { type: 'application/json;charset=latin1' }),

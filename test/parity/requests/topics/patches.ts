@@ -1,4 +1,4 @@
-// PATCH of every type: documents that are none, that do not fit, and what each may change.
+// PATCH of every type: invalid documents, patches that do not apply, and the fields that a patch may change.
 import { get, patch, patchTypes, post, put, send, type Row, type Topic } from '../row.ts'
 import { widgets } from './widgets.ts'
 
@@ -16,7 +16,7 @@ const merge = (what: string, document: unknown, path = `${maps}/a`): Row =>
 const strategic = (what: string, document: unknown, path = `${sets}/d`): Row =>
   patch('strategic', path, JSON.stringify(document), { what })
 
-/** A change of metadata, as the document of a type. */
+/** A change of metadata, as a document of the given patch type. */
 const meta = (kind: Kind, member: string, value: unknown): string =>
   JSON.stringify(
     kind === 'json' ? [{ op: 'replace', path: `/metadata/${member}`, value }] : { metadata: { [member]: value } },
@@ -30,7 +30,7 @@ export const patches: Topic = {
   name: 'patches',
   rows: [
     post(maps, { metadata: { name: 'a', labels: { l: '1' } }, data: { k: '1', gone: 'x' } }, { save: 'a' }),
-    // Of any type.
+    // Of every patch type.
     ...forAll((kind) => {
       const empty = kind === 'json' ? '[]' : '{}'
       return [

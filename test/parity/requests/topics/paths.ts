@@ -1,4 +1,4 @@
-// What is no resource: other paths, other methods, discovery, health.
+// Paths that are not resources: unknown paths, unsupported methods, discovery, health.
 import { get, send, post, type Topic } from '../row.ts'
 
 const discovery = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
@@ -160,7 +160,7 @@ export const paths: Topic = {
     send('POST', '/apis/apps/v1/namespaces/{ns}/deployments/absent/scale', { body: {} }),
     send('GET', '/apis/apps/v1/namespaces/{ns}/deployments/absent/status'),
 
-    // What a request says of itself.
+    // Request headers.
     get('/api/v1/namespaces/{ns}', { what: 'an id for the audit', headers: { 'Audit-ID': 'one-two-three' } }),
     get('/api/v1/namespaces/{ns}', { what: 'no gzip for little', headers: { 'Accept-Encoding': 'gzip' } }),
     get('/api/v1/namespaces/{ns}', { what: 'method override', headers: { 'X-HTTP-Method-Override': 'DELETE' } }),

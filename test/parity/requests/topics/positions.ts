@@ -1,4 +1,4 @@
-// The parameters by which lists and watches say where they begin, in all pairs.
+// All pairs of parameters that set the start of lists and watches.
 import { get, patch, post, watch, type Row, type Topic } from '../row.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'
@@ -9,7 +9,7 @@ const partial = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io'
 
 const make = (name: string): Row => post(maps, { metadata: { name, labels: { p: name } } }, { what: name, save: name })
 
-/** Every combination of one item of each list, joined as a query. Empty items are left out. */
+/** Every combination of one item of each list, joined as a query; empty items are omitted. */
 function combinations(lists: readonly (readonly string[])[]): string[] {
   return lists
     .reduce<string[][]>((all, items) => all.flatMap((one) => items.map((item) => [...one, item])), [[]])
@@ -40,7 +40,7 @@ export const positions: Topic = {
     ...watchQueries.map((query) =>
       watch(`${maps}?watch=true&timeoutSeconds=1&${selector}${query === '' ? '' : `&${query}`}`, 50),
     ),
-    // Where it begins is the same in every form.
+    // The start is the same in every media type.
     ...[table, partial].flatMap((accept) =>
       combinations([
         ['', 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan'],
@@ -49,7 +49,7 @@ export const positions: Topic = {
       ]).map((query) => watch(`${maps}?watch=true&timeoutSeconds=1&${selector}&${query}`, 50, { accept })),
     ),
     ...['0', '1', '-1', '1.5', '', 'abc', '99999999999999999999'].map((seconds) =>
-      // One that is to last is let go after its first events.
+      // A long watch is closed after its first events.
       watch(`${maps}?watch=true&${selector}&timeoutSeconds=${seconds}`, 5, { what: `${seconds} seconds` }),
     ),
   ],

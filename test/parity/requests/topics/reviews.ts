@@ -1,4 +1,4 @@
-// The review APIs as requests: who asks, about whom, what, and how it is answered.
+// The review APIs: who sends the review, its subject and action, and the answer.
 import { get, post, put, send, type Row, type RowOptions, type Topic } from '../row.ts'
 
 const authorization = '/apis/authorization.k8s.io/v1'

@@ -1,4 +1,4 @@
-// Clients that are unusual and within their rights: other methods, paths written in other ways, parameters nobody knows.
+// Unusual but valid requests: other methods, other spellings of paths, unknown parameters.
 import { get, patch, post, put, send, watch, type Topic } from '../row.ts'
 
 const maps = '/api/v1/namespaces/{ns}/configmaps'

@@ -1,4 +1,4 @@
-// PUT: preconditions, what is kept, what counts as a change.
+// PUT: preconditions, fields that are kept, and what counts as a change.
 import { get, post, put, type Row, type Topic } from '../row.ts'
 import { widgets } from './widgets.ts'
 
@@ -106,7 +106,7 @@ export const updates: Topic = {
     get(`${maps}/a`, { what: 'after dry runs' }),
     put(`${maps}/a/status`, { metadata: { name: 'a' } }),
 
-    // Created by PUT where the kind allows it.
+    // Created by PUT if the kind allows it.
     put(`${leases}/l`, { metadata: { name: 'l' }, spec: { holderIdentity: 'x' } }, { save: 'lease' }),
     put(`${leases}/l`, { metadata: { name: 'l' }, spec: { holderIdentity: 'y' } }, { what: 'without a revision' }),
     put(

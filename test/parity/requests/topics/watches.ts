@@ -1,4 +1,4 @@
-// Watches: where they begin, what they see, in which form, and how they end.
+// Watches: their start, events, media types and end.
 import { del, get, patch, post, send, watch, type Row, type Topic } from '../row.ts'
 import { widgets } from './widgets.ts'
 
@@ -8,7 +8,7 @@ const custom = widgets('watches')
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io'
 const partial = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io'
 
-/** Refused before it begins, or ended by itself after a second. */
+/** A watch that is refused, or ends by its timeout after one second. */
 const short = (query: string, options = {}): Row => watch(`${maps}?${only}&timeoutSeconds=1&${query}`, 50, options)
 
 const future = '1999999999'
@@ -20,7 +20,7 @@ export const watches: Topic = {
     post(maps, { metadata: { name: 'second', labels: { w: 'b' } } }, { save: 'second' }),
     ...custom.rows,
 
-    // Beginnings; ended by the server.
+    // Start positions; the server ends these watches.
     short('watch=true'),
     short('watch=1'),
     short('watch='),
@@ -64,7 +64,7 @@ export const watches: Topic = {
       what: 'by the old path',
     }),
 
-    // Lists as streams.
+    // Streamed lists.
     short('watch=true&sendInitialEvents=true'),
     short('watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan'),
     short('watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'),
@@ -90,7 +90,7 @@ export const watches: Topic = {
       accept: partial,
     }),
 
-    // Forms.
+    // Media types.
     short('watch=true', { accept: table }),
     short('watch=true', { accept: `${table},application/json` }),
     short('watch=true&includeObject=Object', { accept: table }),
@@ -104,7 +104,7 @@ export const watches: Topic = {
     short('watch=true', { accept: 'application/vnd.kubernetes.protobuf;stream=watch,application/json' }),
     short('watch=true&pretty=true'),
 
-    // What happens: each of these sees the writes below, and the last of them at the end.
+    // Each of these watches receives the writes below, and the last write ends it.
     watch(`${maps}?watch=true&labelSelector=s&timeoutSeconds=60`, 8, { what: 'writes' }),
     watch(`${maps}?watch=true&labelSelector=s%3D1&timeoutSeconds=60`, 6, { what: 'a label comes and goes' }),
     watch(`${maps}?watch=true&labelSelector=s%3D2&timeoutSeconds=60`, 4, { what: 'another label' }),
@@ -153,7 +153,7 @@ export const watches: Topic = {
       spec: { color: 'red' },
     }),
 
-    // From a revision of before: all of it again, once.
+    // From an earlier revision: all events again, once.
     watch(
       `${maps}?watch=true&labelSelector=s&resourceVersion=<<object.metadata.resourceVersion>>&timeoutSeconds=1`,
       50,

@@ -1,9 +1,9 @@
-// A custom resource that topics share: with status, scale, a selectable field and a column.
+// A custom resource shared by topics: with status, scale, a selectable field and a column.
 import { get, post, type Row } from '../row.ts'
 
 const group = 'parity.example.com'
 
-/** Rows that define it and wait until it is served. Each topic has its own, so that none disturbs another. */
+/** Rows that define it and wait until it is served. Each topic has its own, so that topics do not affect each other. */
 export function widgets(topic: string): {
   readonly rows: readonly Row[]
   readonly path: string
