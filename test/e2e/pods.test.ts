@@ -27,10 +27,10 @@ const protocols = [
 let started = 0
 
 endLabAfterAll()
-tellOfPods('without a host', installWithoutHost)
-tellOfPods("through the host's API", installOnHost)
+definePodSuite('without a host', installWithoutHost)
+definePodSuite("through the host's API", installOnHost)
 
-function tellOfPods(title: string, install: (clusters: Lab) => Promise<Installation>): void {
+function definePodSuite(title: string, install: (clusters: Lab) => Promise<Installation>): void {
   describe(`kubectl on pods, ${title}`, function () {
     this.timeout(60_000)
     const stack = new AsyncDisposableStack()

@@ -1,6 +1,6 @@
 import { installWithoutHost } from './installation.ts'
 import { endLabAfterAll } from './lab.ts'
-import { tellStory } from './story.ts'
+import { defineStory } from './story.ts'
 
 endLabAfterAll()
-tellStory('without a host: kcp start', installWithoutHost)
+defineStory('without a host: kcp start', installWithoutHost)

@@ -27,7 +27,7 @@ interface Cast {
 }
 
 /** Runs the story on the installation that `install` creates in the lab. */
-export function tellStory(title: string, install: (clusters: Lab) => Promise<Installation>): void {
+export function defineStory(title: string, install: (clusters: Lab) => Promise<Installation>): void {
   describe(`the main story, ${title}`, function () {
     this.timeout(180_000)
     let cast: Cast | undefined

@@ -25,7 +25,7 @@ export async function untilClean(member: Cluster, clusterIds: readonly string[])
           metadata.annotations?.['kcp.dev/locator'] !== undefined && clusterIds.includes(metadata.name.slice(0, 10)),
       )
       if (left.length === 0) return true
-      const told = left.map(({ metadata, status }) => {
+      const problems = left.map(({ metadata, status }) => {
         const held = (status?.conditions ?? []).filter((one) => one.status === 'True').map(({ message }) => message)
         return `${metadata.name} deleted at ${metadata.deletionTimestamp ?? 'no time'} ${held.join(' ')}`
       })
@@ -35,7 +35,7 @@ export async function untilClean(member: Cluster, clusterIds: readonly string[])
       const running = pods.map(
         ({ metadata }) => `${metadata.name} deleted at ${metadata.deletionTimestamp ?? 'no time'}`,
       )
-      throw new Error([...told, ...running].join('; '))
+      throw new Error([...problems, ...running].join('; '))
     },
     { what: `${member.name} to be clean`, deadlineMs: 90_000, intervalMs: 500 },
   )

@@ -23,18 +23,18 @@ export function checkWatches(history: History, report: Report): void {
 
 function checkOrder({ title }: Watch, { list, sessions }: Epoch, report: Report): void {
   let last = list.revision
-  const told = new Set<number>()
+  const delivered = new Set<number>()
   for (const { since, entries } of sessions) {
-    if (since > last) report('watch-resumed-ahead', `${title}: at ${since}, but ${last} was the last it was told`)
+    if (since > last) report('watch-resumed-ahead', `${title}: at ${since}, but ${last} was the last it was delivered`)
     for (const entry of entries) {
       const revision = revisionOf(entry)
       if (entry.type === 'BOOKMARK') {
         if (revision < last) report('watch-order', `${title}: bookmark ${revision} after ${last}`)
       } else {
         const what = `${title}: ${entry.type} ${objectKey(entry.seen)} at ${revision}`
-        if (told.has(revision)) report('watch-twice', what)
+        if (delivered.has(revision)) report('watch-twice', what)
         else if (revision <= last) report('watch-order', `${what} after ${last}`)
-        told.add(revision)
+        delivered.add(revision)
       }
       last = Math.max(last, revision)
     }
@@ -58,16 +58,16 @@ function checkGaps(
   byObject: ReadonlyMap<string, readonly Version[]>,
   report: Report,
 ): void {
-  const told = new Set<number>()
-  for (const { entries } of epoch.sessions) for (const entry of entries) told.add(revisionOf(entry))
+  const delivered = new Set<number>()
+  for (const { entries } of epoch.sessions) for (const entry of entries) delivered.add(revisionOf(entry))
   const zones = zonesOf(epoch)
   const last = lastSeen(epoch)
   for (const [key, versions] of byObject) {
     if (!isInScope(cluster, key.split('/')[0] ?? '')) continue
     for (const { revision, deleted } of versions) {
-      if (revision <= epoch.list.revision || revision > last || told.has(revision)) continue
+      if (revision <= epoch.list.revision || revision > last || delivered.has(revision)) continue
       if (zones.some(({ after, upTo }) => after < revision && revision <= upTo)) continue
-      report('watch-gap', `${title}: was not told of ${key} ${deleted ? 'deleted ' : ''}at ${revision}`)
+      report('watch-gap', `${title}: was not delivered of ${key} ${deleted ? 'deleted ' : ''}at ${revision}`)
     }
   }
 }
@@ -121,6 +121,6 @@ function compare(title: string, list: ListRead, state: ReadonlyMap<string, Seen>
   if (missing.length + extra.length > 0)
     report(
       'watch-is-not-list',
-      `${title} at ${list.revision}: not told of ${missing.slice(0, 3).join(', ') || 'nothing'}; left: ${extra.slice(0, 3).join(', ') || 'nothing'}`,
+      `${title} at ${list.revision}: not delivered of ${missing.slice(0, 3).join(', ') || 'nothing'}; left: ${extra.slice(0, 3).join(', ') || 'nothing'}`,
     )
 }

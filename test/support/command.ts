@@ -65,8 +65,8 @@ export async function runCommand(
     if (problem !== undefined) throw problem
     const result = { code, stdout: Buffer.concat(out).toString(), stderr: Buffer.concat(err).toString() }
     if (expectCode !== 'any' && code !== expectCode) {
-      const said = (result.stderr + result.stdout).trim().slice(-4000)
-      throw new Error(`${title} ended with code ${code}, not ${expectCode}: ${said}`)
+      const output = (result.stderr + result.stdout).trim().slice(-4000)
+      throw new Error(`${title} ended with code ${code}, not ${expectCode}: ${output}`)
     }
     return result
   } finally {

@@ -29,12 +29,12 @@ export async function withFileLock<T>(
   if (me === undefined) throw new Error(`could not read the identity of our own process ${process.pid}`)
   const holder: Holder = { ...me, bootId: bootId(), token: randomBytes(8).toString('hex') }
   mkdirSync(dirname(file), { recursive: true })
-  let told = false
+  let reported = false
   const take = (): boolean => {
     if (tryTake(file, holder)) return true
     const other = readHolder(file)
-    if (other !== undefined && !told) {
-      told = true
+    if (other !== undefined && !reported) {
+      reported = true
       onWait?.(other.pid)
     }
     return false

@@ -110,12 +110,12 @@ export class ManagedProcess implements AsyncDisposable {
       const what = `"${name}" to be ready`
       await waitFor(ready, { what, deadlineMs: readyDeadlineMs, signal: waiting.signal, intervalMs: 50 })
     } catch (error) {
-      const said = this.log().trim().split('\n').slice(-15).join('\n')
+      const output = this.log().trim().split('\n').slice(-15).join('\n')
       await this.kill()
       await this.#release()
       if (signal?.aborted === true) throw signal.reason as Error
       const why = error instanceof Error ? error.message : String(error)
-      throw new Error(`could not start "${name}": ${why}\n${said}`, { cause: error })
+      throw new Error(`could not start "${name}": ${why}\n${output}`, { cause: error })
     }
   }
 

@@ -1,6 +1,6 @@
-// Prints the objects that every Kubernetes cluster is born with, as compact JSON: RBAC bootstrap policy (aggregated
-// ClusterRoles already filled in), system priority classes, flow control. Run by scripts/generate/bootstrap-objects.sh
-// within the pinned Kubernetes module.
+// Prints the initial objects of every Kubernetes cluster, as compact JSON: RBAC bootstrap policy (with aggregated
+// ClusterRoles filled in), system priority classes, flow control. Run by scripts/generate/bootstrap-objects.sh within
+// the pinned Kubernetes module.
 package main
 
 import (
@@ -103,7 +103,7 @@ func run() error {
 	return print(objects)
 }
 
-// One object per line: reviewable in a diff, and hardly larger than without line ends.
+// One object per line: readable diffs at hardly any extra size.
 func print(objects []any) error {
 	out := bufio.NewWriter(os.Stdout)
 	fmt.Fprint(out, "[")
@@ -126,7 +126,7 @@ func stampFlowControl(meta *metav1.ObjectMeta) {
 	meta.Annotations = map[string]string{flowcontrolv1.AutoUpdateAnnotationKey: "true"}
 }
 
-// What the aggregation controller would have written a moment after the start.
+// The result of the aggregation controller, which runs a moment after the start.
 func aggregated(roles []rbacv1.ClusterRole) []rbacv1.ClusterRole {
 	sort.Slice(roles, func(i, j int) bool { return roles[i].Name < roles[j].Name })
 	out := make([]rbacv1.ClusterRole, len(roles))

@@ -1,4 +1,4 @@
-// Prints test vectors for strategic merge patch: what k8s.io/apimachinery makes of (original, patch) for real types.
+// Prints test vectors for strategic merge patch: the result of k8s.io/apimachinery for (original, patch) of real types.
 // See README.md beside this file.
 package main
 
@@ -47,7 +47,7 @@ func main() {
 	fmt.Println(string(output))
 }
 
-// apply runs a case several times: where the answer depends on the order of a Go map it is no fact to test against.
+// apply runs a case several times: a result that depends on the order of a Go map cannot be a test vector.
 func apply(v *vector) (json.RawMessage, error) {
 	var dataStruct interface{}
 	switch v.Kind {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/kubernetes/pkg/generated/openapi"
 )
 
-// enums are the allowed values that a server's documents name and the published ones do not: by definition, then by field; "field[]" is the
-// items of a list, "field{}" the values of a map.
+// enums are the allowed values that a server's documents contain and the published ones do not: by definition, then by
+// field; "field[]" means the items of a list, "field{}" the values of a map.
 func enums() map[string]map[string][]any {
 	result := map[string]map[string][]any{}
 	definitions := openapi.GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.Ref{} })

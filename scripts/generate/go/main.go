@@ -1,7 +1,5 @@
-// Command generate writes what Kubernetes' own Go packages know and its documents do not: how every built-in kind looks
-// in protobuf, and test vectors for the code that reads protobuf and prints tables.
-//
-//	go run . -out DIR
+// Command generate writes the facts that are in Kubernetes' Go packages but not in its documents: the protobuf layout
+// of every built-in kind, and test vectors for the code that decodes protobuf and prints tables.
 package main
 
 import (
@@ -19,7 +17,7 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// stable are the group versions a 1.34 server serves by default; the two last ones belong to every server.
+// stable are the group versions that a 1.34 server serves by default; every server has the last two.
 var stable = []schema.GroupVersion{
 	{Group: "", Version: "v1"},
 	{Group: "admissionregistration.k8s.io", Version: "v1"},

@@ -20,7 +20,7 @@ import (
 	printersinternal "k8s.io/kubernetes/pkg/printers/internalversion"
 	printerstorage "k8s.io/kubernetes/pkg/printers/storage"
 
-	// Conversions to the types that the printers take.
+	// Converts objects to the types that the printers accept.
 	_ "k8s.io/kubernetes/pkg/apis/admissionregistration/install"
 	_ "k8s.io/kubernetes/pkg/apis/flowcontrol/install"
 	_ "k8s.io/kubernetes/pkg/apis/networking/install"
@@ -34,7 +34,7 @@ func convertor() printerstorage.TableConvertor {
 	return printerstorage.TableConvertor{TableGenerator: printers.NewTableGenerator().With(printersinternal.AddHandlers)}
 }
 
-// kube-apiserver prints this kind by the default columns, although there is a printer for it: measured.
+// kube-apiserver prints this kind with the default columns although it has a printer: measured.
 var printerUnused = "storage.k8s.io/v1/CSIStorageCapacity"
 
 // tableColumns are the columns of every kind that has its own, by "group/version/kind".
@@ -58,7 +58,7 @@ func tableColumns(scheme *runtime.Scheme) map[string][]column {
 }
 
 func columnsOf(object runtime.Object) (columns []column) {
-	// Some printers do not expect an empty object; those kinds have a list, and an empty list prints.
+	// Some printers cannot print an empty object; those kinds have a list, and an empty list prints.
 	list, err := legacyscheme.Scheme.New(mustKind(object, "List"))
 	if err == nil {
 		object = list
@@ -87,8 +87,8 @@ type tableVector struct {
 
 var ago = regexp.MustCompile(`"@-(\d+)([su])"`)
 
-// tableVectors prints the objects of the corpus; "@-90s" there stands for a time 90 seconds ago, "@-90u" for one with microseconds. Objects with printer columns are custom
-// resources.
+// tableVectors prints the objects of the corpus; "@-90s" in them stands for a time 90 seconds ago, "@-90u" for one with
+// microseconds. Objects with printer columns are custom resources.
 func tableVectors(file string) []tableVector {
 	text, err := os.ReadFile(file)
 	must(err)
@@ -103,7 +103,7 @@ func tableVectors(file string) []tableVector {
 			if string(parts[2]) == "u" {
 				layout = metav1.RFC3339Micro
 			}
-			// A little more, because fractions of seconds are cut off.
+			// Adds a little, because fractions of seconds are truncated.
 			at := now.Add(-time.Duration(seconds)*time.Second - 300*time.Millisecond)
 			return []byte(fmt.Sprintf("%q", at.UTC().Format(layout)))
 		})

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// protobufTables is what the decoder reads: messages by name, each a list of fields in the order in which Go encodes them to JSON,
-// and which message a kind is, by "group/version" and kind.
+// protobufTables is the decoder's input: messages by name, each a list of fields in the order in which Go encodes them
+// to JSON, and the message of each kind, by "group/version" and kind.
 type protobufTables struct {
 	Kinds    map[string]map[string]string `json:"kinds"`
 	Messages map[string][]field           `json:"messages"`
@@ -40,7 +40,7 @@ var specials = map[reflect.Type]string{
 	reflect.TypeOf(apiextensionsv1.JSONSchemaPropsOrStringArray{}): "S",
 }
 
-// Kinds that exist in every group version and mean the same everywhere.
+// Kinds that exist in every group version with the same meaning.
 var commonKinds = map[string]bool{
 	"CreateOptions": true, "DeleteOptions": true, "GetOptions": true, "ListOptions": true, "PatchOptions": true, "UpdateOptions": true,
 }
@@ -124,8 +124,8 @@ func (tables protobufTables) field(owner reflect.Type, f reflect.StructField) (f
 		}
 	}
 	typeCode, container := tables.typeCode(f.Type)
-	// Whether the tag says opt or rep is not looked at: it is wrong for ServiceSpec.clusterIPs and for the audience of
-	// ServiceAccountTokenProjection, and what is sent follows the Go type.
+	// The tag's opt or rep is ignored: it is wrong for ServiceSpec.clusterIPs and for the audience of
+	// ServiceAccountTokenProjection, and the encoding follows the Go type.
 	return field{number, jsonTag[0], typeCode, container + flags}, true
 }
 

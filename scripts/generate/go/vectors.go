@@ -19,14 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// vector is an object as clients send it and as Go would write it in JSON.
+// vector is an object as clients send it, and as Go encodes it to JSON.
 type vector struct {
 	Title    string          `json:"title"`
 	Protobuf string          `json:"protobuf"`
 	Object   json.RawMessage `json:"object"`
 }
 
-// filledKinds get an object with most fields set; every kind gets an empty one.
+// filledKinds have an object with most fields set; every kind has an empty one.
 var filledKinds = map[string]bool{
 	"v1/Pod": true, "v1/Service": true, "v1/Secret": true, "v1/ConfigMap": true, "v1/Event": true, "v1/Namespace": true, "v1/Node": true,
 	"v1/PersistentVolumeClaim": true, "v1/Binding": true, "v1/ServiceAccount": true, "v1/Endpoints": true, "v1/ResourceQuota": true, "v1/LimitRange": true,
@@ -53,7 +53,7 @@ func protobufVectors(scheme *runtime.Scheme) []vector {
 		for _, kind := range kinds {
 			t := scheme.KnownTypes(gv)[kind]
 			name := gv.String() + "/" + kind
-			// The rows of a Table are no part of its protobuf form.
+			// The rows of a Table are not part of its protobuf encoding.
 			if !reflect.PointerTo(t).Implements(messageType) || kind == "WatchEvent" || kind == "Table" {
 				continue
 			}
@@ -86,7 +86,7 @@ func newVector(serializer *protobuf.Serializer, gvk schema.GroupVersionKind, tit
 	return vector{title, base64.StdEncoding.EncodeToString(encoded.Bytes()), text}
 }
 
-// filler sets every field (all) or about half of them, the same way in every run.
+// filler sets every field (all) or about half of them, identically in every run.
 type filler struct {
 	random *rand.Rand
 	all    bool

@@ -41,13 +41,13 @@ export function mergeKeyOf(item: JsonObject, mergeKey: string): JsonValue {
 }
 
 /** The index of the first item with each merge key. */
-export function placeIn(list: readonly JsonValue[], mergeKey: string | undefined): Map<JsonValue, number> {
-  const places = new Map<JsonValue, number>()
+export function indexByKey(list: readonly JsonValue[], mergeKey: string | undefined): Map<JsonValue, number> {
+  const indexes = new Map<JsonValue, number>()
   for (const [i, item] of list.entries()) {
     const key = identity(item, mergeKey)
-    if (key !== undefined && !places.has(key)) places.set(key, i)
+    if (key !== undefined && !indexes.has(key)) indexes.set(key, i)
   }
-  return places
+  return indexes
 }
 
 /** The list without the items that `$patch: delete` items of the patch name. */
@@ -67,8 +67,8 @@ export function mergeOrdered(
   serverOrder: JsonValue[],
   mergeKey: string | undefined,
 ): JsonValue[] {
-  const wanted = placeIn(order, mergeKey)
-  const known = placeIn(serverOrder, mergeKey)
+  const wanted = indexByKey(order, mergeKey)
+  const known = indexByKey(serverOrder, mergeKey)
   const ordered: JsonValue[] = []
   const serverOnly: JsonValue[] = []
   for (const item of merged) {
@@ -76,23 +76,23 @@ export function mergeOrdered(
     ;(wanted.has(key) ? ordered : serverOnly).push(item)
   }
   if (mergeKey !== undefined) for (const item of requireMaps([...order, ...serverOrder])) mergeKeyOf(item, mergeKey)
-  const place = (places: Map<JsonValue, number>, item: JsonValue): number =>
-    places.get(identity(item, mergeKey) ?? null) ?? -1
-  ordered.sort((a, b) => place(wanted, a) - place(wanted, b))
-  serverOnly.sort((a, b) => place(known, a) - place(known, b))
-  return interleave(serverOnly, ordered, (item) => place(known, item))
+  const indexOf = (indexes: Map<JsonValue, number>, item: JsonValue): number =>
+    indexes.get(identity(item, mergeKey) ?? null) ?? -1
+  ordered.sort((a, b) => indexOf(wanted, a) - indexOf(wanted, b))
+  serverOnly.sort((a, b) => indexOf(known, a) - indexOf(known, b))
+  return interleave(serverOnly, ordered, (item) => indexOf(known, item))
 }
 
 function identity(item: JsonValue, mergeKey: string | undefined): JsonValue | undefined {
   return mergeKey === undefined ? item : isJsonObject(item) ? fieldOf(item, mergeKey) : undefined
 }
 
-function interleave(left: JsonValue[], right: JsonValue[], place: (item: JsonValue) => number): JsonValue[] {
+function interleave(left: JsonValue[], right: JsonValue[], indexOf: (item: JsonValue) => number): JsonValue[] {
   const all: JsonValue[] = []
   let [i, j] = [0, 0]
   while (i < left.length && j < right.length) {
     const [l = null, r = null] = [left[i], right[j]]
-    const [lp, rp] = [place(l), place(r)]
+    const [lp, rp] = [indexOf(l), indexOf(r)]
     if (lp >= 0 && rp >= 0 && lp < rp) {
       all.push(l)
       i++

@@ -9,7 +9,7 @@ import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from
 import type { SchemaNode } from '../schema/schema-node.ts'
 import { goPrint } from '../field/index.ts'
 import { badRequest } from '../status/index.ts'
-import { deleteMarked, mergeKeyOf, mergeOrdered, placeIn, requireMaps, sameKindOfItems } from './list-order.ts'
+import { deleteMarked, mergeKeyOf, mergeOrdered, indexByKey, requireMaps, sameKindOfItems } from './list-order.ts'
 import { goType, unmarshalText } from './patch-error.ts'
 
 const directive = '$patch'
@@ -87,11 +87,11 @@ function deleteFromList(result: JsonObject, values: JsonValue, field: string): v
   if (!Array.isArray(current) || !Array.isArray(values)) return
   if (current.length === 0 && values.length === 0) return
   sameKindOfItems(current, values)
-  const gone = new Set(values)
+  const removed = new Set(values)
   putField(
     result,
     field,
-    current.filter((item) => !gone.has(item)),
+    current.filter((item) => !removed.has(item)),
   )
 }
 
@@ -165,15 +165,15 @@ function mergeByKey(
   itemSchema: SchemaNode | undefined,
 ): JsonObject[] {
   const merged = [...original]
-  const places = placeIn(original, mergeKey)
+  const indexes = indexByKey(original, mergeKey)
   for (const item of patch) {
     const key = mergeKeyOf(item, mergeKey)
-    const place = places.get(key)
-    const before = place === undefined ? undefined : merged[place]
-    if (place === undefined || before === undefined) {
-      places.set(key, merged.length)
+    const index = indexes.get(key)
+    const before = index === undefined ? undefined : merged[index]
+    if (index === undefined || before === undefined) {
+      indexes.set(key, merged.length)
       merged.push(item)
-    } else merged[place] = mergeObject(before, item, itemSchema)
+    } else merged[index] = mergeObject(before, item, itemSchema)
   }
   return merged
 }
@@ -215,9 +215,9 @@ function mergeWithOrder(result: JsonObject, patch: JsonObject, key: string, sche
  */
 function orderAfterDeletions(original: JsonObject[], change: JsonObject[], mergeKey: string): JsonObject[] {
   const kept = deleteMarked(original, change, mergeKey)
-  const places = placeIn(kept, mergeKey)
+  const indexes = indexByKey(kept, mergeKey)
   const isNew = (item: JsonObject): boolean =>
-    !Object.hasOwn(item, directive) && !places.has(mergeKeyOf(item, mergeKey))
+    !Object.hasOwn(item, directive) && !indexes.has(mergeKeyOf(item, mergeKey))
   return [...kept, ...change.filter(isNew).slice(0, original.length - kept.length)]
 }
 

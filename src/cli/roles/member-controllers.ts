@@ -58,17 +58,17 @@ function clusterIds({ informers }: OperatorContext): ClusterIds {
   const names = new Map<string, string>()
   const ids = new Map<string, ClusterId>()
   const listeners = new Set<(cluster: string) => void>()
-  const gone = new Set<string>()
+  const deletedIds = new Set<string>()
   const goneListeners = new Set<(id: string) => void>()
   informer.onChange(({ key, before, after }) => {
     const known = before === undefined ? undefined : ids.get(key)
     if (known !== undefined && before?.metadata.uid !== after?.metadata.uid) {
       names.delete(known)
       ids.delete(key)
-      gone.add(known)
-      for (const oldest of gone) {
-        if (gone.size <= maxDeletedIds) break
-        gone.delete(oldest)
+      deletedIds.add(known)
+      for (const oldest of deletedIds) {
+        if (deletedIds.size <= maxDeletedIds) break
+        deletedIds.delete(oldest)
       }
       for (const listener of goneListeners) listener(known)
     }
@@ -85,7 +85,7 @@ function clusterIds({ informers }: OperatorContext): ClusterIds {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
-    isGone: (id) => gone.has(id),
+    isGone: (id) => deletedIds.has(id),
     onGone(listener) {
       goneListeners.add(listener)
       return () => void goneListeners.delete(listener)

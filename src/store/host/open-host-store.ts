@@ -115,7 +115,7 @@ class HostStore implements Store {
     const name = codec.nameOf(key)
     await abortable(writer.settled(name), signal)
     const place = { namespace: codec.bucketOf(key.cluster), name }
-    const record = await this.#asked(() => client.tryGet<StorageRecord>(recordsGvr, place, { signal }), signal)
+    const record = await this.#retryWhenBusy(() => client.tryGet<StorageRecord>(recordsGvr, place, { signal }), signal)
     return record && codec.decode(record)
   }
 
@@ -131,7 +131,7 @@ class HostStore implements Store {
       ...(scope.cluster !== undefined && { namespace: codec.bucketOf(scope.cluster) }),
       ...(selectors.length > 0 && { labelSelector: selectors.join(',') }),
     }
-    const list = await this.#asked(() => client.list<StorageRecord>(recordsGvr, selected), signal)
+    const list = await this.#retryWhenBusy(() => client.list<StorageRecord>(recordsGvr, selected), signal)
     // The host sorts by the hashed Record name, so key order and paging are done here.
     const items = list.items
       .filter((record) => codec.isBucket(record.metadata.namespace) && isIn(scope, record))
@@ -195,10 +195,10 @@ class HostStore implements Store {
     })
     for (;;) {
       const one = { namespace, labelSelector, limit: 1, metadataOnly: true, signal }
-      const left = await this.#asked(() => client.list(recordsGvr, one), signal)
+      const left = await this.#retryWhenBusy(() => client.list(recordsGvr, one), signal)
       if (left.items.length === 0) break
       const path = `/apis/${recordsGvr.group}/${recordsGvr.version}/namespaces/${namespace}/${recordsGvr.resource}`
-      await this.#asked(() => client.raw(`${path}?${query.toString()}`, { method: 'DELETE', signal }), signal)
+      await this.#retryWhenBusy(() => client.raw(`${path}?${query.toString()}`, { method: 'DELETE', signal }), signal)
     }
     const isGone = (): boolean => !stream.index.has(cluster)
     stream.expect(isGone)
@@ -229,9 +229,9 @@ class HostStore implements Store {
     // The watch may lag a little behind the list; the reader's own watch will deliver what it has not seen yet.
     const deletions = stream.deletions.after(scope, since)
     if (!deletions) throw new StoreError('Compacted', `changes after revision ${since} are no longer known`)
-    const there = new Map(list.items.map((object) => [placeOf(object.key), object]))
+    const present = new Map(list.items.map((object) => [nameTextOf(object.key), object]))
     // An object that is present and unchanged was never deleted: the list came before the deletion.
-    const gone = deletions.filter(({ key }) => (there.get(placeOf(key))?.revision ?? Infinity) > since)
+    const gone = deletions.filter(({ key }) => (present.get(nameTextOf(key))?.revision ?? Infinity) > since)
     const put = list.items.filter(({ revision }) => revision > since)
     return lastStates([...gone, ...put.map((object) => ({ type: 'put', object }) as const)], since)
   }
@@ -253,7 +253,7 @@ class HostStore implements Store {
     return abortable(this.#parts.writer.write(write), signal)
   }
 
-  async #asked<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  async #retryWhenBusy<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
     try {
       return await askPatiently(ask, { withinMs: busyMs, signal })
     } catch (error) {
@@ -287,6 +287,6 @@ function compareKeys(a: ObjectKey, b: ObjectKey): number {
   return 0
 }
 
-function placeOf({ namespace, name }: ObjectKey): string {
+function nameTextOf({ namespace, name }: ObjectKey): string {
   return `${namespace}/${name}`
 }

@@ -228,12 +228,12 @@ export class RecordStream {
   /** After lost events: compares a new list with the index and adds the differences as events. */
   async #compare(signal: AbortSignal): Promise<void> {
     const { log, onProblem } = this.#options
-    const gone = new Map(this.index.all())
+    const missing = new Map(this.index.all())
     const changes: { record: string; change: Change }[] = []
     try {
       for await (const { record, change } of this.#list(signal)) {
-        const known = gone.get(record)
-        gone.delete(record)
+        const known = missing.get(record)
+        missing.delete(record)
         if (change.object.revision !== known?.revision) changes.push({ record, change })
       }
     } catch (error) {
@@ -243,14 +243,14 @@ export class RecordStream {
     const revision = this.#revision as Revision
     changes.sort((a, b) => revisionOf(a.change) - revisionOf(b.change))
     // The revisions of these deletions are unknown; that of the list is an upper bound.
-    for (const [record, { key }] of gone)
+    for (const [record, { key }] of missing)
       changes.push({ record, change: { type: 'delete', key, revision, missed: true } })
     for (const { record, change } of changes) {
       this.#note(record, change)
     }
     log.progress(revision)
     // No watch may resume from before this list: several deletions share its revision.
-    if (gone.size > 0) this.deletions.start(revision)
+    if (missing.size > 0) this.deletions.start(revision)
     this.#wake()
   }
 

@@ -212,7 +212,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
       ?.window.after((revision - 1) as Revision)
       .find(({ entry: { key: other } }) => other.namespace === key.namespace && other.name === key.name)
     if (event?.type === 'DELETED') return event.entry
-    if (last) return this.#gone(last, revision)
+    if (last) return this.#deletedEntry(last, revision)
     throw new StoreError('Unavailable', `${text(key)} was deleted, but its last state is not known here`)
   }
 
@@ -349,7 +349,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
       const hidden = table.tombstone(key.namespace, key.name) !== undefined
       const last = this.#remove(table, key) ?? (hidden ? undefined : this.#base(key))
       table.setTombstone(key.namespace, key.name, revision)
-      return last && { type: 'DELETED', entry: this.#gone(last, revision), previous: last, revision }
+      return last && { type: 'DELETED', entry: this.#deletedEntry(last, revision), previous: last, revision }
     }
     const entry = this.#entry(table, object)
     const wasTombstone = table.removeTombstone(key.namespace, key.name)
@@ -360,11 +360,11 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   #applyDelete(table: ResourceTable, { key, revision }: Extract<Change, { type: 'delete' }>): HubEvent | undefined {
     table.removeTombstone(key.namespace, key.name)
     const last = this.#remove(table, key)
-    return last && { type: 'DELETED', entry: this.#gone(last, revision), previous: last, revision }
+    return last && { type: 'DELETED', entry: this.#deletedEntry(last, revision), previous: last, revision }
   }
 
   /** The last state as a DELETED event shows it. */
-  #gone(last: Entry, revision: Revision): Entry {
+  #deletedEntry(last: Entry, revision: Revision): Entry {
     const { options } = this.#core
     const bytes = options.stamp(last.bytes, revision)
     return new StoredEntry(
@@ -385,7 +385,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     const revision = change.type === 'put' ? change.object.revision : change.revision
     const last =
       change.type === 'put' ? this.#base(change.object.key) : change.previous && this.#entry(table, change.previous)
-    return last && { type: 'DELETED', entry: this.#gone(last, revision), previous: undefined, revision }
+    return last && { type: 'DELETED', entry: this.#deletedEntry(last, revision), previous: undefined, revision }
   }
 
   async #replace(key: LocalKey, value: Uint8Array, options: Updating): Promise<StoredObject> {

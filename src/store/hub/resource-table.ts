@@ -57,7 +57,7 @@ export class ResourceTable {
   }
 
   get(namespace: string, name: string): Entry | undefined {
-    const entry = this.#entries[this.#place(namespace, name)]
+    const entry = this.#entries[this.#indexOf(namespace, name)]
     return entry && entry.key.namespace === namespace && entry.key.name === name ? entry : undefined
   }
 
@@ -81,7 +81,7 @@ export class ResourceTable {
       this.#entries.push(entry)
       return undefined
     }
-    const at = this.#place(namespace, name)
+    const at = this.#indexOf(namespace, name)
     const found = this.#entries[at]
     if (found && found.key.namespace === namespace && found.key.name === name) {
       this.#entries[at] = entry
@@ -92,7 +92,7 @@ export class ResourceTable {
   }
 
   remove(namespace: string, name: string): Entry | undefined {
-    const at = this.#place(namespace, name)
+    const at = this.#indexOf(namespace, name)
     const found = this.#entries[at]
     if (!found || found.key.namespace !== namespace || found.key.name !== name) return undefined
     this.#entries.splice(at, 1)
@@ -122,7 +122,7 @@ export class ResourceTable {
   }
 
   #range(namespace: string): [number, number] {
-    const from = this.#place(namespace, '')
+    const from = this.#indexOf(namespace, '')
     let low = from
     let high = this.#entries.length
     while (low < high) {
@@ -134,7 +134,7 @@ export class ResourceTable {
   }
 
   /** Index of the first entry at or after the name. */
-  #place(namespace: string, name: string): number {
+  #indexOf(namespace: string, name: string): number {
     let low = 0
     let high = this.#entries.length
     while (low < high) {

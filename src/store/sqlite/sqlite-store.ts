@@ -179,9 +179,9 @@ class SqliteStore implements Store {
     scope: { readonly cluster?: ClusterId; readonly resource?: string },
   ): Promise<readonly Change[]> {
     return this.#ask(signal, { do: 'changes', since, ...scope }, 'changes', ({ puts, deletions }, values) => {
-      const gone = deletions.map((deletion) => deleteEvent(deletion, values))
-      const there = puts.map((put): Change => ({ type: 'put', object: unpack(put, values) }))
-      return lastStates([...gone, ...there], since)
+      const deleteEvents = deletions.map((deletion) => deleteEvent(deletion, values))
+      const putEvents = puts.map((put): Change => ({ type: 'put', object: unpack(put, values) }))
+      return lastStates([...deleteEvents, ...putEvents], since)
     })
   }
 

@@ -81,7 +81,7 @@ function transact(
   }
 }
 
-const gone =
+const filesMovedText =
   'was moved, removed or replaced while it was in use: nothing more is written; put it back with its -wal file and start again'
 
 const noRoom = { is: 'error', code: 'Full', message: 'the disk is full' } as const
@@ -148,7 +148,7 @@ if (opened) {
       return
     }
     // Does not close the database: that could touch files that somebody else put in its place.
-    send({ type: 'lost', message: `"${settings.file}" ${gone}` })
+    send({ type: 'lost', message: `"${settings.file}" ${filesMovedText}` })
     port.close()
   })
   send({ type: 'ready', instanceId: opened.instanceId, revision: tables.revision })

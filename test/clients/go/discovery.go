@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// discoverAll asks what there is, in every way a client knows, and again after a definition came.
+// discoverAll runs every kind of discovery that a client has, and repeats it after a new definition.
 func discoverAll(ctx context.Context, config *rest.Config, seen *recorder) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

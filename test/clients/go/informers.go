@@ -25,7 +25,7 @@ const informersNamespace = "go-informers"
 
 type tally struct{ added, updated, deleted atomic.Int64 }
 
-// informers runs shared, dynamic and metadata informers with default options and counts what they tell.
+// informers runs shared, dynamic and metadata informers with default options and counts their events.
 func informers(ctx context.Context, config *rest.Config, seen *recorder) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -139,7 +139,7 @@ func informers(ctx context.Context, config *rest.Config, seen *recorder) error {
 	)
 }
 
-// otherInformers are a dynamic one and one of metadata only, both of ConfigMaps, synced.
+// otherInformers are a dynamic and a metadata informer, both of ConfigMaps, synced.
 func otherInformers(ctx context.Context, config *rest.Config) (dynamics, metas cache.SharedIndexInformer, err error) {
 	resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	dynamicClient, err := dynamic.NewForConfig(config)

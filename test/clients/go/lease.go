@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// leaderElection lets two candidates want one Lease: one leads, gives up, the other one leads.
+// leaderElection lets two candidates compete for one Lease: one leads and stops, then the other leads.
 func leaderElection(ctx context.Context, config *rest.Config, seen *recorder) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

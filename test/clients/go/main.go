@@ -1,6 +1,6 @@
-// Command clients runs one scenario of a Go client against the cluster of a kubeconfig: clients KUBECONFIG SCENARIO.
-// It ends with 0 when all came true, else says what did not. go.mod builds it with client-go 0.34, watchlist.mod with
-// a client-go whose informers stream their first list (WatchList).
+// Command clients runs one scenario of a Go client against the cluster of a kubeconfig: clients KUBECONFIG SCENARIO. It
+// exits 0 when every check passed, else prints the failed one. go.mod builds it with client-go 0.34, watchlist.mod with
+// a client-go whose informers stream their initial list (WatchList).
 package main
 
 import (
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// A recorder keeps what went over the wire, so that a scenario can tell that it tested what it meant to.
+// A recorder keeps the requests sent, so that a scenario can check that it used the intended protocol.
 type recorder struct {
 	mu       sync.Mutex
 	requests []request
@@ -86,7 +86,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
 
-// until asks check again and again until it is true, or the context ends.
+// until repeats check until it returns true, or the context ends.
 func until(ctx context.Context, what string, check func() bool) error {
 	for !check() {
 		select {
@@ -105,7 +105,7 @@ func want(ok bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// all runs steps in order up to the first that fails, and says which one that was.
+// all runs steps in order up to the first failure, and names the failed step.
 func all(steps ...step) error {
 	for _, s := range steps {
 		if err := s.do(); err != nil {

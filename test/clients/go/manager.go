@@ -24,7 +24,7 @@ const (
 	widgetReleased = "manager.test.dev/released"
 )
 
-// Widget is what widgetDefinition defines, as controllers write it.
+// Widget is the Go type of widgetDefinition, in the style of controllers.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -32,13 +32,13 @@ type Widget struct {
 	Status            WidgetStatus `json:"status,omitempty"`
 }
 
-// WidgetSpec is what is wanted.
+// WidgetSpec is the desired state.
 type WidgetSpec struct {
 	Colour   string `json:"colour"`
 	Replicas int32  `json:"replicas,omitempty"`
 }
 
-// WidgetStatus is what is.
+// WidgetStatus is the observed state.
 type WidgetStatus struct {
 	Ready              bool  `json:"ready,omitempty"`
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -51,7 +51,7 @@ func (w *Widget) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// WidgetList is many.
+// WidgetList is a list of Widgets.
 type WidgetList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -97,7 +97,7 @@ func (r *widgetReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 	return ctrl.Result{}, r.Status().Patch(ctx, widget, client.MergeFrom(before))
 }
 
-// manager runs a controller-runtime manager with leader election over a custom resource and what it owns.
+// manager runs a controller-runtime manager with leader election over a custom resource and the objects it owns.
 func manager(ctx context.Context, config *rest.Config, seen *recorder) error {
 	ctrl.SetLogger(logr.Discard())
 	custom, err := dynamic.NewForConfig(config)

@@ -18,7 +18,7 @@ import (
 
 const pagesNamespace = "go-pages"
 
-// pages lists in pages while objects come, and watches on from the revision of the first page.
+// pages lists in pages while objects are created, and then watches from the revision of the first page.
 func pages(ctx context.Context, config *rest.Config, seen *recorder) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

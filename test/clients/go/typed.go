@@ -22,7 +22,8 @@ import (
 
 const typedNamespace = "go-typed"
 
-// typed uses a clientset as it comes: bodies of built-in kinds are protobuf, whatever the answer is.
+// typed uses a clientset with default options: bodies of built-in kinds are protobuf, whatever the encoding of the
+// answer.
 func typed(ctx context.Context, config *rest.Config, seen *recorder) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -138,7 +138,7 @@ async fn scenario(client: &Client, api: &Api<Greeting>, maps: &Api<ConfigMap>) -
     let text = async |name: &str| maps.get(name).await.map(|map| map.data.unwrap_or_default()["text"].clone());
     expect(text("hello").await? == "hi", || "the ConfigMap is not up to date".into())?;
 
-    // Somebody changes what is owned, and takes it away: it comes again.
+    // The owned object is changed and deleted: the controller restores it.
     maps.patch("hello", &PatchParams::default(), &Patch::Merge(json!({ "data": { "text": "bye" } }))).await?;
     until(async || Ok(text("hello").await? == "hi")).await?;
     maps.delete("welcome", &DeleteParams::default()).await?;
@@ -150,7 +150,7 @@ async fn scenario(client: &Client, api: &Api<Greeting>, maps: &Api<ConfigMap>) -
     let repeated = told.items.iter().find(|event| event.series.as_ref().is_some_and(|series| series.count >= 2));
     expect(repeated.is_some(), || "no event became a series".into())?;
 
-    // The finalizer runs, then garbage collection takes what was owned.
+    // The finalizer runs, then garbage collection deletes the owned object.
     api.delete("hello", &DeleteParams::default()).await?;
     until(async || Ok(api.get_opt("hello").await?.is_none() && maps.get_opt("hello").await?.is_none())).await?;
     api.delete("welcome", &DeleteParams::default()).await?;

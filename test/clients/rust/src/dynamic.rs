@@ -42,7 +42,7 @@ pub async fn run(client: Client) -> Result {
     expect(patched.data["spec"]["egress"] == json!([{}]), || format!("{patched:?}"))?;
     api.delete("web", &DeleteParams::default()).await?;
 
-    // Made by hand, as programs do that know the kind but not its type.
+    // Built by hand, as in programs that know the kind but not its type.
     let maps = ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(client, NAMESPACE, &maps);
     let found = api.list(&ListParams::default()).await?;

@@ -41,7 +41,7 @@ async fn config_maps(client: &Client) -> Result {
     expect(replaced.metadata.resource_version != stale.metadata.resource_version, || "no new revision".into())?;
     refused(409, api.replace("one", &post, &stale).await)?;
 
-    // Get or create, change, commit, as controllers do.
+    // Get or create, change, update, as controllers do.
     let mut entry = api.entry("two").await?.or_insert(ConfigMap::default);
     entry.get_mut().data.get_or_insert_default().insert("x".into(), "y".into());
     entry.commit(&post).await?;

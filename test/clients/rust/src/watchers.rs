@@ -25,7 +25,7 @@ pub async fn run(client: Client) -> Result {
     let api: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
     create(&api, "before").await?;
     plain_watch(&api).await?;
-    // A page of five: the first list is of several.
+    // With a page size of five, the initial list has several pages.
     follow(&api, watcher::Config::default().labels("set").page_size(5)).await?;
     follow(&api, watcher::Config::default().labels("set").streaming_lists()).await?;
     reflect(&api).await?;
@@ -63,7 +63,7 @@ async fn plain_watch(api: &Api<ConfigMap>) -> Result {
         }
     }
     expect(added == COUNT && deleted == COUNT, || format!("{added} added, {deleted} deleted"))?;
-    // Resumed from the bookmark there is nothing to tell.
+    // A watch resumed from the bookmark has no events.
     let mark = bookmark.ok_or("no bookmark")?;
     let mut resumed = pin!(api.watch(&params, &mark).await?);
     while let Some(event) = resumed.try_next().await? {
@@ -101,7 +101,7 @@ async fn follow(api: &Api<ConfigMap>, config: watcher::Config) -> Result {
 /// A store kept by a reflector of whole objects, and a watcher of their metadata alone.
 async fn reflect(api: &Api<ConfigMap>) -> Result {
     let (reader, writer) = reflector::store();
-    // Short watches: the store is right across their ends.
+    // Short watches: the store stays correct across their ends.
     let config = watcher::Config::default().labels("set").timeout(1);
     let stream = reflector(writer, watcher(api.clone(), config)).applied_objects();
     let mut metadata = pin!(metadata_watcher(api.clone(), watcher::Config::default().labels("set=late")).touched_objects());

@@ -3,8 +3,8 @@ package clients;
 import java.util.Map;
 
 /**
- * Runs one scenario of a Java client against the cluster of a kubeconfig: Main KUBECONFIG SCENARIO. It ends with 0 when
- * all came true, else says what did not.
+ * Runs one scenario of a Java client against the cluster of a kubeconfig: Main KUBECONFIG SCENARIO. It exits 0 when
+ * every check passed, else prints the failed one.
  */
 public final class Main {
   private static final Map<String, Scenario> SCENARIOS =

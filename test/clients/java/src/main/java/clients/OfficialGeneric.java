@@ -62,7 +62,7 @@ final class OfficialGeneric {
     job = jobs.create(job).throwsApiException().getObject();
     same(1, job.getSpec().getParallelism());
     job.setStatus(new V1JobStatus().active(1).ready(0));
-    // Its own updateStatus sends a media type that no API server takes (415).
+    // Its own updateStatus sends a media type that no API server accepts (415).
     job = new BatchV1Api(client).replaceNamespacedJobStatus("work", NAMESPACE, job).execute();
     same(1, job.getStatus().getActive());
     var suspended = new V1Patch("{\"spec\":{\"suspend\":true}}");

@@ -102,7 +102,7 @@ final class OfficialInformers {
 
     @Override
     public void onUpdate(V1ConfigMap before, V1ConfigMap after) {
-      // A relist tells of everything again, as it is.
+      // A relist reports every object again, unchanged.
       if (!before.getMetadata().getResourceVersion().equals(after.getMetadata().getResourceVersion())) {
         updated.incrementAndGet();
       }
