@@ -128,7 +128,7 @@ class Queue implements LineFile {
 }
 
 const standardOutput: Target = {
-  // The callback comes when the reader has taken the text, so a pipe that nobody reads fills our bounded queue, not
+  // The callback comes when the reader has taken the text, so a pipe without a reader fills our bounded queue, not
   // Node's.
   write: (text) =>
     new Promise((resolve, reject) => {

@@ -26,13 +26,13 @@ describe('the log', () => {
     const { error: told } = JSON.parse(line ?? '') as { error: { message: string; cause: { message: string } } }
     expect([told.message, told.cause.message]).to.deep.equal(['could not list', 'connection refused'])
   })
-  it('writes short text where asked, quoting what has spaces', () => {
+  it('writes short text on request, quoting values with spaces', () => {
     const [line] = lines({ format: 'text' }, (log) =>
       log.warn('slow', { path: '/a b', ms: 12, error: new Error('x y') }),
     )
     expect(line).to.match(/^\d\d:\d\d:\d\d\.\d{3} WARN {2}slow path="\/a b" ms=12 error="x y"\n$/)
   })
-  it('leaves out what is below the level', () => {
+  it('omits messages below the level', () => {
     expect(lines({ level: 'warn', format: 'json' }, (log) => log.info('no'))).to.deep.equal([])
   })
 })

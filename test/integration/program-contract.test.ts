@@ -94,7 +94,7 @@ describe('kcp start', () => {
   it('refuses a kubeconfig for a missing logical cluster or an invalid name', async () => {
     const run = (name: string) => runKcp(['kubeconfig', name, '--root-dir', kcp.rootDir], { expectCode: 'any' })
     expectOneLine(await run('nobody'), 'no LogicalCluster "nobody"')
-    expectOneLine(await run('../root'), /"\.\.\/root" is no name/)
+    expectOneLine(await run('../root'), /"\.\.\/root" is not a valid name/)
     expectOneLine(await runKcp(['kubeconfig', 'acme', '--root-dir', '/nowhere'], { expectCode: 'any' }), 'missing')
   })
 

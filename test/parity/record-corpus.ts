@@ -1,8 +1,8 @@
-// Asks a real kube-apiserver what it makes of every manifest of the corpus, and keeps its answers beside them.
+// Sends every manifest of the corpus to a real kube-apiserver, and saves the answers beside them.
 //
 //   KUBE_SERVER=https://127.0.0.1:6443 KUBE_TOKEN=... NODE_TLS_REJECT_UNAUTHORIZED=0 node test/parity/record-corpus.ts
 //
-// The server must be a fresh one, without controllers, and with the ServiceAccount plugin disabled.
+// The server must be a new one, without controllers, and with the ServiceAccount plugin disabled.
 import { builtInResourceOfKind } from '../../src/virtualapi/registry/builtin-resources.ts'
 import { parseApiVersion, resourcePath, type KubeObject } from '../../src/apimachinery/meta/index.ts'
 import type { Status } from '../../src/apimachinery/status/index.ts'

@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 
 /**
  * Asks the kernel for a free port of `address`. Another process may take it first: give programs that can port 0
- * instead, and others an address of their own run, where nobody else binds.
+ * instead, and others an address of their own run, where no other program binds.
  */
 export async function freePort(address = '127.0.0.1'): Promise<number> {
   const server = createServer()

@@ -4,7 +4,7 @@
 //   $retainKeys: [k, ...]                 drop all other fields of the object
 //   $deleteFromPrimitiveList/F: [v, ...]  remove values from the list F
 //   $setElementOrder/F: [...]             the order of the items the client knows of list F
-// Where upstream's result depends on the order of a Go map, deletions from a list come first here.
+// If upstream's result depends on the order of a Go map, deletions from a list come first here.
 import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
 import type { SchemaNode } from '../schema/schema-node.ts'
 import { goPrint } from '../field/index.ts'

@@ -71,7 +71,7 @@ export const accessRows: readonly Row[] = [
       await session.send(method, path, { ...patch, ...(body === undefined ? {} : { body }) })
     }),
   ),
-  row('anonymous: what it may read and what not', async (session) => {
+  row('anonymous: readable and refused paths', async (session) => {
     for (const path of [
       '/healthz',
       '/livez',
@@ -102,7 +102,7 @@ export const accessRows: readonly Row[] = [
       ],
     })
   }),
-  row('a token that is none', async (session) => {
+  row('an invalid token', async (session) => {
     await session.send('GET', `${ns}/configmaps`, { anonymous: true, headers: { authorization: 'Bearer nonsense' } })
     await session.send('GET', `${ns}/configmaps`, { anonymous: true, headers: { authorization: 'Basic YTpi' } })
   }),
@@ -241,7 +241,7 @@ export const accessRows: readonly Row[] = [
       await session.send('POST', local, { body: review('LocalSubjectAccessReview', spec) })
     await session.get(`${reviews}/subjectaccessreviews`)
   }),
-  row('aggregated roles hold what their selectors find', async (session) => {
+  row('aggregated roles contain the rules of selected roles', async (session) => {
     const parts = { aggregate: 'this-$ID' }
     await session.create({
       apiVersion: rbac,
@@ -256,7 +256,7 @@ export const accessRows: readonly Row[] = [
       aggregationRule: { clusterRoleSelectors: [{ matchLabels: parts }] },
     })
   }),
-  row('escalation: nobody gives what he has not', async (session) => {
+  row('escalation: users cannot grant rights that they lack', async (session) => {
     await grant(session, 'giver', [
       {
         apiGroups: ['rbac.authorization.k8s.io'],

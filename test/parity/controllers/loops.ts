@@ -69,7 +69,7 @@ export const loopRows: readonly Row[] = [
     await session.untilQuiet(`/api/v1/namespaces/${name}/serviceaccounts/default`, there)
     await session.delete(`/api/v1/namespaces/${name}`, undefined, quiet)
   }),
-  row('a namespace with a finalizer of its own', async (session) => {
+  row('a namespace with its own finalizer', async (session) => {
     const name = 'own-$ID'
     const path = `/api/v1/namespaces/${name}`
     await session.create({ ...space(name), spec: { finalizers: ['example.com/mine', 'kubernetes'] } })
@@ -129,7 +129,7 @@ export const loopRows: readonly Row[] = [
     await session.until(maps('$NS', 'or-owner'), gone)
     await session.until(maps('$NS', 'or-child'), ({ body }) => valueAt(body, 'metadata.ownerReferences') === undefined)
   }),
-  row('garbage: owners that are not there or elsewhere', async (session) => {
+  row('garbage: owners that do not exist or are in another namespace', async (session) => {
     await session.create(space('far-$ID'), quiet)
     const far = await owner(session, map('far-owner', 'far-$ID'))
     const wide = await owner(session, {
@@ -177,7 +177,7 @@ export const loopRows: readonly Row[] = [
     await session.until(path('whole'), count(0))
     for (const name of ['whole']) await session.delete(path(name), undefined, quiet)
   }),
-  row('tokens of old, in Secrets', async (session) => {
+  row('token Secrets of the old kind', async (session) => {
     await session.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'old' } }, quiet)
     const secret = (name: string, account: string): Manifest => ({
       apiVersion: 'v1',

@@ -26,7 +26,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
   { about: 'a group without a dot', word: 'dotless', spec: { group: 'example' } },
   { about: 'no group', word: 'groupless', spec: { group: '' } },
   { about: 'a group with capitals', word: 'capital', spec: { group: 'Example.com' } },
-  { about: 'a scope nobody knows', word: 'scoped', spec: { scope: 'Universe' } },
+  { about: 'an unknown scope', word: 'scoped', spec: { scope: 'Universe' } },
   { about: 'no scope', word: 'scopeless', spec: { scope: '' } },
   { about: 'no versions', word: 'versionless', versions: [] },
   { about: 'no schema', word: 'schemaless', version: { schema: null } },
@@ -67,7 +67,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
   { about: 'no kind', word: 'kindless', names: { kind: '' } },
   { about: 'no singular and no listKind', word: 'default', names: { singular: '', listKind: '' } },
   { about: 'no plural', word: 'pluralless', names: { plural: '' } },
-  { about: 'categories that are no names', word: 'category', names: { categories: ['All', 'ok', 'a b'] } },
+  { about: 'categories that are not valid names', word: 'category', names: { categories: ['All', 'ok', 'a b'] } },
   {
     about: 'a protected group',
     word: 'protected',
@@ -147,7 +147,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
     version: { subresources: { status: {} } },
   },
   { about: 'a nullable root', word: 'nullable', schema: { type: 'object', nullable: true } },
-  { about: 'conversion nobody knows', word: 'converted', spec: { conversion: { strategy: 'Magic' } } },
+  { about: 'an unknown conversion', word: 'converted', spec: { conversion: { strategy: 'Magic' } } },
   { about: 'conversion without a strategy', word: 'unconverted', spec: { conversion: { strategy: '' } } },
   { about: 'a webhook without anything', word: 'hooked', spec: { conversion: { strategy: 'Webhook' } } },
   {
@@ -185,7 +185,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
     spec: hook({ clientConfig, conversionReviewVersions: ['v1', 'v1beta1'] }),
   })),
   {
-    about: 'review versions nobody knows',
+    about: 'unknown review versions',
     word: 'reviewed',
     spec: hook({ clientConfig: { url: 'https://example.com' }, conversionReviewVersions: ['v7', 'v7', 'V.x'] }),
   },
@@ -230,7 +230,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
   ...(
     [
       ['a property without a type', { a: {} }],
-      ['a type nobody knows', { a: { type: 'text' } }],
+      ['an unknown type', { a: { type: 'text' } }],
       ['items without a type', { a: { type: 'array', items: {} } }],
       ['a list without items', { a: { type: 'array' } }],
       ['items of several kinds', { a: { type: 'array', items: [text, { type: 'integer' }] } }],
@@ -283,7 +283,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
           },
         },
       ],
-      ['a list type nobody knows', { a: { type: 'array', items: text, 'x-kubernetes-list-type': 'bag' } }],
+      ['an unknown list type', { a: { type: 'array', items: text, 'x-kubernetes-list-type': 'bag' } }],
       ['a list type on a text', { a: { ...text, 'x-kubernetes-list-type': 'atomic' } }],
       [
         'a map list without keys',
@@ -299,7 +299,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
         },
       ],
       [
-        'a map list whose key is unknown',
+        'a map list with an unknown key',
         {
           a: {
             ...{ type: 'array', items: { ...object({ k: text }), required: ['k'] } },
@@ -317,7 +317,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
         },
       ],
       [
-        'a map list whose key is an object',
+        'a map list with an object as key',
         {
           a: {
             ...{ type: 'array', items: { ...object({ k: object({}) }), required: ['k'] } },
@@ -329,7 +329,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
         'a map list of texts',
         { a: { type: 'array', items: text, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['k'] } },
       ],
-      ['keys of a list that is no map', { a: { type: 'array', items: text, 'x-kubernetes-list-map-keys': ['k'] } }],
+      ['keys of a list that is not a map', { a: { type: 'array', items: text, 'x-kubernetes-list-map-keys': ['k'] } }],
       ['a set of objects', { a: { type: 'array', items: object({ k: text }), 'x-kubernetes-list-type': 'set' } }],
       [
         'a set of atomic objects',
@@ -344,7 +344,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
         'a set of nullable texts',
         { a: { type: 'array', items: { ...text, nullable: true }, 'x-kubernetes-list-type': 'set' } },
       ],
-      ['a map type nobody knows', { a: { type: 'object', 'x-kubernetes-map-type': 'soft' } }],
+      ['an unknown map type', { a: { type: 'object', 'x-kubernetes-map-type': 'soft' } }],
       ['a map type on a text', { a: { ...text, 'x-kubernetes-map-type': 'atomic' } }],
       ['a default of the wrong type', { a: { ...text, default: 3 } }],
       ['a default that its schema refuses', { a: { ...text, enum: ['x'], default: 'y' } }],
@@ -352,7 +352,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
       ['a default null', { a: { ...text, default: null } }],
       ['a default null of a nullable', { a: { ...text, nullable: true, default: null } }],
       ['negative lengths', { a: { ...text, minLength: -1, maxLength: -2 } }],
-      ['a format nobody knows', { a: { ...text, format: 'fancy' } }],
+      ['an unknown format', { a: { ...text, format: 'fancy' } }],
       ['a format of integers on a text', { a: { ...text, format: 'int32' } }],
       ['an enum of the wrong type', { a: { ...text, enum: [1, 2] } }],
       ['required fields twice', { a: { ...object({ b: text }), required: ['b', 'b', 'c'] } }],

@@ -176,7 +176,7 @@ export const lifeRows: readonly Row[] = [
     )
     for (const word of ['one', 'two']) await session.delete(at(`${word}s`), undefined, { quiet: true })
   }),
-  row('definition: what may not change', async (session) => {
+  row('definition: immutable fields', async (session) => {
     await install(session, { word: 'fixed' })
     // A real server serves the resource a moment before it reports so; until then scope and names may change.
     await session.untilQuiet(crdPath('fixed'), established)
@@ -407,7 +407,7 @@ export const lifeRows: readonly Row[] = [
     await session.delete(at('a/scale'))
     await session.delete(crdPath(word), undefined, { quiet: true })
   }),
-  row('generation: what counts', async (session) => {
+  row('generation: which changes count', async (session) => {
     for (const [word, subresources] of [
       ['counted', { status: {} }],
       ['uncounted', {}],

@@ -188,20 +188,20 @@ export const objectRows: readonly Row[] = [
       ['another version', { ...thing('x', {}), apiVersion: 'other.example.com/v1' }],
       ['no apiVersion', { kind: 'Thing', metadata: { name: 'x' } }],
       ['no metadata', { apiVersion: 'thing.$ID.example.com/v1', kind: 'Thing' }],
-      ['metadata that is none', { ...thing('x', {}), metadata: 'x' }],
+      ['metadata that is not an object', { ...thing('x', {}), metadata: 'x' }],
       ['no name', { ...thing('x', {}), metadata: {} }],
-      ['a name that is none', thing('No_Name', {})],
+      ['an invalid name', thing('No_Name', {})],
       ['a generated name', { ...thing('x', {}), metadata: { generateName: 'gen-' } }],
       ['another namespace', { ...thing('x', {}), metadata: { name: 'x', namespace: 'other' } }],
-      ['labels that are none', { ...thing('x', {}), metadata: { name: 'x', labels: { 'a b': 'c d', ok: '-' } } }],
+      ['invalid labels', { ...thing('x', {}), metadata: { name: 'x', labels: { 'a b': 'c d', ok: '-' } } }],
       ['labels of the wrong type', { ...thing('x', {}), metadata: { name: 'x', labels: { a: 1 } } }],
-      ['annotations that are none', { ...thing('x', {}), metadata: { name: 'x', annotations: { 'A b': 'c' } } }],
+      ['invalid annotations', { ...thing('x', {}), metadata: { name: 'x', annotations: { 'A b': 'c' } } }],
       [
         'finalizers without a domain',
         { ...thing('fin', {}), metadata: { name: 'fin', finalizers: ['abc', 'a/b', 'a b'] } },
       ],
       [
-        'owners that are none',
+        'invalid owners',
         {
           ...thing('own', {}),
           metadata: { name: 'own', ownerReferences: [{ apiVersion: 'v1', kind: '', name: '', uid: '' }] },
@@ -238,7 +238,7 @@ export const objectRows: readonly Row[] = [
         },
       ],
       [
-        'what the server owns',
+        'fields set by the server',
         {
           ...thing('mine', {}),
           metadata: {
@@ -303,7 +303,7 @@ export const objectRows: readonly Row[] = [
     await session.patch(path('patch'), { metadata: { finalizers: null } })
     await session.get(path('patch'))
   }),
-  row('object: there is no status endpoint without the subresource', async (session) => {
+  row('object: no status endpoint without the subresource', async (session) => {
     await create(session, thing('nostatus', { text: 'a' }))
     await session.get(`${path('nostatus')}/status`)
     await session.patch(`${path('nostatus')}/status`, { status: { phase: 'x' } })
@@ -311,7 +311,7 @@ export const objectRows: readonly Row[] = [
     await session.get(`${path('nostatus')}/unknown`)
     await session.patch(path('nostatus'), { status: { phase: 'x' } })
   }),
-  row('object: what was invalid before may stay so', async (session) => {
+  row('object: invalid values may stay unchanged', async (session) => {
     const ratchet = 'ratchet'
     const at = (name = ''): string => objectsPath(ratchet, name)
     const loose = object({

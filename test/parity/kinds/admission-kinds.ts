@@ -13,7 +13,7 @@ const hook = {
 }
 const hookOthers: [string, JsonObject][] = [
   ['nothing', { webhooks: null }],
-  ['a name that is none', { webhooks: [{ ...hook, name: 'a' }, { ...hook, name: '' }, hook, hook] }],
+  ['an invalid name', { webhooks: [{ ...hook, name: 'a' }, { ...hook, name: '' }, hook, hook] }],
   [
     'addresses that are wrong',
     {
@@ -98,7 +98,7 @@ export const admissionRows: readonly Row[] = [
       metadata: wide('mutating'),
       webhooks: [{ ...hook, reinvocationPolicy: 'IfNeeded' }],
     },
-    others: [...hookOthers, ['a reinvocation nobody knows', { webhooks: [{ ...hook, reinvocationPolicy: 'x' }] }]],
+    others: [...hookOthers, ['an unknown reinvocation', { webhooks: [{ ...hook, reinvocationPolicy: 'x' }] }]],
     updates: [['a timeout', { webhooks: [{ ...hook, timeoutSeconds: 3 }] }]],
   }),
   ...kindRows({

@@ -186,7 +186,7 @@ export const coreRows: readonly Row[] = [
         },
       ],
       [
-        'claims nobody has',
+        'claims that do not exist',
         {
           spec: {
             resourceClaims: [{ name: 'a' }, { name: 'a', resourceClaimName: 'x', resourceClaimTemplateName: 'y' }],
@@ -330,7 +330,7 @@ export const coreRows: readonly Row[] = [
           },
         },
       ],
-      ['priority of its own', { spec: { priority: 5 } }],
+      ['its own priority', { spec: { priority: 5 } }],
       [
         'readiness and scheduling gates',
         {
@@ -360,7 +360,7 @@ export const coreRows: readonly Row[] = [
       ],
       ['ephemeral containers', { spec: podSpec({ ephemeralContainers: [{ name: 'debug', image: 'x' }] }) }],
       ['windows', { spec: { os: { name: 'windows' }, securityContext: { runAsUser: 1 }, hostPID: true } }],
-      ['an os nobody knows', { spec: { os: { name: 'beos' } } }],
+      ['an unknown os', { spec: { os: { name: 'beos' } } }],
       [
         'host users and process namespaces',
         { spec: { hostUsers: false, hostNetwork: true, shareProcessNamespace: true, hostPID: true } },
@@ -369,7 +369,7 @@ export const coreRows: readonly Row[] = [
       ['a status', { status: { phase: 'Running', podIP: '1.2.3.4' } }],
       ['overhead', { spec: { overhead: { cpu: '1' } } }],
       [
-        'annotations of old',
+        'deprecated annotations',
         {
           metadata: {
             annotations: {
@@ -413,8 +413,8 @@ export const coreRows: readonly Row[] = [
         'a spec besides',
         { spec: { nodeName: 'x' }, status: { message: 'hello' }, metadata: { labels: { via: 'status' } } },
       ],
-      ['status', 'addresses that are none', { status: { podIPs: [{ ip: 'x' }], hostIP: 'y' } }],
-      ['status', 'a nominated node that is none', { status: { nominatedNodeName: 'A_' } }],
+      ['status', 'invalid addresses', { status: { podIPs: [{ ip: 'x' }], hostIP: 'y' } }],
+      ['status', 'an invalid nominated node', { status: { nominatedNodeName: 'A_' } }],
       ['status', 'the qos class', { status: { qosClass: 'Guaranteed' } }],
       [
         'status',
@@ -585,7 +585,7 @@ export const coreRows: readonly Row[] = [
   ...kindRows({
     object: { apiVersion: 'v1', kind: 'ConfigMap', metadata: meta(), data: { a: 'b' }, binaryData: { c: base64('x') } },
     others: [
-      ['keys that are none', { data: { 'a b': 'x', '..': 'y', '': 'z' }, binaryData: { 'x/y': 'YQ==' } }],
+      ['invalid keys', { data: { 'a b': 'x', '..': 'y', '': 'z' }, binaryData: { 'x/y': 'YQ==' } }],
       ['a key twice', { data: { c: 'x' } }],
       ['no base64', { binaryData: { c: '!' } }],
       ['a number', { data: { a: 1 } }],
@@ -620,7 +620,7 @@ export const coreRows: readonly Row[] = [
   ...kindRows({
     object: { apiVersion: 'v1', kind: 'Secret', metadata: meta(), data: { a: base64('b') }, stringData: { c: 'd' } },
     others: [
-      ['keys that are none', { data: { 'a b': 'eA==' } }],
+      ['invalid keys', { data: { 'a b': 'eA==' } }],
       ['no base64', { data: { a: '!' } }],
       ['a token type without an account', { type: 'kubernetes.io/service-account-token' }],
       [
@@ -631,10 +631,10 @@ export const coreRows: readonly Row[] = [
         },
       ],
       ['dockercfg', { type: 'kubernetes.io/dockercfg' }],
-      ['dockercfg that is no JSON', { type: 'kubernetes.io/dockercfg', data: { '.dockercfg': base64('{"a":') } }],
+      ['dockercfg that is not JSON', { type: 'kubernetes.io/dockercfg', data: { '.dockercfg': base64('{"a":') } }],
       ['dockerconfigjson', { type: 'kubernetes.io/dockerconfigjson', data: { '.dockerconfigjson': base64('{}') } }],
       [
-        'dockerconfigjson that is no JSON',
+        'dockerconfigjson that is not JSON',
         { type: 'kubernetes.io/dockerconfigjson', data: { '.dockerconfigjson': base64('x') } },
       ],
       ['basic auth', { type: 'kubernetes.io/basic-auth' }],
@@ -642,7 +642,7 @@ export const coreRows: readonly Row[] = [
       ['tls', { type: 'kubernetes.io/tls' }],
       ['tls with both', { type: 'kubernetes.io/tls', data: { 'tls.crt': base64('x'), 'tls.key': base64('y') } }],
       ['bootstrap token', { type: 'bootstrap.kubernetes.io/token' }],
-      ['a type of its own', { type: 'example.com/x' }],
+      ['a custom type', { type: 'example.com/x' }],
     ],
     updates: [
       ['data', { data: { a: base64('z') } }],
@@ -678,7 +678,7 @@ export const coreRows: readonly Row[] = [
       automountServiceAccountToken: false,
     },
     others: [
-      ['a name that is none', { metadata: { name: 'A_' } }],
+      ['an invalid name', { metadata: { name: 'A_' } }],
       ['secrets without names', { secrets: [{}], imagePullSecrets: [{ name: '' }] }],
     ],
     updates: [
@@ -700,13 +700,13 @@ export const coreRows: readonly Row[] = [
     },
     others: [
       ['nothing', { spec: { capacity: null, accessModes: null, hostPath: null } }],
-      ['modes nobody knows', { spec: { accessModes: ['X', 'ReadWriteOncePod', 'ReadWriteOnce'] } }],
+      ['unknown modes', { spec: { accessModes: ['X', 'ReadWriteOncePod', 'ReadWriteOnce'] } }],
       ['capacity that is wrong', { spec: { capacity: { storage: '0', cpu: '1' } } }],
       ['two sources', { spec: { nfs: { server: 'a', path: '/b' } } }],
-      ['policies nobody knows', { spec: { persistentVolumeReclaimPolicy: 'X', volumeMode: 'Y' } }],
+      ['unknown policies', { spec: { persistentVolumeReclaimPolicy: 'X', volumeMode: 'Y' } }],
       ['recycling the root', { spec: { persistentVolumeReclaimPolicy: 'Recycle', hostPath: { path: '/' } } }],
       ['local without affinity', { spec: { hostPath: null, local: { path: '/x' } } }],
-      ['a class that is none', { spec: { storageClassName: 'A_' } }],
+      ['an invalid class name', { spec: { storageClassName: 'A_' } }],
       ['csi', { spec: { hostPath: null, csi: { driver: 'a_b', volumeHandle: '' } } }],
       ['affinity that is wrong', { spec: { nodeAffinity: {} } }],
       ['an attributes class', { spec: { volumeAttributesClassName: '' } }],
@@ -731,7 +731,7 @@ export const coreRows: readonly Row[] = [
     ],
     parts: [
       ['status', 'phase', { status: { phase: 'Released', reason: 'x' } }],
-      ['status', 'a phase nobody knows', { status: { phase: 'Huh' } }],
+      ['status', 'an unknown phase', { status: { phase: 'Huh' } }],
     ],
   }),
   ...kindRows({
@@ -744,10 +744,10 @@ export const coreRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       ['no modes and no size', { spec: { accessModes: [], resources: null } }],
-      ['modes nobody knows', { spec: { accessModes: ['X'], volumeMode: 'Y' } }],
+      ['unknown modes', { spec: { accessModes: ['X'], volumeMode: 'Y' } }],
       ['size zero', { spec: { resources: { requests: { storage: '0' } } } }],
       ['limits below requests', { spec: { resources: { limits: { storage: '1Mi' } } } }],
-      ['a class that is none', { spec: { storageClassName: 'A_' } }],
+      ['an invalid class name', { spec: { storageClassName: 'A_' } }],
       [
         'a data source',
         { spec: { dataSource: { kind: 'X', name: 'y' }, dataSourceRef: { apiGroup: 'a.b', kind: 'Z', name: '' } } },
@@ -766,7 +766,7 @@ export const coreRows: readonly Row[] = [
     parts: [
       ['status', 'bound', { status: { phase: 'Bound', capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'] } }],
       ['status', 'a size that is wrong', { status: { capacity: { storage: '-1' } } }],
-      ['status', 'a phase nobody knows', { status: { phase: 'Huh' } }],
+      ['status', 'an unknown phase', { status: { phase: 'Huh' } }],
       ['status', 'conditions', { status: { conditions: [{ type: 'Resizing', status: 'True' }] } }],
     ],
   }),
@@ -868,14 +868,14 @@ export const coreRows: readonly Row[] = [
         'a whole new one',
         { eventTime: '2020-01-01T00:00:00.123456Z', reportingComponent: 'a.b/c', reportingInstance: 'x', action: 'Do' },
       ],
-      ['a type nobody knows', { type: 'Huh' }],
+      ['an unknown type', { type: 'Huh' }],
       ['a long message', { message: 'x'.repeat(1025) }],
     ],
     updates: [
       ['count', { count: 2 }],
       ['the reason', { reason: 'Other' }],
       ['a series', { series: { count: 2, lastObservedTime: '2020-01-01T00:00:00.000001Z' } }],
-      ['a series with a time that is none', { series: { count: 2, lastObservedTime: '2020-01-01T00:00:00Z' } }],
+      ['a series with an invalid time', { series: { count: 2, lastObservedTime: '2020-01-01T00:00:00Z' } }],
       ['an eventTime', { eventTime: '2020-01-01T00:00:00.000001Z' }],
       ['the object', { involvedObject: { name: 'y' } }],
     ],
@@ -921,7 +921,7 @@ export const coreRows: readonly Row[] = [
         },
       ],
       [
-        'resources nobody knows',
+        'unknown resources',
         { spec: { limits: [{ type: 'Container', max: { nonsense: '1', 'a b': '2', cpu: 'x' } }] } },
       ],
       [
@@ -991,7 +991,7 @@ export const coreRows: readonly Row[] = [
     object: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other-$ID', labels } },
     others: [
       ['a name with a dot', { metadata: { name: 'a.b' } }],
-      ['finalizers of its own', { spec: { finalizers: ['a.b/c', 'x', 'a b'] } }],
+      ['custom finalizers', { spec: { finalizers: ['a.b/c', 'x', 'a b'] } }],
       ['a status', { status: { phase: 'Terminating' } }],
     ],
     updates: [
@@ -1002,7 +1002,7 @@ export const coreRows: readonly Row[] = [
     ],
     parts: [
       ['status', 'phase', { status: { phase: 'Terminating' } }],
-      ['status', 'a phase nobody knows', { status: { phase: 'Huh' } }],
+      ['status', 'an unknown phase', { status: { phase: 'Huh' } }],
       ['status', 'conditions', { status: { conditions: [{ type: 'A', status: 'True' }] } }],
       ['finalize', 'one more', { spec: { finalizers: ['kubernetes', 'a.b/c'] } }],
       ['finalize', 'wrong', { spec: { finalizers: ['kubernetes', 'x'] } }],

@@ -33,7 +33,7 @@ export const deviceRows: readonly Row[] = [
       ['a selector that is no CEL', { spec: { selectors: [{ cel: { expression: 'device.driver ==' } }] } }],
       ['a selector that is too long', { spec: { selectors: [{ cel: { expression: ' '.repeat(10_241) } }] } }],
       ['too many selectors', { spec: { selectors: Array.from({ length: 33 }, () => ({})) } }],
-      ['config that is no object', { spec: { config: [config('x'), config([1]), config({}), config(true)] } }],
+      ['config that is not an object', { spec: { config: [config('x'), config([1]), config({}), config(true)] } }],
       ['config that is too large', { spec: { config: [config({ x: 'y'.repeat(10_240) })] } }],
       ['config of a driver in capitals', { spec: { config: [{ opaque: { driver: 'A.B', parameters: {} } }] } }],
       [
@@ -192,7 +192,7 @@ export const deviceRows: readonly Row[] = [
         { spec: { devices: { constraints: [{ distinctAttribute: 'a.b/d' }, { distinctAttribute: 'a' }] } } },
       ],
       [
-        'members that nobody may use yet',
+        'fields behind disabled feature gates',
         {
           spec: {
             devices: {
@@ -203,7 +203,7 @@ export const deviceRows: readonly Row[] = [
         },
       ],
       [
-        'a count of none',
+        'a negative count',
         { spec: { devices: { requests: [{ name: 'r', exactly: { ...device.exactly, count: -1 } }] } } },
       ],
       [
@@ -231,10 +231,10 @@ export const deviceRows: readonly Row[] = [
         },
       ],
       ['status', 'reserved', { status: { reservedFor: [{ resource: 'pods', name: 'x', uid: 'y' }] } }],
-      ['status', 'allocated anew', { status: { allocation: { devices: { results: [{ ...result, device: 'e' }] } } } }],
+      ['status', 'allocated again', { status: { allocation: { devices: { results: [{ ...result, device: 'e' }] } } } }],
       [
         'status',
-        'reserved for nobody',
+        'reserved without a consumer',
         {
           status: {
             reservedFor: [{}, { resource: 'pods', name: 'x', uid: 'y' }, { resource: 'pods', name: 'z', uid: 'y' }],
@@ -420,7 +420,7 @@ export const deviceRows: readonly Row[] = [
         },
       ],
       [
-        'members that nobody may use yet',
+        'fields behind disabled feature gates',
         {
           spec: {
             sharedCounters: [{ name: 'A_' }],

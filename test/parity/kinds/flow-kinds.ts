@@ -21,7 +21,7 @@ export const flowRows: readonly Row[] = [
     },
     others: [
       ['nothing', { spec: null }],
-      ['a type nobody knows', { spec: { type: 'x' } }],
+      ['an unknown type', { spec: { type: 'x' } }],
       ['Exempt with limits', { spec: { type: 'Exempt' } }],
       ['Limited without', { spec: { limited: null } }],
       ['Reject with queues', { spec: { limited: { limitResponse: { type: 'Reject' } } } }],
@@ -99,7 +99,7 @@ export const flowRows: readonly Row[] = [
       ['precedence', { spec: { matchingPrecedence: 0 } }],
       ['too much precedence', { spec: { matchingPrecedence: 20000 } }],
       ['precedence of one', { spec: { matchingPrecedence: 1 } }],
-      ['a method nobody knows', { spec: { distinguisherMethod: { type: 'x' } } }],
+      ['an unknown method', { spec: { distinguisherMethod: { type: 'x' } } }],
       ['no level', { spec: { priorityLevelConfiguration: { name: '' } } }],
       [
         'rules that are wrong',

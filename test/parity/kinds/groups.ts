@@ -24,10 +24,10 @@ export const workloadRows: readonly Row[] = [
         { spec: { replicas: -1, minReadySeconds: -1, revisionHistoryLimit: -1, progressDeadlineSeconds: -1 } },
       ],
       ['a deadline below readiness', { spec: { minReadySeconds: 10, progressDeadlineSeconds: 5 } }],
-      ['a strategy nobody knows', { spec: { strategy: { type: 'Huh' } } }],
+      ['an unknown strategy', { spec: { strategy: { type: 'Huh' } } }],
       ['Recreate with numbers', { spec: { strategy: { type: 'Recreate', rollingUpdate: { maxSurge: 1 } } } }],
       ['nothing may go or come', { spec: { strategy: { rollingUpdate: { maxSurge: 0, maxUnavailable: '0%' } } } }],
-      ['percents that are none', { spec: { strategy: { rollingUpdate: { maxSurge: 'x', maxUnavailable: '200%' } } } }],
+      ['invalid percentages', { spec: { strategy: { rollingUpdate: { maxSurge: 'x', maxUnavailable: '200%' } } } }],
       ['a restart policy', { spec: { template: { spec: { restartPolicy: 'OnFailure', activeDeadlineSeconds: 5 } } } }],
       [
         'template labels that are wrong',
@@ -89,7 +89,7 @@ export const workloadRows: readonly Row[] = [
       ['status', 'labels', { metadata: { labels: { via: 'status' }, annotations: { via: 'status' } } }],
       ['scale', 'up', { spec: { replicas: 5 } }],
       ['scale', 'below zero', { spec: { replicas: -5 } }],
-      ['scale', 'of another name', { metadata: { name: 'other' } }],
+      ['scale', 'with another name', { metadata: { name: 'other' } }],
     ],
   }),
   ...kindRows({
@@ -161,7 +161,7 @@ export const workloadRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       [
-        'policies nobody knows',
+        'unknown policies',
         {
           spec: {
             podManagementPolicy: 'x',
@@ -187,7 +187,7 @@ export const workloadRows: readonly Row[] = [
         },
       ],
       ['no service', { spec: { serviceName: '' } }],
-      ['a service that is none', { spec: { serviceName: 'A_' } }],
+      ['an invalid service name', { spec: { serviceName: 'A_' } }],
       ['a restart policy', { spec: { template: { spec: { restartPolicy: 'Never', activeDeadlineSeconds: 3 } } } }],
       ['claims without anything', { spec: { volumeClaimTemplates: [{}] } }],
     ],
@@ -236,7 +236,7 @@ export const workloadRows: readonly Row[] = [
       ['nothing', { spec: null }],
       ['nothing may go or come', { spec: { updateStrategy: { rollingUpdate: { maxUnavailable: 0 } } } }],
       ['both', { spec: { updateStrategy: { rollingUpdate: { maxUnavailable: 1, maxSurge: 1 } } } }],
-      ['a strategy nobody knows', { spec: { updateStrategy: { type: 'x' } } }],
+      ['an unknown strategy', { spec: { updateStrategy: { type: 'x' } } }],
       ['numbers below zero', { spec: { minReadySeconds: -1, revisionHistoryLimit: -1 } }],
       ['a restart policy', { spec: { template: { spec: { restartPolicy: 'Never' } } } }],
       ['a selector that does not match', { spec: { selector: { matchLabels: { x: 'y' } } } }],
@@ -335,7 +335,7 @@ export const workloadRows: readonly Row[] = [
         },
       ],
       ['indexed without completions', { spec: { completionMode: 'Indexed' } }],
-      ['a mode nobody knows', { spec: { completionMode: 'Huh', podReplacementPolicy: 'x' } }],
+      ['an unknown mode', { spec: { completionMode: 'Huh', podReplacementPolicy: 'x' } }],
       ['a per-index limit without an index', { spec: { backoffLimitPerIndex: 1, maxFailedIndexes: 5 } }],
       ['too many', { spec: { completionMode: 'Indexed', completions: 200000, parallelism: 150000 } }],
       [
@@ -460,11 +460,11 @@ export const workloadRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       ['no schedule', { spec: { schedule: '' } }],
-      ['a schedule that is none', { spec: { schedule: 'every day' } }],
+      ['an invalid schedule', { spec: { schedule: 'every day' } }],
       ['a schedule of macros', { spec: { schedule: '@every 1h' } }],
       ['a time zone in the schedule', { spec: { schedule: 'TZ=UTC 0 0 * * *' } }],
       ['a time zone', { spec: { timeZone: 'Europe/Berlin' } }],
-      ['a time zone nobody knows', { spec: { timeZone: 'Mars/Base' } }],
+      ['an unknown time zone', { spec: { timeZone: 'Mars/Base' } }],
       ['an empty time zone', { spec: { timeZone: '' } }],
       [
         'policies and numbers',
@@ -519,7 +519,7 @@ export const workloadRows: readonly Row[] = [
       ['min above max', { spec: { minReplicas: 9 } }],
       ['zero', { spec: { minReplicas: 0, maxReplicas: 0 } }],
       ['no target', { spec: { scaleTargetRef: { apiVersion: '', kind: '', name: '' } } }],
-      ['a target that is none', { spec: { scaleTargetRef: { apiVersion: 'a/b/c', kind: 'a/b', name: 'c/d' } } }],
+      ['an invalid target', { spec: { scaleTargetRef: { apiVersion: 'a/b/c', kind: 'a/b', name: 'c/d' } } }],
       [
         'metrics that are wrong',
         {
@@ -633,10 +633,7 @@ export const workloadRows: readonly Row[] = [
             },
           },
         ],
-        [
-          'annotations that are none',
-          { metadata: { annotations: { 'autoscaling.alpha.kubernetes.io/metrics': '{' } } },
-        ],
+        ['invalid annotations', { metadata: { annotations: { 'autoscaling.alpha.kubernetes.io/metrics': '{' } } }],
       ],
       updates: [['cpu', { spec: { targetCPUUtilizationPercentage: 70 } }]],
       parts: [
@@ -708,7 +705,7 @@ export const networkRows: readonly Row[] = [
         { metadata: { annotations: { 'kubernetes.io/ingress.class': 'a' } }, spec: { ingressClassName: 'b' } },
       ],
       ['tls that is wrong', { spec: { tls: [{ hosts: ['A_', '*.a.b'], secretName: 'B_' }] } }],
-      ['a class that is none', { spec: { ingressClassName: 'A_' } }],
+      ['an invalid class name', { spec: { ingressClassName: 'A_' } }],
       [
         'a default backend',
         { spec: { rules: null, defaultBackend: { service: { name: 'web', port: { name: 'http' } } } } },
@@ -748,7 +745,7 @@ export const networkRows: readonly Row[] = [
     },
     others: [
       ['nothing', { spec: null }],
-      ['a controller that is none', { spec: { controller: 'x y' } }],
+      ['an invalid controller', { spec: { controller: 'x y' } }],
       ['a long controller', { spec: { controller: `a.b/${'x'.repeat(250)}` } }],
       [
         'parameters that are wrong',
@@ -920,7 +917,7 @@ export const networkRows: readonly Row[] = [
       spec: { parentRef: { resource: 'services', name: 'x', namespace: 'y' } },
     },
     others: [
-      ['a name that is none', { metadata: { name: 'x' } }],
+      ['an invalid name', { metadata: { name: 'x' } }],
       ['a name not canonical', { metadata: { name: '010.1.2.3' } }],
       ['nothing', { metadata: { name: '10.240.0.8' }, spec: null }],
       ['no parent', { metadata: { name: '10.240.0.8' }, spec: { parentRef: { resource: '', name: '' } } }],
@@ -947,7 +944,7 @@ export const nodeRows: readonly Row[] = [
       scheduling: { nodeSelector: { a: 'b' }, tolerations: [{ key: 'a', operator: 'Exists' }] },
     },
     others: [
-      ['a handler that is none', { handler: 'A_' }],
+      ['an invalid handler', { handler: 'A_' }],
       ['no handler', { handler: '' }],
       ['overhead that is wrong', { overhead: { podFixed: { cpu: '-1', x: '1' } } }],
       [
@@ -1009,7 +1006,7 @@ const bindingOthers: [string, JsonObject][] = [
     },
   ],
   ['a reference that is wrong', { roleRef: { apiGroup: 'x', kind: 'Y', name: '' } }],
-  ['a role nobody has', { roleRef: { name: 'nobody-has-this' } }],
+  ['a role that does not exist', { roleRef: { name: 'nobody-has-this' } }],
 ]
 export const rbacRows: readonly Row[] = [
   ...kindRows({

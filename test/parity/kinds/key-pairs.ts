@@ -35,8 +35,8 @@ export const keyPairs: readonly (readonly [about: string, certificate: string, k
   ['two keys', key + key, key],
   ['other blocks', block('A B', 'x') + block('C', 'y'), key],
   ['other blocks for a key', certificate, block('A', 'x')],
-  ['a certificate of nothing', block('CERTIFICATE', 'x'), key],
-  ['a key of nothing', certificate, block('X PRIVATE KEY', 'y')],
+  ['a certificate block with invalid content', block('CERTIFICATE', 'x'), key],
+  ['a key block with invalid content', certificate, block('X PRIVATE KEY', 'y')],
   ['blocks that end otherwise', certificate.replace('END CERTIFICATE', 'END OTHER'), key],
-  ['a block that is no base64', '-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n', key],
+  ['a block that is not base64', '-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n', key],
 ]

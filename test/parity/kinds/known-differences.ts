@@ -9,7 +9,7 @@ export const knownKindDifferences: Readonly<Record<string, string>> = {
   ...list('refused with other messages, or with only some of the causes', [
     'v1 ResourceQuota: status: used that is wrong',
   ]),
-  'v1 Event: changed: a series with a time that is none':
+  'v1 Event: changed: a series with an invalid time':
     'the message contains the patched object with its fields in another order',
   'resource.k8s.io/v1 DeviceClass: new with a selector that is no CEL': 'CEL is not compiled here',
   'v1 Service: new with an address out of range': 'the message contains the range, which is another one',

@@ -23,7 +23,7 @@ export const limitingRows: readonly Row[] = [
       ['percents that are wrong', { spec: { minAvailable: null, maxUnavailable: '200%' } }],
       ['a text', { spec: { minAvailable: 'x' } }],
       ['a selector that is wrong', { spec: { selector: { matchExpressions: [{ key: 'a', operator: 'Huh' }] } } }],
-      ['a policy nobody knows', { spec: { unhealthyPodEvictionPolicy: 'x' } }],
+      ['an unknown policy', { spec: { unhealthyPodEvictionPolicy: 'x' } }],
       ['no selector', { spec: { selector: null } }],
     ],
     updates: [
@@ -64,7 +64,7 @@ export const limitingRows: readonly Row[] = [
     others: [
       ['too much', { value: 2000000000 }],
       ['a reserved name', { metadata: { name: 'system-x' } }],
-      ['a policy nobody knows', { preemptionPolicy: 'x' }],
+      ['an unknown policy', { preemptionPolicy: 'x' }],
       ['the default', { globalDefault: true }],
       ['no value', { value: null }],
     ],
@@ -84,7 +84,7 @@ export const limitingRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       ['numbers that are wrong', { spec: { leaseDurationSeconds: 0, leaseTransitions: -1 } }],
-      ['a time that is none', { spec: { renewTime: 'x' } }],
+      ['an invalid time', { spec: { renewTime: 'x' } }],
       ['a strategy', { spec: { strategy: 'x y', preferredHolder: 'a' } }],
       ['an empty holder', { spec: { holderIdentity: '' } }],
     ],
@@ -118,8 +118,8 @@ export const limitingRows: readonly Row[] = [
           regarding: null,
         },
       ],
-      ['a controller that is none', { reportingController: 'x y' }],
-      ['a type nobody knows', { type: 'x' }],
+      ['an invalid controller', { reportingController: 'x y' }],
+      ['an unknown type', { type: 'x' }],
       [
         'long texts',
         {

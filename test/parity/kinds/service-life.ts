@@ -27,14 +27,14 @@ const others: readonly (readonly [about: string, spec: JsonObject])[] = [
   ['two families if there are', { ipFamilyPolicy: 'PreferDualStack' }],
   ['an address of another family', { clusterIP: '10.0.0.200', ipFamilies: ['IPv6'] }],
   ['two addresses of a family', { clusterIP: '10.0.0.200', clusterIPs: ['10.0.0.200', '10.0.0.201'] }],
-  ['a family that there is not', { ipFamilies: ['IPv6'] }],
+  ['an IP family that the cluster lacks', { ipFamilies: ['IPv6'] }],
   ['families twice', { ipFamilies: ['IPv4', 'IPv4'] }],
-  ['a family nobody knows', { ipFamilies: ['IPv5'] }],
-  ['a policy nobody knows', { ipFamilyPolicy: 'Huh' }],
+  ['an unknown family', { ipFamilies: ['IPv5'] }],
+  ['an unknown policy', { ipFamilyPolicy: 'Huh' }],
   ['one family and two listed', { ipFamilyPolicy: 'SingleStack', ipFamilies: ['IPv4', 'IPv6'] }],
   ['addresses that differ', { clusterIP: '10.0.0.200', clusterIPs: ['10.0.0.201'] }],
   ['an address out of range', { clusterIP: '192.0.2.1' }],
-  ['an address that is none', { clusterIP: 'x' }],
+  ['an invalid address', { clusterIP: 'x' }],
   ['no address and a node port', { clusterIP: 'None', type: 'NodePort' }],
   [
     'no address and two families',
@@ -42,10 +42,10 @@ const others: readonly (readonly [about: string, spec: JsonObject])[] = [
   ],
   ['no address and no selector', { clusterIP: 'None', selector: null }],
   ['no address and no ports', { clusterIP: 'None', ports: null }],
-  ['a name of elsewhere', { type: 'ExternalName', externalName: 'example.com', ports: null }],
-  ['a name of elsewhere and an address', { type: 'ExternalName', externalName: 'example.com', clusterIP: '10.0.0.9' }],
-  ['a name of elsewhere and families', { type: 'ExternalName', externalName: 'example.com', ipFamilies: ['IPv4'] }],
-  ['no name of elsewhere', { type: 'ExternalName' }],
+  ['an external name', { type: 'ExternalName', externalName: 'example.com', ports: null }],
+  ['an external name and a cluster IP', { type: 'ExternalName', externalName: 'example.com', clusterIP: '10.0.0.9' }],
+  ['an external name and IP families', { type: 'ExternalName', externalName: 'example.com', ipFamilies: ['IPv4'] }],
+  ['no external name', { type: 'ExternalName' }],
   ['a node port out of range', { type: 'NodePort', ports: [port({ nodePort: 80 })] }],
   ['a node port without a type for it', { ports: [port({ nodePort: 30001 })] }],
   [
@@ -55,9 +55,9 @@ const others: readonly (readonly [about: string, spec: JsonObject])[] = [
   ['ports twice', { ports: [port(), port()] }],
   ['ports of one number', { ports: [port(), { name: 'b', port: 80 }] }],
   ['ports without names', { ports: [{ port: 80 }, { port: 81 }] }],
-  ['a target that is none', { ports: [port({ targetPort: 'A_' })] }],
+  ['an invalid target', { ports: [port({ targetPort: 'A_' })] }],
   ['a protocol of an application', { ports: [port({ appProtocol: 'example.com/x' })] }],
-  ['a protocol of an application that is none', { ports: [port({ appProtocol: 'x y' })] }],
+  ['an invalid application protocol', { ports: [port({ appProtocol: 'x y' })] }],
   ['sessions', { sessionAffinity: 'ClientIP' }],
   [
     'sessions of a day and more',
@@ -65,21 +65,21 @@ const others: readonly (readonly [about: string, spec: JsonObject])[] = [
   ],
   ['sessions without affinity', { sessionAffinityConfig: { clientIP: { timeoutSeconds: 5 } } }],
   ['a policy of traffic without a type for it', { externalTrafficPolicy: 'Local' }],
-  ['policies of traffic nobody knows', { type: 'NodePort', externalTrafficPolicy: 'x', internalTrafficPolicy: 'y' }],
+  ['unknown traffic policies', { type: 'NodePort', externalTrafficPolicy: 'x', internalTrafficPolicy: 'y' }],
   ['a balancer', { type: 'LoadBalancer', loadBalancerSourceRanges: ['10.0.0.0/8'], loadBalancerClass: 'a.b/c' }],
-  ['sources that are none', { type: 'LoadBalancer', loadBalancerSourceRanges: ['x'] }],
+  ['invalid source ranges', { type: 'LoadBalancer', loadBalancerSourceRanges: ['x'] }],
   ['sources without a balancer', { loadBalancerSourceRanges: ['10.0.0.0/8'] }],
   ['a class without a balancer', { loadBalancerClass: 'a.b/c' }],
-  ['node ports of a balancer that nobody wants', { type: 'LoadBalancer', allocateLoadBalancerNodePorts: false }],
+  ['a load balancer without node ports', { type: 'LoadBalancer', allocateLoadBalancerNodePorts: false }],
   ['node ports of no balancer', { allocateLoadBalancerNodePorts: false }],
   ['a port of health without a reason', { healthCheckNodePort: 30005 }],
   [
-    'what nobody looks at',
+    'fields that are not validated',
     { clusterIP: 'None', externalIPs: ['192.0.2.1'], sessionAffinity: 'ClientIP', externalName: 'x' },
   ],
-  ['addresses of elsewhere', { externalIPs: ['192.0.2.1', 'x', '127.0.0.1'] }],
+  ['external IPs', { externalIPs: ['192.0.2.1', 'x', '127.0.0.1'] }],
   ['a distribution', { trafficDistribution: 'PreferClose' }],
-  ['a distribution nobody knows', { trafficDistribution: 'Huh' }],
+  ['an unknown traffic distribution', { trafficDistribution: 'Huh' }],
 ]
 
 export const serviceRows: readonly Row[] = [
@@ -117,7 +117,7 @@ export const serviceRows: readonly Row[] = [
     { spec: { ports: [port({ nodePort: 30004 }), { name: 'b', port: 81 }] } },
     { spec: { type: 'ClusterIP' } },
   ]),
-  life('becomes a name of elsewhere, and back', 'renamed', {}, [
+  life('becomes ExternalName, and back', 'renamed', {}, [
     { spec: { type: 'ExternalName' } },
     { spec: { type: 'ExternalName', externalName: 'example.com' } },
     { spec: { externalName: 'x_y' } },
@@ -140,7 +140,7 @@ export const serviceRows: readonly Row[] = [
     { spec: { type: 'NodePort' } },
     { spec: { type: 'NodePort', loadBalancerClass: null, loadBalancerSourceRanges: null } },
   ]),
-  row('v1 Service: put without what the server gave it', async (session) => {
+  row('v1 Service: put without the fields that the server set', async (session) => {
     await session.create(service('put', { type: 'NodePort' }))
     await session.put(service('put', { type: 'NodePort' }))
     await session.put(service('put'))

@@ -18,8 +18,8 @@ export const storageRows: readonly Row[] = [
     },
     others: [
       ['no provisioner', { provisioner: '' }],
-      ['a provisioner that is none', { provisioner: 'A B' }],
-      ['policies nobody knows', { reclaimPolicy: 'x', volumeBindingMode: 'y' }],
+      ['an invalid provisioner', { provisioner: 'A B' }],
+      ['unknown policies', { reclaimPolicy: 'x', volumeBindingMode: 'y' }],
       ['Recycle', { reclaimPolicy: 'Recycle' }],
       ['empty keys', { parameters: { '': 'x' } }],
       ['many parameters', { parameters: Object.fromEntries(Array.from({ length: 513 }, (_, i) => [`k${i}`, ''])) }],
@@ -61,8 +61,8 @@ export const storageRows: readonly Row[] = [
     },
     others: [
       ['nothing', { spec: null }],
-      ['a name that is none', { metadata: { name: 'a'.repeat(64) } }],
-      ['modes nobody knows', { spec: { volumeLifecycleModes: ['x'], fsGroupPolicy: 'y' } }],
+      ['an invalid name', { metadata: { name: 'a'.repeat(64) } }],
+      ['unknown modes', { spec: { volumeLifecycleModes: ['x'], fsGroupPolicy: 'y' } }],
       [
         'token requests',
         {
@@ -182,7 +182,7 @@ export const storageRows: readonly Row[] = [
     },
     others: [
       ['no class', { storageClassName: '' }],
-      ['a class that is none', { storageClassName: 'A_' }],
+      ['an invalid class name', { storageClassName: 'A_' }],
       ['negative', { capacity: '-1', maximumVolumeSize: '-1' }],
       ['a topology that is wrong', { nodeTopology: { matchExpressions: [{ key: 'a', operator: 'Huh' }] } }],
     ],
@@ -202,7 +202,7 @@ export const storageRows: readonly Row[] = [
     },
     others: [
       ['no driver', { driverName: '' }],
-      ['a driver that is none', { driverName: 'A B' }],
+      ['an invalid driver', { driverName: 'A B' }],
       ['no parameters', { parameters: null }],
       ['empty keys', { parameters: { '': 'x' } }],
     ],

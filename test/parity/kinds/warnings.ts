@@ -17,7 +17,7 @@ function object(apiVersion: string, kind: string, rest: JsonObject = {}): Manife
 /** Valid pod templates, each of which causes a warning. */
 const templates: readonly (readonly [about: string, template: JsonObject])[] = [
   [
-    'labels of nodes of old',
+    'deprecated node labels',
     {
       spec: {
         nodeSelector: { 'beta.kubernetes.io/os': 'linux' },
@@ -59,7 +59,7 @@ const templates: readonly (readonly [about: string, template: JsonObject])[] = [
     },
   ],
   [
-    'annotations of old',
+    'deprecated annotations',
     {
       metadata: {
         annotations: {
@@ -77,7 +77,7 @@ const templates: readonly (readonly [about: string, template: JsonObject])[] = [
     { metadata: { annotations: { 'container.apparmor.security.beta.kubernetes.io/main': 'runtime/default' } } },
   ],
   [
-    'a profile by annotation that is none',
+    'an invalid profile in an annotation',
     { metadata: { annotations: { 'container.apparmor.security.beta.kubernetes.io/main': 'localhost/' } } },
   ],
   [
@@ -149,7 +149,7 @@ const templates: readonly (readonly [about: string, template: JsonObject])[] = [
     },
   ],
   [
-    'what is there twice',
+    'duplicates',
     {
       spec: {
         hostAliases: ['192.0.2.1', '192.0.2.1', '::ffff:192.0.2.1', '2001:DB8::1'].map((ip) => ({
@@ -410,7 +410,7 @@ export const warningRows: readonly Row[] = [
     volume({ rbd: { monitors: ['a'], image: 'b' } }),
   ),
   lifeRow(
-    'a service with addresses of old',
+    'a service with deprecated addresses',
     object('v1', 'Service', {
       spec: {
         ...{ type: 'LoadBalancer', ports: [{ port: 80 }], externalIPs: addresses },
@@ -434,7 +434,7 @@ export const warningRows: readonly Row[] = [
     ]),
   ),
   lifeRow(
-    'an ingress with a class of old',
+    'an ingress with the deprecated class annotation',
     object('networking.k8s.io/v1', 'Ingress', {
       metadata: { name: 'warned-$ID', annotations: { 'kubernetes.io/ingress.class': 'nginx' } },
       spec: { defaultBackend: { service: { name: 'a', port: { number: 80 } } } },

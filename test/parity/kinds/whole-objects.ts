@@ -143,7 +143,7 @@ const volumes: readonly Row[] = [
         },
         updates: [
           ['more of it', { spec: { capacity: { storage: '2Gi' } } }],
-          ['who gets it back', { spec: { persistentVolumeReclaimPolicy: 'Delete' } }],
+          ['another reclaim policy', { spec: { persistentVolumeReclaimPolicy: 'Delete' } }],
           [
             'where it is',
             {

@@ -38,7 +38,7 @@ function questionsOf(manifest: Manifest, struct: string, path: readonly string[]
     // Each member gets some of the values, chosen by its index.
     ...members.flatMap(([name, type], index) =>
       Array.from({ length: perMember }, (_, i) => values[(index + i * 5 + struct.length) % values.length] ?? 'null')
-        // Where any number goes, it is not there any more: a real server breaks off the connection.
+        // Members of type any omit 1e400: a real server closes the connection there.
         .filter((value) => value !== '1e400' || 'bils'.includes(type.charAt(0)))
         .map((value) => ({ manifest, text: around([...path, name], value) })),
     ),
