@@ -189,7 +189,7 @@ export const accessRows: readonly Row[] = [
       ...as('ruled-$ID', ['just-$ID']),
     })
   }),
-  row('reviews that are wrong', async (session) => {
+  row('invalid reviews', async (session) => {
     for (const [resource, body] of [
       ['subjectaccessreviews', review('SubjectAccessReview', {})],
       ['subjectaccessreviews', review('SubjectAccessReview', { user: 'x' })],
@@ -311,7 +311,7 @@ export const accessRows: readonly Row[] = [
       giver,
     )
   }),
-  row('TokenRequest: what may be asked', async (session) => {
+  row('TokenRequest: allowed and refused options', async (session) => {
     const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'holder' } } as const
     await session.create(account, { quiet: true })
     await session.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'bound' } }, { quiet: true })

@@ -27,7 +27,7 @@ async function owner(session: Session, manifest: Manifest): Promise<JsonObject> 
 const maps = (namespace: string, name: string): string => `/api/v1/namespaces/${namespace}/configmaps/${name}`
 
 export const loopRows: readonly Row[] = [
-  row('a namespace is born with an account and an authority', async (session) => {
+  row('a new namespace gets a ServiceAccount and a CA', async (session) => {
     const name = 'born-$ID'
     await session.create(space(name))
     await session.until(`/api/v1/namespaces/${name}/serviceaccounts/default`, there)
@@ -42,7 +42,7 @@ export const loopRows: readonly Row[] = [
     await session.delete(`/api/v1/namespaces/${name}`, undefined, quiet)
     await session.untilQuiet(`/api/v1/namespaces/${name}`, gone)
   }),
-  row('a namespace ends after its content', async (session) => {
+  row('a namespace is deleted after its content', async (session) => {
     const name = 'end-$ID'
     await session.create(space(name), quiet)
     await session.create(map('free', name), quiet)

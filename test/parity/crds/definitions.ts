@@ -32,7 +32,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
   { about: 'no schema', word: 'schemaless', version: { schema: null } },
   { about: 'an empty schema', word: 'emptyschema', version: { schema: {} } },
   { about: 'a schema without a type', word: 'typeless', schema: {} },
-  { about: 'a schema of a list', word: 'listed', schema: { type: 'array', items: text } },
+  { about: 'a schema for a list', word: 'listed', schema: { type: 'array', items: text } },
   { about: 'no storage version', word: 'unstored', version: { storage: false } },
   {
     about: 'two storage versions',
@@ -47,7 +47,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
   { about: 'a version with a dot', word: 'dotted', version: { name: 'v1.0' } },
   { about: 'a version with capitals', word: 'upper', version: { name: 'V1' } },
   {
-    about: 'two versions with schemas of their own',
+    about: 'two versions with different schemas',
     word: 'several',
     versions: [version('v1', { storage: true, schema: { openAPIV3Schema: spec({ a: text }) } }), version('v2')],
   },
@@ -65,7 +65,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
   { about: 'a kind like its list', word: 'same', names: { listKind: 'Same' } },
   { about: 'a kind with a dash', word: 'dash', names: { kind: 'My-Kind_' } },
   { about: 'no kind', word: 'kindless', names: { kind: '' } },
-  { about: 'no singular and no listKind', word: 'default', names: { singular: '', listKind: '' } },
+  { about: 'without singular and listKind', word: 'default', names: { singular: '', listKind: '' } },
   { about: 'no plural', word: 'pluralless', names: { plural: '' } },
   { about: 'categories that are not valid names', word: 'category', names: { categories: ['All', 'ok', 'a b'] } },
   {
@@ -91,7 +91,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
   { about: 'a long warning', word: 'wordy', version: { deprecated: true, deprecationWarning: 'x'.repeat(257) } },
   { about: 'a warning with a newline', word: 'broken', version: { deprecated: true, deprecationWarning: 'a\nb' } },
   {
-    about: 'columns that are wrong in every way',
+    about: 'invalid columns of every kind',
     word: 'columned',
     version: {
       additionalPrinterColumns: [
@@ -108,7 +108,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
     },
   },
   {
-    about: 'scale paths that are wrong',
+    about: 'invalid scale paths',
     word: 'scaled',
     version: {
       subresources: {
@@ -151,7 +151,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
   { about: 'conversion without a strategy', word: 'unconverted', spec: { conversion: { strategy: '' } } },
   { about: 'a webhook without anything', word: 'hooked', spec: { conversion: { strategy: 'Webhook' } } },
   {
-    about: 'a webhook that is not asked',
+    about: 'a webhook that is not called',
     word: 'unasked',
     spec: {
       conversion: {
@@ -233,7 +233,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
       ['an unknown type', { a: { type: 'text' } }],
       ['items without a type', { a: { type: 'array', items: {} } }],
       ['a list without items', { a: { type: 'array' } }],
-      ['items of several kinds', { a: { type: 'array', items: [text, { type: 'integer' }] } }],
+      ['a list of item schemas', { a: { type: 'array', items: [text, { type: 'integer' }] } }],
       ['unique items', { a: { type: 'array', uniqueItems: true, items: text } }],
       ['properties and additionalProperties', { a: { ...object({ b: text }), additionalProperties: text } }],
       ['properties and additionalProperties false', { a: { ...object({ b: text }), additionalProperties: false } }],
@@ -258,11 +258,11 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
       ['int-or-string', { a: { 'x-kubernetes-int-or-string': true } }],
       ['int-or-string with a type', { a: { type: 'string', 'x-kubernetes-int-or-string': true } }],
       [
-        'int-or-string with its anyOf',
+        'int-or-string with the standard anyOf',
         { a: { anyOf: [{ type: 'integer' }, { type: 'string' }], 'x-kubernetes-int-or-string': true } },
       ],
       [
-        'int-or-string with anyOf the other way',
+        'int-or-string with anyOf in another order',
         { a: { anyOf: [{ type: 'string' }, { type: 'integer' }], 'x-kubernetes-int-or-string': true } },
       ],
       ['preserve-unknown on a text', { a: { ...text, 'x-kubernetes-preserve-unknown-fields': true } }],
@@ -270,7 +270,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
       ['preserve-unknown without a type', { a: { 'x-kubernetes-preserve-unknown-fields': true } }],
       ['an embedded resource without a schema', { a: { type: 'object', 'x-kubernetes-embedded-resource': true } }],
       [
-        'an embedded resource that preserves',
+        'an embedded resource that preserves unknown fields',
         { a: { type: 'object', 'x-kubernetes-embedded-resource': true, 'x-kubernetes-preserve-unknown-fields': true } },
       ],
       ['an embedded text', { a: { ...text, 'x-kubernetes-embedded-resource': true } }],
@@ -326,7 +326,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
         },
       ],
       [
-        'a map list of texts',
+        'a map list of strings',
         { a: { type: 'array', items: text, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['k'] } },
       ],
       ['keys of a list that is not a map', { a: { type: 'array', items: text, 'x-kubernetes-list-map-keys': ['k'] } }],
@@ -341,7 +341,7 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
         },
       ],
       [
-        'a set of nullable texts',
+        'a set of nullable strings',
         { a: { type: 'array', items: { ...text, nullable: true }, 'x-kubernetes-list-type': 'set' } },
       ],
       ['an unknown map type', { a: { type: 'object', 'x-kubernetes-map-type': 'soft' } }],
@@ -350,10 +350,10 @@ const samples: readonly (SampleCrd & { readonly about: string })[] = [
       ['a default that its schema refuses', { a: { ...text, enum: ['x'], default: 'y' } }],
       ['a default with unknown fields', { a: { ...object({ b: text }), default: { b: 'x', c: 'y' } } }],
       ['a default null', { a: { ...text, default: null } }],
-      ['a default null of a nullable', { a: { ...text, nullable: true, default: null } }],
+      ['a null default of a nullable field', { a: { ...text, nullable: true, default: null } }],
       ['negative lengths', { a: { ...text, minLength: -1, maxLength: -2 } }],
       ['an unknown format', { a: { ...text, format: 'fancy' } }],
-      ['a format of integers on a text', { a: { ...text, format: 'int32' } }],
+      ['an integer format on a string', { a: { ...text, format: 'int32' } }],
       ['an enum of the wrong type', { a: { ...text, enum: [1, 2] } }],
       ['required fields twice', { a: { ...object({ b: text }), required: ['b', 'b', 'c'] } }],
       ['an unknown extension', { a: { ...text, 'x-kubernetes-magic': true } }],

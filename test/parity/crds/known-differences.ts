@@ -8,7 +8,7 @@ export const knownDefinitionDifferences: Readonly<Record<string, string>> = {
   'definition: a root with more than status allows': internalStruct,
   'definition: selectable fields of every kind':
     'upstream says "does not refer to a valid field" of metadata and of an empty step; ours gives the specific error',
-  'definition: items of several kinds': 'ours also reports that the one schema is missing',
+  'definition: a list of item schemas': 'ours also reports that the one schema is missing',
   'definition: spec missing': noVersions,
   'definition: versions null': noVersions,
   'definition: a reference': 'ours also reports that the type is missing',

@@ -100,7 +100,7 @@ export const lifeRows: readonly Row[] = [
     })
     await session.delete(`${crdsPath}/${name}`, undefined, { quiet: true })
   }),
-  row('definition: names that another has', async (session) => {
+  row('definition: names of another definition', async (session) => {
     const group = 'names.$ID.example.com'
     const crd = (plural: string, names: JsonObject): JsonObject =>
       sampleCrd({ word: 'x', metadata: { name: `${plural}.${group}` }, spec: { group }, names: { plural, ...names } })
@@ -146,7 +146,7 @@ export const lifeRows: readonly Row[] = [
     await session.until(at('aps'), established, { without: ['metadata.labels'] })
     await session.delete(at('aps'), undefined, { quiet: true })
   }),
-  row('definition: a change of names that are taken keeps the old ones', async (session) => {
+  row('definition: changing to taken names keeps the old ones', async (session) => {
     const group = 'rename.$ID.example.com'
     const crd = (plural: string, names: JsonObject): JsonObject =>
       sampleCrd({ word: 'x', metadata: { name: `${plural}.${group}` }, spec: { group }, names: { plural, ...names } })
@@ -210,7 +210,7 @@ export const lifeRows: readonly Row[] = [
     await session.until(objectsPath(word, '', 'v1'), ({ status }) => status === 404)
     await session.delete(crdPath(word), undefined, { quiet: true })
   }),
-  row('definition: ends after its objects', async (session) => {
+  row('definition: deleted after its objects', async (session) => {
     const word = 'ending'
     await install(session, { word })
     await session.send('POST', objectsPath(word), {
@@ -425,7 +425,7 @@ export const lifeRows: readonly Row[] = [
       await session.delete(crdPath(word), undefined, { quiet: true })
     }
   }),
-  row('columns of every kind', async (session) => {
+  row('columns of every type', async (session) => {
     const word = 'column'
     const at = (name = ''): string => objectsPath(word, name)
     await install(session, {

@@ -80,7 +80,7 @@ const values: readonly [string, JsonValue][] = [
   ['an enum', { chosen: 'c', chosenNumber: 3 }],
   ['an enum, empty', { chosen: '' }],
   ['a float for an integer', { whole: 1.5 }],
-  ['a float that is whole', { whole: 1.0, number: 2.0 }],
+  ['a float without a fraction', { whole: 1.0, number: 2.0 }],
   ['too large integers', { int32: 2147483648, int64: 9007199254740992 }],
   ['a number with an exponent', { whole: 1e3, number: 1e21 }],
   ['bounds', { bounded: 2, open: 3 }],
@@ -121,7 +121,7 @@ const values: readonly [string, JsonValue][] = [
     },
   ],
   [
-    'an embedded resource that is wrong',
+    'an invalid embedded resource',
     {
       embedded: { apiVersion: 'a/b/c', kind: 'no kind', metadata: { name: 'UPPER', labels: { a: 1 } } },
       embeddedAny: { apiVersion: '', kind: '', metadata: { namespace: 'A_B', labels: { '-': '!' } } },

@@ -15,7 +15,7 @@ const hookOthers: [string, JsonObject][] = [
   ['nothing', { webhooks: null }],
   ['an invalid name', { webhooks: [{ ...hook, name: 'a' }, { ...hook, name: '' }, hook, hook] }],
   [
-    'addresses that are wrong',
+    'invalid addresses',
     {
       webhooks: [
         { ...hook, clientConfig: {} },
@@ -26,7 +26,7 @@ const hookOthers: [string, JsonObject][] = [
     },
   ],
   [
-    'rules that are wrong',
+    'invalid rules',
     {
       webhooks: [
         {
@@ -46,7 +46,7 @@ const hookOthers: [string, JsonObject][] = [
     },
   ],
   [
-    'policies that are wrong',
+    'invalid policies',
     {
       webhooks: [
         {
@@ -61,7 +61,7 @@ const hookOthers: [string, JsonObject][] = [
     },
   ],
   [
-    'selectors that are wrong',
+    'invalid selectors',
     {
       webhooks: [
         {
@@ -119,11 +119,11 @@ export const admissionRows: readonly Row[] = [
       ['nothing', { spec: null }],
       ['no validations', { spec: { validations: [] } }],
       ['no constraints', { spec: { matchConstraints: null } }],
-      ['policies that are wrong', { spec: { failurePolicy: 'x', paramKind: { apiVersion: 'a/b/c', kind: '' } } }],
-      ['reasons that are wrong', { spec: { validations: [{ expression: '', reason: 'x' }] } }],
-      ['conditions that are wrong', { spec: { matchConditions: [{ name: 'a b', expression: '' }] } }],
+      ['invalid policies', { spec: { failurePolicy: 'x', paramKind: { apiVersion: 'a/b/c', kind: '' } } }],
+      ['invalid reasons', { spec: { validations: [{ expression: '', reason: 'x' }] } }],
+      ['invalid conditions', { spec: { matchConditions: [{ name: 'a b', expression: '' }] } }],
       [
-        'audit annotations that are wrong',
+        'invalid audit annotations',
         { spec: { validations: [], auditAnnotations: [{ key: 'a b', valueExpression: '' }] } },
       ],
     ],
@@ -140,9 +140,9 @@ export const admissionRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       ['no actions', { spec: { validationActions: [] } }],
-      ['actions that are wrong', { spec: { validationActions: ['Deny', 'Warn', 'Deny', 'Huh'] } }],
+      ['invalid actions', { spec: { validationActions: ['Deny', 'Warn', 'Deny', 'Huh'] } }],
       ['no policy', { spec: { policyName: '' } }],
-      ['params that are wrong', { spec: { paramRef: {} } }],
+      ['invalid params', { spec: { paramRef: {} } }],
       ['params both ways', { spec: { paramRef: { name: 'a', selector: {}, parameterNotFoundAction: 'x' } } }],
     ],
     updates: [['actions', { spec: { validationActions: ['Audit'] } }]],

@@ -103,7 +103,7 @@ const lifeRows: readonly Row[] = [
     await session.patch(`${path}/status`, conditions(condition('Denied')))
     await session.get(path, { headers: { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' } })
   }),
-  life('a verdict that is wrong', 'wrong', async (session, path) => {
+  life('an invalid condition', 'wrong', async (session, path) => {
     await session.patch(`${path}/approval`, conditions(condition('')))
     await session.patch(`${path}/approval`, conditions(condition('Approved', { status: 'False' })))
     await session.patch(`${path}/approval`, conditions(condition('Approved', { status: '' })))
@@ -195,20 +195,20 @@ export const certificateRows: readonly Row[] = [
     object: { ...kind, metadata: wide('csr'), spec },
     others: [
       ['an invalid request', { spec: { request: 'eA==' } }],
-      ['a request that is cut off', { spec: { request: truncatedRequest } }],
-      ['a request that somebody else signed', { spec: { request: forgedRequest } }],
+      ['a truncated request', { spec: { request: truncatedRequest } }],
+      ['a request signed with another key', { spec: { request: forgedRequest } }],
       ['a certificate for a request', { spec: { request: certificate } }],
       ['a request with an RSA key', { spec: { request: mastersRequest } }],
       [
-        'a request to be of the masters',
+        'a request for system:masters',
         { spec: { request: mastersRequest, signerName: 'kubernetes.io/kube-apiserver-client' } },
       ],
-      ['a request to be of a group', { spec: { signerName: 'kubernetes.io/kube-apiserver-client' } }],
+      ['a request for a group', { spec: { signerName: 'kubernetes.io/kube-apiserver-client' } }],
       ['unknown usages', { spec: { usages: ['x', 'client auth', 'client auth'] } }],
       ['many usages', { spec: { usages: ['digital signature', 'key encipherment', 'server auth', 'any'] } }],
       ['no usages', { spec: { usages: [] } }],
-      ['signers that are wrong', { spec: { signerName: 'x' } }],
-      ['a signer of no domain', { spec: { signerName: 'x/y' } }],
+      ['invalid signers', { spec: { signerName: 'x' } }],
+      ['a signer without a domain', { spec: { signerName: 'x/y' } }],
       ['a signer with an invalid domain', { spec: { signerName: 'A_.b/y' } }],
       ['a signer with an invalid path', { spec: { signerName: 'example.com/y_' } }],
       ['a signer with two paths', { spec: { signerName: 'example.com/y/z' } }],
@@ -216,7 +216,7 @@ export const certificateRows: readonly Row[] = [
       ['an empty signer', { spec: { signerName: '' } }],
       ['an old signer', { spec: { signerName: 'kubernetes.io/legacy-unknown' } }],
       ['a short life', { spec: { expirationSeconds: 5 } }],
-      ['a life of ten minutes', { spec: { expirationSeconds: 600 } }],
+      ['a lifetime of ten minutes', { spec: { expirationSeconds: 600 } }],
       ['another user', { spec: { username: 'x', uid: 'u', groups: ['y'], extra: { a: ['b'] } } }],
       ['a verdict at birth', { status: { certificate, conditions: [condition('Approved')] } }],
     ],

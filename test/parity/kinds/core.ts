@@ -15,7 +15,7 @@ export const coreRows: readonly Row[] = [
     others: [
       ['no containers', { spec: { containers: [] } }],
       ['no spec', { spec: null }],
-      ['containers of one name', { spec: podSpec({ containers: [container, container] }) }],
+      ['containers with the same name', { spec: podSpec({ containers: [container, container] }) }],
       ['a container without a name and image', { spec: { containers: [{}] } }],
       ['an image with a blank', { spec: { containers: [{ name: 'a', image: ' x ' }] } }],
       ['unknown policies', { spec: { restartPolicy: 'Sometimes', dnsPolicy: 'Mine', preemptionPolicy: 'x' } }],
@@ -34,7 +34,7 @@ export const coreRows: readonly Row[] = [
         { spec: { hostNetwork: true, containers: [{ ...container, ports: [{ containerPort: 80, hostPort: 81 }] }] } },
       ],
       [
-        'ports that are wrong',
+        'invalid ports',
         {
           spec: {
             containers: [
@@ -52,7 +52,7 @@ export const coreRows: readonly Row[] = [
         },
       ],
       [
-        'env that is wrong',
+        'invalid env',
         {
           spec: {
             containers: [
@@ -74,7 +74,7 @@ export const coreRows: readonly Row[] = [
         },
       ],
       [
-        'probes that are wrong',
+        'invalid probes',
         {
           spec: {
             containers: [
@@ -103,7 +103,7 @@ export const coreRows: readonly Row[] = [
         },
       ],
       [
-        'volumes that are wrong',
+        'invalid volumes',
         {
           spec: podSpec({
             volumes: [
@@ -122,7 +122,7 @@ export const coreRows: readonly Row[] = [
         },
       ],
       [
-        'more volumes that are wrong',
+        'invalid more volumes',
         {
           spec: podSpec({
             volumes: [
@@ -139,7 +139,7 @@ export const coreRows: readonly Row[] = [
         },
       ],
       [
-        'mounts that are wrong',
+        'invalid mounts',
         {
           spec: podSpec({
             volumes: [{ name: 'a', emptyDir: {} }],
@@ -160,7 +160,7 @@ export const coreRows: readonly Row[] = [
         },
       ],
       [
-        'resources that are wrong',
+        'invalid resources',
         {
           spec: {
             containers: [
@@ -217,7 +217,7 @@ export const coreRows: readonly Row[] = [
         },
       ],
       [
-        'seccomp that is wrong',
+        'invalid seccomp',
         {
           spec: {
             securityContext: { seccompProfile: { type: 'Localhost' }, appArmorProfile: { type: 'X' } },
@@ -235,7 +235,7 @@ export const coreRows: readonly Row[] = [
         },
       ],
       [
-        'affinity that is wrong',
+        'invalid affinity',
         {
           spec: {
             affinity: {
@@ -268,7 +268,7 @@ export const coreRows: readonly Row[] = [
         },
       ],
       [
-        'match label keys that are wrong',
+        'invalid match label keys',
         {
           spec: {
             affinity: {
@@ -283,7 +283,7 @@ export const coreRows: readonly Row[] = [
         },
       ],
       [
-        'spread that is wrong',
+        'invalid spread',
         {
           spec: {
             topologySpreadConstraints: [
@@ -301,7 +301,7 @@ export const coreRows: readonly Row[] = [
         },
       ],
       [
-        'tolerations that are wrong',
+        'invalid tolerations',
         {
           spec: {
             tolerations: [
@@ -315,7 +315,7 @@ export const coreRows: readonly Row[] = [
         },
       ],
       [
-        'names that are wrong',
+        'invalid names',
         {
           spec: {
             nodeName: 'A_',
@@ -514,7 +514,7 @@ export const coreRows: readonly Row[] = [
       ['podCIDRs', { spec: { podCIDRs: ['10.2.0.0/24', '10.3.0.0/24', 'x'] } }],
       ['configSource', { spec: { configSource: { configMap: {} } } }],
       [
-        'a status that is wrong',
+        'an invalid status',
         {
           status: {
             capacity: { 'a b': '1', cpu: '-1' },
@@ -556,7 +556,7 @@ export const coreRows: readonly Row[] = [
           status: { nodeInfo: { kubeletVersion: 'v1.34.3' } },
         },
       ],
-      ['status', 'capacity that is wrong', { status: { capacity: { cpu: '-1', 'a b': '1' } } }],
+      ['status', 'invalid capacity', { status: { capacity: { cpu: '-1', 'a b': '1' } } }],
       [
         'status',
         'addresses twice',
@@ -701,14 +701,14 @@ export const coreRows: readonly Row[] = [
     others: [
       ['nothing', { spec: { capacity: null, accessModes: null, hostPath: null } }],
       ['unknown modes', { spec: { accessModes: ['X', 'ReadWriteOncePod', 'ReadWriteOnce'] } }],
-      ['capacity that is wrong', { spec: { capacity: { storage: '0', cpu: '1' } } }],
+      ['invalid capacity', { spec: { capacity: { storage: '0', cpu: '1' } } }],
       ['two sources', { spec: { nfs: { server: 'a', path: '/b' } } }],
       ['unknown policies', { spec: { persistentVolumeReclaimPolicy: 'X', volumeMode: 'Y' } }],
       ['recycling the root', { spec: { persistentVolumeReclaimPolicy: 'Recycle', hostPath: { path: '/' } } }],
       ['local without affinity', { spec: { hostPath: null, local: { path: '/x' } } }],
       ['an invalid class name', { spec: { storageClassName: 'A_' } }],
       ['csi', { spec: { hostPath: null, csi: { driver: 'a_b', volumeHandle: '' } } }],
-      ['affinity that is wrong', { spec: { nodeAffinity: {} } }],
+      ['invalid affinity', { spec: { nodeAffinity: {} } }],
       ['an attributes class', { spec: { volumeAttributesClassName: '' } }],
       ['a claim', { spec: { claimRef: { name: '', namespace: '' } } }],
     ],
@@ -753,7 +753,7 @@ export const coreRows: readonly Row[] = [
         { spec: { dataSource: { kind: 'X', name: 'y' }, dataSourceRef: { apiGroup: 'a.b', kind: 'Z', name: '' } } },
       ],
       ['a data source of this group', { spec: { dataSource: { kind: 'PersistentVolumeClaim', name: 'y' } } }],
-      ['a selector that is wrong', { spec: { selector: { matchExpressions: [{ key: 'a', operator: 'In' }] } } }],
+      ['an invalid selector', { spec: { selector: { matchExpressions: [{ key: 'a', operator: 'In' }] } } }],
       ['a status', { status: { phase: 'Bound' } }],
     ],
     updates: [
@@ -765,7 +765,7 @@ export const coreRows: readonly Row[] = [
     ],
     parts: [
       ['status', 'bound', { status: { phase: 'Bound', capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'] } }],
-      ['status', 'a size that is wrong', { status: { capacity: { storage: '-1' } } }],
+      ['status', 'an invalid size', { status: { capacity: { storage: '-1' } } }],
       ['status', 'an unknown phase', { status: { phase: 'Huh' } }],
       ['status', 'conditions', { status: { conditions: [{ type: 'Resizing', status: 'True' }] } }],
     ],
@@ -823,7 +823,7 @@ export const coreRows: readonly Row[] = [
     others: [
       ['nothing', { subsets: null }],
       [
-        'addresses that are wrong',
+        'invalid addresses',
         {
           subsets: [
             {
@@ -890,7 +890,7 @@ export const coreRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       [
-        'bounds that cross',
+        'a minimum above the maximum',
         {
           spec: {
             limits: [
@@ -945,7 +945,7 @@ export const coreRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       [
-        'values that are wrong',
+        'invalid values',
         {
           spec: {
             hard: {
@@ -983,8 +983,8 @@ export const coreRows: readonly Row[] = [
     ],
     parts: [
       ['status', 'used', { status: { hard: { pods: '5' }, used: { pods: '1' } } }],
-      ['status', 'used that is wrong', { status: { used: { pods: '-1', nonsense: 'x' } } }],
-      ['status', 'more that is wrong', { status: { used: { pods: '1.5', nonsense: '1' } } }],
+      ['status', 'invalid used', { status: { used: { pods: '-1', nonsense: 'x' } } }],
+      ['status', 'invalid more', { status: { used: { pods: '1.5', nonsense: '1' } } }],
     ],
   }),
   ...kindRows({

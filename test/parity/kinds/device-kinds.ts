@@ -27,8 +27,8 @@ export const deviceRows: readonly Row[] = [
     },
     others: [
       ['nothing', { spec: null }],
-      ['config that is wrong', { spec: { config: [{}, { opaque: { driver: 'A B', parameters: null } }] } }],
-      ['a selector that is wrong', { spec: { selectors: [{}] } }],
+      ['invalid config', { spec: { config: [{}, { opaque: { driver: 'A B', parameters: null } }] } }],
+      ['an invalid selector', { spec: { selectors: [{}] } }],
       ['a selector', { spec: { selectors: [{ cel: { expression: 'device.driver == "a"' } }] } }],
       ['a selector that is no CEL', { spec: { selectors: [{ cel: { expression: 'device.driver ==' } }] } }],
       ['a selector that is too long', { spec: { selectors: [{ cel: { expression: ' '.repeat(10_241) } }] } }],
@@ -55,7 +55,7 @@ export const deviceRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       [
-        'requests that are wrong',
+        'invalid requests',
         {
           spec: {
             devices: {
@@ -122,7 +122,7 @@ export const deviceRows: readonly Row[] = [
       ],
       ['too many requests', { spec: { devices: { requests: many(33, (name) => ({ name, ...device })) } } }],
       [
-        'references that are wrong',
+        'invalid references',
         {
           spec: {
             devices: {
@@ -133,7 +133,7 @@ export const deviceRows: readonly Row[] = [
         },
       ],
       [
-        'attributes that are wrong',
+        'invalid attributes',
         {
           spec: {
             devices: {
@@ -166,7 +166,7 @@ export const deviceRows: readonly Row[] = [
         },
       ],
       [
-        'tolerations that are wrong',
+        'invalid tolerations',
         {
           spec: {
             devices: {
@@ -263,7 +263,7 @@ export const deviceRows: readonly Row[] = [
       ],
       [
         'status',
-        'devices that are wrong',
+        'invalid devices',
         {
           status: {
             devices: [
@@ -328,10 +328,10 @@ export const deviceRows: readonly Row[] = [
     },
     others: [
       ['nothing', { spec: null }],
-      ['labels that are wrong', { spec: { metadata: { labels: { 'a b': 'c' } } } }],
-      ['annotations that are wrong', { spec: { metadata: { annotations: { 'A b': 'c', 'A.b/c': 'd' } } } }],
+      ['invalid labels', { spec: { metadata: { labels: { 'a b': 'c' } } } }],
+      ['invalid annotations', { spec: { metadata: { annotations: { 'A b': 'c', 'A.b/c': 'd' } } } }],
       ['a name', { spec: { metadata: { name: 'x', finalizers: ['a.b/c'] } } }],
-      ['requests that are wrong', { spec: { spec: { devices: { requests: [{ name: 'A_' }] } } } }],
+      ['invalid requests', { spec: { spec: { devices: { requests: [{ name: 'A_' }] } } } }],
     ],
     updates: [['the spec', { spec: { spec: { devices: { requests: [{ name: 'x', ...device }] } } } }]],
   }),
@@ -350,7 +350,7 @@ export const deviceRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       [
-        'names that are wrong',
+        'invalid names',
         { spec: { driver: 'A B', nodeName: 'A_', pool: { name: 'A_', resourceSliceCount: 0, generation: -1 } } },
       ],
       ['both places', { spec: { allNodes: true } }],
@@ -384,7 +384,7 @@ export const deviceRows: readonly Row[] = [
         },
       ],
       [
-        'attributes that are wrong',
+        'invalid attributes',
         {
           spec: {
             devices: [
@@ -440,7 +440,7 @@ export const deviceRows: readonly Row[] = [
         },
       ],
       [
-        'devices that are wrong',
+        'invalid devices',
         {
           spec: {
             devices: [

@@ -26,7 +26,7 @@ export const flowRows: readonly Row[] = [
       ['Limited without', { spec: { limited: null } }],
       ['Reject with queues', { spec: { limited: { limitResponse: { type: 'Reject' } } } }],
       [
-        'queues that are wrong',
+        'invalid queues',
         {
           spec: {
             limited: {
@@ -102,7 +102,7 @@ export const flowRows: readonly Row[] = [
       ['an unknown method', { spec: { distinguisherMethod: { type: 'x' } } }],
       ['no level', { spec: { priorityLevelConfiguration: { name: '' } } }],
       [
-        'rules that are wrong',
+        'invalid rules',
         {
           spec: {
             rules: [

@@ -30,7 +30,7 @@ export const workloadRows: readonly Row[] = [
       ['invalid percentages', { spec: { strategy: { rollingUpdate: { maxSurge: 'x', maxUnavailable: '200%' } } } }],
       ['a restart policy', { spec: { template: { spec: { restartPolicy: 'OnFailure', activeDeadlineSeconds: 5 } } } }],
       [
-        'template labels that are wrong',
+        'invalid template labels',
         { spec: { template: { metadata: { labels: { 'a b': 'c d' }, annotations: { 'A b': 'x' } } } } },
       ],
       ['ephemeral containers', { spec: { template: { spec: { ephemeralContainers: [{ name: 'a', image: 'b' }] } } } }],
@@ -64,7 +64,7 @@ export const workloadRows: readonly Row[] = [
       ],
       [
         'status',
-        'more than there are',
+        'more than the replicas',
         {
           status: { replicas: 1, updatedReplicas: 2, readyReplicas: 3, availableReplicas: 4, terminatingReplicas: -1 },
         },
@@ -100,7 +100,7 @@ export const workloadRows: readonly Row[] = [
       ['numbers below zero', { spec: { replicas: -1, minReadySeconds: -1 } }],
       ['a restart policy', { spec: { template: { spec: { restartPolicy: 'Never' } } } }],
       [
-        'an expression that is wrong',
+        'an invalid expression',
         {
           spec: {
             selector: {
@@ -135,7 +135,7 @@ export const workloadRows: readonly Row[] = [
       ],
       [
         'status',
-        'more than there are',
+        'more than the replicas',
         { status: { replicas: 1, fullyLabeledReplicas: 5, readyReplicas: 6, availableReplicas: 7 } },
       ],
       ['scale', 'up', { spec: { replicas: 5 } }],
@@ -223,7 +223,7 @@ export const workloadRows: readonly Row[] = [
       ],
       [
         'status',
-        'more than there are',
+        'more than the replicas',
         { status: { replicas: 1, readyReplicas: 5, currentReplicas: 6, updatedReplicas: 7, availableReplicas: 8 } },
       ],
       ['status', 'negative', { status: { replicas: -1, collisionCount: -1, observedGeneration: -1 } }],
@@ -315,7 +315,7 @@ export const workloadRows: readonly Row[] = [
           },
         },
       ],
-      ['a selector of its own', { spec: { selector } }],
+      ['a selector', { spec: { selector } }],
       ['a manual selector', { spec: { manualSelector: true, selector, template: { metadata: { labels } } } }],
       [
         'a manual selector that does not match',
@@ -352,7 +352,7 @@ export const workloadRows: readonly Row[] = [
         },
       ],
       [
-        'a failure policy that is wrong',
+        'an invalid failure policy',
         {
           spec: {
             podFailurePolicy: {
@@ -386,7 +386,7 @@ export const workloadRows: readonly Row[] = [
           },
         },
       ],
-      ['managed by another', { spec: { managedBy: 'a' } }],
+      ['managed by another controller', { spec: { managedBy: 'a' } }],
       ['suspended', { spec: { suspend: true } }],
       [
         'reserved labels',
@@ -461,7 +461,7 @@ export const workloadRows: readonly Row[] = [
       ['nothing', { spec: null }],
       ['no schedule', { spec: { schedule: '' } }],
       ['an invalid schedule', { spec: { schedule: 'every day' } }],
-      ['a schedule of macros', { spec: { schedule: '@every 1h' } }],
+      ['a schedule macro', { spec: { schedule: '@every 1h' } }],
       ['a time zone in the schedule', { spec: { schedule: 'TZ=UTC 0 0 * * *' } }],
       ['a time zone', { spec: { timeZone: 'Europe/Berlin' } }],
       ['an unknown time zone', { spec: { timeZone: 'Mars/Base' } }],
@@ -521,7 +521,7 @@ export const workloadRows: readonly Row[] = [
       ['no target', { spec: { scaleTargetRef: { apiVersion: '', kind: '', name: '' } } }],
       ['an invalid target', { spec: { scaleTargetRef: { apiVersion: 'a/b/c', kind: 'a/b', name: 'c/d' } } }],
       [
-        'metrics that are wrong',
+        'invalid metrics',
         {
           spec: {
             metrics: [
@@ -561,7 +561,7 @@ export const workloadRows: readonly Row[] = [
         },
       ],
       [
-        'behavior that is wrong',
+        'invalid behavior',
         {
           spec: {
             behavior: {
@@ -670,12 +670,9 @@ export const networkRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       ['no rules', { spec: { rules: null } }],
+      ['invalid hosts', { spec: { rules: [{ host: 'A_' }, { host: '*.x' }, { host: 'a.*.b' }, { host: '1.2.3.4' }] } }],
       [
-        'hosts that are wrong',
-        { spec: { rules: [{ host: 'A_' }, { host: '*.x' }, { host: 'a.*.b' }, { host: '1.2.3.4' }] } },
-      ],
-      [
-        'paths that are wrong',
+        'invalid paths',
         {
           spec: {
             rules: [
@@ -704,14 +701,14 @@ export const networkRows: readonly Row[] = [
         'the old class annotation and the new',
         { metadata: { annotations: { 'kubernetes.io/ingress.class': 'a' } }, spec: { ingressClassName: 'b' } },
       ],
-      ['tls that is wrong', { spec: { tls: [{ hosts: ['A_', '*.a.b'], secretName: 'B_' }] } }],
+      ['invalid tls', { spec: { tls: [{ hosts: ['A_', '*.a.b'], secretName: 'B_' }] } }],
       ['an invalid class name', { spec: { ingressClassName: 'A_' } }],
       [
         'a default backend',
         { spec: { rules: null, defaultBackend: { service: { name: 'web', port: { name: 'http' } } } } },
       ],
       [
-        'a default backend that is wrong',
+        'an invalid default backend',
         { spec: { defaultBackend: { service: { name: 'A_', port: { number: 70000 } } } } },
       ],
     ],
@@ -731,7 +728,7 @@ export const networkRows: readonly Row[] = [
       ],
       [
         'status',
-        'an address that is wrong',
+        'an invalid address',
         { status: { loadBalancer: { ingress: [{ ip: 'x' }, { hostname: 'A_' }, { hostname: '1.2.3.4' }] } } },
       ],
     ],
@@ -748,7 +745,7 @@ export const networkRows: readonly Row[] = [
       ['an invalid controller', { spec: { controller: 'x y' } }],
       ['a long controller', { spec: { controller: `a.b/${'x'.repeat(250)}` } }],
       [
-        'parameters that are wrong',
+        'invalid parameters',
         { spec: { parameters: { kind: '', name: '', scope: 'x', namespace: 'y', apiGroup: 'A_' } } },
       ],
       ['namespaced parameters without one', { spec: { parameters: { scope: 'Namespace' } } }],
@@ -773,7 +770,7 @@ export const networkRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       [
-        'peers that are wrong',
+        'invalid peers',
         {
           spec: {
             ingress: [
@@ -791,7 +788,7 @@ export const networkRows: readonly Row[] = [
         },
       ],
       [
-        'ports that are wrong',
+        'invalid ports',
         {
           spec: {
             egress: [
@@ -809,7 +806,7 @@ export const networkRows: readonly Row[] = [
           },
         },
       ],
-      ['types that are wrong', { spec: { policyTypes: ['Huh', 'Ingress', 'Egress'] } }],
+      ['invalid types', { spec: { policyTypes: ['Huh', 'Ingress', 'Egress'] } }],
       ['two types', { spec: { egress: [{}], policyTypes: ['Egress', 'Ingress'] } }],
       [
         'IPv6 blocks',
@@ -834,7 +831,7 @@ export const networkRows: readonly Row[] = [
     others: [
       ['nothing', { addressType: null, endpoints: null, ports: null }],
       [
-        'addresses that are wrong',
+        'invalid addresses',
         {
           endpoints: [
             { addresses: ['x', '::1', '127.0.0.1'] },
@@ -845,7 +842,7 @@ export const networkRows: readonly Row[] = [
         },
       ],
       [
-        'ports that are wrong',
+        'invalid ports',
         {
           ports: [
             { name: 'A_', protocol: 'x', port: 0 },
@@ -886,8 +883,8 @@ export const networkRows: readonly Row[] = [
     },
     others: [
       ['nothing', { spec: null }],
-      ['cidrs that are wrong', { spec: { cidrs: ['x', '10.0.0.1/24', '10.0.0.0/24'] } }],
-      ['two of a family', { spec: { cidrs: ['10.240.0.0/24', '10.241.0.0/24'] } }],
+      ['invalid cidrs', { spec: { cidrs: ['x', '10.0.0.1/24', '10.0.0.0/24'] } }],
+      ['two of the same family', { spec: { cidrs: ['10.240.0.0/24', '10.241.0.0/24'] } }],
       ['two families', { spec: { cidrs: ['10.240.0.0/24', '2001:db8::/112'] } }],
     ],
     updates: [
@@ -918,11 +915,11 @@ export const networkRows: readonly Row[] = [
     },
     others: [
       ['an invalid name', { metadata: { name: 'x' } }],
-      ['a name not canonical', { metadata: { name: '010.1.2.3' } }],
+      ['a name that is not canonical', { metadata: { name: '010.1.2.3' } }],
       ['nothing', { metadata: { name: '10.240.0.8' }, spec: null }],
       ['no parent', { metadata: { name: '10.240.0.8' }, spec: { parentRef: { resource: '', name: '' } } }],
       [
-        'a parent that is wrong',
+        'an invalid parent',
         {
           metadata: { name: '10.240.0.8' },
           spec: { parentRef: { resource: 'A_', group: 'B_', namespace: 'C_', name: 'd/e' } },
@@ -946,9 +943,9 @@ export const nodeRows: readonly Row[] = [
     others: [
       ['an invalid handler', { handler: 'A_' }],
       ['no handler', { handler: '' }],
-      ['overhead that is wrong', { overhead: { podFixed: { cpu: '-1', x: '1' } } }],
+      ['invalid overhead', { overhead: { podFixed: { cpu: '-1', x: '1' } } }],
       [
-        'scheduling that is wrong',
+        'invalid scheduling',
         {
           scheduling: {
             nodeSelector: { 'a b': 'c d' },
@@ -974,7 +971,7 @@ const subjects = [{ kind: 'User', name: 'u', apiGroup: 'rbac.authorization.k8s.i
 const ruleOthers: [string, JsonObject][] = [
   ['no rules', { rules: null }],
   [
-    'rules that are wrong',
+    'invalid rules',
     {
       rules: [
         {},
@@ -994,7 +991,7 @@ const ruleOthers: [string, JsonObject][] = [
 const bindingOthers: [string, JsonObject][] = [
   ['no subjects', { subjects: null }],
   [
-    'subjects that are wrong',
+    'invalid subjects',
     {
       subjects: [
         { kind: 'X', name: 'a' },
@@ -1005,7 +1002,7 @@ const bindingOthers: [string, JsonObject][] = [
       ],
     },
   ],
-  ['a reference that is wrong', { roleRef: { apiGroup: 'x', kind: 'Y', name: '' } }],
+  ['an invalid reference', { roleRef: { apiGroup: 'x', kind: 'Y', name: '' } }],
   ['a role that does not exist', { roleRef: { name: 'nobody-has-this' } }],
 ]
 export const rbacRows: readonly Row[] = [
@@ -1019,9 +1016,9 @@ export const rbacRows: readonly Row[] = [
     others: [
       ...ruleOthers,
       ['urls', { rules: [{ nonResourceURLs: ['/x'], verbs: ['get'] }] }],
-      ['an aggregation that is wrong', { aggregationRule: {} }],
+      ['an invalid aggregation', { aggregationRule: {} }],
       [
-        'selectors that are wrong',
+        'invalid selectors',
         { aggregationRule: { clusterRoleSelectors: [{ matchExpressions: [{ key: 'a', operator: 'Huh' }] }] } },
       ],
       ['a name with a slash', { metadata: { name: 'a/b' } }],

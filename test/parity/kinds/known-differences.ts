@@ -6,15 +6,13 @@ export const knownKindDifferences: Readonly<Record<string, string>> = {
   'autoscaling/v1 HorizontalPodAutoscaler (v1): new with annotations of v2':
     'annotations with fields of v2 are not read here',
   // Refused by both, at least in part.
-  ...list('refused with other messages, or with only some of the causes', [
-    'v1 ResourceQuota: status: used that is wrong',
-  ]),
+  ...list('refused with other messages, or with only some of the causes', ['v1 ResourceQuota: status: invalid used']),
   'v1 Event: changed: a series with an invalid time':
     'the message contains the patched object with its fields in another order',
   'resource.k8s.io/v1 DeviceClass: new with a selector that is no CEL': 'CEL is not compiled here',
   'v1 Service: new with an address out of range': 'the message contains the range, which is another one',
   'v1 Service: new with a node port out of range': 'a dry run of a real server allocates no port',
-  'batch/v1 Job: new with a failure policy that is wrong': 'the message of upstream shows null for an empty list',
+  'batch/v1 Job: new with an invalid failure policy': 'the message of upstream shows null for an empty list',
   'batch/v1 Job: new with a success policy': 'the message of upstream shows null for an empty list',
   'apps/v1 DaemonSet: created and read': 'tables of a real server omit the annotation of the template generation',
   'networking.k8s.io/v1 ServiceCIDR: an update without a change, one of another revision, one without':

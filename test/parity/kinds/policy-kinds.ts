@@ -19,10 +19,10 @@ export const limitingRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       ['both', { spec: { maxUnavailable: '50%' } }],
-      ['numbers that are wrong', { spec: { minAvailable: -1 } }],
-      ['percents that are wrong', { spec: { minAvailable: null, maxUnavailable: '200%' } }],
+      ['invalid numbers', { spec: { minAvailable: -1 } }],
+      ['invalid percents', { spec: { minAvailable: null, maxUnavailable: '200%' } }],
       ['a text', { spec: { minAvailable: 'x' } }],
-      ['a selector that is wrong', { spec: { selector: { matchExpressions: [{ key: 'a', operator: 'Huh' }] } } }],
+      ['an invalid selector', { spec: { selector: { matchExpressions: [{ key: 'a', operator: 'Huh' }] } } }],
       ['an unknown policy', { spec: { unhealthyPodEvictionPolicy: 'x' } }],
       ['no selector', { spec: { selector: null } }],
     ],
@@ -50,7 +50,7 @@ export const limitingRows: readonly Row[] = [
         'negative',
         { status: { disruptionsAllowed: -1, currentHealthy: -1, desiredHealthy: -1, expectedPods: -1 } },
       ],
-      ['status', 'conditions that are wrong', { status: { conditions: [{ type: 'a b', status: 'x' }] } }],
+      ['status', 'invalid conditions', { status: { conditions: [{ type: 'a b', status: 'x' }] } }],
     ],
   }),
   ...kindRows({
@@ -83,7 +83,7 @@ export const limitingRows: readonly Row[] = [
     },
     others: [
       ['nothing', { spec: null }],
-      ['numbers that are wrong', { spec: { leaseDurationSeconds: 0, leaseTransitions: -1 } }],
+      ['invalid numbers', { spec: { leaseDurationSeconds: 0, leaseTransitions: -1 } }],
       ['an invalid time', { spec: { renewTime: 'x' } }],
       ['a strategy', { spec: { strategy: 'x y', preferredHolder: 'a' } }],
       ['an empty holder', { spec: { holderIdentity: '' } }],
@@ -135,7 +135,7 @@ export const limitingRows: readonly Row[] = [
         { deprecatedCount: 5, deprecatedFirstTimestamp: '2020-01-01T00:00:00Z', deprecatedSource: { component: 'x' } },
       ],
       ['a series', { series: { count: 2, lastObservedTime: '2020-01-01T00:00:00.000001Z' } }],
-      ['a series of one', { series: { count: 1 } }],
+      ['a series with one event', { series: { count: 1 } }],
     ],
     updates: [
       ['a series', { series: { count: 2, lastObservedTime: '2020-01-01T00:00:00.000001Z' } }],

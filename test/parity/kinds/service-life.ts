@@ -23,7 +23,7 @@ const pathOfService = (name: string): string => `/api/v1/namespaces/$NS/services
 
 /** New Services, as dry runs. */
 const others: readonly (readonly [about: string, spec: JsonObject])[] = [
-  ['two families of one', { ipFamilyPolicy: 'RequireDualStack' }],
+  ['two families with a single-stack policy', { ipFamilyPolicy: 'RequireDualStack' }],
   ['two families if there are', { ipFamilyPolicy: 'PreferDualStack' }],
   ['an address of another family', { clusterIP: '10.0.0.200', ipFamilies: ['IPv6'] }],
   ['two addresses of a family', { clusterIP: '10.0.0.200', clusterIPs: ['10.0.0.200', '10.0.0.201'] }],
@@ -40,8 +40,8 @@ const others: readonly (readonly [about: string, spec: JsonObject])[] = [
     'no address and two families',
     { clusterIP: 'None', ipFamilies: ['IPv4', 'IPv6'], ipFamilyPolicy: 'RequireDualStack' },
   ],
-  ['no address and no selector', { clusterIP: 'None', selector: null }],
-  ['no address and no ports', { clusterIP: 'None', ports: null }],
+  ['headless without a selector', { clusterIP: 'None', selector: null }],
+  ['headless without ports', { clusterIP: 'None', ports: null }],
   ['an external name', { type: 'ExternalName', externalName: 'example.com', ports: null }],
   ['an external name and a cluster IP', { type: 'ExternalName', externalName: 'example.com', clusterIP: '10.0.0.9' }],
   ['an external name and IP families', { type: 'ExternalName', externalName: 'example.com', ipFamilies: ['IPv4'] }],
@@ -53,26 +53,26 @@ const others: readonly (readonly [about: string, spec: JsonObject])[] = [
     { type: 'NodePort', ports: [port({ nodePort: 30002 }), { name: 'b', port: 81, nodePort: 30002 }] },
   ],
   ['ports twice', { ports: [port(), port()] }],
-  ['ports of one number', { ports: [port(), { name: 'b', port: 80 }] }],
+  ['ports with the same number', { ports: [port(), { name: 'b', port: 80 }] }],
   ['ports without names', { ports: [{ port: 80 }, { port: 81 }] }],
   ['an invalid target', { ports: [port({ targetPort: 'A_' })] }],
-  ['a protocol of an application', { ports: [port({ appProtocol: 'example.com/x' })] }],
+  ['an application protocol', { ports: [port({ appProtocol: 'example.com/x' })] }],
   ['an invalid application protocol', { ports: [port({ appProtocol: 'x y' })] }],
   ['sessions', { sessionAffinity: 'ClientIP' }],
   [
-    'sessions of a day and more',
+    'session timeouts above a day',
     { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds: 90_000 } } },
   ],
   ['sessions without affinity', { sessionAffinityConfig: { clientIP: { timeoutSeconds: 5 } } }],
-  ['a policy of traffic without a type for it', { externalTrafficPolicy: 'Local' }],
+  ['a traffic policy that the type does not allow', { externalTrafficPolicy: 'Local' }],
   ['unknown traffic policies', { type: 'NodePort', externalTrafficPolicy: 'x', internalTrafficPolicy: 'y' }],
   ['a balancer', { type: 'LoadBalancer', loadBalancerSourceRanges: ['10.0.0.0/8'], loadBalancerClass: 'a.b/c' }],
   ['invalid source ranges', { type: 'LoadBalancer', loadBalancerSourceRanges: ['x'] }],
   ['sources without a balancer', { loadBalancerSourceRanges: ['10.0.0.0/8'] }],
   ['a class without a balancer', { loadBalancerClass: 'a.b/c' }],
   ['a load balancer without node ports', { type: 'LoadBalancer', allocateLoadBalancerNodePorts: false }],
-  ['node ports of no balancer', { allocateLoadBalancerNodePorts: false }],
-  ['a port of health without a reason', { healthCheckNodePort: 30005 }],
+  ['allocateLoadBalancerNodePorts without a load balancer', { allocateLoadBalancerNodePorts: false }],
+  ['an unneeded health check port', { healthCheckNodePort: 30005 }],
   [
     'fields that are not validated',
     { clusterIP: 'None', externalIPs: ['192.0.2.1'], sessionAffinity: 'ClientIP', externalName: 'x' },
@@ -98,7 +98,7 @@ export const serviceRows: readonly Row[] = [
     { spec: { ports: [port({ targetPort: 8080 }), { name: 'b', port: 81 }] } },
     { spec: { ports: [] } },
   ]),
-  life('of no address stays so', 'headless', { clusterIP: 'None' }, [
+  life('headless stays headless', 'headless', { clusterIP: 'None' }, [
     { spec: { clusterIP: '10.0.0.78' } },
     { spec: { clusterIP: null } },
     { spec: { ports: null } },
@@ -133,7 +133,7 @@ export const serviceRows: readonly Row[] = [
     { spec: { ipFamilies: null, ipFamilyPolicy: null } },
     { spec: { clusterIPs: ['10.0.0.79'] } },
   ]),
-  life('of a class of balancers', 'balanced', { type: 'LoadBalancer', loadBalancerClass: 'a.b/c' }, [
+  life('keeps its load balancer class', 'balanced', { type: 'LoadBalancer', loadBalancerClass: 'a.b/c' }, [
     { spec: { loadBalancerClass: 'a.b/d' } },
     { spec: { loadBalancerClass: null } },
     { spec: { loadBalancerSourceRanges: ['10.0.0.0/8'] } },

@@ -109,7 +109,7 @@ export const storageRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       [
-        'drivers that are wrong',
+        'invalid drivers',
         {
           spec: {
             drivers: [
@@ -147,7 +147,7 @@ export const storageRows: readonly Row[] = [
     others: [
       ['nothing', { spec: null }],
       ['no source', { spec: { source: { persistentVolumeName: null } } }],
-      ['names that are wrong', { spec: { attacher: 'A B', nodeName: '', source: { persistentVolumeName: '' } } }],
+      ['invalid names', { spec: { attacher: 'A B', nodeName: '', source: { persistentVolumeName: '' } } }],
       [
         'an inline source',
         {
@@ -184,7 +184,7 @@ export const storageRows: readonly Row[] = [
       ['no class', { storageClassName: '' }],
       ['an invalid class name', { storageClassName: 'A_' }],
       ['negative', { capacity: '-1', maximumVolumeSize: '-1' }],
-      ['a topology that is wrong', { nodeTopology: { matchExpressions: [{ key: 'a', operator: 'Huh' }] } }],
+      ['an invalid topology', { nodeTopology: { matchExpressions: [{ key: 'a', operator: 'Huh' }] } }],
     ],
     updates: [
       ['capacity', { capacity: '2Gi' }],

@@ -73,7 +73,7 @@ const templates: readonly (readonly [about: string, template: JsonObject])[] = [
     },
   ],
   [
-    'a profile by annotation',
+    'a profile in an annotation',
     { metadata: { annotations: { 'container.apparmor.security.beta.kubernetes.io/main': 'runtime/default' } } },
   ],
   [
@@ -81,14 +81,14 @@ const templates: readonly (readonly [about: string, template: JsonObject])[] = [
     { metadata: { annotations: { 'container.apparmor.security.beta.kubernetes.io/main': 'localhost/' } } },
   ],
   [
-    'a profile by annotation that is that of the pod',
+    "an annotation that repeats the pod's profile",
     {
       metadata: { annotations: { 'container.apparmor.security.beta.kubernetes.io/main': 'localhost/a' } },
       spec: { securityContext: { appArmorProfile: { type: 'Localhost', localhostProfile: 'a' } } },
     },
   ],
   [
-    'volumes of kinds that are gone',
+    'volumes of removed kinds',
     {
       spec: {
         volumes: [
@@ -179,7 +179,7 @@ const templates: readonly (readonly [about: string, template: JsonObject])[] = [
     },
   ],
   [
-    'variables that hide others',
+    'duplicate variables',
     {
       spec: {
         initContainers: [other({ env: [{ name: 'A', value: '1' }, { name: 'A' }] })],
@@ -200,7 +200,7 @@ const templates: readonly (readonly [about: string, template: JsonObject])[] = [
     },
   ],
   [
-    'ports that meet',
+    'overlapping ports',
     {
       spec: {
         containers: [
@@ -356,7 +356,7 @@ export const warningRows: readonly Row[] = [
     ],
   }),
   newRow(
-    'jobs of many pods',
+    'jobs with many pods',
     ...[1, 10_001].map((parallelism) =>
       object('batch/v1', 'Job', {
         spec: { template: jobTemplate, completionMode: 'Indexed', completions: 100_001, parallelism },
@@ -420,7 +420,7 @@ export const warningRows: readonly Row[] = [
     { parts: ['2001:DB8::1', '192.0.02.1', 'x'].map((ip) => ['status', ingress(ip)] as const) },
   ),
   newRow(
-    'services with ranges of sources',
+    'services with source ranges',
     ...['LoadBalancer', 'ClusterIP'].flatMap((type) => [
       object('v1', 'Service', {
         spec: { type, ports: [{ port: 80 }], loadBalancerSourceRanges: [' 192.0.2.1/24 ', '192.0.2.0/33', 'x'] },
@@ -454,7 +454,7 @@ export const warningRows: readonly Row[] = [
     }),
   ),
   newRow(
-    'endpoints of their controller',
+    'endpoints managed by their controller',
     object('v1', 'Endpoints', {
       metadata: { name: 'warned-$ID', labels: { 'endpoints.kubernetes.io/managed-by': 'endpoint-controller' } },
       subsets: [{ addresses: addresses.map((ip) => ({ ip })), ports: [{ port: 80 }] }],

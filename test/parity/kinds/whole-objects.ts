@@ -37,7 +37,7 @@ const pods: readonly Row[] = [
           },
         ],
         [
-          'tolerations that are wrong',
+          'invalid tolerations',
           {
             spec: {
               tolerations: [
@@ -51,7 +51,7 @@ const pods: readonly Row[] = [
           },
         ],
         [
-          'fields and files of env that are wrong',
+          'invalid fields and files of env',
           {
             spec: {
               containers: [
@@ -71,11 +71,8 @@ const pods: readonly Row[] = [
             },
           },
         ],
-        [
-          'host aliases that are wrong',
-          { spec: { hostAliases: [{ ip: 'x', hostnames: ['A_B'] }, { ip: '010.0.0.1' }] } },
-        ],
-        ['names of hosts that are wrong', { spec: { hostname: 'a.b', subdomain: 'A', nodeName: 'x_y' } }],
+        ['invalid host aliases', { spec: { hostAliases: [{ ip: 'x', hostnames: ['A_B'] }, { ip: '010.0.0.1' }] } }],
+        ['invalid names of hosts', { spec: { hostname: 'a.b', subdomain: 'A', nodeName: 'x_y' } }],
         [
           'sysctls of the host',
           {
@@ -142,10 +139,10 @@ const volumes: readonly Row[] = [
           },
         },
         updates: [
-          ['more of it', { spec: { capacity: { storage: '2Gi' } } }],
+          ['more capacity', { spec: { capacity: { storage: '2Gi' } } }],
           ['another reclaim policy', { spec: { persistentVolumeReclaimPolicy: 'Delete' } }],
           [
-            'where it is',
+            'another node affinity',
             {
               spec: {
                 nodeAffinity: {
@@ -177,7 +174,7 @@ const volumes: readonly Row[] = [
         },
       },
       others: [
-        ['one mode of one pod and another', { spec: { accessModes: ['ReadWriteOncePod', 'ReadWriteOnce'] } }],
+        ['ReadWriteOncePod with another mode', { spec: { accessModes: ['ReadWriteOncePod', 'ReadWriteOnce'] } }],
         [
           'a source in another namespace',
           { spec: { dataSource: null, dataSourceRef: { kind: 'X', apiGroup: 'a.b', name: 'y', namespace: 'z' } } },
@@ -414,7 +411,7 @@ const limits: readonly Row[] = [
       },
       others: [
         ['scopes that do not fit', { spec: { scopes: ['BestEffort', 'NotBestEffort', 'Nonsense', 'BestEffort'] } }],
-        ['things of no scope', { spec: { hard: { services: '1', 'requests.nvidia.com/gpu': '1' } } }],
+        ['scopes without resources', { spec: { hard: { services: '1', 'requests.nvidia.com/gpu': '1' } } }],
         ['a part of a pod', { spec: { hard: { pods: '1.5' } } }],
       ],
     },
