@@ -28,6 +28,10 @@ run: build ## start kcp on its embedded store and say what to type next
 test: build ## everything: verify, unit, conformance, integration, clients, faults, end-to-end; the last line counts
 	@$(WITH_NODE) node scripts/test.ts all
 
+.PHONY: test-long
+test-long: build ## the same with more rounds and seeds, and the exhaustive specs of test/long: hours; before a release
+	@$(WITH_NODE) node scripts/test.ts long
+
 .PHONY: test-unit
 test-unit: install ## unit tests beside the sources
 	@$(WITH_NODE) node scripts/test.ts unit
