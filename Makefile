@@ -78,6 +78,10 @@ manifests: install ## regenerate config/crd and config/rbac from src/crds
 generate: install ## regenerate the tables of built-in kinds from the pinned Kubernetes modules
 	@$(WITH_NODE) node scripts/generate.ts
 
+.PHONY: image
+image: build ## build the container image without a container engine: dist/image/kcp.tar, an OCI archive
+	@$(WITH_NODE) node scripts/image.ts
+
 .PHONY: clusters-up
 clusters-up: install ## boot a real host and two real members to play with
 	@$(WITH_NODE) node scripts/clusters.ts up
