@@ -19,15 +19,15 @@ import { createDirectory, type KeptDirectory, type LogicalCluster } from './clus
 import { defaultEventTtlMs, expireEvents } from './expiry/index.ts'
 import { ObjectGraph } from './graph/index.ts'
 import { WatchClock } from './endpoints/watch-clock.ts'
-import { HeavyThread } from './heavy/heavy-thread.ts'
+import { OffloadThread } from './offload/offload-thread.ts'
 import type { Members } from './members/index.ts'
-import { Catalog } from './registry/catalog.ts'
-import { readFacts, stampRevision } from './registry/object-bytes.ts'
-import { findNamedObject } from './registry/named-object.ts'
+import { ClusterCatalog } from './catalog/cluster-catalog.ts'
+import { readFacts, stampRevision } from './resources/object-bytes.ts'
+import { findNamedObject } from './named-object.ts'
 import { createRegistry } from './registry/create-registry.ts'
-import { Fairness, type FairnessLimits } from './server/fairness.ts'
-import { Deliveries } from './server/deliveries.ts'
-import { LoopShare } from './server/loop-share.ts'
+import { Fairness, type FairnessLimits } from './flowcontrol/fairness.ts'
+import { Deliveries } from './flowcontrol/deliveries.ts'
+import { LoopShare } from './flowcontrol/loop-share.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
 import type { ServerParts } from './server/parts.ts'
@@ -117,18 +117,18 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     clock,
     ...(frontProxy === undefined ? {} : { frontProxy }),
   })
-  const heavy = new HeavyThread({ hasRoot: root !== undefined })
+  const offload = new OffloadThread({ hasRoot: root !== undefined })
   const parts: ServerParts = {
     hub,
     directory,
     registry: createRegistry({ authorizer, hasRoot: root !== undefined }),
-    catalog: new Catalog(),
+    catalog: new ClusterCatalog(),
     authenticator,
     authorizer,
     fairness: new Fairness(limits),
     loopShare,
     deliveries: new Deliveries(loopShare),
-    heavy,
+    offload,
     get podConnector() {
       return lazy.members?.podConnector
     },
@@ -164,7 +164,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
       life.abort(new DOMException('the server is shutting down', 'AbortError'))
       life[Symbol.dispose]()
       await expiring
-      await heavy[Symbol.asyncDispose]()
+      await offload[Symbol.asyncDispose]()
       watchClock[Symbol.dispose]()
       await lazy.members?.[Symbol.asyncDispose]()
       await hub[Symbol.asyncDispose]()

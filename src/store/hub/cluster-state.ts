@@ -19,7 +19,7 @@ import { StorageBudget } from './storage-budget.ts'
 import { StoredEntry } from './stored-entry.ts'
 import { isTombstone, tombstoneValue } from './tombstone.ts'
 import { replayOf } from './replay.ts'
-import { Watcher, type WatcherHome } from './watcher.ts'
+import { HubWatcher, type WatcherHome } from './watcher.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 type LocalKey = Omit<ObjectKey, 'cluster'>
@@ -33,8 +33,8 @@ export interface HubCore {
   applied(): Revision
   reached(revision: Revision, options: Waiting): Promise<void>
   readonly watcherBytes: number
-  watcherBegan(watcher: Watcher): void
-  watcherEnded(watcher: Watcher): void
+  watcherBegan(watcher: HubWatcher): void
+  watcherEnded(watcher: HubWatcher): void
   /** A watch began: it must be among what is in memory, where it may have been let go of. */
   keep(state: ClusterState): void
   /** Counts what came into memory and what left, of a state that is counted. */
@@ -55,9 +55,9 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   #size = 0
   #bytes = 0
   readonly #budget: StorageBudget
-  /** When it was last asked for; higher is later. Kept by the hub's residents. */
+  /** When it was last asked for; higher is later. Kept by the ClusterCache. */
   lastUse = 0
-  /** Whether what it holds counts as in memory; kept by the hub's residents. */
+  /** Whether what it holds counts as in memory; kept by the ClusterCache. */
   isCounted = false
 
   constructor(cluster: ClusterId, core: HubCore, items: readonly StoredObject[], loadedAt: Revision) {
@@ -230,7 +230,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
       const asEvent = (change: Change): HubEvent | undefined => this.#pastEvent(change, since)
       replay = replayOf({ changes, since, until, newer: table.window.after(until), asEvent })
     } else replay = table.window.after(since)
-    const watcher = new Watcher(scope, since, this)
+    const watcher = new HubWatcher(scope, since, this)
     table.addWatcher(watcher)
     this.#watches++
     this.#core.watcherBegan(watcher)
@@ -299,7 +299,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return this.#core.applied()
   }
 
-  watcherEnded(watcher: Watcher): void {
+  watcherEnded(watcher: HubWatcher): void {
     this.#core.watcherEnded(watcher)
     const { resource } = watcher.scope
     const table = this.#tables.get(resource)

@@ -1,6 +1,6 @@
 // Admission: what may change or refuse a write besides the kind's own rules. A list, in order; mutate first, then validate.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { RequestContext, ResourceDefinition } from '../registry/resource-definition.ts'
+import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
 
 export interface AdmissionRequest {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE'

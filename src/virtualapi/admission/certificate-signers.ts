@@ -1,10 +1,10 @@
 // Who may approve and sign certificates: the verbs `approve` and `sign` on signers. And what nobody may ask for.
 import { isDeepStrictEqual } from 'node:util'
-import { goQuote } from '../../apimachinery/field/index.ts'
+import { goQuote } from '../../apimachinery/text/index.ts'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { forbidden } from '../../apimachinery/status/index.ts'
 import type { Authorizer } from '../authz/index.ts'
-import { parseSigningRequest } from '../registry/certificates/index.ts'
+import { parseSigningRequest } from '../kinds/certificates/index.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 
 const group = 'certificates.k8s.io'

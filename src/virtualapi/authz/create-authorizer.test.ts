@@ -14,7 +14,7 @@ import type { LogicalCluster, OwnerSubject } from '../clusters/directory.ts'
 import type { ClusterScope, RequestInfo } from '../request/request-info.ts'
 import { forbiddenMessage } from './forbidden-message.ts'
 import type { Attributes } from './authorizer.ts'
-import { readFacts, stampRevision } from '../registry/object-bytes.ts'
+import { readFacts, stampRevision } from '../resources/object-bytes.ts'
 import { createAuthorizer, type RbacAuthorizer } from './create-authorizer.ts'
 import { createRbacWriteCheck } from './escalation-check.ts'
 

@@ -1,5 +1,5 @@
 // Nobody hands out rights they do not hold: checked at every write of an RBAC object.
-import { goQuote } from '../../apimachinery/field/index.ts'
+import { goQuote } from '../../apimachinery/text/index.ts'
 import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { forbidden, notFound } from '../../apimachinery/status/index.ts'
 import type { UserInfo } from '../authn/user-info.ts'

@@ -1,5 +1,5 @@
 // What is said when a request is refused.
-import { goQuote } from '../../apimachinery/field/index.ts'
+import { goQuote } from '../../apimachinery/text/index.ts'
 import { forbidden, StatusError } from '../../apimachinery/status/index.ts'
 import type { Attributes } from './authorizer.ts'
 

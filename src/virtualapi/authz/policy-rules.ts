@@ -1,5 +1,5 @@
 // RBAC's PolicyRules: what one allows, whether some cover another, how they are printed.
-import { goQuote } from '../../apimachinery/field/index.ts'
+import { goQuote } from '../../apimachinery/text/index.ts'
 import { isJsonObject } from '../../apimachinery/meta/index.ts'
 import type { Attributes } from './authorizer.ts'
 

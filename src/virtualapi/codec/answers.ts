@@ -3,8 +3,8 @@ import { Buffer } from 'node:buffer'
 import { stringify } from 'yaml'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
 import type { Status, StatusError } from '../../apimachinery/status/index.ts'
-import type { BytesAnswer, PiecesAnswer } from '../server/exchange.ts'
-import { pieceBytes, type Pieces } from './list-pieces.ts'
+import type { BytesAnswer, Pieces, PiecesAnswer } from '../exchange/exchange.ts'
+import { pieceBytes } from './list-pieces.ts'
 
 const newline = Buffer.from('\n')
 
@@ -56,11 +56,14 @@ export function jsonDocument(document: unknown, options: AnswerOptions = {}): By
   return jsonBytes(Buffer.from(`${encodeJson(document)}\n`), options)
 }
 
+/** How an answer is to be shown. */
+export interface ReadableForm {
+  readonly format: 'json' | 'yaml'
+  readonly pretty: boolean
+}
+
 /** The JSON answer as YAML or indented, where the client asked for it. Decodes: for people, not for the hot path. */
-export function reformat(
-  answer: BytesAnswer,
-  { format, pretty }: { format: 'json' | 'yaml'; pretty: boolean },
-): BytesAnswer {
+export function reformat(answer: BytesAnswer, { format, pretty }: ReadableForm): BytesAnswer {
   if ((format === 'json' && !pretty) || answer.headers['content-type'] !== 'application/json') return answer
   const document: unknown = JSON.parse(Buffer.from(answer.body).toString())
   const text = format === 'yaml' ? stringify(document) : `${JSON.stringify(document, null, 2)}\n`

@@ -1,22 +1,13 @@
 // A list as bytes, a piece at a time: thousands of objects are neither copied into one buffer nor encoded in one go.
 import { Buffer } from 'node:buffer'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
-import { asBuffer, metadataStart } from '../registry/object-bytes.ts'
+import type { Pieces } from '../exchange/exchange.ts'
+import { asBuffer, metadataStart } from '../resources/object-bytes.ts'
 
 export interface ListMeta {
   resourceVersion: string
   continue?: string
   remainingItemCount?: number
-}
-
-/** Bytes that are made as they are taken. */
-export interface Pieces extends Iterable<Uint8Array> {
-  /** Of all of them, where that is known before. */
-  readonly bytes?: number
-  /** To make one takes long: each is made in its own turn, however few bytes they are. */
-  readonly isCostly?: boolean
-  /** Gives back a piece that was sent: its memory is used for another. */
-  readonly release?: (piece: Uint8Array) => void
 }
 
 /** Least size of a piece of copied bytes, save for the last: about 0.1 ms until it is encrypted and written. */

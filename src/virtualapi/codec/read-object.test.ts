@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { StatusError } from '../../apimachinery/status/index.ts'
-import { Catalog } from '../registry/catalog.ts'
-import type { ResourceDefinition } from '../registry/resource-definition.ts'
+import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import { decodeObjectBody, objectOf, type FieldValidation } from './read-object.ts'
 
-const deployments = new Catalog().findBuiltIn({ group: 'apps', version: 'v1', resource: 'deployments' })
+const deployments = new ClusterCatalog().findBuiltIn({ group: 'apps', version: 'v1', resource: 'deployments' })
 if (deployments === undefined) throw new Error('deployments are not built in')
 const widgets: ResourceDefinition = {
   ...deployments,

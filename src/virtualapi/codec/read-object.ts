@@ -1,6 +1,7 @@
 // The body of a write as an object: decoded from JSON, YAML or protobuf, of the kind the URL says, with complaints about
 // fields that the kind does not have.
-import { fieldInvalid, goValue } from '../../apimachinery/field/index.ts'
+import { fieldInvalid } from '../../apimachinery/field/index.ts'
+import { goValue } from '../../apimachinery/text/index.ts'
 import { parseJson, parseLiterals, type LiteralJson } from '../../apimachinery/json/index.ts'
 import {
   apiVersionOf,
@@ -14,11 +15,11 @@ import {
 import { pruneUnknown, typeErrors, type SchemaNode } from '../../apimachinery/schema/index.ts'
 import { goKind } from '../../apimachinery/patch/index.ts'
 import { badRequest, invalid, isStatusError, unsupportedMediaType } from '../../apimachinery/status/index.ts'
-import { forEmbedded } from '../registry/embedded-resources.ts'
-import { builtInSchema } from '../registry/builtin-schemas.ts'
-import { builtInResourceOfKind } from '../registry/builtin-resources.ts'
-import type { ResourceDefinition } from '../registry/resource-definition.ts'
-import { completeStruct, decodeObjectMeta } from '../registry/strategies/typed/decode.ts'
+import { forEmbedded } from '../apiextensions/embedded-resources.ts'
+import { builtInSchema } from '../resources/builtin-schemas.ts'
+import { builtInResourceOfKind } from '../resources/builtin-resources.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
+import { completeStruct, decodeObjectMeta } from '../resources/typed/decode.ts'
 import { decodeProtobuf } from './protobuf/index.ts'
 import { noKindIn, unrecognized } from './unrecognized.ts'
 import { parseYamlBody } from './yaml.ts'

@@ -2,9 +2,10 @@
 import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
-import type { ResourceDefinition } from '../registry/resource-definition.ts'
-import { decodeMetadata, decodeObject, headOf, rehead } from '../registry/object-bytes.ts'
-import { asIs, listPieces, textPieces, type ListMeta, type Pieces } from './list-pieces.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
+import { decodeMetadata, decodeObject, headOf, rehead } from '../resources/object-bytes.ts'
+import type { Pieces } from '../exchange/exchange.ts'
+import { asIs, listPieces, textPieces, type ListMeta } from './list-pieces.ts'
 import { tableColumns, tableRow } from './table/index.ts'
 import type { Representation } from './negotiate.ts'
 

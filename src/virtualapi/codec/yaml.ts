@@ -1,6 +1,6 @@
 // YAML bodies: read as JSON would be, with bounds against documents that grow when aliases are followed.
 import { isScalar, Lexer, LineCounter, parseDocument, visit, type Document, type Tags } from 'yaml'
-import { goQuote } from '../../apimachinery/field/index.ts'
+import { goQuote } from '../../apimachinery/text/index.ts'
 import { defaultMaxJsonValues, parseJson, tooManyValues } from '../../apimachinery/json/index.ts'
 import { isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
 import { badRequest, isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'

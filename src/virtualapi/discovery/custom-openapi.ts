@@ -5,7 +5,7 @@ import {
   type GroupVersionKind,
   type JsonObject,
 } from '../../apimachinery/meta/index.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
 import { commonTexts } from './common-texts.ts'
 import { builtInDefinitionName, builtInDefinitions } from './openapi-definitions.ts'
 import { commonDefinitions, reference, resourcePaths } from './openapi-operations.ts'

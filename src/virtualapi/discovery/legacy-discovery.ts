@@ -1,6 +1,6 @@
 // /api, /apis, /apis/GROUP and /apis/GROUP/VERSION as every client reads them.
 import { apiVersionOf, type GroupVersion } from '../../apimachinery/meta/index.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
 import { servedGroups, type ServedGroup } from './served-groups.ts'
 
 interface VersionForDiscovery {

@@ -1,7 +1,7 @@
 // Definitions of built-in kinds in the words of OpenAPI, made of the schema table: without texts (but for metadata's), else as upstream has them.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
-import { builtInSchemaTable, type SchemaTableNode } from '../registry/builtin-schemas.ts'
-import { readGenerated } from '../registry/generated-facts.ts'
+import { builtInSchemaTable, type SchemaTableNode } from '../resources/builtin-schemas.ts'
+import { readGenerated } from '../resources/generated-facts.ts'
 import { withMetadataTexts } from './object-meta-texts.ts'
 import { reference } from './openapi-operations.ts'
 

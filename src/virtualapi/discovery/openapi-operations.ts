@@ -1,6 +1,6 @@
 // Paths and operations of a resource in an OpenAPI v3 document: kubectl and helm look up by kind which query parameters a verb takes.
 import { groupVersionPath, type GroupVersionKind, type JsonObject } from '../../apimachinery/meta/index.ts'
-import type { ResourceInfo, SubresourceInfo } from '../registry/resource-info.ts'
+import type { ResourceInfo, SubresourceInfo } from '../resources/resource-info.ts'
 
 /** Names of the definitions that the operations refer to, beside those of the common options. */
 export interface OperationSchemas {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
-import { builtInResources } from '../registry/builtin-resources.ts'
+import { builtInResources } from '../resources/builtin-resources.ts'
 import { builtInOpenApi, openApiFromTables, openApiIndex, openApiKey, openApiV3ForCustomResources } from './index.ts'
 
 type Operation = JsonObject & { parameters?: { name: string }[] }

@@ -1,6 +1,6 @@
 // The resource table as discovery tells it: groups, their versions in order of preference, the resources of each.
 import { compareVersions, type GroupVersion } from '../../apimachinery/meta/index.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
 
 export interface ServedVersion extends GroupVersion {
   readonly resources: readonly ResourceInfo[]

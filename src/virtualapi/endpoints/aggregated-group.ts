@@ -4,7 +4,7 @@ import { pathNotFound } from '../../apimachinery/status/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { acceptsAggregated, aggregatedContentType } from '../discovery/index.ts'
 import { virtualGroup, virtualVersion } from '../request/parse-request.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
 
 const groupVersion = `${virtualGroup}/${virtualVersion}`
 const version = { groupVersion, version: virtualVersion }

@@ -8,11 +8,11 @@ import { negotiate, type Representation } from '../codec/negotiate.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
 import type { ClusterDirectory } from '../clusters/directory.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
-import { storageKeyOf, type ResourceDefinition } from '../registry/resource-definition.ts'
-import { customStrategy } from '../registry/custom-strategy.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
+import { storageKeyOf, type ResourceDefinition } from '../resources/resource-definition.ts'
+import { customStrategy } from '../apiextensions/custom-strategy.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
+import type { EndpointParts } from './parts.ts'
 import { listAnswer } from './list.ts'
 import { listOptionsOf } from './list-options.ts'
 import { encodeToken, expiredList, expiredToken, listPosition, waitForRevision } from './read-position.ts'
@@ -21,7 +21,7 @@ import { notThere, openWatch, watchAnswer, watchOptions } from './watch.ts'
 
 const clusterAnnotation = 'kcp.dev/logical-cluster'
 
-export async function allClusters(exchange: Exchange, parts: ServerParts, request: ResourceTarget): Promise<Answer> {
+export async function allClusters(exchange: Exchange, parts: EndpointParts, request: ResourceTarget): Promise<Answer> {
   const { verb } = exchange.info
   if (verb !== 'list' && verb !== 'watch') {
     if (request.name !== '') throw methodNotAllowed(request, verb)
@@ -34,7 +34,7 @@ export async function allClusters(exchange: Exchange, parts: ServerParts, reques
 }
 
 /** Built-in resources are the same everywhere; a custom one may have as many schemas as logical clusters: bytes as stored. */
-function definitionFor({ catalog }: ServerParts, request: ResourceTarget): ResourceDefinition {
+function definitionFor({ catalog }: EndpointParts, request: ResourceTarget): ResourceDefinition {
   const builtIn = catalog.findBuiltIn(request)
   if (builtIn !== undefined) return builtIn
   if (request.group === '' || !request.group.includes('.')) throw pathNotFound()
@@ -64,7 +64,7 @@ function definitionFor({ catalog }: ServerParts, request: ResourceTarget): Resou
 
 async function listAll(
   exchange: Exchange,
-  parts: ServerParts,
+  parts: EndpointParts,
   request: ResourceTarget,
   definition: ResourceDefinition,
 ): Promise<Answer> {
@@ -113,7 +113,7 @@ function wideKey({ key }: Entry): string {
 
 async function watchAll(
   exchange: Exchange,
-  parts: ServerParts,
+  parts: EndpointParts,
   request: ResourceTarget,
   definition: ResourceDefinition,
 ): Promise<Answer> {

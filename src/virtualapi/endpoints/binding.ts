@@ -6,8 +6,8 @@ import { timestamp } from '../../async/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf, takingKind } from '../codec/read-object.ts'
 import type { Target } from '../registry/registry.ts'
-import type { Answer } from '../server/exchange.ts'
-import type { Call } from './call.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import type { EndpointCall } from './endpoint-call.ts'
 import { requireContentType, requireNamespace } from './create.ts'
 
 const pods = { group: '', version: 'v1', resource: 'pods' }
@@ -34,20 +34,20 @@ interface Binding {
 }
 
 /** Through the pod. */
-export async function bindPod(call: Call): Promise<Answer> {
+export async function bindPod(call: EndpointCall): Promise<Answer> {
   const binding = await readBinding(call)
   if (binding.name !== call.request.name) throw badRequest('name in URL does not match name in Binding object')
   return bind(call, call.target, binding)
 }
 
 /** Through the collection, which keeps nothing: old schedulers know no other way. */
-export async function bindListed(call: Call): Promise<Answer> {
+export async function bindListed(call: EndpointCall): Promise<Answer> {
   const definition = call.parts.catalog.findBuiltIn(pods)
   if (definition === undefined) throw notFound(pods, '')
   return bind(call, { ...call.target, definition }, await readBinding(call))
 }
 
-async function readBinding({ exchange, request, definition, fieldValidation }: Call): Promise<Binding> {
+async function readBinding({ exchange, request, definition, fieldValidation }: EndpointCall): Promise<Binding> {
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, bindings.kind)
   const expected = takingKind(definition, bindings)
@@ -76,7 +76,7 @@ function nodeOf(kind: string, name: string): string {
   return name
 }
 
-async function bind({ parts }: Call, target: Target, binding: Binding): Promise<Answer> {
+async function bind({ parts }: EndpointCall, target: Target, binding: Binding): Promise<Answer> {
   const { name } = binding
   const node = binding.node()
   const { info } = target.definition

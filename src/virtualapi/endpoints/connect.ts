@@ -1,10 +1,11 @@
 // Pods where they run: logs, exec, attach, port-forward. We find the pod; its member's API server does the rest.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest, serviceUnavailable } from '../../apimachinery/status/index.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
 import type { PodConnection } from '../members/pod-connector.ts'
-import type { Answer } from '../server/exchange.ts'
-import { requireSubresource, type Call } from './call.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
+import type { EndpointParts } from './parts.ts'
 
 const connectable = ['log', 'exec', 'attach', 'portforward'] as const
 type Connectable = (typeof connectable)[number]
@@ -15,7 +16,7 @@ export function isConnect(resource: string, group: string, subresource: string):
 }
 
 /** Logs, and whatever the member answers to an exec that asked for no upgrade. */
-export async function connectPod(call: Call): Promise<Answer> {
+export async function connectPod(call: EndpointCall<EndpointParts>): Promise<Answer> {
   const { parts, request, target } = call
   if (request.subresource === 'log') {
     const pod = decodeObject(parts.registry.get(target, request.name).bytes)
@@ -32,7 +33,7 @@ export async function connectPod(call: Call): Promise<Answer> {
 }
 
 /** What the connector needs of this call. Throws 404 for a pod that is not there, 400 for one that runs nowhere yet. */
-export async function podConnection(call: Call): Promise<PodConnection> {
+export async function podConnection(call: EndpointCall): Promise<PodConnection> {
   const { request, exchange, cluster, parts, target } = call
   requireSubresource(call)
   const pod = decodeObject(parts.registry.get(target, request.name).bytes)
@@ -59,7 +60,7 @@ interface PodContainers {
 }
 
 /** Throws 400 for a container that the pod does not have, or where it is not clear which is meant. Members ask likewise. */
-function requireContainer(pod: KubeObject, { request, query }: Call): void {
+function requireContainer(pod: KubeObject, { request, query }: EndpointCall): void {
   const { containers = [], initContainers = [], ephemeralContainers = [] } = (pod as PodContainers).spec ?? {}
   const all = [...initContainers, ...containers, ...ephemeralContainers].map(({ name }) => name)
   const wanted = query.get('container') ?? ''

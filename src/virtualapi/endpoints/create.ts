@@ -4,10 +4,10 @@ import { badRequest, unsupportedMediaType } from '../../apimachinery/status/inde
 import { jsonBytes } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
-import type { Answer } from '../server/exchange.ts'
-import type { Call } from './call.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import type { EndpointCall } from './endpoint-call.ts'
 
-export async function createObject(call: Call): Promise<Answer> {
+export async function createObject(call: EndpointCall): Promise<Answer> {
   const { definition, exchange, fieldValidation, request, representation, parts, target } = call
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)

@@ -8,14 +8,14 @@ import { decodeBody } from '../codec/read-object.ts'
 import type { DeleteOptions } from '../registry/deletion.ts'
 import type { Target } from '../registry/registry.ts'
 import { isTrue } from '../request/parse-request.ts'
-import type { Call } from './call.ts'
+import type { EndpointCall } from './endpoint-call.ts'
 import { integerOf } from './list-options.ts'
 import { dryRunCauses } from './write-options.ts'
 
 const policies = ['Foreground', 'Background', 'Orphan']
 
 /** DeleteOptions from the body where there is one, else from the query. Throws 400 and 422. */
-export async function readDeleteOptions({ exchange, query, target }: Call): Promise<DeleteOptions> {
+export async function readDeleteOptions({ exchange, query, target }: EndpointCall): Promise<DeleteOptions> {
   const body = await exchange.request.body()
   const given = body.length > 0 ? fromBody(body, exchange.header('content-type')) : fromQuery(query)
   // Whoever asks for a dry run in the query means it, also beside a body that says nothing of it.

@@ -3,13 +3,14 @@ import { tolerate } from '../../apimachinery/status/index.ts'
 import { jsonBytes, jsonDocument } from '../codec/answers.ts'
 import { viewOf } from '../codec/representations.ts'
 import type { DeleteOptions } from '../registry/deletion.ts'
-import type { Answer } from '../server/exchange.ts'
-import type { Call } from './call.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import type { EndpointCall } from './endpoint-call.ts'
+import type { EndpointParts } from './parts.ts'
 import { readDeleteOptions } from './delete-options.ts'
 import { listAnswer, readPage } from './list.ts'
 import { listOptionsOf } from './list-options.ts'
 
-export async function deleteObject(call: Call): Promise<Answer> {
+export async function deleteObject(call: EndpointCall): Promise<Answer> {
   const { definition, request, representation, parts, target } = call
   const options = await readDeleteOptions(call)
   warnOfChildren(call, options)
@@ -28,13 +29,13 @@ const childPodsStay =
   'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning'
 
 /** Said before it is known whether there is anything to delete. */
-function warnOfChildren({ definition: { info, strategy }, exchange }: Call, options: DeleteOptions): void {
+function warnOfChildren({ definition: { info, strategy }, exchange }: EndpointCall, options: DeleteOptions): void {
   if (strategy.orphansByDefault === true && info.resource === 'jobs' && options.propagationPolicy === undefined)
     exchange.warnings.push(childPodsStay)
 }
 
 /** Every object of the collection that matches is deleted; answers with the list of them. */
-export async function deleteCollection(call: Call): Promise<Answer> {
+export async function deleteCollection(call: EndpointCall<EndpointParts>): Promise<Answer> {
   const { definition, query, parts, target, representation } = call
   const options = await readDeleteOptions(call)
   const { entries, metadata } = await readPage(call, listOptionsOf(query, 'list'))

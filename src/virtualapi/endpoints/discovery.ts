@@ -22,19 +22,19 @@ import {
   openApiV3ForCustomResources,
   versionInfo,
   type CustomResourceOpenApi,
-  type CustomResourceSet,
   type DiscoveryDocument,
   type OpenApiDocument,
 } from '../discovery/index.ts'
+import type { CustomResourceSet } from '../discovery/openapi-v2/index.ts'
 import { negotiate } from '../codec/negotiate.ts'
 import { programVersion } from '../../telemetry/index.ts'
-import { crdStorageKey } from '../registry/crd-strategy.ts'
-import type { ServedCrd } from '../registry/catalog.ts'
-import type { CustomResourceDefinition } from '../registry/crds/index.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
+import { crdStorageKey } from '../apiextensions/crd-strategy.ts'
+import type { ServedCrd } from '../catalog/catalog.ts'
+import type { CustomResourceDefinition } from '../apiextensions/index.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
+import type { EndpointParts } from './parts.ts'
 import { aggregatedGroupDiscovery } from './aggregated-group.ts'
 import { groupNotServed } from './served-path.ts'
 import { health } from './health.ts'
@@ -53,7 +53,7 @@ const documents = new LRUCache<string, DiscoveryDocument>({
 })
 const openApiDocuments = new LRUCache<string, OpenApiDocument>({ max: 500 })
 
-export async function discovery(exchange: Exchange, parts: ServerParts, path: string): Promise<Answer> {
+export async function discovery(exchange: Exchange, parts: EndpointParts, path: string): Promise<Answer> {
   const { info } = exchange
   if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) return health(path, info.query, parts)
   if (path === '/' && info.method === 'DELETE') return purge(exchange, parts)
@@ -62,7 +62,7 @@ export async function discovery(exchange: Exchange, parts: ServerParts, path: st
   return answer
 }
 
-async function documentOf(exchange: Exchange, parts: ServerParts, path: string): Promise<Answer> {
+async function documentOf(exchange: Exchange, parts: EndpointParts, path: string): Promise<Answer> {
   const { info, cluster, signal } = exchange
   if (path === '/version') return jsonDocument(versionInfo({ programVersion }))
   if (path === '/metrics' && info.cluster.kind === 'none') {
@@ -76,7 +76,7 @@ async function documentOf(exchange: Exchange, parts: ServerParts, path: string):
 
 function answerFor(
   exchange: Exchange,
-  parts: ServerParts,
+  parts: EndpointParts,
   objects: ClusterObjects,
   path: string,
 ): Answer | Promise<Answer> {
@@ -163,7 +163,7 @@ function conditional(exchange: Exchange, { body, etag }: DiscoveryDocument, cont
   return { kind: 'bytes', status: 200, headers, body }
 }
 
-function openApi(exchange: Exchange, parts: ServerParts, objects: ClusterObjects, path: string): Answer {
+function openApi(exchange: Exchange, parts: EndpointParts, objects: ClusterObjects, path: string): Answer {
   if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) throw pageNotFound()
   const all = allOpenApi(parts.catalog.crds(objects))
   if (path === '/openapi/v3') {

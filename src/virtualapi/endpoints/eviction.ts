@@ -5,11 +5,11 @@ import { badRequest, forbidden, isStatusError, statusError, type StatusError } f
 import { timestamp } from '../../async/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf, takingKind } from '../codec/read-object.ts'
-import { builtInSchema } from '../registry/builtin-schemas.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
+import { builtInSchema } from '../resources/builtin-schemas.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
 import type { DeleteOptions } from '../registry/deletion.ts'
-import type { Answer } from '../server/exchange.ts'
-import type { Call } from './call.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import type { EndpointCall } from './endpoint-call.ts'
 import { requireContentType, requireNamespace } from './create.ts'
 import { deleteOptionsOf } from './delete-options.ts'
 
@@ -38,7 +38,7 @@ interface Budget extends KubeObject {
   }
 }
 
-export async function evictPod(call: Call): Promise<Answer> {
+export async function evictPod(call: EndpointCall): Promise<Answer> {
   const { parts, target, request } = call
   const options = await readEviction(call)
   const pod: Pod = decodeObject(parts.registry.get(target, request.name).bytes)
@@ -49,7 +49,7 @@ export async function evictPod(call: Call): Promise<Answer> {
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, { status: 201 })
 }
 
-async function readEviction(call: Call): Promise<DeleteOptions> {
+async function readEviction(call: EndpointCall): Promise<DeleteOptions> {
   const { exchange, request, target, fieldValidation } = call
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, evictions.kind)
@@ -77,7 +77,7 @@ function needsNoBudget({ metadata, status }: Pod): boolean {
   return ['Succeeded', 'Failed', 'Pending'].includes(status?.phase ?? '') || metadata.deletionTimestamp !== undefined
 }
 
-async function evictWithin(call: Call, pod: Pod, options: DeleteOptions): Promise<void> {
+async function evictWithin(call: EndpointCall, pod: Pod, options: DeleteOptions): Promise<void> {
   const found = budgetsOf(call, pod)
   if (found.length > 1)
     throw statusError(
@@ -100,7 +100,7 @@ async function evictWithin(call: Call, pod: Pod, options: DeleteOptions): Promis
   }
 }
 
-function budgetsOf({ parts, objects }: Call, { metadata }: Pod): Budget[] {
+function budgetsOf({ parts, objects }: EndpointCall, { metadata }: Pod): Budget[] {
   const definition = parts.catalog.findBuiltIn(budgets)
   const { labels, namespace = '' } = metadata
   if (definition === undefined || labels === undefined || Object.keys(labels).length === 0) return []
@@ -122,7 +122,7 @@ function mayGoUnready({ status }: Pod, budget: Budget): boolean {
 }
 
 /** Counts the disruption before it happens; who evicts another pod meanwhile sees it. Throws 429 where there is none left. */
-async function takeFrom({ parts, target, request }: Call, { metadata }: Budget): Promise<void> {
+async function takeFrom({ parts, target, request }: EndpointCall, { metadata }: Budget): Promise<void> {
   const definition = parts.catalog.findBuiltIn(budgets)
   if (definition === undefined) return
   await parts.registry.update({ ...target, definition }, metadata.name ?? '', {
@@ -168,7 +168,7 @@ function tooMany(why: string, retryAfterSeconds: number): StatusError {
 }
 
 /** Says in the pod's status why it goes, then deletes it. */
-async function remove({ parts, target, request }: Call, options: DeleteOptions): Promise<void> {
+async function remove({ parts, target, request }: EndpointCall, options: DeleteOptions): Promise<void> {
   const { object } = await parts.registry.update(target, request.name, {
     subresource: 'status',
     change: (current) => {

@@ -3,15 +3,27 @@ import { badRequest } from '../../apimachinery/status/index.ts'
 import { isTrue } from '../request/parse-request.ts'
 import { jsonBytes } from '../codec/answers.ts'
 import { viewOf } from '../codec/representations.ts'
-import type { Answer } from '../server/exchange.ts'
-import type { Call } from './call.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import type { EndpointCall } from './endpoint-call.ts'
+import type { EndpointParts } from './parts.ts'
 import { requireRevision, waitForRevision } from './read-position.ts'
 
-export async function getObject(call: Call): Promise<Answer> {
+export async function getObject(call: EndpointCall<EndpointParts>): Promise<Answer> {
+  requireNoExport(call.query)
+  await waitForAskedRevision(call)
+  return readObject(call)
+}
+
+/** Waits until the server knows the resourceVersion of the query, if there is one. Rejects as `waitForRevision`. */
+export async function waitForAskedRevision({ query, parts, exchange }: EndpointCall<EndpointParts>): Promise<void> {
+  const version = query.get('resourceVersion') ?? ''
+  if (version !== '' && version !== '0') await waitForRevision(parts, requireRevision(version), exchange.signal)
+}
+
+/** The object as it is now. */
+export async function readObject(call: EndpointCall): Promise<Answer> {
   const { definition, representation, query, parts, target, request } = call
   requireNoExport(query)
-  const version = query.get('resourceVersion') ?? ''
-  if (version !== '' && version !== '0') await waitForRevision(parts, requireRevision(version), call.exchange.signal)
   const entry = parts.registry.get(target, request.name)
   const view = viewOf(definition, representation, {
     includeObject: query.get('includeObject') ?? 'Metadata',

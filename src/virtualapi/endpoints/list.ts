@@ -4,8 +4,9 @@ import type { Entry } from '../../store/hub/index.ts'
 import { jsonPieces } from '../codec/answers.ts'
 import type { ListMeta } from '../codec/list-pieces.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
-import type { Answer } from '../server/exchange.ts'
-import type { Call } from './call.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import type { EndpointCall } from './endpoint-call.ts'
+import type { EndpointParts } from './parts.ts'
 import { listOptionsOf, type ListOptions } from './list-options.ts'
 import {
   encodeToken,
@@ -17,7 +18,7 @@ import {
 } from './read-position.ts'
 import { selectionOf, type Selection } from './selection.ts'
 
-export async function listObjects(call: Call): Promise<Answer> {
+export async function listObjects(call: EndpointCall<EndpointParts>): Promise<Answer> {
   const { definition, representation, query, target } = call
   const { entries, metadata } = await readPage(call, listOptionsOf(query, 'list'))
   const view = viewOf(definition, representation, {
@@ -29,7 +30,7 @@ export async function listObjects(call: Call): Promise<Answer> {
 
 /** What a list finds, and what it says of it. Throws 400 for selectors before it does for positions. */
 export async function readPage(
-  call: Call,
+  call: EndpointCall<EndpointParts>,
   options: ListOptions,
 ): Promise<{ readonly entries: readonly Entry[]; readonly metadata: ListMeta }> {
   const { definition, query, parts, objects, request } = call
@@ -59,7 +60,7 @@ export function listAnswer(view: ObjectView, entries: readonly Pick<Entry, 'byte
 }
 
 function entriesAt(
-  { objects, definition, request }: Call,
+  { objects, definition, request }: EndpointCall,
   scope: { resource: string; namespace?: string },
   { at, after }: ListPosition,
   selection: Selection,
@@ -82,7 +83,7 @@ const looksAtATime = 128
 
 /** Those from the position on that match, one more than the limit where there are more. */
 async function selected(
-  { exchange }: Call,
+  { exchange }: EndpointCall,
   all: readonly Entry[],
   selection: Selection,
   { after, limit }: ListPosition,

@@ -2,14 +2,14 @@
 // not tell it, such as kind List.
 import { notAcceptable } from '../../apimachinery/status/index.ts'
 import { notModified } from '../codec/answers.ts'
+import { matchesEtag } from '../discovery/index.ts'
 import {
-  matchesEtag,
   openApiV2Body,
   openApiV2Hash,
   type CustomResourceSet,
   type OpenApiV2Format,
-} from '../discovery/index.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
+} from '../discovery/openapi-v2/index.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
 
 const jsonType = 'application/json'
 /** As kube-apiserver names it, also to those who asked for the older name. */

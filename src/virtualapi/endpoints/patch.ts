@@ -1,5 +1,6 @@
 // PATCH: JSON patch, merge patch, strategic merge patch. The patch is applied to what is there, inside the registry's retry.
-import { fieldInvalid, goPrint } from '../../apimachinery/field/index.ts'
+import { fieldInvalid } from '../../apimachinery/field/index.ts'
+import { goPrint } from '../../apimachinery/text/index.ts'
 import {
   apiVersionOf,
   encodeJson,
@@ -21,9 +22,9 @@ import {
 import { jsonBytes } from '../codec/answers.ts'
 import { decodeBody, objectOf, type Decoded } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
-import type { ResourceDefinition } from '../registry/resource-definition.ts'
-import type { Answer } from '../server/exchange.ts'
-import { requireSubresource, type Call } from './call.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
 import { requireName, requireNamespace } from './create.ts'
 
 type Apply = (document: JsonObject, patch: JsonValue) => JsonValue
@@ -51,7 +52,7 @@ export function patchOf(contentType: string | undefined, { info, schema }: Resou
   )
 }
 
-export async function patchObject(call: Call): Promise<Answer> {
+export async function patchObject(call: EndpointCall): Promise<Answer> {
   const { definition, exchange, fieldValidation, request, representation, parts, target } = call
   if (request.subresource !== '') requireSubresource(call)
   const contentType = exchange.header('content-type')

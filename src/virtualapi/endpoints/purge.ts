@@ -5,8 +5,8 @@ import type { LogicalCluster } from '../clusters/directory.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { decodeBody } from '../codec/read-object.ts'
 import type { RequestInfo } from '../request/request-info.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
+import type { EndpointParts } from './parts.ts'
 
 /** Whether a request asks for it. */
 export function isPurge({ method, target }: Pick<RequestInfo, 'method' | 'target'>): boolean {
@@ -14,7 +14,7 @@ export function isPurge({ method, target }: Pick<RequestInfo, 'method' | 'target
 }
 
 /** Only for the installation itself, and only where the LogicalCluster is being deleted. */
-export async function purge(exchange: Exchange, { hub }: ServerParts): Promise<Answer> {
+export async function purge(exchange: Exchange, { hub }: EndpointParts): Promise<Answer> {
   const { cluster, user, signal } = exchange
   if (user.realm.kind !== 'installation')
     throw forbidden({ group: '', resource: '' }, '', 'only the operator may drop a logical cluster')

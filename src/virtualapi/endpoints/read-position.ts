@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { badRequest, expired, statusError, timedOut } from '../../apimachinery/status/index.ts'
 import { isJsonObject, tryRevision, type Revision } from '../../apimachinery/meta/index.ts'
 import type { ListOptions } from './list-options.ts'
-import type { ServerParts } from '../server/parts.ts'
+import type { EndpointParts } from './parts.ts'
 
 /** How long a read "not older than" a revision waits for it. */
 const waitMs = 3000
@@ -52,7 +52,7 @@ export function requireRevision(text: string): Revision {
 
 /** Waits until the server knows this revision. Rejects 504 with the cause that clients look for. */
 export async function waitForRevision(
-  { hub }: Pick<ServerParts, 'hub'>,
+  { hub }: Pick<EndpointParts, 'hub'>,
   revision: Revision,
   signal: AbortSignal,
 ): Promise<void> {

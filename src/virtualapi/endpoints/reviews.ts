@@ -3,10 +3,10 @@ import { methodNotServed, notAcceptable, pathNotFound } from '../../apimachinery
 import { jsonDocument } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
 import { negotiate, supportedMediaTypes } from '../codec/negotiate.ts'
-import { reviewOf } from '../registry/reviews/index.ts'
+import { reviewOf } from '../authz/reviews/index.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
+import type { EndpointParts } from './parts.ts'
 import { writeOptionsOf } from './write-options.ts'
 import { requireContentType } from './create.ts'
 
@@ -15,7 +15,7 @@ export function isReview(target: ResourceTarget): boolean {
 }
 
 /** POST of a question; the answer is the same object with a status. */
-export async function createReview(exchange: Exchange, parts: ServerParts, target: ResourceTarget): Promise<Answer> {
+export async function createReview(exchange: Exchange, parts: EndpointParts, target: ResourceTarget): Promise<Answer> {
   const { cluster, info, user, signal } = exchange
   const review = reviewOf(target)
   const definition = parts.catalog.findBuiltIn(target)

@@ -9,9 +9,9 @@ import {
 } from '../../apimachinery/selector/index.ts'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
-import type { ResourceDefinition } from '../registry/resource-definition.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
 
 export interface Selection {
   readonly labels: LabelSelector

@@ -1,7 +1,7 @@
 // Which paths a resource has, and which methods they take: told to those who may know, before anything is read.
 import { methodNotServed, pageNotFound, pathNotFound } from '../../apimachinery/status/index.ts'
-import { builtInResources } from '../registry/builtin-resources.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
+import { builtInResources } from '../resources/builtin-resources.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
 import type { RequestInfo, ResourceTarget } from '../request/request-info.ts'
 
 type VerbOfMethod = Readonly<Record<string, string>>

@@ -2,13 +2,13 @@
 import { pageNotFound, pathNotFound } from '../../apimachinery/status/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { issuerOf } from '../authn/index.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
+import type { EndpointParts } from './parts.ts'
 
 /** `/.well-known/openid-configuration` and `/openid/v1/jwks` of a logical cluster. Throws 404 for other paths. */
 export async function tokenDiscovery(
   exchange: Exchange,
-  { accountTokens }: Pick<ServerParts, 'accountTokens'>,
+  { accountTokens }: Pick<EndpointParts, 'accountTokens'>,
   path: string,
 ): Promise<Answer> {
   const { cluster, info } = exchange

@@ -5,9 +5,10 @@ import { timestamp } from '../../async/index.ts'
 import { apiAudience, type NameAndUid } from '../authn/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf, takingKind } from '../codec/read-object.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
-import type { Answer } from '../server/exchange.ts'
-import type { Call } from './call.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import type { EndpointCall } from './endpoint-call.ts'
+import type { EndpointParts } from './parts.ts'
 import { requireContentType } from './create.ts'
 
 const kind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' }
@@ -28,7 +29,7 @@ interface TokenRequestSpec {
 type Bound = Partial<Record<'pod' | 'secret' | 'node', NameAndUid>>
 
 /** Issues a token. Throws 404 where the ServiceAccount or what to bind to is not there, 409 for another uid, 422. */
-export async function requestToken(call: Call): Promise<Answer> {
+export async function requestToken(call: EndpointCall<EndpointParts>): Promise<Answer> {
   const { exchange, parts, cluster, request, target } = call
   if (exchange.info.verb !== 'create') throw methodNotServed()
   const { namespace, name } = request
@@ -71,7 +72,7 @@ export async function requestToken(call: Call): Promise<Answer> {
   return jsonDocument(body, { status: 201 })
 }
 
-async function readRequest({ exchange, definition, fieldValidation }: Call): Promise<KubeObject> {
+async function readRequest({ exchange, definition, fieldValidation }: EndpointCall): Promise<KubeObject> {
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, kind.kind)
   const expected = takingKind(definition, kind)
@@ -103,7 +104,7 @@ function wrongDuration(seconds: number): StatusCause[] {
 }
 
 /** What the token ends with. */
-function boundObject(call: Call, reference: ObjectReference): Bound {
+function boundObject(call: EndpointCall, reference: ObjectReference): Bound {
   const { apiVersion = '', name = '' } = reference
   if (apiVersion === 'v1' && reference.kind === 'Pod') {
     const pod = readNamed(call, 'pods', reference)
@@ -129,7 +130,7 @@ function boundObject(call: Call, reference: ObjectReference): Bound {
   throw badRequest(`cannot bind token to object of type ${group}/${version}, Kind=${reference.kind ?? ''}`)
 }
 
-function readNamed({ parts, target, request }: Call, resource: string, reference: ObjectReference): KubeObject {
+function readNamed({ parts, target, request }: EndpointCall, resource: string, reference: ObjectReference): KubeObject {
   const { name = '', uid = '' } = reference
   const definition = parts.catalog.findBuiltIn({ group: '', version: 'v1', resource })
   if (definition === undefined) throw badRequest(`cannot bind token to object of type /v1, Kind=${resource}`)

@@ -2,11 +2,11 @@
 import { jsonBytes } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
-import type { Answer } from '../server/exchange.ts'
-import { requireSubresource, type Call } from './call.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
 import { requireContentType, requireName, requireNamespace } from './create.ts'
 
-export async function updateObject(call: Call): Promise<Answer> {
+export async function updateObject(call: EndpointCall): Promise<Answer> {
   const { definition, exchange, fieldValidation, request, representation, parts, target } = call
   if (request.subresource !== '') requireSubresource(call)
   const contentType = requireContentType(exchange.header('content-type'))

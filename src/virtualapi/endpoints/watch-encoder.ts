@@ -4,8 +4,8 @@ import { apiVersionOf, encodeJson, type Revision } from '../../apimachinery/meta
 import type { StatusError } from '../../apimachinery/status/index.ts'
 import type { Entry, HubEvent } from '../../store/hub/index.ts'
 import type { ObjectView } from '../codec/representations.ts'
-import { stampRevision } from '../registry/object-bytes.ts'
-import type { ResourceDefinition } from '../registry/resource-definition.ts'
+import { stampRevision } from '../resources/object-bytes.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import type { Selection } from './selection.ts'
 
 /** Of the initial state, sent at a time. */

@@ -4,9 +4,9 @@ import { expired, isStatusError, notAcceptable } from '../../apimachinery/status
 import { isStoreError } from '../../store/index.ts'
 import type { Entry, HubWatch } from '../../store/hub/index.ts'
 import { viewOf } from '../codec/representations.ts'
-import type { Answer, Exchange, Sink } from '../server/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
-import type { Call } from './call.ts'
+import type { Answer, Exchange, Sink } from '../exchange/exchange.ts'
+import type { EndpointParts } from './parts.ts'
+import type { EndpointCall } from './endpoint-call.ts'
 import { listOptionsOf, type ListOptions } from './list-options.ts'
 import { requireRevision, waitForRevision } from './read-position.ts'
 import { selectionOf } from './selection.ts'
@@ -27,7 +27,7 @@ export interface WatchPlan {
   readonly options: WatchOptions
 }
 
-export async function watchObjects(call: Call): Promise<Answer> {
+export async function watchObjects(call: EndpointCall<EndpointParts>): Promise<Answer> {
   const { definition, representation, query, parts, target, objects, request, exchange } = call
   if (representation.format === 'yaml')
     throw notAcceptable('only the following media types are accepted: application/json;stream=watch')
@@ -53,7 +53,7 @@ export async function watchObjects(call: Call): Promise<Answer> {
 
 /** What to answer where the position is not reached in time: the stream has begun, so the error is its one event. */
 export async function notThere(
-  parts: Pick<ServerParts, 'hub'>,
+  parts: Pick<EndpointParts, 'hub'>,
   since: Revision,
   signal: AbortSignal,
 ): Promise<Answer | undefined> {
@@ -103,7 +103,7 @@ export function watchOptions({
 export function watchAnswer(
   { form, watch, initial, since, options: { bookmarks, timeoutMs } }: WatchPlan,
   { flow }: Exchange,
-  { watchClock: clock, deliveries }: ServerParts,
+  { watchClock: clock, deliveries }: EndpointParts,
 ): Answer {
   const begin = (sink: Sink): WatchStream => {
     const encoder = new WatchEncoder(form)

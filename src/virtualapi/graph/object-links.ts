@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import type { OwnerReference } from '../../apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
-import { asBuffer, decodeMetadata } from '../registry/object-bytes.ts'
+import { asBuffer, decodeMetadata } from '../resources/object-bytes.ts'
 
 export interface Links {
   /** The list as it is written; empty for none. */

@@ -3,8 +3,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { timestamp } from '../../async/index.ts'
 import type { KubeObject, ObjectMeta, Revision } from '../../apimachinery/meta/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
-import { decodeObject, encodeObject, stampRevision } from './object-bytes.ts'
-import type { ResourceDefinition } from './resource-definition.ts'
+import { decodeObject, encodeObject, stampRevision } from '../resources/object-bytes.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
 
 /** What a caller asks of a deletion; see DeleteOptions of Kubernetes. */
 export interface DeleteOptions {

@@ -2,7 +2,7 @@
 import { zeroRevision, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import { conflict, invalid, objectModified } from '../../apimachinery/status/index.ts'
 import type { DeleteOptions } from './deletion.ts'
-import type { ResourceDefinition } from './resource-definition.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
 
 /** Of an update. Throws 409 where the object is another one or was changed, 422 where its kind needs a resourceVersion. */
 export function checkPreconditions(

@@ -2,7 +2,7 @@
 // their Strategy. Update and delete get a function of the current object: it runs again after a lost race, because the
 // answer of mutation and validation may then be another.
 import { isDeepStrictEqual } from 'node:util'
-import { Turns } from '../../async/index.ts'
+import { KeyedMutex } from '../../async/index.ts'
 import { parseApiVersion, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import {
   alreadyExists,
@@ -25,8 +25,8 @@ import {
   markDeleted,
   type DeleteOptions,
 } from './deletion.ts'
-import { generationChanged, keepOtherHalf, resetStatus } from './halves.ts'
-import { decodeMetadata, decodeObject, encodeObject, stampRevision } from './object-bytes.ts'
+import { generationChanged, keepSpecOrStatus, resetStatus } from './spec-and-status.ts'
+import { decodeMetadata, decodeObject, encodeObject, stampRevision } from '../resources/object-bytes.ts'
 import {
   dropRepeatedOwners,
   fillNewMeta,
@@ -36,10 +36,10 @@ import {
   metaUpdateCauses,
   serverMetaCauses,
   tidyMeta,
-  type MetaCheck,
-} from './object-meta.ts'
+} from '../resources/object-meta.ts'
+import type { MetaCheck } from '../resources/meta-check.ts'
 import { checkDeletePreconditions, checkPreconditions } from './preconditions.ts'
-import type { RequestContext, ResourceDefinition } from './resource-definition.ts'
+import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
 import { fromStoreError } from './store-errors.ts'
 
 const generateNameTries = 8
@@ -52,7 +52,7 @@ export interface Target {
   readonly signal: AbortSignal
   readonly namespace: string
   /** See the store: a write that nobody waits for. */
-  readonly patient?: boolean
+  readonly deferrable?: boolean
 }
 
 export interface UpdateOptions {
@@ -73,7 +73,7 @@ export interface Written {
 
 export class Registry {
   private readonly admission: Admission
-  private readonly turns = new Turns()
+  private readonly mutex = new KeyedMutex()
 
   constructor({ admission }: { admission: Admission }) {
     this.admission = admission
@@ -183,7 +183,7 @@ export class Registry {
     let leave: (() => void) | undefined
     return {
       wait: async () => {
-        leave ??= await this.turns.take(`${context.cluster.id}/${definition.storageKey}/${namespace}/${name}`, signal)
+        leave ??= await this.mutex.take(`${context.cluster.id}/${definition.storageKey}/${namespace}/${name}`, signal)
       },
       [Symbol.dispose]: () => leave?.(),
     }
@@ -220,7 +220,7 @@ export class Registry {
     const kept = keepsServerMeta(strategy, subresource) ? serverMetaCauses(next.metadata, old.metadata) : []
     keepServerMeta(next.metadata, old.metadata)
     dedupeOwners(next.metadata, context)
-    keepOtherHalf(strategy, next, old, subresource)
+    keepSpecOrStatus(strategy, next, old, subresource)
     strategy.applyDefaults?.(next, context)
     this.admission.mutate(request, next, old)
     strategy.prepareForUpdate?.(next, old, context, subresource)
@@ -240,7 +240,7 @@ export class Registry {
   }
 
   private async writeUpdate(
-    { context, signal, patient = false }: Target,
+    { context, signal, deferrable = false }: Target,
     entry: Entry,
     old: KubeObject,
     next: KubeObject,
@@ -270,7 +270,7 @@ export class Registry {
       next.metadata.resourceVersion = String(revision)
       return { object: next, bytes: stampRevision(value, revision), created: false }
     }
-    const written = await context.objects.update(key, value, { signal, ifRevision: revision, patient })
+    const written = await context.objects.update(key, value, { signal, ifRevision: revision, deferrable })
     next.metadata.resourceVersion = String(written.revision)
     return { object: next, bytes: written.bytes, created: false }
   }

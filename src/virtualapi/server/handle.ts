@@ -6,12 +6,11 @@ import {
   serviceUnavailable,
   type StatusError,
 } from '../../apimachinery/status/index.ts'
-import { errorAnswer, joined, largeAnswer, reformat } from '../codec/answers.ts'
+import { errorAnswer, joined, largeAnswer, reformat, type ReadableForm } from '../codec/answers.ts'
 import { prefersYaml } from '../codec/negotiate.ts'
 import { fromStoreError } from '../registry/store-errors.ts'
 import { isStoreError } from '../../store/index.ts'
-import { effortToReformat } from '../heavy/is-heavy.ts'
-import type { Form } from '../heavy/protocol.ts'
+import { effortToReformat } from '../codec/effort.ts'
 import { isTrue } from '../request/parse-request.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import {
@@ -22,7 +21,7 @@ import {
   type PiecesAnswer,
   type SentAnswer,
   type StreamAnswer,
-} from './exchange.ts'
+} from '../exchange/exchange.ts'
 import type { ServerParts } from './parts.ts'
 import { stages } from './stages.ts'
 import { warningHeader } from './warning-header.ts'
@@ -98,7 +97,7 @@ function heldBytes(answer: Answer): number {
 }
 
 /** As YAML where that is asked for; indented for people, whom a real server knows by their tools. */
-async function shaped(exchange: Exchange, answer: Answer, { heavy }: Partial<ServerParts> = {}): Promise<Answer> {
+async function shaped(exchange: Exchange, answer: Answer, { offload }: Partial<ServerParts> = {}): Promise<Answer> {
   if (answer.kind === 'stream' || answer.kind === 'push' || exchange.request.loopbackUser !== undefined) return answer
   const query = exchange.isUnderstood ? exchange.info.query.get('pretty') : null
   if (exchange.isUnderstood && !isObjectOrList(exchange.info.target)) return answer
@@ -108,16 +107,18 @@ async function shaped(exchange: Exchange, answer: Answer, { heavy }: Partial<Ser
       : isTrue(query)
   const yaml = prefersYaml(exchange.header('accept'))
   if (!pretty && !yaml) return answer
-  const form: Form = { format: yaml ? 'yaml' : 'json', pretty }
+  const form: ReadableForm = { format: yaml ? 'yaml' : 'json', pretty }
   if (sizeOf(answer) > mostReformatted) return asItIs(answer, form)
   const whole = answer.kind === 'pieces' ? joined(answer) : answer
   const effort = effortToReformat(whole.body, form.format)
   if (effort === 'too much') return asItIs(whole, form)
-  return heavy !== undefined && effort === 'much' ? heavy.reformat(whole, form, { exchange }) : reformat(whole, form)
+  return offload !== undefined && effort === 'much'
+    ? offload.reformat(whole, form, { exchange })
+    : reformat(whole, form)
 }
 
 /** Indented it would be nicer; who asked for YAML can read nothing else. Throws 406 then. */
-function asItIs<A extends Answer>(answer: A, { format }: Form): A {
+function asItIs<A extends Answer>(answer: A, { format }: ReadableForm): A {
   if (format === 'yaml')
     throw notAcceptable('the answer is too large to be written as YAML, ask for JSON or for a part of it (limit)')
   return answer

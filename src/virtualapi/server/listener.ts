@@ -7,8 +7,8 @@ import type { AddressInfo, Server, Socket } from 'node:net'
 import fastify from 'fastify'
 import { statusError } from '../../apimachinery/status/index.ts'
 import { statusAnswer } from '../codec/answers.ts'
-import type { Push } from './exchange.ts'
-import { Newcomers } from './newcomers.ts'
+import type { Push } from '../exchange/exchange.ts'
+import { FirstRequestTimeout } from './first-request-timeout.ts'
 import type { ServerParts } from './parts.ts'
 import { incomingOf, rawRequest, rawStream, serve, type Serving } from './serve.ts'
 import { upgrade } from './upgrade.ts'
@@ -37,9 +37,9 @@ const drainMs = 3000
 
 export async function listen(parts: ServerParts, options: ListenOptions): Promise<Listener> {
   const { host, port, certificate, key, signal, firstRequestMs = 60_000 } = options
-  const newcomers = new Newcomers({ maxMs: firstRequestMs })
+  const firstRequestTimeout = new FirstRequestTimeout({ maxMs: firstRequestMs })
   const pushes = new Set<Push>()
-  const serving: Serving = { parts, signal, newcomers, pushes }
+  const serving: Serving = { parts, signal, firstRequestTimeout, pushes }
   const app = fastify({
     logger: false,
     // No schemas, so no compilers for them: 300 modules that would be loaded at every start.
@@ -76,7 +76,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   // Over HTTP/1.1; with HTTP/2 on the same port Fastify leaves Node's 5 s, which a client's pool meets as resets.
   Object.assign(app.server, { keepAliveTimeout: 120_000 })
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    newcomers.asked(request.socket)
+    firstRequestTimeout.asked(request.socket)
     void upgrade({ incoming: incomingOf(rawRequest(request), signal), socket, head }, parts)
   })
   // Streams of HTTP/2 as they are: what Node lays over them, to look like HTTP/1.1, costs a watch more than all of ours.
@@ -96,7 +96,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
     connections.add(connection)
     // Node does so for HTTP/2 alone where both are on a port: an answer would wait 40 ms for what it follows to be confirmed.
     connection.setNoDelay(true)
-    newcomers.add(connection)
+    firstRequestTimeout.add(connection)
     connection.once('close', () => connections.delete(connection))
   })
   await app.listen({ host, port })
@@ -104,7 +104,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
     port: (app.server.address() as AddressInfo).port,
     setCertificate: ({ certificate: cert, key: newKey }) => app.server.setSecureContext({ cert, key: newKey }),
     [Symbol.asyncDispose]: () => {
-      newcomers[Symbol.dispose]()
+      firstRequestTimeout[Symbol.dispose]()
       signal.removeEventListener('abort', endPushes)
       return close(app.server, connections, () => app.close())
     },

@@ -5,7 +5,7 @@ import type { Transport, TransportRequest, TransportResponse } from '../../clien
 import type { UserInfo } from '../authn/user-info.ts'
 import { statusAnswer } from '../codec/answers.ts'
 import { pathNotFound } from '../../apimachinery/status/index.ts'
-import type { SentPieces } from './exchange.ts'
+import type { SentPieces } from '../exchange/exchange.ts'
 import { handle, type Handled } from './handle.ts'
 import type { ServerParts } from './parts.ts'
 import { pushedChunks } from './push-chunks.ts'

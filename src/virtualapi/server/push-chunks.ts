@@ -1,5 +1,5 @@
 // A push as something to iterate, for those who read it within the process and for WebSockets.
-import type { PushAnswer, Sink } from './exchange.ts'
+import type { PushAnswer, Sink } from '../exchange/exchange.ts'
 
 /** Begins it. It ends when `signal` aborts, and holds one chunk until that is taken. */
 export function pushedChunks(answer: PushAnswer, signal: AbortSignal): AsyncIterable<Uint8Array> {

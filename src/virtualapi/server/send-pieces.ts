@@ -1,6 +1,6 @@
 // A long list on its way to a client: a few pieces at a time, each in the turn of its logical cluster.
-import type { SentPieces } from './exchange.ts'
-import type { RawResponse } from './send.ts'
+import type { SentPieces } from '../exchange/exchange.ts'
+import type { RawResponse } from './raw-response.ts'
 
 /** Given to the connection and not yet taken by it; more would only lie there. */
 const maxUnsent = 128 * 1024

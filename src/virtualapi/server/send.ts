@@ -1,15 +1,11 @@
 // Answers to bytes, the same for both protocols: the only writer to clients' connections, but for upgrades.
 import { once } from 'node:events'
-import type { ServerResponse } from 'node:http'
-import type { ServerHttp2Stream } from 'node:http2'
 import { childSignal } from '../../async/index.ts'
 import { largeAnswer } from '../codec/answers.ts'
-import type { Push, PushAnswer, SentAnswer, Sink, StreamAnswer } from './exchange.ts'
+import type { Push, PushAnswer, SentAnswer, Sink, StreamAnswer } from '../exchange/exchange.ts'
 import { takeMs } from './handle.ts'
+import type { RawResponse } from './raw-response.ts'
 import { sendPieces } from './send-pieces.ts'
-
-/** Of HTTP/1.1, or a stream of HTTP/2. */
-export type RawResponse = ServerResponse | ServerHttp2Stream
 
 /** Where an answer goes. */
 export interface Sending {

@@ -6,11 +6,12 @@ import type { Readable } from 'node:stream'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import { badRequest, isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
 import { maxBodyBytes } from '../codec/read-object.ts'
-import { headerOf, type IncomingRequest, type Push, type PushAnswer } from './exchange.ts'
+import { headerOf, type IncomingRequest, type Push, type PushAnswer } from '../exchange/exchange.ts'
 import { handle, type Handled } from './handle.ts'
-import type { Newcomers } from './newcomers.ts'
+import type { FirstRequestTimeout } from './first-request-timeout.ts'
 import type { ServerParts } from './parts.ts'
-import { isGone, send, sendPush, type RawResponse } from './send.ts'
+import type { RawResponse } from './raw-response.ts'
+import { isGone, send, sendPush } from './send.ts'
 
 /** Of HTTP/2 it stands for the connection's. */
 type PeerSocket = Socket & Partial<Pick<TLSSocket, 'getPeerCertificate'>>
@@ -35,7 +36,7 @@ export interface Serving {
   readonly parts: ServerParts
   /** The server's own life. */
   readonly signal: AbortSignal
-  readonly newcomers: Newcomers
+  readonly firstRequestTimeout: FirstRequestTimeout
   /** Those under way; they end with the server. */
   readonly pushes: Set<Push>
 }
@@ -58,7 +59,7 @@ export function rawStream(stream: ServerHttp2Stream, rawHeaders: readonly string
 
 /** Answers a request. Never rejects. */
 export async function serve(request: RawRequest, response: RawResponse, serving: Serving): Promise<void> {
-  const { parts, signal, newcomers } = serving
+  const { parts, signal, firstRequestTimeout } = serving
   const life = new AbortController()
   // Not asked of the response: over HTTP/2 it calls itself finished when the client has gone.
   let sent = false
@@ -69,7 +70,7 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
   const failed = (): void => life.abort(new Error('the connection failed'))
   response.on('error', failed)
   try {
-    newcomers.asked(request.socket)
+    firstRequestTimeout.asked(request.socket)
     const handled = await handle({ ...incomingOf(request, life.signal), stopping: signal }, parts)
     const { answer, finish } = handled
     if (answer.kind === 'push') {

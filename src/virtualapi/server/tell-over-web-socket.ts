@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 import { childSignal } from '../../async/index.ts'
-import type { Exchange, PushAnswer } from './exchange.ts'
+import type { Exchange, PushAnswer } from '../exchange/exchange.ts'
 import type { ServerParts } from './parts.ts'
 import { end } from './pipe-sockets.ts'
 import { pushedChunks } from './push-chunks.ts'

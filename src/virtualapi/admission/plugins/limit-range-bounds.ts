@@ -1,5 +1,5 @@
 // What of a pod or a claim is out of the bounds of a LimitRange, in the words of a real server.
-import { quantityOf } from '../../registry/strategies/typed/quantity.ts'
+import { quantityOf } from '../../resources/typed/quantity.ts'
 
 export type Amounts = Readonly<Record<string, string>>
 

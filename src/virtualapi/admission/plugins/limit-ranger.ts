@@ -1,9 +1,9 @@
 // LimitRanges of a namespace: defaults for containers, and bounds for containers, pods and claims.
 import type { JsonObject, KubeObject } from '../../../apimachinery/meta/index.ts'
 import { forbidden } from '../../../apimachinery/status/index.ts'
-import { decodeObject } from '../../registry/object-bytes.ts'
-import { totalOfContainers } from '../../registry/strategies/typed/defaults/pod-level-resources.ts'
-import { quantityText } from '../../registry/strategies/typed/quantity.ts'
+import { decodeObject } from '../../resources/object-bytes.ts'
+import { totalOfContainers } from '../../kinds/defaults/pod-level-resources.ts'
+import { quantityText } from '../../resources/typed/quantity.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
 import { violations, type Amounts, type LimitRangeItem, type Measured } from './limit-range-bounds.ts'
 

@@ -1,7 +1,7 @@
 // Objects live in namespaces that exist and are not on their way out; three namespaces stay for ever.
 import { forbidden, notFound } from '../../../apimachinery/status/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import { decodeObject } from '../../registry/object-bytes.ts'
+import { decodeObject } from '../../resources/object-bytes.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
 
 const immortal: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public'])

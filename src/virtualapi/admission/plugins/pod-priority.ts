@@ -2,7 +2,7 @@
 import { forbidden } from '../../../apimachinery/status/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { ClusterObjects } from '../../../store/hub/index.ts'
-import { decodeObject } from '../../registry/object-bytes.ts'
+import { decodeObject } from '../../resources/object-bytes.ts'
 import type { AdmissionPlugin } from '../admission.ts'
 
 const priorityClasses = 'priorityclasses.scheduling.k8s.io'

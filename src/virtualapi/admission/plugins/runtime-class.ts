@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import { forbidden } from '../../../apimachinery/status/index.ts'
-import { decodeObject } from '../../registry/object-bytes.ts'
+import { decodeObject } from '../../resources/object-bytes.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
 
 interface Toleration {

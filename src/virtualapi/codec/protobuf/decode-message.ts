@@ -1,15 +1,8 @@
 // Wire bytes -> the values of a message's fields, by position in its table. Nothing is said of JSON here.
-import type { FieldShape, FieldType, MessageType } from './message-table.ts'
-import { decodeSpecial, type SpecialValue } from './special-types.ts'
+import type { FieldShape, FieldType, MessageType, SpecialType } from './message-table.ts'
+import type { FieldValue, MessageValue, SingleValue, SpecialValue } from './message-value.ts'
+import { decodeSpecial } from './special-types.ts'
 import { malformed, WireReader, type WireType } from './wire-reader.ts'
-
-/** Of a message, the value of each field that was sent. */
-export interface MessageValue {
-  readonly type: MessageType
-  readonly fields: (FieldValue | undefined)[]
-}
-export type SingleValue = boolean | number | string | Uint8Array | SpecialValue | MessageValue
-export type FieldValue = SingleValue | SingleValue[] | Map<string, SingleValue>
 
 /** No kind nests half as deep, but a CRD's schemas may: each of their levels takes two. */
 const maxDepth = 200
@@ -92,7 +85,7 @@ function decodeValue(
       return decodeMessage(reader.nested(), type.message, depth + 1, old)
     }
     case 'special':
-      return decodeSpecial(type.special, reader.nested(), depth + 1)
+      return special(type.special, reader.nested(), depth + 1)
     case 'scalar':
       switch (type.scalar) {
         case 'bool':
@@ -109,6 +102,10 @@ function decodeValue(
   }
 }
 
+function special(type: SpecialType, reader: WireReader, depth: number): SpecialValue {
+  return decodeSpecial(type, reader, (nested, message) => decodeMessage(nested, message, depth))
+}
+
 function isMessage(value: SingleValue | undefined): value is MessageValue {
   return typeof value === 'object' && 'fields' in value
 }
@@ -116,7 +113,7 @@ function isMessage(value: SingleValue | undefined): value is MessageValue {
 /** What Go has in a variable that nothing was assigned to. */
 export function zeroOf(type: FieldType): SingleValue {
   if (type.is === 'message') return { type: type.message, fields: new Array<undefined>(type.message.fields.length) }
-  if (type.is === 'special') return decodeSpecial(type.special, new WireReader(new Uint8Array()), 0)
+  if (type.is === 'special') return special(type.special, new WireReader(new Uint8Array()), 0)
   return { bool: false, integer: 0, double: 0, string: '', bytes: new Uint8Array() }[type.scalar]
 }
 

@@ -1,7 +1,8 @@
 // A decoded message as the JSON object that Go would write of it: same members, same order, same zero values.
 import { Buffer } from 'node:buffer'
 import { putField, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
-import { zeroOf, type FieldValue, type MessageValue, type SingleValue } from './decode-message.ts'
+import { zeroOf } from './decode-message.ts'
+import type { FieldValue, MessageValue, SingleValue } from './message-value.ts'
 import type { FieldShape } from './message-table.ts'
 import type { ValueBudget } from './value-budget.ts'
 

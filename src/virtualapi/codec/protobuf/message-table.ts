@@ -1,5 +1,5 @@
 // What the messages of built-in kinds look like, from the generated table.
-import { readGenerated } from '../../registry/generated-facts.ts'
+import { readGenerated } from '../../resources/generated-facts.ts'
 
 /** A scalar of the wire, or a type that has a JSON form of its own. */
 type ScalarType = 'bool' | 'integer' | 'string' | 'bytes' | 'double'

@@ -1,7 +1,7 @@
 // Cells of custom resources: what the JSONPath of a printer column finds, in the column's type.
 import { encodeJson, isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
-import type { PrinterColumn } from '../../registry/resource-definition.ts'
-import { timeSince } from './human-duration.ts'
+import type { PrinterColumn } from '../../resources/resource-definition.ts'
+import { timeSince } from './cells/human-duration.ts'
 import { tryJsonPath, type Budget, type JsonPath } from './json-path.ts'
 
 /** Parsed paths by their text: printer columns are few and asked for with every row. */

@@ -1,7 +1,7 @@
 // Cells of HorizontalPodAutoscalers: what is measured and what is aimed at.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, firstOf, nameOf } from '../format-cells.ts'
-import { numberAt, objectAt, objectsAt, scalarText, textAt, valueAt } from '../read-fields.ts'
+import { ageOf, firstOf, nameOf } from '../cells/format-cells.ts'
+import { numberAt, objectAt, objectsAt, scalarText, textAt, valueAt } from '../cells/read-fields.ts'
 
 export function autoscalerCells(object: JsonObject, nowMs: number): JsonValue[] {
   const statuses = objectsAt(object, 'status', 'currentMetrics')

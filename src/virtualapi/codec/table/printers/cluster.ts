@@ -1,8 +1,8 @@
 // Cells of what a cluster consists of besides workloads: namespaces, nodes, data, quota, events.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, compareText, nameOf } from '../format-cells.ts'
-import { timeSince } from '../human-duration.ts'
-import { conditionAt, numberAt, objectAt, objectsAt, scalarText, textAt, valueAt } from '../read-fields.ts'
+import { ageOf, compareText, nameOf } from '../cells/format-cells.ts'
+import { timeSince } from '../cells/human-duration.ts'
+import { conditionAt, numberAt, objectAt, objectsAt, scalarText, textAt, valueAt } from '../cells/read-fields.ts'
 
 export function namespaceCells(object: JsonObject, nowMs: number): JsonValue[] {
   return [nameOf(object), textAt(object, 'status', 'phase'), ageOf(object, nowMs)]

@@ -1,7 +1,7 @@
 // Cells of Services, what stands behind them, and what leads to them.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, compareText, firstOf, labelsText, nameOf, selectorOrNone } from '../format-cells.ts'
-import { numberAt, objectAt, objectsAt, scalarText, textAt, textsAt, valueAt } from '../read-fields.ts'
+import { ageOf, compareText, firstOf, labelsText, nameOf, selectorOrNone } from '../cells/format-cells.ts'
+import { numberAt, objectAt, objectsAt, scalarText, textAt, textsAt, valueAt } from '../cells/read-fields.ts'
 
 export function serviceCells(object: JsonObject, nowMs: number): JsonValue[] {
   const ports = objectsAt(object, 'spec', 'ports').map(servicePort).join(',')

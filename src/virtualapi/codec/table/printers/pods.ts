@@ -1,8 +1,8 @@
 // Cells of Pods: the status that people look at is worked out of phases, containers and conditions.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, isDeleting, nameOf } from '../format-cells.ts'
-import { timeSince } from '../human-duration.ts'
-import { conditionAt, numberAt, objectAt, objectsAt, textAt, valueAt } from '../read-fields.ts'
+import { ageOf, isDeleting, nameOf } from '../cells/format-cells.ts'
+import { timeSince } from '../cells/human-duration.ts'
+import { conditionAt, numberAt, objectAt, objectsAt, textAt, valueAt } from '../cells/read-fields.ts'
 
 /** metav1.TableRowCondition */
 export interface RowCondition {

@@ -1,7 +1,7 @@
 // Cells of volumes, their classes and their drivers.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, isDeleting, nameOf } from '../format-cells.ts'
-import { objectsAt, scalarText, textAt, textsAt, valueAt } from '../read-fields.ts'
+import { ageOf, isDeleting, nameOf } from '../cells/format-cells.ts'
+import { objectsAt, scalarText, textAt, textsAt, valueAt } from '../cells/read-fields.ts'
 
 const classAnnotation = 'volume.beta.kubernetes.io/storage-class'
 const defaultAnnotations = [

@@ -1,0 +1,87 @@
+// The Strategy of CustomResourceDefinitions: names accepted and conditions set within the write itself, so that a resource
+// is served as soon as its definition is acknowledged.
+import { timestamp } from '../../async/index.ts'
+import { goQuote } from '../../apimachinery/text/index.ts'
+import type { GroupResource, KubeObject } from '../../apimachinery/meta/index.ts'
+import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
+import {
+  crdStatus,
+  defaultCrd,
+  markTerminating,
+  unrecognizedFormats,
+  validateCrd,
+  validateCrdUpdate,
+  type CustomResourceDefinition,
+} from './index.ts'
+import { decodeMetadata, decodeObject } from '../resources/object-bytes.ts'
+import type { RequestContext, Strategy } from '../resources/resource-definition.ts'
+
+export const crdStorageKey = 'customresourcedefinitions.apiextensions.k8s.io'
+/** Holds a definition until the objects of its kind are gone. */
+export const crdFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
+
+/** `base`: what all built-in kinds have. */
+export function crdStrategy(base: Strategy): Strategy {
+  return {
+    ...base,
+    allowUnconditionalUpdate: false,
+    endsItself: true,
+    applyDefaults(object, context) {
+      base.applyDefaults?.(object, context)
+      complete(object)
+      defaultCrd(asCrd(object))
+    },
+    prepareForCreate: (object, context) => settle(object, context),
+    prepareForUpdate(object, old, context, subresource) {
+      if (subresource !== 'status') settle(object, context)
+    },
+    prepareForDelete(object, { now }) {
+      const { finalizers = [] } = object.metadata
+      if (!finalizers.includes(crdFinalizer)) object.metadata.finalizers = [...finalizers, crdFinalizer]
+      markTerminating(asCrd(object), timestamp(now))
+    },
+    validateCreate: (object) => validateCrd(asCrd(object)),
+    validateUpdate: (object, old, _context, subresource) =>
+      subresource === 'status' ? [] : validateCrdUpdate(asCrd(object), asCrd(old)),
+    warningsOf(object, old, _context, subresource) {
+      if (subresource === 'status') return []
+      const before = new Set(old === undefined ? [] : unrecognizedFormats(asCrd(old)))
+      return unrecognizedFormats(asCrd(object))
+        .filter((format) => !before.has(format))
+        .map(formatWarning)
+    },
+  }
+}
+
+const formatWarning = (format: string): string => `unrecognized format ${goQuote(format)}`
+
+/** Names and versions are there, if only empty: validation complains about them as of all others. */
+function complete(object: KubeObject): void {
+  const spec = object['spec'] as Partial<CustomResourceDefinition['spec']>
+  spec.versions ??= []
+}
+function asCrd(object: KubeObject): CustomResourceDefinition {
+  return object as unknown as CustomResourceDefinition
+}
+
+function settle(object: KubeObject, { objects, now }: Pick<RequestContext, 'objects' | 'now'>): void {
+  const others = objects
+    .list({ resource: crdStorageKey })
+    .filter(({ key }) => key.name !== object.metadata.name)
+    .map(({ bytes }) => asCrd(decodeObject(bytes)))
+  const crd = asCrd(object)
+  crd.status = crdStatus(crd, others, timestamp(now))
+}
+
+const terminating = new WeakMap<Entry, boolean>()
+
+/** True while the definition of a custom resource is being deleted: its objects go, and no new ones come. */
+export function isTerminatingCrd(objects: ClusterObjects, { group, resource }: GroupResource): boolean {
+  const entry = objects.get(crdStorageKey, '', `${resource}.${group}`)
+  if (entry === undefined) return true
+  const known = terminating.get(entry)
+  if (known !== undefined) return known
+  const answer = decodeMetadata(entry.bytes).deletionTimestamp !== undefined
+  terminating.set(entry, answer)
+  return answer
+}

@@ -1,0 +1,19 @@
+// What tokens are bound to, as the hub has it now.
+import { Buffer } from 'node:buffer'
+import type { Hub } from '../store/hub/index.ts'
+import type { FindNamedObject } from './authn/index.ts'
+import { decodeMetadata } from './resources/object-bytes.ts'
+
+/** Reads objects that tokens name; decodes only those that are being deleted. */
+export function findNamedObject(hub: Hub): FindNamedObject {
+  return async (cluster, { resource, namespace, name }, signal) => {
+    const objects = await hub.cluster(cluster, { signal })
+    const entry = objects.get(resource, namespace, name)
+    if (entry === undefined) return undefined
+    const { uid } = entry.facts
+    if (!Buffer.from(entry.bytes.buffer, entry.bytes.byteOffset, entry.bytes.length).includes('"deletionTimestamp"'))
+      return { uid }
+    const { deletionTimestamp } = decodeMetadata(entry.bytes)
+    return deletionTimestamp === undefined ? { uid } : { uid, deletedMs: Date.parse(deletionTimestamp) }
+  }
+}
