@@ -13,7 +13,7 @@ import type { ResourceInfo } from './resource-info.ts'
 import { storageOf } from './strategies/conversions.ts'
 import { builtInStrategy } from './strategies/index.ts'
 
-/** A CustomResourceDefinition that is served: as it is kept, and compiled. */
+/** A CustomResourceDefinition that is served: its stored entry, and the compiled form. */
 export interface ServedCrd {
   readonly entry: Entry
   readonly compiled: CompiledCrd
@@ -21,16 +21,16 @@ export interface ServedCrd {
 
 export class Catalog {
   private readonly builtIn = new Map<string, ResourceDefinition>()
-  // A CRD is compiled when its bytes are first asked for; an unchanged one is the same Entry.
+  // A CRD is compiled on first use. The hub keeps the same Entry while a CRD does not change, so Entry can be the key.
   private readonly compiled = new WeakMap<Entry, CompiledCrd | undefined>()
   private readonly custom = new WeakMap<CompiledCrd, Map<string, ResourceDefinition>>()
 
-  /** The resource of this name and version in this logical cluster, or undefined where it serves none. */
+  /** The resource of this name and version in this logical cluster, or undefined if it is not served. */
   find(objects: ClusterObjects, gvr: GroupVersionResource): ResourceDefinition | undefined {
     return this.findBuiltIn(gvr) ?? this.findCustom(objects, gvr)
   }
 
-  /** The resource if it is built in: the same in every logical cluster. */
+  /** The resource if it is built in; built-in resources are the same in every logical cluster. */
   findBuiltIn(gvr: GroupVersionResource): ResourceDefinition | undefined {
     const key = `${gvr.resource}.${gvr.version}.${gvr.group}`
     const known = this.builtIn.get(key)
@@ -71,7 +71,7 @@ export class Catalog {
     if (facts === undefined) return undefined
     const { info } = facts
     const { storageSchema, changed } = compiled
-    // Equal schemas are one object.
+    // compileCrd uses one object for equal schemas, so identity is enough.
     const shownAs = facts.schema === storageSchema ? undefined : facts.schema
     const complete = formOnRead(storageSchema, { changed, shownAs })
     const definition: ResourceDefinition = {
@@ -88,7 +88,7 @@ export class Catalog {
     return definition
   }
 
-  /** All that this logical cluster serves, for discovery. */
+  /** Everything that this logical cluster serves, for discovery. */
   all(objects: ClusterObjects): readonly ResourceInfo[] {
     const infos = [...builtInResources()]
     for (const { compiled } of this.crds(objects)) infos.push(...compiled.resourceInfos)
@@ -103,7 +103,7 @@ export class Catalog {
     })
   }
 
-  /** Undefined: its names were not accepted, so nothing is served. */
+  /** Undefined if the names of the CRD were not accepted: then nothing is served. */
   private compile(entry: Entry): CompiledCrd | undefined {
     if (this.compiled.has(entry)) return this.compiled.get(entry)
     const crd = decodeObject(entry.bytes) as KubeObject & CustomResourceDefinition

@@ -1,5 +1,5 @@
-// The Strategy of CustomResourceDefinitions: names accepted and conditions set within the write itself, so that a resource
-// is served as soon as its definition is acknowledged.
+// The Strategy of CustomResourceDefinitions. It accepts names and sets conditions within the write itself, so that a
+// resource is served as soon as the write of its definition is acknowledged.
 import { timestamp } from '../../async/index.ts'
 import { goQuote } from '../../apimachinery/field/index.ts'
 import type { GroupResource, KubeObject } from '../../apimachinery/meta/index.ts'
@@ -17,10 +17,10 @@ import { decodeMetadata, decodeObject } from './object-bytes.ts'
 import type { RequestContext, Strategy } from './resource-definition.ts'
 
 export const crdStorageKey = 'customresourcedefinitions.apiextensions.k8s.io'
-/** Holds a definition until the objects of its kind are gone. */
+/** Keeps a definition until the objects of its kind are gone. */
 export const crdFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
 
-/** `base`: what all built-in kinds have. */
+/** `base`: the strategy that all built-in kinds share. */
 export function crdStrategy(base: Strategy): Strategy {
   return {
     ...base,
@@ -55,7 +55,7 @@ export function crdStrategy(base: Strategy): Strategy {
 
 const formatWarning = (format: string): string => `unrecognized format ${goQuote(format)}`
 
-/** Names and versions are there, if only empty: validation complains about them as of all others. */
+/** Adds an empty versions list if there is none: validation then reports it like any other mistake. */
 function complete(object: KubeObject): void {
   const spec = object['spec'] as Partial<CustomResourceDefinition['spec']>
   spec.versions ??= []
@@ -75,7 +75,10 @@ function settle(object: KubeObject, { objects, now }: Pick<RequestContext, 'obje
 
 const terminating = new WeakMap<Entry, boolean>()
 
-/** True while the definition of a custom resource is being deleted: its objects go, and no new ones come. */
+/**
+ * True while the definition of a custom resource is being deleted or is gone: its objects are deleted, and none may be
+ * created.
+ */
 export function isTerminatingCrd(objects: ClusterObjects, { group, resource }: GroupResource): boolean {
   const entry = objects.get(crdStorageKey, '', `${resource}.${group}`)
   if (entry === undefined) return true

@@ -1,6 +1,6 @@
-// The write path of every kind: create, update and delete as Kubernetes means them, over the hub. Kinds differ only by
-// their Strategy. Update and delete get a function of the current object: it runs again after a lost race, because the
-// answer of mutation and validation may then be another.
+// The write path of every kind: create, update and delete with the semantics of Kubernetes, over the hub. Kinds differ
+// only in their Strategy. Update and delete take a function of the current object and call it again after a lost race,
+// because mutation and validation may then have another result.
 import { isDeepStrictEqual } from 'node:util'
 import { Turns } from '../../async/index.ts'
 import { parseApiVersion, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
@@ -43,7 +43,9 @@ import type { RequestContext, ResourceDefinition } from './resource-definition.t
 import { fromStoreError } from './store-errors.ts'
 
 const generateNameTries = 8
-/** A caller whose wish holds for any state only loses to those who came later: from the second try on they queue. */
+/**
+ * Bounds the retries after lost races. From the second try on, writers of one object queue, so more are rarely needed.
+ */
 const lostRaceTries = 50
 
 export interface Target {
@@ -51,16 +53,16 @@ export interface Target {
   readonly context: RequestContext
   readonly signal: AbortSignal
   readonly namespace: string
-  /** See the store: a write that nobody waits for. */
+  /** True: nobody waits for this write, so the store may defer it. */
   readonly patient?: boolean
 }
 
 export interface UpdateOptions {
-  /** Empty for the object itself; `status` and the like. */
+  /** Empty for the object itself; otherwise `status`, `scale` and the like. */
   readonly subresource: string
-  /** Makes the wanted object of the current one, which it may not change; undefined = there is none. */
+  /** Returns the wanted object for the current one (undefined: there is none). Must not change its argument. */
   readonly change: (current: KubeObject | undefined) => KubeObject | Promise<KubeObject>
-  /** The uid that `change` leaves is no precondition, but a member that may not change. */
+  /** True: a changed uid in the result of `change` is a validation error, not a failed precondition. */
   readonly isPatch?: boolean
 }
 
@@ -86,11 +88,12 @@ export class Registry {
     return entry
   }
 
-  /** `keepUid`: the object is a copy of one that lives elsewhere and keeps its uid and status. */
+  /** `keepUid`: the object is a copy of one in another cluster and keeps its uid and status. */
   async create(target: Target, object: KubeObject, { keepUid = false }: { keepUid?: boolean } = {}): Promise<Written> {
     const { definition, context } = target
     const { metadata } = object
-    // Upstream's words, without a reason; what is no position is no mistake either. It is the storage that says so.
+    // As upstream, where the storage refuses it: a Status without a reason, not on dry run, and text that is not a
+    // number passes.
     if (!context.dryRun && /^0*[1-9][0-9]*$/.test(metadata.resourceVersion ?? ''))
       throw statusError(500, '', 'resourceVersion should not be set on objects to be created')
     const generateName = metadata.name ? undefined : metadata.generateName
@@ -123,7 +126,7 @@ export class Registry {
     } as const
     if (strategy.hasStatus && !keepUid && strategy.bornWithStatus !== true) resetStatus(object, undefined)
     strategy.applyDefaults?.(object, context)
-    // What plugins add, the kind's own preparation must see: the QoS class of a pod depends on its resources.
+    // Defaulting plugins come before the kind's own preparation: the QoS class of a pod depends on its resources.
     this.admission.mutate(request, object, undefined)
     strategy.prepareForCreate?.(object, context)
     if (strategy.hasGeneration) metadata.generation = 1
@@ -175,7 +178,7 @@ export class Registry {
     }
   }
 
-  /** The queue of those who lost a race for this object; left when disposed of. */
+  /** Serializes writers that lost a race for this object. Disposing of the result leaves the queue. */
   private queueFor(
     { definition, context, namespace, signal }: Target,
     name: string,
@@ -248,7 +251,7 @@ export class Registry {
     const { resourceVersion: _, ...meta } = old.metadata
     delete next.metadata.resourceVersion
     const { key, revision } = entry
-    // An update that changes nothing is no event: GitOps tools and controllers rely on it.
+    // An update that changes nothing writes nothing and makes no event: GitOps tools and controllers rely on it.
     if (isDeepStrictEqual({ ...old, metadata: meta }, next)) {
       next.metadata.resourceVersion = String(revision)
       return { object: next, bytes: entry.bytes, created: false }
@@ -266,7 +269,7 @@ export class Registry {
     }
     if (gone) {
       await context.objects.delete(key, { signal, ifRevision: revision })
-      // Watchers are told of the deletion's own revision; who let go of the object gets the last it had.
+      // Watchers get the revision of the deletion; the client that removed the last finalizer gets the last stored one.
       next.metadata.resourceVersion = String(revision)
       return { object: next, bytes: stampRevision(value, revision), created: false }
     }
@@ -276,8 +279,8 @@ export class Registry {
   }
 
   /**
-   * Deletes an object or, where finalizers or a grace period hold it, marks it. Resolves with the object that is still
-   * there, or `deleted: true` and its last state.
+   * Deletes an object or, if finalizers or a grace period hold it, marks it. Resolves with the remaining object, or
+   * with `deleted: true` and its last state.
    */
   async delete(
     target: Target,
@@ -349,7 +352,7 @@ function dedupeOwners(metadata: ObjectMeta, { warnings }: RequestContext): void 
     )
 }
 
-/** What a creation hears of the object that has its name; undefined where nobody has. */
+/** The AlreadyExists error if an object of this name exists, else undefined. */
 function alreadyThere({ definition, context, namespace }: Target, name: string): Error | undefined {
   const entry = context.objects.get(definition.storageKey, namespace, name)
   if (entry === undefined) return undefined
@@ -368,16 +371,20 @@ function warn({ definition, context, subresource }: WarnedRequest, object: KubeO
     context.warnings.push(warning)
 }
 
-/** What is refused is called as it is kept: an Event of events.k8s.io is one of v1. */
+/**
+ * Throws Invalid. The error names the group of the storage version: an Event of events.k8s.io is reported as one of v1.
+ */
 function refuse({ info, storageApiVersion }: ResourceDefinition, metadata: ObjectMeta, causes: StatusCause[]): void {
   if (causes.length === 0) return
   throw invalid({ group: parseApiVersion(storageApiVersion).group, kind: info.kind }, metadata.name ?? '', causes)
 }
 
-/** Custom resources and their definitions are asked once more what may not change. */
+/** Custom resources and CustomResourceDefinitions check the immutable fields once more. */
 const customCheck: MetaCheck = { whole: false, ownFinalizers: false }
 
-/** Whether a change may name what the server owns of metadata; a bare status has none of it. */
+/**
+ * True if this endpoint reports changes of server-owned fields; on `status`, only kinds that take metadata there do.
+ */
 function keepsServerMeta({ statusMeta = 'none' }: ResourceDefinition['strategy'], subresource: string): boolean {
   return subresource === '' || (subresource === 'status' && statusMeta !== 'none')
 }

@@ -1,4 +1,4 @@
-// Groups of the Kubernetes community (*.k8s.io, *.kubernetes.io) must name the approval of their API.
+// API groups of the Kubernetes community (*.k8s.io, *.kubernetes.io) must carry an approval annotation (KEP-1111).
 import { goQuote } from '../../../apimachinery/field/index.ts'
 import type { CrdCondition, CustomResourceDefinition } from './crd-types.ts'
 
@@ -23,7 +23,7 @@ export function approvalOf({ metadata, spec }: CustomResourceDefinition): Approv
   return { state: 'invalid', message: `${must} with either a URL or a reason starting with "unapproved", ${doc}` }
 }
 
-/** The condition that tells of it; undefined for groups that need none. */
+/** The condition that reports the approval; undefined for groups that need none. */
 export function approvalCondition(crd: CustomResourceDefinition): Omit<CrdCondition, 'lastTransitionTime'> | undefined {
   const approval = approvalOf(crd)
   if (approval === undefined) return undefined

@@ -1,9 +1,9 @@
-// SelfSubjectReview: who am I? TokenReview: whose token is this?
+// SelfSubjectReview: who is the requesting user? TokenReview: whose token is this?
 import { timestamp } from '../../../async/index.ts'
 import { badRequest } from '../../../apimachinery/status/index.ts'
 import { answered, specOf, textOf, textsOf, userInfoOf, type Review } from './review.ts'
 
-/** Behind `kubectl auth whoami`. */
+/** `kubectl auth whoami` uses it. */
 export const selfSubjectReview: Review = async (object, { user, now }) =>
   answered({ ...object, metadata: { creationTimestamp: timestamp(now) } }, { userInfo: userInfoOf(user) })
 

@@ -1,4 +1,4 @@
-// SelfSubjectRulesReview: what may I do in this namespace? Behind `kubectl auth can-i --list`.
+// SelfSubjectRulesReview: which rules apply to the requesting user in a namespace? `kubectl auth can-i --list` uses it.
 import { badRequest } from '../../../apimachinery/status/index.ts'
 import { answered, specOf, textOf, type Review } from './review.ts'
 
