@@ -13,6 +13,7 @@ export interface SchemaTableNode extends Omit<SchemaNode, 'properties' | 'items'
   readonly additionalProperties?: SchemaTableNode | boolean
 }
 
+/** The generated table of schemas: the definition of each kind, and the definitions by name. */
 export interface SchemaTable {
   readonly kinds: Readonly<Record<string, string>>
   readonly definitions: Readonly<Record<string, SchemaTableNode>>

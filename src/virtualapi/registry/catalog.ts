@@ -19,6 +19,7 @@ export interface ServedCrd {
   readonly compiled: CompiledCrd
 }
 
+/** Finds the resources that a logical cluster serves. One catalog serves all logical clusters of a thread. */
 export class Catalog {
   private readonly builtIn = new Map<string, ResourceDefinition>()
   // A CRD is compiled on first use. The hub keeps the same Entry while a CRD does not change, so Entry can be the key.

@@ -16,6 +16,7 @@ import {
 import { decodeMetadata, decodeObject } from './object-bytes.ts'
 import type { RequestContext, Strategy } from './resource-definition.ts'
 
+/** Resource of CustomResourceDefinitions in store keys. */
 export const crdStorageKey = 'customresourcedefinitions.apiextensions.k8s.io'
 /** Keeps a definition until the objects of its kind are gone. */
 export const crdFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
@@ -28,12 +29,12 @@ export function crdStrategy(base: Strategy): Strategy {
     endsItself: true,
     applyDefaults(object, context) {
       base.applyDefaults?.(object, context)
-      complete(object)
+      ensureVersions(object)
       defaultCrd(asCrd(object))
     },
-    prepareForCreate: (object, context) => settle(object, context),
+    prepareForCreate: (object, context) => setStatus(object, context),
     prepareForUpdate(object, old, context, subresource) {
-      if (subresource !== 'status') settle(object, context)
+      if (subresource !== 'status') setStatus(object, context)
     },
     prepareForDelete(object, { now }) {
       const { finalizers = [] } = object.metadata
@@ -56,7 +57,7 @@ export function crdStrategy(base: Strategy): Strategy {
 const formatWarning = (format: string): string => `unrecognized format ${goQuote(format)}`
 
 /** Adds an empty versions list if there is none: validation then reports it like any other mistake. */
-function complete(object: KubeObject): void {
+function ensureVersions(object: KubeObject): void {
   const spec = object['spec'] as Partial<CustomResourceDefinition['spec']>
   spec.versions ??= []
 }
@@ -64,7 +65,7 @@ function asCrd(object: KubeObject): CustomResourceDefinition {
   return object as unknown as CustomResourceDefinition
 }
 
-function settle(object: KubeObject, { objects, now }: Pick<RequestContext, 'objects' | 'now'>): void {
+function setStatus(object: KubeObject, { objects, now }: Pick<RequestContext, 'objects' | 'now'>): void {
   const others = objects
     .list({ resource: crdStorageKey })
     .filter(({ key }) => key.name !== object.metadata.name)

@@ -13,8 +13,11 @@ const withPrefix =
     // As upstream: any generated suffix makes the trailing dash valid, and the length is checked on the whole name.
     rule(prefix && name.length > 1 && name.endsWith('-') ? `${name.slice(0, -2)}a` : name)
 
+/** Names are DNS subdomains (RFC 1123): the rule of most kinds. */
 export const subdomainName: NameCheck = withPrefix(dns1123SubdomainErrors)
+/** Names are DNS labels (RFC 1123). */
 export const labelName: NameCheck = withPrefix(dns1123LabelErrors)
+/** Names are DNS labels that start with a letter (RFC 1035). */
 export const label1035Name: NameCheck = withPrefix(dns1035LabelErrors)
 
 /** For kinds without stricter rules: any name that is one path segment. */

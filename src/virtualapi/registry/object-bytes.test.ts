@@ -53,9 +53,9 @@ describe('metadata in the bytes of an object', () => {
     })
   })
 
-  it('is refused if it is cut off', () => {
-    expect(() => decodeMetadata(Buffer.from('{"metadata":{"a":"}'))).to.throw('does not end')
-    expect(() => decodeMetadata(Buffer.from('{}'))).to.throw('without metadata')
+  it('is refused if it is cut off or missing', () => {
+    expect(() => decodeMetadata(Buffer.from('{"metadata":{"a":"}'))).to.throw('is cut off')
+    expect(() => decodeMetadata(Buffer.from('{}'))).to.throw('have no metadata')
   })
 })
 

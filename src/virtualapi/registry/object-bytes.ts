@@ -17,7 +17,7 @@ export function encodeObject(object: KubeObject): Buffer {
 /** Offset of the first member of metadata. Throws for bytes that are not in the layout above. */
 function metadataOffset(bytes: Buffer): number {
   const at = bytes.indexOf(metadataKey)
-  if (at < 0) throw new Error('object bytes without metadata')
+  if (at < 0) throw new Error('the object bytes have no metadata')
   return at + metadataKey.length
 }
 
@@ -27,7 +27,7 @@ export function requireObjectBytes(value: Uint8Array): void {
   const bytes = asBuffer(value)
   const { kind, apiVersion, metadata } = JSON.parse(bytes.toString()) as Partial<KubeObject>
   if (typeof kind !== 'string' || typeof apiVersion !== 'string' || typeof metadata?.uid !== 'string')
-    throw new Error('the payload is no object')
+    throw new Error('the payload is not an object')
   const layout = Buffer.from(`{${headOf(kind, apiVersion)}"metadata":{`)
   if (!bytes.subarray(0, layout.length).equals(layout)) throw new Error('the payload was not written by kcp')
 }
@@ -88,7 +88,7 @@ function endOfObject(bytes: Buffer, from: number): number {
       for (i++; i < bytes.length && bytes[i] !== quote; i++) if (bytes[i] === backslash) i++
     }
   }
-  throw new Error('object bytes whose metadata does not end')
+  throw new Error('the metadata in the object bytes is cut off')
 }
 
 const none: readonly string[] = []

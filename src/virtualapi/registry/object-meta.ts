@@ -150,7 +150,7 @@ function contentCauses(metadata: ObjectMeta): StatusCause[] {
   return [...labelCauses(metadata.labels), ...annotationCauses(metadata.annotations), ...ownerCauses(metadata)]
 }
 
-/** Upstream checks this in its own API groups only: finalizers must be standard ones or qualified. */
+/** Most built-in kinds, but not custom resources, require finalizers to be standard ones or qualified. */
 function ownFinalizerCauses(finalizers: readonly string[]): StatusCause[] {
   return finalizers.flatMap((finalizer, index) =>
     finalizer.includes('/') || standardFinalizers.has(finalizer)

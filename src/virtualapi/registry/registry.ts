@@ -48,6 +48,7 @@ const generateNameTries = 8
  */
 const lostRaceTries = 50
 
+/** Where a request writes, and for whom. */
 export interface Target {
   readonly definition: ResourceDefinition
   readonly context: RequestContext
@@ -57,6 +58,7 @@ export interface Target {
   readonly patient?: boolean
 }
 
+/** What an update does. */
 export interface UpdateOptions {
   /** Empty for the object itself; otherwise `status`, `scale` and the like. */
   readonly subresource: string
@@ -66,6 +68,7 @@ export interface UpdateOptions {
   readonly isPatch?: boolean
 }
 
+/** The result of a create or update. */
 export interface Written {
   readonly object: KubeObject
   /** The bytes for the wire. */
@@ -73,6 +76,7 @@ export interface Written {
   readonly created: boolean
 }
 
+/** Reads and writes objects of every kind. It keeps no objects, only the queues of writers that lost a race. */
 export class Registry {
   private readonly admission: Admission
   private readonly turns = new Turns()
@@ -141,8 +145,8 @@ export class Registry {
     const name = metadata.name ?? ''
     const value = encodeObject(object)
     if (context.dryRun) {
-      const there = alreadyThere(target, name)
-      if (there !== undefined) throw there
+      const existing = existingObjectError(target, name)
+      if (existing !== undefined) throw existing
       return { object, bytes: value, created: true }
     }
     try {
@@ -152,8 +156,8 @@ export class Registry {
       metadata.resourceVersion = String(entry.revision)
       return { object, bytes: entry.bytes, created: true }
     } catch (error) {
-      const there = isStoreError(error, 'KeyExists') ? alreadyThere(target, name) : undefined
-      throw there ?? fromStoreError(error, info, name)
+      const existing = isStoreError(error, 'KeyExists') ? existingObjectError(target, name) : undefined
+      throw existing ?? fromStoreError(error, info, name)
     }
   }
 
@@ -353,7 +357,7 @@ function dedupeOwners(metadata: ObjectMeta, { warnings }: RequestContext): void 
 }
 
 /** The AlreadyExists error if an object of this name exists, else undefined. */
-function alreadyThere({ definition, context, namespace }: Target, name: string): Error | undefined {
+function existingObjectError({ definition, context, namespace }: Target, name: string): Error | undefined {
   const entry = context.objects.get(definition.storageKey, namespace, name)
   if (entry === undefined) return undefined
   const ending = decodeMetadata(entry.bytes).deletionTimestamp !== undefined

@@ -87,6 +87,7 @@ export interface Strategy {
   gracePeriodSeconds?(object: KubeObject, asked: number | undefined): number
 }
 
+/** One served resource version. Immutable and shared by all requests. */
 export interface ResourceDefinition {
   readonly info: ResourceInfo
   /** The resource name in store keys: all versions of a resource share it. */
@@ -106,6 +107,7 @@ export interface ResourceDefinition {
   readonly deprecationWarning?: string
 }
 
+/** What the endpoints need to know of a custom resource version. */
 export interface CustomFacts {
   readonly columns: readonly PrinterColumn[]
   readonly scale?: {
@@ -125,6 +127,7 @@ export interface PrinterColumn {
   readonly priority?: number
 }
 
+/** The resource name in store keys: `deployments.apps`, or `pods` in the core group. */
 export function storageKeyOf(info: { group: string; resource: string }): string {
   return groupResourceText(info)
 }

@@ -1,5 +1,6 @@
 // A row of the resource table: the names and verbs of a resource, for built-in kinds and CRDs alike.
 
+/** A subresource such as status or scale. */
 export interface SubresourceInfo {
   readonly name: string
   /**
@@ -11,6 +12,7 @@ export interface SubresourceInfo {
   readonly verbs: readonly string[]
 }
 
+/** A resource version as discovery describes it. */
 export interface ResourceInfo {
   readonly group: string
   readonly version: string

@@ -3,6 +3,7 @@
 /** The bytes are not valid DER. */
 export class DerError extends Error {}
 
+/** One value in DER encoding. */
 export interface DerValue {
   readonly tag: number
   readonly content: Uint8Array
@@ -10,6 +11,7 @@ export interface DerValue {
   readonly raw: Uint8Array
 }
 
+/** The tags that certificate requests use. */
 export const derTags = { integer: 0x02, bitString: 0x03, objectId: 0x06, sequence: 0x30, set: 0x31 } as const
 
 const syntaxError = (text: string): DerError => new DerError(`asn1: syntax error: ${text}`)

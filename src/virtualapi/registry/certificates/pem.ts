@@ -1,5 +1,6 @@
 // A reader of PEM: base64 between a BEGIN and an END line (RFC 7468).
 
+/** One decoded block. */
 export interface PemBlock {
   readonly type: string
   readonly hasHeaders: boolean

@@ -5,6 +5,7 @@ import { constants } from 'node:crypto'
 import { DerError, derTags, readInside, readOne, type DerValue } from './der.ts'
 import { pemBlocks } from './pem.ts'
 
+/** What the server checks of a certificate request. */
 export interface SigningRequest {
   /** O of the subject: the groups of the user, if the certificate authenticates to the API server. */
   readonly organizations: readonly string[]

@@ -1,9 +1,11 @@
-// API groups of the Kubernetes community (*.k8s.io, *.kubernetes.io) must carry an approval annotation (KEP-1111).
+// API groups of the Kubernetes community (*.k8s.io, *.kubernetes.io) must carry an approval annotation (KEP-2337).
 import { goQuote } from '../../../apimachinery/field/index.ts'
 import type { CrdCondition, CustomResourceDefinition } from './crd-types.ts'
 
+/** Its value is the URL of the approval, or text that starts with "unapproved". */
 export const approvalAnnotation = 'api-approved.kubernetes.io'
 
+/** The state of an approval, and the message of its condition or error. */
 export interface Approval {
   readonly state: 'approved' | 'bypassed' | 'missing' | 'invalid'
   readonly message: string

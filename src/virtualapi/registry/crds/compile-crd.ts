@@ -7,6 +7,7 @@ import { parseStructuralSchema, type SchemaNode } from '../../../apimachinery/sc
 import type { ResourceInfo, SubresourceInfo } from '../resource-info.ts'
 import type { CrdColumn, CrdVersion, CustomResourceDefinition } from './crd-types.ts'
 
+/** One served version of a CustomResourceDefinition. */
 export interface CompiledVersion {
   readonly info: ResourceInfo
   readonly listKind: string

@@ -7,6 +7,7 @@ import { answered, specOf, textOf, textsOf, userInfoOf, type Review } from './re
 export const selfSubjectReview: Review = async (object, { user, now }) =>
   answered({ ...object, metadata: { creationTimestamp: timestamp(now) } }, { userInfo: userInfoOf(user) })
 
+/** Authenticates a token of this logical cluster. Rejects with 400 if the token is empty. */
 export const tokenReview: Review = async (object, { cluster, tokenReviewer, signal }) => {
   const { token, audiences } = specOf(object)
   if (textOf(token) === '') throw badRequest('token is required for TokenReview in authentication')

@@ -40,10 +40,12 @@ export function specOf(object: KubeObject): Readonly<Record<string, unknown>> {
   return isJsonObject(object['spec']) ? object['spec'] : {}
 }
 
+/** The value if it is a string, else the empty string. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
+/** The strings in a list; empty if the value is not a list. */
 export function textsOf(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : []
 }

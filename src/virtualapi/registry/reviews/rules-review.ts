@@ -2,6 +2,7 @@
 import { badRequest } from '../../../apimachinery/status/index.ts'
 import { answered, specOf, textOf, type Review } from './review.ts'
 
+/** Lists the rules that apply to the requesting user. Rejects with 400 without a namespace. */
 export const selfSubjectRulesReview: Review = async (object, { user, cluster, authorizer, signal }) => {
   const namespace = textOf(specOf(object)['namespace'])
   if (namespace === '') throw badRequest('no namespace on request')

@@ -5,6 +5,7 @@ import type { ResourceInfo } from '../resource-info.ts'
 import { hpaFromStorage, hpaToStorage } from './conversion/horizontal-pod-autoscaler.ts'
 import { eventFromStorage, eventToStorage } from './conversion/event.ts'
 
+/** How a resource version is stored. */
 export interface StorageForm {
   readonly storageKey: string
   readonly storageApiVersion: string

@@ -5,6 +5,7 @@ import { label1035Name, labelName, pathSegmentName, subdomainName, type NameChec
 import type { MetaCheck } from '../object-meta.ts'
 import { ipErrors } from './validation/ip-values.ts'
 
+/** The facts of one kind; see the members of Strategy. */
 export interface KindFacts {
   readonly statusMeta: 'all' | 'allButLabels' | 'none'
   readonly answersDeleted: boolean

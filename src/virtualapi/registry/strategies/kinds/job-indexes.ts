@@ -1,6 +1,7 @@
 // Parses the text form of sets of Job indexes: `0-2,5,7-9`.
 import { goQuote } from '../../../../apimachinery/field/index.ts'
 
+/** The number of indexes, or the error message. */
 export type Indexes = { readonly total: number } | { readonly error: string }
 
 interface Interval {

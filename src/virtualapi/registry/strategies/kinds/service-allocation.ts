@@ -6,6 +6,7 @@ import { portsOf, type Service } from './service-types.ts'
 
 /** 10.96.0.0/12, the default of kubeadm. */
 export const serviceRange = { base: (10 << 24) | (96 << 16), size: 1 << 20, text: '10.96.0.0/12' } as const
+/** kube-apiserver's default range of node ports. */
 export const nodePortRange = { first: 30000, last: 32767 } as const
 
 /** The addresses of the Service `kubernetes` and of DNS. */

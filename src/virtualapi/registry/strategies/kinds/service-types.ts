@@ -12,6 +12,7 @@ export function needsClusterIp({ spec }: Service): boolean {
   return spec.type !== 'ExternalName'
 }
 
+/** True if the Service has no cluster IP: it is `None`. */
 export function isHeadless({ spec }: Service): boolean {
   return spec.clusterIPs?.[0] === 'None' || spec.clusterIP === 'None'
 }
@@ -25,6 +26,7 @@ export function needsNodePort({ spec }: Service): boolean {
   return spec.type === 'NodePort' || (spec.type === 'LoadBalancer' && spec.allocateLoadBalancerNodePorts !== false)
 }
 
+/** True if load balancers check the health of each node: with externalTrafficPolicy Local. */
 export function needsHealthCheckPort({ spec }: Service): boolean {
   return spec.type === 'LoadBalancer' && spec.externalTrafficPolicy === 'Local'
 }

@@ -37,7 +37,7 @@ function atMost(other: string, called: string, ...members: string[]): Check {
   }
 }
 
-const collisionCountKeepsGrowing: Check = (object, old) => {
+const collisionCountNeverDecreases: Check = (object, old) => {
   const { collisionCount: before } = statusOf(old)
   const { collisionCount: now = 0 } = statusOf(object)
   return typeof before === 'number' && typeof now === 'number' && now < before
@@ -61,7 +61,7 @@ const deployment = all(
   counts('unavailableReplicas', 'terminatingReplicas', 'collisionCount'),
   atMost('replicas', 'status.replicas', 'updatedReplicas', 'readyReplicas', 'availableReplicas'),
   atMost('readyReplicas', 'readyReplicas', 'availableReplicas'),
-  collisionCountKeepsGrowing,
+  collisionCountNeverDecreases,
 )
 
 const statefulSet = all(
@@ -69,7 +69,7 @@ const statefulSet = all(
   counts('observedGeneration', 'collisionCount'),
   atMost('replicas', 'status.replicas', 'readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'),
   atMost('readyReplicas', 'status.readyReplicas', 'availableReplicas'),
-  collisionCountKeepsGrowing,
+  collisionCountNeverDecreases,
 )
 
 const daemonSet = counts(

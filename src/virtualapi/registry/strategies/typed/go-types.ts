@@ -2,9 +2,13 @@
 // and empty members, adds those that are always printed, and refuses values of the wrong type.
 import { readFileSync } from 'node:fs'
 
-/** b bool, i int32, l int64, s string, y bytes, d double, T Time, U MicroTime, D Duration, Q Quantity, I IntOrString, R any JSON, @ struct */
+/**
+ * b bool, i int32, l int64, s string, y bytes, d double, T Time, U MicroTime, D Duration, Q Quantity, I IntOrString,
+ * R any JSON, @ struct
+ */
 export type TypeCode = 'b' | 'i' | 'l' | 's' | 'y' | 'd' | 'T' | 'U' | 'D' | 'Q' | 'I' | 'R' | '@'
 
+/** A member of a Go struct. */
 export interface Member {
   readonly name: string
   readonly code: TypeCode
@@ -20,6 +24,7 @@ export interface Member {
   readonly struct: string
 }
 
+/** A Go struct with its members in order. */
 export interface StructType {
   /** For example `core.v1.Container`. */
   readonly name: string

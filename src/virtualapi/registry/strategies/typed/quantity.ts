@@ -1,5 +1,6 @@
 // resource.Quantity: numbers with a suffix, printed in upstream's canonical form.
 
+/** A parsed quantity and the format in which it is printed. */
 export interface Quantity {
   /** In billionths: the finest unit of a quantity. */
   readonly nanos: bigint

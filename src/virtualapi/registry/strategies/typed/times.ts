@@ -5,6 +5,7 @@ const secondsLayout = '2006-01-02T15:04:05Z07:00'
 const microPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$/
 const microLayout = '2006-01-02T15:04:05.000000Z07:00'
 
+/** The time as Go prints it, or Go's error message. */
 export type GoTime = { readonly text: string } | { readonly error: string }
 
 /** Parses a metav1.Time; drops fractions of a second. */

@@ -4,6 +4,7 @@ import { isIPv6 } from 'node:net'
 import { fieldInvalid } from '../../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../../apimachinery/status/index.ts'
 
+/** A parsed address. */
 export interface Ip {
   readonly family: 4 | 6
   readonly value: bigint
@@ -11,6 +12,7 @@ export interface Ip {
   readonly odd: 'leading zeros' | 'mapped' | undefined
 }
 
+/** A parsed CIDR. */
 export interface Cidr {
   readonly ip: Ip
   readonly bits: number

@@ -54,6 +54,7 @@ export function isLongInitiator(volumeName: string, { initiatorName, targetPorta
   return initiatorName !== undefined && Buffer.byteLength(`${volumeName}:${targetPortal}`) > 64
 }
 
+/** Upstream's error for `isLongInitiator`. */
 export const longInitiatorText =
   'Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.'
 

@@ -26,6 +26,7 @@ export function positive(path: string, value: number | undefined, text = 'must b
   return value !== undefined && value <= 0 ? [fieldInvalid(path, value, text)] : []
 }
 
+/** Validates a number between two bounds, inclusive; absent is accepted. */
 export function between(path: string, value: number | undefined, low: number, high: number): StatusCause[] {
   return value !== undefined && (value < low || value > high)
     ? [fieldInvalid(path, value, `must be between ${low} and ${high}, inclusive`)]
@@ -171,10 +172,12 @@ export function ownPath(path: string, value: string): StatusCause[] {
   return [...descendingPath(path, value), ...(reserved ? [fieldInvalid(path, value, "must not start with '..'")] : [])]
 }
 
+/** Errors for a path with `..` parts. */
 export function noBacksteps(path: string, value: string): StatusCause[] {
   return value.split('/').includes('..') ? [fieldInvalid(path, value, "must not contain '..'")] : []
 }
 
+/** Validates the permission bits of a file. */
 export function fileMode(path: string, value: number | undefined): StatusCause[] {
   return value !== undefined && (value < 0 || value > 0o777)
     ? [fieldInvalid(path, value, 'must be a number between 0 and 0777 (octal), both inclusive')]
