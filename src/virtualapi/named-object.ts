@@ -1,10 +1,10 @@
-// What tokens are bound to, as the hub has it now.
+// Looks up the objects that tokens are bound to, in the hub's current state.
 import { Buffer } from 'node:buffer'
 import type { Hub } from '../store/hub/index.ts'
 import type { FindNamedObject } from './authn/index.ts'
 import { decodeMetadata } from './resources/object-bytes.ts'
 
-/** Reads objects that tokens name; decodes only those that are being deleted. */
+/** Returns a function that finds an object that a token names. It decodes only objects that may be being deleted. */
 export function findNamedObject(hub: Hub): FindNamedObject {
   return async (cluster, { resource, namespace, name }, signal) => {
     const objects = await hub.cluster(cluster, { signal })

@@ -1,9 +1,11 @@
-// Groups of the Kubernetes community (*.k8s.io, *.kubernetes.io) must name the approval of their API.
+// API groups of the Kubernetes community (*.k8s.io, *.kubernetes.io) must carry an approval annotation (KEP-2337).
 import { goQuote } from '../../apimachinery/text/index.ts'
 import type { CrdCondition, CustomResourceDefinition } from './crd-types.ts'
 
+/** Its value is the URL of the approval, or text that starts with "unapproved". */
 export const approvalAnnotation = 'api-approved.kubernetes.io'
 
+/** The state of an approval, and the message of its condition or error. */
 export interface Approval {
   readonly state: 'approved' | 'bypassed' | 'missing' | 'invalid'
   readonly message: string
@@ -23,7 +25,7 @@ export function approvalOf({ metadata, spec }: CustomResourceDefinition): Approv
   return { state: 'invalid', message: `${must} with either a URL or a reason starting with "unapproved", ${doc}` }
 }
 
-/** The condition that tells of it; undefined for groups that need none. */
+/** The condition that reports the approval; undefined for groups that need none. */
 export function approvalCondition(crd: CustomResourceDefinition): Omit<CrdCondition, 'lastTransitionTime'> | undefined {
   const approval = approvalOf(crd)
   if (approval === undefined) return undefined

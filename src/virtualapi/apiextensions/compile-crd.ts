@@ -1,5 +1,5 @@
-// A CustomResourceDefinition made ready to serve: rows of the resource table, schemas, columns. Interned by content: a
-// thousand logical clusters with the same CRD share one compiled form.
+// Compiles a CustomResourceDefinition into what is needed to serve it: rows of the resource table, schemas, columns.
+// Results are interned by content: a thousand logical clusters with the same CRD share one compiled form.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { apiVersionOf, compareVersions, type JsonObject } from '../../apimachinery/meta/index.ts'
@@ -7,11 +7,12 @@ import { parseStructuralSchema, type SchemaNode } from '../../apimachinery/schem
 import type { ResourceInfo, SubresourceInfo } from '../resources/resource-info.ts'
 import type { CrdColumn, CrdVersion, CustomResourceDefinition } from './crd-types.ts'
 
+/** One served version of a CustomResourceDefinition. */
 export interface CompiledVersion {
   readonly info: ResourceInfo
   readonly listKind: string
   readonly schema: SchemaNode
-  /** Columns of kubectl's table after NAME: those of the CRD, else the age. */
+  /** Columns of kubectl's table after NAME: those of the CRD, or Age if it has none. */
   readonly columns: readonly CrdColumn[]
   readonly scale?: {
     readonly specReplicasPath: string
@@ -21,37 +22,38 @@ export interface CompiledVersion {
   readonly hasStatus: boolean
   /** Field selectors besides metadata.name and metadata.namespace, such as `spec.color`. */
   readonly selectableFields: readonly string[]
-  /** Text of the `Warning` header that every use of this version answers with. */
+  /** Text of the `Warning` header on every response for this version. */
   readonly deprecationWarning?: string
 }
 
 /** Immutable and shared. */
 export interface CompiledCrd {
-  /** Hash of all it was made from. */
+  /** Hash of everything that the compiled form depends on. */
   readonly hash: string
-  /** Whether the definition ever was another: what is kept may have its form. */
+  /** Whether the definition was changed since it was created: stored objects may still follow an older schema. */
   readonly changed: boolean
   /** Served versions, in the order of the spec. */
   readonly versions: readonly CompiledVersion[]
-  /** The same, as rows of the resource table. */
+  /** The same versions as rows of the resource table. */
   readonly resourceInfos: readonly ResourceInfo[]
   readonly storageVersion: string
-  /** Of that version: what is kept has this form, whoever reads it in whichever version. */
+  /** Schema of the storage version: stored objects follow it, whichever version they are read in. */
   readonly storageSchema: SchemaNode
-  /** apiVersion of objects at rest. */
+  /** apiVersion of stored objects. */
   readonly storageApiVersion: string
-  /** `None` rewrites apiVersion only; `Webhook` asks. */
+  /** `None` only rewrites apiVersion; `Webhook` calls the conversion webhook. */
   readonly conversion: string
 }
 
-// Sizes are characters of the source text: a schema of a few hundred kB is worth more than many small ones.
+// Entries are weighed by the length of their source text, because one schema may be a thousand times larger than
+// another.
 const maxCharacters = 64 * 1024 * 1024
 const compiled = new LRUCache<string, CompiledCrd>({ max: 10_000, maxSize: maxCharacters })
 const schemas = new LRUCache<string, SchemaNode>({ max: 20_000, maxSize: maxCharacters })
 
 /**
- * The compiled form of a CRD that passed validateCrd and was defaulted. The same content gives the same object, as long
- * as anybody used it lately. Names are those accepted (status.acceptedNames) where there are any, else those asked for.
+ * The compiled form of a CRD that passed validateCrd and has its defaults. Equal content gives the same object while it
+ * is in the cache. Uses status.acceptedNames if there are any, else spec.names.
  */
 export function compileCrd(crd: CustomResourceDefinition): CompiledCrd {
   const { spec, status, metadata } = crd
@@ -68,7 +70,7 @@ export function compileCrd(crd: CustomResourceDefinition): CompiledCrd {
   return entry
 }
 
-/** The schema parsed, one object per content. */
+/** Parses a schema; equal schemas give the same object while it is in the cache. */
 export function internSchema(schema: JsonObject): SchemaNode {
   const text = JSON.stringify(schema)
   const hash = createHash('sha256').update(text).digest('base64url')
@@ -102,7 +104,7 @@ function compile(
   }
 }
 
-/** In the order a real server lists them. */
+/** In the order of upstream's discovery documents. */
 const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch']
 const subresourceVerbs = ['get', 'patch', 'update']
 
@@ -161,7 +163,7 @@ function compileVersion(
   }
 }
 
-/** Says that a version is deprecated and, where there is one, which newer one to use. */
+/** The default deprecation warning; it names the newest version that is not deprecated, if there is a newer one. */
 function deprecationText(
   versions: readonly CrdVersion[],
   { group, version, kind }: { group: string; version: string; kind: string },

@@ -1,5 +1,5 @@
-// The status of a CustomResourceDefinition, computed within the write that needs it: names are accepted and the
-// resource is established before the client has its answer.
+// Computes the status of a CustomResourceDefinition within the write itself: the client's response already says whether
+// names are accepted and the resource is established.
 import { aggregateText, causeText, fieldInvalid } from '../../apimachinery/field/index.ts'
 import { goQuote } from '../../apimachinery/text/index.ts'
 import { structuralViolations } from '../../apimachinery/schema/index.ts'
@@ -7,9 +7,10 @@ import { approvalCondition } from './api-approval.ts'
 import type { CrdCondition, CrdNames, CrdStatus, CustomResourceDefinition } from './crd-types.ts'
 
 /**
- * The status `crd` should have: accepted names, stored versions, conditions in upstream's order (NamesAccepted,
- * Established, NonStructuralSchema if it holds, the approval of community groups, then all others as they were). `others`: the CRDs of the same logical
- * cluster; those of other groups do not matter. `now` is an RFC 3339 time for conditions whose status changes. Pure.
+ * The status that `crd` should have: accepted names, stored versions, and conditions in upstream's order
+ * (NamesAccepted, Established, NonStructuralSchema if it holds, the API approval for protected groups, then all others
+ * unchanged). `others`: the CRDs of the same logical cluster; those of other groups are ignored. `now`: RFC 3339 time
+ * for conditions whose status changes. Pure.
  */
 export function crdStatus(
   crd: CustomResourceDefinition,
@@ -59,7 +60,7 @@ export function crdStatus(
   }
 }
 
-/** Says on a definition that is deleted that its objects will go. `at`: RFC 3339. Mutates `crd`. */
+/** Sets the Terminating condition on a deleted definition. `at`: RFC 3339 time. Mutates `crd`. */
 export function markTerminating(crd: CustomResourceDefinition, at: string): void {
   const condition: CrdCondition = {
     type: 'Terminating',

@@ -1,5 +1,5 @@
-// The Strategy of CustomResourceDefinitions: names accepted and conditions set within the write itself, so that a resource
-// is served as soon as its definition is acknowledged.
+// The Strategy of CustomResourceDefinitions. It accepts names and sets conditions within the write itself, so that a
+// resource is served as soon as the write of its definition is acknowledged.
 import { timestamp } from '../../async/index.ts'
 import { goQuote } from '../../apimachinery/text/index.ts'
 import type { GroupResource, KubeObject } from '../../apimachinery/meta/index.ts'
@@ -16,11 +16,12 @@ import {
 import { decodeMetadata, decodeObject } from '../resources/object-bytes.ts'
 import type { RequestContext, Strategy } from '../resources/resource-definition.ts'
 
+/** Resource of CustomResourceDefinitions in store keys. */
 export const crdStorageKey = 'customresourcedefinitions.apiextensions.k8s.io'
-/** Holds a definition until the objects of its kind are gone. */
+/** Keeps a definition until the objects of its kind are gone. */
 export const crdFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
 
-/** `base`: what all built-in kinds have. */
+/** `base`: the strategy that all built-in kinds share. */
 export function crdStrategy(base: Strategy): Strategy {
   return {
     ...base,
@@ -28,12 +29,12 @@ export function crdStrategy(base: Strategy): Strategy {
     endsItself: true,
     applyDefaults(object, context) {
       base.applyDefaults?.(object, context)
-      complete(object)
+      ensureVersions(object)
       defaultCrd(asCrd(object))
     },
-    prepareForCreate: (object, context) => settle(object, context),
+    prepareForCreate: (object, context) => setStatus(object, context),
     prepareForUpdate(object, old, context, subresource) {
-      if (subresource !== 'status') settle(object, context)
+      if (subresource !== 'status') setStatus(object, context)
     },
     prepareForDelete(object, { now }) {
       const { finalizers = [] } = object.metadata
@@ -55,8 +56,8 @@ export function crdStrategy(base: Strategy): Strategy {
 
 const formatWarning = (format: string): string => `unrecognized format ${goQuote(format)}`
 
-/** Names and versions are there, if only empty: validation complains about them as of all others. */
-function complete(object: KubeObject): void {
+/** Adds an empty versions list if there is none: validation then reports it like any other mistake. */
+function ensureVersions(object: KubeObject): void {
   const spec = object['spec'] as Partial<CustomResourceDefinition['spec']>
   spec.versions ??= []
 }
@@ -64,7 +65,7 @@ function asCrd(object: KubeObject): CustomResourceDefinition {
   return object as unknown as CustomResourceDefinition
 }
 
-function settle(object: KubeObject, { objects, now }: Pick<RequestContext, 'objects' | 'now'>): void {
+function setStatus(object: KubeObject, { objects, now }: Pick<RequestContext, 'objects' | 'now'>): void {
   const others = objects
     .list({ resource: crdStorageKey })
     .filter(({ key }) => key.name !== object.metadata.name)
@@ -75,7 +76,10 @@ function settle(object: KubeObject, { objects, now }: Pick<RequestContext, 'obje
 
 const terminating = new WeakMap<Entry, boolean>()
 
-/** True while the definition of a custom resource is being deleted: its objects go, and no new ones come. */
+/**
+ * True while the definition of a custom resource is being deleted or is gone: its objects are deleted, and none may be
+ * created.
+ */
 export function isTerminatingCrd(objects: ClusterObjects, { group, resource }: GroupResource): boolean {
   const entry = objects.get(crdStorageKey, '', `${resource}.${group}`)
   if (entry === undefined) return true

@@ -1,4 +1,4 @@
-// apiextensions.k8s.io/v1 CustomResourceDefinition, as far as this server looks into it.
+// The parts of apiextensions.k8s.io/v1 CustomResourceDefinition that this server reads.
 import type { JsonObject, ObjectMeta } from '../../apimachinery/meta/index.ts'
 
 export interface CrdNames {
@@ -55,7 +55,7 @@ export interface CrdStatus {
   storedVersions?: string[]
 }
 
-/** Decoded from a body whose types were checked; required members may still be missing, which validateCrd tells. */
+/** Decoded from a request whose types were checked. Required members may still be missing; validateCrd reports them. */
 export interface CustomResourceDefinition {
   apiVersion: string
   kind: string

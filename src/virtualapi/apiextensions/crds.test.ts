@@ -43,8 +43,8 @@ const first = (base: CustomResourceDefinition): CustomResourceDefinition['spec']
   return version
 }
 
-describe('defaults of a CRD', () => {
-  it('are names, conversion and the stored version', () => {
+describe('defaultCrd', () => {
+  it('sets names, conversion and the stored version', () => {
     const { spec, status } = crd()
     expect(spec.names).to.deep.include({ singular: 'widget', listKind: 'WidgetList' })
     expect(spec.conversion).to.deep.equal({ strategy: 'None' })
@@ -55,29 +55,29 @@ describe('defaults of a CRD', () => {
 describe('validation of a CRD', () => {
   const root = 'spec.validation.openAPIV3Schema'
   const cases: { title: string; change: (crd: CustomResourceDefinition) => void; causes: string[] }[] = [
-    { title: 'accepts a good one', change: () => undefined, causes: [] },
+    { title: 'accepts a valid CRD', change: () => undefined, causes: [] },
     {
-      title: 'wants plural.group for a name',
+      title: 'requires the name to be plural.group',
       change: (c) => (c.metadata.name = 'x.example.com'),
       causes: ['metadata.name: Invalid value: "x.example.com": must be spec.names.plural+"."+spec.group'],
     },
     {
-      title: 'wants a dot in the group',
+      title: 'requires a dot in the group',
       change: (c) => ((c.spec.group = 'example'), (c.metadata.name = 'widgets.example')),
       causes: ['spec.group: Invalid value: "example": should be a domain with at least one dot'],
     },
     {
-      title: 'wants a known scope',
+      title: 'requires a known scope',
       change: (c) => (c.spec.scope = 'Planet'),
       causes: ['spec.scope: Unsupported value: "Planet": supported values: "Cluster", "Namespaced"'],
     },
     {
-      title: 'wants a schema',
+      title: 'requires a schema',
       change: (c) => delete first(c).schema,
       causes: ['spec.versions[0].schema.openAPIV3Schema: Required value'],
     },
     {
-      title: 'wants types',
+      title: 'requires types',
       change: (c) => (first(c).schema = { openAPIV3Schema: { type: 'object', properties: { spec: {} } } }),
       causes: [`${root}.properties[spec].type: Required value: must not be empty for specified object fields`],
     },
@@ -90,7 +90,7 @@ describe('validation of a CRD', () => {
       causes: [`${root}.properties[spec].default: Invalid value: "string":  in body must be of type integer: "string"`],
     },
     {
-      title: 'checks defaults for unknown fields',
+      title: 'refuses unknown fields in defaults',
       change: (c) =>
         (first(c).schema = {
           openAPIV3Schema: {
@@ -114,7 +114,7 @@ describe('validation of a CRD', () => {
       ],
     },
     {
-      title: 'wants keys of map lists required or defaulted',
+      title: 'requires list-map keys to be required or to have a default',
       change: (c) =>
         (first(c).schema = {
           openAPIV3Schema: {
@@ -134,7 +134,7 @@ describe('validation of a CRD', () => {
       ],
     },
     {
-      title: 'wants columns of known types',
+      title: 'requires known column types',
       change: (c) => (first(c).additionalPrinterColumns = [{ name: 'C', type: 'colour', jsonPath: 'spec.color' }]),
       causes: [
         'spec.additionalPrinterColumns[0].type: Invalid value: "colour": must be one of boolean,date,integer,number,string',
@@ -142,7 +142,7 @@ describe('validation of a CRD', () => {
       ],
     },
     {
-      title: 'wants scale paths below spec and status',
+      title: 'requires scale paths below spec and status',
       change: (c) => (first(c).subresources = { scale: { specReplicasPath: '.x', statusReplicasPath: '' } }),
       causes: [
         'spec.subresources.scale.specReplicasPath: Invalid value: ".x": should be a json path under .spec',
@@ -150,7 +150,7 @@ describe('validation of a CRD', () => {
       ],
     },
     {
-      title: 'wants selectable fields to be scalars',
+      title: 'requires selectable fields to be scalars',
       change: (c) =>
         (first(c).selectableFields = [{ jsonPath: '.spec' }, { jsonPath: '.spec.nope' }, { jsonPath: '.spec.color' }]),
       causes: [
@@ -159,7 +159,7 @@ describe('validation of a CRD', () => {
       ],
     },
     {
-      title: 'wants approval for groups of Kubernetes',
+      title: 'requires an approval for groups of Kubernetes',
       change: (c) => ((c.spec.group = 'x.k8s.io'), (c.metadata.name = 'widgets.x.k8s.io')),
       causes: [
         'metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111',
@@ -173,12 +173,12 @@ describe('validation of a CRD', () => {
       ],
     },
     {
-      title: 'refuses a deprecation warning of a version that is not',
+      title: 'refuses a deprecation warning on a version that is not deprecated',
       change: (c) => (first(c).deprecationWarning = 'x'),
       causes: ['spec.versions[0].deprecationWarning: Invalid value: "x": can only be set for deprecated versions'],
     },
     {
-      title: 'knows webhooks need a client',
+      title: 'requires a clientConfig for webhook conversion',
       change: (c) => (c.spec.conversion = { strategy: 'Webhook' }),
       causes: [
         'spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook',
@@ -189,7 +189,7 @@ describe('validation of a CRD', () => {
   for (const { title, change, causes } of cases) {
     it(title, () => expect(validateCrd(crd(change)).map(causeText)).to.deep.equal(causes))
   }
-  it('wants exactly one storage version, and unique names', () => {
+  it('requires exactly one storage version, and unique names', () => {
     const twice = crd((c) => c.spec.versions.push(cloneJson(first(c))))
     const texts = validateCrd(twice).map(causeText)
     expect(texts.some((text) => text.endsWith('must contain unique version names'))).to.equal(true)
@@ -197,7 +197,7 @@ describe('validation of a CRD', () => {
       true,
     )
   })
-  it('names the version where schemas differ', () => {
+  it('reports the path below spec.versions if the schemas of versions differ', () => {
     const two = crd((c) =>
       c.spec.versions.push({
         name: 'v2',
@@ -210,7 +210,7 @@ describe('validation of a CRD', () => {
       'spec.versions[1].schema.openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields',
     ])
   })
-  it('keeps kind and scope of an established one', () => {
+  it('refuses a changed kind or scope once established', () => {
     const old = crd()
     old.status = crdStatus(old, [], now)
     const changed = crd((c) => ((c.spec.names.kind = 'Gadget'), (c.spec.scope = 'Cluster')))
@@ -221,7 +221,7 @@ describe('validation of a CRD', () => {
   })
 })
 
-describe('status of a CRD', () => {
+describe('crdStatus', () => {
   it('is established within the first write', () => {
     const fresh = crd()
     fresh.status = crdStatus(fresh, [], now)
@@ -255,7 +255,7 @@ describe('status of a CRD', () => {
     expect(isEstablished(fresh)).to.equal(true)
     expect(crdStatus(fresh, [fresh], '2027-01-01T00:00:00Z')).to.deep.equal(fresh.status)
   })
-  it('tells of names that others have', () => {
+  it('reports names that other CRDs use', () => {
     const other = crd()
     other.status = crdStatus(other, [], now)
     const late = crd(
@@ -271,7 +271,7 @@ describe('status of a CRD', () => {
     ])
     expect(acceptedNames).to.deep.equal({ plural: 'gadgets', kind: '' })
   })
-  it('keeps serving what was established, and takes names that became free', () => {
+  it('stays established, and accepts names that became free', () => {
     const own = crd()
     own.status = crdStatus(own, [], now)
     own.spec.names.shortNames = ['wx']
@@ -287,7 +287,7 @@ describe('status of a CRD', () => {
     expect(conflicting.acceptedNames?.shortNames).to.deep.equal(['wd'])
     expect(crdStatus({ ...own, status: conflicting }, [], now).acceptedNames?.shortNames).to.deep.equal(['wx'])
   })
-  it('remembers stored versions and names schemas that are not structural', () => {
+  it('keeps stored versions and reports schemas that are not structural', () => {
     const moved = crd((c) => (c.status = { storedVersions: ['v0'] }))
     first(moved).schema = { openAPIV3Schema: {} }
     const { conditions, storedVersions } = crdStatus(moved, [], now)
@@ -300,7 +300,7 @@ describe('status of a CRD', () => {
 })
 
 describe('compileCrd', () => {
-  it('gives the rows of the resource table', () => {
+  it('returns the rows of the resource table', () => {
     const { resourceInfos, versions, storageApiVersion } = compileCrd(
       crd(
         (c) =>
@@ -333,7 +333,7 @@ describe('compileCrd', () => {
     expect(versions[0]).to.deep.include({ hasStatus: true, listKind: 'WidgetList', selectableFields: [] })
     expect(versions[0]?.columns.map(({ name }) => name)).to.deep.equal(['Age'])
   })
-  it('is one object for the same content', () => {
+  it('returns the same object for the same content', () => {
     expect(compileCrd(crd())).to.equal(compileCrd(crd()))
     expect(compileCrd(crd())).to.not.equal(compileCrd(crd((c) => (c.spec.scope = 'Cluster'))))
   })

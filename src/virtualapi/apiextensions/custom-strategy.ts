@@ -1,4 +1,4 @@
-// The Strategy of custom resources: what their CustomResourceDefinition says, nothing in code.
+// The Strategy of custom resources: everything comes from their CustomResourceDefinition.
 import { fieldInvalid, qualifiedNameErrors } from '../../apimachinery/field/index.ts'
 import { goQuote } from '../../apimachinery/text/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
@@ -13,14 +13,14 @@ import type { CustomFacts, Strategy } from '../resources/resource-definition.ts'
 interface CustomKind {
   readonly info: ResourceInfo
   readonly schema?: SchemaNode
-  /** Of the version that objects are kept in, where that is another one. */
+  /** Schema of the storage version, if that is another version. */
   readonly storageSchema?: SchemaNode
   /** JSON paths that the CustomResourceDefinition allows in field selectors. */
   readonly selectableFields?: readonly string[]
   readonly scale?: CustomFacts['scale'] | undefined
 }
 
-/** Made once per compiled CustomResourceDefinition and version. */
+/** Called once per compiled CustomResourceDefinition and version. */
 export function customStrategy({ info, schema, storageSchema, selectableFields = [], scale }: CustomKind): Strategy {
   const hasStatus = info.subresources.some(({ name }) => name === 'status')
   const asJson = (object: KubeObject): JsonObject => object as unknown as JsonObject
@@ -38,7 +38,7 @@ export function customStrategy({ info, schema, storageSchema, selectableFields =
   return {
     hasStatus,
     hasGeneration: true,
-    // With a status subresource only the status is no change of the spec; without one everything is.
+    // With a status subresource, a change of status alone does not raise the generation; without one, it does.
     statusMembers: hasStatus ? ['status'] : [],
     allowUnconditionalUpdate: false,
     selectableFields: Object.fromEntries(
@@ -74,7 +74,7 @@ export function customStrategy({ info, schema, storageSchema, selectableFields =
   }
 }
 
-/** Without what the schema does not know, with its defaults. Throws RequestEntityTooLarge where they make it too large. */
+/** Drops unknown fields and adds defaults. Throws RequestEntityTooLarge if the defaults make the object too large. */
 function fit(object: JsonObject, schema: SchemaNode): void {
   pruneUnknown(object, schema, { isResourceRoot: true })
   if (!applyDefaults(object, schema))
@@ -99,7 +99,7 @@ function scaleStatusCauses(
 
 const standardFinalizers = new Set(['orphan', 'foregroundDeletion', 'kubernetes'])
 
-/** Names of finalizers that others might use as well. */
+/** Warns about new finalizers whose names could clash with those of others. */
 function finalizerWarnings(object: KubeObject, old: KubeObject | undefined): string[] {
   const warnings: string[] = []
   const before = new Set(old?.metadata.finalizers)
@@ -121,7 +121,7 @@ function at(object: KubeObject, path: string): JsonValue | undefined {
   return value
 }
 
-/** The value at a simple JSON path (`.spec.color`) as field selectors see it: text, empty where there is none. */
+/** The value at a simple JSON path (`.spec.color`) as field selectors compare it: a string, empty if there is none. */
 function valueAt(object: KubeObject, path: string): string {
   const value = at(object, path)
   return typeof value === 'string'

@@ -1,7 +1,9 @@
-// What a CustomResourceDefinition says without saying it.
+// Defaults of CustomResourceDefinitions.
 import type { CustomResourceDefinition } from './crd-types.ts'
 
-/** Changes `crd`: singular, listKind, conversion, and status.storedVersions with the storage version. Idempotent. */
+/**
+ * Fills in singular, listKind, conversion and the storage version in status.storedVersions. Mutates `crd`. Idempotent.
+ */
 export function defaultCrd(crd: CustomResourceDefinition): void {
   const { spec } = crd
   const { names } = spec

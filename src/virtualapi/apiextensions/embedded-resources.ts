@@ -1,5 +1,5 @@
-// Whole objects within custom resources (x-kubernetes-embedded-resource): their kind, apiVersion and metadata follow the
-// rules of every object.
+// Whole objects within custom resources (x-kubernetes-embedded-resource): their kind, apiVersion and metadata follow
+// the rules of every object.
 import { dns1035LabelErrors, fieldInvalid, fieldRequired } from '../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { fieldSchemaOf, type SchemaNode } from '../../apimachinery/schema/index.ts'
@@ -7,7 +7,9 @@ import type { StatusCause } from '../../apimachinery/status/index.ts'
 import { pathSegmentName } from '../resources/names.ts'
 import { metaCauses } from '../resources/object-meta.ts'
 
-/** Calls `visit` for every embedded object below `value`; `path` is where it is, such as `spec.template`. */
+/**
+ * Calls `visit` for every embedded object below `value`. `path` is the field path of `value`, such as `spec.template`.
+ */
 export function forEmbedded(
   value: JsonValue,
   schema: SchemaNode,
@@ -30,7 +32,8 @@ export function forEmbedded(
   }
 }
 
-// Found out once per node; most schemas embed nothing. A node in a cycle counts as maybe.
+// Computed once per node, since most schemas embed nothing. A node on a cycle counts as true while it is being
+// computed.
 const known = new WeakMap<SchemaNode, boolean>()
 
 function mayEmbed(schema: SchemaNode): boolean {
@@ -39,12 +42,12 @@ function mayEmbed(schema: SchemaNode): boolean {
   known.set(schema, true)
   const { properties = {}, items, additionalProperties, embeddedResource } = schema
   const below = [...Object.values(properties), items, additionalProperties]
-  const now = embeddedResource === true || below.some((child) => typeof child === 'object' && mayEmbed(child))
-  known.set(schema, now)
-  return now
+  const result = embeddedResource === true || below.some((child) => typeof child === 'object' && mayEmbed(child))
+  known.set(schema, result)
+  return result
 }
 
-/** What is wrong with the embedded objects of `object`. */
+/** Validation errors of the objects embedded in `object`. */
 export function embeddedCauses(object: JsonObject, schema: SchemaNode): StatusCause[] {
   const causes: StatusCause[] = []
   forEmbedded(object, schema, (embedded, path) => causes.push(...causesOf(embedded, path)))

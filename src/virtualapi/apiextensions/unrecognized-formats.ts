@@ -1,9 +1,10 @@
-// Formats in the schemas of a CustomResourceDefinition that nobody enforces: its author is warned.
+// Finds string formats in the schemas of a CustomResourceDefinition that the server does not enforce; its author is
+// warned.
 import { isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
 import { formatCheck } from '../../apimachinery/schema/index.ts'
 import type { CustomResourceDefinition } from './crd-types.ts'
 
-/** The formats of texts that are not enforced, once per place and once for all versions that share a schema. */
+/** The formats that are not enforced, one entry per occurrence; versions with equal schemas are counted once. */
 export function unrecognizedFormats({ spec }: CustomResourceDefinition): string[] {
   const seen = new Set<string>()
   const formats: string[] = []

@@ -1,5 +1,5 @@
-// Whether an openAPIV3Schema of a CustomResourceDefinition may be stored: structural, its defaults valid, its extensions
-// sensible. CEL rules are looked at as text only.
+// Validation of an openAPIV3Schema of a CustomResourceDefinition: it must be structural, with valid defaults and
+// extensions. Of CEL rules only the text is checked here.
 import {
   fieldDuplicate,
   fieldForbidden,
@@ -16,7 +16,7 @@ import type { StatusCause } from '../../apimachinery/status/index.ts'
 const maxSelectableFields = 8
 const selectableTypes: JsonValue[] = ['string', 'boolean', 'integer']
 
-/** What is wrong with the schema at `path`. `hasStatus`: the version has a status subresource. */
+/** Validation errors of the schema at `path`. `hasStatus`: the version has a status subresource. */
 export function validateCrdSchema(
   schema: JsonObject,
   path: string,
@@ -62,7 +62,7 @@ function rootErrors(schema: JsonObject, path: string): StatusCause[] {
   return [fieldInvalid(path, schema, why)]
 }
 
-/** Defaults must survive pruning and be valid themselves. */
+/** Defaults must not have unknown fields and must match their own schema. */
 function checkDefaults(schema: JsonObject, path: string, causes: StatusCause[], { isRoot }: { isRoot: boolean }): void {
   const value = fieldOf(schema, 'default')
   if (value !== undefined && value !== null && !isRoot) {
@@ -96,9 +96,9 @@ function schemasIn(schema: JsonObject, name: string): [string, JsonObject][] {
   return Object.entries(map).filter((entry): entry is [string, JsonObject] => isJsonObject(entry[1]))
 }
 
-interface Place {
+interface NodeContext {
   isRoot: boolean
-  /** Why defaults may not be here; undefined where they may. */
+  /** Why a default is forbidden at this node, for the message; undefined: it is allowed. */
   noDefaults: string | undefined
   insideMeta: boolean
 }
@@ -106,12 +106,12 @@ interface Place {
 const types = ['array', 'boolean', 'integer', 'number', 'object', 'string']
 const unsupported = ['id', 'additionalItems', 'patternProperties', 'definitions', 'dependencies', '$ref']
 
-function checkNode(schema: JsonObject, path: string, causes: StatusCause[], place: Place): void {
+function checkNode(schema: JsonObject, path: string, causes: StatusCause[], context: NodeContext): void {
   const type = fieldOf(schema, 'type')
   if (typeof type === 'string' && type !== '' && !types.includes(type))
     causes.push(fieldNotSupported(`${path}.type`, type, types))
-  if (place.noDefaults !== undefined && (fieldOf(schema, 'default') ?? null) !== null) {
-    causes.push(fieldForbidden(`${path}.default`, `must not be set ${place.noDefaults}`))
+  if (context.noDefaults !== undefined && (fieldOf(schema, 'default') ?? null) !== null) {
+    causes.push(fieldForbidden(`${path}.default`, `must not be set ${context.noDefaults}`))
   }
   for (const name of unsupported) {
     if (fieldOf(schema, name) !== undefined) causes.push(fieldForbidden(`${path}.${name}`, `${name} is not supported`))
@@ -122,7 +122,7 @@ function checkNode(schema: JsonObject, path: string, causes: StatusCause[], plac
   if (Array.isArray(fieldOf(schema, 'items'))) {
     causes.push(fieldForbidden(`${path}.items`, 'items must be a schema object and not an array'))
   }
-  if (place.insideMeta && fieldOf(schema, 'x-kubernetes-embedded-resource') === true) {
+  if (context.insideMeta && fieldOf(schema, 'x-kubernetes-embedded-resource') === true) {
     causes.push(fieldForbidden(`${path}.x-kubernetes-embedded-resource`, 'must not be used inside of resource meta'))
   }
   if (fieldOf(schema, 'uniqueItems') === true) {
@@ -139,11 +139,11 @@ function checkNode(schema: JsonObject, path: string, causes: StatusCause[], plac
   checkMapType(schema, path, causes)
   checkListType(schema, path, causes)
   checkRules(schema, path, causes)
-  checkChildren(schema, path, causes, place)
+  checkChildren(schema, path, causes, context)
 }
 
-function checkChildren(schema: JsonObject, path: string, causes: StatusCause[], place: Place): void {
-  const below: Place = { ...place, isRoot: false }
+function checkChildren(schema: JsonObject, path: string, causes: StatusCause[], context: NodeContext): void {
+  const below: NodeContext = { ...context, isRoot: false }
   const properties = schemasIn(schema, 'properties')
   const additional = fieldOf(schema, 'additionalProperties')
   if (additional !== undefined && additional !== true && properties.length > 0) {
@@ -152,16 +152,18 @@ function checkChildren(schema: JsonObject, path: string, causes: StatusCause[], 
     )
   }
   if (isJsonObject(additional)) {
-    const noDefaults = place.insideMeta ? 'inside additionalProperties applying to object metadata' : place.noDefaults
+    const noDefaults = context.insideMeta
+      ? 'inside additionalProperties applying to object metadata'
+      : context.noDefaults
     checkNode(additional, `${path}.additionalProperties`, causes, { ...below, noDefaults })
   }
-  const isResource = place.isRoot || fieldOf(schema, 'x-kubernetes-embedded-resource') === true
+  const isResource = context.isRoot || fieldOf(schema, 'x-kubernetes-embedded-resource') === true
   for (const [name, property] of properties) {
     const isMeta = isResource && metaFields.has(name)
     checkNode(property, `${path}.properties[${name}]`, causes, {
       isRoot: false,
-      noDefaults: isMeta && place.isRoot ? `in top-level ${name}` : place.noDefaults,
-      insideMeta: place.insideMeta || isMeta,
+      noDefaults: isMeta && context.isRoot ? `in top-level ${name}` : context.noDefaults,
+      insideMeta: context.insideMeta || isMeta,
     })
   }
   const items = fieldOf(schema, 'items')
@@ -279,7 +281,7 @@ function checkMapItems(items: JsonObject | undefined, keys: string[], path: stri
 
 const reasons = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired']
 
-/** The texts of CEL rules; the rules themselves are the CEL engine's. */
+/** Checks the text of CEL rules, not the expressions. */
 function checkRules(schema: JsonObject, path: string, causes: StatusCause[]): void {
   const rules = fieldOf(schema, 'x-kubernetes-validations')
   if (!Array.isArray(rules)) return
@@ -307,7 +309,7 @@ function checkRules(schema: JsonObject, path: string, causes: StatusCause[]): vo
   }
 }
 
-/** What is wrong with selectableFields of the version with this schema. */
+/** Validation errors of selectableFields of the version with this schema. */
 export function validateSelectableFields(
   fields: readonly { jsonPath: string }[],
   schema: JsonObject,

@@ -1,5 +1,5 @@
-// Whether a CustomResourceDefinition may be stored: names, versions, columns, subresources, conversion. Its schemas are
-// judged in validate-crd-schema.ts.
+// Validation of a CustomResourceDefinition: names, versions, columns, subresources, conversion. Schemas are validated
+// in validate-crd-schema.ts.
 import {
   dns1035LabelErrors,
   dns1123SubdomainErrors,
@@ -17,7 +17,7 @@ import { isEstablished } from './crd-conditions.ts'
 import { validateCrdSchema, validateSelectableFields } from './validate-crd-schema.ts'
 import { caBundleCauses, webhookClientCauses } from '../kinds/validation/webhook-client.ts'
 
-/** What is wrong with a CRD, after defaulting. */
+/** Validation errors of a CRD that has its defaults. */
 export function validateCrd(crd: CustomResourceDefinition): StatusCause[] {
   const { metadata, spec } = crd
   const name = metadata.name ?? ''
@@ -36,7 +36,7 @@ function validateBody(crd: CustomResourceDefinition, old?: CustomResourceDefinit
   return causes
 }
 
-/** What is wrong with a change: the new CRD itself, and what may not change. */
+/** Validation errors of a changed CRD: those of the CRD itself, and changes of immutable fields. */
 export function validateCrdUpdate(crd: CustomResourceDefinition, old: CustomResourceDefinition): StatusCause[] {
   const causes = validateBody(crd, old)
   const immutable = (field: string, value: string, before: string): void => {
@@ -74,7 +74,7 @@ function validateSpec({ spec }: CustomResourceDefinition, old?: CustomResourceDe
     const errors = dns1035LabelErrors(name)
     if (errors.length === 0) continue
     causes.push(fieldInvalid(`spec.versions[${String(i)}].name`, name, errors.join(',')))
-    // Upstream repeats the first version's name in a field of its own.
+    // Upstream reports the name of the first version again as spec.version.
     if (i === 0) causes.push(fieldInvalid('spec.version', name, errors.join(',')))
   }
   causes.push(...validateVersions(versions))
@@ -93,8 +93,8 @@ function validateSpec({ spec }: CustomResourceDefinition, old?: CustomResourceDe
 }
 
 /**
- * Upstream keeps what all versions have in common in one place, and names that place in messages: a CRD with one version
- * hears of `spec.validation`, not of `spec.versions[0].schema`.
+ * Upstream's internal type stores what all versions have in common in one field, and errors name that field: a CRD with
+ * one version gets errors about `spec.validation`, not about `spec.versions[0].schema`.
  */
 function validateVersions(versions: CrdVersion[]): StatusCause[] {
   const causes: StatusCause[] = []
@@ -286,7 +286,7 @@ function validateStoredVersions({ spec, status }: CustomResourceDefinition): Sta
 
 function validateApproval(crd: CustomResourceDefinition, old?: CustomResourceDefinition): StatusCause[] {
   const approval = approvalOf(crd)
-  // Who changes something else is not asked about it again.
+  // As upstream: an update that leaves the approval state alone is not refused because of it.
   if (old !== undefined && approvalOf(old)?.state === approval?.state) return []
   const field = `metadata.annotations[${approvalAnnotation}]`
   if (approval?.state === 'missing') return [fieldRequired(field, approval.message)]
@@ -295,8 +295,8 @@ function validateApproval(crd: CustomResourceDefinition, old?: CustomResourceDef
 }
 
 /**
- * Versions as a message shows them: Go's internal struct, in which what all versions have in common is not said. A schema
- * that only some have is shown as it was sent.
+ * Versions as errors print them: Go's internal struct, in which fields that all versions share are null. A schema that
+ * differs between versions is printed as the client sent it.
  */
 function versionsAsGoPrints(versions: readonly CrdVersion[]): JsonObject[] {
   const own = (key: keyof CrdVersion): ((version: CrdVersion) => JsonValue) => {

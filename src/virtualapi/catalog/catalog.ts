@@ -6,18 +6,18 @@ import type { CompiledCrd } from '../apiextensions/index.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
 
-/** A CustomResourceDefinition that is served: as it is kept, and compiled. */
+/** A CustomResourceDefinition that is served: its stored entry, and the compiled form. */
 export interface ServedCrd {
   readonly entry: Entry
   readonly compiled: CompiledCrd
 }
 
 export interface Catalog {
-  /** The resource of this name and version in this logical cluster, or undefined where it serves none. */
+  /** The resource of this name and version in this logical cluster, or undefined if it is not served. */
   find(objects: ClusterObjects, gvr: GroupVersionResource): ResourceDefinition | undefined
-  /** The resource if it is built in: the same in every logical cluster. */
+  /** The resource if it is built in; built-in resources are the same in every logical cluster. */
   findBuiltIn(gvr: GroupVersionResource): ResourceDefinition | undefined
-  /** All that this logical cluster serves, for discovery. */
+  /** Everything that this logical cluster serves, for discovery. */
   all(objects: ClusterObjects): readonly ResourceInfo[]
   /** The CustomResourceDefinitions that this logical cluster serves, compiled. */
   crds(objects: ClusterObjects): readonly ServedCrd[]

@@ -16,7 +16,7 @@ import { builtInStrategy } from '../kinds/index.ts'
 
 export class ClusterCatalog implements Catalog {
   private readonly builtIn = new Map<string, ResourceDefinition>()
-  // A CRD is compiled when its bytes are first asked for; an unchanged one is the same Entry.
+  // A CRD is compiled on first use. The hub keeps the same Entry while a CRD does not change, so Entry can be the key.
   private readonly compiled = new WeakMap<Entry, CompiledCrd | undefined>()
   private readonly custom = new WeakMap<CompiledCrd, Map<string, ResourceDefinition>>()
 
@@ -64,7 +64,7 @@ export class ClusterCatalog implements Catalog {
     if (facts === undefined) return undefined
     const { info } = facts
     const { storageSchema, changed } = compiled
-    // Equal schemas are one object.
+    // compileCrd uses one object for equal schemas, so identity is enough.
     const shownAs = facts.schema === storageSchema ? undefined : facts.schema
     const complete = formOnRead(storageSchema, { changed, shownAs })
     const definition: ResourceDefinition = {
@@ -94,7 +94,7 @@ export class ClusterCatalog implements Catalog {
     })
   }
 
-  /** Undefined: its names were not accepted, so nothing is served. */
+  /** Undefined if the names of the CRD were not accepted: then nothing is served. */
   private compile(entry: Entry): CompiledCrd | undefined {
     if (this.compiled.has(entry)) return this.compiled.get(entry)
     const crd = decodeObject(entry.bytes) as KubeObject & CustomResourceDefinition

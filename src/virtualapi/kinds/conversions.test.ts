@@ -9,19 +9,19 @@ function formOf(group: string, resource: string, version = 'v1'): StorageForm {
   return storageOf(info)
 }
 
-describe('storage form of built-in resources', () => {
-  it('keeps most as they are served', () => {
+describe('storageOf', () => {
+  it('stores most resources as they are served', () => {
     expect(formOf('apps', 'deployments')).to.deep.equal({
       storageKey: 'deployments.apps',
       storageApiVersion: 'apps/v1',
     })
   })
 
-  it('keeps both kinds of Event in one place', () => {
+  it('stores both kinds of Event under one key', () => {
     expect(formOf('events.k8s.io', 'events').storageKey).to.equal(formOf('', 'events').storageKey)
   })
 
-  it('gives an Event back as it came', () => {
+  it('converts an Event to storage and back without a change', () => {
     const { toStorage, fromStorage } = formOf('events.k8s.io', 'events')
     const event: KubeObject = {
       kind: 'Event',
@@ -38,7 +38,7 @@ describe('storage form of built-in resources', () => {
     expect(stored && fromStorage?.(stored)).to.deep.equal(event)
   })
 
-  describe('of a HorizontalPodAutoscaler', () => {
+  describe('for a HorizontalPodAutoscaler', () => {
     const { toStorage, fromStorage } = formOf('autoscaling', 'horizontalpodautoscalers')
     const scaleTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' }
     const v2: KubeObject = {
@@ -66,7 +66,7 @@ describe('storage form of built-in resources', () => {
       expect(v1 && toStorage?.(v1)).to.deep.equal(v2)
     })
 
-    it('takes 80 % of CPU where v1 names no metric', () => {
+    it('defaults to 80 % CPU utilization if v1 names no metric', () => {
       const stored = toStorage?.({ ...v2, apiVersion: 'autoscaling/v1', spec: { scaleTargetRef, maxReplicas: 5 } })
       expect(stored?.['spec']).to.have.nested.property('metrics[0].resource.target.averageUtilization', 80)
     })

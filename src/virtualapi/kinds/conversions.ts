@@ -1,14 +1,15 @@
-// Resources that are served in several versions and kept in one. All others are kept as they are served.
+// Resources that are served in several versions and stored in one. All others are stored as they are served.
 import { apiVersionOf, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { storageKeyOf } from '../resources/resource-definition.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
 import { hpaFromStorage, hpaToStorage } from './conversion/horizontal-pod-autoscaler.ts'
 import { eventFromStorage, eventToStorage } from './conversion/event.ts'
 
+/** How a resource version is stored. */
 export interface StorageForm {
   readonly storageKey: string
   readonly storageApiVersion: string
-  /** Pure; absent where only the apiVersion differs or nothing does. */
+  /** Pure; absent if nothing but the apiVersion differs. */
   readonly toStorage?: (object: KubeObject) => KubeObject
   readonly fromStorage?: (object: KubeObject) => KubeObject
 }
@@ -28,7 +29,7 @@ const converted: Readonly<Record<string, StorageForm>> = {
   },
 }
 
-/** Where and in which form a built-in resource version is kept. */
+/** The storage key and storage version of a built-in resource version, with the conversions. */
 export function storageOf(info: ResourceInfo): StorageForm {
   const apiVersion = apiVersionOf(info)
   return (

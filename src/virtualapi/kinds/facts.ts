@@ -1,10 +1,11 @@
-// The table of what differs between built-in kinds and needs no code, as Kubernetes 1.34 has it.
+// The facts of built-in kinds that need no code: one table per fact, as in Kubernetes 1.34.
 import type { ResourceInfo } from '../resources/resource-info.ts'
 import { groupResourceText } from '../../apimachinery/meta/index.ts'
 import { label1035Name, labelName, pathSegmentName, subdomainName, type NameCheck } from '../resources/names.ts'
 import type { MetaCheck } from '../resources/meta-check.ts'
 import { ipErrors } from './validation/ip-values.ts'
 
+/** The facts of one kind; see the members of Strategy. */
 export interface KindFacts {
   readonly statusMeta: 'all' | 'allButLabels' | 'none'
   readonly answersDeleted: boolean
@@ -85,22 +86,23 @@ const names: Readonly<Record<string, NameCheck>> = {
   'rolebindings.rbac.authorization.k8s.io': pathSegmentName,
   'roles.rbac.authorization.k8s.io': pathSegmentName,
   'statefulsets.apps': labelName,
-  // Upstream holds them to nothing of their own.
+  // Upstream has no name rules for these kinds.
   'poddisruptionbudgets.policy': pathSegmentName,
   'certificatesigningrequests.certificates.k8s.io': pathSegmentName,
-  // Named after the address, in its one canonical form.
+  // Named after the IP address, in its canonical form.
   'ipaddresses.networking.k8s.io': ipErrors,
-  // Their names hold times and addresses; validation of the kind looks at them.
+  // Names of Events contain times and addresses; the validation of the kind checks them.
   events: pathSegmentName,
   'events.events.k8s.io': pathSegmentName,
 }
 
+// `whole`: validates all metadata; `change`: only the immutable fields; `free`: finalizers may have any name.
 const whole: MetaCheck = { whole: true, ownFinalizers: true }
 const change: MetaCheck = { whole: false, ownFinalizers: true }
 const freeWhole: MetaCheck = { whole: true, ownFinalizers: false }
 const freeChange: MetaCheck = { whole: false, ownFinalizers: false }
 
-/** How a kind's own validation of updates looks at metadata; as of most kinds where absent. */
+/** The metadata validations in a kind's own update validation; absent: `[whole, change]`, as for most kinds. */
 const updateChecks: Readonly<Record<string, readonly MetaCheck[]>> = {
   ...checksOf(
     [change],
@@ -147,7 +149,7 @@ const statusChecks: Readonly<Record<string, readonly MetaCheck[]>> = {
   'customresourcedefinitions.apiextensions.k8s.io': [freeChange],
 }
 
-/** Their finalizers may be called anything. */
+/** Kinds whose finalizers may have any name. */
 const freeFinalizers = new Set(
   Object.entries(updateChecks).flatMap(([key, checks]) => (checks.some((one) => one.ownFinalizers) ? [] : [key])),
 )
@@ -156,7 +158,7 @@ function checksOf(checks: readonly MetaCheck[], keys: readonly string[]): Record
   return Object.fromEntries(keys.map((key) => [key, checks]))
 }
 
-/** Their subresource `status` writes the status alone. */
+/** Kinds whose subresource `status` writes no metadata. */
 const bareStatus = new Set([
   'customresourcedefinitions.apiextensions.k8s.io',
   'flowschemas.flowcontrol.apiserver.k8s.io',
@@ -187,7 +189,7 @@ const answersDeleted = new Set([
   'volumeattributesclasses.storage.k8s.io',
 ])
 
-/** Garbage collection does not look at them. */
+/** Kinds that the garbage collector ignores. */
 const ownsNothing = new Set(['events', 'events.events.k8s.io'])
 
 const orphansByDefault = new Set(['jobs.batch', 'replicationcontrollers'])

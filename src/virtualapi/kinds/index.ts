@@ -1,4 +1,4 @@
-// The Strategy of built-in kinds: facts from one table, the typed form from generated structs, rules from kinds/.
+// The Strategy of built-in kinds: facts from a table, decoding by generated Go structs, rules from kinds/.
 import { groupResourceText, type JsonObject } from '../../apimachinery/meta/index.ts'
 import type { Strategy } from '../resources/resource-definition.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
@@ -18,7 +18,7 @@ export { allocateBy, allocationFor, type Allocation, type AllocationRequest } fr
 
 const strategies = new Map<string, Strategy>()
 
-/** How a built-in resource behaves. The same object for the same resource version. */
+/** The Strategy of a built-in resource. The same object for the same resource version. */
 export function builtInStrategy(info: ResourceInfo): Strategy {
   const key = `${apiVersionOf(info)}/${info.resource}`
   let strategy = strategies.get(key)
@@ -31,7 +31,7 @@ export function builtInStrategy(info: ResourceInfo): Strategy {
 
 function createStrategy(info: ResourceInfo): Strategy {
   const groupResource = groupResourceText(info)
-  // The write path sees objects in the form they are kept in.
+  // The write path handles objects in their storage version.
   const { storageApiVersion } = storageOf(info)
   const rules = rulesOf([apiVersionOf(info), storageApiVersion], info.kind)
   const struct = structOfKind(storageApiVersion, info.kind)
@@ -59,8 +59,8 @@ function createStrategy(info: ResourceInfo): Strategy {
     validateUpdate(object, old, context, subresource) {
       if (subresource === '') {
         const causes = rules.validate?.(object, old, context) ?? []
-        const again = rules.asksTwice === true ? causes : []
-        return [...causes, ...again, ...(rules.validateChange?.(object, old, context) ?? [])]
+        const repeated = rules.asksTwice === true ? causes : []
+        return [...causes, ...repeated, ...(rules.validateChange?.(object, old, context) ?? [])]
       }
       return [
         ...(subresource === 'status' ? statusCauses(storageApiVersion, object, old) : []),

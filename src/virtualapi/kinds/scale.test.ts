@@ -37,20 +37,20 @@ const cr: KubeObject = {
 }
 
 describe('the scale subresource', () => {
-  it('tells replicas and selector of a built-in kind', () => {
+  it('returns replicas and selector of a built-in kind', () => {
     const { spec, status, metadata } = scaleOf(deployment, deployments)
     expect(spec).to.deep.equal({ replicas: 3 })
     expect(status).to.deep.equal({ replicas: 2, selector: 'a in (x,y),b=c' })
     expect(metadata).to.deep.equal({ name: 'web', namespace: 'shop', resourceVersion: '7' })
   })
 
-  it('reads and writes where a CustomResourceDefinition says', () => {
+  it('uses the paths of a CustomResourceDefinition', () => {
     expect(scaleOf(cr, custom).status).to.deep.equal({ replicas: 1, selector: 'app=db' })
     const scale = { kind: 'Scale', apiVersion: 'autoscaling/v1', metadata: { name: 'db' }, spec: { replicas: 4 } }
     expect(applyScale(cr, scale, custom)['spec']).to.deep.equal({ size: 4 })
   })
 
-  it('leaves the object it was given alone, and carries the resourceVersion as a precondition', () => {
+  it('does not change its argument, and passes on the resourceVersion as a precondition', () => {
     const scale = scaleOf(deployment, deployments)
     const next = applyScale(deployment, { ...scale, spec: { replicas: 5 } }, deployments)
     expect(next['spec']).to.have.property('replicas', 5)

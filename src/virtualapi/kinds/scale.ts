@@ -1,4 +1,4 @@
-// The scale subresource: how many replicas are wanted and there are, in one form for all kinds that have it.
+// The scale subresource: desired and current replicas in one form (autoscaling/v1 Scale) for all kinds that have it.
 import { fieldInvalid } from '../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest, internalError, invalid } from '../../apimachinery/status/index.ts'
@@ -16,19 +16,19 @@ export interface Scale extends KubeObject {
 
 const builtInPaths: ScalePaths = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' }
 
-/** What must be known of a resource to scale it. */
+/** The part of a resource definition that scaling needs. */
 export type Scalable = Pick<ResourceDefinition, 'info' | 'custom'>
 
 /**
- * The Scale of an object. Throws 500 for a custom resource that does not say how many replicas it wants, unless `toWrite`:
- * who writes may say it. Pure.
+ * The Scale of an object. Throws 500 for a custom resource without a value at specReplicasPath, unless `toWrite`: a
+ * write may set it. Pure.
  */
 export function scaleOf(object: KubeObject, { info, custom }: Scalable, { toWrite = false } = {}): Scale {
   const paths = custom?.scale
   const { specReplicasPath, statusReplicasPath, labelSelectorPath } = paths ?? builtInPaths
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata
   const replicas = valueAt(object, specReplicasPath)
-  // A custom resource that does not say how many it wants cannot be scaled; upstream answers so.
+  // As upstream.
   if (paths !== undefined && typeof replicas !== 'number' && !toWrite)
     throw internalError(`the spec replicas field "${specReplicasPath}" does not exist`)
   const selector = paths === undefined ? builtInSelector(object, info) : textAt(object, labelSelectorPath)
@@ -52,22 +52,23 @@ export function scaleOf(object: KubeObject, { info, custom }: Scalable, { toWrit
 }
 
 /**
- * The object with the replicas that `scale` wants; its resourceVersion and uid become preconditions. Pure. Throws 422
- * for a negative number, 400 for what is no number.
+ * The object with the replicas of `scale`, and with its resourceVersion and uid as preconditions. Pure. Throws 422 for
+ * a negative number, 400 if replicas is not an integer.
  */
 export function applyScale(object: KubeObject, scale: KubeObject, { custom }: Scalable): KubeObject {
   const { metadata, spec } = scale
   const replicas = (isJsonObject(spec) ? spec['replicas'] : undefined) ?? 0
   if (typeof replicas !== 'number' || !Number.isInteger(replicas))
     throw badRequest('spec.replicas of a Scale must be an integer')
-  // What a custom resource may want is for its own validation to say.
+  // Custom resources validate the number by their own schema.
   if (replicas < 0 && custom === undefined)
     throw invalid({ group: 'autoscaling', kind: 'Scale' }, object.metadata.name ?? '', [
       fieldInvalid('spec.replicas', replicas, 'must be greater than or equal to 0'),
     ])
   const next = structuredClone(object)
   if (metadata.resourceVersion) next.metadata.resourceVersion = metadata.resourceVersion
-  // Custom resources are not changed without a revision; to scale one is not to change what one has not seen.
+  // Without a resourceVersion in the Scale: built-in kinds update unconditionally; custom resources cannot, so they
+  // keep the current one.
   else if (custom === undefined) delete next.metadata.resourceVersion
   if (metadata.uid) next.metadata.uid = metadata.uid
   setAt(next as unknown as JsonObject, membersOf((custom?.scale ?? builtInPaths).specReplicasPath), replicas)
@@ -80,7 +81,7 @@ function builtInSelector(object: KubeObject, { group, resource }: ResourceInfo):
   return selectorText(group === '' && resource === 'replicationcontrollers' ? { matchLabels: selector } : selector)
 }
 
-/** `.spec.replicas` -> [spec, replicas]: the only JSON paths a CRD may give here. */
+/** `.spec.replicas` -> [spec, replicas]. A CRD may only give such simple paths here. */
 function membersOf(path: string): string[] {
   return path.split('.').filter((member) => member !== '')
 }

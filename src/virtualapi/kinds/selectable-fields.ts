@@ -4,7 +4,7 @@ import { isJsonObject, type JsonValue, type KubeObject } from '../../apimachiner
 type Read = (object: KubeObject) => string
 type Fields = Readonly<Record<string, Read>>
 
-/** The value at a dotted path as text: what Go prints of it, `missing` for what is absent. */
+/** The value at a dotted path, printed as Go does; `missing` if there is none. */
 function at(path: string, missing = ''): Read {
   const members = path.split('.')
   return (object) => {
@@ -20,7 +20,7 @@ function fields(paths: readonly string[], missing = ''): Fields {
 }
 
 const involved = ['kind', 'namespace', 'name', 'uid', 'apiVersion', 'resourceVersion', 'fieldPath']
-/** Both versions read the stored form, which is core/v1's. */
+/** Both versions of Event read the stored form, which is core/v1. */
 const eventFields: Fields = {
   ...fields(['reason', 'reportingComponent', 'type']),
   ...Object.fromEntries(involved.map((member) => [`involvedObject.${member}`, at(`involvedObject.${member}`)])),
@@ -58,7 +58,7 @@ const table: Readonly<Record<string, Fields>> = {
   'resourceslices.resource.k8s.io': fields(['spec.nodeName', 'spec.driver']),
 }
 
-/** By resource and group, as in messages. */
+/** Field selectors of a resource; the key is `resource.group`. */
 export function selectableFieldsOf(groupResource: string): Fields {
   return table[groupResource] ?? {}
 }

@@ -1,7 +1,7 @@
-// A LabelSelector as the text that list and watch take.
+// Prints a LabelSelector as the string that list and watch accept.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
 
-/** Requirements sorted by key, as a real server prints them. Empty for a selector that selects everything. */
+/** Requirements sorted by key, as upstream prints them. Empty for a selector that selects everything. */
 export function selectorText({ matchLabels, matchExpressions }: JsonObject): string {
   const requirements: [string, string][] = []
   if (isJsonObject(matchLabels))

@@ -21,7 +21,7 @@ export interface OffloadedRequest {
   readonly user: UserInfo
   readonly cluster: LogicalCluster
   readonly isLoopback: boolean
-  /** Wall clock, milliseconds. */
+  /** Wall clock in milliseconds since the epoch. */
   readonly now: number
 }
 

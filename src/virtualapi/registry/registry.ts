@@ -1,6 +1,6 @@
-// The write path of every kind: create, update and delete as Kubernetes means them, over the hub. Kinds differ only by
-// their Strategy. Update and delete get a function of the current object: it runs again after a lost race, because the
-// answer of mutation and validation may then be another.
+// The write path of every kind: create, update and delete with the semantics of Kubernetes, over the hub. Kinds differ
+// only in their Strategy. Update and delete take a function of the current object and call it again after a lost race,
+// because mutation and validation may then have another result.
 import { isDeepStrictEqual } from 'node:util'
 import { KeyedMutex } from '../../async/index.ts'
 import { parseApiVersion, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
@@ -43,27 +43,32 @@ import type { RequestContext, ResourceDefinition } from '../resources/resource-d
 import { fromStoreError } from './store-errors.ts'
 
 const generateNameTries = 8
-/** A caller whose wish holds for any state only loses to those who came later: from the second try on they queue. */
+/**
+ * Bounds the retries after lost races. From the second try on, writers of one object queue, so more are rarely needed.
+ */
 const lostRaceTries = 50
 
+/** Where a request writes, and for whom. */
 export interface Target {
   readonly definition: ResourceDefinition
   readonly context: RequestContext
   readonly signal: AbortSignal
   readonly namespace: string
-  /** See the store: a write that nobody waits for. */
+  /** True: nobody waits for this write, so the store may defer it. */
   readonly deferrable?: boolean
 }
 
+/** What an update does. */
 export interface UpdateOptions {
-  /** Empty for the object itself; `status` and the like. */
+  /** Empty for the object itself; otherwise `status`, `scale` and the like. */
   readonly subresource: string
-  /** Makes the wanted object of the current one, which it may not change; undefined = there is none. */
+  /** Returns the wanted object for the current one (undefined: there is none). Must not change its argument. */
   readonly change: (current: KubeObject | undefined) => KubeObject | Promise<KubeObject>
-  /** The uid that `change` leaves is no precondition, but a member that may not change. */
+  /** True: a changed uid in the result of `change` is a validation error, not a failed precondition. */
   readonly isPatch?: boolean
 }
 
+/** The result of a create or update. */
 export interface Written {
   readonly object: KubeObject
   /** The bytes for the wire. */
@@ -71,6 +76,7 @@ export interface Written {
   readonly created: boolean
 }
 
+/** Reads and writes objects of every kind. It keeps no objects, only the queues of writers that lost a race. */
 export class Registry {
   private readonly admission: Admission
   private readonly mutex = new KeyedMutex()
@@ -86,11 +92,12 @@ export class Registry {
     return entry
   }
 
-  /** `keepUid`: the object is a copy of one that lives elsewhere and keeps its uid and status. */
+  /** `keepUid`: the object is a copy of one in another cluster and keeps its uid and status. */
   async create(target: Target, object: KubeObject, { keepUid = false }: { keepUid?: boolean } = {}): Promise<Written> {
     const { definition, context } = target
     const { metadata } = object
-    // Upstream's words, without a reason; what is no position is no mistake either. It is the storage that says so.
+    // As upstream, where the storage refuses it: a Status without a reason, not on dry run, and text that is not a
+    // number passes.
     if (!context.dryRun && /^0*[1-9][0-9]*$/.test(metadata.resourceVersion ?? ''))
       throw statusError(500, '', 'resourceVersion should not be set on objects to be created')
     const generateName = metadata.name ? undefined : metadata.generateName
@@ -123,7 +130,7 @@ export class Registry {
     } as const
     if (strategy.hasStatus && !keepUid && strategy.bornWithStatus !== true) resetStatus(object, undefined)
     strategy.applyDefaults?.(object, context)
-    // What plugins add, the kind's own preparation must see: the QoS class of a pod depends on its resources.
+    // Defaulting plugins come before the kind's own preparation: the QoS class of a pod depends on its resources.
     this.admission.mutate(request, object, undefined)
     strategy.prepareForCreate?.(object, context)
     if (strategy.hasGeneration) metadata.generation = 1
@@ -138,8 +145,8 @@ export class Registry {
     const name = metadata.name ?? ''
     const value = encodeObject(object)
     if (context.dryRun) {
-      const there = alreadyThere(target, name)
-      if (there !== undefined) throw there
+      const existing = existingObjectError(target, name)
+      if (existing !== undefined) throw existing
       return { object, bytes: value, created: true }
     }
     try {
@@ -149,8 +156,8 @@ export class Registry {
       metadata.resourceVersion = String(entry.revision)
       return { object, bytes: entry.bytes, created: true }
     } catch (error) {
-      const there = isStoreError(error, 'KeyExists') ? alreadyThere(target, name) : undefined
-      throw there ?? fromStoreError(error, info, name)
+      const existing = isStoreError(error, 'KeyExists') ? existingObjectError(target, name) : undefined
+      throw existing ?? fromStoreError(error, info, name)
     }
   }
 
@@ -175,7 +182,7 @@ export class Registry {
     }
   }
 
-  /** The queue of those who lost a race for this object; left when disposed of. */
+  /** Serializes writers that lost a race for this object. Disposing of the result leaves the queue. */
   private queueFor(
     { definition, context, namespace, signal }: Target,
     name: string,
@@ -248,7 +255,7 @@ export class Registry {
     const { resourceVersion: _, ...meta } = old.metadata
     delete next.metadata.resourceVersion
     const { key, revision } = entry
-    // An update that changes nothing is no event: GitOps tools and controllers rely on it.
+    // An update that changes nothing writes nothing and makes no event: GitOps tools and controllers rely on it.
     if (isDeepStrictEqual({ ...old, metadata: meta }, next)) {
       next.metadata.resourceVersion = String(revision)
       return { object: next, bytes: entry.bytes, created: false }
@@ -266,7 +273,7 @@ export class Registry {
     }
     if (gone) {
       await context.objects.delete(key, { signal, ifRevision: revision })
-      // Watchers are told of the deletion's own revision; who let go of the object gets the last it had.
+      // Watchers get the revision of the deletion; the client that removed the last finalizer gets the last stored one.
       next.metadata.resourceVersion = String(revision)
       return { object: next, bytes: stampRevision(value, revision), created: false }
     }
@@ -276,8 +283,8 @@ export class Registry {
   }
 
   /**
-   * Deletes an object or, where finalizers or a grace period hold it, marks it. Resolves with the object that is still
-   * there, or `deleted: true` and its last state.
+   * Deletes an object or, if finalizers or a grace period hold it, marks it. Resolves with the remaining object, or
+   * with `deleted: true` and its last state.
    */
   async delete(
     target: Target,
@@ -349,8 +356,8 @@ function dedupeOwners(metadata: ObjectMeta, { warnings }: RequestContext): void 
     )
 }
 
-/** What a creation hears of the object that has its name; undefined where nobody has. */
-function alreadyThere({ definition, context, namespace }: Target, name: string): Error | undefined {
+/** The AlreadyExists error if an object of this name exists, else undefined. */
+function existingObjectError({ definition, context, namespace }: Target, name: string): Error | undefined {
   const entry = context.objects.get(definition.storageKey, namespace, name)
   if (entry === undefined) return undefined
   const ending = decodeMetadata(entry.bytes).deletionTimestamp !== undefined
@@ -368,16 +375,20 @@ function warn({ definition, context, subresource }: WarnedRequest, object: KubeO
     context.warnings.push(warning)
 }
 
-/** What is refused is called as it is kept: an Event of events.k8s.io is one of v1. */
+/**
+ * Throws Invalid. The error names the group of the storage version: an Event of events.k8s.io is reported as one of v1.
+ */
 function refuse({ info, storageApiVersion }: ResourceDefinition, metadata: ObjectMeta, causes: StatusCause[]): void {
   if (causes.length === 0) return
   throw invalid({ group: parseApiVersion(storageApiVersion).group, kind: info.kind }, metadata.name ?? '', causes)
 }
 
-/** Custom resources and their definitions are asked once more what may not change. */
+/** Custom resources and CustomResourceDefinitions check the immutable fields once more. */
 const customCheck: MetaCheck = { whole: false, ownFinalizers: false }
 
-/** Whether a change may name what the server owns of metadata; a bare status has none of it. */
+/**
+ * True if this endpoint reports changes of server-owned fields; on `status`, only kinds that take metadata there do.
+ */
 function keepsServerMeta({ statusMeta = 'none' }: ResourceDefinition['strategy'], subresource: string): boolean {
   return subresource === '' || (subresource === 'status' && statusMeta !== 'none')
 }

@@ -1,9 +1,12 @@
-// Spec and status: which endpoint writes which, and which changes a generation counts.
+// Spec and status: which endpoint writes which, and which changes raise metadata.generation.
 import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject, ObjectMeta } from '../../apimachinery/meta/index.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
 
-/** The main endpoint does not write status, the status endpoint writes nothing else (labels of built-in kinds apart). */
+/**
+ * Restores in `next` what this endpoint may not write: the main endpoint keeps the old status, `status` keeps
+ * everything else (metadata follows strategy.statusMeta).
+ */
 export function keepSpecOrStatus(
   strategy: ResourceDefinition['strategy'],
   next: KubeObject,
@@ -29,13 +32,13 @@ function withLabels(meta: ObjectMeta, labels: ObjectMeta['labels']): ObjectMeta 
   return labels === undefined ? meta : { ...meta, labels }
 }
 
-/** Gives an object the status that the old one has; none where that has none. */
+/** Gives `object` the status of `old`; removes it if `old` has none. */
 export function resetStatus(object: KubeObject, old: KubeObject | undefined): void {
   if (old !== undefined && 'status' in old) object['status'] = structuredClone(old['status'])
   else delete object['status']
 }
 
-/** True if an update from `old` counts in metadata.generation. */
+/** True if an update from `old` raises metadata.generation. */
 export function generationChanged(
   strategy: ResourceDefinition['strategy'],
   next: KubeObject,
@@ -45,7 +48,7 @@ export function generationChanged(
   return strategy.hasGeneration && specChanged(next, old, strategy.statusMembers)
 }
 
-/** True if anything besides metadata and the members of the status changed. */
+/** True if anything besides metadata and the status members changed. */
 function specChanged(next: KubeObject, old: KubeObject, statusMembers: readonly string[]): boolean {
   if (next.metadata.deletionTimestamp !== old.metadata.deletionTimestamp) return true
   const ignored = new Set(['metadata', ...statusMembers])

@@ -1,4 +1,4 @@
-// The rows of the resource table that every logical cluster has: what Kubernetes serves by default in its stable versions.
+// The rows of the resource table that every logical cluster has: what Kubernetes serves by default, in stable versions.
 import { apiVersionOf, type GroupVersionKind, type GroupVersionResource } from '../../apimachinery/meta/index.ts'
 import { readGenerated } from './generated-facts.ts'
 import type { ResourceInfo } from './resource-info.ts'
@@ -16,12 +16,15 @@ export function builtInResources(): readonly ResourceInfo[] {
   return loaded().rows
 }
 
-/** The row of this resource, such as `apps/v1 deployments`; undefined: not built in. */
+/** The row of a resource such as `apps/v1 deployments`; undefined if it is not built in. */
 export function builtInResource({ group, version, resource }: GroupVersionResource): ResourceInfo | undefined {
   return loaded().byResource.get(keyOf({ group, version }, resource))
 }
 
-/** The row whose objects are of this kind; undefined also for kinds that only subresources use, such as Scale. */
+/**
+ * The row of the resource whose objects have this kind; undefined also for kinds that only subresources use, such as
+ * Scale.
+ */
 export function builtInResourceOfKind({ group, version, kind }: GroupVersionKind): ResourceInfo | undefined {
   return loaded().byKind.get(keyOf({ group, version }, kind))
 }
@@ -37,6 +40,6 @@ function loaded(): Tables {
   return tables
 }
 
-function keyOf(gv: { group: string; version: string }, word: string): string {
-  return `${apiVersionOf(gv)}/${word}`
+function keyOf(gv: { group: string; version: string }, name: string): string {
+  return `${apiVersionOf(gv)}/${name}`
 }

@@ -1,10 +1,11 @@
-// Schemas of built-in kinds as graphs of SchemaNode. A graph is linked when its kind is first asked for; parts are shared by all.
+// Schemas of built-in kinds as graphs of SchemaNode. A graph is linked on first use; kinds share the nodes of common
+// definitions.
 import type { GroupVersionKind } from '../../apimachinery/meta/index.ts'
 import type { SchemaNode } from '../../apimachinery/schema/index.ts'
 import { readGenerated } from './generated-facts.ts'
 import { goStructName, isNamedScalar, structOfDefinition, type StructType } from './typed/go-types.ts'
 
-/** A node as the table has it: where a SchemaNode has a node, there may be a reference with neighbours. */
+/** A node as the generated table stores it: a child may be a `$ref`, with other attributes beside it. */
 export interface SchemaTableNode extends Omit<SchemaNode, 'properties' | 'items' | 'additionalProperties'> {
   readonly $ref?: string
   readonly properties?: Readonly<Record<string, SchemaTableNode>>
@@ -12,6 +13,7 @@ export interface SchemaTableNode extends Omit<SchemaNode, 'properties' | 'items'
   readonly additionalProperties?: SchemaTableNode | boolean
 }
 
+/** The generated table of schemas: the definition of each kind, and the definitions by name. */
 export interface SchemaTable {
   readonly kinds: Readonly<Record<string, string>>
   readonly definitions: Readonly<Record<string, SchemaTableNode>>
@@ -21,8 +23,9 @@ let loadedTable: SchemaTable | undefined
 const linked = new Map<string, SchemaNode>()
 
 /**
- * The schema of a built-in kind; undefined for others. Also knows kinds of subresources (Scale, Eviction, Binding, TokenRequest, the reviews);
- * DeleteOptions and Status are known in every group. The answer is shared and may be cyclic: treat it as read-only.
+ * The schema of a built-in kind; undefined for others. Includes the kinds of subresources (Scale, Eviction, Binding,
+ * TokenRequest, the reviews), and DeleteOptions and Status in every group. The result is shared and may be cyclic:
+ * treat it as read-only.
  */
 export function builtInSchema({ group, version, kind }: GroupVersionKind): SchemaNode | undefined {
   const { kinds } = builtInSchemaTable()
@@ -30,13 +33,16 @@ export function builtInSchema({ group, version, kind }: GroupVersionKind): Schem
   return name === undefined ? undefined : new Linker(builtInSchemaTable()).definition(name)
 }
 
-/** The table behind the schemas, for documents that are made of it. */
+/** The table from which the schemas are linked; the OpenAPI documents are built from it too. */
 export function builtInSchemaTable(): SchemaTable {
   loadedTable ??= readGenerated('schemas') as SchemaTable
   return loadedTable
 }
 
-/** Links one kind. References with neighbours become copies, made last, when what they copy is whole. */
+/**
+ * Links one kind. A `$ref` with attributes beside it becomes a copy of its target, made last, when the target is
+ * complete.
+ */
 class Linker {
   readonly #table: SchemaTable
   readonly #copies: (() => void)[] = []
@@ -56,14 +62,14 @@ class Linker {
     const known = linked.get(name)
     if (known !== undefined) return known
     const source = this.#table.definitions[name]
-    if (source === undefined) throw new Error(`schema table: "${name}" is referred to and missing`)
+    if (source === undefined) throw new Error(`schema table: "${name}" is referenced but missing`)
     const node: SchemaNode = {}
     // Decoding errors name the Go type of structs and times.
     if (source.properties !== undefined || source.format === 'date-time')
       node.typeName = name.slice(name.lastIndexOf('.') + 1)
     linked.set(name, node)
     this.#fill(node, source)
-    // Called an object, and decoded whatever it is.
+    // OpenAPI calls them objects, but Go decodes any JSON value into them.
     if (/\.(RawExtension|FieldsV1)$/.test(name)) delete node.type
     node.goType = goStructName(name)
     nameGoTypes(node, source, structOfDefinition(name))
@@ -92,12 +98,12 @@ class Linker {
   }
 }
 
-/** Names the types that OpenAPI has no word for: decoding errors show them. */
+/** Adds the Go type names that OpenAPI does not carry: decoding errors show them. */
 function nameGoTypes(node: SchemaNode, source: SchemaTableNode, struct: StructType | undefined): void {
   for (const member of struct?.members ?? []) {
     const property = node.properties?.[member.name]
     const given = source.properties?.[member.name]
-    // What is only referred to is shared, and named by itself.
+    // A node that is only a reference is shared between kinds; its own definition names it.
     if (property === undefined || given === undefined || isReference(given)) continue
     const { container, collectionName } = member
     const value = valueOf(property)
@@ -113,7 +119,7 @@ function nameGoTypes(node: SchemaNode, source: SchemaTableNode, struct: StructTy
 const isReference = (given: SchemaTableNode | undefined): boolean =>
   given?.$ref !== undefined && Object.keys(given).length === 1
 
-/** Of a list or a map. */
+/** The schema of the elements of a list or map. */
 function valueOf<Node extends { readonly items?: Node; readonly additionalProperties?: Node | boolean }>(
   node: Node,
 ): Node | undefined {
@@ -121,7 +127,7 @@ function valueOf<Node extends { readonly items?: Node; readonly additionalProper
   return items ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined)
 }
 
-/** Lists in a map of a name such as `map[string]v1.ExtraValue`. */
+/** Names the lists in a map of lists: `map[string]v1.ExtraValue` holds lists of type `v1.ExtraValue`. */
 function nameItems(map: SchemaNode, name = ''): void {
   const list = valueOf(map)
   if (list !== undefined) list.goType = name.replace(/^map\[.*?\]/, '')

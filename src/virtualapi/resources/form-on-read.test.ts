@@ -15,8 +15,8 @@ const bytesOf = (spec: object): Uint8Array =>
 
 const unchanged = { changed: false }
 
-describe('the form on read', () => {
-  it('has defaults where an object was written before they were there', () => {
+describe('formOnRead', () => {
+  it('adds defaults that the definition got after the object was written', () => {
     const complete = formOnRead(schema, unchanged)
     const bytes = bytesOf({ color: 'red' })
     const shown = complete?.(bytes) ?? bytes
@@ -29,14 +29,14 @@ describe('the form on read', () => {
     expect(formOnRead(schema, unchanged)?.(bytes)).to.equal(bytes)
   })
 
-  it('costs nothing where a schema has no defaults, recursive ones too', () => {
+  it('is undefined for a schema without defaults, even a recursive one', () => {
     const recursive: SchemaNode = { type: 'object', properties: {} }
     recursive.additionalProperties = recursive
     expect(formOnRead(recursive, unchanged)).to.equal(undefined)
     expect(formOnRead(undefined, unchanged)).to.equal(undefined)
   })
 
-  it('is without fields that a changed definition does not know any more', () => {
+  it('drops fields that the changed definition no longer has', () => {
     const shown = formOnRead(schema, { changed: true })?.(bytesOf({ size: 1, shape: 'round' }))
     expect(decodeObject(shown ?? bytesOf({}))).to.deep.include({ spec: { size: 1 } })
   })

@@ -1,26 +1,29 @@
-// The form in which readers see a custom resource that was written when its definition was another: with the defaults and
-// without the fields that the definition got and lost since.
+// Brings a stored custom resource in line with today's definition when it is read: adds defaults that the definition
+// got since the object was written, and drops fields that it lost.
 import { encodeJson, type JsonObject } from '../../apimachinery/meta/index.ts'
 import { applyDefaults, pruneUnknown, type SchemaNode } from '../../apimachinery/schema/index.ts'
 import { decodeObject } from './object-bytes.ts'
 
-/** Bytes at rest -> the same bytes, or others with what was missing. Asked again for the same bytes it remembers. */
+/**
+ * Stored bytes -> the same bytes, or new ones with defaults added and unknown fields dropped. Caches its result per
+ * buffer.
+ */
 export type CompleteBytes = (bytes: Uint8Array) => Uint8Array
 
 interface Reading {
-  /** Whether the definition ever was another. */
+  /** Whether the definition has been changed since it was created. */
   readonly changed: boolean
-  /** Of the version that is read, where that is not the one that objects are kept in. */
+  /** Schema of the version that is read, if that is not the storage version. */
   readonly shownAs?: SchemaNode | undefined
 }
 
 /**
- * `schema` is that of the version that objects are kept in. Undefined where nothing can be missing or too much: objects
- * are served as they are kept, never decoded.
+ * `schema` is that of the storage version. Undefined if nothing can be missing or unknown: then objects are served as
+ * they are stored, without decoding.
  */
 export function formOnRead(schema: SchemaNode | undefined, { changed, shownAs }: Reading): CompleteBytes | undefined {
   if (schema === undefined || !(changed || shownAs !== undefined || hasDefaults(schema, new Set()))) return undefined
-  // By identity: an object that did not change is the same bytes in memory.
+  // Keyed by identity: an unchanged object keeps the same buffer in memory.
   const known = new WeakMap<Uint8Array, Uint8Array>()
   return (bytes) => {
     let complete = known.get(bytes)
@@ -36,7 +39,7 @@ function completed(bytes: Uint8Array, schema: SchemaNode, shownAs: SchemaNode | 
   const object = decodeObject(bytes)
   const before = encodeJson(object)
   pruneUnknown(object as unknown as JsonObject, schema, { isResourceRoot: true })
-  // What does not fit is left out: whoever made such defaults can still read, and delete, what has them.
+  // Defaults that would make the object too large are left out, so that it can still be read and deleted.
   applyDefaults(object as unknown as JsonObject, schema)
   if (shownAs !== undefined) pruneUnknown(object as unknown as JsonObject, shownAs, { isResourceRoot: true })
   const after = encodeJson(object)

@@ -1,9 +1,9 @@
 // How often, and how closely, a kind looks at the metadata of a changed object.
 
-/** How a kind looks at metadata once more, after what is asked of every change. */
+/** One additional validation of changed metadata; see `Strategy.metaChecks`. */
 export interface MetaCheck {
-  /** All of it, as of a new object; else what may not change. */
+  /** True: validate everything, as for a new object. False: only check the immutable fields. */
   readonly whole: boolean
-  /** And that finalizers are upstream's own or qualified. */
+  /** Also check that finalizers are standard ones or qualified. */
   readonly ownFinalizers: boolean
 }

@@ -15,17 +15,17 @@ describe('metadata in the bytes of an object', () => {
     ['braces', '{}}{{'],
     ['quotes', '"}\\"'],
     ['a backslash at the end', '\\'],
-    ['what looks like metadata', '"metadata":{"name":"other"}'],
-    ['text of other scripts', 'ключ 鍵 \u{1f511} \u2028'],
+    ['text that looks like metadata', '"metadata":{"name":"other"}'],
+    ['text in other scripts', 'ключ 鍵 \u{1f511} \u2028'],
   ] as const)
-    it(`is read without the rest: ${title}`, () => {
+    it(`is found despite: ${title}`, () => {
       const metadata = { name: 'a', annotations: { [annotation]: annotation } }
       const bytes = encodeObject({ kind: 'ConfigMap', apiVersion: 'v1', metadata, data: { metadata: '{' } })
       expect(decodeMetadata(bytes)).to.deep.equal(metadata)
       expect(decodeMetadata(stampRevision(bytes, 7 as Revision))).to.deep.equal({ ...metadata, resourceVersion: '7' })
     })
 
-  it('is the same as that of the whole object, whatever is in it', () => {
+  it('equals the metadata of the fully decoded object, for random objects', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.string()), fc.json(), (annotations, data) => {
         const object = {
@@ -40,7 +40,7 @@ describe('metadata in the bytes of an object', () => {
     )
   })
 
-  it('has the facts', () => {
+  it('yields the facts of an entry', () => {
     const owner = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u1' }
     const ownerReferences = [owner, { ...owner, uid: 'u2', blockOwnerDeletion: true }]
     const metadata = { name: 'a', uid: 'u', labels: { a: 'b' }, ownerReferences }
@@ -53,33 +53,33 @@ describe('metadata in the bytes of an object', () => {
     })
   })
 
-  it('must end', () => {
-    expect(() => decodeMetadata(Buffer.from('{"metadata":{"a":"}'))).to.throw('does not end')
-    expect(() => decodeMetadata(Buffer.from('{}'))).to.throw('without metadata')
+  it('is refused if it is cut off or missing', () => {
+    expect(() => decodeMetadata(Buffer.from('{"metadata":{"a":"}'))).to.throw('is cut off')
+    expect(() => decodeMetadata(Buffer.from('{}'))).to.throw('have no metadata')
   })
 })
 
-describe('bytes that were kept', () => {
+describe('requireObjectBytes', () => {
   const object = { kind: 'ConfigMap', apiVersion: 'v1', metadata: { name: 'a', uid: 'u' }, data: { a: 'b' } }
   const whole = encodeObject(object).toString()
 
   for (const [title, text] of [
-    ['an object as it was encoded', whole],
-    ['the mark of a deleted one', 'null'],
+    ['an encoded object', whole],
+    ['a tombstone', 'null'],
   ] as const)
-    it(`are ours: ${title}`, () => requireObjectBytes(Buffer.from(text)))
+    it(`accepts ${title}`, () => requireObjectBytes(Buffer.from(text)))
 
   for (const [title, text] of [
     ['nothing', ''],
     ['half an object', whole.slice(0, -4)],
     ['an object and more', `${whole}}`],
-    ['a list', '[]'],
-    ['a text', '"metadata"'],
+    ['an array', '[]'],
+    ['a string', '"metadata"'],
     ['an object without uid', whole.replace('"uid":"u"', '"b":"u"')],
     ['an object without metadata', '{"kind":"ConfigMap","apiVersion":"v1"}'],
     ['an object in another layout', JSON.stringify(object, undefined, 2)],
   ] as const)
-    it(`are refused: ${title}`, () => {
+    it(`refuses ${title}`, () => {
       expect(() => requireObjectBytes(Buffer.from(text))).to.throw()
     })
 })

@@ -1,4 +1,4 @@
-// What the server owns of every object's metadata, and what it checks of the rest (metav1 ObjectMeta validation).
+// The metadata that the server sets on every object, and the validation of the rest (metav1 ObjectMeta).
 import { randomBytes, randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { timestamp } from '../../async/index.ts'
@@ -26,7 +26,10 @@ export function generatedName(prefix: string): string {
   return name
 }
 
-/** Sets what a new object gets from the server. `keepUid`: for copies of objects that live elsewhere. */
+/**
+ * Sets the server's fields on a new object. `keepUid`: the object is a copy of one in another cluster and keeps its
+ * uid.
+ */
 export function fillNewMeta(
   meta: ObjectMeta,
   { now, keepUid, hasGeneration }: { now: number; keepUid: boolean; hasGeneration: boolean },
@@ -36,13 +39,13 @@ export function fillNewMeta(
   delete meta.resourceVersion
   delete meta.deletionTimestamp
   delete meta.deletionGracePeriodSeconds
-  // Where nobody counts it a real server keeps what it is given.
+  // As upstream: kinds that do not count generations keep what the client sent.
   if (hasGeneration) delete meta.generation
   Reflect.deleteProperty(meta, 'selfLink')
   if (meta.generateName === '') delete meta.generateName
 }
 
-/** An update says what it changes; what the server owns stays as it is. Mutates `next`. */
+/** Restores the fields that only the server may set. Mutates `next`. */
 export function keepServerMeta(next: ObjectMeta, old: ObjectMeta): void {
   for (const field of [
     'uid',
@@ -57,15 +60,15 @@ export function keepServerMeta(next: ObjectMeta, old: ObjectMeta): void {
   }
 }
 
-/** What a change may not say of the server's own members. To be asked before `keepServerMeta`. */
+/** Errors about changes of server-owned fields. Call it before `keepServerMeta`, which restores them. */
 export function serverMetaCauses(next: ObjectMeta, old: ObjectMeta): StatusCause[] {
   const immutable = ['uid', 'deletionTimestamp', 'deletionGracePeriodSeconds'] as const
   return immutable.flatMap((member) => {
-    // As sent: null is the same as not being there.
+    // The type says otherwise, but a client may send null, which means absent.
     const wanted: string | number | null | undefined = next[member]
     const present = old[member]
     if (wanted == null || wanted === '' || wanted === present) return []
-    // When something goes stays as it is, whatever is said.
+    // Another deletionTimestamp is ignored, not refused, as upstream does.
     if (member === 'deletionTimestamp' && present !== undefined) return []
     const time = member === 'deletionTimestamp' && typeof wanted === 'string' ? goTime(wanted) : undefined
     const shown = time !== undefined && 'text' in time ? time.text : wanted
@@ -73,14 +76,14 @@ export function serverMetaCauses(next: ObjectMeta, old: ObjectMeta): StatusCause
   })
 }
 
-/** Drops owners that are named twice. Returns the uids of those. */
+/** Drops repeated owner references. Returns their uids. */
 export function dropRepeatedOwners(meta: ObjectMeta): string[] {
   const { ownerReferences } = meta
   if (!Array.isArray(ownerReferences) || ownerReferences.length < 2) return []
   const kept: OwnerReference[] = []
   const repeated = new Set<string>()
   for (const owner of ownerReferences)
-    // As sent: anything may be missing.
+    // Not validated yet: any field may be missing.
     if (kept.some((other) => isDeepStrictEqual(other, owner)))
       repeated.add((owner as Partial<OwnerReference> | null)?.uid ?? '')
     else kept.push(owner)
@@ -88,7 +91,7 @@ export function dropRepeatedOwners(meta: ObjectMeta): string[] {
   return [...repeated]
 }
 
-/** Drops empty members, as Go's omitempty does, so that an unchanged object stays byte for byte what it was. */
+/** Drops empty members, as Go's omitempty does, so that the encoding of an unchanged object stays the same. */
 export function tidyMeta(meta: ObjectMeta): void {
   Reflect.deleteProperty(meta, 'selfLink')
   for (const [field, value] of Object.entries(meta) as [keyof ObjectMeta, unknown][]) {
@@ -102,19 +105,19 @@ export function tidyMeta(meta: ObjectMeta): void {
   }
 }
 
-/** A list of 100,000 keys takes milliseconds to make. */
+/** Not Object.keys: a map of 100,000 keys would take milliseconds. */
 function hasNothing(value: object): boolean {
   for (const key in value) if (Object.hasOwn(value, key)) return false
   return true
 }
 
-/** What of a kind decides about metadata. */
+/** The parts of a resource definition that metadata validation needs. */
 interface Rules {
   readonly info: Pick<ResourceDefinition['info'], 'namespaced'>
   readonly strategy: Pick<ResourceDefinition['strategy'], 'validateName' | 'ownFinalizers'>
 }
 
-/** Complaints about metadata that hold for every kind. */
+/** Validation errors of metadata that apply to every kind. */
 export function metaCauses(object: KubeObject, { info, strategy }: Rules): StatusCause[] {
   const { metadata } = object
   return [
@@ -138,7 +141,7 @@ function nameCauses(metadata: ObjectMeta, { namespaced }: Rules['info'], validat
   if (namespaced) {
     if (!metadata.namespace) causes.push(fieldRequired('metadata.namespace'))
   } else if (metadata.namespace) causes.push(fieldForbidden('metadata.namespace', 'not allowed on this type'))
-  // Only kinds whose changes nobody counts keep what they are given.
+  // Only kinds that do not count generations reach this with a generation that the client sent.
   const { generation = 0 } = metadata
   if (generation < 0) causes.push(fieldInvalid('metadata.generation', generation, 'must be greater than or equal to 0'))
   return causes
@@ -148,7 +151,7 @@ function contentCauses(metadata: ObjectMeta): StatusCause[] {
   return [...labelCauses(metadata.labels), ...annotationCauses(metadata.annotations), ...ownerCauses(metadata)]
 }
 
-/** In groups that are not held to upstream's own finalizers this is not asked. */
+/** Most built-in kinds, but not custom resources, require finalizers to be standard ones or qualified. */
 function ownFinalizerCauses(finalizers: readonly string[]): StatusCause[] {
   return finalizers.flatMap((finalizer, index) =>
     finalizer.includes('/') || standardFinalizers.has(finalizer)
@@ -166,8 +169,8 @@ function ownFinalizerCauses(finalizers: readonly string[]): StatusCause[] {
 const standardFinalizers = new Set(['kubernetes', 'orphan', 'foregroundDeletion'])
 
 /**
- * Complaints about changed metadata. Upstream looks at it several times, how often depends on the kind, and tells of
- * everything as often as it sees it. `kept`: what `serverMetaCauses` said.
+ * Validation errors of changed metadata. Upstream validates metadata several times, depending on the kind, and reports
+ * each error as often as it finds it. `kept`: the result of `serverMetaCauses`.
  */
 export function metaUpdateCauses(
   { metadata }: KubeObject,
@@ -253,7 +256,7 @@ function ownerCauses({ ownerReferences = [] }: ObjectMeta): StatusCause[] {
   return causes
 }
 
-/** Shows owners as Go prints the struct: members in its order. */
+/** Prints owners with the members in the order of the Go struct. */
 function invalidOwners(value: OwnerReference | readonly OwnerReference[], detail: string): StatusCause {
   const shown = JSON.stringify(value, ['apiVersion', 'kind', 'name', 'uid', 'controller', 'blockOwnerDeletion'])
   return {

@@ -10,96 +10,104 @@ import type { NameCheck } from './names.ts'
 import type { MetaCheck } from './meta-check.ts'
 import type { ResourceInfo } from './resource-info.ts'
 
-/** What a hook may look at besides the object. */
+/** What a hook may read besides the object. */
 export interface RequestContext {
   readonly cluster: LogicalCluster
   readonly objects: ClusterObjects
   readonly user: UserInfo
   readonly dryRun: boolean
-  /** Text for `Warning` headers; hooks append. */
+  /** Texts for `Warning` headers; hooks append to it. */
   readonly warnings: string[]
-  /** Wall clock, milliseconds. */
+  /** Wall clock in milliseconds since the epoch. */
   readonly now: number
 }
 
 /**
- * What a kind does beyond the generic: hooks of the write path. `prepare` hooks may change `object`, and must not keep
- * it; `validate` hooks look only.
+ * The hooks through which a kind changes the generic write path. `prepare` hooks may change `object`, and must not
+ * retain it; `validate` hooks must not change it.
  */
 export interface Strategy {
   prepareForCreate?(object: KubeObject, context: RequestContext): void
-  /** `subresource`: through which the update came; empty for the object itself and for deletion marks. */
+  /** `subresource`: the one that is updated; empty for the object itself and when a deletion marks it. */
   prepareForUpdate?(object: KubeObject, old: KubeObject, context: RequestContext, subresource: string): void
   validateCreate?(object: KubeObject, context: RequestContext): StatusCause[]
   validateUpdate?(object: KubeObject, old: KubeObject, context: RequestContext, subresource: string): StatusCause[]
-  /** What the writer of a good object should know. `old` is absent for a new one; `subresource` as in `prepareForUpdate`. */
+  /** Warnings about a valid object. `old` is absent for a new one; `subresource` as in `prepareForUpdate`. */
   warningsOf?(
     object: KubeObject,
     old: KubeObject | undefined,
     context: RequestContext,
     subresource: string,
   ): readonly string[]
-  /** After validation: the object as the version has it that is kept. */
+  /** Runs after validation: converts the object to the storage version. */
   prepareForStorage?(object: KubeObject): void
-  /** Values of a new object that nobody set. Also run on updates. */
+  /** Sets defaults. Runs on create and on update. */
   applyDefaults?(object: KubeObject, context: RequestContext): void
-  /** True: a PUT without resourceVersion overwrites. Default true for built-in kinds, as most there. */
+  /** True: a PUT without resourceVersion overwrites. Default true: most built-in kinds allow it. */
   readonly allowUnconditionalUpdate?: boolean
-  /** True: a PUT of a missing object creates it. */
+  /** True: a PUT creates the object if it is missing. */
   readonly allowCreateOnUpdate?: boolean
-  /** metadata.generation counts changes of the spec. */
+  /** True: metadata.generation counts changes of the spec. */
   readonly hasGeneration: boolean
-  /** Changes of these members alone do not count as a change of the spec. */
+  /** Changes of only these members do not raise metadata.generation. */
   readonly statusMembers: readonly string[]
-  /** Members that the main endpoint may not write because a subresource `status` does. */
+  /** True: only the subresource `status` may write the status. */
   readonly hasStatus: boolean
   /** Field selectors besides metadata.name and metadata.namespace. */
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>
-  /** Names that objects of this kind may have. */
+  /** Validates names of objects of this kind. */
   readonly validateName: NameCheck
-  /** True: finalizers must be upstream's own or qualified. */
+  /** True: finalizers must be standard ones or qualified. */
   readonly ownFinalizers?: boolean
-  /** How often changed metadata is looked at, besides once for all kinds; once more where absent. */
+  /**
+   * Validations of changed metadata besides the one for all kinds, since upstream repeats errors; absent: one of
+   * immutable fields.
+   */
   readonly metaChecks?: { readonly update: readonly MetaCheck[]; readonly status: readonly MetaCheck[] }
-  /** What of metadata the subresource `status` writes; nothing but finalizers and the like where absent. */
+  /** The metadata that the subresource `status` may write; absent: `none`. */
   readonly statusMeta?: 'all' | 'allButLabels' | 'none'
-  /** True: a new object may come with its status. */
+  /** True: a new object may have a status. */
   readonly bornWithStatus?: boolean
-  /** True: who deletes an object is answered with it, not with a Status. */
+  /** True: the response to a deletion is the deleted object instead of a Status. */
   readonly answersDeleted?: boolean
-  /** True: what it owns stays when it is deleted and nobody says otherwise. */
+  /** True: its dependents stay when it is deleted without a propagation policy. */
   readonly orphansByDefault?: boolean
-  /** True: its deletion waits for no dependents, whatever policy is asked for. */
+  /** True: its deletion waits for no dependents, whatever the propagation policy. */
   readonly ownsNothing?: boolean
-  /** Whether a change counts in metadata.generation, where that is not any change besides metadata and status. */
+  /** Whether a change raises metadata.generation; absent: any change outside metadata and status does. */
   countsChange?(next: KubeObject, old: KubeObject): boolean
-  /** When the object is first deleted, before its finalizers are looked at. */
+  /** Runs when the object is first deleted, before its finalizers are read. */
   prepareForDelete?(object: KubeObject, context: RequestContext): void
-  /** True: it goes by what its own controller says. A mark of deletion is no grace period and no new generation. */
+  /**
+   * True: its own controller completes the deletion, so the mark sets no grace period and does not raise the
+   * generation.
+   */
   readonly endsItself?: boolean
-  /** Seconds of grace that a deletion gets when the client asks for none; undefined: deleted at once. */
+  /** Seconds of grace for a deletion; `asked` is the client's wish. Absent: objects are deleted at once. */
   gracePeriodSeconds?(object: KubeObject, asked: number | undefined): number
 }
 
+/** One served resource version. Immutable and shared by all requests. */
 export interface ResourceDefinition {
   readonly info: ResourceInfo
-  /** Under which resource the store keeps it: all versions of a resource share it. */
+  /** The resource name in store keys: all versions of a resource share it. */
   readonly storageKey: string
-  /** apiVersion that objects at rest carry. */
+  /** apiVersion of stored objects. */
   readonly storageApiVersion: string
-  /** For versions whose form differs from the stored one by more than the apiVersion. Pure. */
+  /** For versions that differ from the storage version in more than the apiVersion. Pure. */
   readonly toStorage?: (object: KubeObject) => KubeObject
   readonly fromStorage?: (object: KubeObject) => KubeObject
-  /** Of custom resources that may be kept in an older form: run on bytes at rest before anybody reads them. */
+  /** For custom resources that may be stored in an older form: applied to stored bytes before anything reads them. */
   readonly complete?: CompleteBytes
   readonly schema: SchemaNode | undefined
   readonly strategy: Strategy
-  /** Of custom resources: columns of kubectl's table, paths of scale. */
+  /** For custom resources: columns of kubectl's table, paths of scale. */
   readonly custom?: CustomFacts
-  /** Text for the `Warning` header of every answer: this version is deprecated. */
+  /** Text of the `Warning` header on every response: this version is deprecated. */
   readonly deprecationWarning?: string
 }
 
+/** What the endpoints need to know of a custom resource version. */
 export interface CustomFacts {
   readonly columns: readonly PrinterColumn[]
   readonly scale?: {
@@ -119,6 +127,7 @@ export interface PrinterColumn {
   readonly priority?: number
 }
 
+/** The resource name in store keys: `deployments.apps`, or `pods` in the core group. */
 export function storageKeyOf(info: { group: string; resource: string }): string {
   return groupResourceText(info)
 }

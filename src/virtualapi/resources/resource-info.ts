@@ -1,14 +1,18 @@
-// A row of the resource table: what a resource is called and which verbs it has, for built-in kinds and CRDs alike.
+// A row of the resource table: the names and verbs of a resource, for built-in kinds and CRDs alike.
 
+/** A subresource such as status or scale. */
 export interface SubresourceInfo {
   readonly name: string
-  /** Kind of what the subresource reads and writes; its group and version where they are not the parent's. */
+  /**
+   * Group, version and kind of the objects that the subresource reads and writes; they may differ from the parent's.
+   */
   readonly group: string
   readonly version: string
   readonly kind: string
   readonly verbs: readonly string[]
 }
 
+/** A resource version as discovery describes it. */
 export interface ResourceInfo {
   readonly group: string
   readonly version: string

@@ -1,4 +1,4 @@
-// SelfSubjectAccessReview, SubjectAccessReview, LocalSubjectAccessReview: may they?
+// SelfSubjectAccessReview, SubjectAccessReview and LocalSubjectAccessReview: is a user allowed to do something?
 import { fieldInvalid } from '../../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
 import { badRequest, invalid, type StatusCause } from '../../../apimachinery/status/index.ts'
@@ -7,22 +7,22 @@ import type { Attributes } from '../authorizer.ts'
 import { selectorCauses, selectorProblems } from './selector-attributes.ts'
 import { answered, specOf, textOf, textsOf, type Review, type ReviewContext } from './review.ts'
 
-/** May I? */
+/** Reviews the access of the requesting user. */
 export const selfSubjectAccessReview: Review = async (object, context) => {
   const { resourceAttributes } = specOf(object)
-  checked([...attributesCauses(object), ...selectorCauses(resourceAttributes), ...metadataCauses(object)])
-  return decided(object, context.user, context)
+  throwIfInvalid([...attributesCauses(object), ...selectorCauses(resourceAttributes), ...metadataCauses(object)])
+  return decide(object, context.user, context)
 }
 
-/** May this user? */
+/** Reviews the access of any user. */
 export const subjectAccessReview: Review = async (object, context) => {
   const { resourceAttributes } = specOf(object)
   const causes = [...attributesCauses(object), ...subjectCauses(object), ...selectorCauses(resourceAttributes)]
-  checked([...causes, ...metadataCauses(object)])
-  return decided(object, subjectOf(object, context), context)
+  throwIfInvalid([...causes, ...metadataCauses(object)])
+  return decide(object, subjectOf(object, context), context)
 }
 
-/** May this user, in this namespace? Asked by those who may ask about one namespace only. */
+/** Reviews the access of any user in one namespace. For callers with rights in that namespace only. */
 export const localSubjectAccessReview: Review = async (object, context) => {
   const { resourceAttributes, nonResourceAttributes } = specOf(object)
   const causes = [...attributesCauses(object), ...subjectCauses(object), ...selectorCauses(resourceAttributes)]
@@ -32,15 +32,15 @@ export const localSubjectAccessReview: Review = async (object, context) => {
     causes.push(fieldInvalid('spec.resourceAttributes.namespace', asked, 'must match metadata.namespace'))
   if (nonResourceAttributes !== undefined)
     causes.push(invalidPath(nonResourceAttributes, 'disallowed on this kind of request'))
-  checked(causes)
+  throwIfInvalid(causes)
   const { namespace = context.namespace } = object.metadata
   if (namespace !== context.namespace)
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
   const inNamespace = { ...object, metadata: { ...object.metadata, namespace } }
-  return decided(inNamespace, subjectOf(object, context), context)
+  return decide(inNamespace, subjectOf(object, context), context)
 }
 
-async function decided(
+async function decide(
   object: KubeObject,
   user: UserInfo,
   { authorizer, cluster, signal }: ReviewContext,
@@ -72,7 +72,10 @@ function attributesOf(object: KubeObject): Attributes {
   return { verb: textOf(path['verb']), path: textOf(path['path']) }
 }
 
-/** The user that is asked about, as an identity of this logical cluster: whoever asks can't speak for the host's. */
+/**
+ * The user in question, always as an identity of this logical cluster: a tenant must not ask about identities of the
+ * host.
+ */
 function subjectOf(object: KubeObject, { cluster }: ReviewContext): UserInfo {
   const { user, uid, groups, extra } = specOf(object)
   const extras = isJsonObject(extra)
@@ -118,7 +121,7 @@ function invalidField(field: string, message: string): StatusCause {
   return { reason: 'FieldValueInvalid', field, message: `Invalid value: null: ${message}` }
 }
 
-/** Go prints the struct of its internal version. */
+/** Prints the value as Go prints its internal struct. */
 function invalidPath(given: unknown, detail: string): StatusCause {
   const { path, verb } = isJsonObject(given) ? given : {}
   const shown = JSON.stringify({ Path: textOf(path), Verb: textOf(verb) })
@@ -129,13 +132,13 @@ function invalidPath(given: unknown, detail: string): StatusCause {
   }
 }
 
-/** A review has no name, nor anything else that only what is kept has. */
+/** Metadata of a review must be empty: a review is never stored. */
 function metadataCauses({ metadata }: KubeObject, detail = 'must be empty'): StatusCause[] {
   const { creationTimestamp: _, namespace: _namespace, ...given } = metadata
   return Object.keys(given).length === 0 ? [] : [fieldInvalid('metadata', { ...given } as JsonObject, detail)]
 }
 
-/** Upstream does not name the kind of a review. */
-function checked(causes: StatusCause[]): void {
+/** Throws Invalid if there are errors. As upstream, the message names no kind. */
+function throwIfInvalid(causes: StatusCause[]): void {
   if (causes.length > 0) throw invalid({ group: 'authorization.k8s.io', kind: '' }, '', causes)
 }

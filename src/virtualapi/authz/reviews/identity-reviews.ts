@@ -1,12 +1,13 @@
-// SelfSubjectReview: who am I? TokenReview: whose token is this?
+// SelfSubjectReview: who is the requesting user? TokenReview: whose token is this?
 import { timestamp } from '../../../async/index.ts'
 import { badRequest } from '../../../apimachinery/status/index.ts'
 import { answered, specOf, textOf, textsOf, userInfoOf, type Review } from './review.ts'
 
-/** Behind `kubectl auth whoami`. */
+/** `kubectl auth whoami` uses it. */
 export const selfSubjectReview: Review = async (object, { user, now }) =>
   answered({ ...object, metadata: { creationTimestamp: timestamp(now) } }, { userInfo: userInfoOf(user) })
 
+/** Authenticates a token of this logical cluster. Rejects with 400 if the token is empty. */
 export const tokenReview: Review = async (object, { cluster, tokenReviewer, signal }) => {
   const { token, audiences } = specOf(object)
   if (textOf(token) === '') throw badRequest('token is required for TokenReview in authentication')

@@ -16,7 +16,7 @@ const reviews: Readonly<Record<string, Review>> = {
   'tokenreviews.authentication.k8s.io': tokenReview,
 }
 
-/** The review that is served under this resource; undefined for everything else. */
+/** The review that is served as this resource; undefined for other resources. */
 export function reviewOf({
   group,
   resource,

@@ -12,7 +12,7 @@ const context: ReviewContext = {
   user: bob,
   cluster: { name: 'acme' as ClusterName, id, uid: 'u', creationTimestamp: '', owners: [], deleting: false },
   namespace: '',
-  // Answers by a plain rule and notes the question: what is tested here is the translation.
+  // A fixed rule that records its arguments: these tests check how reviews are translated, not RBAC.
   authorizer: {
     authorize: async (user, attributes) => {
       asked.push({ user, attributes })
@@ -41,7 +41,7 @@ async function review(kind: string, spec?: object, extra: Partial<ReviewContext>
   try {
     const answer = await reviewOf({ group, resource: `${kind.toLowerCase()}s` })!(object, { ...context, ...extra })
     const { status, ...rest } = answer
-    // Of rules only the answer comes back; who one is, is said at a time.
+    // These two reviews do not return the spec and metadata that were sent.
     const metadata = kind === 'LocalSubjectAccessReview' ? { namespace: extra.namespace } : {}
     if (kind !== 'SelfSubjectRulesReview' && kind !== 'SelfSubjectReview')
       expect(rest).to.deep.equal({ ...object, metadata })
@@ -54,7 +54,7 @@ async function review(kind: string, spec?: object, extra: Partial<ReviewContext>
 const getPods = { verb: 'get', group: '', resource: 'pods', subresource: 'log', namespace: 'shop', name: 'web' }
 
 describe('the review APIs', () => {
-  it('answer whether I may', async () => {
+  it('decide about the requesting user', async () => {
     expect(await review('SelfSubjectAccessReview', { resourceAttributes: getPods })).to.deep.equal({
       allowed: true,
       reason: 'RBAC: allowed',
@@ -67,7 +67,7 @@ describe('the review APIs', () => {
     ).to.deep.equal({ allowed: false })
     expect(asked[0]?.attributes).to.deep.equal({ verb: 'post', path: '/x' })
   })
-  it('answer whether another may, as an identity of this logical cluster', async () => {
+  it('decide about another user, as an identity of this logical cluster', async () => {
     const spec = { resourceAttributes: getPods, user: 'eve', groups: ['ops'], uid: '9', extra: { a: ['b'] } }
     expect(await review('SubjectAccessReview', spec, { user: { ...bob, realm: { kind: 'host' } } })).to.have.property(
       'allowed',
@@ -81,7 +81,7 @@ describe('the review APIs', () => {
       realm: { kind: 'cluster', id },
     })
   })
-  it('answer about one namespace to those who ask there', async () => {
+  it('decide about the namespace of the URL', async () => {
     const spec = { resourceAttributes: getPods, user: 'eve' }
     expect(await review('LocalSubjectAccessReview', spec, { namespace: 'shop' })).to.have.property('allowed', true)
     expect(await review('LocalSubjectAccessReview', spec, { namespace: 'other' })).to.equal(
@@ -116,7 +116,7 @@ describe('the review APIs', () => {
       expect(asked).to.deep.equal([])
     })
   }
-  it('take a selector that they do not understand for none, and say so', async () => {
+  it('ignore a selector that they do not understand, and report it in evaluationError', async () => {
     const selectors = {
       labelSelector: { rawSelector: 'a=(' },
       fieldSelector: {
@@ -136,19 +136,19 @@ describe('the review APIs', () => {
       },
     )
   })
-  it('list what I may in a namespace', async () => {
+  it('list the rules of the requesting user in a namespace', async () => {
     expect(await review('SelfSubjectRulesReview', { namespace: 'shop' })).to.deep.equal({
       resourceRules: [{ verbs: ['get'], apiGroups: [''], resources: ['pods'], resourceNames: ['shop'] }],
       nonResourceRules: [{ verbs: ['get'], nonResourceURLs: ['/version'] }],
       incomplete: false,
     })
   })
-  it('tell who I am', async () => {
+  it('return the requesting user', async () => {
     expect(await review('SelfSubjectReview')).to.deep.equal({
       userInfo: { username: 'bob', groups: ['dev'], extra: { team: ['blue'] } },
     })
   })
-  it('tell whose a token is, and nothing of a bad one', async () => {
+  it('return the user of a valid token, and nothing for an invalid one', async () => {
     expect(await review('TokenReview', { token: 'good', audiences: ['x'] })).to.deep.equal({
       authenticated: true,
       user: { username: 'bob', groups: ['dev'], extra: { team: ['blue'] } },
@@ -158,7 +158,7 @@ describe('the review APIs', () => {
     expect(await review('TokenReview', { token: 'bad' })).to.deep.equal(refused)
     expect(await review('TokenReview', { token: 'good' }, { tokenReviewer: undefined })).to.deep.equal(refused)
   })
-  it('are all there is under their names', () => {
+  it('are found only under their own group and resource', () => {
     expect(reviewOf({ group: 'authorization.k8s.io', resource: 'selfsubjectreviews' })).to.equal(undefined)
     expect(reviewOf({ group: '', resource: 'pods' })).to.equal(undefined)
   })

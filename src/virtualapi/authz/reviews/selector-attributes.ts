@@ -1,5 +1,5 @@
-// The selectors of an access review: checked, and told apart into what is understood and what is not. RBAC decides without
-// them, so that one that is not understood makes the question wider, and the answer says so.
+// The selectors of an access review: validates them and finds those that cannot be parsed. RBAC ignores selectors, so
+// ignoring one makes the question wider; status.evaluationError says so.
 import { fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
 import { isJsonObject } from '../../../apimachinery/meta/index.ts'
 import {
@@ -30,7 +30,9 @@ interface SelectorAttributes {
   readonly requirements: readonly Requirement[]
 }
 
-/** What is wrong with the selectors of `resourceAttributes`. An operator that is not known is not wrong: clients may be newer. */
+/**
+ * Validation errors of the selectors in `resourceAttributes`. An unknown operator is no error: clients may be newer.
+ */
 export function selectorCauses(resourceAttributes: unknown): StatusCause[] {
   return [
     ...causesOf(selectorIn(resourceAttributes, 'fieldSelector'), `${root}.fieldSelector`, fieldRequirementErrors),
@@ -40,7 +42,7 @@ export function selectorCauses(resourceAttributes: unknown): StatusCause[] {
   ]
 }
 
-/** What of the selectors was not understood, as `status.evaluationError`; empty: nothing. */
+/** Text for `status.evaluationError` about selectors that cannot be parsed; empty if there are none. */
 export function selectorProblems(resourceAttributes: unknown): string {
   const fields = problemOf(selectorIn(resourceAttributes, 'fieldSelector'), parseFieldSelector, isFieldRequirement)
   const labels = problemOf(selectorIn(resourceAttributes, 'labelSelector'), parseLabelSelector, isLabelRequirement)
@@ -115,7 +117,7 @@ function parses(text: string, parse: (text: string) => unknown): boolean {
   }
 }
 
-/** Field selectors know equality alone. */
+/** Field selectors can only express equality and inequality. */
 function isFieldRequirement({ operator, values }: Requirement): boolean {
   return (operator === 'In' || operator === 'NotIn') && values.length === 1
 }

@@ -1,9 +1,9 @@
-// What a signer puts into a status: certificates as PEM.
+// Validates the certificate chain that a signer puts into the status.
 import { X509Certificate } from 'node:crypto'
 import { goQuote } from '../../../apimachinery/text/index.ts'
 import { pemBlocks } from './pem.ts'
 
-/** Why a text holds something else than certificates; undefined when it holds nothing else. */
+/** Why `pem` is not a chain of certificates; undefined if it is one. */
 export function certificateChainError(pem: string): string | undefined {
   let blocks = 0
   for (const { type, hasHeaders, bytes } of pemBlocks(pem)) {

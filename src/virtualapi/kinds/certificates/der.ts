@@ -1,20 +1,22 @@
-// Reading of DER, as far as certificate requests need it. Complaints are Go's.
+// A reader of DER, as far as certificate requests need it. Error messages are those of Go's encoding/asn1.
 
-/** What was read is no DER. */
+/** The bytes are not valid DER. */
 export class DerError extends Error {}
 
+/** One value in DER encoding. */
 export interface DerValue {
   readonly tag: number
   readonly content: Uint8Array
-  /** With its header: what signatures are made over. */
+  /** The content with its header: the bytes that a signature covers. */
   readonly raw: Uint8Array
 }
 
+/** The tags that certificate requests use. */
 export const derTags = { integer: 0x02, bitString: 0x03, objectId: 0x06, sequence: 0x30, set: 0x31 } as const
 
 const syntaxError = (text: string): DerError => new DerError(`asn1: syntax error: ${text}`)
 
-/** The values that stand one after the other in `bytes`, at most `most` of them. Throws DerError. */
+/** Reads consecutive values from `bytes`, at most `most` of them. Throws DerError. */
 export function readAll(bytes: Uint8Array, most = 100): DerValue[] {
   const values: DerValue[] = []
   for (let at = 0; at < bytes.length && values.length < most; at += values.at(-1)?.raw.length ?? bytes.length)
@@ -22,13 +24,13 @@ export function readAll(bytes: Uint8Array, most = 100): DerValue[] {
   return values
 }
 
-/** The values inside `value`, which is of type `tag`. Throws DerError. */
+/** Reads the values inside `value`, which must have the tag `tag`. Throws DerError. */
 export function readInside({ tag: found, content }: DerValue, tag: number): DerValue[] {
   if (found !== tag) throw new DerError(`asn1: structure error: tags don't match (${tag} vs ${found})`)
   return readAll(content)
 }
 
-/** The first value in `bytes`; something may follow it. Throws DerError. */
+/** Reads the first value in `bytes`; more bytes may follow it. Throws DerError. */
 export function readOne(bytes: Uint8Array): DerValue {
   const [tag, first] = bytes
   if (tag === undefined) throw syntaxError('sequence truncated')

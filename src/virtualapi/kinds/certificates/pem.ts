@@ -1,5 +1,6 @@
-// PEM: base64 between two lines.
+// A reader of PEM: base64 between a BEGIN and an END line (RFC 7468).
 
+/** One decoded block. */
 export interface PemBlock {
   readonly type: string
   readonly hasHeaders: boolean
@@ -10,7 +11,7 @@ const begin = '-----BEGIN '
 const end = '-----END '
 const dashes = '-----'
 
-/** The blocks of a text, in order; what stands between them, and what is no block, is passed over. */
+/** The blocks of a text, in order. Skips text between blocks and malformed blocks. */
 export function* pemBlocks(text: string): Generator<PemBlock> {
   for (let at = nextLine(text, begin, 0); at >= 0;) {
     const typeEnd = text.indexOf(dashes, at + begin.length)
@@ -25,7 +26,7 @@ export function* pemBlocks(text: string): Generator<PemBlock> {
   }
 }
 
-/** Where a line starts with `word`; -1 where none does. */
+/** Offset of the next line that starts with `word`; -1 if there is none. */
 function nextLine(text: string, word: string, from: number): number {
   if (from === 0 && text.startsWith(word)) return 0
   const at = text.indexOf(`\n${word}`, from === 0 ? 0 : from - 1)

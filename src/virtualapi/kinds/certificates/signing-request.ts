@@ -1,17 +1,19 @@
-// PKCS #10: a key, a name, and the proof that who asks has the key (RFC 2986). Complaints are Go's.
+// PKCS #10 certificate requests: a key, a subject, and a signature that proves possession of the key (RFC 2986). Error
+// messages are those of Go.
 import { createPublicKey, verify, type KeyObject, type VerifyPublicKeyInput } from 'node:crypto'
 import { constants } from 'node:crypto'
 import { DerError, derTags, readInside, readOne, type DerValue } from './der.ts'
 import { pemBlocks } from './pem.ts'
 
+/** What the server checks of a certificate request. */
 export interface SigningRequest {
-  /** O of the subject: groups, where the certificate is for the API server. */
+  /** O of the subject: the groups of the user, if the certificate authenticates to the API server. */
   readonly organizations: readonly string[]
-  /** Why the signature does not prove anything; undefined when it does. */
+  /** Why the signature is not valid; undefined if it is. */
   readonly signatureError: string | undefined
 }
 
-/** Reads the first PEM block of a text. Throws an Error that says why it is no certificate request. */
+/** Parses the first PEM block of a text. Throws an Error with Go's message if it is not a certificate request. */
 export function parseSigningRequest(pem: string): SigningRequest {
   const [block] = pemBlocks(pem)
   if (block?.type !== 'CERTIFICATE REQUEST') throw new DerError('PEM block type must be CERTIFICATE REQUEST')
@@ -46,7 +48,7 @@ function organizationsOf(subject: DerValue): string[] {
 
 const curves = new Set(['secp224r1', 'prime256v1', 'secp384r1', 'secp521r1'])
 
-/** Undefined for keys that Go does not know. */
+/** Undefined for key types that Go does not support. */
 function publicKeyOf(keyInfo: DerValue): KeyObject | undefined {
   let key: KeyObject
   try {
@@ -61,7 +63,7 @@ function publicKeyOf(keyInfo: DerValue): KeyObject | undefined {
 
 type Family = 'rsa' | 'rsa-pss' | 'ec' | 'ed25519'
 
-/** Object ids of signatures, in hex: what is hashed how, and with what kind of key it is signed. */
+/** Signature algorithms by their object id in hex: the family of the key, and the hash. */
 const algorithms: Readonly<Record<string, readonly [Family, string | null]>> = {
   '2a864886f70d010105': ['rsa', 'sha1'],
   '2a864886f70d01010b': ['rsa', 'sha256'],
@@ -75,7 +77,7 @@ const algorithms: Readonly<Record<string, readonly [Family, string | null]>> = {
   '2b6570': ['ed25519', null],
 }
 
-/** Hashes that parameters of RSA-PSS name, as the object id stands in them. */
+/** The hashes that RSA-PSS parameters may name, by their encoded object id in hex. */
 const pssHashes: readonly (readonly [hex: string, hash: string])[] = [
   ['0609608648016503040201', 'sha256'],
   ['0609608648016503040202', 'sha384'],

@@ -1,4 +1,4 @@
-// events.k8s.io/v1 Events are core/v1 Events under other names.
+// events.k8s.io/v1 Events have the fields of core/v1 Events under other names.
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 
 /** [events.k8s.io/v1, core/v1] */
@@ -22,7 +22,7 @@ export function eventToStorage(object: KubeObject): KubeObject {
 /** v1 -> events.k8s.io/v1. Pure. */
 export function eventFromStorage(object: KubeObject): KubeObject {
   const event = rename(object, fromCore, 'events.k8s.io/v1')
-  // What core/v1 always prints, this version leaves out where it is empty.
+  // core/v1 always prints these members; events.k8s.io/v1 omits them if empty.
   for (const member of ['reportingController', 'reportingInstance'])
     if (event[member] === '') Reflect.deleteProperty(event, member)
   return event

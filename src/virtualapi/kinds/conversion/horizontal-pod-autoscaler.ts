@@ -1,5 +1,5 @@
-// HorizontalPodAutoscalers are kept as autoscaling/v2. The v1 form knows only CPU; the rest travels in annotations, so
-// that a client of v1 who writes back what it read loses nothing.
+// HorizontalPodAutoscalers are stored as autoscaling/v2. v1 only knows CPU; the rest goes into annotations, so that a
+// v1 client that writes back what it read loses nothing.
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
 import { internalForm } from '../../resources/typed/internal-form.ts'
 import { metricFromV1, metricToV1, statusFromV1, statusToV1 } from './hpa-metrics.ts'
@@ -40,7 +40,7 @@ export function hpaFromStorage(object: KubeObject): KubeObject {
   const annotations = withoutOurs({ ...object.metadata.annotations })
   const { metrics = [], behavior, ...spec } = part(object, 'spec')
   const { currentMetrics = [], conditions, ...status } = part(object, 'status')
-  // v1 always prints it, v2 leaves out a zero.
+  // v1 always prints it; v2 omits a zero.
   status['currentReplicas'] ??= 0
   const all = objects(metrics)
   const cpu = all.find((metric) => cpuUtilization(metric) !== undefined)
@@ -90,7 +90,7 @@ function parsed(text: string | undefined): JsonValue | undefined {
   try {
     return JSON.parse(text) as JsonValue
   } catch {
-    // As a real server: an annotation that is no JSON says nothing.
+    // As upstream, an annotation that is not JSON is ignored.
     return undefined
   }
 }
@@ -121,13 +121,13 @@ function currentCpuUtilization({ type, resource }: JsonObject): number | undefin
   return typeof value === 'number' ? value : undefined
 }
 
-/** The annotation holds Go's internal type, whose members have no JSON names of their own, and are all there. */
+/** The annotation holds Go's internal type, without JSON tags: members have Go names and are never omitted. */
 function internalBehavior({ scaleUp, scaleDown }: JsonObject): string {
   const rules = 'autoscaling.HPAScalingRules'
   return JSON.stringify({ ScaleUp: internalForm(rules, scaleUp), ScaleDown: internalForm(rules, scaleDown) })
 }
 
-/** Back again, without what is null. */
+/** Reverses `internalBehavior`; drops null members. */
 function lowerKeys(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(lowerKeys)
   if (!isJsonObject(value)) return value

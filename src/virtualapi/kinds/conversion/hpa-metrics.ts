@@ -1,4 +1,5 @@
-// One metric of a HorizontalPodAutoscaler, in the form that autoscaling/v1 keeps in annotations and in that of v2.
+// Converts one metric of a HorizontalPodAutoscaler between the form in the annotations of autoscaling/v1 and that of
+// v2.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 
 type Convert = (source: JsonObject) => JsonObject

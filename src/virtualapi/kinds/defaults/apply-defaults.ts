@@ -1,4 +1,5 @@
-// Runs the default functions over a decoded object: on every value of a struct that has one, parents before children.
+// Runs the default functions over a decoded object: on every value of a struct that has a function, parents before
+// children.
 import { isJsonObject, type JsonObject } from '../../../apimachinery/meta/index.ts'
 import { coreDefaults } from './core-defaults.ts'
 import type { DefaultFunctions } from './default-functions.ts'
@@ -11,7 +12,7 @@ const functions: DefaultFunctions = { ...coreDefaults, ...podDefaults, ...worklo
 const membersWithDefaults = new Map<string, readonly Member[]>()
 const hasDefaults = new Map<string, boolean>()
 
-/** Fills in what nobody set. Mutates `value`, which must be decoded. */
+/** Sets defaults. Mutates `value`, which must be decoded. */
 export function applyTypedDefaults(struct: StructType, value: JsonObject): void {
   functions[struct.name]?.(value)
   for (const member of relevantMembers(struct)) {
@@ -27,7 +28,7 @@ function applyTo({ struct }: Member, value: unknown): void {
   if (isJsonObject(value)) applyTypedDefaults(structNamed(struct), value)
 }
 
-/** Members below which anything has defaults: the rest of an object is not walked. */
+/** The members that contain defaults at any depth; other parts of an object are not visited. */
 function relevantMembers(struct: StructType): readonly Member[] {
   let members = membersWithDefaults.get(struct.name)
   if (members === undefined) {
@@ -40,7 +41,7 @@ function relevantMembers(struct: StructType): readonly Member[] {
 function reachesDefaults(name: string): boolean {
   const known = hasDefaults.get(name)
   if (known !== undefined) return known
-  // A struct inside itself adds nothing new.
+  // Ends the recursion: a struct inside itself adds no new defaults.
   hasDefaults.set(name, false)
   const found =
     functions[name] !== undefined ||

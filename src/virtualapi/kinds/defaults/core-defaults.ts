@@ -1,4 +1,4 @@
-// Defaults of the core kinds that are no pods.
+// Defaults of the core kinds other than pods.
 import type { JsonObject } from '../../../apimachinery/meta/index.ts'
 import { fill, filling, objectIn, objectsIn, type DefaultFunctions } from './default-functions.ts'
 

@@ -1,10 +1,10 @@
-// What Kubernetes 1.34 drops from pods because its feature gate is off by default. Nobody is told, as upstream.
+// Drops pod fields whose feature gate is off by default in Kubernetes 1.34. As upstream, without a warning.
 import type { JsonObject } from '../../../apimachinery/meta/index.ts'
 import { objectIn, objectsIn } from './default-functions.ts'
 
 const kinds = ['containers', 'initContainers', 'ephemeralContainers'] as const
 
-/** Mutates the spec of a pod, or of a template of pods. */
+/** Mutates the spec of a pod or of a pod template. */
 export function dropDisabledMembers(spec: JsonObject): void {
   delete spec['hostnameOverride']
   const images = dropImageVolumes(spec)
@@ -31,7 +31,7 @@ function dropFromContainer(container: JsonObject, { mayBeSidecar }: { mayBeSidec
   for (const variable of objectsIn(container, 'env')) delete objectIn(variable, 'valueFrom')['fileKeyRef']
 }
 
-/** The names of the volumes that were images; undefined where there were none. */
+/** Drops image volumes and returns their names; undefined if there are none. */
 function dropImageVolumes(spec: JsonObject): ReadonlySet<unknown> | undefined {
   const volumes = objectsIn(spec, 'volumes')
   const images = volumes.filter(({ image }) => image !== undefined)

@@ -1,4 +1,4 @@
-// Defaults of pods, pod templates and what is in them.
+// Defaults of pods, of pod templates and of their parts.
 import type { JsonObject } from '../../../apimachinery/meta/index.ts'
 import { isJsonObject } from '../../../apimachinery/meta/index.ts'
 import { pullPolicyOf } from './image-reference.ts'
@@ -19,7 +19,7 @@ export const podDefaults: DefaultFunctions = {
   },
   'core.v1.PodSpec': (spec) => {
     dropDisabledMembers(spec)
-    // The deprecated name of the same thing: whoever sets one gets both.
+    // serviceAccount is the deprecated name of serviceAccountName; setting one sets both.
     const account = spec['serviceAccountName'] ?? spec['serviceAccount']
     if (account !== undefined) Object.assign(spec, { serviceAccountName: account, serviceAccount: account })
     fill(spec, {
@@ -72,7 +72,7 @@ function containerDefaults(container: JsonObject): void {
   })
 }
 
-/** Of pods only, not of templates: what is limited and not requested, is requested. */
+/** Limits become requests unless requests are set. In pods only, not in templates. */
 function requestsFromLimits(container: JsonObject): void {
   const resources = objectIn(container, 'resources')
   if (!isJsonObject(resources['limits'])) return

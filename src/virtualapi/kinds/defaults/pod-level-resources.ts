@@ -1,4 +1,4 @@
-// Requests and limits of a whole pod (KEP-2837): filled in from its containers where the pod names any itself.
+// Pod-level requests and limits (KEP-2837): completed from the containers if the pod sets any.
 import type { JsonObject } from '../../../apimachinery/meta/index.ts'
 import { isJsonObject } from '../../../apimachinery/meta/index.ts'
 import { quantityOf, quantityText, type Quantity } from '../../resources/typed/quantity.ts'
@@ -27,7 +27,7 @@ export function podLevelResources(spec: JsonObject): void {
   if (Object.keys(requests).length > 0) resources['requests'] = requests
 }
 
-/** What the containers need at once: all of them and their sidecars, or the hungriest init container if that is more. */
+/** What all containers need together: containers plus sidecars, or the largest init container if that is more. */
 export function totalOfContainers(spec: JsonObject, which: Which): Amounts {
   const sum: Amounts = new Map()
   for (const container of objectsIn(spec, 'containers')) add(sum, amountsOf(container, which))

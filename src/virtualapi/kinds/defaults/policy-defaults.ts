@@ -1,4 +1,4 @@
-// Defaults of everything else: networking, RBAC, storage, scaling, admission, flow control, devices.
+// Defaults of all other kinds: networking, RBAC, storage, scaling, admission, flow control, devices.
 import type { JsonObject } from '../../../apimachinery/meta/index.ts'
 import { fill, filling, objectIn, textIn, type DefaultFunction, type DefaultFunctions } from './default-functions.ts'
 

@@ -1,4 +1,4 @@
-// Defaults of the workload kinds around the pod template.
+// Defaults of the workload kinds, outside their pod template.
 import type { JsonObject } from '../../../apimachinery/meta/index.ts'
 import { fill, filling, objectIn, objectsIn, type DefaultFunctions } from './default-functions.ts'
 

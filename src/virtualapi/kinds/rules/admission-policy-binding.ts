@@ -1,4 +1,4 @@
-// ValidatingAdmissionPolicyBinding: a policy, its parameters, and what follows from a violation.
+// ValidatingAdmissionPolicyBinding: a policy, its parameters, and the actions on a violation.
 import type { V1ParamRef, V1ValidatingAdmissionPolicyBindingSpec } from '@kubernetes/client-node'
 import {
   fieldDuplicate,

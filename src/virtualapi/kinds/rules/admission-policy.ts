@@ -1,4 +1,4 @@
-// ValidatingAdmissionPolicy. Its expressions are kept and not compiled.
+// ValidatingAdmissionPolicy. Its CEL expressions are stored without being compiled.
 import type {
   V1ParamKind,
   V1ValidatingAdmissionPolicySpec,

@@ -1,4 +1,4 @@
-// Metrics of HorizontalPodAutoscalers: one source each, and something to aim at.
+// Validation of the metrics of HorizontalPodAutoscalers: each has one source and a target.
 import type {
   V2CrossVersionObjectReference,
   V2HorizontalPodAutoscalerSpec,
@@ -19,7 +19,7 @@ type ReferenceCheck = (path: string, reference: Data<V2CrossVersionObjectReferen
 
 const types = ['ContainerResource', 'External', 'Object', 'Pods', 'Resource']
 const targetTypes = ['Utilization', 'Value', 'AverageValue']
-// In the order in which upstream looks at them: the first one counts.
+// In upstream's order: the first source that is set is validated.
 const sources = ['object', 'external', 'pods', 'resource', 'containerResource'] as const
 const missing = 'must populate information for the given metric source'
 
@@ -37,7 +37,7 @@ export function metricCauses(path: string, metric: Metric, referenceCauses: Refe
     ...(expected !== undefined && metric[expected] === undefined
       ? [fieldRequired(`${path}.${expected}`, missing)]
       : []),
-    // Twice, as upstream says it.
+    // As upstream, which reports this error twice.
     ...unknown,
     ...(others.length === 0
       ? []
@@ -110,7 +110,7 @@ function neitherCauses(path: string, { value, averageValue }: Target, detail: st
   return value === undefined && averageValue === undefined ? [fieldRequired(`${path}.averageValue`, detail)] : []
 }
 
-/** A target for what a container requests: an amount or a share of it. */
+/** Validates a resource metric target: an average amount or an average utilization. */
 function amountCauses(path: string, target: Target): StatusCause[] {
   const { averageUtilization, averageValue } = target
   const causes = targetCauses(path, target)

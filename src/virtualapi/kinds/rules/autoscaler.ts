@@ -1,4 +1,4 @@
-// HorizontalPodAutoscalers: what they scale, between what, and how fast.
+// HorizontalPodAutoscalers: target, replica range, metrics and scaling behavior.
 import type {
   V2CrossVersionObjectReference,
   V2HPAScalingPolicy,
@@ -24,12 +24,12 @@ const maxPeriodSeconds = 1800
 const specOf = (object: KubeObject): Spec => object['spec'] as Spec
 const noReference: Reference = { kind: '', name: '' }
 
-/** `any`: nothing is asked of it; `core`: kinds of the core group may be meant. */
+/** Which apiVersions a reference may have. `any`: all; `core`: also the core group; `group`: only named groups. */
 type VersionCheck = 'any' | 'core' | 'group'
 
 export const autoscalerRules: KindRules = {
   beforeDefaults({ spec }) {
-    // Behind a feature gate that is off by default.
+    // The feature gate of `tolerance` is off by default.
     const behavior = isJsonObject(spec) ? (spec as { behavior?: JsonValue }).behavior : undefined
     for (const rules of isJsonObject(behavior) ? [behavior['scaleUp'], behavior['scaleDown']] : [])
       if (isJsonObject(rules)) delete rules['tolerance']
@@ -69,7 +69,7 @@ export const autoscalerRules: KindRules = {
   },
 }
 
-/** Who keeps what was accepted once may keep it. */
+/** An invalid apiVersion that was accepted earlier may stay. */
 function targetCheck({ apiVersion = '', kind }: Reference, before: Reference | null | undefined): VersionCheck {
   if (before && (before.apiVersion ?? '') === apiVersion && before.kind === kind) return 'any'
   return kind === 'ReplicationController' ? 'core' : 'group'
@@ -84,7 +84,7 @@ function hadBadMetric(before: Spec | undefined): boolean {
   )
 }
 
-/** A reference to an object of any kind: with a kind and a name that can be parts of a path. */
+/** Validates a reference to a scale target or other object: kind and name must be valid path segments. */
 function referenceCauses(path: string, { apiVersion = '', kind, name }: Reference, check: VersionCheck): StatusCause[] {
   const segment = (member: string, text: string): StatusCause[] =>
     text === ''

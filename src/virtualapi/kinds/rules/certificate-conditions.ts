@@ -1,4 +1,4 @@
-// Conditions of a CertificateSigningRequest: a verdict is given once, and never taken back.
+// Conditions of a CertificateSigningRequest: once approved or denied, a request stays so.
 import { timestamp } from '../../../async/index.ts'
 import {
   fieldDuplicate,
@@ -34,7 +34,7 @@ function ofType(object: KubeObject, type: string): RequestCondition[] {
   return conditionsOf(object).filter((condition) => condition.type === type)
 }
 
-/** Verdicts as they were, where there are as many as there were: `status` does not change them. */
+/** Restores the Approved and Denied conditions of `old` if their number is unchanged: `status` must not change them. */
 export function keepVerdicts(object: KubeObject, old: KubeObject): void {
   const conditions = conditionsOf(object)
   for (const type of verdicts) {
@@ -46,7 +46,7 @@ export function keepVerdicts(object: KubeObject, old: KubeObject): void {
   }
 }
 
-/** Says since when conditions hold, where nobody did. */
+/** Sets missing timestamps of conditions. */
 export function stampConditions(object: KubeObject, old: KubeObject, now: number): void {
   const time = timestamp(now)
   const since = new Map<string, string>()
@@ -60,7 +60,7 @@ export function stampConditions(object: KubeObject, old: KubeObject, now: number
   }
 }
 
-/** What is wrong with the conditions themselves; what was wrong before may stay so. */
+/** Validation errors of the conditions. A mistake that `old` already has is not reported. */
 export function conditionCauses(path: string, object: KubeObject, old: KubeObject | undefined): StatusCause[] {
   const before = old === undefined ? [] : conditionsOf(old)
   const typesBefore = new Set(before.map(({ type }) => type))
@@ -86,7 +86,7 @@ export function conditionCauses(path: string, object: KubeObject, old: KubeObjec
   })
 }
 
-/** What may not become of the conditions that there were. `subresource`: through which they came. */
+/** Errors for conditions that may not be added or removed. `subresource`: the one that is updated. */
 export function conditionChangeCauses(
   path: string,
   object: KubeObject,

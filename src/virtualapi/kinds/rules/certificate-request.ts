@@ -1,5 +1,5 @@
-// CertificateSigningRequests: who asks is told by the server, conditions come through `approval` and `status`, the
-// certificate through `status` alone, and only once.
+// CertificateSigningRequests: the server sets the requesting user; `approval` and `status` write conditions; only
+// `status` writes the certificate, and only once.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1CertificateSigningRequestSpec } from '@kubernetes/client-node'
 import {
@@ -74,7 +74,7 @@ function statusOf({ status }: KubeObject): RequestStatus {
 function specCauses(path: string, spec: Spec, old: Spec | undefined): StatusCause[] {
   const { request, signerName, expirationSeconds = 600 } = spec
   const wanted = (spec.usages as string[] | undefined) ?? []
-  // What was kept before these rules were may stay.
+  // Usages stored before these rules existed may stay.
   const kept = isDeepStrictEqual(wanted, old?.usages)
   const wrong = requestError(request)
   return [

@@ -1,4 +1,4 @@
-// ConfigMaps and Secrets: keys, size, what an immutable one keeps.
+// ConfigMaps and Secrets: keys, size and immutability.
 import { isDeepStrictEqual } from 'node:util'
 import {
   configMapKeyErrors,
@@ -28,7 +28,7 @@ function keyCauses(member: string, data: JsonObject): StatusCause[] {
   return causes
 }
 
-/** Sum over the values. A loop over keys: an array of 100,000 values costs more than to look each of them up. */
+/** Sum over the values. With a loop over keys, because an array of 100,000 values costs more than the lookups. */
 function sizeOf(data: JsonObject, bytesOf: (value: unknown) => number): number {
   let size = 0
   for (const key in data) size += bytesOf(data[key])
@@ -43,7 +43,7 @@ function decodedBytes(value: unknown): number {
   return typeof value === 'string' ? Buffer.byteLength(value, 'base64') : 0
 }
 
-/** An immutable object stays so, and keeps these members. */
+/** An immutable object must stay immutable and keep these members. */
 function immutableCauses(object: KubeObject, old: KubeObject, members: readonly string[]): StatusCause[] {
   if (old['immutable'] !== true) return []
   const causes = object['immutable'] === true ? [] : [fieldForbidden('immutable', immutableText)]
@@ -69,7 +69,7 @@ export const configMapRules: KindRules = {
   validateChange: (object, old) => immutableCauses(object, old, ['data', 'binaryData']),
 }
 
-/** What a Secret of a known type must hold. */
+/** Validation errors of a Secret: keys, size, and what its type requires. */
 export function secretCauses(object: KubeObject): StatusCause[] {
   const data = mapIn(object, 'data')
   const size = sizeOf(data, decodedBytes)
@@ -124,7 +124,7 @@ function jsonCauses(data: JsonObject, key: string): StatusCause[] {
   }
 }
 
-/** The type of a Secret stays; an immutable one keeps its data. */
+/** The type of a Secret is immutable; an immutable Secret also keeps its data. */
 export function secretChangeCauses(object: KubeObject, old: KubeObject): StatusCause[] {
   const { type } = object
   const moved = type !== old['type'] && typeof type === 'string'

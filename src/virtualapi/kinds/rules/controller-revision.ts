@@ -1,4 +1,4 @@
-// ControllerRevisions: what a StatefulSet or DaemonSet was; data that never changes.
+// ControllerRevisions: snapshots of a StatefulSet or DaemonSet, whose data never changes.
 import { isDeepStrictEqual } from 'node:util'
 import { fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'

@@ -1,4 +1,4 @@
-// CronJobs: when, where in time, and what.
+// CronJobs: schedule, time zone and job template.
 import type { V1CronJobSpec } from '@kubernetes/client-node'
 import { fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
@@ -17,7 +17,7 @@ type Spec = Data<V1CronJobSpec>
 const maxNameLength = 52
 const policies = ['Allow', 'Forbid', 'Replace']
 const zonePart = /^[A-Za-z.\-_0-9+]{1,14}$/
-/** Upstream's path is this one. */
+/** As upstream, whose path has `spec` twice. */
 const zoneInSchedule =
   'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details'
 const specOf = (object: KubeObject): Spec => object['spec'] as Spec
@@ -63,7 +63,7 @@ export const cronJobRules: KindRules = {
         : []),
       ...nonNegative('spec.successfulJobsHistoryLimit', spec.successfulJobsHistoryLimit),
       ...nonNegative('spec.failedJobsHistoryLimit', spec.failedJobsHistoryLimit),
-      // Its jobs are called like it with eleven characters more.
+      // The names of its Jobs are 11 characters longer.
       ...(old === undefined && name.length > maxNameLength
         ? [fieldInvalid('metadata.name', name, `must be no more than ${maxNameLength} characters`)]
         : []),

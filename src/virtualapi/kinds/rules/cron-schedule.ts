@@ -1,4 +1,4 @@
-// The schedule of a CronJob: five fields, or a word such as @hourly.
+// Parser of CronJob schedules: five fields, or a descriptor such as @hourly.
 
 interface Field {
   readonly low: number
@@ -17,7 +17,7 @@ const fields: readonly Field[] = [
 ]
 const words = new Set(['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly'])
 
-/** What is wrong with a schedule, in the parser's words; undefined = nothing. */
+/** The error of upstream's cron parser for a schedule; undefined if it is valid. */
 export function scheduleError(schedule: string): string | undefined {
   const text = schedule.replace(/^(CRON_)?TZ=\S+\s+/, '').trim()
   if (text.startsWith('@')) {

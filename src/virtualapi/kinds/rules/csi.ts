@@ -1,4 +1,4 @@
-// What CSI drivers say of themselves: CSIDriver, CSINode, CSIStorageCapacity.
+// CSIDriver, CSINode and CSIStorageCapacity.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1CSIDriverSpec, V1CSINodeSpec, V1CSIStorageCapacity } from '@kubernetes/client-node'
 import {
@@ -27,7 +27,7 @@ const lifecycleModes = ['Persistent', 'Ephemeral']
 export const csiDriverRules: KindRules = {
   beforeDefaults: (object) => dropFromSpec(object, ['nodeAllocatableUpdatePeriodSeconds']),
   prepareForUpdate(object, old) {
-    // New ones have no generation; the first change makes it one.
+    // A new CSIDriver has no generation; its first change sets 1.
     if (!isDeepStrictEqual(object['spec'], old['spec'])) object.metadata.generation = (old.metadata.generation ?? 0) + 1
   },
   validate(object) {
@@ -44,7 +44,7 @@ export const csiDriverRules: KindRules = {
     const next = object['spec'] as DriverSpec
     const before = old['spec'] as DriverSpec
     return [
-      // Upstream's spelling.
+      // As upstream, which misspells this path.
       ...immutable('spec.attachedRequired', next.attachRequired, before.attachRequired),
       ...immutable('spec.volumeLifecycleModes', next.volumeLifecycleModes, before.volumeLifecycleModes),
     ]
@@ -81,7 +81,7 @@ export const csiNodeRules: KindRules = {
       return before !== undefined && !isDeepStrictEqual(driver, before)
     })
     return [
-      // Upstream looks at a changed one twice.
+      // As upstream, which validates a changed CSINode twice.
       ...csiNodeCauses(object),
       ...changed.map((driver) => invalidInternal('spec.drivers', 'storage.CSINodeDriver', driver, fieldImmutable)),
     ]

@@ -1,4 +1,4 @@
-// DaemonSets: a pod on every node. They count the generations of their template in an annotation.
+// DaemonSets. An annotation counts the generations of their template.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1DaemonSetSpec } from '@kubernetes/client-node'
 import { fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'

@@ -26,14 +26,14 @@ const specOf = <T>(object: KubeObject): Data<T> => object['spec'] as Data<T>
 
 const revisionAnnotation = 'deployment.kubernetes.io/revision'
 
-function wanted({ metadata }: KubeObject, byUs: boolean): Record<string, string> {
+function countedAnnotations({ metadata }: KubeObject, byKcp: boolean): Record<string, string> {
   const entries = Object.entries(metadata.annotations ?? {})
   return Object.fromEntries(
-    entries.filter(([name]) => !isOwnAnnotation(name) && !(byUs && name === revisionAnnotation)),
+    entries.filter(([name]) => !isOwnAnnotation(name) && !(byKcp && name === revisionAnnotation)),
   )
 }
 
-/** Behind a feature gate that is off by default. */
+/** The feature gate of terminatingReplicas is off by default. */
 function dropTerminating({ status }: KubeObject): void {
   if (isJsonObject(status)) delete status['terminatingReplicas']
 }
@@ -42,9 +42,10 @@ export const deploymentRules: KindRules = {
   warningsOf: ownerWarnings,
   beforeDefaults: dropTerminating,
   prepareForUpdate(object, old, { user }, subresource) {
-    // Annotations are copied to ReplicaSets, so their change is one of what is wanted; our own tell what was done.
-    const ours = user.realm.kind === 'installation'
-    const changed = !isDeepStrictEqual(wanted(object, ours), wanted(old, ours))
+    // Annotations are copied to ReplicaSets, so a change raises the generation. Those that kcp itself writes report
+    // progress and do not count.
+    const byKcp = user.realm.kind === 'installation'
+    const changed = !isDeepStrictEqual(countedAnnotations(object, byKcp), countedAnnotations(old, byKcp))
     if (subresource === '' && changed) object.metadata.generation = (old.metadata.generation ?? 0) + 1
   },
   validate(object) {
@@ -66,7 +67,7 @@ export const deploymentRules: KindRules = {
   validateChange: selectorStays,
 }
 
-/** Of its template when it is new or has changed, and of a name that pods are called by. */
+/** Warnings about the template of a new or changed object, and about the name of a new one. */
 function ownerWarnings(object: KubeObject, old: KubeObject | undefined): readonly string[] {
   if (isSameSpec(object, old)) return []
   const { template } = specOf<V1DeploymentSpec>(object)
@@ -74,7 +75,7 @@ function ownerWarnings(object: KubeObject, old: KubeObject | undefined): readonl
   return [...ofName, ...templateWarnings('spec.template', template)]
 }
 
-/** The template, where the selector can be used at all. */
+/** Validates the template if the selector can be converted to a matcher. */
 function selectedTemplateCauses(
   path: string,
   selector: LabelSelector | null | undefined,
@@ -114,7 +115,7 @@ function strategyCauses(strategy: Strategy): StatusCause[] {
   ]
 }
 
-/** A strategy of a type that is none; upstream shows all of it. */
+/** The error for an unknown strategy type. As upstream, it prints the whole strategy. */
 export function unsupportedStrategy(
   field: string,
   struct: string,
@@ -140,7 +141,7 @@ export const replicaSetRules: KindRules = {
   validateChange: selectorStays,
 }
 
-/** Of every kind whose pods are found by its selector. */
+/** The selector is immutable, in every kind that finds its pods by it. */
 export function selectorStays(object: KubeObject, old: KubeObject): StatusCause[] {
   const { selector } = specOf<V1DeploymentSpec>(object)
   if (isDeepStrictEqual(selector, specOf<V1DeploymentSpec>(old).selector)) return []

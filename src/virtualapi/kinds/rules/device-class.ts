@@ -1,4 +1,4 @@
-// DeviceClasses: which devices belong to a class, and their configuration.
+// DeviceClasses: device selectors and configuration.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1DeviceClassSpec } from '@kubernetes/client-node'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
@@ -15,7 +15,7 @@ const mostConfigs = 32
 export const deviceClassRules: KindRules = {
   beforeDefaults: (object) => dropFromSpec(object, ['extendedResourceName']),
   validate: (object) => classCauses(object, undefined),
-  // Upstream looks at a changed one twice, the first time as if it were new.
+  // As upstream, which validates a changed DeviceClass twice, the first time as a new one.
   validateChange: classCauses,
 }
 

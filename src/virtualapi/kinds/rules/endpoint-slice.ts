@@ -1,4 +1,4 @@
-// EndpointSlices: some of the addresses behind a Service, and what is known of each.
+// EndpointSlices: part of the addresses behind a Service, with their ports and conditions.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1Endpoint, V1EndpointHints, V1EndpointSlice } from '@kubernetes/client-node'
 import {
@@ -34,8 +34,8 @@ const maxAddresses = 100
 const maxPorts = 20_000
 const maxTopologyLabels = 16
 const maxHints = 8
-/** They mend the addresses of Services themselves. */
-const ownMakers = ['endpointslice-controller.k8s.io', 'endpointslicemirroring-controller.k8s.io']
+/** Controllers that write only canonical addresses; as upstream, there are no warnings about their slices. */
+const canonicalWriters = ['endpointslice-controller.k8s.io', 'endpointslicemirroring-controller.k8s.io']
 
 const endpointsOf = (object: KubeObject): Endpoint[] => (object['endpoints'] as Endpoint[] | null | undefined) ?? []
 
@@ -63,7 +63,7 @@ export const endpointSliceRules: KindRules = {
     ...(old === undefined && object['addressType'] === 'FQDN'
       ? ['spec.addressType: FQDN endpoints are deprecated']
       : []),
-    ...(ownMakers.includes(object.metadata.labels?.['endpointslice.kubernetes.io/managed-by'] ?? '')
+    ...(canonicalWriters.includes(object.metadata.labels?.['endpointslice.kubernetes.io/managed-by'] ?? '')
       ? []
       : endpointsOf(object).flatMap(({ addresses }, index) =>
           (addresses ?? []).flatMap((ip, i) => ipWarnings(`endpoints[${index}].addresses[${i}]`, ip)),
@@ -71,7 +71,7 @@ export const endpointSliceRules: KindRules = {
   ],
 }
 
-/** A member of versions of old, which only who has it may keep. */
+/** deprecatedTopology may only stay while the endpoints are unchanged. */
 function dropTopology(object: KubeObject, old: KubeObject | undefined): void {
   const endpoints = endpointsOf(object)
   if (!endpoints.some(({ deprecatedTopology }) => deprecatedTopology !== undefined)) return
@@ -135,7 +135,7 @@ function addressesCauses(path: string, addresses: readonly string[], type: strin
   ]
 }
 
-/** A name of at least two parts. */
+/** A domain name of at least two parts. */
 function domainCauses(path: string, name: string): StatusCause[] {
   if (name === '') return [fieldRequired(path)]
   const bare = name.replace(/\.$/, '')
@@ -148,7 +148,7 @@ function domainCauses(path: string, name: string): StatusCause[] {
   return long === undefined ? [] : [fieldInvalid(path, long, dns1123LabelErrors(long).join(','))]
 }
 
-/** Where the endpoint is meant for; upstream looks no further where one list is too long. */
+/** Validates topology hints. As upstream, forNodes is not validated if forZones is too long. */
 function hintsCauses(path: string, { forZones = [], forNodes = [] }: Data<V1EndpointHints>): StatusCause[] {
   const zones = namesCauses(`${path}.forZones`, forZones, labelValueErrors)
   if (forZones.length > maxHints) return zones

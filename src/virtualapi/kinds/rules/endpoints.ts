@@ -1,4 +1,4 @@
-// Endpoints: the addresses behind a Service, in the form of old.
+// Endpoints: the older form of EndpointSlices.
 import { isDeepStrictEqual } from 'node:util'
 import type { CoreV1EndpointPort, V1EndpointAddress, V1Endpoints } from '@kubernetes/client-node'
 import { fieldRequired } from '../../../apimachinery/field/index.ts'
@@ -16,14 +16,14 @@ const subsetsOf = (object: KubeObject): Subsets => (object as unknown as Data<V1
 
 export const endpointsRules: KindRules = {
   warningsOf(object) {
-    // What makes them mends the addresses of Services itself.
+    // The endpoints controller writes only canonical addresses.
     if (object.metadata.labels?.['endpoints.kubernetes.io/managed-by'] === 'endpoint-controller') return []
     return subsetsOf(object).flatMap(({ addresses = [], notReadyAddresses = [] }, index) => [
       ...addresses.flatMap(({ ip }, i) => ipWarnings(`subsets[${index}].addresses[${i}].ip`, ip)),
       ...notReadyAddresses.flatMap(({ ip }, i) => ipWarnings(`subsets[${index}].notReadyAddresses[${i}].ip`, ip)),
     ])
   },
-  // What was there before is not looked at again.
+  // Unchanged subsets are not validated again.
   validate: (object, old) =>
     old !== undefined && isDeepStrictEqual(subsetsOf(object), subsetsOf(old))
       ? []

@@ -1,4 +1,5 @@
-// Events. Those of v1 may be of the older form, without an eventTime; events.k8s.io/v1 takes no others, and lets little change.
+// Events. Those of v1 may have the older form, without eventTime; events.k8s.io/v1 requires the newer form, which is
+// mostly immutable.
 import { isDeepStrictEqual } from 'node:util'
 import type { CoreV1Event } from '@kubernetes/client-node'
 import { byteLength, dns1123SubdomainErrors, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
@@ -11,12 +12,12 @@ import { fieldImmutable, qualifiedName } from '../validation/values.ts'
 
 type Event = Data<Omit<CoreV1Event, 'metadata'>>
 
-/** Of v1. */
+/** Rules of v1 Events. */
 export const eventRules: KindRules = {
   validate: (object) => formCauses(object, 'reportingComponent'),
 }
 
-/** Of events.k8s.io/v1; objects are in the form of v1. */
+/** Rules of events.k8s.io/v1 Events; the objects are in the form of v1. */
 export const newEventRules: KindRules = {
   validate(object, old) {
     const causes = formCauses(object, 'reportingController')
@@ -50,7 +51,7 @@ function lengthCauses(member: keyof typeof longest, text: string): StatusCause[]
   return byteLength(text) > most ? [fieldInvalid(member, '', `can have at most ${most} characters`)] : []
 }
 
-/** Members without a value print as null, or not at all. */
+/** A member without a value is null or absent. */
 function isUnset(value: string | null | undefined): boolean {
   return value === null || value === undefined
 }
@@ -80,7 +81,7 @@ function seriesCauses({ series }: Event): StatusCause[] {
   ]
 }
 
-/** Members that may not change, in the order in which they are looked at; one of them twice. */
+/** Immutable members in upstream's order; as there, `reason` occurs twice. */
 const fixed: readonly (readonly [member: keyof Event, called: string, struct?: string])[] = [
   ['involvedObject', 'involvedObject', 'core.ObjectReference'],
   ['reason', 'reason'],

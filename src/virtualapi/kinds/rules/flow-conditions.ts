@@ -1,9 +1,9 @@
-// Conditions in the status of flow control: each type once, and with a name.
+// Validation of the conditions in the status of flow-control objects: each type is set, and occurs once.
 import { fieldDuplicate, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 
-/** What is wrong with `status.conditions`. */
+/** Validation errors of `status.conditions`. */
 export function typedConditionCauses({ status }: KubeObject): StatusCause[] {
   const { conditions = [] } = (status ?? {}) as { conditions?: readonly { type?: string }[] }
   const types = new Set<string>()

@@ -1,4 +1,4 @@
-// The rules of a FlowSchema: verbs on resources and on paths.
+// Validation of the rules of a FlowSchema: verbs on resources, and verbs on URL paths.
 import type { V1NonResourcePolicyRule, V1ResourcePolicyRule } from '@kubernetes/client-node'
 import {
   dns1123LabelErrors,
@@ -10,10 +10,10 @@ import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
 
 const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'proxy', 'update', 'watch']
-/** What Go decodes of an absent list is null. */
+/** Decoding sets an absent list to null. */
 type Lists<T> = { [Member in keyof T]: T[Member] extends readonly string[] ? T[Member] | null : T[Member] }
 
-/** What is wrong with a rule about resources. */
+/** Validation errors of a rule about resources. */
 export function resourceRuleCauses(path: string, rule: Lists<Data<V1ResourcePolicyRule>>): StatusCause[] {
   const { apiGroups, resources, clusterScope = false } = rule
   const namespaces = rule.namespaces ?? []
@@ -32,18 +32,18 @@ export function resourceRuleCauses(path: string, rule: Lists<Data<V1ResourcePoli
   ]
 }
 
-/** What is wrong with a rule about paths. */
+/** Validation errors of a rule about URL paths. */
 export function nonResourceRuleCauses(path: string, rule: Lists<Data<V1NonResourcePolicyRule>>): StatusCause[] {
   const urls = rule.nonResourceURLs ?? []
   const at = `${path}.nonResourceURLs`
   const causes = verbCauses(`${path}.verbs`, rule.verbs ?? [])
   if (urls.length === 0) return [...causes, fieldRequired(at, 'nonResourceURLs must contain at least one value')]
-  if (urls.includes('*')) return [...causes, ...starCauses(at, urls, 'non-resource URLs')]
+  if (urls.includes('*')) return [...causes, ...wildcardCauses(at, urls, 'non-resource URLs')]
   return [...causes, ...urls.flatMap((url, index) => urlCauses(`${at}[${index}]`, url))]
 }
 
-/** A star stands alone. */
-function starCauses(path: string, list: readonly string[], what: string): StatusCause[] {
+/** `*` excludes all other items. */
+function wildcardCauses(path: string, list: readonly string[], what: string): StatusCause[] {
   return list.length > 1 && list.includes('*')
     ? [fieldInvalid(path, [...list], `if '*' is present, must not specify other ${what}`)]
     : []
@@ -51,18 +51,18 @@ function starCauses(path: string, list: readonly string[], what: string): Status
 
 function verbCauses(path: string, list: readonly string[]): StatusCause[] {
   if (list.length === 0) return [fieldRequired(path, 'verbs must contain at least one value')]
-  if (list.includes('*')) return starCauses(path, list, 'verbs')
+  if (list.includes('*')) return wildcardCauses(path, list, 'verbs')
   return list.every((verb) => verbs.includes(verb)) ? [] : [fieldNotSupported(path, [...list], verbs)]
 }
 
 function listCauses(path: string, list: readonly string[], what: string): StatusCause[] {
   return list.length === 0
     ? [fieldRequired(path, `resource rules must supply at least one ${what}`)]
-    : starCauses(path, list, `${what}s`)
+    : wildcardCauses(path, list, `${what}s`)
 }
 
 function namespaceCauses(path: string, namespaces: readonly string[]): StatusCause[] {
-  if (namespaces.includes('*')) return starCauses(path, namespaces, 'namespaces')
+  if (namespaces.includes('*')) return wildcardCauses(path, namespaces, 'namespaces')
   return namespaces.flatMap((namespace, index) =>
     dns1123LabelErrors(namespace).map((text) =>
       fieldInvalid(`${path}[${index}]`, namespace, `each member of this list must be '*' or a DNS-1123 label; ${text}`),

@@ -1,4 +1,4 @@
-// FlowSchemas: which requests belong to which priority level.
+// FlowSchemas: they assign requests to priority levels.
 import { isDeepStrictEqual } from 'node:util'
 import type { FlowcontrolV1Subject, V1FlowSchemaSpec, V1PolicyRulesWithSubjects } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
@@ -26,7 +26,7 @@ export const flowSchemaRules: KindRules = {
   validatePart: (object, _old, subresource) => (subresource === 'status' ? typedConditionCauses(object) : []),
 }
 
-/** The two that every server has stay as it has them. */
+/** The FlowSchemas "exempt" and "catch-all" have a fixed spec. */
 function mandatoryCauses(object: KubeObject, old: KubeObject): StatusCause[] {
   const { name = '' } = object.metadata
   const spec = object['spec'] as JsonObject
@@ -68,7 +68,7 @@ function ruleCauses(path: string, rule: Data<V1PolicyRulesWithSubjects>): Status
   ]
 }
 
-/** Where a subject of a kind says who it is, in the order in which others are forbidden. */
+/** The member that identifies a subject of each kind, in the order of upstream's errors. */
 const members = { ServiceAccount: 'serviceAccount', User: 'user', Group: 'group' } as const
 
 function subjectCauses(path: string, subject: Subject): StatusCause[] {
@@ -76,10 +76,12 @@ function subjectCauses(path: string, subject: Subject): StatusCause[] {
   if (!Object.hasOwn(members, kind))
     return [fieldNotSupported(`${path}.kind`, kind, ['Group', 'ServiceAccount', 'User'])]
   const own = members[kind as keyof typeof members]
-  const strangers = Object.entries(members).filter(([, member]) => member !== own && subject[member] !== undefined)
+  const otherIdentities = Object.entries(members).filter(
+    ([, member]) => member !== own && subject[member] !== undefined,
+  )
   return [
     ...identityCauses(`${path}.${own}`, kind, own, subject),
-    ...strangers.map(([other, member]) =>
+    ...otherIdentities.map(([other, member]) =>
       fieldForbidden(`${path}.${member}`, `${member} is forbidden when subject kind is not '${other}'`),
     ),
   ]

@@ -1,4 +1,4 @@
-// Which rules a built-in kind has.
+// The table of rules by kind.
 import type { KindRules } from './kind-rules.ts'
 import { admissionPolicyBindingRules } from './admission-policy-binding.ts'
 import { admissionPolicyRules } from './admission-policy.ts'
@@ -105,7 +105,7 @@ export { statusCauses } from './status-checks.ts'
 
 const none: KindRules = {}
 
-/** The rules of a kind: those of the first of these versions that has some. None for kinds that are only data. */
+/** The rules of a kind, from the first of these versions that has some; none if the kind needs no rules. */
 export function rulesOf(apiVersions: readonly string[], kind: string): KindRules {
   for (const apiVersion of apiVersions) {
     const rules = table[`${apiVersion}/${kind}`]

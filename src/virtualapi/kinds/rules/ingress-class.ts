@@ -1,4 +1,4 @@
-// IngressClasses: who serves them, with which parameters.
+// IngressClasses: a controller and its parameters.
 import type { V1IngressClassSpec } from '@kubernetes/client-node'
 import {
   fieldForbidden,

@@ -1,4 +1,4 @@
-// Ingresses: hosts and paths, and what answers there.
+// Ingresses: hosts, paths and backends.
 import type { V1IngressBackend, V1IngressSpec, V1TypedLocalObjectReference } from '@kubernetes/client-node'
 import {
   dns1035LabelErrors,
@@ -29,7 +29,7 @@ const wildcardText = regexText(
 const classAnnotation = 'kubernetes.io/ingress.class'
 const pathTypes = ['Exact', 'ImplementationSpecific', 'Prefix']
 
-/** What an update may keep, because it was there before. */
+/** Mistakes that an update may keep because the stored object already has them. */
 interface Leniency {
   readonly secretNames: boolean
   readonly wildcardRules: boolean
@@ -64,7 +64,7 @@ function leniencyFor({ tls = [], rules = [] }: Spec): Leniency {
   }
 }
 
-/** The way of old to say the class, and the way of now. */
+/** If class annotation and ingressClassName are both set, they must be equal. */
 function classCauses({ metadata, spec }: KubeObject): StatusCause[] {
   const { ingressClassName: name } = spec as Spec
   const annotation = metadata.annotations?.[classAnnotation]
@@ -156,7 +156,7 @@ function backendCauses(path: string, backend: Data<V1IngressBackend>, lenient: L
   return [...causes, fieldRequired(path, 'port name or number is required')]
 }
 
-/** An object of any kind; its kind and name can be parts of a path. */
+/** Validates a reference to an object of any kind: kind and name must be valid path segments. */
 export function referenceCauses(
   path: string,
   { apiGroup, kind, name }: Omit<Data<V1TypedLocalObjectReference>, 'apiGroup'> & { apiGroup?: string | null },

@@ -1,4 +1,4 @@
-// The volume inside a VolumeAttachment: a PersistentVolume's spec that can only be CSI.
+// Validation of the inline volume of a VolumeAttachment: the spec of a PersistentVolume, restricted to CSI.
 import type { V1CSIPersistentVolumeSource, V1PersistentVolumeSpec } from '@kubernetes/client-node'
 import { fieldForbidden, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -18,8 +18,8 @@ const secrets = [
   'nodeExpandSecretRef',
 ] as const
 
-/** Members of the spec that are no source of a volume. */
-const besides: ReadonlySet<string> = new Set([
+/** Members of the spec that are not volume sources. */
+const nonSourceMembers: ReadonlySet<string> = new Set([
   'accessModes',
   'capacity',
   'claimRef',
@@ -31,7 +31,7 @@ const besides: ReadonlySet<string> = new Set([
   'volumeMode',
 ])
 
-/** What is wrong with the inline volume at `path`. */
+/** Validation errors of the inline volume at `path`. */
 export function inlineVolumeCauses(path: string, spec: VolumeSpec): StatusCause[] {
   const { claimRef, capacity, csi, persistentVolumeReclaimPolicy: policy, nodeAffinity, storageClassName } = spec
   const forbidden = (member: string, detail = 'may not be specified'): StatusCause =>
@@ -46,7 +46,7 @@ export function inlineVolumeCauses(path: string, spec: VolumeSpec): StatusCause[
       : [forbidden('persistentVolumeReclaimPolicy', 'may only be Retain')]),
     ...(nodeAffinity === undefined ? [] : [forbidden('nodeAffinity')]),
     ...(csi === undefined ? [] : csiCauses(`${path}.csi`, csi)),
-    ...(Object.keys(spec).every((member) => besides.has(member))
+    ...(Object.keys(spec).every((member) => nonSourceMembers.has(member))
       ? [fieldRequired(path, 'must specify a volume type')]
       : []),
     ...(storageClassName === undefined ? [] : [forbidden('storageClassName')]),

@@ -1,4 +1,4 @@
-// What must hold of a Job, on its own or in a CronJob.
+// Validation of Jobs and of the Job templates in CronJobs.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1JobSpec } from '@kubernetes/client-node'
 import {
@@ -25,7 +25,10 @@ const maxWithManyIndexes = 10_000
 const completionModes = ['NonIndexed', 'Indexed']
 const replacementPolicies = ['Failed', 'TerminatingOrFailed']
 
-/** A Job's own checks: its selector was made for it and selects its pods. Upstream looks twice at a changed one. */
+/**
+ * Validates a Job: its spec, and the selector and labels generated for it. As upstream, some errors of an update are
+ * repeated.
+ */
 export function jobCauses(object: KubeObject, old: KubeObject | undefined): StatusCause[] {
   const spec = object['spec'] as JobSpec
   const causes = selectedCauses(spec)
@@ -68,7 +71,7 @@ function generatedCauses({ metadata }: KubeObject, { selector, template, manualS
   return [...causes, invalidInternal('spec.selector', 'v1.LabelSelector', selector, '`selector` not auto-generated')]
 }
 
-/** Pods of an indexed Job are called like it, with their index. */
+/** The hostname of the last pod of an Indexed Job, `NAME-INDEX`, must be a DNS label. */
 function hostnameCauses({ metadata }: KubeObject, { completionMode, completions = 0 }: JobSpec): StatusCause[] {
   const { name = '' } = metadata
   const longest = `${name}-${completions - 1}`
@@ -77,7 +80,7 @@ function hostnameCauses({ metadata }: KubeObject, { completionMode, completions 
     : []
 }
 
-/** The spec of a Job at `path`. */
+/** Validates the Job spec at `path`. */
 export function jobSpecCauses(path: string, spec: JobSpec): StatusCause[] {
   const { managedBy, completionMode, podReplacementPolicy, podFailurePolicy } = spec
   const known = podFailurePolicy === undefined ? replacementPolicies : ['Failed']
@@ -113,7 +116,7 @@ function managerCauses(path: string, managedBy: string): StatusCause[] {
   ]
 }
 
-/** Bounds of what is kept of each index. */
+/** Bounds the state that is stored per index. */
 function indexedCauses(path: string, spec: JobSpec): StatusCause[] {
   const { completions, parallelism = 0, maxFailedIndexes: failed, backoffLimitPerIndex } = spec
   const causes: StatusCause[] = []
@@ -151,7 +154,7 @@ function restartCauses(path: string, { template, podFailurePolicy }: JobSpec): S
     : []
 }
 
-/** What is shown of a member that may not change; of the others the value itself. */
+/** The internal struct as which an error prints an immutable member; other members are printed as they are. */
 const structs: Readonly<Record<string, string>> = {
   selector: 'v1.LabelSelector',
   template: 'core.PodTemplateSpec',
@@ -159,11 +162,11 @@ const structs: Readonly<Record<string, string>> = {
   successPolicy: 'batch.SuccessPolicy',
 }
 
-/** Selector, template and the ways of counting stay. */
+/** Validates the immutable fields of a Job: selector, template, completion mode and policies. */
 export function jobChangeCauses(object: KubeObject, old: KubeObject): StatusCause[] {
   const next = object['spec'] as JobSpec
   const before = old['spec'] as JobSpec
-  // The template of a job that has not begun may still be moved about; see KEP-2926.
+  // The scheduling constraints of a suspended Job that has not started are mutable (KEP-2926).
   const mayMove =
     before.suspend === true && (old['status'] as { startTime?: string } | undefined)?.startTime === undefined
   const fixed = [
@@ -188,7 +191,7 @@ export function jobChangeCauses(object: KubeObject, old: KubeObject): StatusCaus
   ]
 }
 
-/** Of indexed Jobs the number may change together with how many run at once. */
+/** completions is mutable for Indexed Jobs only, and only together with parallelism. */
 function completionsCauses(next: JobSpec, before: JobSpec): StatusCause[] {
   const { completions = null } = next
   if (completions === (before.completions ?? null)) return []
@@ -198,7 +201,7 @@ function completionsCauses(next: JobSpec, before: JobSpec): StatusCause[] {
     : [fieldInvalid('spec.completions', completions, 'can only be modified in tandem with spec.parallelism')]
 }
 
-/** The template without what tells where its pods may run. */
+/** The pod spec of the template without its scheduling constraints. */
 function unscheduled({ template }: JobSpec): unknown {
   const {
     affinity,

@@ -1,6 +1,7 @@
-// Indexes of a Job's pods as text: `0-2,5,7-9`.
+// Parses the text form of sets of Job indexes: `0-2,5,7-9`.
 import { goQuote } from '../../../apimachinery/text/index.ts'
 
+/** The number of indexes, or the error message. */
 export type Indexes = { readonly total: number } | { readonly error: string }
 
 interface Interval {
@@ -8,7 +9,9 @@ interface Interval {
   readonly last: number
 }
 
-/** How many indexes these are, or what is wrong with them; all are below `completions`, and each is more than the one before. */
+/**
+ * The number of indexes in the text, or an error message. Indexes must be below `completions`, and in increasing order.
+ */
 export function readIndexes(text: string, completions: number): Indexes {
   if (text === '') return { total: 0 }
   let total = 0
@@ -23,7 +26,7 @@ export function readIndexes(text: string, completions: number): Indexes {
   return { total }
 }
 
-/** The first index that is in both, where it can be told. */
+/** The first index that is in both sets; undefined if there is none. Invalid parts are skipped. */
 export function sharedIndex(one: string, other: string, completions: number): number | undefined {
   const read = (text: string): Interval[] =>
     text === ''

@@ -1,4 +1,4 @@
-// What a Job makes of pods that fail, and of some that succeed.
+// Validation of podFailurePolicy and successPolicy of a Job.
 import type {
   V1JobSpec,
   V1PodFailurePolicyOnExitCodesRequirement,
@@ -34,7 +34,7 @@ const statuses = ['False', 'True', 'Unknown']
 /** `valid values: ["a" "b"]`, as Go prints a list. */
 const validValues = (values: readonly string[]): string => `valid values: [${values.map(goQuote).join(' ')}]`
 
-/** A complaint that shows no value. */
+/** An Invalid error that prints no value. */
 const invalid = (field: string, detail: string): StatusCause => ({
   reason: 'FieldValueInvalid',
   message: `Invalid value: ${detail}`,
@@ -123,7 +123,7 @@ function conditionsCauses(
   ]
 }
 
-/** When some of the indexes are enough. */
+/** Validates successPolicy. */
 export function successPolicyCauses(path: string, spec: Spec): StatusCause[] {
   const { successPolicy, completionMode, completions } = spec
   if (successPolicy === undefined) return []

@@ -1,5 +1,5 @@
-// What may be written of a Job's status: counts that fit, and an end that stays one. Only what changes is looked at, so
-// that a status of old does not stand in the way.
+// Validation of the status of a Job: counters must be consistent, and terminal conditions are final. Most rules apply
+// only to members that change, so that a status stored by an older version does not block updates.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1JobSpec, V1JobStatus } from '@kubernetes/client-node'
 import { fieldDuplicate, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
@@ -12,7 +12,7 @@ import { readIndexes, sharedIndex } from './job-indexes.ts'
 type Status = Data<V1JobStatus>
 type Member = keyof Status
 
-interface Side {
+interface JobState {
   readonly spec: Data<V1JobSpec>
   readonly status: Status
   readonly complete: boolean
@@ -23,7 +23,7 @@ interface Side {
 
 const counters = ['active', 'succeeded', 'failed', 'ready', 'terminating'] as const
 
-function sideOf(object: KubeObject): Side {
+function stateOf(object: KubeObject): JobState {
   const status = (object['status'] as Status | undefined) ?? {}
   const is = (type: string, wanted = 'True'): boolean =>
     (status.conditions ?? []).some((one) => one.type === type && one.status === wanted)
@@ -37,16 +37,16 @@ function sideOf(object: KubeObject): Side {
   }
 }
 
-/** A complaint that shows no value. */
+/** An Invalid error about the conditions that prints no value. */
 const wrong = (message: string): StatusCause => ({
   reason: 'FieldValueInvalid',
   message: `Invalid value: ${message}`,
   field: 'status.conditions',
 })
 
-/** Complaints about what came through the subresource `status`. */
+/** Validation errors of an update through the subresource `status`. */
 export function jobStatusCauses(object: KubeObject, before: KubeObject): StatusCause[] {
-  const [next, old] = [sideOf(object), sideOf(before)]
+  const [next, old] = [stateOf(object), stateOf(before)]
   const changed = (member: Member): boolean => !isDeepStrictEqual(next.status[member], old.status[member])
   const flipped = (...members: ('complete' | 'failed' | 'failing' | 'met')[]): boolean =>
     members.some((member) => next[member] !== old[member])
@@ -61,7 +61,7 @@ export function jobStatusCauses(object: KubeObject, before: KubeObject): StatusC
   ]
 }
 
-const isFinished = ({ complete, failed }: Side): boolean => complete || failed
+const isFinished = ({ complete, failed }: JobState): boolean => complete || failed
 
 function uncountedCauses({ uncountedTerminatedPods: uncounted }: Status): StatusCause[] {
   const seen = new Set<string>()
@@ -79,9 +79,9 @@ function uncountedCauses({ uncountedTerminatedPods: uncounted }: Status): Status
 type Changed = (member: Member) => boolean
 type Flipped = (...members: ('complete' | 'failed' | 'failing' | 'met')[]) => boolean
 
-/** An end is one, is prepared, and has a time. */
+/** A Job ends once, after a preparing condition, and with a completion time. */
 function endCauses(
-  { status, complete, failed, failing, met }: Side,
+  { status, complete, failed, failing, met }: JobState,
   changed: Changed,
   flipped: Flipped,
 ): StatusCause[] {
@@ -106,11 +106,11 @@ function endCauses(
   return causes
 }
 
-function countCauses(side: Side, changed: Changed, justFinished: boolean): StatusCause[] {
-  const { status, spec } = side
+function countCauses(state: JobState, changed: Changed, justFinished: boolean): StatusCause[] {
+  const { status, spec } = state
   const { active = 0, ready, terminating, uncountedTerminatedPods: uncounted, startTime } = status
   const causes: StatusCause[] = []
-  if (isFinished(side)) {
+  if (isFinished(state)) {
     const idle = spec.suspend === true && spec.completions === 0
     if (active > 0 && (justFinished || changed('active')))
       causes.push(fieldInvalid('status.active', active, 'active>0 is invalid for finished job'))
@@ -133,7 +133,7 @@ function countCauses(side: Side, changed: Changed, justFinished: boolean): Statu
   return causes
 }
 
-function indexCauses({ status, spec }: Side, changed: Changed): StatusCause[] {
+function indexCauses({ status, spec }: JobState, changed: Changed): StatusCause[] {
   const { completedIndexes: done = '', failedIndexes: failed } = status
   const { completions, backoffLimitPerIndex: limit, completionMode } = spec
   const [newlyDone, newlyFailed] = [changed('completedIndexes'), changed('failedIndexes')]
@@ -159,7 +159,7 @@ function indexCauses({ status, spec }: Side, changed: Changed): StatusCause[] {
   return causes
 }
 
-function metCauses({ spec, complete, failed, failing, met }: Side): StatusCause[] {
+function metCauses({ spec, complete, failed, failing, met }: JobState): StatusCause[] {
   return [
     ...(met && failed ? [wrong('cannot set SuccessCriteriaMet=True and Failed=true conditions')] : []),
     ...(met && failing ? [wrong('cannot set SuccessCriteriaMet=True and FailureTarget=true conditions')] : []),
@@ -169,8 +169,8 @@ function metCauses({ spec, complete, failed, failing, met }: Side): StatusCause[
   ]
 }
 
-/** What may not go back. */
-function changeCauses(next: Side, old: Side, object: KubeObject, before: KubeObject): StatusCause[] {
+/** Terminal conditions stay, counters do not decrease, and times do not change. */
+function changeCauses(next: JobState, old: JobState, object: KubeObject, before: KubeObject): StatusCause[] {
   const causes: StatusCause[] = []
   for (const [type, member] of Object.entries({
     Failed: 'failed',
@@ -194,7 +194,7 @@ function changeCauses(next: Side, old: Side, object: KubeObject, before: KubeObj
   return causes
 }
 
-/** Its controller says that it goes on. */
+/** True if this update changes the condition Suspended from True to False. */
 function resumes(object: KubeObject, before: KubeObject): boolean {
   const suspended = ({ status }: KubeObject): string | undefined =>
     ((status as Status | undefined)?.conditions ?? []).find(({ type }) => type === 'Suspended')?.status

@@ -1,4 +1,4 @@
-// Jobs: the selector is generated from the uid unless the user wants to own it.
+// Jobs: the selector is generated from the uid unless spec.manualSelector is true.
 import type { V1JobSpec } from '@kubernetes/client-node'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
@@ -33,7 +33,7 @@ export const jobRules: KindRules = {
     }
     spec.selector ??= {}
     spec.selector.matchLabels = { [uidLabel]: uid, ...spec.selector.matchLabels }
-    // A job without labels of its own has those of its pods; a real server says so when it reads it again.
+    // As upstream, a Job without labels gets those of its template.
     if (Object.keys(metadata.labels ?? {}).length === 0) metadata.labels = { ...template.labels }
   },
   validate: jobCauses,

@@ -1,25 +1,25 @@
-// What one built-in kind does beyond the generic; one small file per kind under kinds/.
+// The hooks of one built-in kind; one file per kind under kinds/.
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { RequestContext, Strategy } from '../../resources/resource-definition.ts'
 
-/** Hooks of a kind. Objects are decoded, so their members have the types of the kind. */
+/** Hooks of a kind. Objects are decoded by the struct of the kind, so their members have the right types. */
 export interface KindRules extends Pick<
   Strategy,
   'prepareForCreate' | 'prepareForUpdate' | 'gracePeriodSeconds' | 'endsItself' | 'bornWithStatus' | 'countsChange'
 > {
-  /** What the writer of a good object should know. `old` is absent for a new one. */
+  /** Warnings about a valid object. `old` is absent for a new one. */
   warningsOf?(object: KubeObject, old: KubeObject | undefined): readonly string[]
-  /** What the writer of a good status should know. */
+  /** Warnings about a valid status. */
   statusWarningsOf?(object: KubeObject): readonly string[]
-  /** Before defaults: what must see the object as it was sent. May change it. */
+  /** Runs before defaults are set, on the object as the client sent it. May change it. */
   beforeDefaults?(object: KubeObject): void
-  /** What must hold of every object, new or changed. `old` is absent for a new one. */
+  /** Validates every object, new or changed. `old` is absent for a new one. */
   validate?(object: KubeObject, old: KubeObject | undefined, context: RequestContext): StatusCause[]
-  /** Upstream asks this of a changed object twice, and tells of it twice. */
+  /** True: upstream runs `validate` twice on an update and reports each error twice. */
   readonly asksTwice?: true
-  /** What must hold of what a subresource wrote. */
+  /** Validates what a subresource wrote. */
   validatePart?(object: KubeObject, old: KubeObject, subresource: string): StatusCause[]
-  /** What may not change. Not asked about updates of a subresource. */
+  /** Validates immutable fields. Does not run for subresources. */
   validateChange?(object: KubeObject, old: KubeObject, context: RequestContext): StatusCause[]
 }

@@ -1,4 +1,4 @@
-// Leases: who leads, and until when.
+// Leases: used for leader election and node heartbeats.
 import type { V1LeaseSpec } from '@kubernetes/client-node'
 import { fieldInvalid } from '../../../apimachinery/field/index.ts'
 import type { KindRules } from './kind-rules.ts'

@@ -1,4 +1,4 @@
-// LimitRanges: bounds that do not contradict one another.
+// LimitRanges: their bounds must not contradict each other.
 import type { V1LimitRangeSpec } from '@kubernetes/client-node'
 import {
   fieldDuplicate,
@@ -68,13 +68,13 @@ function itemCauses(path: string, item: Item): StatusCause[] {
   ]
 }
 
-/** The bounds of one resource against each other. */
+/** Compares the bounds of one resource with each other. */
 function boundCauses(path: string, item: Item, name: string): StatusCause[] {
   const isPod = item.type === 'Pod'
   const [min, max] = [item.min?.[name], item.max?.[name]]
   const limit = isPod ? undefined : item.default?.[name]
   const request = isPod ? undefined : item.defaultRequest?.[name]
-  // [low, its word, high, its word, the member that complains, the value it shows]
+  // [lower bound, its name, upper bound, its name, member of the error, value in the error]
   const pairs = [
     [min, 'min value', max, 'max value', 'min', min],
     [min, 'min value', request, 'default request value', 'defaultRequest', request],
@@ -100,7 +100,7 @@ function boundCauses(path: string, item: Item, name: string): StatusCause[] {
   return [...causes, fieldInvalid(`${path}.defaultRequest[${name}]`, request, detail)]
 }
 
-/** By how much a limit may be above its request: not below one, and no more than the bounds allow. */
+/** Validates maxLimitRequestRatio: at least 1, and at most max/min. */
 function ratioCauses(path: string, { max, min, maxLimitRequestRatio }: Item, name: string): StatusCause[] {
   const [ratio, high, low] = [maxLimitRequestRatio?.[name], max?.[name], min?.[name]]
   if (ratio === undefined) return []

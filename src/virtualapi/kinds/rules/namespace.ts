@@ -1,4 +1,4 @@
-// Namespaces: they go by spec.finalizers, which their controller takes away when the content is gone.
+// Namespaces: spec.finalizers keep them until their controller has deleted the content.
 import type { V1NamespaceSpec, V1NamespaceStatus } from '@kubernetes/client-node'
 import { fieldInvalid, qualifiedNameErrors } from '../../../apimachinery/field/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'

@@ -1,4 +1,4 @@
-// NetworkPolicies: who may speak with the pods they select.
+// NetworkPolicies: allowed traffic of the pods they select.
 import type { V1IPBlock, V1NetworkPolicyPeer, V1NetworkPolicyPort, V1NetworkPolicySpec } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
@@ -56,7 +56,7 @@ function blockWarnings(path: string, peers: Peers): string[] {
   })
 }
 
-/** The blocks that were there before: no new look is taken at them. */
+/** The CIDRs of the stored object; they are not validated again. */
 function blocksOf({ ingress = [], egress = [] }: Spec): Set<string> {
   const peers = [...ingress.flatMap(({ from }) => from ?? []), ...egress.flatMap(({ to }) => to ?? [])]
   return new Set(peers.flatMap(({ ipBlock }) => (ipBlock ? [ipBlock.cidr, ...(ipBlock.except ?? [])] : [])))
@@ -71,7 +71,7 @@ function portCauses(path: string, { port, protocol, endPort }: Data<V1NetworkPol
   else if (typeof port === 'string')
     causes.push(fieldInvalid(at, endPort, 'may not be specified when `port` is non-numeric'))
   else {
-    // Upstream shows the port here.
+    // As upstream, which prints the port here.
     if (endPort < port) causes.push(fieldInvalid(at, port, 'must be greater than or equal to `port`'))
     causes.push(...portNumber(at, endPort))
   }
@@ -93,8 +93,8 @@ function peerCauses(path: string, peer: Data<V1NetworkPolicyPeer>, known: Readon
 
 function blockCauses(path: string, { cidr, except = [] }: Data<V1IPBlock>, known: ReadonlySet<string>): StatusCause[] {
   if (cidr === '') return [fieldRequired(`${path}.cidr`)]
-  const look = (at: string, text: string): StatusCause[] => (known.has(text) ? [] : legacyCidrCauses(at, text))
-  const causes = look(`${path}.cidr`, cidr)
+  const unlessKnown = (at: string, text: string): StatusCause[] => (known.has(text) ? [] : legacyCidrCauses(at, text))
+  const causes = unlessKnown(`${path}.cidr`, cidr)
   const outer = tryCidr(cidr)
   if (outer === undefined) return causes
   return [
@@ -102,7 +102,7 @@ function blockCauses(path: string, { cidr, except = [] }: Data<V1IPBlock>, known
     ...except.flatMap((text, index) => {
       const at = `${path}.except[${index}]`
       const inner = tryCidr(text)
-      const wrong = look(at, text)
+      const wrong = unlessKnown(at, text)
       return inner === undefined || isStrictlyInside(inner, outer)
         ? wrong
         : [...wrong, fieldInvalid(at, text, 'must be a strict subset of `cidr`')]

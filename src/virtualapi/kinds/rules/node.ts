@@ -1,4 +1,4 @@
-// Nodes: what they offer, what keeps pods away from them.
+// Nodes: taints, resources and pod CIDRs.
 import type { V1NodeSpec, V1NodeStatus } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, labelValueErrors } from '../../../apimachinery/field/index.ts'
 import { isJsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
@@ -34,7 +34,7 @@ export const nodeRules: KindRules = {
     if (isJsonObject(spec)) {
       const { podCIDR } = spec
       const first = Array.isArray(spec['podCIDRs']) ? spec['podCIDRs'][0] : undefined
-      // The older member wins.
+      // podCIDR is the older member and wins.
       if (podCIDR && podCIDR !== first) spec['podCIDRs'] = [podCIDR]
       else if (first !== undefined) spec['podCIDR'] = first
     }
@@ -45,7 +45,7 @@ export const nodeRules: KindRules = {
     delete spec.configSource
     delete status.config
     const { taints = [] } = spec
-    // Who makes nodes ready takes it away.
+    // As upstream's admission plugin TaintNodesByCondition. The taint is removed when the node is ready.
     if (!taints.some(({ key, effect }) => key === notReady && effect === 'NoSchedule'))
       spec.taints = [...taints, { key: notReady, effect: 'NoSchedule' }]
   },
@@ -53,7 +53,7 @@ export const nodeRules: KindRules = {
     const { spec, status } = object as Node
     return [...taintsCauses(spec), ...amountsCauses(status), ...rangesCauses('spec.podCIDRs', spec.podCIDRs ?? [])]
   },
-  // Upstream asks some of it again.
+  // As upstream, which repeats some of the validation.
   validateChange: (object, old) => changeCauses(object as Node, old as Node),
   validatePart: (object, old, subresource) =>
     subresource === 'status' ? changeCauses(object as Node, old as Node) : [],
@@ -94,7 +94,7 @@ function amountsCauses(status: Node['status']): StatusCause[] {
   )
 }
 
-/** At most one range of each family. */
+/** Allows at most one CIDR per IP family. */
 function rangesCauses(path: string, ranges: readonly string[]): StatusCause[] {
   const causes = ranges.flatMap((range, index) => legacyCidrCauses(`${path}[${index}]`, range))
   if (ranges.length < 2) return causes
@@ -121,8 +121,9 @@ function changeCauses({ spec, status }: Node, { spec: old }: Node): StatusCause[
   }
   const [ranges, before] = [spec.podCIDRs ?? [], old.podCIDRs ?? []]
   const moved = ranges.length === before.length ? before.filter((range, index) => ranges[index] !== range).length : 1
-  const stays = 'node updates may not change podCIDR except from "" to valid'
-  if (before.length > 0) for (let count = 0; count < moved; count++) causes.push(fieldForbidden('spec.podCIDRs', stays))
+  const podCidrText = 'node updates may not change podCIDR except from "" to valid'
+  if (before.length > 0)
+    for (let count = 0; count < moved; count++) causes.push(fieldForbidden('spec.podCIDRs', podCidrText))
   if (old.providerID !== undefined && spec.providerID !== old.providerID)
     causes.push(fieldForbidden('spec.providerID', 'node updates may not change providerID except from "" to valid'))
   causes.push(...taintsCauses(spec))

@@ -1,4 +1,4 @@
-// PersistentVolumeClaims: who wants storage, and how little of that may change.
+// PersistentVolumeClaims: mostly immutable requests for storage.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1PersistentVolumeClaimStatus } from '@kubernetes/client-node'
 import {
@@ -39,7 +39,7 @@ const resizeStatuses = [
   'NodeResizePending',
 ].sort()
 
-/** dataSource and dataSourceRef say the same; whoever sets one gets both. */
+/** Copies dataSource and dataSourceRef to each other, so that both are set and equal. */
 function alignSources(spec: ClaimSpec): void {
   const { dataSource, dataSourceRef } = spec
   if (dataSource && !dataSourceRef) spec.dataSourceRef = structuredClone(dataSource)
@@ -49,7 +49,10 @@ function alignSources(spec: ClaimSpec): void {
   }
 }
 
-/** Sources in other namespaces are off upstream: only who has a reference may keep one. */
+/**
+ * Drops a dataSourceRef with a namespace, as upstream's default feature gates do, unless the stored claim has a
+ * dataSourceRef.
+ */
 function dropForeignSource(spec: ClaimSpec, old?: ClaimSpec): void {
   if (spec.dataSourceRef?.namespace && !old?.dataSourceRef) delete spec.dataSourceRef
 }
@@ -86,13 +89,13 @@ function changeCauses(next: Claim, old: Claim): StatusCause[] {
   return [...causes, ...sizeCauses(next, old), ...attributeCauses(next, old)]
 }
 
-/** Binding a claim is setting its volume, once. */
+/** Binding a claim sets its volumeName, which is allowed once. */
 function withVolume(spec: ClaimSpec, volumeName: string | undefined): ClaimSpec {
   const { volumeName: _v, ...rest } = spec
   return volumeName === undefined ? rest : { ...rest, volumeName }
 }
 
-/** A class that was an annotation may become a member. */
+/** True if the class moves from the annotation to spec.storageClassName. */
 function movesClass(next: Claim, old: Claim): boolean {
   const before = old.metadata.annotations?.[classAnnotation]
   const now = next.metadata.annotations?.[classAnnotation]
@@ -104,7 +107,7 @@ function movesClass(next: Claim, old: Claim): boolean {
   )
 }
 
-/** The new spec with the old values of what may change. */
+/** The new spec with the old values of mutable members, to be compared with the old spec. */
 function comparableSpec(next: Claim, old: Claim): ClaimSpec {
   const spec = { ...next.spec }
   const annotation = old.metadata.annotations?.[classAnnotation]
@@ -123,7 +126,7 @@ function comparableSpec(next: Claim, old: Claim): ClaimSpec {
   return spec
 }
 
-/** What grew may shrink again to what there is; the mode stays. */
+/** The request may shrink, but not to the current capacity or below; volumeMode is immutable. */
 function sizeCauses(next: Claim, old: Claim): StatusCause[] {
   const size = (amounts: Readonly<Record<string, string>> | undefined): bigint =>
     quantityOf(amounts?.['storage'] ?? '0').nanos
@@ -147,7 +150,7 @@ function attributeCauses({ spec }: Claim, old: Claim): StatusCause[] {
   return [fieldForbidden('spec.volumeAttributesClassName', detail)]
 }
 
-/** Complaints about what came through the subresource `status`. */
+/** Validation errors of an update through the subresource `status`. */
 export function claimStatusCauses(object: KubeObject): StatusCause[] {
   const {
     capacity,
@@ -171,7 +174,7 @@ export function claimStatusCauses(object: KubeObject): StatusCause[] {
   ]
 }
 
-/** Of Kubernetes' own resources a claim has storage alone. */
+/** Names without a domain must be `storage`. */
 function resourceKeyCauses(path: string, name: string): StatusCause[] {
   const causes = qualifiedNameErrors(name).map((text) => fieldInvalid(path, name, text))
   if (causes.length > 0 || !isNative(name) || name === 'storage') return causes

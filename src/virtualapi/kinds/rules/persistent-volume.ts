@@ -1,4 +1,4 @@
-// PersistentVolumes: what is there to be claimed.
+// PersistentVolumes: a source, capacity, access modes and node affinity; the source is immutable.
 import { isDeepStrictEqual } from 'node:util'
 import { posix } from 'node:path'
 import type { V1PersistentVolumeSpec } from '@kubernetes/client-node'
@@ -40,9 +40,9 @@ export const volumeRules: KindRules = {
   prepareForUpdate(object, old, { now }, subresource) {
     if (subresource !== 'status') return
     const [status, before] = [object, old].map((one) => one['status'] as VolumeStatus) as [VolumeStatus, VolumeStatus]
-    const told = status.lastPhaseTransitionTime
-    if (status.phase === before.phase) status.lastPhaseTransitionTime = told ?? before.lastPhaseTransitionTime
-    else if (told === undefined || told === before.lastPhaseTransitionTime)
+    const given = status.lastPhaseTransitionTime
+    if (status.phase === before.phase) status.lastPhaseTransitionTime = given ?? before.lastPhaseTransitionTime
+    else if (given === undefined || given === before.lastPhaseTransitionTime)
       status.lastPhaseTransitionTime = timestamp(now)
     if (status.lastPhaseTransitionTime === undefined) delete status.lastPhaseTransitionTime
   },
@@ -59,7 +59,7 @@ const withMountOptions = [
   ...['azureFile', 'vsphereVolume', 'azureDisk', 'photonPersistentDisk'],
 ] as const
 
-/** The annotation of old is for what is mounted with options. */
+/** The annotation for mount options is only allowed on volume types that are mounted with options. */
 function mountOptionCauses(object: KubeObject): StatusCause[] {
   if (object.metadata.annotations?.[mountOptions] === undefined) return []
   const spec = specOf(object) as Readonly<Record<string, unknown>>
@@ -111,7 +111,7 @@ function affinityCauses(path: string, affinity: Spec['nodeAffinity']): StatusCau
     : nodeSelectorCauses(`${path}.required`, required)
 }
 
-/** The class of what a CSI driver can change. */
+/** Validates volumeAttributesClassName, which only CSI volumes may have. */
 function attributesCauses(path: string, { volumeAttributesClassName: name, csi }: Spec): StatusCause[] {
   if (name === undefined) return []
   const at = `${path}.volumeAttributesClassName`
@@ -131,7 +131,7 @@ function changeCauses(next: Spec, old: Spec): StatusCause[] {
     const text = `spec.persistentvolumesource is immutable after creation\n${difference}`
     causes.push(fieldForbidden('spec.persistentvolumesource', text))
   }
-  // Upstream tells of these two without the spec that they are in.
+  // As upstream, the paths of the next two lack `spec`.
   if (next.volumeMode !== old.volumeMode)
     causes.push(fieldInvalid('volumeMode', (next.volumeMode as JsonValue | undefined) ?? null, fieldImmutable))
   if (old.nodeAffinity !== undefined && !sameAffinity(next.nodeAffinity, old.nodeAffinity))
@@ -148,7 +148,7 @@ function changeCauses(next: Spec, old: Spec): StatusCause[] {
   return causes
 }
 
-/** The Secret with which a volume grows may be told later. */
+/** The new source without a controllerExpandSecretRef that is newly set, which is allowed. */
 function comparableSource(next: Spec, old: Spec): object {
   const source = volumeSourcesOf(next)
   if (next.csi?.controllerExpandSecretRef === undefined || old.csi === undefined) return source
@@ -165,7 +165,7 @@ const newLabels: Readonly<Record<string, string>> = {
   'beta.kubernetes.io/instance-type': 'node.kubernetes.io/instance-type',
 }
 
-/** The same, but for labels that go by another name now. */
+/** True if the affinities are equal, except that deprecated labels may be replaced by their successors. */
 function sameAffinity(next: Spec['nodeAffinity'], old: Spec['nodeAffinity']): boolean {
   const nextTerms = next?.required?.nodeSelectorTerms ?? []
   const oldTerms = old?.required?.nodeSelectorTerms ?? []
@@ -185,7 +185,7 @@ function sameAffinity(next: Spec['nodeAffinity'], old: Spec['nodeAffinity']): bo
   )
 }
 
-/** A quantity below zero is none; upstream shows it as a number. */
+/** Errors for a quantity of -1 or below; as upstream, without fractions and printed as a number. */
 export function basicResource(path: string, text: string): StatusCause[] {
   const { nanos } = quantityOf(text)
   if (nanos > -1_000_000_000n) return []

@@ -1,4 +1,5 @@
-// The keys of labels that a pod's scheduling rules name: their values are the pod's own, and become part of the rule.
+// matchLabelKeys and mismatchLabelKeys: merges the values of the pod's own labels into the selectors of its
+// constraints.
 import type { V1LabelSelector } from '@kubernetes/client-node'
 import type { Data } from '../../resources/typed/data.ts'
 import type { PodSpec } from '../validation/pod-spec.ts'
@@ -11,7 +12,7 @@ interface Rule {
   mismatchLabelKeys?: string[]
 }
 
-/** Adds what `matchLabelKeys` and `mismatchLabelKeys` mean to the selectors beside them. Mutates `spec`. */
+/** Adds a requirement to labelSelector for each key in matchLabelKeys and mismatchLabelKeys. Mutates `spec`. */
 export function mergeLabelKeys({ affinity, topologySpreadConstraints = [] }: PodSpec, labels: Labels): void {
   for (const some of [affinity?.podAffinity, affinity?.podAntiAffinity]) {
     for (const { podAffinityTerm } of some?.preferredDuringSchedulingIgnoredDuringExecution ?? [])
@@ -22,7 +23,7 @@ export function mergeLabelKeys({ affinity, topologySpreadConstraints = [] }: Pod
 }
 
 function merge({ labelSelector, matchLabelKeys = [], mismatchLabelKeys = [] }: Rule, labels: Labels): void {
-  // No selector selects nothing, whatever is added.
+  // An absent selector selects nothing, so there is nothing to add to.
   if (labelSelector === undefined) return
   const added = [
     ...matchLabelKeys.map((key) => ({ key, operator: 'In' })),

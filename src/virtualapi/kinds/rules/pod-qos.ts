@@ -1,4 +1,4 @@
-// Quality of service: decided at birth by what the containers request.
+// The QoS class of a pod, which is set on creation from the requests and limits of its containers.
 import type { V1PodSpec, V1ResourceRequirements } from '@kubernetes/client-node'
 import type { Data } from '../../resources/typed/data.ts'
 import { quantityOf } from '../../resources/typed/quantity.ts'
@@ -25,7 +25,7 @@ export function qosClassOf(spec: Data<V1PodSpec>): string {
   return guaranteed ? 'Guaranteed' : 'Burstable'
 }
 
-/** Adds the positive amounts of compute resources; says which there were. */
+/** Adds the positive amounts of cpu and memory to `sum`; returns the names of those found. */
 function addTo(sum: Map<string, bigint>, amounts: Readonly<Record<string, string>> = {}): Set<string> {
   const found = new Set<string>()
   for (const name of compute) {

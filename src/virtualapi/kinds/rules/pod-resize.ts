@@ -1,4 +1,4 @@
-// Resources of a pod that runs may change, of few kinds, and not what the pod is to its node.
+// Validation of the subresource `resize`: cpu and memory of a running pod may change, within its QoS class.
 import { isDeepStrictEqual } from 'node:util'
 import { fieldForbidden, fieldInvalid } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -11,7 +11,7 @@ type Container = PodSpec['containers'][number]
 type Resources = NonNullable<Container['resources']>
 type Amounts = Readonly<Record<string, string>> | undefined
 
-/** Complaints about what came through the subresource `resize`. Upstream gives the first ones without a path. */
+/** Validation errors of an update through the subresource `resize`. As upstream, the first ones have no path. */
 export function podResizeCauses({ spec }: Pod, old: Pod): StatusCause[] {
   const { spec: before, metadata } = old
   if (hasOwnResources(before) || hasOwnResources(spec))
@@ -35,7 +35,7 @@ export function podResizeCauses({ spec }: Pod, old: Pod): StatusCause[] {
       removedCauses(`spec.containers[${index}].resources`, container.resources, before.containers[index]?.resources),
     ),
     ...spec.containers.flatMap((container, index) =>
-      sameButComputed(container, before.containers[index])
+      equalExceptCpuAndMemory(container, before.containers[index])
         ? []
         : [fieldForbidden('spec', 'only cpu and memory resources are mutable')],
     ),
@@ -67,7 +67,7 @@ function removedCauses(path: string, next: Resources | undefined, old: Resources
 
 function initCauses(container: Container, before: Container | undefined): StatusCause[] {
   if (isSidecar(container))
-    return sameButComputed(container, before)
+    return equalExceptCpuAndMemory(container, before)
       ? []
       : [fieldForbidden('spec', 'only cpu and memory resources for sidecar containers are mutable')]
   return isDeepStrictEqual(container, before)
@@ -75,8 +75,8 @@ function initCauses(container: Container, before: Container | undefined): Status
     : [fieldForbidden('spec', 'resources for non-sidecar init containers are immutable')]
 }
 
-/** The same but for cpu and memory, of which none may come where there was no list at all. */
-function sameButComputed(next: Container, old: Container | undefined): boolean {
+/** True if the containers differ only in cpu and memory, and none of these is added where the list was absent. */
+function equalExceptCpuAndMemory(next: Container, old: Container | undefined): boolean {
   if (old === undefined) return false
   const kept = (now: Amounts, before: Amounts): Amounts => {
     if (before === undefined) return undefined

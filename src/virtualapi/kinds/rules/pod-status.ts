@@ -1,4 +1,4 @@
-// What may be written of a pod's status.
+// Validation of the status of a pod.
 import type { V1ContainerStatus, V1PodStatus } from '@kubernetes/client-node'
 import { fieldDuplicate, fieldForbidden, fieldInvalid } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -17,7 +17,7 @@ const kinds = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainer
 const ownConditions = ['PodScheduled', 'Ready', 'Initialized']
 const maxId = 2 ** 31 - 1
 
-/** Complaints about what came through the subresource `status`. */
+/** Validation errors of an update through the subresource `status`. */
 export function podStatusCauses(pod: Pod, old: Pod): StatusCause[] {
   const { spec, status } = pod
   const { status: before } = old
@@ -39,7 +39,7 @@ export function podStatusCauses(pod: Pod, old: Pod): StatusCause[] {
   ]
 }
 
-/** A container that ended for good does not run again. */
+/** A container that has terminated for good must not run again. */
 function restartCauses(
   member: (typeof kinds)[number],
   statuses: ContainerStatuses,
@@ -77,7 +77,7 @@ function claimCauses(statuses: Status['resourceClaimStatuses'], { resourceClaims
 
 type Addresses = readonly { readonly ip: string }[] | undefined
 
-/** Each is one, or was there before; and at most one of each family. */
+/** Each address must be valid, unless it is stored already; at most one per IP family. */
 function addressesCauses(path: string, struct: string, addresses: Addresses, before: Addresses): StatusCause[] {
   if (addresses === undefined) return []
   const known = new Set((before ?? []).map(({ ip }) => ip))

@@ -1,4 +1,4 @@
-// Of a pod that exists, little may change.
+// Validation of updates of pods: few fields are mutable.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1NodeAffinity, V1NodeSelectorTerm } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
@@ -16,7 +16,7 @@ const updatable =
   '`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)'
 const additionsText = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)'
 
-/** Annotations that tell what a pod is; of all others upstream looks once more. */
+/** Immutable annotations of a pod; as upstream, all annotations are then validated again. */
 export function annotationChangeCauses({ metadata, spec }: Pod, { metadata: old }: Pod): StatusCause[] {
   const [now = {}, before = {}] = [metadata.annotations, old.annotations]
   const path = 'metadata.annotations'
@@ -38,7 +38,7 @@ export function annotationChangeCauses({ metadata, spec }: Pod, { metadata: old 
   ]
 }
 
-/** Complaints about the change of a pod's spec. */
+/** Errors for immutable fields of a pod spec. */
 export function podChangeCauses(next: PodSpec, old: PodSpec): StatusCause[] {
   const causes: StatusCause[] = []
   for (const member of ['containers', 'initContainers'] as const) {
@@ -59,7 +59,7 @@ export function podChangeCauses(next: PodSpec, old: PodSpec): StatusCause[] {
   return [...causes, fieldForbidden('spec', `pod updates may not change fields other than ${updatable}\n${difference}`)]
 }
 
-/** The new spec with the old values of what may change. */
+/** The new spec with the old values of mutable fields, to be compared with the old spec. */
 function comparableSpec(next: PodSpec, old: PodSpec): PodSpec {
   const comparable = { ...next }
   for (const member of ['containers', 'initContainers'] as const) {
@@ -112,7 +112,7 @@ function additionCauses(next: PodSpec, old: PodSpec): StatusCause[] {
   const gates = new Set((old.schedulingGates ?? []).map(({ name }) => name))
   return [
     ...(kept
-      ? // Upstream looks once more, and tells of it twice.
+      ? // As upstream, which validates them again and reports each error twice.
         tolerationCauses('spec.tolerations', next.tolerations)
       : [fieldForbidden('spec.tolerations', 'existing toleration can not be modified except its tolerationSeconds')]),
     ...(next.schedulingGates ?? []).flatMap(({ name }, index) =>
@@ -128,7 +128,7 @@ function additionCauses(next: PodSpec, old: PodSpec): StatusCause[] {
   ]
 }
 
-/** Who still gates a pod may narrow where it will run. What may change is put back in `comparable`. */
+/** The node selection of a pod with scheduling gates may be narrowed. Restores the mutable fields in `comparable`. */
 function gatedCauses(comparable: PodSpec, next: PodSpec, old: PodSpec): StatusCause[] {
   const causes: StatusCause[] = []
   const selector = next.nodeSelector ?? {}
@@ -187,7 +187,7 @@ function onlyAdds(next: Term, old: Term): boolean {
   })
 }
 
-/** Ephemeral containers come, and stay as they came. */
+/** Ephemeral containers may be added, but not changed or removed. */
 export function addedContainersCauses({ spec }: Pod, { spec: old, metadata }: Pod): StatusCause[] {
   if (metadata.annotations?.[mirrorAnnotation] !== undefined)
     return [fieldForbidden('', 'static pods do not support ephemeral containers')]

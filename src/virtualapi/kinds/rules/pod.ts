@@ -1,4 +1,4 @@
-// Pods: what a new one starts as, what may change, how long a deletion waits for its node.
+// Pods: defaults of new pods, mutable fields per subresource, and the grace period of a deletion.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1PodStatus } from '@kubernetes/client-node'
 import { timestamp } from '../../../async/index.ts'
@@ -28,12 +28,12 @@ import { appArmorWarning, podWarnings } from '../warnings/pod-warnings.ts'
 
 export const podRules: KindRules = {
   beforeDefaults({ spec }) {
-    // Of a pod, not of a template: what is kept can be waited for.
+    // As upstream: in pods, but not in templates, a negative grace period becomes 1.
     if (!isJsonObject(spec)) return
     const { terminationGracePeriodSeconds: seconds } = spec
     if (typeof seconds === 'number' && seconds < 0) spec['terminationGracePeriodSeconds'] = 1
   },
-  // Of a new one only: changes of pods come from programs, and often.
+  // As upstream, no warnings on update: most updates come from controllers, and they are frequent.
   warningsOf: (object, old) => (old === undefined ? podWarnings(object) : []),
   statusWarningsOf(object) {
     const { podIPs = [], hostIPs = [] } = (object as Pod).status
@@ -46,7 +46,7 @@ export const podRules: KindRules = {
     const { spec, status, metadata } = object as Pod
     mergeLabelKeys(spec, metadata.labels ?? {})
     if (metadata.annotations !== undefined) takeAppArmorProfiles(spec, metadata.annotations, warnings)
-    // A copy of a pod that runs in a member comes with its status.
+    // A copy of a pod that runs in a member cluster already has a status.
     status.phase ??= 'Pending'
     status.qosClass ??= qosClassOf(spec)
     if ((spec.schedulingGates?.length ?? 0) > 0 && !status.conditions?.length)
@@ -57,14 +57,14 @@ export const podRules: KindRules = {
     if (subresource === 'status') keepInStatus(pod, before)
     else if (subresource === 'ephemeralcontainers') {
       const { ephemeralContainers } = pod.spec
-      keepAllBut(pod, before)
+      restoreOld(pod, before)
       if (ephemeralContainers === undefined) delete pod.spec.ephemeralContainers
       else pod.spec.ephemeralContainers = ephemeralContainers
     } else if (subresource === 'resize') {
       const { containers, initContainers } = pod.spec
-      // Added or removed containers are left for validation to see.
+      // If the number of containers differs, nothing is restored, so that validation reports it.
       if (!sameNumber(pod.spec, before.spec)) return
-      keepAllBut(pod, before)
+      restoreOld(pod, before)
       for (const [member, asked] of Object.entries({ containers, initContainers }))
         resize(pod.spec[member as 'containers' | 'initContainers'] ?? [], asked ?? [])
     }
@@ -89,7 +89,7 @@ export const podRules: KindRules = {
   },
 }
 
-/** Containers that have their profile in the annotation of old get it in the field. */
+/** Copies AppArmor profiles from the deprecated annotations to the fields of the containers, with a warning. */
 function takeAppArmorProfiles(spec: PodSpec, annotations: Readonly<Record<string, string>>, warnings: string[]): void {
   if (spec.os?.name === 'windows') return
   const ofPod = spec.securityContext?.appArmorProfile
@@ -104,7 +104,7 @@ function takeAppArmorProfiles(spec: PodSpec, annotations: Readonly<Record<string
   }
 }
 
-/** What must hold of every pod. */
+/** Validation that applies to new and changed pods. */
 function podCauses({ metadata, spec }: Pod): StatusCause[] {
   return [
     ...podAnnotationsCauses('metadata.annotations', metadata.annotations, spec),
@@ -123,18 +123,20 @@ function gated(lastTransitionTime: string): NonNullable<Pod['status']['condition
   return completeStruct('core.v1.PodCondition', condition) as unknown as typeof condition
 }
 
-/** The status endpoint leaves alone what decides over the life of a pod. */
+/**
+ * Restores what an update of the status must not change: owner references and the QoS class. Aligns podIP and podIPs.
+ */
 function keepInStatus(pod: Pod, { metadata, status }: Pod): void {
   if (metadata.ownerReferences === undefined) delete pod.metadata.ownerReferences
   else pod.metadata.ownerReferences = structuredClone(metadata.ownerReferences)
   const { podIP, podIPs = [] } = pod.status
-  // The one of old is the word of old kubelets, and theirs counts.
+  // Old kubelets set only podIP; it wins.
   if (podIP && podIPs[0]?.ip !== podIP) pod.status.podIPs = [{ ip: podIP }]
   if (!podIP && podIPs[0] !== undefined) pod.status.podIP = podIPs[0].ip
   if (!pod.status.qosClass && status.qosClass !== undefined) pod.status.qosClass = status.qosClass
 }
 
-function keepAllBut(pod: Pod, old: Pod): void {
+function restoreOld(pod: Pod, old: Pod): void {
   pod.spec = structuredClone(old.spec)
   pod.status = structuredClone(old.status)
   pod.metadata = { ...structuredClone(old.metadata) }
@@ -146,7 +148,7 @@ function sameNumber(spec: PodSpec, old: PodSpec): boolean {
   )
 }
 
-/** Takes over the resources that are asked for, container by container. */
+/** Copies the requested resources into the containers of the same name. */
 function resize(containers: PodSpec['containers'], asked: PodSpec['containers']): void {
   for (const container of containers) {
     const other = asked.find(({ name }) => name === container.name)
@@ -157,7 +159,7 @@ function resize(containers: PodSpec['containers'], asked: PodSpec['containers'])
   }
 }
 
-/** What must hold when a pod begins. */
+/** Validation that applies to new pods only. */
 function newPodCauses({ metadata, spec }: Pod): StatusCause[] {
   const causes: StatusCause[] = []
   if (spec.ephemeralContainers?.length)

@@ -1,4 +1,4 @@
-// Kinds that bound and order others: budgets, priorities.
+// PodDisruptionBudgets and PriorityClasses.
 import type { V1PodDisruptionBudgetSpec } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -45,7 +45,7 @@ const systemPriorities: Readonly<Record<string, number>> = {
 const highestUserPriority = 1_000_000_000
 
 export const priorityClassRules: KindRules = {
-  // One for ever: little of it may change.
+  // The generation stays 1.
   countsChange: () => false,
   validate(object, old) {
     const { name = '' } = object.metadata
@@ -66,7 +66,7 @@ export const priorityClassRules: KindRules = {
     } else if (value > highestUserPriority)
       causes.push(fieldForbidden('value', `maximum allowed value of a user defined priority is ${highestUserPriority}`))
     const policy = object['preemptionPolicy'] as string | undefined
-    // Of one that is there it may not change, whatever it is.
+    // On update the field is immutable, which validateChange checks.
     return old === undefined
       ? [...causes, ...oneOf('preemptionPolicy', policy, ['PreemptLowerPriority', 'Never'])]
       : causes

@@ -1,4 +1,4 @@
-// PriorityLevelConfigurations: how many requests of a level run, and what becomes of the others.
+// PriorityLevelConfigurations: concurrency limits and queues of priority levels.
 import { isDeepStrictEqual } from 'node:util'
 import type {
   V1LimitedPriorityLevelConfiguration,
@@ -36,7 +36,10 @@ export const priorityLevelRules: KindRules = {
   validatePart: (object, _old, subresource) => (subresource === 'status' ? typedConditionCauses(object) : []),
 }
 
-/** The two that every server has stay as it has them, but for what `exempt` lends. */
+/**
+ * The built-in priority levels "exempt" and "catch-all" keep their values, except the fields in spec.exempt of
+ * "exempt".
+ */
 function mandatoryCauses(object: KubeObject, old: KubeObject): StatusCause[] {
   const { name = '' } = object.metadata
   if (name !== 'exempt' && name !== 'catch-all') return []

@@ -1,7 +1,7 @@
-// Finalizers that keep an object while it is used; a controller takes them away.
+// Protection finalizers keep an object while it is in use; a controller removes them.
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 
-/** Adds the finalizer where it is not there yet. Mutates the object. */
+/** Adds the finalizer if it is missing. Mutates the object. */
 export function protect({ metadata }: KubeObject, finalizer: string): void {
   const finalizers = metadata.finalizers ?? []
   if (!finalizers.includes(finalizer)) metadata.finalizers = [...finalizers, finalizer]

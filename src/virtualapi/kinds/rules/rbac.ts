@@ -1,4 +1,4 @@
-// Roles and bindings.
+// Roles, ClusterRoles and their bindings.
 import { isDeepStrictEqual } from 'node:util'
 import type { RbacV1Subject, V1PolicyRule, V1RoleRef } from '@kubernetes/client-node'
 import { fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
@@ -62,7 +62,7 @@ export const clusterRoleRules: KindRules = {
   },
 }
 
-/** Upstream shows nothing of a selector that it cannot use. */
+/** As upstream, the additional error for an invalid selector prints null. */
 function selectorCauses(path: string, selector: LabelSelector): StatusCause[] {
   const causes = labelSelectorCauses(path, selector)
   return causes.length > 0 ? [...causes, fieldInvalid(path, null, 'invalid label selector.')] : causes

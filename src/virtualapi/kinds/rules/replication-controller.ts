@@ -16,12 +16,12 @@ export const replicationControllerRules: KindRules = {
   warningsOf(object, old) {
     if (old === undefined)
       return [...podOwnerNameWarnings(object), ...templateWarnings('spec.template', specOf(object).template)]
-    // Upstream tells of the template that was there before.
+    // As upstream, the warnings are about the old template.
     return isSameSpec(object, old) ? [] : templateWarnings('spec.template', specOf(old).template)
   },
   validate(object, old) {
     const causes = specCauses('spec', specOf(object))
-    // Upstream looks twice at a changed one.
+    // As upstream, which validates an update twice.
     return old === undefined ? causes : [...causes, ...causes]
   },
 }

@@ -1,4 +1,4 @@
-// The status of a ResourceClaim: what was allocated, for whom, and what drivers say of the devices.
+// The status of a ResourceClaim: allocation, reservations, and the state of the devices as reported by drivers.
 import { isIP } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import type {
@@ -48,7 +48,7 @@ const resultsOf = ({ allocation }: Status): readonly Result[] => allocation?.dev
 const idOf = ({ driver, pool, device }: { driver: string; pool: string; device: string }): string =>
   JSON.stringify([driver, pool, device])
 
-/** Members that the default feature gates of a real server drop. */
+/** Drops fields that upstream's default feature gates drop. Mutates the object. */
 export function dropDisabledResults(object: KubeObject): void {
   const status = statusOf(object)
   delete status.allocation?.allocationTimestamp
@@ -58,7 +58,7 @@ export function dropDisabledResults(object: KubeObject): void {
   for (const device of status.devices ?? []) delete device.shareID
 }
 
-/** Of a device that is allocated no more, nothing is told. */
+/** Drops the status of devices that are no longer allocated. Mutates `object`. */
 export function dropReleasedDevices(object: KubeObject, old: KubeObject): void {
   const status = statusOf(object)
   if (status.devices === undefined) return
@@ -72,7 +72,7 @@ export function dropReleasedDevices(object: KubeObject, old: KubeObject): void {
   if (status.devices.length === 0) delete status.devices
 }
 
-/** What is wrong with a status that came in. */
+/** Validation errors of an update through the subresource `status`. */
 export function claimStatusCauses(object: KubeObject, old: KubeObject, claim: DeviceClaim): StatusCause[] {
   const status = statusOf(object)
   const { reservedFor = [], devices = [], allocation } = status
@@ -171,7 +171,7 @@ function deviceStatusCauses(path: string, status: DeviceStatus, allocated: Reado
   ]
 }
 
-/** Upstream's id of a device has no members that JSON shows. */
+/** As upstream, whose device id prints without its content. */
 const shownId = '{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}'
 
 function repeatedDeviceCauses(path: string, devices: readonly DeviceStatus[]): StatusCause[] {

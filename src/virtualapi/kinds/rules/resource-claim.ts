@@ -1,4 +1,4 @@
-// ResourceClaims and templates of them: what devices are asked for may not change, what was allocated neither.
+// ResourceClaims and ResourceClaimTemplates: their spec and the allocation are immutable.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1ResourceClaimSpec, V1ResourceClaimTemplateSpec } from '@kubernetes/client-node'
 import { fieldForbidden } from '../../../apimachinery/field/index.ts'
@@ -38,7 +38,7 @@ export const resourceClaimRules: KindRules = {
       ...deviceClaimCauses('spec.devices', claim, { stored: false }),
     ]
   },
-  // Upstream looks at a changed one twice.
+  // As upstream, which validates an update twice.
   validateChange: (object, old) => [
     ...specChangeCauses(object, old, 'resource.ResourceClaimSpec'),
     ...deviceClaimCauses('spec.devices', devicesOf(object['spec'] as ClaimSpec), { stored: true }),
@@ -66,7 +66,7 @@ function templateClaim(object: KubeObject): DeviceClaim {
   return devicesOf((object['spec'] as TemplateSpec).spec)
 }
 
-/** Members that the default feature gates of a real server drop. */
+/** Drops fields that upstream's default feature gates drop. Mutates the claim. */
 function dropDisabled({ requests }: DeviceClaim): void {
   for (const { exactly, firstAvailable = [] } of (requests as DeviceClaim['requests'] | null) ?? []) {
     delete exactly?.capacity
@@ -90,7 +90,7 @@ function templateCauses(object: KubeObject, { stored }: { stored: boolean }): St
   ]
 }
 
-/** Devices that others use: only in namespaces that are marked for it. */
+/** adminAccess gives access to devices in use by others; it needs a label on the namespace. */
 function adminCauses(object: KubeObject, claim: DeviceClaim, { objects }: RequestContext): StatusCause[] {
   const requests = (claim.requests as DeviceClaim['requests'] | null) ?? []
   const index = requests.findIndex(({ exactly }) => exactly?.adminAccess === true)

@@ -1,4 +1,4 @@
-// ResourceQuotas: how much of what, of all objects or of those in a scope.
+// ResourceQuotas: limits per resource, for all objects of a namespace or for those in a scope.
 import type { V1ResourceQuotaSpec, V1ScopedResourceSelectorRequirement } from '@kubernetes/client-node'
 import { fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
 import { goValue } from '../../../apimachinery/text/index.ts'
@@ -15,7 +15,7 @@ type Spec = Data<V1ResourceQuotaSpec>
 
 const computed = ['cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory']
 const ofPods: ReadonlySet<string> = new Set(['pods', ...computed])
-/** What each scope can be asked to count. */
+/** The resources that each scope can limit. */
 const scopes: Readonly<Record<string, ReadonlySet<string>>> = {
   BestEffort: new Set(['pods']),
   NotBestEffort: ofPods,
@@ -30,7 +30,7 @@ const opposites = [
   ['BestEffort', 'NotBestEffort'],
   ['Terminating', 'NotTerminating'],
 ] as const
-/** More than an answer tells of. */
+/** Bound of the errors about unsupported resources in one response. */
 const maxUncounted = 2000
 const existsText =
   "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
@@ -50,7 +50,7 @@ export const resourceQuotaRules: KindRules = {
   },
 }
 
-/** Complaints about what is written of its status. */
+/** Validation errors of an update through the subresource `status`. */
 export function quotaStatusCauses({ status }: KubeObject): StatusCause[] {
   if (!isJsonObject(status)) return []
   return (['hard', 'used'] as const).flatMap((member) => hardCauses(`status.${member}`, status[member] as Spec['hard']))
@@ -64,8 +64,8 @@ function hardCauses(path: string, hard: Spec['hard']): StatusCause[] {
 }
 
 /**
- * By scope, how many resources it is asked to count and cannot. A complaint about each belongs to each time that the scope is
- * named: of the product of two long lists no more is made than is told.
+ * Returns a function that tells how many of the limited resources a scope does not support. Upstream reports an error
+ * for each, every time the scope is named. The product of two long lists is bounded by `maxUncounted`.
  */
 function uncounted({ hard }: Spec): (scope: string) => number {
   const names = Object.keys(hard ?? {}).filter(isQuotaName)
@@ -83,7 +83,7 @@ function uncounted({ hard }: Spec): (scope: string) => number {
 
 const uncountedText = 'unsupported scope applied to resource'
 
-/** The list, or the selector, is shown each time: its text is made once. */
+/** Makes errors that print the same value. The value is formatted once, since it may be long. */
 function complaint(field: string, shown: string): (detail: string) => StatusCause {
   return (detail) => ({ reason: 'FieldValueInvalid', message: `Invalid value: ${shown}: ${detail}`, field })
 }

@@ -1,4 +1,4 @@
-// ResourceSlices: devices that a driver offers, on a node or on several.
+// ResourceSlices: the devices that a driver offers on one node or several.
 import type { V1Device, V1DeviceAttribute, V1DeviceCapacity, V1ResourceSliceSpec } from '@kubernetes/client-node'
 import { byteLength, fieldInvalid, fieldRequired, fieldTooLong } from '../../../apimachinery/field/index.ts'
 import type { JsonObject, JsonValue, KubeObject } from '../../../apimachinery/meta/index.ts'
@@ -21,7 +21,7 @@ type Spec = Data<V1ResourceSliceSpec>
 type Device = Data<V1Device>
 
 const mostDevices = 128
-const mostFacts = 32
+const maxAttributesAndCapacities = 32
 const longestValue = 64
 const oneOf = 'exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required'
 
@@ -37,7 +37,7 @@ export const resourceSliceRules: KindRules = {
     return [
       ...driverNameCauses('spec.driver', spec.driver),
       ...poolCauses('spec.pool', spec.pool),
-      ...placeCauses('spec', spec),
+      ...nodeSelectionCauses('spec', spec),
       ...listCauses('spec.devices', devices, mostDevices, deviceCauses),
       ...repeatedCauses(
         'spec.devices',
@@ -71,7 +71,7 @@ const disabledMembers = [
   'taints',
 ] as const
 
-/** Members that the default feature gates of a real server drop. */
+/** Drops fields that upstream's default feature gates drop. Mutates the object. */
 function dropDisabled(object: KubeObject): void {
   const spec = specOf(object)
   delete spec.sharedCounters
@@ -92,7 +92,7 @@ function poolCauses(path: string, { name, resourceSliceCount: count, generation 
   ]
 }
 
-function placeCauses(path: string, { nodeName, nodeSelector, allNodes }: Spec): StatusCause[] {
+function nodeSelectionCauses(path: string, { nodeName, nodeSelector, allNodes }: Spec): StatusCause[] {
   const causes: StatusCause[] = []
   const set: string[] = []
   if (nodeName === '')
@@ -130,8 +130,14 @@ function deviceCauses(path: string, { name, attributes = {}, capacity = {} }: De
   const facts = Object.keys(attributes).length + Object.keys(capacity).length
   return [
     ...label(`${path}.name`, name),
-    ...(facts > mostFacts
-      ? [fieldInvalid(path, facts, `the total number of attributes and capacities must not exceed ${mostFacts}`)]
+    ...(facts > maxAttributesAndCapacities
+      ? [
+          fieldInvalid(
+            path,
+            facts,
+            `the total number of attributes and capacities must not exceed ${maxAttributesAndCapacities}`,
+          ),
+        ]
       : []),
     ...mapCauses<Data<V1DeviceAttribute>>(`${path}.attributes`, attributes, attributeCauses),
     ...mapCauses<Data<V1DeviceCapacity>>(`${path}.capacity`, capacity, () => []),
@@ -161,7 +167,7 @@ function attributeCauses(path: string, attribute: Data<V1DeviceAttribute>): Stat
     byteLength(text) > longestValue ? [fieldTooLong(`${path}.${member}`, longestValue)] : []
   return [
     ...tooLong('string', string),
-    // A long text is not matched: the expression would take its time for it.
+    // A long text is not matched, to bound the time of the regular expression.
     ...(version === undefined || (version.length <= 1024 && semver.test(version))
       ? []
       : [fieldInvalid(`${path}.version`, version, 'must be a string compatible with semver.org spec 2.0.0')]),

@@ -1,4 +1,4 @@
-// RuntimeClasses: how containers are run, what that costs, and where.
+// RuntimeClasses: handler, overhead and scheduling constraints of a container runtime.
 import type { V1RuntimeClass, V1Scheduling } from '@kubernetes/client-node'
 import { fieldInvalid } from '../../../apimachinery/field/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'

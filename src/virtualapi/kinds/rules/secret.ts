@@ -1,4 +1,4 @@
-// Secrets: stringData is for writing only.
+// Secrets: the write-only stringData is merged into data.
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import { isJsonObject } from '../../../apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'

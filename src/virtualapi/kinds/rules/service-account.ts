@@ -1,4 +1,4 @@
-// ServiceAccounts: of the Secrets they name, the name is kept.
+// ServiceAccounts: of references to Secrets, only the name is stored.
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
 

@@ -1,33 +1,35 @@
-// Addresses and node ports of a logical cluster's Services, from a range that exists in this logical cluster alone.
+// Allocates cluster IPs and node ports of Services. Each logical cluster has its own range.
 import { randomInt } from 'node:crypto'
 import type { ClusterObjects, Entry } from '../../../store/hub/index.ts'
 import { decodeObject } from '../../resources/object-bytes.ts'
 import { portsOf, type Service } from './service-types.ts'
 
-/** 10.96.0.0/12, as kubeadm has it. */
+/** 10.96.0.0/12, the default of kubeadm. */
 export const serviceRange = { base: (10 << 24) | (96 << 16), size: 1 << 20, text: '10.96.0.0/12' } as const
+/** kube-apiserver's default range of node ports. */
 export const nodePortRange = { first: 30000, last: 32767 } as const
 
-/** The kubernetes Service, and DNS. */
+/** The addresses of the Service `kubernetes` and of DNS. */
 const reserved: ReadonlySet<string> = new Set(['10.96.0.1', '10.96.0.10'])
-/** Addresses given out at random come from above the part where people pick their own. */
+/** Random addresses start above this part of the range, which is left to addresses that users choose (KEP-3070). */
 const staticPart = 256
-/** The same of node ports. */
+/** The same for node ports (KEP-3668). */
 const staticPorts = 86
 const nodePorts = nodePortRange.last - nodePortRange.first + 1
 const reservationMs = 60_000
 const maxReservations = 4096
 const maxTries = 64
 
-/** What one Service holds. */
+/** The addresses and ports of one Service. */
 interface Holding {
   readonly entry: Entry
   readonly values: readonly (string | number)[]
 }
 
 /**
- * Who holds which address and port. Reads every Service once and later only those that changed. What was given out and
- * is not yet stored is held for a minute: two creates at the same time get different values.
+ * Knows which Service holds which address and port. It reads every Service once, and later only those that changed. A
+ * value that was allocated but is not yet stored stays reserved for a minute, so that two creates at the same time get
+ * different values.
  */
 class Allocator {
   private readonly holdings = new Map<string, Holding>()
@@ -39,7 +41,7 @@ class Allocator {
     this.objects = objects
   }
 
-  /** True if nobody but `by` holds `value`. */
+  /** True if no Service but `by` holds `value`. */
   isFree(value: string | number, by: string, now: number): boolean {
     const holder = this.holders.get(value)
     if (holder !== undefined) return holder === by
@@ -84,36 +86,36 @@ class Allocator {
 
 const allocators = new WeakMap<ClusterObjects, Allocator>()
 
-/** One request's view of the allocator. */
+/** The allocator as one request uses it. */
 export interface Allocation {
-  /** A free address, or undefined when the range is full. */
+  /** Allocates a free address; undefined if the range is full. */
   nextIp(): string | undefined
   nextPort(): number | undefined
-  /** What is wrong with taking this one; undefined = it is ours now. */
+  /** Allocates this address. Returns the reason if that is not possible; undefined on success. */
   takeIp(ip: string): string | undefined
   takePort(port: number): string | undefined
 }
 
-/** Who asks. */
+/** The Service that allocates. */
 export interface AllocationRequest {
   /** namespace/name of the Service. */
   readonly by: string
-  /** Milliseconds. */
+  /** Milliseconds since the epoch. */
   readonly now: number
-  /** Holds nothing. */
+  /** True: reserve nothing. */
   readonly dryRun: boolean
 }
 
-const elsewhere = new WeakMap<ClusterObjects, (request: AllocationRequest) => Allocation>()
+const remoteAllocations = new WeakMap<ClusterObjects, (request: AllocationRequest) => Allocation>()
 
-/** Of these objects somebody else keeps the account: another thread, which all must ask. */
+/** Registers an allocator that lives in another thread, because all threads must share one. */
 export function allocateBy(objects: ClusterObjects, allocation: (request: AllocationRequest) => Allocation): void {
-  elsewhere.set(objects, allocation)
+  remoteAllocations.set(objects, allocation)
 }
 
-/** The account of a logical cluster's Services, for one of them. */
+/** The allocator of a logical cluster, for one of its Services. */
 export function allocationFor(objects: ClusterObjects, request: AllocationRequest): Allocation {
-  return elsewhere.get(objects)?.(request) ?? ownAllocation(objects, request)
+  return remoteAllocations.get(objects)?.(request) ?? ownAllocation(objects, request)
 }
 
 function ownAllocation(objects: ClusterObjects, { by, now, dryRun }: AllocationRequest): Allocation {
@@ -146,7 +148,7 @@ function ownAllocation(objects: ClusterObjects, { by, now, dryRun }: AllocationR
       search((offset) => nodePortRange.first + staticPorts + offset, nodePorts - staticPorts) ??
       search((offset) => nodePortRange.first + offset, staticPorts),
     takeIp(ip) {
-      // A real server asks another part of itself in a dry run, and that one has other words.
+      // As upstream, whose dry run has another message.
       if (!inServiceRange(ip))
         return dryRun
           ? `the provided IP (${ip}) is not in the valid range. The range of valid IPs is ${serviceRange.text}`
@@ -181,7 +183,7 @@ function ipText(address: number): string {
   return [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff).join('.')
 }
 
-/** True for an IPv4 address between the network's own and its broadcast address. */
+/** True for an IPv4 address in the range, except the network and broadcast addresses. */
 export function inServiceRange(ip: string): boolean {
   const parts = ip.split('.').map(Number)
   if (parts.length !== 4) return false

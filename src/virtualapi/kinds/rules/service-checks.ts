@@ -1,4 +1,4 @@
-// What must hold of a Service.
+// Validation of Services.
 import { isIP } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import {
@@ -30,7 +30,7 @@ const policies = ['Cluster', 'Local']
 const distributions = ['PreferClose', 'PreferSameZone', 'PreferSameNode']
 const longestSession = 86_400
 
-/** Everything but allocation. */
+/** Validation errors of a Service, except those found during allocation. */
 export function serviceCauses(service: Service, old?: Service): StatusCause[] {
   const { spec } = service
   const headless = isHeadless(service)
@@ -117,7 +117,7 @@ function uniquePortCauses(service: Service): StatusCause[] {
   })
 }
 
-/** What is wrong with addresses and families, before any is allocated. */
+/** Validates addresses and IP families, before any address is allocated. */
 export function addressCauses(service: Service): StatusCause[] {
   const { spec } = service
   const { clusterIP = '', clusterIPs: ips = [], ipFamilies = [] } = spec
@@ -174,7 +174,10 @@ function loadBalancerCauses({ spec }: Service): StatusCause[] {
 
 const rangesAnnotation = 'service.beta.kubernetes.io/load-balancer-source-ranges'
 
-/** From where a balancer may be reached: said in the spec, or in the annotation of old, with blanks around each. */
+/**
+ * Validates source ranges of a load balancer, in the spec or in the older annotation. Whitespace around a range is
+ * accepted.
+ */
 function sourceRangeCauses({ metadata, spec }: Service, old: Service | undefined): StatusCause[] {
   const { type, loadBalancerSourceRanges: ranges = [] } = spec
   const annotation = metadata.annotations?.[rangesAnnotation]
@@ -220,7 +223,7 @@ function trafficCauses(service: Service): StatusCause[] {
   return causes
 }
 
-/** An address stays while there is one; what was allocated is not swapped. */
+/** Errors for immutable fields: the primary address, the health check port and the load balancer class. */
 export function serviceChangeCauses(service: Service, old: Service): StatusCause[] {
   return [
     ...addressChangeCauses(service, old),
@@ -255,7 +258,7 @@ function addressChangeCauses(service: Service, old: Service): StatusCause[] {
   ]
 }
 
-/** True for a Service whose own form is right: only then is anything allocated. */
+/** True if the Service is valid by itself. Only then are addresses and ports allocated. */
 export function isWellFormed(service: Service): boolean {
   return (
     serviceCauses(service).length === 0 &&

@@ -1,4 +1,4 @@
-// ServiceCIDRs and IPAddresses: the ranges that Services get addresses from, and who has which.
+// ServiceCIDRs and IPAddresses: the ranges for Service addresses, and the addresses in use.
 import type { V1ParentReference, V1ServiceCIDRSpec } from '@kubernetes/client-node'
 import { isDeepStrictEqual } from 'node:util'
 import { fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
@@ -26,7 +26,7 @@ export const serviceCidrRules: KindRules = {
       return text === before[index] ? [] : [fieldInvalid(`${path}[${index}]`, text, fieldImmutable)]
     }
     if (next.length === before.length) return before.flatMap((_, index) => moved(index))
-    // A second family may come.
+    // A range of a second IP family may be added.
     if (before.length === 1 && next.length === 2) return [...moved(0), ...specCauses(object['spec'] as Spec)]
     return [fieldInvalid(path, [...next], fieldImmutable)]
   },

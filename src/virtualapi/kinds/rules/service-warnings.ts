@@ -1,4 +1,4 @@
-// What of a Service nobody looks at, and addresses in forms of old.
+// Warnings about ignored or deprecated fields of Services, and about addresses in discouraged forms.
 import type { V1LoadBalancerIngress } from '@kubernetes/client-node'
 import { isJsonObject } from '../../../apimachinery/meta/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
@@ -8,7 +8,7 @@ import { isHeadless, type Service } from './service-types.ts'
 const topologyHints = 'service.kubernetes.io/topology-aware-hints'
 const topologyMode = 'service.kubernetes.io/topology-mode'
 
-/** Warnings for the writer of a good Service, in upstream's order. */
+/** Warnings about a valid Service, in upstream's order. */
 export function serviceWarnings(service: Service): string[] {
   const { metadata, spec } = service
   const { type, externalIPs = [], externalName = '', loadBalancerIP = '', loadBalancerSourceRanges = [] } = spec
@@ -39,7 +39,7 @@ function ignoredOfHeadless({ loadBalancerIP = '', externalIPs = [], sessionAffin
   ]
 }
 
-/** Warnings for who tells where a Service or an Ingress can be reached. */
+/** Warnings about addresses in the load balancer status of a Service or Ingress. */
 export function balancerWarnings(status: unknown): string[] {
   const balancer = isJsonObject(status) ? status['loadBalancer'] : undefined
   const ingress = isJsonObject(balancer) ? balancer['ingress'] : undefined

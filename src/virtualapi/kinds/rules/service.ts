@@ -1,4 +1,4 @@
-// Services: addresses, node ports, and what belongs to which type.
+// Services: allocation of addresses and node ports, and cleanup when the type changes.
 import { isIPv4 } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import { fieldInvalid } from '../../../apimachinery/field/index.ts'
@@ -25,17 +25,17 @@ export const serviceRules: KindRules = {
     const service = object as Service
     alignClusterIps(service, undefined)
     if (needsClusterIp(service)) refuse(service, addressCauses(service))
-    // Nothing is taken for what validation will refuse.
+    // Allocate nothing for a Service that validation will refuse.
     if (isWellFormed(service)) allocate(service, undefined, context)
   },
   prepareForUpdate(object, old, context, subresource) {
     if (subresource !== '') return
     const service = object as Service
     const before = old as Service
-    keepWhatWasAllocated(service, before)
-    dropWhatTheTypeDoesNotHave(service, before)
+    keepAllocated(service, before)
+    dropFieldsOfOldType(service, before)
     alignClusterIps(service, before)
-    // Upstream looks at addresses before anything else.
+    // As upstream, addresses are validated before anything else.
     if (needsClusterIp(service)) refuse(service, addressCauses(service))
     if (isWellFormed(service) && serviceChangeCauses(service, before).length === 0) allocate(service, before, context)
   },
@@ -45,7 +45,7 @@ export const serviceRules: KindRules = {
   statusWarningsOf: ({ status }) => balancerWarnings(status),
 }
 
-/** clusterIP and the first of clusterIPs are the same thing, told twice. */
+/** Keeps clusterIP and the first of clusterIPs equal. */
 function alignClusterIps({ spec }: Service, old: Service | undefined): void {
   if (old === undefined) {
     if (spec.clusterIP && !spec.clusterIPs?.length) spec.clusterIPs = [spec.clusterIP]
@@ -58,8 +58,8 @@ function alignClusterIps({ spec }: Service, old: Service | undefined): void {
   else if (spec.clusterIP && !spec.clusterIPs?.length) spec.clusterIPs = [spec.clusterIP]
 }
 
-/** A PUT without the values the server gave means the same values. */
-function keepWhatWasAllocated(service: Service, old: Service): void {
+/** An update without the allocated values keeps the old ones. */
+function keepAllocated(service: Service, old: Service): void {
   const { spec } = service
   if (needsClusterIp(service) && needsClusterIp(old)) {
     if (!spec.clusterIP && old.spec.clusterIP !== undefined) spec.clusterIP = old.spec.clusterIP
@@ -79,7 +79,7 @@ function keepNodePorts(service: Service, old: Service): void {
   }
 }
 
-function dropWhatTheTypeDoesNotHave(service: Service, old: Service): void {
+function dropFieldsOfOldType(service: Service, old: Service): void {
   const { spec } = service
   if (needsClusterIp(old) && !needsClusterIp(service)) {
     if (isDeepStrictEqual(spec.clusterIPs, old.spec.clusterIPs) && spec.clusterIP === old.spec.clusterIP) {
@@ -113,7 +113,7 @@ function dropWhatTheTypeDoesNotHave(service: Service, old: Service): void {
   if (isExternallyAccessible(old) && !isExternallyAccessible(service) && samePolicy) delete spec.externalTrafficPolicy
 }
 
-/** Gives the Service what it needs and lacks. Throws 422 when what it asks for cannot be had. */
+/** Allocates missing addresses and ports. Throws 422 if a requested value is not available. */
 function allocate(service: Service, old: Service | undefined, context: RequestContext): void {
   const { metadata } = service
   const by = `${metadata.namespace ?? ''}/${metadata.name ?? ''}`
@@ -130,13 +130,13 @@ function refuse({ metadata }: Service, causes: StatusCause[]): void {
   if (causes.length > 0) throw invalid({ group: '', kind: 'Service' }, metadata.name ?? '', causes)
 }
 
-/** One family only: a logical cluster's Services have IPv4 addresses. */
+/** Sets IP families. Services of a logical cluster are IPv4 only, except headless ones without a selector. */
 function fillFamilies(service: Service, old: Service | undefined): void {
   const { spec } = service
-  const freeStanding = isHeadless(service) && !hasSelector(service)
-  // Whoever changes a Service without a word about it means what was said before.
-  spec.ipFamilyPolicy ??= old?.spec.ipFamilyPolicy ?? (freeStanding ? 'RequireDualStack' : 'SingleStack')
-  if (freeStanding) {
+  const headlessWithoutSelector = isHeadless(service) && !hasSelector(service)
+  // An update that does not set the policy keeps the old one.
+  spec.ipFamilyPolicy ??= old?.spec.ipFamilyPolicy ?? (headlessWithoutSelector ? 'RequireDualStack' : 'SingleStack')
+  if (headlessWithoutSelector) {
     const [first = 'IPv4', second] = spec.ipFamilies ?? []
     const families = second === undefined ? [first] : [first, second]
     if (families.length < 2 && spec.ipFamilyPolicy !== 'SingleStack') families.push(first === 'IPv4' ? 'IPv6' : 'IPv4')
@@ -166,11 +166,11 @@ function allocateIp(service: Service, old: Service | undefined, allocation: Allo
     Object.assign(spec, { clusterIP: ip, clusterIPs: [ip] })
     return
   }
-  // What is no address at all is left to validation.
-  const trouble = isIPv4(wanted) ? allocation.takeIp(wanted) : undefined
-  if (trouble !== undefined)
+  // Text that is not an IPv4 address is left to validation.
+  const reason = isIPv4(wanted) ? allocation.takeIp(wanted) : undefined
+  if (reason !== undefined)
     refuse(service, [
-      fieldInvalid('spec.clusterIPs', spec.clusterIPs ?? [], `failed to allocate IP ${wanted}: ${trouble}`),
+      fieldInvalid('spec.clusterIPs', spec.clusterIPs ?? [], `failed to allocate IP ${wanted}: ${reason}`),
     ])
   if (isIPv4(wanted)) spec.clusterIP = wanted
 }
@@ -188,11 +188,10 @@ function allocateNodePorts(service: Service, old: Service | undefined, allocatio
       if (nodePort === undefined) throw internalError('failed to allocate a nodePort: range is full')
       port.nodePort = nodePort
     } else if (!before.has(port.nodePort) && port.nodePort !== shared) {
-      const trouble = taken.has(port.nodePort)
+      const reason = taken.has(port.nodePort)
         ? 'provided port is already allocated'
         : allocation.takePort(port.nodePort)
-      if (trouble !== undefined)
-        refuse(service, [fieldInvalid(`spec.ports[${index}].nodePort`, port.nodePort, trouble)])
+      if (reason !== undefined) refuse(service, [fieldInvalid(`spec.ports[${index}].nodePort`, port.nodePort, reason)])
     }
     taken.add(port.nodePort)
     byPort.set(port.port, port.nodePort)
@@ -205,9 +204,9 @@ function allocateHealthCheckPort({ spec }: Service, old: Service | undefined, al
     if (port === undefined) throw internalError('failed to allocate a HealthCheck NodePort : range is full')
     spec.healthCheckNodePort = port
   } else if (old === undefined || !needsHealthCheckPort(old)) {
-    // One that has a port may not change it: validation says so.
-    const trouble = allocation.takePort(spec.healthCheckNodePort)
-    if (trouble !== undefined)
-      throw internalError(`failed to allocate requested HealthCheck NodePort ${spec.healthCheckNodePort}: ${trouble}`)
+    // An existing port is immutable, which validation reports.
+    const reason = allocation.takePort(spec.healthCheckNodePort)
+    if (reason !== undefined)
+      throw internalError(`failed to allocate requested HealthCheck NodePort ${spec.healthCheckNodePort}: ${reason}`)
   }
 }

@@ -1,4 +1,4 @@
-// Names of signers of certificates: `domain/path`.
+// Validation of signer names of certificates: `domain/path`.
 import {
   byteLength,
   dns1123LabelErrors,
@@ -13,7 +13,7 @@ import type { StatusCause } from '../../../apimachinery/status/index.ts'
 const longestDomain = 253
 const longestName = longestDomain + 1 + longestDomain + 63 + 1
 
-/** What is wrong with the name at `path`. */
+/** Validation errors of the signer name at `path`. */
 export function signerNameCauses(path: string, name: string): StatusCause[] {
   if (name === '') return [fieldRequired(path)]
   const [domain = '', rest, ...more] = name.split('/')
@@ -31,7 +31,7 @@ export function signerNameCauses(path: string, name: string): StatusCause[] {
   ]
 }
 
-/** Of several wrong labels the first is named. */
+/** Errors for the first invalid label only. */
 function firstWrong(
   path: string,
   segment: string,

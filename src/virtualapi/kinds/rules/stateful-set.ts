@@ -1,4 +1,4 @@
-// StatefulSets: pods that keep their name and their claims.
+// StatefulSets: pods with stable names and claims.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1StatefulSetSpec } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
@@ -28,7 +28,7 @@ type Spec = Data<V1StatefulSetSpec>
 const specOf = (object: KubeObject): Spec => object['spec'] as Spec
 const retentions = ['Retain', 'Delete']
 
-/** What is not asked of one that exists: what may not change, and a template that was never right. */
+/** Rules that do not apply: to an existing object, those of immutable fields; to an already invalid template, all. */
 interface Leniency {
   readonly exists: boolean
   readonly badTemplate: boolean
@@ -38,7 +38,7 @@ export const statefulSetRules: KindRules = {
   warningsOf(object, old) {
     const { template, volumeClaimTemplates: claims = [], revisionHistoryLimit: limit = 0 } = specOf(object)
     const same = isSameSpec(object, old)
-    // Upstream's paths are these two.
+    // As upstream, whose paths differ between create and update.
     const member = old === undefined ? '' : '.Spec'
     return [
       ...(same ? [] : templateWarnings('spec.template', template)),
@@ -51,7 +51,7 @@ export const statefulSetRules: KindRules = {
     ]
   },
   beforeDefaults({ spec }) {
-    // Behind a feature gate that is off by default.
+    // The feature gate of maxUnavailable is off by default.
     const { rollingUpdate } = ((spec ?? {}) as Partial<Spec>).updateStrategy ?? {}
     if (rollingUpdate) delete rollingUpdate.maxUnavailable
   },
@@ -113,20 +113,20 @@ function specCauses(spec: Spec, { exists, badTemplate }: Leniency): StatusCause[
   ]
 }
 
-/** The template as its controller will use it: with the claims as volumes, and with names of its own. */
+/** Validates the template as the controller uses it: with the claims as volumes, and without hostname and subdomain. */
 function podCauses(spec: Spec, { badTemplate }: { badTemplate: boolean }): StatusCause[] {
   const { selector, template } = spec as Omit<Spec, 'selector'> & { selector: Spec['selector'] | null }
   const path = 'spec.template'
-  const used = asUsed(template, spec.volumeClaimTemplates ?? [])
+  const used = asControllerUses(template, spec.volumeClaimTemplates ?? [])
   return [
     ...(selector && isEmptySelector(selector) ? [] : unselectedCauses(path, template, selector)),
     ...(badTemplate ? [] : templateCauses(path, used)),
-    // Upstream looks twice, and tells of it twice.
+    // As upstream, which validates labels and annotations twice.
     ...templateMetaCauses(path, template),
   ]
 }
 
-function asUsed(template: PodTemplate, claims: NonNullable<Spec['volumeClaimTemplates']>): PodTemplate {
+function asControllerUses(template: PodTemplate, claims: NonNullable<Spec['volumeClaimTemplates']>): PodTemplate {
   if (template.spec === undefined) return template
   const { subdomain: _s, hostname: _h, volumes = [], ...spec } = template.spec
   const names = new Set(claims.map(({ metadata }) => metadata?.name ?? ''))

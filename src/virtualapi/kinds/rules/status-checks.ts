@@ -1,4 +1,4 @@
-// What controllers may say in a status: numbers that make sense together, phases and addresses that are some.
+// Validation of statuses that controllers write: counters, phases, addresses and conditions.
 import { fieldForbidden, fieldInvalid, fieldNotSupported } from '../../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -17,7 +17,7 @@ const numberIn = (status: JsonObject, member: string): number => {
   return typeof value === 'number' ? value : 0
 }
 
-/** None of these members may be below zero. */
+/** None of these members may be negative. */
 function counts(...members: string[]): Check {
   return (object) => {
     const status = statusOf(object)
@@ -25,7 +25,7 @@ function counts(...members: string[]): Check {
   }
 }
 
-/** None of these may be more than another one; `called` is its name in messages. */
+/** None of these members may exceed the member `other`; `called` is its name in errors. */
 function atMost(other: string, called: string, ...members: string[]): Check {
   return (object) => {
     const status = statusOf(object)
@@ -37,7 +37,7 @@ function atMost(other: string, called: string, ...members: string[]): Check {
   }
 }
 
-const collisionsStay: Check = (object, old) => {
+const collisionCountNeverDecreases: Check = (object, old) => {
   const { collisionCount: before } = statusOf(old)
   const { collisionCount: now = 0 } = statusOf(object)
   return typeof before === 'number' && typeof now === 'number' && now < before
@@ -61,7 +61,7 @@ const deployment = all(
   counts('unavailableReplicas', 'terminatingReplicas', 'collisionCount'),
   atMost('replicas', 'status.replicas', 'updatedReplicas', 'readyReplicas', 'availableReplicas'),
   atMost('readyReplicas', 'readyReplicas', 'availableReplicas'),
-  collisionsStay,
+  collisionCountNeverDecreases,
 )
 
 const statefulSet = all(
@@ -69,7 +69,7 @@ const statefulSet = all(
   counts('observedGeneration', 'collisionCount'),
   atMost('replicas', 'status.replicas', 'readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'),
   atMost('readyReplicas', 'status.readyReplicas', 'availableReplicas'),
-  collisionsStay,
+  collisionCountNeverDecreases,
 )
 
 const daemonSet = counts(
@@ -135,7 +135,7 @@ const checks: Readonly<Record<string, Check>> = {
   ),
 }
 
-/** Complaints about what came through the subresource `status`; none for kinds whose status nobody checks. */
+/** Validation errors of an update through the subresource `status`; none for kinds whose status is not validated. */
 export function statusCauses(apiVersion: string, object: KubeObject, old: KubeObject): StatusCause[] {
   return checks[`${apiVersion}/${object.kind}`]?.(object, old) ?? []
 }

@@ -1,4 +1,4 @@
-// Classes of storage: StorageClass and VolumeAttributesClass.
+// StorageClasses and VolumeAttributesClasses.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1StorageClass, V1TopologySelectorTerm } from '@kubernetes/client-node'
 import {
@@ -60,7 +60,7 @@ export const storageClassRules: KindRules = {
 
 export const volumeAttributesClassRules: KindRules = {
   validate: (object) => attributesClassCauses(object as unknown as AttributesClass),
-  // Upstream looks at a changed one twice.
+  // As upstream, which validates an update twice.
   validateChange: (object, old) => [
     ...forbiddenChanges(object, old, ['driverName', 'parameters']),
     ...attributesClassCauses(object as unknown as AttributesClass),
@@ -105,7 +105,7 @@ function topologyCauses(path: string, terms: readonly Term[]): StatusCause[] {
   for (const [index, term] of terms.entries()) {
     causes.push(...termCauses(`${path}[${index}]`, term))
     const canonical = canonicalTerm(term)
-    // Upstream compares with as many empty terms as there are terms, besides those that came before.
+    // As upstream, which by mistake also compares each term with as many empty terms as the list has terms.
     const before = (seen.get(canonical) ?? 0) + (canonical === '[]' ? terms.length : 0)
     seen.set(canonical, (seen.get(canonical) ?? 0) + 1)
     const repeated = fieldDuplicate(`${path}[${index}].matchLabelExpressions`, '')
@@ -115,7 +115,7 @@ function topologyCauses(path: string, terms: readonly Term[]): StatusCause[] {
   return causes
 }
 
-/** Beyond these a list of repeated terms is a hostile one: its complaints would grow with its square. */
+/** Bounds on errors about repeated terms, whose number grows quadratically. */
 const mostRepeated = 100
 const mostCauses = 10_000
 
@@ -137,7 +137,7 @@ function termCauses(path: string, { matchLabelExpressions = [] }: Term): StatusC
   })
 }
 
-/** The same text for terms that select the same: the last of several requirements of a key counts. */
+/** Equal for terms that select the same. If a key has several requirements, the last one counts, as upstream. */
 function canonicalTerm({ matchLabelExpressions = [] }: Term): string {
   const sets = new Map(matchLabelExpressions.map(({ key, values }) => [key, values as string[] | null]))
   const pairs = [...sets].map(([key, values]) => [key, [...new Set(values ?? [])].sort()] as const)

@@ -1,4 +1,4 @@
-// VolumeAttachments: a volume, and the node it is to be attached to.
+// VolumeAttachments: they request that a volume be attached to a node.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1VolumeAttachmentSpec, V1VolumeAttachmentStatus, V1VolumeError } from '@kubernetes/client-node'
 import { byteLength, fieldForbidden, fieldRequired, fieldTooLong } from '../../../apimachinery/field/index.ts'
@@ -34,7 +34,7 @@ export const volumeAttachmentRules: KindRules = {
   validatePart: (object, old) => [...attachmentCauses(object), ...changeCauses(object, old)],
 }
 
-/** Behind a feature gate that is off by default. */
+/** Drops errorCode, whose feature gate is off by default. */
 function dropErrorCodes({ status }: KubeObject): void {
   for (const member of ['attachError', 'detachError']) {
     const error = isJsonObject(status) ? status[member] : undefined
@@ -42,7 +42,7 @@ function dropErrorCodes({ status }: KubeObject): void {
   }
 }
 
-/** Upstream looks at a changed one twice. */
+/** As upstream, an update is validated twice. */
 function changeCauses(object: KubeObject, old: KubeObject): StatusCause[] {
   const spec = object['spec'] as JsonObject
   const changed = !isDeepStrictEqual(spec, old['spec'])
@@ -85,6 +85,6 @@ function sourceCauses(path: string, { persistentVolumeName, inlineVolumeSpec }: 
 }
 
 function errorCauses(path: string, error: Data<V1VolumeError> | undefined): StatusCause[] {
-  // The bound that is named is not the one that is asked for: upstream's.
+  // As upstream, whose error names another limit than the one that applies.
   return byteLength(error?.message ?? '') > longestMessage ? [fieldTooLong(`${path}.message`, mostMetadataBytes)] : []
 }

@@ -1,4 +1,4 @@
-// Where a PersistentVolume is: one source, some of which need more than in a pod.
+// Validation of the source of a PersistentVolume: exactly one, with stricter rules than in a pod for some.
 import type { V1CSIPersistentVolumeSource, V1PersistentVolumeSpec, V1SecretReference } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -41,7 +41,7 @@ type Source = Exclude<
 >
 type Checks = { [Member in Source]: (path: string, source: NonNullable<Spec[Member]>) => StatusCause[] }
 
-// In the order in which they are looked at: who comes second is one too many.
+// In upstream's order: the first source is validated, any other is reported as one too many.
 const checks: Checks = {
   hostPath: hostPathCauses,
   gcePersistentDisk: (path, source) => [
@@ -90,21 +90,21 @@ const checks: Checks = {
 }
 const order = Object.keys(checks) as Source[]
 
-/** The members of a spec that are sources. */
+/** The members of a spec that are volume sources. */
 export function volumeSourcesOf(spec: Spec): Partial<Spec> {
   return Object.fromEntries(
     order.flatMap((source): [string, unknown][] => (spec[source] === undefined ? [] : [[source, spec[source]]])),
   )
 }
 
-/** What is wrong with the source of the volume of this name. */
+/** Validation errors of the source of the volume `name`. */
 export function volumeSourceCauses(path: string, spec: Spec, name: string): StatusCause[] {
   const causes: StatusCause[] = []
   let seen = 0
   for (const source of order) {
     const value = spec[source]
     if (value === undefined) continue
-    // Upstream forgets to count this one as a second.
+    // As upstream, which does not report flexVolume as a second source.
     if (++seen > 1 && source !== 'flexVolume') {
       const shown = source === 'cephfs' ? 'cephFS' : source
       causes.push(fieldForbidden(`${path}.${shown}`, 'may not specify more than 1 volume type'))

@@ -1,4 +1,4 @@
-// Configurations of admission webhooks, validating and mutating.
+// ValidatingWebhookConfigurations and MutatingWebhookConfigurations.
 import type { V1MutatingWebhook } from '@kubernetes/client-node'
 import {
   dns1035LabelErrors,
@@ -17,10 +17,10 @@ import { labelSelectorCauses } from '../validation/label-selector.ts'
 import { matchConditionCauses } from '../validation/match-conditions.ts'
 import { supported } from '../validation/values.ts'
 
-/** A mutating one has all members that a validating one has. */
+/** Mutating webhooks have all members of validating ones. */
 type Webhook = Data<V1MutatingWebhook>
 
-/** What was kept before these rules were may stay as it is. */
+/** Mistakes that an update may keep because the stored object already has them. */
 interface Leniency {
   readonly sideEffects?: boolean
   readonly reviewVersions?: boolean
@@ -30,7 +30,7 @@ interface Leniency {
 const harmless = ['None', 'NoneOnDryRun']
 const reviewVersions = ['v1', 'v1beta1']
 
-/** Of both kinds of webhook configurations. */
+/** The rules of both kinds of webhook configurations. */
 export const webhookRules: KindRules = {
   validate(object, old) {
     const allowed = old === undefined ? {} : leniencyFor(webhooksOf(old))

@@ -1,4 +1,4 @@
-// What requests a webhook or a policy is for.
+// Validation of the rules that say which requests a webhook or an admission policy handles.
 import type { V1RuleWithOperations } from '@kubernetes/client-node'
 import { fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -11,16 +11,16 @@ export const failurePolicies = ['Fail', 'Ignore'] as const
 export const matchPolicies = ['Equivalent', 'Exact'] as const
 const operations = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE']
 
-/** What is wrong with one rule. */
+/** Validation errors of one rule. */
 export function operationRuleCauses(path: string, rule: OperationRule): StatusCause[] {
   return [
-    ...starCauses(`${path}.operations`, rule.operations, 'operations'),
+    ...wildcardCauses(`${path}.operations`, rule.operations, 'operations'),
     ...(rule.operations ?? []).flatMap((operation, index) =>
       supported(`${path}.operations[${index}]`, operation, operations),
     ),
-    ...starCauses(`${path}.apiGroups`, rule.apiGroups, 'API groups'),
-    ...starCauses(`${path}.apiVersions`, rule.apiVersions, 'API versions'),
-    // Groups may be empty: that of v1 is.
+    ...wildcardCauses(`${path}.apiGroups`, rule.apiGroups, 'API groups'),
+    ...wildcardCauses(`${path}.apiVersions`, rule.apiVersions, 'API versions'),
+    // An empty group is valid: it is the core group.
     ...(rule.apiVersions ?? []).flatMap((version, index) =>
       version === '' ? [fieldRequired(`${path}.apiVersions[${index}]`)] : [],
     ),
@@ -29,14 +29,14 @@ export function operationRuleCauses(path: string, rule: OperationRule): StatusCa
   ]
 }
 
-function starCauses(path: string, list: readonly string[] = [], what: string): StatusCause[] {
+function wildcardCauses(path: string, list: readonly string[] = [], what: string): StatusCause[] {
   if (list.length === 0) return [fieldRequired(path)]
   return list.length > 1 && list.includes('*')
     ? [fieldInvalid(path, [...list], `if '*' is present, must not specify other ${what}`)]
     : []
 }
 
-/** `x`, `x/y`, and with stars in either place. */
+/** Resources are `x` or `x/y`; either part may be `*`. */
 function resourceCauses(path: string, resources: readonly string[]): StatusCause[] {
   const causes = resources.length === 0 ? [fieldRequired(path)] : []
   const anySubresourceOf = new Set<string>()
@@ -50,7 +50,7 @@ function resourceCauses(path: string, resources: readonly string[]): StatusCause
     }
     const slash = text.indexOf('/')
     if (slash < 0) {
-      // The last one decides, as upstream has it.
+      // As upstream, only the last resource without a subresource counts.
       lastBareIsNamed = text !== '*'
       continue
     }

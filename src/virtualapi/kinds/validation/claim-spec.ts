@@ -1,4 +1,4 @@
-// What a PersistentVolumeClaim asks for; in claims, in templates of StatefulSets, in volumes of pods.
+// Validation of the spec of a PersistentVolumeClaim: in claims, StatefulSet templates and ephemeral volumes of pods.
 import type {
   V1PersistentVolumeClaimSpec,
   V1PersistentVolumeClaimTemplate,
@@ -22,7 +22,7 @@ export type ClaimSpec = Data<V1PersistentVolumeClaimSpec>
 const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod']
 export const volumeModes = ['Block', 'Filesystem']
 
-/** The spec of a claim at `path`. */
+/** Validation errors of the claim spec at `path`. */
 export function claimSpecCauses(path: string, spec: ClaimSpec): StatusCause[] {
   const { accessModes: modes, resources, storageClassName, volumeMode, volumeAttributesClassName } = spec
   const storage = resources?.requests?.['storage']
@@ -42,7 +42,7 @@ export function claimSpecCauses(path: string, spec: ClaimSpec): StatusCause[] {
   ]
 }
 
-/** Each is known, and who wants to be the only one wants nothing else. */
+/** Validation errors of access modes: each must be known, and ReadWriteOncePod excludes all others. */
 export function accessModesCauses(path: string, modes: readonly string[] | undefined): StatusCause[] {
   if (modes === undefined) return []
   const causes = modes
@@ -64,7 +64,7 @@ function sourcesCauses(path: string, { dataSource, dataSourceRef }: ClaimSpec): 
   if (!dataSource || !dataSourceRef) return causes
   const { apiGroup, kind, name } = dataSource
   const same = apiGroup === dataSourceRef.apiGroup && kind === dataSourceRef.kind && name === dataSourceRef.name
-  // Upstream shows the path of the member as a struct without members.
+  // As upstream, where the value is a field path by mistake, which prints as {}.
   if (dataSourceRef.namespace)
     causes.push(fieldInvalid(path, {}, 'may not be specified when dataSourceRef.namespace is specified'))
   else if (!same) causes.push(fieldInvalid(path, {}, 'must match dataSourceRef'))
@@ -73,7 +73,7 @@ function sourcesCauses(path: string, { dataSource, dataSourceRef }: ClaimSpec): 
 
 function sourceCauses(path: string, source: Data<V1TypedObjectReference>): StatusCause[] {
   const { kind, name, namespace } = source
-  // Without a group the decoded member is null.
+  // Decoding sets an absent apiGroup to null.
   const apiGroup = (source.apiGroup as string | null | undefined) ?? ''
   const causes = [...required(`${path}.name`, name), ...required(`${path}.kind`, kind)]
   if (apiGroup === '' && kind !== 'PersistentVolumeClaim')
@@ -83,7 +83,9 @@ function sourceCauses(path: string, source: Data<V1TypedObjectReference>): Statu
   return namespace ? [...causes, ...label(`${path}.namespace`, namespace)] : causes
 }
 
-/** A claim that is made with a pod. Of its metadata only labels and annotations are kept. */
+/**
+ * Validation errors of the template of an ephemeral volume's claim. Its metadata may only have labels and annotations.
+ */
 export function claimTemplateCauses(path: string, template: Data<V1PersistentVolumeClaimTemplate>): StatusCause[] {
   const { annotations, labels: own, ...others } = template.metadata ?? {}
   const at = `${path}.metadata`

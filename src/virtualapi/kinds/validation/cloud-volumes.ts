@@ -1,4 +1,4 @@
-// Volumes of clouds, drivers and nodes: what their sources need, in pods and in PersistentVolumes.
+// Validation of host paths, of cloud disks and of plugin drivers, in pods and in PersistentVolumes.
 import type { V1AzureDiskVolumeSource, V1HostPathVolumeSource } from '@kubernetes/client-node'
 import { fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -30,12 +30,12 @@ export function hostPathCauses(path: string, { path: file, type }: Data<V1HostPa
   ]
 }
 
-/** Members that must be there, such as the name of a disk. */
+/** Errors for required string members that are empty, such as the name of a disk. */
 export function neededCauses(path: string, source: object, members: readonly string[]): StatusCause[] {
   return members.flatMap((member) => required(`${path}.${member}`, (source as Record<string, string>)[member]))
 }
 
-/** The number of a partition; zero is none. */
+/** Validates a partition number; zero means the whole disk. */
 export function partitionCauses(path: string, partition = 0): StatusCause[] {
   return partition < 0 || partition > 255
     ? [fieldInvalid(`${path}.partition`, partition, 'must be between 1 and 255, inclusive')]
@@ -56,7 +56,7 @@ export function azureDiskCauses(path: string, source: Data<V1AzureDiskVolumeSour
   return causes
 }
 
-/** A driver beside the kubelet. The names of Kubernetes itself may not be used for its options. */
+/** Validates a FlexVolume: it needs a driver, and its options may not use the namespaces of Kubernetes. */
 export function flexCauses(path: string, source: { driver: string; options?: Record<string, string> }): StatusCause[] {
   return [
     ...required(`${path}.driver`, source.driver),
@@ -69,7 +69,7 @@ export function flexCauses(path: string, source: { driver: string; options?: Rec
   ]
 }
 
-/** A Secret that is named and, where `namespaced`, in a named namespace; only of it being there is asked. */
+/** Validates a reference to a Secret: name and, if `namespaced`, namespace must be set. Their form is not checked. */
 export function secretRefCauses(
   path: string,
   ref: { name?: string; namespace?: string } | undefined,

@@ -1,4 +1,4 @@
-// metav1.Condition, as its own validation has it.
+// Validation of metav1.Condition.
 import {
   byteLength,
   fieldDuplicate,
@@ -26,7 +26,7 @@ const reasonText = regexText(
   'ReasonA:ReasonB',
 )
 
-/** What is wrong with the conditions of a status; anything but a list is none. */
+/** Validation errors of the conditions of a status; none if `conditions` is not a list. */
 export function conditionsCauses(path: string, conditions: unknown): StatusCause[] {
   const types = new Set<string>()
   return (Array.isArray(conditions) ? (conditions as JsonValue[]) : []).flatMap((condition, index) => {

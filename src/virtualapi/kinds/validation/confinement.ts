@@ -1,4 +1,4 @@
-// Profiles of seccomp and AppArmor: as fields, and as the annotations of old.
+// Validation of seccomp and AppArmor profiles, as fields and as the older annotations.
 import type { V1AppArmorProfile, V1SeccompProfile } from '@kubernetes/client-node'
 import { fieldInvalid, fieldNotSupported, fieldRequired, fieldTooLong } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -9,7 +9,7 @@ import { descendingPath } from './values.ts'
 const types = ['Localhost', 'RuntimeDefault', 'Unconfined']
 const maxProfileBytes = 4095
 
-/** A seccomp profile names a file exactly when its type is Localhost. */
+/** Validates a seccomp profile: it names a file if and only if its type is Localhost. */
 export function seccompCauses(path: string, profile: Data<V1SeccompProfile> | undefined): StatusCause[] {
   if (profile === undefined) return []
   const { type, localhostProfile } = profile
@@ -25,7 +25,7 @@ export function seccompCauses(path: string, profile: Data<V1SeccompProfile> | un
   return causes
 }
 
-/** An AppArmor profile names a profile of the node exactly when its type is Localhost. */
+/** Validates an AppArmor profile: it names a profile of the node if and only if its type is Localhost. */
 export function appArmorCauses(path: string, profile: Data<V1AppArmorProfile> | undefined): StatusCause[] {
   if (profile === undefined) return []
   const { type, localhostProfile: name } = profile

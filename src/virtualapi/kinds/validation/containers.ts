@@ -1,4 +1,4 @@
-// Containers of a pod: ordinary and init containers differ in a few things only.
+// Validation of the containers and init containers of a pod.
 import type { V1Container, V1ContainerPort, V1ContainerResizePolicy } from '@kubernetes/client-node'
 import {
   fieldDuplicate,
@@ -20,10 +20,10 @@ import type { Volume } from './volumes.ts'
 
 export type Container = Data<V1Container>
 
-/** What containers need to know of their pod. */
+/** The facts of a pod that the validation of its containers needs. */
 export interface ContainerContext {
   readonly volumes: ReadonlyMap<string, Volume>
-  /** Names of its resource claims. */
+  /** Names of the pod's resource claims. */
   readonly claims: ReadonlySet<string>
   readonly hostUsers: boolean
   readonly restartPolicy: string | undefined
@@ -34,7 +34,7 @@ const restartText = 'may not be set for init containers without restartPolicy=Al
 const resizable = ['cpu', 'memory']
 const resizePolicies = ['NotRequired', 'RestartContainer']
 
-/** What is wrong with the containers of a pod. */
+/** Validation errors of the containers of a pod. */
 export function containersCauses(
   path: string,
   containers: readonly Container[] | null | undefined,
@@ -48,12 +48,12 @@ export function containersCauses(
     const causes = commonCauses(at, container, context)
     if (names.has(container.name)) causes.push(fieldDuplicate(`${at}.name`, container.name))
     names.add(container.name)
-    return [...causes, ...lifeCauses(at, container, context)]
+    return [...causes, ...probesAndHooksCauses(at, container, context)]
   })
   return [...each, ...containers.flatMap((container, index) => hostPortCauses(`${path}[${index}]`, container, ports))]
 }
 
-/** What is wrong with the init containers; those with restartPolicy Always are sidecars and may have probes. */
+/** Validation errors of the init containers. Those with restartPolicy Always are sidecars and may have probes. */
 export function initContainersCauses(
   path: string,
   containers: readonly Container[] | undefined,
@@ -67,16 +67,16 @@ export function initContainersCauses(
     const causes = commonCauses(at, container, context)
     if (names.has(name)) causes.push(fieldDuplicate(`${at}.name`, name))
     else if (name !== '') names.add(name)
-    // They run one after the other, so each is looked at alone, and upstream calls each the first.
+    // Init containers run one at a time, so host ports only conflict within one. Upstream's path has index 0 for each.
     causes.push(...hostPortCauses(`${path}[0]`, container, new Set()))
-    if (container.restartPolicy === 'Always') return [...causes, ...lifeCauses(at, container, context)]
+    if (container.restartPolicy === 'Always') return [...causes, ...probesAndHooksCauses(at, container, context)]
     for (const member of ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const)
       if (container[member] !== undefined) causes.push(fieldForbidden(`${at}.${member}`, restartText))
     return causes
   })
 }
 
-/** What holds of every container. */
+/** Validation errors that apply to every kind of container. */
 export function commonCauses(path: string, container: Container, context: ContainerContext): StatusCause[] {
   const { name, image, ports, env, envFrom } = container
   return [
@@ -97,7 +97,7 @@ export function commonCauses(path: string, container: Container, context: Contai
   ]
 }
 
-/** Of pods only: templates may have blanks around an image, and always could. */
+/** Whitespace around an image is an error in pods only; templates have always accepted it. */
 export function imageCauses(path: string, containers: readonly { image?: string }[] | null | undefined): StatusCause[] {
   return (containers ?? []).flatMap(({ image = '' }, index) =>
     image.trim() === image
@@ -106,7 +106,7 @@ export function imageCauses(path: string, containers: readonly { image?: string 
   )
 }
 
-function lifeCauses(path: string, container: Container, { graceSeconds }: ContainerContext): StatusCause[] {
+function probesAndHooksCauses(path: string, container: Container, { graceSeconds }: ContainerContext): StatusCause[] {
   const { lifecycle, livenessProbe, readinessProbe, startupProbe } = container
   const at = `${path}.lifecycle`
   return [
@@ -136,7 +136,7 @@ function portsCauses(path: string, ports: readonly Data<V1ContainerPort>[] | und
   })
 }
 
-/** A port of the node is of one container; `taken` is added to. */
+/** Each host port may be used once in a pod; adds to `taken`. */
 function hostPortCauses(path: string, { ports }: Container, taken: Set<string>): StatusCause[] {
   return (ports ?? []).flatMap(({ protocol = '', hostIP = '', hostPort }, index) => {
     if (!hostPort) return []
@@ -147,7 +147,7 @@ function hostPortCauses(path: string, { ports }: Container, taken: Set<string>):
   })
 }
 
-/** What happens to a container that is given other resources while it runs. */
+/** Validates resizePolicy: what happens to a container whose resources change while it runs. */
 function resizeCauses(
   path: string,
   policies: readonly Data<V1ContainerResizePolicy>[] | undefined,

@@ -1,4 +1,4 @@
-// Labels of nodes that have a new name.
+// Labels of nodes that are deprecated.
 
 const deprecated: ReadonlyMap<string, string> = new Map([
   ['beta.kubernetes.io/arch', 'deprecated since v1.14; use "kubernetes.io/arch" instead'],
@@ -11,7 +11,7 @@ const deprecated: ReadonlyMap<string, string> = new Map([
   ['node-role.kubernetes.io/master', 'use "node-role.kubernetes.io/control-plane" instead'],
 ])
 
-/** Why a label of nodes should not be used any more; undefined for others. */
+/** Why a node label is deprecated; undefined if it is not. */
 export function deprecatedNodeLabel(key: string): string | undefined {
   return deprecated.get(key)
 }

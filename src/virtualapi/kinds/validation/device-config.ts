@@ -1,4 +1,4 @@
-// Configuration that a driver gets: whose it is, and an object that only the driver reads.
+// Validation of device configuration: the name of a driver, and parameters that only the driver interprets.
 import { fieldInvalid, fieldRequired, fieldTooLong } from '../../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -10,7 +10,7 @@ export interface DeviceConfig {
 
 const mostBytes = 10 * 1024
 
-/** What is wrong with a configuration. `stored`: it was kept before, with any size. */
+/** Validation errors of a configuration. `stored`: it is unchanged since it was stored, so its size is not checked. */
 export function deviceConfigCauses(
   path: string,
   { opaque }: DeviceConfig,
@@ -23,7 +23,7 @@ export function deviceConfigCauses(
   ]
 }
 
-/** An object of any form, and not too large. */
+/** Validates an arbitrary JSON object of limited size. */
 export function rawObjectCauses(path: string, value: JsonValue, { stored = false } = {}): StatusCause[] {
   if (value === null) return [fieldRequired(path)]
   if (!stored && Buffer.byteLength(JSON.stringify(value)) > mostBytes) return [fieldTooLong(path, mostBytes)]

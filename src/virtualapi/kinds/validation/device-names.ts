@@ -1,4 +1,4 @@
-// Names that devices, their pools and what they are asked for have, and lists of them.
+// Validation of the names of device pools, attributes, capacities and requests, and of lists of them.
 import {
   byteLength,
   dns1123LabelErrors,
@@ -15,7 +15,7 @@ import { subdomain } from './values.ts'
 
 const longestPool = 253
 const longestId = 32
-/** Of a qualified name: domain, slash, id. */
+/** Of a qualified name: domain, slash, identifier. */
 const longestKey = 63 + 1 + longestId
 const identifierText = regexText(
   "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
@@ -25,7 +25,7 @@ const identifierText = regexText(
   'MyName',
 )
 
-/** The name of a pool: subdomains with slashes between them. */
+/** Validates the name of a pool: subdomains separated by slashes. */
 export function poolNameCauses(path: string, name: string): StatusCause[] {
   if (name === '') return [fieldRequired(path)]
   return [
@@ -34,7 +34,7 @@ export function poolNameCauses(path: string, name: string): StatusCause[] {
   ]
 }
 
-/** `[DOMAIN/]ID`: the name of an attribute or of a capacity. */
+/** Validates `[DOMAIN/]ID`: the name of an attribute or of a capacity. */
 export function deviceQualifiedNameCauses(path: string, name: string): StatusCause[] {
   if (name === '') return [fieldRequired(path, 'name required')]
   const [first = '', second, ...more] = name.split('/')
@@ -46,7 +46,7 @@ export function deviceQualifiedNameCauses(path: string, name: string): StatusCau
   ]
 }
 
-/** `DOMAIN/ID`. */
+/** Validates `DOMAIN/ID`. */
 export function deviceFullNameCauses(path: string, name: string): StatusCause[] {
   const causes = deviceQualifiedNameCauses(path, name)
   return name === '' || name.includes('/') ? causes : [...causes, fieldInvalid(path, name, 'must include a domain')]
@@ -59,14 +59,14 @@ function identifierCauses(path: string, id: string): StatusCause[] {
   ]
 }
 
-/** A key of a map in a path: too long ones lose their middle. */
+/** A map key as field paths show it: the middle of a long key is cut out. */
 export function shownKey(key: string): string {
   if (key.length <= longestKey) return key
   const rest = longestKey - 3
   return `${key.slice(0, Math.ceil(rest / 2))}...${key.slice(-Math.floor(rest / 2))}`
 }
 
-/** One check per item, and not too many of them. `most` below zero: as many as there are. */
+/** Validates each item and the length of a list. `most` below zero: no limit. */
 export function listCauses<Item>(
   path: string,
   items: readonly Item[],
@@ -79,7 +79,9 @@ export function listCauses<Item>(
   ]
 }
 
-/** What occurs twice. `member`: of an item, that it is known by; empty where it is the item itself. */
+/**
+ * Errors for keys that occur twice. `member`: the member of an item that holds its key; empty if the item is the key.
+ */
 export function repeatedCauses(path: string, keys: readonly string[], member: string): StatusCause[] {
   const seen = new Set<string>()
   return keys.flatMap((key, index) => {
@@ -89,10 +91,10 @@ export function repeatedCauses(path: string, keys: readonly string[], member: st
   })
 }
 
-/** The names of requests in a claim; those of alternatives as `REQUEST/ALTERNATIVE` too. */
+/** The names of requests in a claim, and `REQUEST/ALTERNATIVE` for each alternative. */
 export type RequestNames = ReadonlySet<string>
 
-/** A reference to a request in the claim. */
+/** Validates a reference to a request of the claim. */
 export function requestReferenceCauses(path: string, name: string, names: RequestNames): StatusCause[] {
   const unknown = fieldInvalid(
     path,

@@ -1,4 +1,4 @@
-// What a claim for devices asks for, in claims and in templates of them.
+// Validation of the device requests of a ResourceClaim or ResourceClaimTemplate.
 import type {
   V1DeviceClaim,
   V1DeviceConstraint,
@@ -37,7 +37,7 @@ type Selector = Data<V1DeviceSelector>
 const most = { requests: 32, alternatives: 8, selectors: 32, constraints: 32, configs: 32 } as const
 const longestExpression = 10 * 1024
 
-/** What is wrong with a claim. `stored`: it was kept before. */
+/** Validation errors of a device claim. `stored`: the claim is unchanged since it was stored. */
 export function deviceClaimCauses(path: string, claim: DeviceClaim, { stored }: { stored: boolean }): StatusCause[] {
   const requests = requestsOf(claim)
   const names = requestNamesOf(claim)
@@ -56,7 +56,7 @@ export function deviceClaimCauses(path: string, claim: DeviceClaim, { stored }: 
   ]
 }
 
-/** References to requests: each to one that is there, none twice, not too many. */
+/** Validates a list of references to requests: each must exist, none twice, not too many. */
 export function referencesCauses(path: string, list: readonly string[], names: RequestNames): StatusCause[] {
   return [
     ...listCauses(path, list, most.requests, (at, name) => requestReferenceCauses(at, name, names)),
@@ -64,7 +64,7 @@ export function referencesCauses(path: string, list: readonly string[], names: R
   ]
 }
 
-/** What a reference may name. */
+/** The names that a reference may use. */
 export function requestNamesOf(claim: DeviceClaim): RequestNames {
   return new Set(
     requestsOf(claim).flatMap(({ name, firstAvailable = [] }) => [
@@ -119,7 +119,7 @@ function modeCauses(path: string, mode: string, count: number): StatusCause[] {
   return [fieldNotSupported(`${path}.allocationMode`, mode, ['All', 'ExactCount'])]
 }
 
-/** Selectors of devices. That an expression is CEL is not looked at. */
+/** Validates device selectors. The CEL expressions are not compiled. */
 export function selectorsCauses(path: string, selectors: readonly Selector[]): StatusCause[] {
   return listCauses(path, selectors, most.selectors, (at, { cel }) => {
     if (cel === undefined) return [fieldRequired(`${at}.cel`)]

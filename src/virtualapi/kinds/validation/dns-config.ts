@@ -1,4 +1,4 @@
-// How a pod finds names.
+// Validation of the DNS settings of a pod.
 import type { V1HostAlias, V1PodDNSConfig } from '@kubernetes/client-node'
 import { fieldInvalid, fieldRequired, maxLengthText, regexText } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'

@@ -1,4 +1,4 @@
-// The name of a driver of volumes or devices.
+// Validation of the name of a volume or device driver.
 import {
   byteLength,
   dns1123SubdomainErrors,
@@ -10,7 +10,7 @@ import type { StatusCause } from '../../../apimachinery/status/index.ts'
 
 const longest = 63
 
-/** There, short, and a subdomain in letters of any case. */
+/** Validates a driver name: at most 63 bytes, a DNS subdomain, upper case allowed. */
 export function driverNameCauses(path: string, name: string): StatusCause[] {
   return [
     ...(name === '' ? [fieldRequired(path)] : []),

@@ -1,4 +1,4 @@
-// Environment variables.
+// Validation of environment variables.
 import type { V1EnvFromSource, V1EnvVar, V1EnvVarSource } from '@kubernetes/client-node'
 import { fieldInvalid, fieldRequired, configMapKeyErrors } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -71,7 +71,7 @@ function sourceCauses(path: string, source: Data<V1EnvVarSource>, value: string)
   return causes
 }
 
-/** A field of the pod that a container may read; `allowed` differs between variables and files. */
+/** Validates a reference to a field of the pod. `allowed` differs between variables and files. */
 export function fieldRefCauses(
   path: string,
   { apiVersion, fieldPath }: { apiVersion?: string; fieldPath: string },
@@ -91,13 +91,13 @@ export function fieldRefCauses(
     if (base === 'metadata.annotations') return qualifiedName(path, key.toLowerCase())
     return cannot(`field label does not support subscript: ${fieldPath}`)
   }
-  // What very old clients call it.
+  // The name of the field in very old clients; upstream converts it.
   const name = fieldPath === 'spec.host' ? 'spec.nodeName' : fieldPath
   if (!convertible.has(name)) return cannot(`field label not supported: ${fieldPath}`)
   return requiredOneOf(`${path}.fieldPath`, name, allowed)
 }
 
-/** A request or limit that a container may read. */
+/** Validates a reference to a request or limit of a container. */
 export function resourceRefCauses(
   path: string,
   { resource, containerName, divisor }: { resource: string; containerName?: string; divisor?: string },
@@ -112,7 +112,7 @@ export function resourceRefCauses(
 
 const isHugePagesRef = (resource: string): boolean => /^(limits|requests)\.hugepages-/.test(resource)
 
-/** In which units the amount is told. */
+/** Validates the divisor: the unit in which the amount is expressed. */
 function divisorCauses(path: string, resource: string, divisor: string): StatusCause[] {
   const [, name = ''] = resource.split('.', 2)
   if (quantityOf(divisor).nanos === 0n || !(resources.includes(resource) || isHugePagesRef(resource))) return []

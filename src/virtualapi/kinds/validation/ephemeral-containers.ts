@@ -1,4 +1,4 @@
-// Containers that are added to a running pod to look into it: no part of what the pod is for.
+// Validation of ephemeral containers, which are added to a running pod for debugging.
 import type { V1EphemeralContainer } from '@kubernetes/client-node'
 import { fieldDuplicate, fieldForbidden, fieldNotFound } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -16,7 +16,7 @@ const forbidden = [
 ] as const
 const forbiddenText = 'cannot be set for an Ephemeral Container'
 
-/** What is wrong with the ephemeral containers; `others`: all the other containers of the pod. */
+/** Validation errors of the ephemeral containers. `others`: all other containers of the pod. */
 export function ephemeralContainersCauses(
   path: string,
   containers: readonly Data<V1EphemeralContainer>[] | undefined,
@@ -41,7 +41,7 @@ export function ephemeralContainersCauses(
     .concat(imageCauses(path, containers))
 }
 
-/** Resources are always there, though they may be empty. */
+/** Decoding always sets resources, possibly to an empty object. */
 function isSet(value: object | undefined): boolean {
   return value !== undefined && Object.keys(value).length > 0
 }

@@ -1,4 +1,4 @@
-// Probes and lifecycle hooks.
+// Validation of probes and lifecycle hooks.
 import type { V1LifecycleHandler, V1Probe } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldRequired, regexText } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -13,7 +13,9 @@ const headerText = regexText(
   'X-Header-Name',
 )
 
-/** A handler does exactly one thing. `graceSeconds`: what a pod has to end; unknown where that is wrong itself. */
+/**
+ * Validates that a handler has exactly one action. `graceSeconds`: the pod's termination grace period, if it is valid.
+ */
 export function handlerCauses(path: string, handler: Handler, graceSeconds?: number): StatusCause[] {
   const causes: StatusCause[] = []
   let seen = 0
@@ -45,7 +47,10 @@ function sleepCauses(path: string, seconds: number, graceSeconds: number | undef
   return [fieldInvalid(path, seconds, detail)]
 }
 
-/** Of `life` (liveness, startup) one success is enough; of `readiness` nothing ends the container. */
+/**
+ * Validates a probe. `life`: liveness and startup probes, whose successThreshold must be 1; `readiness` may not set a
+ * grace period.
+ */
 export function probeCauses(
   path: string,
   probe: Data<V1Probe> | undefined,

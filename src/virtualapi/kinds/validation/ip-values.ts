@@ -1,20 +1,22 @@
-// IP addresses and CIDRs: what is one, what is its one canonical text. As in Go, `::ffff:1.2.3.4` is an IPv4 address, and
-// the fields of old take leading zeros.
+// Parses, prints and validates IP addresses and CIDRs. As in Go, `::ffff:1.2.3.4` is an IPv4 address. Older API fields
+// also accept leading zeros.
 import { isIPv6 } from 'node:net'
 import { fieldInvalid } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 
+/** A parsed address. */
 export interface Ip {
   readonly family: 4 | 6
   readonly value: bigint
-  /** What a parser of today would not read as this address. */
+  /** Why strict parsers refuse the text; undefined if they accept it. */
   readonly odd: 'leading zeros' | 'mapped' | undefined
 }
 
+/** A parsed CIDR. */
 export interface Cidr {
   readonly ip: Ip
   readonly bits: number
-  /** The address with nothing beyond the prefix. */
+  /** The address with all bits beyond the prefix cleared. */
   readonly network: bigint
   readonly leadingZeros: boolean
 }
@@ -23,7 +25,7 @@ const maxTextLength = 64
 const noIp = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'
 const noCidr = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'
 
-/** The address in this text, or undefined. */
+/** Parses an address; undefined if the text is not one. */
 export function tryIp(text: string): Ip | undefined {
   if (text.length > maxTextLength) return undefined
   if (!text.includes(':')) return tryIpv4(text)
@@ -65,7 +67,7 @@ export function ipText({ family, value }: Pick<Ip, 'family' | 'value'>): string 
   return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1)
 }
 
-/** The CIDR in this text, or undefined. Bits beyond the prefix may be set. */
+/** Parses a CIDR; undefined if the text is not one. Bits beyond the prefix may be set. */
 export function tryCidr(text: string): Cidr | undefined {
   const [address = '', length = '', ...rest] = text.split('/', 3)
   const ip = tryIp(address)
@@ -79,29 +81,29 @@ export function tryCidr(text: string): Cidr | undefined {
   return { ip, bits, network: (ip.value >> width) << width, leadingZeros: zeros }
 }
 
-/** The canonical text of a CIDR, nothing beyond its prefix. */
+/** The canonical text of a CIDR, with the bits beyond the prefix cleared. */
 export function cidrText({ ip, bits, network }: Cidr): string {
   return `${ipText({ family: ip.family, value: network })}/${bits}`
 }
 
-/** True where every address of `inner` is one of `outer`, and not the other way round. */
+/** True if `inner` is a proper subset of `outer`. */
 export function isStrictlyInside(inner: Cidr, outer: Cidr): boolean {
   if (inner.ip.family !== outer.ip.family || inner.bits <= outer.bits) return false
   const width = BigInt((outer.ip.family === 4 ? 32 : 128) - outer.bits)
   return inner.network >> width === outer.network >> width
 }
 
-/** A field of old: any form of an address. */
+/** Validates an address in an older field: any form is accepted. */
 export function legacyIpCauses(path: string, text: string): StatusCause[] {
   return tryIp(text) === undefined ? [fieldInvalid(path, text, noIp)] : []
 }
 
-/** A field of old: any form of a CIDR. */
+/** Validates a CIDR in an older field: any form is accepted. */
 export function legacyCidrCauses(path: string, text: string): StatusCause[] {
   return tryCidr(text) === undefined ? [fieldInvalid(path, text, noCidr)] : []
 }
 
-/** What is wrong with text that must be an address in its canonical form. */
+/** Errors for text that must be an address in canonical form. */
 export function ipErrors(text: string): string[] {
   const ip = tryIp(text)
   if (ip === undefined) return [noIp]
@@ -110,7 +112,7 @@ export function ipErrors(text: string): string[] {
   return ipText(ip) === text ? [] : [`must be in canonical form ("${ipText(ip)}")`]
 }
 
-/** What is wrong with text that must be a CIDR in its canonical form. */
+/** Errors for text that must be a CIDR in canonical form. */
 export function cidrErrors(text: string): string[] {
   const cidr = tryCidr(text)
   if (cidr === undefined) return [noCidr]
@@ -120,7 +122,7 @@ export function cidrErrors(text: string): string[] {
   return cidrText(cidr) === text ? [] : [`must be in canonical form ("${cidrText(cidr)}")`]
 }
 
-/** What an endpoint or an external address may not be. */
+/** Validates an address of an endpoint or an external IP: special ranges are refused. */
 export function endpointIpCauses(path: string, text: string): StatusCause[] {
   const ip = tryIp(text)
   if (ip === undefined) return [fieldInvalid(path, text, 'must be a valid IP address')]

@@ -1,4 +1,4 @@
-// Keys of labels whose values a pod's own labels give: matchLabelKeys and mismatchLabelKeys.
+// Validation of matchLabelKeys and mismatchLabelKeys: keys of labels whose values are taken from the pod itself.
 import { fieldForbidden, fieldInvalid } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { LabelSelector } from './label-selector.ts'
@@ -10,7 +10,7 @@ interface Keys {
   readonly labelSelector?: LabelSelector
 }
 
-/** The member of a rule at `path`: keys that are some, beside a selector, and each said once. */
+/** Errors for the lists in the term at `path`: keys must be valid, need a labelSelector, and may occur only once. */
 export function labelKeysCauses(path: string, keys: Keys): StatusCause[] {
   const { matchLabelKeys: match = [], mismatchLabelKeys: mismatch = [], labelSelector } = keys
   if (match.length === 0 && mismatch.length === 0) return []
@@ -33,7 +33,7 @@ function namesCauses(path: string, keys: readonly string[], selector: LabelSelec
   return keys.flatMap((key, index) => qualifiedName(`${path}[${index}]`, key))
 }
 
-/** A key of the list is in the selector once, put there by the server; twice means that it was there before. */
+/** The server adds each key to the selector once. A key that occurs twice there was also set by the client. */
 function repeatedCauses(path: string, keys: readonly string[], selector: LabelSelector): StatusCause[] {
   const indexes = new Map(keys.map((key, index) => [key, index]))
   const seen = new Set(Object.keys(selector.matchLabels ?? {}))

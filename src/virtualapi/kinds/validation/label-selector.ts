@@ -1,4 +1,4 @@
-// metav1.LabelSelector: is it one, and does it match.
+// Validation and matching of metav1.LabelSelector.
 import type { V1LabelSelector } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldRequired, labelValueErrors } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -7,7 +7,7 @@ import { labels, qualifiedName } from './values.ts'
 
 export type LabelSelector = Data<V1LabelSelector>
 
-/** What is wrong with a selector; absent is fine. */
+/** Validation errors of a selector; none if it is absent. */
 export function labelSelectorCauses(path: string, selector: LabelSelector | undefined | null): StatusCause[] {
   if (!selector) return []
   const causes = labels(`${path}.matchLabels`, selector.matchLabels)
@@ -30,12 +30,12 @@ export function labelSelectorCauses(path: string, selector: LabelSelector | unde
   return causes
 }
 
-/** True for a selector that selects everything. */
+/** True if the selector selects everything. */
 export function isEmptySelector(selector: LabelSelector): boolean {
   return Object.keys(selector.matchLabels ?? {}).length === 0 && (selector.matchExpressions?.length ?? 0) === 0
 }
 
-/** Does a valid selector select these labels. */
+/** True if a valid selector selects these labels. */
 export function selects(selector: LabelSelector, of: Readonly<Record<string, string>> = {}): boolean {
   for (const [key, value] of Object.entries(selector.matchLabels ?? {})) if (of[key] !== value) return false
   return (selector.matchExpressions ?? []).every(({ key, operator, values }) => {

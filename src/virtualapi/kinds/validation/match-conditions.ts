@@ -1,4 +1,4 @@
-// Conditions under which a webhook or a policy is asked. That an expression is CEL is not looked at.
+// Validation of match conditions of webhooks and admission policies. The CEL expressions are not compiled.
 import type { V1MatchCondition } from '@kubernetes/client-node'
 import { fieldDuplicate, fieldRequired, fieldTooMany } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -7,7 +7,7 @@ import { qualifiedName } from './values.ts'
 
 const mostConditions = 64
 
-/** What is wrong with a list of conditions. */
+/** Validation errors of a list of match conditions. */
 export function matchConditionCauses(path: string, conditions: readonly Data<V1MatchCondition>[]): StatusCause[] {
   const names = new Set<string>()
   const causes = conditions.length > mostConditions ? [fieldTooMany(path, conditions.length, mostConditions)] : []

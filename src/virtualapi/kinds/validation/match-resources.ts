@@ -1,4 +1,4 @@
-// MatchResources: what an admission policy, or its binding, is for.
+// Validation of MatchResources: the requests that an admission policy or its binding handles.
 import type { V1MatchResources } from '@kubernetes/client-node'
 import { fieldDuplicate, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -11,7 +11,7 @@ import { supported } from './values.ts'
 type MatchResources = Data<V1MatchResources>
 type NamedRule = NonNullable<MatchResources['resourceRules']>[number]
 
-/** What is wrong with it; absent is fine. Defaults have been applied. */
+/** Validation errors of MatchResources that have their defaults; none if absent. */
 export function matchResourcesCauses(path: string, match: MatchResources | undefined): StatusCause[] {
   if (match === undefined) return []
   const { matchPolicy, namespaceSelector, objectSelector, resourceRules = [], excludeResourceRules = [] } = match
@@ -38,7 +38,7 @@ function namedRuleCauses(path: string, { resourceNames = [], ...rule }: NamedRul
   return [...causes, ...operationRuleCauses(path, rule)]
 }
 
-/** Constraints that select nothing are none. */
+/** Validates matchConstraints of a policy: they are required and need at least one resource rule. */
 export function matchConstraintsCauses(path: string, match: MatchResources | undefined): StatusCause[] {
   if (match === undefined) return [fieldRequired(path)]
   const { resourceRules = [] } = match

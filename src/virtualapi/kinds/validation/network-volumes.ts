@@ -1,4 +1,4 @@
-// Volumes of storage that is reached over a network: what their sources need, in pods and in PersistentVolumes.
+// Validation of network storage volumes, in pods and in PersistentVolumes.
 import type {
   V1FCVolumeSource,
   V1FlockerVolumeSource,
@@ -12,22 +12,25 @@ import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { between, label, required } from './values.ts'
 
-// Anchored, so that a long hostile name cannot make the engine backtrack.
+// The patterns are anchored, so that a long hostile name cannot cause backtracking.
 const names: readonly (readonly [prefix: string, form: RegExp])[] = [
   ['iqn', /^iqn\.\d{4}-\d{2}\.[A-Za-z0-9\-.]+:[^,;*&$|\s]+$/],
   ['eui', /^eui.[A-Za-z0-9]{16}$/],
   ['naa', /^naa.[A-Za-z0-9]{32}$/],
 ]
 const pairsText = 'must be a host:port pair or multiple pairs separated by commas'
-const maxPairsTold = 100
+const maxPairsReported = 100
 
-/** The members that a pod's source and a PersistentVolume's source have in common. */
+/** The members that the iSCSI sources of pods and of PersistentVolumes share. */
 type Iscsi = Pick<
   Data<V1ISCSIVolumeSource>,
   'targetPortal' | 'iqn' | 'lun' | 'chapAuthDiscovery' | 'chapAuthSession' | 'initiatorName'
 > & { readonly secretRef?: { readonly name?: string } }
 
-/** `unknownName`: what is said of a name that begins with none of the known words; PersistentVolumes say less. */
+/**
+ * Validates an iSCSI source. `unknownName`: the message for a name without a known prefix; it is shorter for
+ * PersistentVolumes.
+ */
 export function iscsiCauses(path: string, source: Iscsi, unknownName: string): StatusCause[] {
   const { targetPortal, iqn, lun, initiatorName } = source
   const needsSecret = source.chapAuthDiscovery === true || source.chapAuthSession === true
@@ -46,11 +49,12 @@ function iscsiNameCauses(path: string, name: string, unknownName: string): Statu
   return found[1].test(name) ? [] : [fieldInvalid(path, name, 'must be valid format')]
 }
 
-/** True where the name that initiators are given would be too long. */
+/** True if `<volume name>:<targetPortal>`, which the kubelet uses as a name, would be too long. */
 export function isLongInitiator(volumeName: string, { initiatorName, targetPortal }: Iscsi): boolean {
   return initiatorName !== undefined && Buffer.byteLength(`${volumeName}:${targetPortal}`) > 64
 }
 
+/** Upstream's error for `isLongInitiator`. */
 export const longInitiatorText =
   'Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.'
 
@@ -83,12 +87,12 @@ export function quobyteCauses(path: string, source: Data<V1QuobyteVolumeSource>)
     causes.push(fieldRequired(`${path}.tenant`, 'must be a UUID and may not exceed a length of 64 characters'))
   else {
     const bad = registry.split(',').filter((pair) => !isHostAndPort(pair))
-    causes.push(...bad.slice(0, maxPairsTold).map(() => fieldInvalid(`${path}.registry`, registry, pairsText)))
+    causes.push(...bad.slice(0, maxPairsReported).map(() => fieldInvalid(`${path}.registry`, registry, pairsText)))
   }
   return [...causes, ...required(`${path}.volume`, volume)]
 }
 
-/** As Go splits `host:port` and `[host]:port`. */
+/** True if Go's net.SplitHostPort accepts the text: `host:port` or `[host]:port`. */
 function isHostAndPort(text: string): boolean {
   const colon = text.lastIndexOf(':')
   if (colon < 0) return false
@@ -112,7 +116,7 @@ export function rbdCauses(path: string, source: { monitors: string[] | null; ima
   return [...monitorsCauses(path, source), ...required(`${path}.image`, source.image)]
 }
 
-/** Of RBD and CephFS. */
+/** For RBD and CephFS. */
 export function monitorsCauses(path: string, { monitors }: { monitors: string[] | null }): StatusCause[] {
   return monitors?.length ? [] : [fieldRequired(`${path}.monitors`)]
 }

@@ -1,4 +1,4 @@
-// Which nodes: terms of expressions over their labels and fields; in affinity of pods and of PersistentVolumes.
+// Validation of node selectors: terms over labels and fields of nodes, in pods and in PersistentVolumes.
 import type { V1NodeSelector, V1NodeSelectorRequirement, V1NodeSelectorTerm } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldRequired, labelValueErrors } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -7,7 +7,7 @@ import { qualifiedName, subdomain } from './values.ts'
 
 const noOperator = 'not a valid selector operator'
 
-/** A selector that a node must match. */
+/** Validates a required node selector. */
 export function nodeSelectorCauses(path: string, { nodeSelectorTerms }: Data<V1NodeSelector>): StatusCause[] {
   const terms = nodeSelectorTerms as Data<V1NodeSelectorTerm>[] | null
   const at = `${path}.nodeSelectorTerms`
@@ -15,7 +15,7 @@ export function nodeSelectorCauses(path: string, { nodeSelectorTerms }: Data<V1N
   return terms.flatMap((term, index) => nodeTermCauses(`${at}[${index}]`, term, { checkValues: true }))
 }
 
-/** One term. Where a node need not match, `checkValues` is false: any text will do, as upstream has always had it. */
+/** Validates one term. `checkValues`: false for preferred terms, where upstream has always accepted any label value. */
 export function nodeTermCauses(
   path: string,
   { matchExpressions, matchFields }: Data<V1NodeSelectorTerm>,
@@ -64,7 +64,7 @@ function operatorCauses(path: string, operator: string, { length }: readonly str
   }
 }
 
-/** Of a node's fields only its name can be asked for. */
+/** metadata.name is the only field of a node that can be selected. */
 function fieldCauses(path: string, { key, operator, values = [] }: Data<V1NodeSelectorRequirement>): StatusCause[] {
   const causes: StatusCause[] = []
   if (operator !== 'In' && operator !== 'NotIn') causes.push(fieldInvalid(`${path}.operator`, operator, noOperator))

@@ -1,4 +1,4 @@
-// Annotations of pods and templates that once were fields, and must not contradict the fields that they became.
+// Validation of pod annotations that preceded fields and must not contradict them, and of a few others.
 import { fieldForbidden, fieldInvalid } from '../../../apimachinery/field/index.ts'
 import { isJsonObject, type ObjectMeta } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -17,7 +17,7 @@ export const seccompOfPod = 'seccomp.security.alpha.kubernetes.io/pod'
 export const seccompOfContainer = 'container.seccomp.security.alpha.kubernetes.io/'
 export const appArmorOfContainer = 'container.apparmor.security.beta.kubernetes.io/'
 
-/** What is wrong with the annotations at `path` of a pod, or of a template of pods. */
+/** Validation errors of the annotations of a pod or pod template. `path`: the path of the annotations. */
 export function podAnnotationsCauses(path: string, annotations: Annotations | undefined, spec: PodSpec): StatusCause[] {
   if (annotations === undefined) return []
   const causes: StatusCause[] = []
@@ -84,7 +84,7 @@ interface Profile {
   readonly localhostProfile?: string
 }
 
-/** The AppArmor profile that an annotation means; undefined where it means none. */
+/** The AppArmor profile that an annotation stands for; undefined if it stands for none. */
 export function profileOfAnnotation(annotation: string): Profile | undefined {
   if (annotation === 'unconfined') return { type: 'Unconfined' }
   if (annotation === 'runtime/default') return { type: 'RuntimeDefault' }
@@ -93,7 +93,7 @@ export function profileOfAnnotation(annotation: string): Profile | undefined {
     : undefined
 }
 
-/** Where a new pod or template has both the annotation and the field of a profile, they say the same. */
+/** If a new pod or template sets a profile as annotation and as field, both must be equal. */
 export function profileMatchCauses(path: string, { annotations }: ObjectMeta, spec: PodSpec): StatusCause[] {
   if (annotations === undefined) return []
   const ofPod = spec.securityContext

@@ -1,4 +1,4 @@
-// What a pod may have on the operating system it is for, and beside the users of its node.
+// Validation of a pod against its operating system and its user namespace.
 import type { V1Container, V1PodSpec } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -46,7 +46,7 @@ export function containersOf(path: string, spec: PodSpec): [path: string, contai
   )
 }
 
-/** What contradicts the operating system that the pod names. */
+/** Errors for fields that the pod's operating system does not have. */
 export function osCauses(path: string, spec: PodSpec): StatusCause[] {
   const { os } = spec
   if (os === undefined) return []
@@ -82,7 +82,7 @@ function windowsCauses(path: string, spec: PodSpec): StatusCause[] {
   ]
 }
 
-/** Containers of Windows that are processes of the node: all of them or none, and in the network of the node. */
+/** Validates Windows HostProcess containers: all containers of a pod or none, and only with hostNetwork. */
 export function hostProcessCauses(path: string, spec: PodSpec): StatusCause[] {
   const ofPod = spec.securityContext?.windowsOptions?.hostProcess
   const all = containersOf(path, spec)
@@ -110,13 +110,13 @@ export function hostProcessCauses(path: string, spec: PodSpec): StatusCause[] {
   return causes
 }
 
-/** Users of its own do not go with namespaces of the node. */
+/** A pod with a user namespace of its own (hostUsers: false) may not use other namespaces of the node. */
 export function hostUsersCauses(path: string, spec: PodSpec): StatusCause[] {
   if (spec.hostUsers !== false) return []
   const detail = 'when `hostUsers` is false'
   return [
     ...(spec.hostNetwork === true ? [fieldForbidden(`${path}.hostNetwork`, detail)] : []),
-    // Upstream writes these two with a capital.
+    // As upstream, which spells these two paths with a capital letter.
     ...(spec.hostPID === true ? [fieldForbidden(`${path}.HostPID`, detail)] : []),
     ...(spec.hostIPC === true ? [fieldForbidden(`${path}.HostIPC`, detail)] : []),
     ...containersOf(path, spec).flatMap(([at, { volumeDevices }]) =>

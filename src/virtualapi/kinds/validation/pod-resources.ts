@@ -1,4 +1,4 @@
-// What a pod asks for as a whole: claims of devices, and its own requests and limits (KEP-2837).
+// Validation of the resources of a whole pod: resource claims, and pod-level requests and limits (KEP-2837).
 import type { V1PodResourceClaim, V1PodSpec } from '@kubernetes/client-node'
 import { fieldDuplicate, fieldForbidden, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { JsonObject } from '../../../apimachinery/meta/index.ts'
@@ -13,7 +13,7 @@ import { label, subdomain } from './values.ts'
 
 type PodSpec = Data<V1PodSpec>
 
-/** Claims of a pod: each name once, and each one claim or template. */
+/** Validates the resource claims of a pod: names are unique, and each refers to one claim or one template. */
 export function podClaimsCauses(path: string, claims: readonly Data<V1PodResourceClaim>[] | undefined): StatusCause[] {
   const names = new Set<string>()
   return (claims ?? []).flatMap(({ name, resourceClaimName: claim, resourceClaimTemplateName: template }, index) => {
@@ -42,7 +42,7 @@ export function podClaimsCauses(path: string, claims: readonly Data<V1PodResourc
   })
 }
 
-/** Requests and limits of the pod: of few kinds, and not below what its containers have. */
+/** Validates pod-level requests and limits: few resources are allowed, and none below the total of the containers. */
 export function podResourcesCauses(path: string, spec: PodSpec, claims: ReadonlySet<string>): StatusCause[] {
   const { resources, os } = spec
   if (resources === undefined) return []

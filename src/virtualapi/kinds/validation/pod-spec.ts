@@ -1,4 +1,4 @@
-// What must hold of the spec of a pod, on its own or in a template.
+// Validation of the spec of a pod or pod template.
 import type { V1PodSpec } from '@kubernetes/client-node'
 import {
   fieldDuplicate,
@@ -34,7 +34,10 @@ const maxInt32 = 2 ** 31 - 1
 const dnsPolicies = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None']
 const preemptionPolicies = ['PreemptLowerPriority', 'Never']
 
-/** What is wrong with the spec of a pod at `path`. `pod`: whose it is; absent in a template, of which less is asked. */
+/**
+ * Validation errors of the pod spec at `path`. `pod`: metadata of the pod; absent for a template, which has fewer
+ * rules.
+ */
 export function podSpecCauses(path: string, spec: PodSpec, { pod }: { pod?: ObjectMeta } = {}): StatusCause[] {
   const { terminationGracePeriodSeconds: graceSeconds, restartPolicy, resourceClaims } = spec
   const { causes: volumeCauses, good: volumes } = volumesCauses(`${path}.volumes`, spec.volumes, pod?.name ?? '')
@@ -76,7 +79,7 @@ export function podSpecCauses(path: string, spec: PodSpec, { pod }: { pod?: Obje
   ]
 }
 
-/** In the network of the node, ports are the node's. Templates may leave them out: pods get them. */
+/** With hostNetwork, hostPort must equal containerPort. Templates may omit hostPort, because pods get it by default. */
 function hostNetworkCauses(path: string, spec: PodSpec, { isPod }: { isPod: boolean }): StatusCause[] {
   if (spec.hostNetwork !== true) return []
   return ((spec.containers as Container[] | null) ?? []).flatMap(({ ports }, index) =>
@@ -94,7 +97,7 @@ function hostNetworkCauses(path: string, spec: PodSpec, { isPod }: { isPod: bool
   )
 }
 
-/** What must be true before the pod is ready, and before it is scheduled. */
+/** Validates readiness gates and scheduling gates. */
 function gateCauses(path: string, { readinessGates, schedulingGates }: PodSpec): StatusCause[] {
   const seen = new Set<string>()
   return [
@@ -137,12 +140,12 @@ function classCauses(path: string, spec: PodSpec): StatusCause[] {
   ]
 }
 
-/** What running the pod costs beside its containers; upstream checks it as if it were limits. */
+/** Validates overhead: what a pod uses besides its containers. As upstream, with the rules for limits. */
 export function overheadCauses(path: string, limits: Record<string, string>): StatusCause[] {
   return resourceCauses(path, { limits }, containerResourceCauses, new Set())
 }
 
-/** What templates were never asked, so that those of old still work. */
+/** Rules for pods only: applying them to templates would break templates that were accepted before. */
 function podOnlyCauses(
   path: string,
   { serviceAccountName, volumes, containers, initContainers }: PodSpec,

@@ -1,4 +1,5 @@
-// Volumes of files that the kubelet writes: from ConfigMaps and Secrets, from the pod itself, tokens, several in one.
+// Validation of volumes whose files the kubelet writes: ConfigMap, Secret, downward API, and projections of these and
+// of tokens.
 import type { V1DownwardAPIVolumeFile, V1KeyToPath, V1VolumeProjection } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -18,7 +19,7 @@ const fileFieldPaths = [
   'metadata.uid',
 ]
 
-/** Keys and where they are written to. */
+/** Validates which keys are written to which files. */
 export function itemsCauses(path: string, items: Items): StatusCause[] {
   return (items ?? []).flatMap((item, index) => itemCauses(`${path}[${index}]`, item))
 }
@@ -32,7 +33,7 @@ function itemCauses(path: string, { key, path: file, mode }: Data<V1KeyToPath>):
   ]
 }
 
-/** Files about the pod. Upstream tells no index of a file. */
+/** Validates downward API files. As upstream, paths have no index of the file. */
 export function downwardCauses(path: string, files: Files): StatusCause[] {
   return (files ?? []).flatMap((file) => downwardFileCauses(path, file))
 }
@@ -50,7 +51,9 @@ function downwardFileCauses(path: string, file: Data<V1DownwardAPIVolumeFile>): 
   return [...causes, ...fileMode(`${path}.mode`, mode)]
 }
 
-/** Several sources in one volume, whose files may not meet. `path`: of the volume's member `projected`. */
+/**
+ * Validates the sources of a projected volume: no two may write the same file. `path`: that of the member `projected`.
+ */
 export function projectionsCauses(path: string, sources: readonly Projection[] | null | undefined): StatusCause[] {
   const written = new Set<string>()
   return (sources ?? []).flatMap((source, index) =>
@@ -60,7 +63,7 @@ export function projectionsCauses(path: string, sources: readonly Projection[] |
 
 function projectionCauses(path: string, at: string, source: Projection, written: Set<string>): StatusCause[] {
   const { secret, configMap, downwardAPI, serviceAccountToken: token } = source
-  const meets = (file: string, shown: string): StatusCause[] => {
+  const duplicateCauses = (file: string, shown: string): StatusCause[] => {
     if (file === '' || !written.has(file)) {
       written.add(file)
       return []
@@ -74,7 +77,7 @@ function projectionCauses(path: string, at: string, source: Projection, written:
           ...required(`${at}.${member}.name`, from.name),
           ...(from.items ?? []).flatMap((item, index) => [
             ...itemCauses(`${at}.${member}.items[${index}]`, item),
-            ...meets(item.path, from.name ?? ''),
+            ...duplicateCauses(item.path, from.name ?? ''),
           ]),
         ]
   const count = [secret, configMap, downwardAPI, token].filter(Boolean).length
@@ -83,7 +86,7 @@ function projectionCauses(path: string, at: string, source: Projection, written:
     ...keyed('configMap', configMap),
     ...(downwardAPI?.items ?? []).flatMap((file) => [
       ...downwardFileCauses(`${at}.downwardAPI`, file),
-      ...meets(file.path, file.path),
+      ...duplicateCauses(file.path, file.path),
     ]),
     ...(token === undefined ? [] : tokenCauses(path, `${at}.serviceAccountToken`, token)),
     ...(count > 1 ? [fieldForbidden(at, 'may not specify more than 1 volume type per source')] : []),
@@ -92,7 +95,7 @@ function projectionCauses(path: string, at: string, source: Projection, written:
 
 type Token = NonNullable<Projection['serviceAccountToken']>
 
-/** Upstream tells of the path at the volume, not at the source. */
+/** As upstream, errors about the token's file are reported at the volume, not at the source. */
 function tokenCauses(path: string, at: string, { expirationSeconds = 3600, path: file }: Token): StatusCause[] {
   const life = `${at}.expirationSeconds`
   const causes: StatusCause[] = []

@@ -1,4 +1,4 @@
-// Names of resources: which are known without a prefix, which are counted in whole numbers, which may be promised twice.
+// Classes of resource names: which need no prefix, which are counted in whole units, which may be overcommitted.
 import { fieldInvalid, fieldNotSupported, qualifiedNameErrors } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 
@@ -23,26 +23,26 @@ const quota: ReadonlySet<string> = new Set([
 
 export const isHugePages = (name: string): boolean => name.startsWith('hugepages-')
 
-/** True for a name of Kubernetes' own: without a prefix, or below kubernetes.io. */
+/** True for Kubernetes' own names: without a prefix, or below kubernetes.io. */
 export const isNative = (name: string): boolean => !name.includes('/') || name.includes('kubernetes.io/')
 
-/** True for the name of something that a device plugin offers. */
+/** True for an extended resource, such as those of device plugins. */
 export function isExtended(name: string): boolean {
   return !isNative(name) && !name.startsWith('requests.') && qualifiedNameErrors(`requests.${name}`).length === 0
 }
 
-/** True for what comes one by one. */
+/** True for resources that are counted in whole units. */
 export const isWhole = (name: string): boolean => counted.has(name) || isExtended(name)
 
-/** True for what may be requested by less than its limit. */
+/** True for resources whose request may be below their limit. */
 export const mayOvercommit = (name: string): boolean => isNative(name) && !isHugePages(name)
 
-/** True for what quotas know without a prefix. */
+/** True for names without a prefix that a ResourceQuota may limit. */
 export function isQuotaName(name: string): boolean {
   return quota.has(name) || isHugePages(name) || name.startsWith('requests.hugepages-')
 }
 
-/** A resource of any kind: one that is known, or a qualified name such as `example.com/gpu`. */
+/** Validates any resource name: a standard one, or a qualified name such as `example.com/gpu`. */
 export function resourceNameCauses(path: string, name: string): StatusCause[] {
   const causes = qualifiedNameErrors(name).map((text) => fieldInvalid(path, name, text))
   if (causes.length > 0 || name.includes('/') || isQuotaName(name) || name === 'storage') return causes
@@ -59,7 +59,7 @@ export function containerResourceCauses(path: string, name: string): StatusCause
   return causes
 }
 
-/** Of a whole pod: what KEP-2837 knows. */
+/** Validates a resource name in pod-level resources (KEP-2837). */
 export function podResourceCauses(path: string, name: string): StatusCause[] {
   const causes = resourceNameCauses(path, name)
   if (causes.length > 0 || name === 'cpu' || name === 'memory' || isHugePages(name)) return causes

@@ -1,4 +1,4 @@
-// Requests and limits: amounts that can be, requests within limits, claims that the pod has.
+// Validation of requests and limits: amounts, requests against limits, and references to claims of the pod.
 import type { V1ResourceRequirements } from '@kubernetes/client-node'
 import { fieldDuplicate, fieldForbidden, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
 import { goQuote } from '../../../apimachinery/text/index.ts'
@@ -17,17 +17,17 @@ const maxClaimsListed = 100
 
 export const isNegative = (text: string): boolean => quantityOf(text).nanos < 0n
 
-/** A quantity that may not be negative. */
+/** Errors for a negative quantity. */
 export function nonNegativeQuantity(path: string, text: string): StatusCause[] {
   return isNegative(text) ? [fieldInvalid(path, text, 'must be greater than or equal to 0')] : []
 }
 
-/** A quantity above zero. */
+/** Errors for a quantity that is not above zero. */
 export function positiveQuantity(path: string, text: string): StatusCause[] {
   return quantityOf(text).nanos <= 0n ? [fieldInvalid(path, text, 'must be greater than zero')] : []
 }
 
-/** The amount of a resource: not negative, and whole where the resource comes one by one. */
+/** Validates the amount of a resource: not negative, and a whole number if the resource is counted in whole units. */
 export function amountCauses(path: string, name: string, text: string): StatusCause[] {
   const causes = nonNegativeQuantity(path, text)
   return isWhole(name) && quantityOf(text).nanos % nano !== 0n
@@ -36,8 +36,8 @@ export function amountCauses(path: string, name: string, text: string): StatusCa
 }
 
 /**
- * What is wrong with requests and limits. `nameCauses`: which resources these may be; `claims`: names of claims that
- * the pod has.
+ * Validation errors of requests and limits. `nameCauses`: validates the resource names; `claims`: names of the pod's
+ * resource claims.
  */
 export function resourceCauses(
   path: string,
@@ -49,10 +49,12 @@ export function resourceCauses(
   const { limits = {}, requests = {} } = resources
   const names = [...Object.keys(limits), ...Object.keys(requests)]
   const causes = [
-    ...Object.entries(limits).flatMap(([name, text]) => oneCauses(`${path}.limits[${name}]`, name, text, nameCauses)),
+    ...Object.entries(limits).flatMap(([name, text]) =>
+      quantityCauses(`${path}.limits[${name}]`, name, text, nameCauses),
+    ),
     ...Object.entries(requests).flatMap(([name, text]) => [
-      ...oneCauses(`${path}.requests[${name}]`, name, text, nameCauses),
-      ...againstLimit(path, name, text, limits),
+      ...quantityCauses(`${path}.requests[${name}]`, name, text, nameCauses),
+      ...limitCauses(path, name, text, limits),
     ]),
   ]
   if (names.some(isHugePages) && !names.some((name) => name === 'cpu' || name === 'memory'))
@@ -60,14 +62,14 @@ export function resourceCauses(
   return [...causes, ...claimNameCauses(`${path}.claims`, resources.claims, claims)]
 }
 
-function oneCauses(at: string, name: string, text: string, nameCauses: NameCheck): StatusCause[] {
+function quantityCauses(at: string, name: string, text: string, nameCauses: NameCheck): StatusCause[] {
   const causes = [...nameCauses(at, name), ...amountCauses(at, name, text)]
   return isHugePages(name) && !isDivisible(name, text)
     ? [...causes, fieldInvalid(at, text, `${text} is not positive integer multiple of ${name}`)]
     : causes
 }
 
-/** Whole pages of the size that the name tells. */
+/** True for a whole number of huge pages of the size in the name. As Go's Value(), fractions are rounded up. */
 function isDivisible(name: string, text: string): boolean {
   const size = tryQuantity(name.slice('hugepages-'.length))?.nanos ?? 0n
   if (size <= 0n || size % nano !== 0n) return false
@@ -76,7 +78,7 @@ function isDivisible(name: string, text: string): boolean {
   return rounded % size === 0n
 }
 
-function againstLimit(path: string, name: string, text: string, limits: Amounts): StatusCause[] {
+function limitCauses(path: string, name: string, text: string, limits: Amounts): StatusCause[] {
   const limit = limits[name]
   const at = `${path}.requests`
   if (limit === undefined)
@@ -90,7 +92,7 @@ function againstLimit(path: string, name: string, text: string, limits: Amounts)
   return request > most ? [fieldInvalid(at, text, `must be less than or equal to ${name} limit of ${limit}`)] : []
 }
 
-/** Claims that a container uses: each once, and each one of the pod's. */
+/** Validates the claims that a container uses: each at most once, and each must be a claim of the pod. */
 function claimNameCauses(path: string, claims: Requirements['claims'], ofPod: ReadonlySet<string>): StatusCause[] {
   const whole = new Set<string>()
   const parts = new Set<string>()
@@ -102,7 +104,7 @@ function claimNameCauses(path: string, claims: Requirements['claims'], ofPod: Re
     const causes: StatusCause[] = []
     if (whole.has(name)) causes.push(fieldDuplicate(at, name))
     else if (request === '') {
-      // Once for each of its requests that is used already.
+      // One error for each request of this claim that is already used.
       causes.push(...new Array<StatusCause>(namesInPart.get(name) ?? 0).fill(fieldDuplicate(at, name)))
       whole.add(name)
     } else {
@@ -113,7 +115,7 @@ function claimNameCauses(path: string, claims: Requirements['claims'], ofPod: Re
       parts.add(key)
     }
     if (ofPod.has(name)) return causes
-    // All names each time is too much to say of many claims.
+    // Each error lists all names; after many errors the list is left out, to bound the size of the response.
     return [...causes, notFound(at, name, ++unknown > maxClaimsListed ? undefined : ofPod)]
   })
 }

@@ -1,4 +1,4 @@
-// Where a pod may run: tolerations, affinity, spreading.
+// Validation of tolerations, affinity and topology spread constraints.
 import type {
   V1Affinity,
   V1PodAffinity,
@@ -104,7 +104,7 @@ export function spreadCauses(
 ): StatusCause[] {
   if (constraints === undefined) return []
   const pairOf = (one: Data<V1TopologySpreadConstraint>): string => `{${one.topologyKey}, ${one.whenUnsatisfiable}}`
-  // Of several that say the same, all but the last are one too many.
+  // Of constraints with the same pair, all but the last are duplicates.
   const last = new Map(constraints.map((one, index) => [pairOf(one), index]))
   return constraints.flatMap((constraint, index) => {
     const { maxSkew, topologyKey, whenUnsatisfiable, minDomains, labelSelector } = constraint

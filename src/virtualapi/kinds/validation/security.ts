@@ -1,4 +1,4 @@
-// Security contexts of pods and containers.
+// Validation of the security contexts of pods and containers.
 import type { V1PodSecurityContext, V1PodSpec, V1SecurityContext } from '@kubernetes/client-node'
 import { fieldDuplicate, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -18,7 +18,7 @@ const ipcSysctls = new Set([
   ...['max', 'mnb', 'mni', ''].map((word) => `kernel.msg${word}`),
 ])
 
-/** The security context of the pod whose spec is `spec`. */
+/** Validates the security context of the pod with this spec. */
 export function podSecurityCauses(path: string, spec: Data<V1PodSpec>): StatusCause[] {
   const { securityContext: context, hostPID, shareProcessNamespace } = spec
   if (context === undefined) return []
@@ -48,7 +48,7 @@ export function podSecurityCauses(path: string, spec: Data<V1PodSpec>): StatusCa
   ]
 }
 
-/** Empty is no value here. */
+/** Validates an enum value; unlike `oneOf`, the empty string is not accepted. */
 function knownOr(path: string, value: string | undefined, known: readonly string[]): StatusCause[] {
   return value === undefined || known.includes(value) ? [] : [fieldNotSupported(path, value, known)]
 }
@@ -77,14 +77,14 @@ function sysctlsCauses(
 }
 
 function sysctlNamespace(name: string): 'net' | 'ipc' | undefined {
-  // Where a slash comes first, slashes separate and dots are letters.
+  // If a slash comes first, slashes separate the parts of the name and dots belong to the parts.
   const first = name.search(/[./]/)
   const dotted = name[first] === '/' ? name.replace(/[./]/g, (separator) => (separator === '/' ? '.' : '/')) : name
   if (dotted.startsWith('net.')) return 'net'
   return dotted.startsWith('fs.mqueue.') || ipcSysctls.has(dotted) ? 'ipc' : undefined
 }
 
-/** The security context of a container; `hostUsers`: its users are those of the node. */
+/** Validates the security context of a container. `hostUsers`: the pod uses the user namespace of the node. */
 export function containerSecurityCauses(
   path: string,
   context: Data<V1SecurityContext> | undefined,
@@ -112,7 +112,7 @@ function escalationCauses(path: string, context: Data<V1SecurityContext>): Statu
   const said = 'cannot set `allowPrivilegeEscalation` to false and'
   const admin = (capabilities?.add ?? []).filter((name) => name === 'CAP_SYS_ADMIN').length
   if (privileged !== true && admin === 0) return []
-  // Once for all: the context may be long, and is shown each time.
+  // Printed once, because the context may be long and occur in many errors.
   const shown = internalText('core.SecurityContext', context)
   const cause = (detail: string): StatusCause => ({
     reason: 'FieldValueInvalid',

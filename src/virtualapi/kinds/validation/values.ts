@@ -1,4 +1,4 @@
-// Checks of single values that many kinds share, in upstream's words.
+// Validation of single values, shared by many kinds. Messages are those of upstream.
 import { isIP } from 'node:net'
 import {
   dns1123LabelErrors,
@@ -16,16 +16,17 @@ import type { StatusCause } from '../../../apimachinery/status/index.ts'
 export const fieldImmutable = 'field is immutable'
 export const protocols = ['SCTP', 'TCP', 'UDP'] as const
 
-/** Not below zero; absent is fine. */
+/** Errors for a number below zero; none if absent. */
 export function nonNegative(path: string, value: number | undefined): StatusCause[] {
   return value !== undefined && value < 0 ? [fieldInvalid(path, value, 'must be greater than or equal to 0')] : []
 }
 
-/** Above zero; absent is fine. */
+/** Errors for a number that is not above zero; none if absent. */
 export function positive(path: string, value: number | undefined, text = 'must be greater than zero'): StatusCause[] {
   return value !== undefined && value <= 0 ? [fieldInvalid(path, value, text)] : []
 }
 
+/** Validates a number between two bounds, inclusive; absent is accepted. */
 export function between(path: string, value: number | undefined, low: number, high: number): StatusCause[] {
   return value !== undefined && (value < low || value > high)
     ? [fieldInvalid(path, value, `must be between ${low} and ${high}, inclusive`)]
@@ -36,13 +37,13 @@ export function portNumber(path: string, value: number): StatusCause[] {
   return between(path, value, 1, 65535)
 }
 
-/** A number, or a port's name. */
+/** Validates a port number or port name. */
 export function portOrName(path: string, value: number | string): StatusCause[] {
   if (typeof value === 'number') return portNumber(path, value)
   return portNameErrors(value).map((text) => fieldInvalid(path, value, text))
 }
 
-/** An IANA service name. */
+/** Errors for a port name, which must be an IANA service name (RFC 6335). */
 export function portNameErrors(name: string): string[] {
   const errors: string[] = []
   if (name.length > 15) errors.push('must be no more than 15 characters')
@@ -53,17 +54,17 @@ export function portNameErrors(name: string): string[] {
   return errors
 }
 
-/** One of `allowed`; absent and empty are fine. */
+/** Validates an enum value; absent and empty are accepted. */
 export function oneOf(path: string, value: string | undefined, allowed: readonly string[]): StatusCause[] {
   return value === undefined || value === '' || allowed.includes(value) ? [] : [fieldNotSupported(path, value, allowed)]
 }
 
-/** One of `allowed`; absent is fine, empty is not. */
+/** Validates an enum value; absent is accepted, empty is not. */
 export function supported(path: string, value: string | undefined, allowed: readonly string[]): StatusCause[] {
   return value === undefined || allowed.includes(value) ? [] : [fieldNotSupported(path, value, allowed)]
 }
 
-/** One of `allowed`, and there. */
+/** Validates a required enum value. */
 export function requiredOneOf(path: string, value: string | undefined, allowed: readonly string[]): StatusCause[] {
   return value === undefined || value === '' ? [fieldRequired(path)] : oneOf(path, value, allowed)
 }
@@ -80,7 +81,7 @@ export function label(path: string, value: string): StatusCause[] {
   return dns1123LabelErrors(value).map((text) => fieldInvalid(path, value, text))
 }
 
-/** The name of another object: there, and a subdomain. */
+/** Validates a required name of another object. */
 export function objectName(path: string, value: string | undefined): StatusCause[] {
   return value === undefined || value === '' ? [fieldRequired(path)] : subdomain(path, value)
 }
@@ -92,7 +93,7 @@ export function qualifiedName(path: string, value: string): StatusCause[] {
 const pathFormat = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+"
 const pathText = regexText('Invalid path', pathFormat)
 
-/** `DOMAIN/PATH`, such as the name of a controller. */
+/** Validates `DOMAIN/PATH`, such as the name of an ingress controller. */
 export function domainPath(path: string, value: string): StatusCause[] {
   if (value === '') return [fieldRequired(path)]
   const slash = value.indexOf('/')
@@ -105,7 +106,7 @@ export function domainPath(path: string, value: string): StatusCause[] {
   ]
 }
 
-/** Labels as a map: keys and values complain at the path of the map. */
+/** Validates a map of labels. Errors have the path of the map. */
 export function labels(path: string, values: Readonly<Record<string, string>> | undefined): StatusCause[] {
   return Object.entries(values ?? {}).flatMap(([key, value]) => [
     ...qualifiedName(path, key),
@@ -115,7 +116,7 @@ export function labels(path: string, values: Readonly<Record<string, string>> | 
 
 const maxAnnotationsBytes = 256 * 1024
 
-/** Annotations as a map: keys of any case, and all of them not too large. */
+/** Validates a map of annotations: keys of any case, and a limited total size. */
 export function annotationsCauses(path: string, values: Readonly<Record<string, string>> | undefined): StatusCause[] {
   let bytes = 0
   const causes = Object.entries(values ?? {}).flatMap(([key, value]) => {
@@ -138,26 +139,26 @@ const percentText = regexText(
   '93%',
 )
 
-/** A number not below zero, or a percentage. */
+/** Validates a number that is not negative, or a percentage. */
 export function intOrPercent(path: string, value: number | string | undefined): StatusCause[] {
   if (value === undefined) return []
   if (typeof value === 'number') return nonNegative(path, value)
   return /^[0-9]+%$/.test(value) ? [] : [fieldInvalid(path, value, percentText)]
 }
 
-/** Zero, or zero percent, or nothing. */
+/** True for zero, zero percent, absent and unparsable values. */
 export function isZeroAmount(value: number | string | undefined): boolean {
   if (typeof value !== 'string') return value === undefined || value === 0
   return !/^[+-]?\d+%?$/.test(value) || parseInt(value, 10) === 0
 }
 
-/** A percentage is one of something: at most 100. */
+/** Errors for a percentage above 100. */
 export function atMostAll(path: string, value: number | string | undefined): StatusCause[] {
   if (typeof value !== 'string' || !/^[0-9]+%$/.test(value) || parseInt(value, 10) <= 100) return []
   return [fieldInvalid(path, value, 'must not be greater than 100%')]
 }
 
-/** A path below something: not absolute, no way back up. */
+/** Validates a relative path without `..` parts. */
 export function descendingPath(path: string, value: string): StatusCause[] {
   return [
     ...(value.startsWith('/') ? [fieldInvalid(path, value, 'must be a relative path')] : []),
@@ -165,23 +166,25 @@ export function descendingPath(path: string, value: string): StatusCause[] {
   ]
 }
 
-/** A path below something whose first part does not begin with the dots that the kubelet keeps for itself. */
+/** As `descendingPath`; also refuses names that start with `..`, which the kubelet reserves. */
 export function ownPath(path: string, value: string): StatusCause[] {
   const reserved = value.startsWith('..') && !value.startsWith('../')
   return [...descendingPath(path, value), ...(reserved ? [fieldInvalid(path, value, "must not start with '..'")] : [])]
 }
 
+/** Errors for a path with `..` parts. */
 export function noBacksteps(path: string, value: string): StatusCause[] {
   return value.split('/').includes('..') ? [fieldInvalid(path, value, "must not contain '..'")] : []
 }
 
+/** Validates the permission bits of a file. */
 export function fileMode(path: string, value: number | undefined): StatusCause[] {
   return value !== undefined && (value < 0 || value > 0o777)
     ? [fieldInvalid(path, value, 'must be a number between 0 and 0777 (octal), both inclusive')]
     : []
 }
 
-/** A complaint that shows Go's internal struct, whose members stand in an order of their own. */
+/** An Invalid error that prints a struct as Go does: `struct` must have its members in Go's order. */
 export function invalidStruct(path: string, struct: object, detail: string): StatusCause {
   return { reason: 'FieldValueInvalid', message: `Invalid value: ${JSON.stringify(struct)}: ${detail}`, field: path }
 }

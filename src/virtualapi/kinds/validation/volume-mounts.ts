@@ -1,4 +1,4 @@
-// Where the volumes of a pod are in a container: as directories, or as block devices.
+// Validation of the mounts and block devices of a container.
 import type { V1VolumeDevice, V1VolumeMount } from '@kubernetes/client-node'
 import {
   fieldForbidden,
@@ -15,7 +15,7 @@ import type { Volume } from './volumes.ts'
 type Mount = Data<V1VolumeMount>
 type Device = Data<V1VolumeDevice>
 
-interface Places {
+interface VolumeUses {
   readonly volumeMounts?: readonly Mount[]
   readonly volumeDevices?: readonly Device[]
   readonly securityContext?: { readonly privileged?: boolean }
@@ -24,35 +24,35 @@ interface Places {
 const propagations = ['Bidirectional', 'HostToContainer', 'None']
 const recursiveReadOnly = ['Disabled', 'Enabled', 'IfPossible']
 
-/** What is wrong with the places of volumes in the container at `path`. */
-export function placesCauses(path: string, container: Places, volumes: ReadonlyMap<string, Volume>): StatusCause[] {
+/** Validation errors of the volume mounts and devices of the container at `path`. */
+export function placesCauses(path: string, container: VolumeUses, volumes: ReadonlyMap<string, Volume>): StatusCause[] {
   const { volumeMounts: mounts = [], volumeDevices: devices = [] } = container
   if (mounts.length === 0 && devices.length === 0) return []
   const privileged = container.securityContext?.privileged === true
   return [
-    ...mountsCauses(`${path}.volumeMounts`, mounts, placesOf(devices, 'devicePath'), volumes, privileged),
-    ...devicesCauses(`${path}.volumeDevices`, devices, placesOf(mounts, 'mountPath'), volumes),
+    ...mountsCauses(`${path}.volumeMounts`, mounts, usesOf(devices, 'devicePath'), volumes, privileged),
+    ...devicesCauses(`${path}.volumeDevices`, devices, usesOf(mounts, 'mountPath'), volumes),
   ]
 }
 
-interface Taken {
+interface NamesAndPaths {
   readonly names: ReadonlySet<string>
   readonly paths: ReadonlySet<string>
 }
 
-/** Of several places of one volume the last counts. */
-function placesOf<Member extends string>(
-  places: readonly ({ readonly name: string } & Readonly<Record<Member, string>>)[],
+/** Names and paths; if a volume occurs several times, its last path counts, as upstream. */
+function usesOf<Member extends string>(
+  uses: readonly ({ readonly name: string } & Readonly<Record<Member, string>>)[],
   member: Member,
-): Taken {
-  const byName = new Map(places.map((place) => [place.name, place[member] as string]))
+): NamesAndPaths {
+  const byName = new Map(uses.map((use) => [use.name, use[member] as string]))
   return { names: new Set(byName.keys()), paths: new Set(byName.values()) }
 }
 
 function mountsCauses(
   path: string,
   mounts: readonly Mount[],
-  devices: Taken,
+  devices: NamesAndPaths,
   volumes: ReadonlyMap<string, Volume>,
   privileged: boolean,
 ): StatusCause[] {
@@ -70,7 +70,7 @@ function mountsCauses(
       causes.push(fieldInvalid(`${at}.name`, name, 'must not already exist in volumeDevices'))
     if (devices.paths.has(mountPath))
       causes.push(fieldInvalid(`${at}.mountPath`, mountPath, 'must not already exist as a path in volumeDevices'))
-    // Upstream forgets the index here and below, and clients see it so.
+    // As upstream, whose paths lack the index here and in the errors of propagationCauses and readOnlyCauses.
     if (subPath) causes.push(...descendingPath(`${path}.subPath`, subPath))
     if (subPath && subPathExpr)
       causes.push(fieldInvalid(`${at}.subPathExpr`, subPathExpr, 'subPathExpr and subPath are mutually exclusive'))
@@ -104,7 +104,7 @@ function readOnlyCauses(path: string, mount: Mount): StatusCause[] {
 function devicesCauses(
   path: string,
   devices: readonly Device[],
-  mounts: Taken,
+  mounts: NamesAndPaths,
   volumes: ReadonlyMap<string, Volume>,
 ): StatusCause[] {
   const paths = new Set<string>()

@@ -1,4 +1,4 @@
-// Volumes of a pod: one source each.
+// Validation of the volumes of a pod: each has exactly one source.
 import type { V1Volume } from '@kubernetes/client-node'
 import {
   dns1123SubdomainErrors,
@@ -42,7 +42,7 @@ type Checks = { [Member in Source]: (path: string, source: NonNullable<Volume[Me
 
 const iscsiNameText = 'must be valid format starting with iqn, eui, or naa'
 
-// In the order in which they are looked at: who comes second is one too many.
+// In upstream's order: the first source is validated, any other is reported as one too many.
 const checks: Checks = {
   emptyDir: (path, { sizeLimit }) =>
     sizeLimit !== undefined && isNegative(sizeLimit)
@@ -99,7 +99,7 @@ const checks: Checks = {
   scaleIO: (path, source) => neededCauses(path, source, ['gateway', 'system', 'volumeName']),
   csi: (path, { driver, nodePublishSecretRef: secret }) => [
     ...driverNameCauses(`${path}.driver`, driver),
-    // Upstream tells of a name that is none at the driver.
+    // As upstream, which reports an invalid Secret name at this path.
     ...(secret === undefined
       ? []
       : secret.name
@@ -110,17 +110,17 @@ const checks: Checks = {
     volumeClaimTemplate === undefined
       ? [fieldRequired(`${path}.volumeClaimTemplate`)]
       : claimTemplateCauses(`${path}.volumeClaimTemplate`, volumeClaimTemplate),
-  // Not served by default: who sends it is not heard.
+  // Never reached: dropDisabledMembers drops image volumes before validation.
   image: () => [],
 }
 const order = Object.keys(checks) as Source[]
-/** Upstream's words where they are not the member's name. */
+/** Upstream's names in field paths (misspelled ones too), where they differ from the member. */
 const shownAs: Partial<Record<Source, string>> = { gcePersistentDisk: 'persistentDisk' }
 const forbiddenAs: Partial<Record<Source, string>> = { cephfs: 'cephFS', downwardAPI: 'downwarAPI' }
 
 /**
- * What is wrong with the volumes of a pod, and the good ones, which mounts may name. `podName`: of a pod, whose claims
- * are called after it.
+ * Validation errors of the volumes of a pod, and the valid volumes by name (`good`), which mounts may refer to.
+ * `podName`: empty for a template; claims of ephemeral volumes are named after the pod.
  */
 export function volumesCauses(
   path: string,
@@ -169,7 +169,7 @@ function sourceCauses(path: string, volume: Volume, podName: string): StatusCaus
   return causes
 }
 
-/** Names that are made of the volume's must be names as well. */
+/** Validates names that are derived from the volume's name. */
 function nameCauses(path: string, { name, iscsi }: Volume, source: Source, podName: string): StatusCause[] {
   if (source === 'iscsi' && iscsi !== undefined && isLongInitiator(name, iscsi))
     return [fieldInvalid(`${path}.name`, name, longInitiatorText)]

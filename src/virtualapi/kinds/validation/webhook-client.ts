@@ -1,10 +1,10 @@
-// How a webhook is reached: the rules that conversion webhooks of CustomResourceDefinitions and admission webhooks share.
+// Validation of webhook addresses, shared by conversion webhooks of CustomResourceDefinitions and admission webhooks.
 import { X509Certificate } from 'node:crypto'
 import { dns1123SubdomainErrors, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 
-/** Complaints about a clientConfig; its caBundle apart. */
+/** Validation errors of a clientConfig, except those of its caBundle. */
 export function webhookClientCauses(path: string, clientConfig: Readonly<JsonObject>): StatusCause[] {
   const { url, service } = clientConfig
   if ((typeof url === 'string') === isJsonObject(service))
@@ -16,7 +16,7 @@ export function webhookClientCauses(path: string, clientConfig: Readonly<JsonObj
 const form = '; desired format: https://host[/path]'
 
 function urlCauses(path: string, text: string): StatusCause[] {
-  // Go's parser wants a scheme before the first colon.
+  // Go's url.Parse requires a scheme before the first colon.
   if (text.startsWith(':'))
     return [
       fieldRequired(path, `url must be a valid URL: parse ${JSON.stringify(text)}: missing protocol scheme${form}`),
@@ -55,7 +55,7 @@ function pathCauses(path: string, urlPath: string): StatusCause[] {
   return causes
 }
 
-/** A caBundle (base64 of PEM) must hold certificates. An absent or empty one is fine. */
+/** Validation errors of a caBundle (base64 of PEM), which must hold certificates. An absent or empty one is valid. */
 export function caBundleCauses(path: string, caBundle: JsonValue | undefined): StatusCause[] {
   if (typeof caBundle !== 'string' || caBundle === '') return []
   const pem = Buffer.from(caBundle, 'base64').toString()

@@ -1,4 +1,4 @@
-// Windows options of pods and containers.
+// Validation of the Windows options of pods and containers.
 import type { V1WindowsSecurityContextOptions } from '@kubernetes/client-node'
 import { dns1123SubdomainErrors, fieldInvalid } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -37,7 +37,7 @@ export function windowsOptionsCauses(
   return causes
 }
 
-/** `USER` or `DOMAIN\USER`. */
+/** Errors for a user name: `USER` or `DOMAIN\USER`. */
 function userErrors(text: string): string[] {
   if (text === '') return ['runAsUserName cannot be an empty string']
   if (control.test(text)) return ['runAsUserName cannot contain control characters']

@@ -1,4 +1,4 @@
-// What Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs share: a selector, and a template it selects.
+// Validation that Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs share: selector and pod template.
 import type { V1PodTemplateSpec } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { JsonValue } from '../../../apimachinery/meta/index.ts'
@@ -12,7 +12,7 @@ import { annotationsCauses, labels } from './values.ts'
 
 export type PodTemplate = Data<V1PodTemplateSpec>
 
-/** A selector that is there, valid and selects something. `kind`: as in upstream's message. */
+/** Validates a selector: it is required and must not be empty. `kind`: as in upstream's message. */
 export function selectorCauses(path: string, selector: LabelSelector | null | undefined, kind: string): StatusCause[] {
   if (!selector) return [fieldRequired(path)]
   const causes = labelSelectorCauses(path, selector)
@@ -20,12 +20,12 @@ export function selectorCauses(path: string, selector: LabelSelector | null | un
   return causes
 }
 
-/** True where upstream can make a matcher of it, which minds less than validation does. */
+/** True if the selector is absent or can be converted to a matcher. */
 export function isUsable(selector: LabelSelector | null | undefined): boolean {
   return !selector || labelSelectorCauses('', selector).length === 0
 }
 
-/** Said once more of a selector whose parts are wrong. */
+/** The additional error for a selector that cannot be converted to a matcher. */
 export function unusableCauses(
   path: string,
   selector: LabelSelector | null | undefined,
@@ -36,7 +36,7 @@ export function unusableCauses(
 
 const noSpec: PodSpec = { containers: [] }
 
-/** The template: labels, annotations and spec of its pods. Upstream leaves `metadata` out of these paths. */
+/** Validates the labels, annotations and spec of a pod template. As upstream, paths lack `metadata`. */
 export function templateCauses(path: string, template: PodTemplate): StatusCause[] {
   const spec = template.spec ?? noSpec
   return [
@@ -49,7 +49,7 @@ export function templateCauses(path: string, template: PodTemplate): StatusCause
   ]
 }
 
-/** The labels and annotations of a template. */
+/** Validates the labels and annotations of a pod template. */
 export function templateMetaCauses(path: string, { metadata, spec }: PodTemplate): StatusCause[] {
   return [
     ...labels(`${path}.labels`, metadata?.labels),
@@ -58,7 +58,7 @@ export function templateMetaCauses(path: string, { metadata, spec }: PodTemplate
   ]
 }
 
-/** Said of a template that a selector does not select. */
+/** The error for a template whose labels the selector does not match. */
 export function unselectedCauses(
   path: string,
   template: PodTemplate,
@@ -75,7 +75,7 @@ export function unselectedCauses(
   ]
 }
 
-/** The template of something that keeps pods running, and restarts them always. `kind`: as in upstream's message. */
+/** Validates the template of a workload whose pods must always restart. `kind`: as in upstream's message. */
 export function alwaysRunningCauses(path: string, template: PodTemplate, kind: string): StatusCause[] {
   const { restartPolicy, activeDeadlineSeconds } = template.spec ?? noSpec
   return [

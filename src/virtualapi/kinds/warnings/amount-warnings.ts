@@ -1,11 +1,11 @@
-// Bytes come whole: a fraction of one is taken, and told of.
+// Warnings about amounts in bytes that are not whole numbers.
 import { quantityOf } from '../../resources/typed/quantity.ts'
 
 const one = 1_000_000_000n
 
 type Amounts = Readonly<Record<string, string>> | undefined
 
-/** What to tell of the amounts at `path` that are counted in bytes and have a fraction. */
+/** Warnings about the byte amounts at `path` that have a fraction. `names`: the resources that are counted in bytes. */
 export function* fractionWarnings(path: string, amounts: Amounts, names: readonly string[]): Iterable<string> {
   if (amounts === undefined) return
   for (const name of names) {
@@ -17,7 +17,7 @@ export function* fractionWarnings(path: string, amounts: Amounts, names: readonl
 
 type Resources = { readonly requests?: Amounts; readonly limits?: Amounts } | undefined
 
-/** What to tell of a claim whose resources are at `path`. */
+/** Warnings about the resources of a claim, at `path`. */
 export function* claimResourceWarnings(path: string, resources: Resources): Iterable<string> {
   if (resources === undefined) return
   yield* fractionWarnings(`${path}.requests`, resources.requests, ['storage'])

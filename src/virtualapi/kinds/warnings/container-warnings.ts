@@ -1,4 +1,4 @@
-// Containers: what of them hides something else, or is no whole number of bytes.
+// Warnings about containers: definitions that hide others, and byte amounts that are not whole numbers.
 import type { V1Container, V1ContainerPort, V1PodSpec } from '@kubernetes/client-node'
 import { goQuote } from '../../../apimachinery/text/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
@@ -7,26 +7,26 @@ import { fractionWarnings } from './amount-warnings.ts'
 type Container = Data<V1Container>
 type Port = Data<V1ContainerPort>
 
-type Placed = readonly [path: string, Container]
+type ContainerAt = readonly [path: string, Container]
 
 /** The containers of a pod with their paths, in upstream's order. */
-export function pathsOfContainers(path: string, spec: Data<V1PodSpec>): readonly Placed[] {
+export function pathsOfContainers(path: string, spec: Data<V1PodSpec>): readonly ContainerAt[] {
   const { initContainers, containers, ephemeralContainers } = spec
-  const regular = placed(`${path}.containers`, containers)
+  const regular = withPaths(`${path}.containers`, containers)
   if (initContainers === undefined && ephemeralContainers === undefined) return regular
   return [
-    ...placed(`${path}.initContainers`, initContainers),
+    ...withPaths(`${path}.initContainers`, initContainers),
     ...regular,
-    ...placed(`${path}.ephemeralContainers`, ephemeralContainers),
+    ...withPaths(`${path}.ephemeralContainers`, ephemeralContainers),
   ]
 }
 
-const placed = (path: string, containers: readonly Container[] | undefined): Placed[] =>
+const withPaths = (path: string, containers: readonly Container[] | undefined): ContainerAt[] =>
   containers?.map((container, index) => [`${path}[${index}]`, container]) ?? []
 
 const inBytes = ['memory', 'ephemeral-storage']
 
-/** What to tell of the amounts that a container asks for. */
+/** Warnings about the requests and limits of a container. */
 export function* amountWarnings(
   path: string,
   { limits, requests }: NonNullable<Container['resources']>,
@@ -37,7 +37,7 @@ export function* amountWarnings(
   }
 }
 
-/** What to tell of variables that are there twice, but for those that are made of what they hide. */
+/** Warnings about variables that are defined twice, unless the second value refers to the first. */
 export function* envWarnings(path: string, env: NonNullable<Container['env']>): Iterable<string> {
   const seen = new Set<string>()
   for (const [index, { name, value = '', valueFrom }] of env.entries()) {
@@ -48,15 +48,15 @@ export function* envWarnings(path: string, env: NonNullable<Container['env']>): 
   }
 }
 
-/** Pods of more ports than this are not looked at: each is held against those of its number. */
-const mostPorts = 1000
+/** Pods with more ports get no warnings: each port is compared with all others of its number, which is quadratic. */
+const maxPorts = 1000
 
-/** What to tell of the ports of a pod, all containers together. */
-export function* portWarnings(containers: readonly Placed[]): Iterable<string> {
+/** Warnings about the ports of all containers of a pod. */
+export function* portWarnings(containers: readonly ContainerAt[]): Iterable<string> {
   const ports = containers.flatMap(([at, container]) =>
     (container.ports ?? []).map((port, index) => ({ at: `${at}.ports[${index}]`, port })),
   )
-  if (ports.length === 0 || ports.length > mostPorts) return
+  if (ports.length === 0 || ports.length > maxPorts) return
   const byNumber = new Map<string, typeof ports>()
   for (const one of ports) {
     const { port, at } = one
@@ -74,11 +74,11 @@ export function* portWarnings(containers: readonly Placed[]): Iterable<string> {
   yield* portNameWarnings(ports)
 }
 
-/** Go's %+v of it. */
+/** As Go's %+v prints it. */
 const printed = ({ name = '', hostPort = 0, containerPort, protocol = '', hostIP = '' }: Port): string =>
   `{Name:${name} HostPort:${hostPort} ContainerPort:${containerPort} Protocol:${protocol} HostIP:${hostIP}}`
 
-/** How two ports of one number are in each other's way. */
+/** How two ports of the same number conflict; undefined if they do not. */
 function overlap(
   { hostIP = '', hostPort = 0 }: Port,
   { hostIP: otherIp = '', hostPort: otherPort = 0 }: Port,

@@ -1,4 +1,4 @@
-// What the writer of a good Job, or of a template of Jobs, should know.
+// Warnings about Jobs and Job templates.
 import type { V1JobSpec } from '@kubernetes/client-node'
 import type { Data } from '../../resources/typed/data.ts'
 import { templateWarnings } from './pod-warnings.ts'
@@ -6,7 +6,7 @@ import { templateWarnings } from './pod-warnings.ts'
 const manyCompletions = 100_000
 const muchAtOnce = 10_000
 
-/** Of the spec of a Job at `path`. */
+/** Warnings about the spec of a Job at `path`. */
 export function jobSpecWarnings(path: string, spec: Data<V1JobSpec> | undefined): string[] {
   if (spec === undefined) return []
   const { completionMode, completions = 0, parallelism = 0, template } = spec

@@ -1,10 +1,10 @@
-// Certificates in Secrets, and whether their keys are theirs: told in the words of Go's crypto/tls.
+// Warnings about TLS Secrets: whether certificate and key parse and match. Messages are those of Go's crypto/tls.
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
 import { isJsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
 
 const secretType = 'kubernetes.io/tls'
 
-/** What to tell of a Secret that holds a certificate with its key: that one of them is none, or not the other's. */
+/** Warnings about a Secret of type kubernetes.io/tls whose certificate or key is invalid, or which do not match. */
 export function keyPairWarnings({ type, data }: KubeObject): string[] {
   if (type !== secretType) return []
   const problem = keyPairProblem(textOf(data, 'tls.crt'), textOf(data, 'tls.key'))
@@ -58,7 +58,7 @@ interface Block {
 const endOfBlock = '\n-----END '
 const startOfBlock = '-----BEGIN '
 
-/** The PEM blocks of a text; what is none is left out. */
+/** The PEM blocks of a text; text that is not a valid block is skipped. */
 function pemBlocks(text: string): Block[] {
   const blocks: Block[] = []
   let from = 0
@@ -75,11 +75,11 @@ function pemBlocks(text: string): Block[] {
   }
 }
 
-/** Longest name of a type with the dashes behind it. */
+/** Bound for the END line: the longest type name, with the dashes after it. */
 const maxTypeLength = 1024
 const wholeBase64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
-/** A block from its type on to its end; `lastLine` says the type once more. */
+/** Parses a block from its type to its end. `lastLine`: the END line from the type on; both types must be equal. */
 function tryBlock(text: string, lastLine: string): Block | undefined {
   const [typeLine = '', ...lines] = text.split('\n')
   const firstOfBody = lines.findIndex((line) => !line.includes(':'))
@@ -97,7 +97,7 @@ function tryCertificate(der: Buffer): X509Certificate | undefined {
   }
 }
 
-/** As Go does: each form is tried, whatever the block is called. */
+/** Tries each encoding, whatever the type of the block says, as Go does. */
 function tryKey(key: Buffer): KeyObject | undefined {
   for (const type of ['pkcs1', 'pkcs8', 'sec1'] as const)
     try {

@@ -1,4 +1,4 @@
-// Volumes and claims in words of old.
+// Warnings about deprecated fields and annotations of PersistentVolumes and PersistentVolumeClaims.
 import type { V1PersistentVolumeSpec } from '@kubernetes/client-node'
 import type { Data } from '../../resources/typed/data.ts'
 import { claimResourceWarnings } from './amount-warnings.ts'
@@ -10,13 +10,13 @@ type Spec = Data<V1PersistentVolumeSpec>
 const classAnnotation = 'volume.beta.kubernetes.io/storage-class'
 const useClass = 'deprecated since v1.8; use "storageClassName" attribute instead'
 
-const goneAnnotations: readonly (readonly [key: string, why: string])[] = [
+const obsoleteAnnotations: readonly (readonly [key: string, why: string])[] = [
   [classAnnotation, useClass],
   ['volume.beta.kubernetes.io/mount-options', 'deprecated since v1.31; use "mountOptions" attribute instead'],
 ]
 
-/** Upstream's name of each of these in its texts, and why they are gone. */
-const gonePlugins: readonly (readonly [member: keyof Spec, shown: string, why: string])[] = [
+/** Member, upstream's name of it in warnings, and the warning. */
+const obsoletePlugins: readonly (readonly [member: keyof Spec, shown: string, why: string])[] = [
   ['cephfs', 'cephfs', 'deprecated in v1.28, non-functional in v1.31+'],
   ['photonPersistentDisk', 'photonPersistentDisk', 'deprecated in v1.11, non-functional in v1.16+'],
   ['scaleIO', 'scaleIO', 'deprecated in v1.16, non-functional in v1.22+'],
@@ -25,11 +25,11 @@ const gonePlugins: readonly (readonly [member: keyof Spec, shown: string, why: s
   ['rbd', 'rbd', 'deprecated in v1.28, non-functional in v1.31+'],
 ]
 
-/** Of a PersistentVolume. */
+/** Warnings about a PersistentVolume. */
 export function persistentVolumeWarnings(annotations: Annotations, spec: Spec): string[] {
   const terms = spec.nodeAffinity?.required?.nodeSelectorTerms ?? []
   return [
-    ...goneAnnotations.flatMap(([key, why]) =>
+    ...obsoleteAnnotations.flatMap(([key, why]) =>
       annotations?.[key] === undefined ? [] : [`metadata.annotations[${key}]: ${why}`],
     ),
     ...(spec.persistentVolumeReclaimPolicy === 'Recycle'
@@ -40,11 +40,11 @@ export function persistentVolumeWarnings(annotations: Annotations, spec: Spec): 
     ...terms.flatMap((term, index) => [
       ...nodeTermWarnings(`spec.nodeAffinity.required.nodeSelectorTerms[${index}]`, term),
     ]),
-    ...gonePlugins.flatMap(([member, shown, why]) => (spec[member] === undefined ? [] : [`spec.${shown}: ${why}`])),
+    ...obsoletePlugins.flatMap(([member, shown, why]) => (spec[member] === undefined ? [] : [`spec.${shown}: ${why}`])),
   ]
 }
 
-/** Of a PersistentVolumeClaim. */
+/** Warnings about a PersistentVolumeClaim. */
 export function claimWarnings(
   annotations: Annotations,
   resources: Parameters<typeof claimResourceWarnings>[1],

@@ -1,4 +1,4 @@
-// Where a pod may run, told in words of old, or in such that match nothing.
+// Warnings about scheduling constraints of pods: deprecated node labels, and selectors that match nothing.
 import type { V1Affinity, V1NodeSelectorTerm, V1PodAffinity, V1PodSpec } from '@kubernetes/client-node'
 import { labelValueErrors } from '../../../apimachinery/field/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
@@ -7,7 +7,7 @@ import { deprecatedNodeLabel } from '../validation/deprecated-node-labels.ts'
 type PodSpec = Data<V1PodSpec>
 type Term = Data<V1NodeSelectorTerm>
 
-/** What to tell of how the pod of this spec at `path` selects its node. */
+/** Warnings about nodeSelector, node affinity and topology spread constraints of the pod spec at `path`. */
 export function* nodeWarnings(path: string, spec: PodSpec): Iterable<string> {
   const { nodeSelector, affinity } = spec
   for (const key of Object.keys(nodeSelector ?? {})) {
@@ -36,7 +36,7 @@ function* nodeAffinityWarnings(path: string, { nodeAffinity }: Data<V1Affinity>)
     yield* nodeTermWarnings(`${at}.${preferred}[${index}].preference`, preference, { alsoValues: true })
 }
 
-/** What to tell of a term that selects nodes. `alsoValues`: of values too that no label can have. */
+/** Warnings about a node selector term. `alsoValues`: also warn about values that no label can have. */
 export function* nodeTermWarnings(path: string, term: Term, { alsoValues = false } = {}): Iterable<string> {
   for (const [index, { key, values }] of (term.matchExpressions ?? []).entries()) {
     const at = `${path}.matchExpressions[${index}]`
@@ -48,7 +48,7 @@ export function* nodeTermWarnings(path: string, term: Term, { alsoValues = false
   }
 }
 
-/** What to tell of how a pod wants to be near others, or away from them. */
+/** Warnings about pod affinity and anti-affinity. */
 export function* affinityWarnings(path: string, affinity: Data<V1Affinity> | undefined): Iterable<string> {
   if (affinity === undefined) return
   yield* podAffinityWarnings(`${path}.podAffinity`, affinity.podAffinity)

@@ -3,9 +3,9 @@ import { podWarnings, templateWarnings } from './pod-warnings.ts'
 
 const many = (count: number): number[] => Array.from({ length: count }, (_, index) => index)
 
-/** What a real server says word by word is asked in test/parity/kinds/warnings.ts. */
+/** test/parity/kinds/warnings.ts compares the texts with those of a real kube-apiserver. */
 describe('warnings of pods', () => {
-  it('are none of an ordinary one', () => {
+  it('are absent for an ordinary pod', () => {
     const ports = [{ name: 'http', containerPort: 80, protocol: 'TCP' }]
     const spec = { containers: [{ name: 'main', image: 'nginx', ports, env: [{ name: 'A' }, { name: 'B' }] }] }
     expect(podWarnings({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, spec })).to.deep.equal([])
@@ -18,18 +18,18 @@ describe('warnings of pods', () => {
       spec: { containers: [{ name: 'a', env: many(50_000).map(() => ({ name: 'A', value: '' })) }] },
     },
     {
-      title: 'ports of one number',
+      title: 'ports of the same number',
       spec: { containers: [{ name: 'a', ports: many(1000).map(() => ({ containerPort: 80, protocol: 'TCP' })) }] },
     },
     {
-      title: 'files of one name',
+      title: 'files of the same name',
       spec: {
         containers: [],
         volumes: [{ name: 'a', secret: { items: many(1000).map(() => ({ key: 'k', path: 'p' })) } }],
       },
     },
   ])
-    it(`are not more than anybody is told, of ${title}`, () => {
+    it(`are limited in number for ${title}`, () => {
       const warnings = templateWarnings('spec.template', { spec })
       expect(warnings).to.have.length(200)
       expect(new Set(warnings).size).to.be.greaterThan(0)
@@ -50,6 +50,6 @@ describe('warnings of pods', () => {
       },
     },
   ])
-    it(`are not looked for where each of thousands of ${title} would be held against all others`, () =>
+    it(`are skipped for thousands of ${title}, since comparing them all is quadratic`, () =>
       expect(templateWarnings('spec.template', { spec })).to.deep.equal([]))
 })

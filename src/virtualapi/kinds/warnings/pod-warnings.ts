@@ -1,4 +1,4 @@
-// What the writer of a good pod, or of a template of pods, should know.
+// Warnings about pods and pod templates.
 import { isDeepStrictEqual } from 'node:util'
 import type { V1PodSpec, V1PodTemplateSpec } from '@kubernetes/client-node'
 import { dns1123LabelErrors } from '../../../apimachinery/field/index.ts'
@@ -21,27 +21,27 @@ type PodSpec = Data<V1PodSpec>
 type Template = Data<V1PodTemplateSpec>
 type Annotations = Readonly<Record<string, string>>
 
-/** Nobody is told more of one object: a header has room for fewer. */
-const mostTold = 200
+/** Most warnings for one object. Response headers have room for fewer. */
+const maxWarnings = 200
 
-/** Of a new pod. */
+/** Warnings about a new pod. */
 export function podWarnings({ metadata, spec }: KubeObject): string[] {
   const name = nameWarnings(metadata.name, "this is used in the Pod's hostname")
-  return told(name, specWarnings('', spec as PodSpec, metadata.annotations ?? {}, { isTemplate: false }))
+  return limited(name, specWarnings('', spec as PodSpec, metadata.annotations ?? {}, { isTemplate: false }))
 }
 
-/** Whether a change leaves all that is wanted as it was: nothing is told of its template then. */
+/** True for an update that leaves metadata.generation unchanged: it gives no warnings about the pod template. */
 export const isSameSpec = ({ metadata }: KubeObject, old: KubeObject | undefined): boolean =>
   old !== undefined && old.metadata.generation === metadata.generation
 
-/** Of a template at `path`. */
+/** Warnings about the pod template at `path`. */
 export function templateWarnings(path: string, template: Template | undefined): string[] {
   if (template?.spec === undefined) return []
   const { annotations = {} } = template.metadata ?? {}
-  return told(specWarnings(`${path}.`, template.spec, annotations, { isTemplate: true }))
+  return limited(specWarnings(`${path}.`, template.spec, annotations, { isTemplate: true }))
 }
 
-/** Of the name of a new object that has pods. */
+/** Warnings about the name of a new object that owns pods. */
 export const podOwnerNameWarnings = ({ metadata: { name } }: KubeObject): string[] =>
   nameWarnings(name, 'this is used in Pod names and hostnames')
 
@@ -54,17 +54,17 @@ function nameWarnings(name = '', use: string): string[] {
       ]
 }
 
-function told(...groups: Iterable<string>[]): string[] {
+function limited(...groups: Iterable<string>[]): string[] {
   const warnings: string[] = []
   for (const group of groups)
     for (const warning of group) {
       warnings.push(warning)
-      if (warnings.length >= mostTold) return warnings
+      if (warnings.length >= maxWarnings) return warnings
     }
   return warnings
 }
 
-const goneAnnotations: readonly (readonly [key: string, why: string])[] = [
+const obsoleteAnnotations: readonly (readonly [key: string, why: string])[] = [
   ['scheduler.alpha.kubernetes.io/critical-pod', 'non-functional in v1.16+; use the "priorityClassName" field instead'],
   ['security.alpha.kubernetes.io/sysctls', 'non-functional in v1.11+; use the "sysctls" field instead'],
   ['security.alpha.kubernetes.io/unsafe-sysctls', 'non-functional in v1.11+; use the "sysctls" field instead'],
@@ -72,11 +72,11 @@ const goneAnnotations: readonly (readonly [key: string, why: string])[] = [
 const useSeccompField = 'non-functional in v1.27+; use the "seccompProfile" field instead'
 const useAppArmorField = 'deprecated since v1.30; use the "appArmorProfile" field instead'
 
-/** Said of the annotation of a container. */
+/** The warning about a container's AppArmor annotation. */
 export const appArmorWarning = (path: string, container: string): string =>
   `${path}metadata.annotations[${appArmorOfContainer}${container}]: ${useAppArmorField}`
 
-/** In upstream's order. `path`: empty, or that of a template with a dot behind it. */
+/** In upstream's order. `path`: empty, or the path of a template followed by a dot. */
 function* specWarnings(
   path: string,
   spec: PodSpec,
@@ -86,7 +86,8 @@ function* specWarnings(
   const at = `${path}spec`
   const { securityContext: context, terminationGracePeriodSeconds: grace = 0 } = spec
   yield* nodeWarnings(at, spec)
-  for (const [key, why] of goneAnnotations) if (key in annotations) yield `${path}metadata.annotations[${key}]: ${why}`
+  for (const [key, why] of obsoleteAnnotations)
+    if (key in annotations) yield `${path}metadata.annotations[${key}]: ${why}`
   if (spec.volumes !== undefined) yield* volumeWarnings(`${at}.volumes`, spec.volumes)
   yield* repeated(`${at}.hostAliases`, 'ip', spec.hostAliases)
   yield* repeated(`${at}.imagePullSecrets`, 'name', spec.imagePullSecrets)
@@ -101,7 +102,7 @@ function* specWarnings(
     if (own?.seccompProfile === undefined && seccompOfContainer + name in annotations)
       yield `${path}metadata.annotations[${seccompOfContainer}${name}]: ${useSeccompField}`
     const profile = annotations[appArmorOfContainer + name]
-    // Of a pod that is told where the field is made of the annotation.
+    // For pods, the warning is given where the annotation is converted to the field.
     if (isTemplate && own?.appArmorProfile === undefined && profile !== undefined) {
       const ofPod = context?.appArmorProfile
       if (ofPod === undefined || !isDeepStrictEqual(ofPod, profileOfAnnotation(profile)))

@@ -1,4 +1,4 @@
-// Volumes of kinds that are gone, and files of one volume that are in each other's way.
+// Warnings about volumes: plugins that no longer work, and files of one volume whose paths overlap.
 import type { V1Volume, V1VolumeProjection } from '@kubernetes/client-node'
 import { goQuote } from '../../../apimachinery/text/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
@@ -6,8 +6,8 @@ import { claimResourceWarnings } from './amount-warnings.ts'
 
 type Volume = Data<V1Volume>
 
-/** Plugins that nobody has any more, by member. */
-const gonePlugins: readonly (readonly [keyof Volume, string])[] = [
+/** Member of the volume, and the warning. */
+const obsoletePlugins: readonly (readonly [keyof Volume, string])[] = [
   ['photonPersistentDisk', 'deprecated in v1.11, non-functional in v1.16+'],
   ['gitRepo', 'deprecated in v1.11, and disabled by default in v1.33+'],
   ['scaleIO', 'deprecated in v1.16, non-functional in v1.22+'],
@@ -19,14 +19,14 @@ const gonePlugins: readonly (readonly [keyof Volume, string])[] = [
   ['rbd', 'deprecated in v1.28, non-functional in v1.31+'],
 ]
 
-/** Upstream's name of a member in these texts, where it is another. */
+/** Upstream's name of a member in warnings, if it differs. */
 const spelled: Readonly<Record<string, string>> = { storageos: 'storageOS' }
 
-/** What to tell of the volumes at `path`. */
+/** Warnings about the volumes at `path`. */
 export function* volumeWarnings(path: string, volumes: readonly Volume[]): Iterable<string> {
   for (const [index, volume] of volumes.entries()) {
     const at = `${path}[${index}]`
-    for (const [member, why] of gonePlugins)
+    for (const [member, why] of obsoletePlugins)
       if (volume[member] !== undefined) yield `${at}.${spelled[member] ?? member}: ${why}`
     const claim = volume.ephemeral?.volumeClaimTemplate?.spec
     if (claim !== undefined)
@@ -37,15 +37,15 @@ export function* volumeWarnings(path: string, volumes: readonly Volume[]): Itera
 
 interface File {
   readonly path: string
-  /** What it comes from, where that is not clear from the volume. */
+  /** The source that projects the file; empty if the volume has only one. */
   readonly source: string
 }
 
-/** Volumes of more files than this are not looked at: each file is held against all before it. */
-const mostFiles = 1000
+/** Pods whose volumes name more files than this get no further warnings: each file is compared with all others. */
+const maxFiles = 1000
 
 function* overlapWarnings(volumes: readonly Volume[]): Iterable<string> {
-  let left = mostFiles
+  let left = maxFiles
   for (const { name, configMap, secret, downwardAPI, projected } of volumes) {
     for (const [kind, items, of] of [
       ['ConfigMap', configMap?.items, configMap?.name],
@@ -74,7 +74,7 @@ function* overlapWarnings(volumes: readonly Volume[]): Iterable<string> {
   }
 }
 
-/** The files that a source projects: the first member that names some counts, in upstream's order. */
+/** The files that a source projects. As upstream, the first member in this order counts. */
 function projectedFiles(source: Data<V1VolumeProjection>): readonly File[] {
   const { configMap, secret, downwardAPI, serviceAccountToken, clusterTrustBundle } = source
   if (configMap?.items !== undefined) return filesOf(configMap.items, `ConfigMap ${goQuote(configMap.name ?? '')}`)
@@ -89,13 +89,13 @@ function projectedFiles(source: Data<V1VolumeProjection>): readonly File[] {
 const filesOf = (items: readonly { readonly path: string }[], source: string): readonly File[] =>
   items.map(({ path }) => ({ path, source }))
 
-/** A file with the path of what is below it. */
+/** A file that was already visited, with the path prefix of everything below it. */
 interface Known {
   readonly below: string
   readonly text: string
 }
 
-/** Each file against those before it; adds to `known`. */
+/** Compares each file with those before it; adds to `known`. */
 function* filesWarnings(about: string, files: readonly File[], known: Known[]): Iterable<string> {
   for (const { path: given, source } of files) {
     const path = given.replace(/\/+$/, '')

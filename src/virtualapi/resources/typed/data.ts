@@ -1,6 +1,6 @@
-// The types of client-node as plain data: what an object is once it was decoded from JSON.
+// The classes of @kubernetes/client-node as plain data: the type of an object decoded from JSON.
 
-/** `T` without classes; times are text, and members that are words of the language go by their own name. */
+/** `T` without classes: times are strings, and members that client-node prefixes with `_` have their JSON name. */
 export type Data<T> = T extends Date
   ? string
   : T extends (infer Item)[]

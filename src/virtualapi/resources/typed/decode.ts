@@ -1,5 +1,5 @@
-// Brings a built-in object into the form that Go's typed decoding and encoding gives it. Members come in the order of
-// the struct; null and empty ones go where Go omits them; what Go always prints is there.
+// Brings a built-in object into the form that Go's typed decoding and encoding gives it: members in the order of the
+// struct, without null and empty ones that Go omits, with those that Go always prints.
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
 import { parseApiVersion } from '../../../apimachinery/meta/index.ts'
 import { badRequest } from '../../../apimachinery/status/index.ts'
@@ -10,8 +10,8 @@ import { goMicroTime, goTime } from './times.ts'
 class DecodeError extends Error {}
 
 /**
- * Decodes `object` in place. Throws 400 with Go's text when a value has the wrong type. Metadata stays the same
- * JavaScript object, so that who holds it sees the result.
+ * Decodes `object` in place. Throws 400 with Go's message if a value has the wrong type. Metadata stays the same
+ * JavaScript object, because callers hold a reference to it.
  */
 export function decodeTyped(object: KubeObject, struct: StructType): void {
   const { kind, apiVersion, metadata } = object
@@ -26,12 +26,12 @@ export function decodeTyped(object: KubeObject, struct: StructType): void {
   }
 }
 
-/** A struct that a default function made, with everything Go prints of it. */
+/** Adds the members that Go always prints to a struct that a default function made. */
 export function completeStruct(name: string, value: JsonObject): JsonObject {
   return decodeStruct(structNamed(name), value, [])
 }
 
-/** Metadata as Go keeps it, or what Go says of metadata that it cannot decode. */
+/** Decoded metadata, or Go's error message if it cannot be decoded. */
 export function decodeObjectMeta(value: JsonValue): JsonObject | string {
   if (!isJsonObject(value)) return `json: cannot unmarshal ${typeName(value)} into Go value of type v1.ObjectMeta`
   try {
@@ -63,7 +63,7 @@ function decodeStruct(struct: StructType, value: JsonObject, path: readonly stri
   return result
 }
 
-/** What Go prints for a member nobody set; undefined = nothing. */
+/** What Go prints for an unset member; undefined if it prints nothing. */
 function zeroOf(member: Member, path: readonly string[]): JsonValue | undefined {
   const { code, container, pointer, omitEmpty, omitZero } = member
   if (container !== 'none' || pointer) return omitEmpty ? undefined : null
@@ -93,7 +93,7 @@ function zeroScalar({ code }: Member): JsonValue {
 
 function isEmpty({ code, container, pointer }: Member, raw: JsonValue | undefined, value: JsonValue): boolean {
   if (container === 'list') return Array.isArray(value) && value.length === 0
-  // A map that is as it came was counted when it was looked through: only empty ones are made anew.
+  // decodeMember returns the same map if it is not empty; only a new map can be empty.
   if (container !== 'none') return value !== raw && isJsonObject(value) && Object.keys(value).length === 0
   return !pointer && 'silbyd'.includes(code) && (value === '' || value === 0 || value === false)
 }
@@ -121,7 +121,10 @@ function isMapOfTexts({ container, code }: Member): boolean {
   return container === 'map' && code === 's'
 }
 
-/** Most maps: they stay as they are. A copy of one with 100,000 members takes three times as long as this look. */
+/**
+ * True for most maps: they are used as they are. Copying one of 100,000 members would take three times as long as this
+ * check.
+ */
 function hasTextsOnly(map: JsonObject): boolean {
   let isEmptyMap = true
   for (const key in map) {
@@ -131,7 +134,7 @@ function hasTextsOnly(map: JsonObject): boolean {
   return !isEmptyMap
 }
 
-/** Quantities of a ResourceList are kept in thousandths. */
+/** Rounds quantities of a ResourceList up to thousandths, as Go does. */
 function inResourceList({ code }: Member, value: JsonValue): JsonValue {
   if (code !== 'Q' || typeof value !== 'string' || !/[nu.]|e-/i.test(value)) return value
   const quantity = tryQuantity(value)
@@ -140,7 +143,7 @@ function inResourceList({ code }: Member, value: JsonValue): JsonValue {
 
 function decodeList(struct: StructType, member: Member, raw: JsonValue, path: readonly string[]): JsonValue {
   if (!Array.isArray(raw)) throw mismatch(struct, member, raw, path, { whole: true })
-  // At rest a real server has no difference between an empty list and none.
+  // Upstream stores no difference between an empty list and none.
   if (raw.length === 0) return member.omitEmpty ? [] : null
   return raw.map((item) => (item === null ? zeroItem(member, path) : decodeValue(struct, member, item, path)))
 }
@@ -202,7 +205,7 @@ function decodeQuantity(struct: StructType, member: Member, raw: JsonValue, path
   return quantityText(quantity)
 }
 
-/** Base64 as Go reads it: line breaks are ignored, everything else must fit. Comes back in the standard form. */
+/** Decodes base64 as Go does: ignores line breaks and refuses everything else. Returns the standard encoding. */
 function decodeBytes(text: string): string {
   const compact = text.replace(/[\r\n]/g, '')
   const bad = /[^A-Za-z0-9+/=]/.exec(compact)
@@ -214,7 +217,7 @@ function decodeBytes(text: string): string {
   return fillsLastByte(compact) ? compact : Buffer.from(compact, 'base64').toString('base64')
 }
 
-/** Before padding some bits mean nothing; the standard form has zeros there. */
+/** True if the unused bits before the padding are zero, as in the standard encoding. */
 function fillsLastByte(text: string): boolean {
   const equals = text.indexOf('=', text.length - 2)
   if (equals < 0) return true
@@ -226,7 +229,7 @@ function firstMisplaced(text: string): number {
   return equals < 0 ? text.length - (text.length % 4) + (text.length % 4 === 1 ? 0 : 0) : equals
 }
 
-/** Go's UnmarshalTypeError. `whole`: what is wrong is the list or map itself, not an item of it. */
+/** Go's UnmarshalTypeError. `whole`: the list or map itself has the wrong type, not one of its items. */
 function mismatch(
   struct: StructType,
   member: Member,

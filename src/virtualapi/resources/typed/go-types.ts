@@ -1,10 +1,14 @@
-// How built-in kinds look as Go structs, from the generated table. A real server decodes into such structs: that drops
-// what is unknown or empty, adds what is always printed, and refuses what has the wrong type.
+// Built-in kinds as Go structs, from the generated table. kube-apiserver decodes into such structs: that drops unknown
+// and empty members, adds those that are always printed, and refuses values of the wrong type.
 import { readFileSync } from 'node:fs'
 
-/** b bool, i int32, l int64, s string, y bytes, d double, T Time, U MicroTime, D Duration, Q Quantity, I IntOrString, R any JSON, @ struct */
+/**
+ * b bool, i int32, l int64, s string, y bytes, d double, T Time, U MicroTime, D Duration, Q Quantity, I IntOrString,
+ * R any JSON, @ struct
+ */
 export type TypeCode = 'b' | 'i' | 'l' | 's' | 'y' | 'd' | 'T' | 'U' | 'D' | 'Q' | 'I' | 'R' | '@'
 
+/** A member of a Go struct. */
 export interface Member {
   readonly name: string
   readonly code: TypeCode
@@ -12,21 +16,22 @@ export interface Member {
   readonly pointer: boolean
   readonly omitEmpty: boolean
   readonly omitZero: boolean
-  /** Go's name of the type of one value, for messages. */
+  /** Go's name of the type of one value, for error messages. */
   readonly goName: string
-  /** Go's name of the list or map itself; undefined where it is made of the name of one value. */
+  /** Go's name of the list or map type; undefined if it follows from `goName`. */
   readonly collectionName?: string
-  /** Of structs. */
+  /** Name of the struct, for code `@`; otherwise empty. */
   readonly struct: string
 }
 
+/** A Go struct with its members in order. */
 export interface StructType {
-  /** Such as `core.v1.Container`. */
+  /** For example `core.v1.Container`. */
   readonly name: string
   readonly members: readonly Member[]
 }
 
-/** Name, type, flags, Go's name of one value and of the list or map; see scripts/generate/go-types. */
+/** Name, type, flags, Go's type name of one value, Go's type name of the list or map; see scripts/generate/go-types. */
 type Row = [name: string, type: string, flags: string, goName?: string, collectionName?: string]
 
 interface Table {
@@ -51,13 +56,13 @@ const plainNames: Partial<Record<TypeCode, string>> = {
   I: 'intstr.IntOrString',
 }
 
-/** The struct of a built-in kind, undefined for kinds that are none. */
+/** The struct of a built-in kind; undefined for other kinds. */
 export function structOfKind(apiVersion: string, kind: string): StructType | undefined {
   const name = table.kinds[`${apiVersion}/${kind}`]
   return name === undefined ? undefined : structNamed(name)
 }
 
-/** The struct of this name. Throws for a name that the table does not have: a bug. */
+/** The struct of this name. Throws an Error if the table lacks it, which is a bug. */
 export function structNamed(name: string): StructType {
   const known = structs.get(name)
   if (known !== undefined) return known
@@ -68,16 +73,18 @@ export function structNamed(name: string): StructType {
   return struct
 }
 
-/** The struct that a definition of OpenAPI is made of, such as `api.core.v1.Container`; undefined where none is known. */
+/** The struct behind an OpenAPI definition such as `api.core.v1.Container`; undefined if the table has none. */
 export function structOfDefinition(name: string): StructType | undefined {
   const own = name.replace(/^(api|apimachinery\.pkg\.apis|apiextensions-apiserver\.pkg\.apis)\./, '')
   return table.structs[own] === undefined ? undefined : structNamed(own)
 }
 
-/** True where messages show a name of its own for one value: no struct, and no plain type. */
+/**
+ * True if Go has a type name of its own for one value that is not a struct, such as `v1.PodPhase`; messages show it.
+ */
 export const isNamedScalar = ({ code, goName }: Member): boolean => code !== '@' && goName !== plainNames[code]
 
-/** `v1.Container` of `core.v1.Container`: how Go's messages call it. */
+/** `core.v1.Container` -> `v1.Container`, as Go's messages name it. */
 export function goStructName(name: string): string {
   return name.split('.').slice(-2).join('.')
 }

@@ -1,10 +1,10 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { internalDiff } from './internal-diff.ts'
 
-describe('differences of internal structs', () => {
+describe('internalDiff', () => {
   const spec = (name: string): object => ({ containers: [{ name, image: 'a' }] })
 
-  it('are the lines around what changed, under their Go names', () => {
+  it('returns the lines around a change, with Go names', () => {
     const lines = internalDiff('core.PodSpec', spec('a'), spec('b')).split('\n')
     deepEqual(
       lines.filter((line) => /^[-+]/.test(line)).map((line) => line.trim()),
@@ -13,11 +13,11 @@ describe('differences of internal structs', () => {
     ok(lines.length < 20)
   })
 
-  it('are none where nothing changed', () => {
+  it('is empty if nothing changed', () => {
     equal(internalDiff('core.PodSpec', spec('a'), spec('a')), '')
   })
 
-  it('are not looked for in large ones', () => {
+  it('is empty for large values', () => {
     const many = { ...spec('a'), volumes: Array.from({ length: 100_000 }, (_, n) => ({ name: `v${n}`, emptyDir: {} })) }
     const start = performance.now()
     equal(internalDiff('core.PodSpec', spec('a'), many), '')

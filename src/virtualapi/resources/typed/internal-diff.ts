@@ -1,17 +1,19 @@
-// What a change of an object that may not change looks like, shown as a real server shows it.
+// The diff that kube-apiserver shows when an update changes an immutable part of an object.
 import { escapeHtml, internalForm } from './internal-form.ts'
 import { unifiedDiff } from './line-diff.ts'
 
 const maxLines = 4000
 
-/** The lines in which two decoded values differ, as internal structs. Empty for large ones: to compare costs its square. */
+/** Diff of two decoded values, printed as internal structs. Empty for large values, because its cost is quadratic. */
 export function internalDiff(struct: string, old: unknown, next: unknown): string {
   if (without(next, without(old, maxLines)) < 0) return ''
   const [before, after] = [linesOf(struct, old), linesOf(struct, next)]
   return before.length + after.length > maxLines ? '' : unifiedDiff(before, after)
 }
 
-/** What is left of so many lines at best when a value takes one for each of its members; it stops below zero. */
+/**
+ * Lines left after printing `value` with at least one line per member. Stops below zero, so large values cost little.
+ */
 function without(value: unknown, lines: number): number {
   let left = lines - 1
   if (typeof value !== 'object' || value === null) return left

@@ -1,17 +1,17 @@
-// Objects in the form in which a real server shows them in complaints: Kubernetes' internal structs, whose members go by
-// their Go names, stand in an order of their own, and are all there.
+// Prints objects as kube-apiserver's errors do: as Kubernetes' internal structs, whose members have Go names, an order
+// of their own, and are never omitted.
 import { readFileSync } from 'node:fs'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 
-/** Name it is shown by, path in the API, type, flags; see scripts/generate/go-internal. */
+/** Printed name, path in the API, type, flags; see scripts/generate/go-internal. */
 type Row = readonly [shown: string, path: string, type: string, flags: string]
 
 const table = JSON.parse(readFileSync(new URL('generated/internal-types.json', import.meta.url), 'utf8')) as Readonly<
   Record<string, readonly Row[]>
 >
 
-/** A complaint that shows a decoded value as the internal struct of this name, such as `core.PodTemplateSpec`. */
+/** An Invalid error that prints a decoded value as the internal struct of this name, such as `core.PodTemplateSpec`. */
 export function invalidInternal(field: string, struct: string, value: unknown, detail: string): StatusCause {
   return {
     reason: 'FieldValueInvalid',
@@ -20,12 +20,12 @@ export function invalidInternal(field: string, struct: string, value: unknown, d
   }
 }
 
-/** The JSON of a decoded value, on one line, as Go writes it. A list is a list of such structs. */
+/** The JSON of a decoded value on one line, as Go writes it. A list is printed as a list of such structs. */
 export function internalText(struct: string, value: unknown): string {
   return escapeHtml(JSON.stringify(internalForm(struct, value)))
 }
 
-/** Go's encoder writes these so that they mean nothing in a page. */
+/** Escapes characters that are special in HTML, as Go's JSON encoder does. */
 export function escapeHtml(json: string): string {
   return json.replace(
     /[<>&\u2028\u2029]/g,
@@ -33,7 +33,7 @@ export function escapeHtml(json: string): string {
   )
 }
 
-/** A decoded value as the internal struct of this name; null where there is none. */
+/** A decoded value as the internal struct of this name; null if there is no value. */
 export function internalForm(struct: string, value: unknown): JsonValue {
   if (Array.isArray(value)) return value.map((item) => formOf(struct, item as JsonValue, {}))
   return isJsonObject(value) ? formOf(struct, value, {}) : null

@@ -1,5 +1,5 @@
-// The differences of two texts as Python's difflib finds and writes them: a real server shows them in what it refuses.
-// Its way of matching is kept step by step, because another way finds other, equally true differences.
+// Unified diffs with the format and the matches of Python's difflib, as kube-apiserver shows them in errors. The algorithm
+// is followed step by step, because another one would find other, equally valid diffs.
 
 interface Match {
   readonly a: number
@@ -13,7 +13,7 @@ type Change = readonly [tag: 'equal' | 'other', aFrom: number, aTo: number, bFro
 const context = 3
 const popularFrom = 200
 
-/** The differences of two lists of lines as a unified diff without a header; empty where there are none. */
+/** Unified diff of two lists of lines, without a header; empty if they are equal. */
 export function unifiedDiff(a: readonly string[], b: readonly string[]): string {
   return grouped(changesOf(a, b))
     .map((group) => hunkText(group, a, b))
@@ -32,14 +32,14 @@ function changesOf(a: readonly string[], b: readonly string[]): Change[] {
   return changes
 }
 
-/** What both have, in order; neighbours joined, and an empty one at the end. */
+/** The matching blocks in order, adjacent ones joined, with an empty one at the end. */
 function matchesOf(a: readonly string[], b: readonly string[]): Match[] {
-  const places = placesOf(b)
+  const positions = positionsOf(b)
   const found: Match[] = []
   const open: Range[] = [[0, a.length, 0, b.length]]
   for (let range = open.pop(); range !== undefined; range = open.pop()) {
     const [aFrom, aTo, bFrom, bTo] = range
-    const match = longestMatch(a, b, places, range)
+    const match = longestMatch(a, b, positions, range)
     if (match.size === 0) continue
     found.push(match)
     open.push([aFrom, match.a, bFrom, match.b], [match.a + match.size, aTo, match.b + match.size, bTo])
@@ -55,32 +55,32 @@ function matchesOf(a: readonly string[], b: readonly string[]): Match[] {
   return [...joined, { a: a.length, b: b.length, size: 0 }]
 }
 
-/** Where each line is in `b`. In long texts what is there too often finds nothing. */
-function placesOf(b: readonly string[]): Map<string, number[]> {
-  const places = new Map<string, number[]>()
+/** The positions of each line in `b`. As in difflib, lines that are frequent in a long text are left out. */
+function positionsOf(b: readonly string[]): Map<string, number[]> {
+  const positions = new Map<string, number[]>()
   for (const [index, line] of b.entries()) {
-    const known = places.get(line)
-    if (known === undefined) places.set(line, [index])
+    const known = positions.get(line)
+    if (known === undefined) positions.set(line, [index])
     else known.push(index)
   }
   if (b.length >= popularFrom) {
     const most = Math.floor(b.length / 100) + 1
-    for (const [line, indexes] of places) if (indexes.length > most) places.delete(line)
+    for (const [line, indexes] of positions) if (indexes.length > most) positions.delete(line)
   }
-  return places
+  return positions
 }
 
 function longestMatch(
   a: readonly string[],
   b: readonly string[],
-  places: ReadonlyMap<string, readonly number[]>,
+  positions: ReadonlyMap<string, readonly number[]>,
   [aFrom, aTo, bFrom, bTo]: Range,
 ): Match {
   let [bestA, bestB, size] = [aFrom, bFrom, 0]
   let lengths = new Map<number, number>()
   for (let i = aFrom; i < aTo; i++) {
     const next = new Map<number, number>()
-    for (const j of places.get(a[i] ?? '') ?? []) {
+    for (const j of positions.get(a[i] ?? '') ?? []) {
       if (j < bFrom) continue
       if (j >= bTo) break
       const length = (lengths.get(j - 1) ?? 0) + 1
@@ -98,7 +98,7 @@ function longestMatch(
   return { a: bestA, b: bestB, size }
 }
 
-/** Changes with a few equal lines around them; those far from each other in groups of their own. */
+/** Groups changes that are close to each other, with a few equal lines around them. */
 function grouped(changes: readonly Change[]): Change[][] {
   const groups: Change[][] = []
   let group: Change[] = []

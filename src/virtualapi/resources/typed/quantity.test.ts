@@ -27,9 +27,9 @@ describe('quantities', () => {
     })
 
   for (const text of ['', 'lots', '1 Gi', '1gi', '--1', '1.2.3', '1e', '0x10', '.'])
-    it(`${JSON.stringify(text)} is none`, () => expect(tryQuantity(text)).to.equal(undefined))
+    it(`${JSON.stringify(text)} is not a quantity`, () => expect(tryQuantity(text)).to.equal(undefined))
 
-  it('takes no time over long text', () => {
+  it('refuses long text quickly', () => {
     const started = performance.now()
     for (const text of [
       `${'1'.repeat(200_000)}!`,
@@ -41,7 +41,7 @@ describe('quantities', () => {
     expect(performance.now() - started).to.be.lessThan(3000)
   })
 
-  it('is rounded up to thousandths in resource lists', () => {
+  it('are rounded up to thousandths in resource lists', () => {
     const quantity = tryQuantity('1.0001')
     expect(quantity && quantityText(roundUpToMilli(quantity))).to.equal('1001m')
   })

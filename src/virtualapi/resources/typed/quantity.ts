@@ -1,7 +1,8 @@
-// resource.Quantity: numbers with a suffix, in the canonical form a real server answers with.
+// resource.Quantity: numbers with a suffix, printed in upstream's canonical form.
 
+/** A parsed quantity and the format in which it is printed. */
 export interface Quantity {
-  /** In billionths: the finest step a quantity has. */
+  /** In billionths: the finest unit of a quantity. */
   readonly nanos: bigint
   readonly format: 'DecimalSI' | 'DecimalExponent' | 'BinarySI'
 }
@@ -26,10 +27,10 @@ const largest = (2n ** 63n - 1n) * nano
 const maxExponent = 60
 const maxDigits = 1000
 
-/** What a real server says of text that is no quantity. */
+/** Upstream's error message for text that is not a quantity. */
 export const notQuantity = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
-/** The quantity in this text, or undefined. Finer than a billionth is rounded away from zero. */
+/** Parses a quantity; undefined if the text is not one. Rounds away from zero to billionths. */
 export function tryQuantity(text: string): Quantity | undefined {
   const match = pattern.exec(text)
   if (match === null) return undefined
@@ -50,12 +51,12 @@ export function tryQuantity(text: string): Quantity | undefined {
   return { nanos: sign === '-' ? -bounded : bounded, format }
 }
 
-/** The quantity in text that was decoded already. */
+/** Parses the quantity in decoded text, which is valid. */
 export function quantityOf(text: string): Quantity {
   return tryQuantity(text) ?? { nanos: 0n, format: 'DecimalSI' }
 }
 
-/** Rounded away from zero to thousandths, as a ResourceList keeps them. */
+/** Rounds away from zero to thousandths, as Go does in a ResourceList. */
 export function roundUpToMilli({ nanos, format }: Quantity): Quantity {
   const milli = nano / 1000n
   const rest = nanos % milli
@@ -63,7 +64,7 @@ export function roundUpToMilli({ nanos, format }: Quantity): Quantity {
   return { nanos: nanos - rest + (nanos > 0n ? milli : -milli), format }
 }
 
-/** The one text of a quantity: the largest suffix without a fraction. */
+/** The canonical text of a quantity: the largest suffix that needs no fraction. */
 export function quantityText({ nanos, format }: Quantity): string {
   if (nanos === 0n) return '0'
   if (format === 'BinarySI' && (nanos >= 1024n * nano || nanos <= -1024n * nano)) return binaryText(nanos)

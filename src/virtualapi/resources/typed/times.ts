@@ -1,20 +1,21 @@
-// metav1.Time and MicroTime: RFC 3339 in, UTC out, in seconds or with six digits.
+// metav1.Time and MicroTime: parses RFC 3339 and prints UTC, in seconds or with six digits.
 
 const pattern = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 const secondsLayout = '2006-01-02T15:04:05Z07:00'
 const microPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$/
 const microLayout = '2006-01-02T15:04:05.000000Z07:00'
 
+/** The time as Go prints it, or Go's error message. */
 export type GoTime = { readonly text: string } | { readonly error: string }
 
-/** A metav1.Time; fractions of a second are dropped. */
+/** Parses a metav1.Time; drops fractions of a second. */
 export function goTime(text: string): GoTime {
   return format(text, secondsLayout, (date) => `${date.toISOString().slice(0, 19)}Z`)
 }
 
-/** A metav1.MicroTime. */
+/** Parses a metav1.MicroTime. */
 export function goMicroTime(text: string): GoTime {
-  // Six digits, no fewer: Go's layout has them.
+  // Go's layout requires exactly six digits.
   const rest = text.slice(19)
   if (pattern.test(text) && !microPattern.test(text))
     return {
