@@ -16,6 +16,8 @@ export interface RequestContext {
   readonly objects: ClusterObjects
   readonly user: UserInfo
   readonly dryRun: boolean
+  /** In whose name metadata.managedFields count the fields that are written; may be empty. */
+  readonly fieldManager: string
   /** Text for `Warning` headers; hooks append. */
   readonly warnings: string[]
   /** Wall clock, milliseconds. */
