@@ -3,7 +3,7 @@ import { childSignal, systemClock, type Clock } from '../async/index.ts'
 import { createClient, type KubeClient, type Transport } from '../client/index.ts'
 import type { ClusterName } from '../apimachinery/meta/index.ts'
 import type { Store } from '../store/index.ts'
-import { createHub, type Hub } from '../store/hub/index.ts'
+import { createHub, StorageBudget, type Hub } from '../store/hub/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import type { AuditSink } from './audit/index.ts'
 import {
@@ -91,7 +91,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     stamp: stampRevision,
     readFacts,
     baseLayer,
-    storageBytes: (cluster) => (cluster === root?.id ? Infinity : storageBytes),
+    quotaAccount: (cluster) => new StorageBudget(cluster === root?.id ? Infinity : storageBytes),
     onBroken,
     signal,
   })

@@ -69,6 +69,7 @@ describe('the write path, object by object like kube-apiserver 1.34.3', () => {
         realm: { kind: 'host' },
       },
       dryRun: false,
+      fieldManager: '',
       warnings: [],
       now: Date.now(),
     }

@@ -15,6 +15,7 @@ import { Dependents } from './dependents.ts'
 import type { ClusterObjects, Entry, HubEvent, HubOptions, HubWatch, WatchScope } from './hub.ts'
 import { mergeByKey, rewind } from './lists.ts'
 import { ResourceTable } from './resource-table.ts'
+import type { QuotaAccount } from './quota-account.ts'
 import { StorageBudget } from './storage-budget.ts'
 import { StoredEntry } from './stored-entry.ts'
 import { isTombstone, tombstoneValue } from './tombstone.ts'
@@ -54,7 +55,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   #watches = 0
   #size = 0
   #bytes = 0
-  readonly #budget: StorageBudget
+  readonly #account: QuotaAccount
   /** When it was last asked for; higher is later. Kept by the ClusterCache. */
   lastUse = 0
   /** Whether what it holds counts as in memory; kept by the ClusterCache. */
@@ -64,7 +65,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     this.cluster = cluster
     this.#core = core
     this.#loadedAt = loadedAt
-    this.#budget = new StorageBudget(core.options.storageBytes?.(cluster) ?? Infinity)
+    this.#account = core.options.quotaAccount?.(cluster) ?? new StorageBudget(Infinity)
     for (const object of items) this.#load(object)
   }
 
@@ -176,7 +177,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   async create(key: LocalKey, value: Uint8Array, options: Waiting): Promise<Entry> {
     this.#check()
     const growth = { bytes: value.length, creates: true }
-    return this.#budget.admit(this, growth, () => this.#create(key, value, options))
+    return this.#account.admit(this, growth, () => this.#create(key, value, options))
   }
 
   async #create(key: LocalKey, value: Uint8Array, options: Waiting): Promise<Entry> {
@@ -194,7 +195,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   async update(key: LocalKey, value: Uint8Array, options: Updating): Promise<Entry> {
     const before = this.#tables.get(key.resource)?.get(key.namespace, key.name)
     const growth = { bytes: value.length - (before?.bytes.length ?? 0), creates: before === undefined }
-    return this.#budget.admit(this, growth, async () =>
+    return this.#account.admit(this, growth, async () =>
       this.#written(await this.#replace(key, value, options), options),
     )
   }

@@ -6,6 +6,7 @@ import { negotiate, type Representation } from '../codec/negotiate.ts'
 import type { FieldValidation } from '../codec/read-object.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
 import { refuseServerSideApply } from './server-side-apply.ts'
+import { fieldManagerOf } from './field-manager.ts'
 import { writeOptionsOf } from './write-options.ts'
 import { groupNotServed, requirePath } from './served-path.ts'
 import type { RequestInfo, ResourceTarget } from '../request/request-info.ts'
@@ -52,6 +53,10 @@ export async function prepareCall<Parts extends ObjectParts>(
     objects,
     user: exchange.user,
     dryRun: options.dryRun,
+    // Reads ask for none.
+    get fieldManager() {
+      return fieldManagerOf(info.query.get('fieldManager'), exchange.header('user-agent'))
+    },
     warnings: exchange.warnings,
     now: parts.clock.now(),
   }

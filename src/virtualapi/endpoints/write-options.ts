@@ -1,6 +1,7 @@
 // CreateOptions, UpdateOptions and PatchOptions of a query: refused before the body is read.
 import { fieldForbidden, fieldInvalid, fieldNotSupported } from '../../apimachinery/field/index.ts'
 import { invalid, type StatusCause } from '../../apimachinery/status/index.ts'
+import { isPrintable, maxFieldManagerLength } from './field-manager.ts'
 import type { FieldValidation } from '../codec/read-object.ts'
 
 export interface WriteOptions {
@@ -13,7 +14,6 @@ const kinds: Readonly<Record<string, string>> = {
   update: 'UpdateOptions',
   patch: 'PatchOptions',
 }
-const maxManagerLength = 128
 const validations = ['', 'Ignore', 'Strict', 'Warn']
 
 /**
@@ -45,15 +45,15 @@ export function dryRunCauses(words: readonly string[]): StatusCause[] {
 }
 
 function managerCauses(manager: string): StatusCause[] {
-  if (manager.length > maxManagerLength)
+  if (manager.length > maxFieldManagerLength)
     return [
       {
         reason: 'FieldValueTooLong',
-        message: `Too long: may not be more than ${maxManagerLength} bytes`,
+        message: `Too long: may not be more than ${maxFieldManagerLength} bytes`,
         field: 'fieldManager',
       },
     ]
-  const at = Array.from(manager).findIndex((char) => !/[\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.test(char))
+  const at = Array.from(manager).findIndex((char) => !isPrintable(char))
   if (at < 0) return []
   const code = (Array.from(manager)[at]?.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
   return [fieldInvalid('fieldManager', manager, `invalid character U+${code} (at position ${at})`)]

@@ -63,7 +63,7 @@ describe('standard admission plugins', () => {
       definition,
       signal,
       namespace,
-      context: { cluster, objects, user, dryRun: false, warnings, now: Date.now() },
+      context: { cluster, objects, user, dryRun: false, fieldManager: '', warnings, now: Date.now() },
     }
   }
 

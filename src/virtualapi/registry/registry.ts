@@ -25,7 +25,7 @@ import {
   markDeleted,
   type DeleteOptions,
 } from './deletion.ts'
-import { generationChanged, keepSpecOrStatus, resetStatus } from './spec-and-status.ts'
+import { keepSpecOrStatus, resetStatus } from './spec-and-status.ts'
 import { decodeMetadata, decodeObject, encodeObject, stampRevision } from '../resources/object-bytes.ts'
 import {
   dropRepeatedOwners,
@@ -35,9 +35,9 @@ import {
   metaCauses,
   metaUpdateCauses,
   serverMetaCauses,
-  tidyMeta,
 } from '../resources/object-meta.ts'
 import type { MetaCheck } from '../resources/meta-check.ts'
+import { completeMeta } from './complete-meta.ts'
 import { checkDeletePreconditions, checkPreconditions } from './preconditions.ts'
 import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
 import { fromStoreError } from './store-errors.ts'
@@ -131,16 +131,17 @@ export class Registry {
     if (strategy.hasStatus && !keepUid && strategy.bornWithStatus !== true) resetStatus(object, undefined)
     strategy.applyDefaults?.(object, context)
     // Defaulting plugins come before the kind's own preparation: the QoS class of a pod depends on its resources.
-    this.admission.mutate(request, object, undefined)
+    const mutating = this.admission.mutate(request, object, undefined)
+    if (mutating !== undefined) await mutating
     strategy.prepareForCreate?.(object, context)
-    if (strategy.hasGeneration) metadata.generation = 1
-    tidyMeta(metadata)
+    completeMeta(request, object, undefined)
     refuse(definition, metadata, [
       ...metaCauses(object, definition),
       ...(strategy.validateCreate?.(object, context) ?? []),
     ])
     warn(request, object)
-    await this.admission.validate(request, object, undefined)
+    const validating = this.admission.validate(request, object, undefined)
+    if (validating !== undefined) await validating
     strategy.prepareForStorage?.(object)
     const name = metadata.name ?? ''
     const value = encodeObject(object)
@@ -229,18 +230,18 @@ export class Registry {
     dedupeOwners(next.metadata, context)
     keepSpecOrStatus(strategy, next, old, subresource)
     strategy.applyDefaults?.(next, context)
-    this.admission.mutate(request, next, old)
+    const mutating = this.admission.mutate(request, next, old)
+    if (mutating !== undefined) await mutating
     strategy.prepareForUpdate?.(next, old, context, subresource)
-    tidyMeta(next.metadata)
-    if (subresource !== 'status' && subresource !== 'binding' && generationChanged(strategy, next, old))
-      next.metadata.generation = (old.metadata.generation ?? 0) + 1
+    completeMeta(request, next, old)
     const checks = strategy.metaChecks?.[subresource === '' || subresource === 'scale' ? 'update' : 'status']
     refuse(definition, next.metadata, [
       ...metaUpdateCauses(next, old.metadata, kept, { info, strategy, checks: checks ?? [customCheck] }),
       ...(strategy.validateUpdate?.(next, old, context, subresource) ?? []),
     ])
     warn(request, next, old)
-    await this.admission.validate(request, next, old)
+    const validating = this.admission.validate(request, next, old)
+    if (validating !== undefined) await validating
     strategy.prepareForStorage?.(next)
     strategy.prepareForStorage?.(old)
     return this.writeUpdate(target, entry, old, next)
@@ -320,7 +321,8 @@ export class Registry {
       context,
       signal,
     } as const
-    await this.admission.validate(request, undefined, object)
+    const validating = this.admission.validate(request, undefined, object)
+    if (validating !== undefined) await validating
     if (metadata.deletionTimestamp === undefined) strategy.prepareForDelete?.(object, context)
     const finalizers = finalizersFor(
       metadata.finalizers ?? [],

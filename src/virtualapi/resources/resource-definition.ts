@@ -16,6 +16,8 @@ export interface RequestContext {
   readonly objects: ClusterObjects
   readonly user: UserInfo
   readonly dryRun: boolean
+  /** In whose name metadata.managedFields count the fields that are written; may be empty. */
+  readonly fieldManager: string
   /** Texts for `Warning` headers; hooks append to it. */
   readonly warnings: string[]
   /** Wall clock in milliseconds since the epoch. */
