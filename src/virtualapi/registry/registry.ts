@@ -46,7 +46,7 @@ const generateNameTries = 8
 /** A caller whose wish holds for any state only loses to those who came later: from the second try on they queue. */
 const lostRaceTries = 50
 
-export interface Target {
+export interface RegistryTarget {
   readonly definition: ResourceDefinition
   readonly context: RequestContext
   readonly signal: AbortSignal
@@ -80,14 +80,14 @@ export class Registry {
   }
 
   /** The entry of one object. Throws NotFound. */
-  get({ definition, context, namespace }: Target, name: string): Entry {
+  get({ definition, context, namespace }: RegistryTarget, name: string): Entry {
     const entry = context.objects.get(definition.storageKey, namespace, name)
     if (entry === undefined) throw notFound(definition.info, name)
     return entry
   }
 
   /** `keepUid`: the object is a copy of one that lives elsewhere and keeps its uid and status. */
-  async create(target: Target, object: KubeObject, { keepUid = false }: { keepUid?: boolean } = {}): Promise<Written> {
+  async create(target: RegistryTarget, object: KubeObject, { keepUid = false }: { keepUid?: boolean } = {}): Promise<Written> {
     const { definition, context } = target
     const { metadata } = object
     // Upstream's words, without a reason; what is no position is no mistake either. It is the storage that says so.
@@ -105,7 +105,7 @@ export class Registry {
     }
   }
 
-  private async createOnce(target: Target, object: KubeObject, keepUid: boolean): Promise<Written> {
+  private async createOnce(target: RegistryTarget, object: KubeObject, keepUid: boolean): Promise<Written> {
     const { definition, context, signal, namespace } = target
     const { info, strategy } = definition
     const { metadata } = object
@@ -155,7 +155,7 @@ export class Registry {
     }
   }
 
-  async update(target: Target, name: string, options: UpdateOptions): Promise<Written> {
+  async update(target: RegistryTarget, name: string, options: UpdateOptions): Promise<Written> {
     const { definition } = target
     using queue = this.queueFor(target, name)
     for (let attempt = 1; ; attempt++) {
@@ -178,7 +178,7 @@ export class Registry {
 
   /** The queue of those who lost a race for this object; left when disposed of. */
   private queueFor(
-    { definition, context, namespace, signal }: Target,
+    { definition, context, namespace, signal }: RegistryTarget,
     name: string,
   ): Disposable & { wait(): Promise<void> } {
     let leave: (() => void) | undefined
@@ -190,7 +190,7 @@ export class Registry {
     }
   }
 
-  private async createOnUpdate(target: Target, name: string, { subresource, change }: UpdateOptions): Promise<Written> {
+  private async createOnUpdate(target: RegistryTarget, name: string, { subresource, change }: UpdateOptions): Promise<Written> {
     const { definition } = target
     if (definition.strategy.allowCreateOnUpdate !== true || subresource !== '') throw notFound(definition.info, name)
     const object = await change(undefined)
@@ -205,7 +205,7 @@ export class Registry {
   }
 
   private async updateOnce(
-    target: Target,
+    target: RegistryTarget,
     entry: Entry,
     old: KubeObject,
     next: KubeObject,
@@ -241,7 +241,7 @@ export class Registry {
   }
 
   private async writeUpdate(
-    { context, signal, deferrable = false }: Target,
+    { context, signal, deferrable = false }: RegistryTarget,
     entry: Entry,
     old: KubeObject,
     next: KubeObject,
@@ -281,7 +281,7 @@ export class Registry {
    * there, or `deleted: true` and its last state.
    */
   async delete(
-    target: Target,
+    target: RegistryTarget,
     name: string,
     options: DeleteOptions,
   ): Promise<{ deleted: boolean; object: KubeObject; bytes: Uint8Array }> {
@@ -299,7 +299,7 @@ export class Registry {
     }
   }
 
-  private async deleteOnce({ definition, context, signal, namespace }: Target, entry: Entry, options: DeleteOptions) {
+  private async deleteOnce({ definition, context, signal, namespace }: RegistryTarget, entry: Entry, options: DeleteOptions) {
     const { strategy } = definition
     const { key, revision } = entry
     const object = decodeObject(entry.bytes)
@@ -352,7 +352,7 @@ function dedupeOwners(metadata: ObjectMeta, { warnings }: RequestContext): void 
 }
 
 /** What a creation hears of the object that has its name; undefined where nobody has. */
-function alreadyThere({ definition, context, namespace }: Target, name: string): Error | undefined {
+function alreadyThere({ definition, context, namespace }: RegistryTarget, name: string): Error | undefined {
   const entry = context.objects.get(definition.storageKey, namespace, name)
   if (entry === undefined) return undefined
   const ending = decodeMetadata(entry.bytes).deletionTimestamp !== undefined
