@@ -1,12 +1,10 @@
 // Pods: what a new one starts as, what may change, how long a deletion waits for its node.
 import { isDeepStrictEqual } from 'node:util'
-import type { V1PodStatus } from '@kubernetes/client-node'
 import { timestamp } from '../../../async/index.ts'
 import { fieldForbidden } from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import { isJsonObject } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
 import { completeStruct } from '../../resources/typed/decode.ts'
 import { appArmorCauses } from '../validation/confinement.ts'
 import {
