@@ -15,7 +15,7 @@ import { standardPlugins } from '../../src/virtualapi/admission/plugins/index.ts
 import { builtInResourceOfKind } from '../../src/virtualapi/resources/builtin-resources.ts'
 import { ClusterCatalog } from '../../src/virtualapi/catalog/cluster-catalog.ts'
 import { readFacts, stampRevision } from '../../src/virtualapi/resources/object-bytes.ts'
-import { Registry, type Target } from '../../src/virtualapi/registry/registry.ts'
+import { Registry, type RegistryTarget } from '../../src/virtualapi/registry/registry.ts'
 import type { RequestContext } from '../../src/virtualapi/resources/resource-definition.ts'
 import { comparable, readCorpus, sorted, type Case } from './corpus.ts'
 import { knownDifferences } from './known-differences.ts'
@@ -46,7 +46,7 @@ describe('the write path, object by object like kube-apiserver 1.34.3', () => {
     await rm(directory, { recursive: true })
   })
 
-  function targetOf({ apiVersion, kind, metadata }: KubeObject): Target {
+  function targetOf({ apiVersion, kind, metadata }: KubeObject): RegistryTarget {
     const info = builtInResourceOfKind({ ...parseApiVersion(apiVersion), kind })
     const definition = info === undefined ? undefined : catalog.findBuiltIn(info)
     if (definition === undefined) throw new Error(`${apiVersion} ${kind} is not built in`)

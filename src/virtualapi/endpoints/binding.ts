@@ -5,7 +5,7 @@ import { badRequest, conflict, notFound, statusError } from '../../apimachinery/
 import { timestamp } from '../../async/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf, takingKind } from '../codec/read-object.ts'
-import type { Target } from '../registry/registry.ts'
+import type { RegistryTarget } from '../registry/registry.ts'
 import type { Answer } from '../exchange/exchange.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 import { requireContentType, requireNamespace } from './create.ts'
@@ -76,7 +76,7 @@ function nodeOf(kind: string, name: string): string {
   return name
 }
 
-async function bind({ parts }: EndpointCall, target: Target, binding: Binding): Promise<Answer> {
+async function bind({ parts }: EndpointCall, target: RegistryTarget, binding: Binding): Promise<Answer> {
   const { name } = binding
   const node = binding.node()
   const { info } = target.definition
@@ -91,7 +91,7 @@ async function bind({ parts }: EndpointCall, target: Target, binding: Binding): 
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, { status: 201 })
 }
 
-function requireUnbound(pod: KubeObject, { definition: { info } }: Target, { name, uid }: Binding): void {
+function requireUnbound(pod: KubeObject, { definition: { info } }: RegistryTarget, { name, uid }: Binding): void {
   const { uid: own = '', namespace = '', deletionTimestamp } = pod.metadata
   if (uid !== '' && uid !== own)
     throw conflict(

@@ -6,7 +6,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachiner
 import { badRequest, invalid, type StatusCause } from '../../apimachinery/status/index.ts'
 import { decodeBody } from '../codec/read-object.ts'
 import type { DeleteOptions } from '../registry/deletion.ts'
-import type { Target } from '../registry/registry.ts'
+import type { RegistryTarget } from '../registry/registry.ts'
 import { isTrue } from '../request/parse-request.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 import { integerOf } from './list-options.ts'
@@ -26,7 +26,7 @@ export async function readDeleteOptions({ exchange, query, target }: EndpointCal
 }
 
 /** The same of options as they stand in a body. A dry run counts for all that is done to the target. Throws 400 and 422. */
-export function deleteOptionsOf(given: JsonObject, target: Target): DeleteOptions {
+export function deleteOptionsOf(given: JsonObject, target: RegistryTarget): DeleteOptions {
   const { gracePeriodSeconds, propagationPolicy, orphanDependents, preconditions, dryRun } = given
   const orphan = boolean(orphanDependents, 'orphanDependents')
   const policy = text(propagationPolicy, 'propagationPolicy')

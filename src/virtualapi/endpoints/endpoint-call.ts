@@ -10,7 +10,7 @@ import { fieldManagerOf } from './field-manager.ts'
 import { writeOptionsOf } from './write-options.ts'
 import { groupNotServed, requirePath } from './served-path.ts'
 import type { RequestInfo, ResourceTarget } from '../request/request-info.ts'
-import type { Target } from '../registry/registry.ts'
+import type { RegistryTarget } from '../registry/registry.ts'
 import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { ObjectParts } from './parts.ts'
@@ -28,7 +28,7 @@ export interface EndpointCall<Parts extends ObjectParts = ObjectParts> {
   /** What fields that the kind does not have, or that are given twice, come to. */
   readonly fieldValidation: FieldValidation
   /** For the registry. */
-  readonly target: Target
+  readonly target: RegistryTarget
 }
 
 /** Finds the resource and gathers what its verbs need. Throws 404 for what is not served. */

@@ -11,7 +11,7 @@ import type { ReadableForm } from '../codec/answers.ts'
 import type { BytesAnswer, Exchange } from '../exchange/exchange.ts'
 import type { Deliveries } from '../flowcontrol/deliveries.ts'
 import type { PodConnector } from '../members/pod-connector.ts'
-import type { Registry, Target } from '../registry/registry.ts'
+import type { Registry, RegistryTarget } from '../registry/registry.ts'
 import type { WatchClock } from './watch-clock.ts'
 
 /** What the verbs on one object need: all that the offload thread has. */
@@ -51,5 +51,5 @@ export interface OffloadableCall {
   readonly exchange: Exchange
   readonly cluster: LogicalCluster
   readonly objects: ClusterObjects
-  readonly target: Target
+  readonly target: RegistryTarget
 }

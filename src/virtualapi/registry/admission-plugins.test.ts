@@ -11,7 +11,7 @@ import type { Store } from '../../store/index.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
 import { readFacts, stampRevision } from '../resources/object-bytes.ts'
-import { Registry, type Target } from './registry.ts'
+import { Registry, type RegistryTarget } from './registry.ts'
 import { createAdmission } from '../admission/admission.ts'
 import { standardPlugins } from '../admission/plugins/index.ts'
 
@@ -48,7 +48,7 @@ describe('standard admission plugins', () => {
   function target(
     resource: string,
     { user = tenant, namespace = 'shop', group = '' }: { user?: UserInfo; namespace?: string; group?: string } = {},
-  ): Target {
+  ): RegistryTarget {
     const definition = catalog.findBuiltIn({ group, version: 'v1', resource })
     if (definition === undefined) throw new Error(`${resource} is not built in`)
     const cluster = {
@@ -89,7 +89,7 @@ describe('standard admission plugins', () => {
   })
 
   it('let nothing of a tenant into a logical cluster that is being deleted', async () => {
-    const leaving = (user: UserInfo): Target => {
+    const leaving = (user: UserInfo): RegistryTarget => {
       const there = target('configmaps', { user })
       return { ...there, context: { ...there.context, cluster: { ...there.context.cluster, deleting: true } } }
     }
@@ -175,7 +175,7 @@ describe('standard admission plugins', () => {
       { type: 'Pod', max: { memory: '1536Mi' } },
       { type: 'PersistentVolumeClaim', max: { storage: '1Gi' } },
     ]
-    const inLimits = (resource: string): Target => target(resource, { namespace: 'limited' })
+    const inLimits = (resource: string): RegistryTarget => target(resource, { namespace: 'limited' })
     await registry.create(target('namespaces', { namespace: '' }), named('Namespace', 'limited'))
     await registry.create(inLimits('limitranges'), named('LimitRange', 'bounds', { spec: { limits } }))
     const pod = (name: string, ...memory: (string | undefined)[]): KubeObject =>

@@ -49,7 +49,7 @@ const generateNameTries = 8
 const lostRaceTries = 50
 
 /** Where a request writes, and for whom. */
-export interface Target {
+export interface RegistryTarget {
   readonly definition: ResourceDefinition
   readonly context: RequestContext
   readonly signal: AbortSignal
@@ -86,14 +86,14 @@ export class Registry {
   }
 
   /** The entry of one object. Throws NotFound. */
-  get({ definition, context, namespace }: Target, name: string): Entry {
+  get({ definition, context, namespace }: RegistryTarget, name: string): Entry {
     const entry = context.objects.get(definition.storageKey, namespace, name)
     if (entry === undefined) throw notFound(definition.info, name)
     return entry
   }
 
   /** `keepUid`: the object is a copy of one in another cluster and keeps its uid and status. */
-  async create(target: Target, object: KubeObject, { keepUid = false }: { keepUid?: boolean } = {}): Promise<Written> {
+  async create(target: RegistryTarget, object: KubeObject, { keepUid = false }: { keepUid?: boolean } = {}): Promise<Written> {
     const { definition, context } = target
     const { metadata } = object
     // As upstream, where the storage refuses it: a Status without a reason, not on dry run, and text that is not a
@@ -112,7 +112,7 @@ export class Registry {
     }
   }
 
-  private async createOnce(target: Target, object: KubeObject, keepUid: boolean): Promise<Written> {
+  private async createOnce(target: RegistryTarget, object: KubeObject, keepUid: boolean): Promise<Written> {
     const { definition, context, signal, namespace } = target
     const { info, strategy } = definition
     const { metadata } = object
@@ -162,7 +162,7 @@ export class Registry {
     }
   }
 
-  async update(target: Target, name: string, options: UpdateOptions): Promise<Written> {
+  async update(target: RegistryTarget, name: string, options: UpdateOptions): Promise<Written> {
     const { definition } = target
     using queue = this.queueFor(target, name)
     for (let attempt = 1; ; attempt++) {
@@ -185,7 +185,7 @@ export class Registry {
 
   /** Serializes writers that lost a race for this object. Disposing of the result leaves the queue. */
   private queueFor(
-    { definition, context, namespace, signal }: Target,
+    { definition, context, namespace, signal }: RegistryTarget,
     name: string,
   ): Disposable & { wait(): Promise<void> } {
     let leave: (() => void) | undefined
@@ -197,7 +197,7 @@ export class Registry {
     }
   }
 
-  private async createOnUpdate(target: Target, name: string, { subresource, change }: UpdateOptions): Promise<Written> {
+  private async createOnUpdate(target: RegistryTarget, name: string, { subresource, change }: UpdateOptions): Promise<Written> {
     const { definition } = target
     if (definition.strategy.allowCreateOnUpdate !== true || subresource !== '') throw notFound(definition.info, name)
     const object = await change(undefined)
@@ -212,7 +212,7 @@ export class Registry {
   }
 
   private async updateOnce(
-    target: Target,
+    target: RegistryTarget,
     entry: Entry,
     old: KubeObject,
     next: KubeObject,
@@ -248,7 +248,7 @@ export class Registry {
   }
 
   private async writeUpdate(
-    { context, signal, deferrable = false }: Target,
+    { context, signal, deferrable = false }: RegistryTarget,
     entry: Entry,
     old: KubeObject,
     next: KubeObject,
@@ -288,7 +288,7 @@ export class Registry {
    * with `deleted: true` and its last state.
    */
   async delete(
-    target: Target,
+    target: RegistryTarget,
     name: string,
     options: DeleteOptions,
   ): Promise<{ deleted: boolean; object: KubeObject; bytes: Uint8Array }> {
@@ -306,7 +306,7 @@ export class Registry {
     }
   }
 
-  private async deleteOnce({ definition, context, signal, namespace }: Target, entry: Entry, options: DeleteOptions) {
+  private async deleteOnce({ definition, context, signal, namespace }: RegistryTarget, entry: Entry, options: DeleteOptions) {
     const { strategy } = definition
     const { key, revision } = entry
     const object = decodeObject(entry.bytes)
@@ -359,7 +359,7 @@ function dedupeOwners(metadata: ObjectMeta, { warnings }: RequestContext): void 
 }
 
 /** The AlreadyExists error if an object of this name exists, else undefined. */
-function existingObjectError({ definition, context, namespace }: Target, name: string): Error | undefined {
+function existingObjectError({ definition, context, namespace }: RegistryTarget, name: string): Error | undefined {
   const entry = context.objects.get(definition.storageKey, namespace, name)
   if (entry === undefined) return undefined
   const ending = decodeMetadata(entry.bytes).deletionTimestamp !== undefined

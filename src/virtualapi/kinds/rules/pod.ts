@@ -1,12 +1,10 @@
 // Pods: defaults of new pods, mutable fields per subresource, and the grace period of a deletion.
 import { isDeepStrictEqual } from 'node:util'
-import type { V1PodStatus } from '@kubernetes/client-node'
 import { timestamp } from '../../../async/index.ts'
 import { fieldForbidden } from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import { isJsonObject } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
-import type { Data } from '../../resources/typed/data.ts'
 import { completeStruct } from '../../resources/typed/decode.ts'
 import { appArmorCauses } from '../validation/confinement.ts'
 import {
