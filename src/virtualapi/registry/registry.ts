@@ -93,7 +93,11 @@ export class Registry {
   }
 
   /** `keepUid`: the object is a copy of one in another cluster and keeps its uid and status. */
-  async create(target: RegistryTarget, object: KubeObject, { keepUid = false }: { keepUid?: boolean } = {}): Promise<Written> {
+  async create(
+    target: RegistryTarget,
+    object: KubeObject,
+    { keepUid = false }: { keepUid?: boolean } = {},
+  ): Promise<Written> {
     const { definition, context } = target
     const { metadata } = object
     // As upstream, where the storage refuses it: a Status without a reason, not on dry run, and text that is not a
@@ -197,7 +201,11 @@ export class Registry {
     }
   }
 
-  private async createOnUpdate(target: RegistryTarget, name: string, { subresource, change }: UpdateOptions): Promise<Written> {
+  private async createOnUpdate(
+    target: RegistryTarget,
+    name: string,
+    { subresource, change }: UpdateOptions,
+  ): Promise<Written> {
     const { definition } = target
     if (definition.strategy.allowCreateOnUpdate !== true || subresource !== '') throw notFound(definition.info, name)
     const object = await change(undefined)
@@ -306,7 +314,11 @@ export class Registry {
     }
   }
 
-  private async deleteOnce({ definition, context, signal, namespace }: RegistryTarget, entry: Entry, options: DeleteOptions) {
+  private async deleteOnce(
+    { definition, context, signal, namespace }: RegistryTarget,
+    entry: Entry,
+    options: DeleteOptions,
+  ) {
     const { strategy } = definition
     const { key, revision } = entry
     const object = decodeObject(entry.bytes)
