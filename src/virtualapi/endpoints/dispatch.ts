@@ -1,4 +1,4 @@
-// From an authorized request to the endpoint that answers it.
+// Chooses the endpoint that answers an authorized request.
 import { methodNotAllowed, notFound, pathNotFound, statusError } from '../../apimachinery/status/index.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
 import type { Answer, Exchange } from '../server/exchange.ts'
@@ -34,7 +34,7 @@ const verbs: Readonly<Record<string, Endpoint>> = {
   deletecollection: deleteCollection,
 }
 
-/** Subresources that read and write the object itself, a part of it at a time. */
+/** Subresources that read the whole object and write a part of it. */
 const partSubresources = new Set(['status', 'finalize', 'approval', 'resize', 'ephemeralcontainers'])
 
 export async function dispatch(exchange: Exchange, parts: ServerParts): Promise<Answer> {
@@ -46,7 +46,7 @@ export async function dispatch(exchange: Exchange, parts: ServerParts): Promise<
   if (parts.heavy !== undefined && (await isHeavy(call))) return parts.heavy.answer(call)
   if (target.subresource !== '') return subresource(call, target)
   const endpoint = verbs[exchange.info.verb]
-  // Of built-in resources the path has been asked already.
+  // `prepareCall` has checked this for built-in resources; custom resources are checked here.
   if (endpoint === undefined || !call.definition.info.verbs.includes(exchange.info.verb))
     throw methodNotAllowed(call.definition.info, exchange.request.method)
   if (target.group === '' && target.resource === 'bindings') return bindListed(call)
