@@ -1,4 +1,4 @@
-// Types whose JSON form is not that of their message: times, quantities, raw JSON.
+// Types whose JSON form differs from their message: times, quantities, raw JSON.
 import { Buffer } from 'node:buffer'
 import { parseJson, surveyJson } from '../../../apimachinery/json/index.ts'
 import type { JsonValue } from '../../../apimachinery/meta/index.ts'
@@ -6,21 +6,21 @@ import { decodeMessage, type MessageValue } from './decode-message.ts'
 import { messageNamed, type SpecialType } from './message-table.ts'
 import { malformed, type WireReader } from './wire-reader.ts'
 
-/** A value that is what its JSON form says, or schemas, which are written like every message. */
+/** A value of a special type: its JSON form or, for the JSONSchemaPropsOr types, decoded schemas. */
 export interface SpecialValue {
   readonly json: JsonValue
-  /** Go would leave it out under omitempty or omitzero. */
+  /** True if Go omits it under omitempty or omitzero. */
   readonly empty: boolean
-  /** Stands for `json` where it is set. */
+  /** Replaces `json` if set; `schemas` too. */
   readonly schema?: MessageValue
   readonly schemas?: readonly MessageValue[]
 }
 
-/** Deeper raw JSON is refused: everything behind the decoder walks it. */
+/** Maximum nesting of raw JSON, because later code walks it recursively. */
 const maxRawDepth = 100
 const schemaMessage = 'apiextensions.v1.JSONSchemaProps'
 
-/** The value of a special type from its message, read to its end. */
+/** Decodes the message of a special type to its end. */
 export function decodeSpecial(type: SpecialType, reader: WireReader, depth: number): SpecialValue {
   switch (type) {
     case 'Time':
@@ -87,11 +87,11 @@ function trimmed(value: number, unit: number): string {
   return fraction === '' ? String(whole) : `${whole}.${fraction}`
 }
 
-/** As sent: clients send the canonical form. Empty means zero. */
+/** The quantity as sent (clients send the canonical form); `0` if empty. */
 function quantityText(text: string | undefined): string {
   if (text === undefined || text === '') return '0'
   if (!/^[+-]?[0-9.]+([eE][+-]?[0-9]+|[numkMGTPE]|[KMGTPE]i)?$/.test(text) || text.length > 64)
-    throw malformed('a quantity is none')
+    throw malformed('invalid quantity')
   return text
 }
 
@@ -110,7 +110,7 @@ function intOrString(reader: WireReader): JsonValue {
   return type === 0 ? number : text
 }
 
-/** The JSON text in field 1; none is null. */
+/** Parses the JSON text in field 1; null if there is none. */
 function rawJson(reader: WireReader): JsonValue {
   let raw: Uint8Array | undefined
   while (!reader.done) {
@@ -145,7 +145,7 @@ function numbers(reader: WireReader): Map<number, number> {
   return values
 }
 
-/** Field 1 is a bool, field 2 a schema, which wins. */
+/** Field 1 is a bool, field 2 a schema, which takes precedence. */
 function schemaOrBool(reader: WireReader, depth: number): SpecialValue {
   let allows = false
   let schema: MessageValue | undefined
@@ -158,7 +158,7 @@ function schemaOrBool(reader: WireReader, depth: number): SpecialValue {
   return { json: allows, empty: false, ...(schema === undefined ? {} : { schema }) }
 }
 
-/** Field 1 is a schema, field 2 a list of them, which wins if it has any. */
+/** Field 1 is a schema, field 2 a list of schemas, which takes precedence if it is not empty. */
 function schemaOrSchemas(reader: WireReader, depth: number): SpecialValue {
   let schema: MessageValue | undefined
   const schemas: MessageValue[] = []
@@ -172,7 +172,7 @@ function schemaOrSchemas(reader: WireReader, depth: number): SpecialValue {
   return { json: null, empty: false, ...(schema === undefined ? {} : { schema }) }
 }
 
-/** Field 1 is a schema, field 2 a list of strings, which wins if it has any. */
+/** Field 1 is a schema, field 2 a list of strings, which takes precedence if it is not empty. */
 function schemaOrStrings(reader: WireReader, depth: number): SpecialValue {
   let schema: MessageValue | undefined
   const list: string[] = []
