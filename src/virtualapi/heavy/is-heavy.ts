@@ -1,25 +1,25 @@
-// Which requests take so long to answer that everybody else would notice: told from bytes, in a hundredth of that time.
+// Which requests are so expensive that they must not run on the main thread. Estimated from bytes, in a hundredth of the time.
 import { defaultMaxJsonDepth, defaultMaxJsonValues, surveyJson } from '../../apimachinery/json/index.ts'
 import type { Call } from '../endpoints/call.ts'
 import type { Exchange } from '../server/exchange.ts'
 
-/** Nothing below this is heavy, whatever it is; bytes. */
+/** Bytes below which nothing is expensive. */
 const alwaysLight = 3 * 1024
-/** In values: each takes some 2.5 microseconds of decoding, checking and encoding, and so does a KiB of text. */
+/** Maximum cost on the main thread, in JSON values: each takes some 2.5 µs to decode, validate and encode, as does 1 KiB. */
 const heaviest = 1500
-/** Bytes of YAML, and of protobuf, that cost as much as a value of JSON. */
+/** Bytes of YAML, and of protobuf, that cost as much as one JSON value. */
 const yamlBytesPerValue = 2
 const protobufBytesPerValue = 16
-/** To write YAML takes so many times as long as JSON. */
+/** How many times as long it takes to write YAML as JSON. */
 const yamlWriting = 8
-/** Of a document, what is written in another form than it is kept in. An object of the largest size is. */
+/** Maximum number of values of a document that is reformatted; above that of the largest object. */
 const mostWritten = { yaml: 100_000, json: 1_000_000 }
 
 const verbs = new Set(['get', 'create', 'update', 'patch', 'delete'])
-/** What is about the object as a whole; other subresources are small, or speak to members. */
+/** Subresources that work on the whole object; others are small, or are answered by members. */
 const subresources = new Set(['', 'status', 'scale', 'finalize', 'approval', 'resize', 'ephemeralcontainers'])
 
-/** Whether a request brings much, or is about an object that holds much and must be looked into. Waits for a large body. */
+/** True if the body, or the object that must be decoded, is large. Reads a large body. */
 export async function isHeavy({ exchange, objects, definition, request, representation }: Call): Promise<boolean> {
   const { verb } = exchange.info
   if (!verbs.has(verb) || !subresources.has(request.subresource)) return false
@@ -30,7 +30,7 @@ export async function isHeavy({ exchange, objects, definition, request, represen
   return entry !== undefined && weightOf(entry.bytes) > heaviest
 }
 
-/** What it takes to write this JSON, of whatever depth and number of values, in another form: `too much` is seconds. */
+/** The effort to reformat this JSON of any depth and size: `little` on the main thread, `much` on the worker, `too much`. */
 export function effortToReformat(body: Uint8Array, format: 'json' | 'yaml'): 'little' | 'much' | 'too much' {
   if (body.length <= alwaysLight) return 'little'
   const { values } = surveyJson(body, Infinity)
@@ -38,7 +38,7 @@ export function effortToReformat(body: Uint8Array, format: 'json' | 'yaml'): 'li
   return (values + body.length / 1024) * (format === 'yaml' ? yamlWriting : 1) > heaviest ? 'much' : 'little'
 }
 
-/** A body of unknown length is waited for. */
+/** Reads the body, unless its announced length is small. */
 async function hasHeavyBody(exchange: Exchange): Promise<boolean> {
   if (exchange.announcedBytes <= alwaysLight) return false
   const body = await exchange.request.body()
@@ -49,7 +49,7 @@ async function hasHeavyBody(exchange: Exchange): Promise<boolean> {
   return weightOf(body) > heaviest
 }
 
-/** Of JSON, in values. What is refused for its depth or its number of values is so by counting alone: that is light. */
+/** Cost of JSON, in values; 0 for JSON that will be refused for its depth or number of values, which is cheap to find out. */
 function weightOf(bytes: Uint8Array): number {
   if (bytes.length <= alwaysLight) return 0
   const { depth, values } = surveyJson(bytes)
