@@ -1,4 +1,4 @@
-// What the stages and endpoints work with: made once by createVirtualApi, then only read.
+// What the stages and endpoints depend on. Created once by createVirtualApi.
 import type { Clock } from '../../async/index.ts'
 import type { Hub } from '../../store/hub/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
@@ -28,7 +28,7 @@ export interface ServerParts {
   readonly fairness: Fairness
   readonly loopShare: LoopShare
   readonly deliveries: Deliveries
-  /** Where large objects are worked on; undefined where that is already. */
+  /** The thread for expensive requests; undefined on that thread. */
   readonly heavy: HeavyThread | undefined
   readonly podConnector: PodConnector | undefined
   readonly tokenReviewer: TokenReviewer | undefined
@@ -37,10 +37,10 @@ export interface ServerParts {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: ServerMetrics
-  /** Where a line of every request is written; none where nobody asked for it. */
+  /** Takes the audit log; undefined if there is none. */
   readonly auditSink: AuditSink | undefined
-  /** Of requests other than watches, log and exec. Milliseconds. */
+  /** Timeout of requests other than watches, log and exec, milliseconds. */
   readonly requestTimeoutMs: number
-  /** True once everything the server needs is there. The name of what is missing otherwise. */
+  /** Why the server is not ready; undefined if it is. */
   readonly notReady: () => string | undefined
 }
