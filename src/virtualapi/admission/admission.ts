@@ -1,4 +1,4 @@
-// Admission: what may change or refuse a write besides the kind's own rules. A list, in order; mutate first, then validate.
+// Admission: an ordered list of plugins that may change or refuse a write. All mutate first, then all validate.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
 
@@ -33,7 +33,7 @@ export interface Admission {
   ): Promise<void> | undefined
 }
 
-/** Runs the plugins in the order given; the first refusal ends it. */
+/** Runs the plugins in the given order. Throws the error of the first that refuses. */
 export function createAdmission(plugins: readonly AdmissionPlugin[]): Admission {
   return {
     mutate: (request, object, old) => inOrder(plugins, (plugin) => plugin.mutate?.(request, object, old)),

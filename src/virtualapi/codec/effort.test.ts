@@ -3,7 +3,7 @@ import { effortToReformat } from './effort.ts'
 
 const values = (count: number): Uint8Array => Buffer.from(JSON.stringify({ items: new Array<number>(count).fill(1) }))
 
-describe('the effort to write a document in another form', () => {
+describe('the effort to reformat a document', () => {
   for (const { title, body, json, yaml } of [
     { title: 'a small one', body: values(10), json: 'little', yaml: 'little' },
     { title: 'a hundred objects', body: values(3000), json: 'much', yaml: 'much' },

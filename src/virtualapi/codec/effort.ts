@@ -1,19 +1,19 @@
-// How long it takes to decode, check and write a document: told from its bytes, in a hundredth of that time.
+// Estimates the cost to decode, validate and encode a document from its bytes, in a hundredth of that time.
 import { defaultMaxJsonDepth, defaultMaxJsonValues, surveyJson } from '../../apimachinery/json/index.ts'
 
-/** Nothing below this is large, whatever it is; bytes. */
+/** Bytes below which nothing is expensive. */
 export const alwaysLight = 3 * 1024
-/** In values: each takes some 2.5 microseconds of decoding, checking and encoding, and so does a KiB of text. */
+/** Maximum cost on the main thread, in JSON values: each takes some 2.5 µs to decode, validate and encode, as does 1 KiB. */
 const maxLightValues = 1500
-/** Bytes of YAML, and of protobuf, that cost as much as a value of JSON. */
+/** Bytes of YAML, and of protobuf, that cost as much as one JSON value. */
 const yamlBytesPerValue = 2
 const protobufBytesPerValue = 16
-/** To write YAML takes so many times as long as JSON. */
+/** How many times as long it takes to write YAML as JSON. */
 const yamlWriting = 8
-/** Of a document, what is written in another form than it is kept in. An object of the largest size is. */
+/** Maximum number of values of a document that is reformatted; above that of the largest object. */
 const mostWritten = { yaml: 100_000, json: 1_000_000 }
 
-/** What it takes to write this JSON, of whatever depth and number of values, in another form: `too much` is seconds. */
+/** The effort to reformat this JSON of any depth and size: `little` on the main thread, `much` on the offload thread, `too much`. */
 export function effortToReformat(body: Uint8Array, format: 'json' | 'yaml'): 'little' | 'much' | 'too much' {
   if (body.length <= alwaysLight) return 'little'
   const { values } = surveyJson(body, Infinity)
@@ -21,7 +21,7 @@ export function effortToReformat(body: Uint8Array, format: 'json' | 'yaml'): 'li
   return (values + body.length / 1024) * (format === 'yaml' ? yamlWriting : 1) > maxLightValues ? 'much' : 'little'
 }
 
-/** Whether to decode and check this body takes so long that everybody else would notice. `contentType` as sent. */
+/** True if this body is too expensive to decode and validate on the main thread. `contentType` as sent. */
 export function isLargeBody(body: Uint8Array, contentType: string): boolean {
   if (body.length <= alwaysLight) return false
   if (contentType.includes('yaml')) return body.length / yamlBytesPerValue > maxLightValues
@@ -29,12 +29,12 @@ export function isLargeBody(body: Uint8Array, contentType: string): boolean {
   return isLargeJson(body)
 }
 
-/** Whether to decode this JSON takes so long that everybody else would notice. */
+/** True if this JSON is too expensive to decode on the main thread. */
 export function isLargeJson(bytes: Uint8Array): boolean {
   return weightOf(bytes) > maxLightValues
 }
 
-/** Of JSON, in values. What is refused for its depth or its number of values is so by counting alone: that is light. */
+/** Cost of JSON, in values; 0 for JSON that will be refused for its depth or number of values, which is cheap to find out. */
 function weightOf(bytes: Uint8Array): number {
   if (bytes.length <= alwaysLight) return 0
   const { depth, values } = surveyJson(bytes)

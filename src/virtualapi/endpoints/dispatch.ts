@@ -1,4 +1,4 @@
-// From an authorized request to the endpoint that answers it.
+// Chooses the endpoint that answers an authorized request.
 import { methodNotAllowed, notFound, pathNotFound, statusError } from '../../apimachinery/status/index.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
 import type { SubresourceInfo } from '../resources/resource-info.ts'
@@ -41,7 +41,7 @@ const verbs: Endpoints<EndpointParts> = {
   deletecollection: deleteCollection,
 }
 
-/** Subresources that read and write the object itself, a part of it at a time. */
+/** Subresources that read the whole object and write a part of it. */
 const partSubresources = new Set(['status', 'finalize', 'approval', 'resize', 'ephemeralcontainers'])
 
 export async function dispatch(exchange: Exchange, parts: EndpointParts): Promise<Answer> {
@@ -73,7 +73,7 @@ function wholeObject<Parts extends ObjectParts>(
 ): Promise<Answer> {
   const { definition, exchange } = call
   const endpoint = endpoints[exchange.info.verb]
-  // Of built-in resources the path has been asked already.
+  // `prepareCall` has checked this for built-in resources; custom resources are checked here.
   if (endpoint === undefined || !definition.info.verbs.includes(exchange.info.verb))
     throw methodNotAllowed(definition.info, exchange.request.method)
   if (target.group === '' && target.resource === 'bindings') return bindListed(call)

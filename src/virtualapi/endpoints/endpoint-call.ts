@@ -1,4 +1,4 @@
-// What an endpoint gets: the exchange, the resource it is about, and what to write with.
+// What an endpoint gets: the exchange, the definition of the requested resource, and the target for the registry.
 import { goQuote } from '../../apimachinery/text/index.ts'
 import { badRequest, notFound, pathNotFound } from '../../apimachinery/status/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
@@ -25,9 +25,9 @@ export interface EndpointCall<Parts extends ObjectParts = ObjectParts> {
   readonly request: ResourceTarget
   readonly query: URLSearchParams
   readonly representation: Representation
-  /** What fields that the kind does not have, or that are given twice, come to. */
+  /** What unknown and duplicate fields cause: nothing, a warning, or an error. */
   readonly fieldValidation: FieldValidation
-  /** For the registry. */
+  /** What the registry's functions take: definition, namespace, user, options. */
   readonly target: RegistryTarget
 }
 
@@ -60,7 +60,7 @@ export async function prepareCall<Parts extends ObjectParts>(
     warnings: exchange.warnings,
     now: parts.clock.now(),
   }
-  // What our own loops found out: a client's write that comes right after need not wait for it to be on disk.
+  // Status writes of our own controllers may be committed later, with other writes: nobody waits for them to be on disk.
   const deferrable = exchange.request.loopbackUser !== undefined && request.subresource === 'status'
   return {
     exchange,
@@ -71,21 +71,21 @@ export async function prepareCall<Parts extends ObjectParts>(
     request,
     query: info.query,
     fieldValidation: options.fieldValidation,
-    representation: negotiate(exchange.header('accept'), asked(definition, info)),
+    representation: negotiate(exchange.header('accept'), negotiationOf(definition, info)),
     target: { definition, context, signal, namespace: request.namespace, deferrable },
   }
 }
 
-/** Dots and slashes do not get here. */
+/** Refuses `%` in a name. Names of dots and names with slashes were refused with the path. */
 function requireName(name: string): void {
   if (name.includes('%')) throw badRequest(`Name parameter invalid: ${goQuote(name)}: may not contain '%'`)
 }
 
-function asked({ info }: ResourceDefinition, { verb }: RequestInfo): Parameters<typeof negotiate>[1] {
+function negotiationOf({ info }: ResourceDefinition, { verb }: RequestInfo): Parameters<typeof negotiate>[1] {
   return verb === 'list' || verb === 'watch' || verb === 'deletecollection' ? { info, reads: verb } : { info }
 }
 
-/** The subresource's row, or 404 where the resource has none of this name. */
+/** Throws 404 if the resource has no subresource of this name. */
 export function requireSubresource({ definition, request }: EndpointCall): void {
   if (!definition.info.subresources.some(({ name }) => name === request.subresource))
     throw notFound(definition.info, request.name)

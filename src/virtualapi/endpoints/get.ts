@@ -1,4 +1,4 @@
-// GET of one object: bytes from memory to the wire.
+// GET of one object: answers the bytes in memory without decoding them where no other form is asked for.
 import { badRequest } from '../../apimachinery/status/index.ts'
 import { isTrue } from '../request/parse-request.ts'
 import { jsonBytes } from '../codec/answers.ts'
@@ -32,7 +32,7 @@ export async function readObject(call: EndpointCall): Promise<Answer> {
   return jsonBytes(view.object(entry.bytes))
 }
 
-/** Old clients must not take the object for the one without what the server has added. */
+/** Throws 400 for `export=true`: an old client would take the answer for one without server-set fields. */
 function requireNoExport(query: URLSearchParams): void {
   const given = query.get('export')
   if (given !== null && isTrue(given))

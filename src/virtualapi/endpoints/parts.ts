@@ -34,7 +34,7 @@ export interface EndpointParts extends ObjectParts {
   readonly accountTokens: ServiceAccountTokens
   readonly watchClock: WatchClock
   readonly metrics: Pick<Metrics, 'scrape'>
-  /** True once everything the server needs is there. The name of what is missing otherwise. */
+  /** Why the server is not ready; undefined if it is. */
   readonly notReady: () => string | undefined
 }
 

@@ -1,4 +1,4 @@
-// Kinds that are asked, not kept: access reviews and identity reviews.
+// Access reviews and identity reviews: kinds that are answered at once and never stored.
 import { methodNotServed, notAcceptable, pathNotFound } from '../../apimachinery/status/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
@@ -14,7 +14,7 @@ export function isReview(target: ResourceTarget): boolean {
   return target.subresource === '' && reviewOf(target) !== undefined
 }
 
-/** POST of a question; the answer is the same object with a status. */
+/** POST of a review; the answer is the same object with a status. */
 export async function createReview(exchange: Exchange, parts: EndpointParts, target: ResourceTarget): Promise<Answer> {
   const { cluster, info, user, signal } = exchange
   const review = reviewOf(target)

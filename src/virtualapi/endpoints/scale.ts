@@ -1,4 +1,4 @@
-// The scale subresource: a few numbers of a workload, in one form for all kinds.
+// The scale subresource: reads and writes the replicas of any workload as autoscaling/v1 Scale.
 import { Buffer } from 'node:buffer'
 import { goPrint } from '../../apimachinery/text/index.ts'
 import { encodeJson, isJsonObject, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
@@ -33,7 +33,7 @@ export async function scale(call: EndpointCall): Promise<Answer> {
   return jsonDocument(scaleOf(written.object, definition))
 }
 
-/** A Scale in the form asked for: kubectl shows it as a table with columns of its own. */
+/** A Scale as JSON, or as a Table with the columns of Scale. */
 function shown({ definition, representation, query, target }: EndpointCall, scale: KubeObject): Answer {
   if (representation.as !== 'Table' || !definition.info.builtIn) return jsonDocument(scale)
   const { fromStorage: _stored, complete: _complete, ...rest } = definition
@@ -45,7 +45,7 @@ function shown({ definition, representation, query, target }: EndpointCall, scal
   return jsonBytes(view.object(Buffer.from(encodeJson(scale))))
 }
 
-/** The Scale asked for, as a function of the present one. */
+/** The wanted Scale, as a function of the current one. */
 async function wantedScale(call: EndpointCall): Promise<(current: KubeObject) => KubeObject> {
   const { exchange, definition } = call
   const body = await exchange.request.body()
@@ -54,7 +54,7 @@ async function wantedScale(call: EndpointCall): Promise<(current: KubeObject) =>
     const { value, duplicates } = decodeBody(body, undefined)
     const before = exchange.warnings.length
     return (current) => {
-      // Said once, for the try that counted.
+      // Drop the warnings of an earlier attempt that lost a conflict.
       exchange.warnings.length = before
       const patched = apply(current as unknown as JsonObject, value)
       if (!isJsonObject(patched)) throw badRequest('the body must be a Scale')

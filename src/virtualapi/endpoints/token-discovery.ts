@@ -1,4 +1,4 @@
-// For others who verify tokens of ServiceAccounts: who issues them, and with which key.
+// OpenID Connect discovery for those who verify ServiceAccount tokens: the issuer and its public keys.
 import { pageNotFound, pathNotFound } from '../../apimachinery/status/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { issuerOf } from '../authn/index.ts'
@@ -13,7 +13,7 @@ export async function tokenDiscovery(
 ): Promise<Answer> {
   const { cluster, info } = exchange
   if (cluster === undefined) throw pathNotFound()
-  // The answer names the address by which this client reached us.
+  // private: the answer holds the host name that this client used.
   const caching = { 'cache-control': 'private, max-age=3600' }
   if (path === '/.well-known/openid-configuration')
     return jsonDocument(

@@ -1,4 +1,4 @@
-// POST serviceaccounts/NAME/token: a token for whoever may have one.
+// POST serviceaccounts/NAME/token: issues a token of the ServiceAccount (TokenRequest).
 import type { KubeObject, ObjectMeta } from '../../apimachinery/meta/index.ts'
 import { badRequest, conflict, invalid, methodNotServed, type StatusCause } from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
@@ -28,14 +28,14 @@ interface TokenRequestSpec {
 }
 type Bound = Partial<Record<'pod' | 'secret' | 'node', NameAndUid>>
 
-/** Issues a token. Throws 404 where the ServiceAccount or what to bind to is not there, 409 for another uid, 422. */
+/** Issues a token. Throws 404 if the ServiceAccount or the bound object does not exist, 409 for another uid, 422. */
 export async function requestToken(call: EndpointCall<EndpointParts>): Promise<Answer> {
   const { exchange, parts, cluster, request, target } = call
   if (exchange.info.verb !== 'create') throw methodNotServed()
   const { namespace, name } = request
   const asked = await readRequest(call)
   const { metadata } = asked
-  requireSame(metadata, { namespace, name })
+  requireSameAccount(metadata, { namespace, name })
   const account = decodeObject(parts.registry.get(target, name).bytes).metadata
   const uid = account.uid ?? ''
   if (metadata.uid !== undefined && metadata.uid !== '' && metadata.uid !== uid)
@@ -50,7 +50,7 @@ export async function requestToken(call: EndpointCall<EndpointParts>): Promise<A
     expirationSeconds: expirationSeconds ?? 3600,
     boundObjectRef: boundObjectRef ?? null,
   }
-  const causes = wrongDuration(spec.expirationSeconds)
+  const causes = durationCauses(spec.expirationSeconds)
   if (causes.length > 0) throw invalid(kind, '', causes)
   const bound = spec.boundObjectRef === null ? {} : boundObject(call, spec.boundObjectRef)
   const token = await parts.accountTokens.issue({
@@ -80,7 +80,7 @@ async function readRequest({ exchange, definition, fieldValidation }: EndpointCa
   return objectOf(decoded, { definition: expected, fieldValidation, warnings })
 }
 
-function requireSame({ name = '', namespace = '' }: ObjectMeta, url: { name: string; namespace: string }): void {
+function requireSameAccount({ name = '', namespace = '' }: ObjectMeta, url: { name: string; namespace: string }): void {
   const wrong = (field: string, value: string, what: string): StatusCause => ({
     reason: 'FieldValueInvalid',
     message: `Invalid value: ${JSON.stringify(value)}: must match the service account ${what} if specified`,
@@ -91,7 +91,7 @@ function requireSame({ name = '', namespace = '' }: ObjectMeta, url: { name: str
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
 }
 
-function wrongDuration(seconds: number): StatusCause[] {
+function durationCauses(seconds: number): StatusCause[] {
   const wrong = (text: string): StatusCause[] => [
     {
       reason: 'FieldValueInvalid',
@@ -103,7 +103,7 @@ function wrongDuration(seconds: number): StatusCause[] {
   return seconds > maxSeconds ? wrong('larger than 2^32 seconds') : []
 }
 
-/** What the token ends with. */
+/** The object whose deletion invalidates the token. */
 function boundObject(call: EndpointCall, reference: ObjectReference): Bound {
   const { apiVersion = '', name = '' } = reference
   if (apiVersion === 'v1' && reference.kind === 'Pod') {

@@ -1,4 +1,4 @@
-// One request and its answer, on the way through the stages.
+// A request and its answer, and what the stages have found out about it.
 import type { DetailedPeerCertificate } from 'node:tls'
 import { abortable } from '../../async/index.ts'
 import { auditIdOf, type Named, type RequestAudit } from '../audit/index.ts'
@@ -6,25 +6,25 @@ import type { LogicalCluster } from '../clusters/directory.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 
-/** A request as it came, by a socket or from within the process. */
+/** A request as received, on a socket or from within the process. */
 export interface IncomingRequest {
   readonly method: string
-  /** Raw: path and query as sent. */
+  /** Path and query as sent. */
   readonly url: string
-  /** Name, value, name, value: repeated headers stay apart. */
+  /** Raw headers: name, value, name, value. Repeated headers are not joined. */
   readonly rawHeaders: readonly string[]
   readonly peerCertificate: DetailedPeerCertificate | undefined
-  /** Of the other end of the connection; absent for requests that never touched a socket. */
+  /** Address of the connection's peer; absent for requests from within the process. */
   readonly peerAddress?: () => string | undefined
-  /** A body of a length that no header tells is still to come, as HTTP/2 allows it. */
+  /** A body of unknown length follows, which HTTP/2 allows without a header. */
   readonly hasOpenBody?: boolean
-  /** The body, whole. Rejects 413 above the limit. */
+  /** Reads the whole body. Rejects with 413 above the limit. */
   readonly body: () => Promise<Uint8Array>
-  /** Aborted when the client goes away. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
-  /** Aborted when the server stops: what does not end by itself ends then, the rest is still answered. */
+  /** Aborted when the server stops. Long-running requests end then; others are still answered. */
   readonly stopping?: AbortSignal
-  /** Set for requests that never touched a socket: who asks is known, there is nothing to prove. */
+  /** The user of a request from within the process, which needs no credentials. */
   readonly loopbackUser?: UserInfo
 }
 
@@ -34,110 +34,110 @@ export interface BytesAnswer {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
 }
-/** Bytes that are made as they are taken. */
+/** Chunks that are encoded when they are consumed. */
 export interface Pieces extends Iterable<Uint8Array> {
-  /** Of all of them, where that is known before. */
+  /** Total size in bytes, if known in advance. */
   readonly bytes?: number
-  /** To make one takes long: each is made in its own turn, however few bytes they are. */
+  /** True if a chunk is slow to encode: then the event loop is yielded before each, however small they are. */
   readonly isCostly?: boolean
-  /** Gives back a piece that was sent: its memory is used for another. */
+  /** Returns a chunk that was sent, so that its memory can be reused. */
   readonly release?: (piece: Uint8Array) => void
 }
 
-/** Bytes that are made as the client takes them. */
+/** An answer in chunks that are encoded as the client reads them. */
 export interface PiecesAnswer {
   readonly kind: 'pieces'
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly pieces: Pieces
-  /** Bytes of what the pieces are made of. */
+  /** Approximate size in bytes. */
   readonly about: number
 }
-/** Headers go out at once, chunks as they come; ends cleanly when the iterable does. */
+/** Headers are sent at once, chunks as they arrive; ends when the iterable ends. */
 export interface StreamAnswer {
   readonly kind: 'stream'
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly chunks: AsyncIterable<Uint8Array>
-  /** A client that takes nothing for this long is cut off, milliseconds. Default: it may take its time. */
+  /** How long a client may read nothing before its connection is cut, milliseconds. Default: for ever. */
   readonly maxStallMs?: number
-  /** A client that has not taken all of it by then is cut off, milliseconds. Default: the stream may go on for ever. */
+  /** How long the whole answer may take before the connection is cut, milliseconds. Default: for ever. */
   readonly maxMs?: number
 }
-/** Where the bytes of a push go. */
+/** Where a push writes. */
 export interface Sink {
-  /** Returns false where no more may follow before the push is told to resume. */
+  /** Returns false if the push must wait for `resume` before it writes more. */
   write(chunk: Uint8Array): boolean
-  /** All was told. Nothing follows. */
+  /** Ends the answer. Nothing may follow. */
   end(): void
-  /** It cannot be told to its end. Nothing follows. */
+  /** Cuts the answer off. Nothing may follow. */
   fail(error: unknown): void
 }
-/** What pushes. */
+/** A source that writes to a Sink whenever it has something. */
 export interface Push {
   resume(): void
-  /** Ends it after what there is to tell by now: the sink is told. */
+  /** Writes what is pending, then ends the sink. */
   end(): void
-  /** Nobody listens any more: the sink hears nothing again. */
+  /** The client is gone: never calls the sink again. */
   close(): void
 }
-/** Bytes that come whenever something happens, for as long as the client wants: kept without anything else of the request. */
+/** A long-lived answer (a watch) that is written whenever something happens. It retains nothing else of the request. */
 export interface PushAnswer {
   readonly kind: 'push'
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** A client that takes nothing for this long is cut off, milliseconds. */
+  /** How long a client may read nothing before its connection is cut, milliseconds. */
   readonly maxStallMs: number
-  /** Either this is called, once, or `drop`. Whoever calls it closes the push. The sink hears nothing before it returned. */
+  /** Starts the push. Either this or `drop` is called, once; the caller closes the push. Does not write before it returns. */
   readonly begin: (sink: Sink) => Push
   readonly drop: () => void
 }
 export type Answer = BytesAnswer | PiecesAnswer | StreamAnswer | PushAnswer
-/** As it is sent. */
+/** An answer as it is sent. */
 export type SentAnswer = BytesAnswer | SentPieces | StreamAnswer | PushAnswer
-/** Pieces, each made when it is its turn. */
+/** A chunked answer; each chunk is encoded in a turn of its flow. */
 export interface SentPieces extends PiecesAnswer {
-  /** Before each piece: waits where others have waited longer; undefined: go on at once. */
+  /** Awaited before each chunk, so that other flows are served; undefined: no need to wait. */
   readonly turn: () => Promise<void> | undefined
-  /** A client that takes nothing for this long is cut off, milliseconds. */
+  /** How long a client may read nothing before its connection is cut, milliseconds. */
   readonly maxStallMs: number
-  /** So is one that has not taken all of it by then. */
+  /** How long the whole answer may take before the connection is cut, milliseconds. */
   readonly maxMs: number
 }
 
-/** What the stages have found out so far. A stage reads only what an earlier one has set. */
+/** What the stages have found out about a request so far. A stage reads only what an earlier one has set. */
 export class Exchange {
   readonly request: IncomingRequest
-  /** Of this exchange alone: the client's, shortened by the deadline. */
+  /** Aborted when the client disconnects or the deadline is over. */
   signal: AbortSignal
-  /** For `Warning` headers. */
+  /** Texts for the `Warning` header. */
   readonly warnings: string[] = []
-  /** Run when the answer is complete, in reverse order. */
+  /** Called when the answer is complete, in reverse order. */
   readonly cleanups: (() => void)[] = []
   answer: Answer | undefined
-  /** Gathers what is written of this request; undefined where nobody asked for it. */
+  /** Collects the audit log of this request; undefined without an audit sink. */
   audit: RequestAudit | undefined
-  /** Of the object in the body. */
+  /** Identity of the object in the body. */
   named: Named | undefined
   private ownAuditId: string | undefined
-  /** Before more work for this request: waits where others have waited longer; undefined: go on at once. */
+  /** Awaited before more work for this request, so that other flows are served; undefined: no need to wait. */
   turn: () => Promise<void> | undefined = () => undefined
-  /** Whose turns they are; undefined: nobody's, our own loops wait for none. */
+  /** Fairness key of this request; undefined for our own controllers, which never wait. */
   flow: string | undefined
-  /** Set where the signal hangs on the server's life: lets go of it, for answers that are ended in another way. */
+  /** Unlinks the signal from the server's stop signal; for pushes, which the listener ends itself. */
   unlink: () => void = () => undefined
   private understood: RequestInfo | undefined
   private authenticated: UserInfo | undefined
-  /** The logical cluster of the request, where it exists. Whether to tell is authorization's decision. */
+  /** The logical cluster of the request, if it exists. Only after authorization may the client learn that it does not. */
   cluster: LogicalCluster | undefined
 
   constructor(request: IncomingRequest) {
     this.signal = request.signal
-    // Who sends its body a byte at a time has no longer than anybody else.
+    // Reading the body also ends with the deadline, so that a slow body cannot hold the request.
     this.request = { ...request, body: () => this.read(request) }
   }
 
-  /** Says which object it is about, where the URL does not. */
+  /** Sets the identity of the object in the body, for the audit log. */
   names(named: Named): void {
     this.named = named
     this.audit?.names(named)
@@ -170,12 +170,12 @@ export class Exchange {
     return this.authenticated !== undefined
   }
 
-  /** By which the request is known in audit lines and in the answer: the client's word, or made here. */
+  /** The audit id: from the client's header if valid, else a new one. */
   get auditId(): string {
     return (this.ownAuditId ??= auditIdOf(this.header('audit-id')))
   }
 
-  /** Bytes of the body by what the client announces; Infinity where it does not say, 0 where there is none. */
+  /** Size of the body in bytes by its headers; Infinity if unknown, 0 if there is no body. */
   get announcedBytes(): number {
     const { method, hasOpenBody = false } = this.request
     if (method === 'GET' || method === 'HEAD') return 0

@@ -2,13 +2,13 @@ import { expect } from 'chai'
 import { Deliveries, type Delivered } from './deliveries.ts'
 import { LoopShare } from './loop-share.ts'
 
-/** All that waits is told within some passes of the loop. */
+/** Waits for a condition, for at most some iterations of the event loop. */
 async function passes(until: () => boolean): Promise<void> {
   while (!until()) await new Promise(setImmediate)
 }
 
 describe('deliveries', () => {
-  it('come after whoever asks for them, in the order of asking, and again where there is more', async () => {
+  it('run after the caller, in the order of requests, and again if there is more', async () => {
     const deliveries = new Deliveries(new LoopShare())
     const told: string[] = []
     const teller = (name: string, parts: number): Delivered => ({
@@ -25,12 +25,12 @@ describe('deliveries', () => {
     expect(told).to.deep.equal(['a2', 'b1', 'a1'])
   })
 
-  it('of one logical cluster with very many let those of another come between', async () => {
+  it('of one logical cluster do not delay those of another', async () => {
     const deliveries = new Deliveries(new LoopShare())
     const count = 200
     let busy = 0
     let before: number | undefined
-    // Together ten times what the busy share in one pass of the loop.
+    // Together ten times what busy flows share in one iteration of the event loop.
     const deliver = (): number => {
       for (const end = performance.now() + 0.1; performance.now() < end;);
       busy++

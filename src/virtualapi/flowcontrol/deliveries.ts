@@ -1,49 +1,49 @@
-// Who has something to tell and when: a change that thousands watch is told to one after the other, in the turns of the
-// logical cluster whose watchers they are, so that others' requests come between.
+// Schedules the delivery of watch events: a change that thousands watch is delivered to a few watches at a time, in the turns
+// of their logical cluster (see LoopShare), so that requests of other logical clusters are served in between.
 import type { LoopShare } from './loop-share.ts'
 
 export interface Delivered {
-  /** Tells a part of what there is to tell; returns its bytes. Must not throw. */
+  /** Delivers a part of what is pending; returns its size in bytes. Must not throw. */
   deliver(): number
 }
 
-/** Told in one turn, and no more once it was so many bytes: some tens of microseconds. */
+/** Bounds of one turn, some tens of microseconds: deliveries, and bytes after which no further one is created. */
 const perTurn = 8
 const bytesPerTurn = 64 * 1024
-/** Places at the front of a line that were served, before they are cut. */
-const slack = 1024
+/** Served entries at the front of a queue before they are removed from the array. */
+const maxServedPrefix = 1024
 
 export class Deliveries {
   readonly #loopShare: LoopShare
-  /** What waits, by flow; a line is there while it is served. Holds each watch at most once. */
-  readonly #lines = new Map<string | undefined, Delivered[]>()
+  /** Queues by flow; a queue exists while it is served. Each watch is queued at most once. */
+  readonly #queues = new Map<string | undefined, Delivered[]>()
 
   constructor(loopShare: LoopShare) {
     this.#loopShare = loopShare
   }
 
-  /** Has it deliver soon, after whoever is calling. Without a flow it waits for nobody's turn. */
+  /** Queues a delivery, which runs after the caller. Without a flow it does not wait for turns. */
   add(flow: string | undefined, delivered: Delivered): void {
-    const line = this.#lines.get(flow)
-    if (line !== undefined) {
-      line.push(delivered)
+    const queue = this.#queues.get(flow)
+    if (queue !== undefined) {
+      queue.push(delivered)
       return
     }
-    const started = [delivered]
-    this.#lines.set(flow, started)
-    queueMicrotask(() => void this.#serve(flow, started))
+    const created = [delivered]
+    this.#queues.set(flow, created)
+    queueMicrotask(() => void this.#serve(flow, created))
   }
 
-  async #serve(flow: string | undefined, line: Delivered[]): Promise<void> {
-    for (let next = 0; next < line.length;) {
+  async #serve(flow: string | undefined, queue: Delivered[]): Promise<void> {
+    for (let next = 0; next < queue.length;) {
       const turn = flow === undefined ? undefined : this.#loopShare.turn(flow)
       if (turn !== undefined) await turn
       let bytes = 0
-      for (const end = next + perTurn; next < end && bytes < bytesPerTurn; next++) bytes += line[next]?.deliver() ?? 0
-      if (next < slack) continue
-      line.splice(0, next)
+      for (const end = next + perTurn; next < end && bytes < bytesPerTurn; next++) bytes += queue[next]?.deliver() ?? 0
+      if (next < maxServedPrefix) continue
+      queue.splice(0, next)
       next = 0
     }
-    this.#lines.delete(flow)
+    this.#queues.delete(flow)
   }
 }

@@ -7,7 +7,7 @@ describe('Fairness', () => {
     { kind: 'request', limits: { requests: 2 } },
     { kind: 'watch', limits: { watches: 2 } },
   ] as const) {
-    it(`takes two of kind ${kind} where two are allowed, refuses the third with Retry-After, and others are not affected`, () => {
+    it(`allows two of kind ${kind} if the limit is two, refuses the third with Retry-After, and does not affect others`, () => {
       const fairness = new Fairness(limits)
       const leave = fairness.enter('acme', kind)
       fairness.enter('acme', kind)
@@ -21,7 +21,7 @@ describe('Fairness', () => {
     })
   }
 
-  it('lets large bodies wait for a place in the order of their coming, and gives it to nobody who has gone', async () => {
+  it('queues large bodies in the order of arrival, and skips clients that are gone', async () => {
     const fairness = new Fairness({ largeRequests: 1, waitingLarge: 3 })
     const { signal } = new AbortController()
     const leave = await fairness.enterLarge('acme', signal)
@@ -43,7 +43,7 @@ describe('Fairness', () => {
     ;(await fairness.enterLarge('acme', signal))()
   })
 
-  it('refuses a large body that waited too long, and bounds what waits in all', async () => {
+  it('refuses a large body that waited too long, and bounds the queue of all logical clusters', async () => {
     const fairness = new Fairness({ largeRequests: 1, allWaitingLarge: 1, largeWaitMs: 1 })
     const { signal } = new AbortController()
     for (const flow of ['acme', 'globex']) await fairness.enterLarge(flow, signal)
@@ -56,7 +56,7 @@ describe('Fairness', () => {
   })
 
   for (const kind of ['request', 'watch'] as const)
-    it(`bounds what all logical clusters have of kind ${kind}`, () => {
+    it(`bounds kind ${kind} over all logical clusters`, () => {
       const fairness = new Fairness({ allRequests: 1, allWatches: 1 })
       const leave = fairness.enter('acme', kind)
       expect(thrownBy(() => fairness.enter('globex', kind))).to.satisfy(isStatusError)

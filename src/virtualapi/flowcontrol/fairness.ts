@@ -1,25 +1,25 @@
-// Budgets per logical cluster, so that one tenant's storm is the others' calm. Counters only: nothing is kept for a
-// logical cluster that asks for nothing.
+// Limits per logical cluster, so that one tenant's load does not hurt the others. Only counters: nothing is kept for a logical
+// cluster without requests.
 import { tooManyRequests, type StatusError } from '../../apimachinery/status/index.ts'
 
 export interface FairnessLimits {
-  /** Requests of one logical cluster under way at once, watches apart. Default 200. */
+  /** Concurrent requests of one logical cluster, without watches. Default 200. */
   readonly requests?: number
   /** Open watches of one logical cluster. Default 5000. */
   readonly watches?: number
-  /** Requests with large bodies of one logical cluster that are read and answered at once. Default 2. */
+  /** Concurrent requests of one logical cluster with a large body. Default 2. */
   readonly largeRequests?: number
-  /** Those that wait until it is their turn; their bodies are not read meanwhile. Default 64. */
+  /** Requests of one logical cluster with a large body that wait; their bodies are not read meanwhile. Default 64. */
   readonly waitingLarge?: number
-  /** Of all logical clusters: over HTTP/2 a body that is not read takes up to a mebibyte. Default 128. */
+  /** The same of all logical clusters: over HTTP/2 an unread body takes up to 1 MiB. Default 128. */
   readonly allWaitingLarge?: number
-  /** How long they wait, milliseconds. Default 15,000. */
+  /** How long they wait at most, milliseconds. Default 15,000. */
   readonly largeWaitMs?: number
-  /** Requests of all logical clusters under way at once. Default 2000. */
+  /** Concurrent requests of all logical clusters. Default 2000. */
   readonly allRequests?: number
-  /** Open watches of all logical clusters: some 20 KiB of memory each. Default 50,000. */
+  /** Open watches of all logical clusters, each some 20 KiB of memory. Default 50,000. */
   readonly allWatches?: number
-  /** Bytes of large answers of one logical cluster that its clients have not taken yet. Default 128 MiB. */
+  /** Bytes of large answers of one logical cluster that its clients have not read yet. Default 128 MiB. */
   readonly answerBytes?: number
   /** The same of all logical clusters. Default 1 GiB. */
   readonly allAnswerBytes?: number
@@ -61,8 +61,8 @@ export class Fairness {
   }
 
   /**
-   * Takes room for an answer until it is taken; give it back by calling the result. Throws 429 with Retry-After when
-   * there is none. The only answer of a logical cluster always has room, however large.
+   * Reserves bytes for a large answer until the client has read it; the result releases them. Throws 429 with Retry-After above
+   * the limit. The only large answer of a logical cluster is always allowed.
    */
   hold(flow: string, bytes: number): () => void {
     const held = this.answers.get(flow) ?? 0
@@ -71,10 +71,10 @@ export class Fairness {
       throw tooManyRequests('too many large answers of this logical cluster are not read yet, please try again later')
     this.answers.set(flow, held + bytes)
     this.allAnswers += bytes
-    let left = false
+    let released = false
     return () => {
-      if (left) return
-      left = true
+      if (released) return
+      released = true
       this.allAnswers -= bytes
       const now = (this.answers.get(flow) ?? bytes) - bytes
       if (now === 0) this.answers.delete(flow)
@@ -83,9 +83,9 @@ export class Fairness {
   }
 
   /**
-   * Takes a place for a large body, in the order of asking; give it back by calling the result. Who waits sends no more than
-   * fits into the buffers of its connection: so a flood of large bodies costs nobody anything. Rejects 429 with Retry-After
-   * where too many wait or it takes too long, and signal.reason.
+   * Waits for a slot for a large body, first come, first served; the result releases it. The body of a waiting request is not
+   * read, so it takes no more memory than the buffers of its connection. Rejects with 429 and Retry-After if too many wait or
+   * it takes too long, and with signal.reason.
    */
   async enterLarge(flow: string, signal: AbortSignal): Promise<() => void> {
     const { largeRequests, waitingLarge, allWaitingLarge, largeWaitMs } = this.limits
@@ -103,7 +103,7 @@ export class Fairness {
     signal.throwIfAborted()
     const turn = Promise.withResolvers<undefined>()
     const begin = (): void => turn.resolve(undefined)
-    // Out of the line at once: a place may not be given to who has gone.
+    // Leave the queue at once: a slot must not be given to a client that is gone.
     const giveUp = (error: Error): void => {
       const at = waiting.indexOf(begin)
       if (at >= 0) waiting.splice(at, 1)
@@ -124,18 +124,18 @@ export class Fairness {
   }
 
   private leaveLarge(flow: string, large: Large): () => void {
-    let left = false
+    let released = false
     return () => {
-      if (left) return
-      left = true
-      // The place goes to whoever waits the longest.
+      if (released) return
+      released = true
+      // The slot goes to the longest waiting request.
       const next = large.waiting.shift()
       if (next !== undefined) next()
       else if (--large.taken === 0) this.large.delete(flow)
     }
   }
 
-  /** Takes a place; give it back by calling the result. Throws 429 with Retry-After when there is none. */
+  /** Counts a request or watch; the result releases it. Throws 429 with Retry-After above the limit. */
   enter(flow: string, kind: 'request' | 'watch'): () => void {
     const { requests, watches, allRequests, allWatches } = this.limits
     const { counts, limit, most, what } = {
@@ -147,10 +147,10 @@ export class Fairness {
       throw tooManyRequests(`too many ${what} of this logical cluster under way, please try again later`)
     counts.set(flow, current + 1)
     this.all[kind]++
-    let left = false
+    let released = false
     return () => {
-      if (left) return
-      left = true
+      if (released) return
+      released = true
       const now = (counts.get(flow) ?? 1) - 1
       if (now === 0) counts.delete(flow)
       else counts.set(flow, now)

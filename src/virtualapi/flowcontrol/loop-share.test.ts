@@ -2,20 +2,20 @@ import { setImmediate as nextPass } from 'node:timers/promises'
 import { expect } from 'chai'
 import { LoopShare } from './loop-share.ts'
 
-/** What a request costs: keeps the loop busy. */
+/** Blocks the event loop, as a request does. */
 function work(ms: number): void {
   const end = performance.now() + ms
   while (performance.now() < end);
 }
 
 describe('a share of the event loop', () => {
-  it('is given at once while there is time', () => {
+  it('is given at once while the slice lasts', () => {
     const share = new LoopShare()
     expect(share.turn('a')).to.equal(undefined)
     expect(share.turn('b')).to.equal(undefined)
   })
 
-  it('comes to a flow that had none before it comes again to one that is busy', async () => {
+  it('is given to a flow without a turn before a busy one gets another', async () => {
     const share = new LoopShare()
     const order: string[] = []
     const ask = async (flow: string): Promise<void> => {
@@ -28,7 +28,7 @@ describe('a share of the event loop', () => {
     const asked = Array.from({ length: 5 }, () => ask('noisy'))
     expect(share.waiting).to.equal(5)
     await nextPass()
-    // Asked last, and behind four that wait.
+    // The last to ask, after four that wait.
     expect(order).to.deep.equal(['noisy'])
     await ask('quiet')
     expect(order.slice(0, 3)).to.include('quiet')
@@ -37,7 +37,7 @@ describe('a share of the event loop', () => {
     expect(share.waiting).to.equal(0)
   })
 
-  it('goes around among those that wait', async () => {
+  it('is given round robin', async () => {
     const share = new LoopShare()
     const order: string[] = []
     const ask = async (flow: string): Promise<void> => {

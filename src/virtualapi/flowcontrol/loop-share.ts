@@ -1,29 +1,28 @@
-// Who may use the event loop now. One thread answers everybody: without this, a tenant with many requests at once would
-// have all of them answered before the next tenant's one is looked at.
+// Shares the event loop fairly among logical clusters. Without this, all of a tenant's many concurrent requests would be
+// answered before the next tenant's single one.
 
-/** How long requests are answered as they come before those of busy tenants wait for the next pass of the loop, milliseconds. */
+/** How long requests run at once in an iteration of the event loop before those of busy flows must wait, milliseconds. */
 const sliceMs = 2
 
 /**
- * In each pass of the event loop every flow (a logical cluster) gets at least one turn; those that want more share what is
- * left of two milliseconds, one turn each and again. What waits is bounded by whoever asks: requests, watches and pieces of
- * answers each wait for one turn at a time.
+ * In each iteration of the event loop every flow (logical cluster) gets at least one turn; flows that want more share the rest
+ * of two milliseconds, round robin. The callers bound the queues: each request, watch and answer waits for one turn at a time.
  */
 export class LoopShare {
   readonly #waiting = new Map<string, (() => void)[]>()
-  /** Flows that had a turn in this pass. */
+  /** Flows that had a turn in this iteration. */
   readonly #served = new Set<string>()
   #sliceEnd = 0
   #isPassing = false
 
-  /** KeyedMutex waited for. */
+  /** The number of waiting callers. */
   get waiting(): number {
     let count = 0
     for (const queue of this.#waiting.values()) count += queue.length
     return count
   }
 
-  /** Resolves when it is this flow's turn; undefined: go on at once. */
+  /** Resolves when it is this flow's turn; undefined: no need to wait. */
   turn(flow: string): Promise<void> | undefined {
     if (!this.#isPassing) this.#beginPass()
     const queue = this.#waiting.get(flow)
@@ -55,10 +54,10 @@ export class LoopShare {
     if (performance.now() < this.#sliceEnd) this.#serve()
   }
 
-  /** Gives one turn and, when what it brought about has run, the next. */
+  /** Gives one turn, and the next after the microtasks of the first. */
   #serve(): void {
     for (const [flow, queue] of this.#waiting) {
-      // To the end of the line.
+      // Move the flow to the end of the queue.
       this.#waiting.delete(flow)
       const resolve = queue.shift()
       if (queue.length > 0) this.#waiting.set(flow, queue)
@@ -66,7 +65,7 @@ export class LoopShare {
       resolve?.()
       break
     }
-    // A tick that is asked for by a microtask comes after all microtasks, the turn's own included.
+    // process.nextTick from a microtask runs after all microtasks, also those of the turn.
     if (this.#waiting.size > 0) queueMicrotask(() => process.nextTick(this.#serveMore))
   }
 }

@@ -1,4 +1,4 @@
-// What the main thread does for the other one: reads and writes of the logical cluster an offloaded request is about.
+// Reads and writes that the main thread does for the worker, in the logical cluster of an offloaded request.
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import { allocationFor } from '../kinds/index.ts'
@@ -8,7 +8,7 @@ import { keyText } from './remote-objects.ts'
 const lives = new WeakMap<ClusterObjects, number>()
 let lastLife = 0
 
-/** Answers a question from memory; `objects` is undefined where nobody waits for it any more. Never throws. */
+/** Reads from memory; `objects` is undefined if the request has ended. Never throws. */
 export function readFor(objects: ClusterObjects | undefined, read: Read): ReadResult {
   if (objects === undefined) return { is: 'failure', code: undefined, message: 'nobody waits for it' }
   try {
@@ -59,11 +59,11 @@ function lifeOf(objects: ClusterObjects): number {
 
 function told({ key, revision, createRevision, base, bytes }: Entry, known: number): ToldEntry {
   const { namespace, name } = key
-  // Copied out of whatever memory they share.
+  // A copy, because the bytes may be a view of a shared buffer.
   return { namespace, name, revision, createRevision, base, bytes: known === revision ? undefined : owned(bytes) }
 }
 
-/** Does a write; `objects` is undefined where nobody waits for it any more. Never rejects. */
+/** Writes to the hub; `objects` is undefined if the request has ended. Never rejects. */
 export async function writeFor(
   objects: ClusterObjects | undefined,
   what: Write,

@@ -1,4 +1,4 @@
-// The main thread's end of the offload thread: started with the first of them, ended when none came for a while.
+// Runs offloaded requests on a worker thread, which starts with the first of them and stops after an idle time.
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import { serviceUnavailable, StatusError, tooManyRequests } from '../../apimachinery/status/index.ts'
@@ -9,12 +9,12 @@ import type { BytesAnswer, Exchange } from '../exchange/exchange.ts'
 import { readFor, writeFor } from './main-side.ts'
 import { owned, type FromWorker, type JobResult, type ToWorker, type WorkerSettings } from './protocol.ts'
 
-/** What may wait, of one logical cluster and of all; beyond it 429. */
+/** Bounds of the queues of one logical cluster and of all; above them 429. */
 const maxWaiting = { jobs: 64, bytes: 16 * 1024 * 1024, allJobs: 1024, allBytes: 128 * 1024 * 1024 }
-/** One computes, the other waits for its write to be durable. */
+/** Two jobs: one computes while the other waits for its write to be durable. */
 const maxRunning = 2
 const defaultIdleMs = 60_000
-/** More than two bodies of the largest size ever take. */
+/** Enough for two bodies of the maximum size. */
 const maxHeapMb = 768
 
 interface Job {
@@ -34,8 +34,8 @@ interface Thread {
 }
 
 /**
- * Answers requests that would hold up everybody else for tens of milliseconds, on a thread of its own that gives way to the
- * main one. Logical clusters take turns; what may wait is bounded.
+ * Answers requests that would block the event loop for tens of milliseconds on a worker thread of lower priority. Logical
+ * clusters are served round robin; the queues are bounded.
  */
 export class OffloadThread implements Offload, AsyncDisposable {
   readonly #hasRoot: boolean
@@ -49,18 +49,18 @@ export class OffloadThread implements Offload, AsyncDisposable {
   #idle: NodeJS.Timeout | undefined
   #isClosed = false
 
-  /** `hasRoot`: LogicalClusters are kept in a logical cluster of our own. `idleMs`: default a minute. */
+  /** `hasRoot`: LogicalClusters live in our own logical cluster `root`. `idleMs`: default one minute. */
   constructor({ hasRoot, idleMs = defaultIdleMs }: { hasRoot: boolean; idleMs?: number }) {
     this.#hasRoot = hasRoot
     this.#idleMs = idleMs
   }
 
-  /** Whether the thread is there now. */
+  /** True while the thread exists. */
   get isRunning(): boolean {
     return this.#thread !== undefined
   }
 
-  /** What the endpoint of this call would answer. Throws 429 where too much waits, 503 where the thread was lost. */
+  /** The answer of this call's endpoint. Rejects with 429 if the queue is full, 503 if the thread ended. */
   async answer({ exchange, cluster, objects, target }: OffloadableCall): Promise<BytesAnswer> {
     const { request, user } = exchange
     const { method, url, rawHeaders } = request
@@ -71,19 +71,19 @@ export class OffloadThread implements Offload, AsyncDisposable {
       (job) => {
         const own = owned(body)
         const { now } = target.context
-        const told = { method, url, rawHeaders, body: own, user, cluster, isLoopback, now }
-        return { message: { do: 'answer', job, request: told }, transfer: [own.buffer] }
+        const heavyRequest = { method, url, rawHeaders, body: own, user, cluster, isLoopback, now }
+        return { message: { do: 'answer', job, request: heavyRequest }, transfer: [own.buffer] }
       },
     )
     if (outcome.is !== 'failed') {
-      // All that is to be said, with what was said before the request came here.
+      // The worker's warnings include those that were added before.
       exchange.warnings.splice(0, exchange.warnings.length, ...outcome.warnings)
       if (outcome.named !== undefined) exchange.names(outcome.named)
     }
     return answerOf(outcome)
   }
 
-  /** The answer in another form. Throws as `answer`. */
+  /** Reformats an answer. Rejects as `answer`. */
   async reformat(answer: BytesAnswer, form: ReadableForm, { exchange }: { exchange: Exchange }): Promise<BytesAnswer> {
     const { signal } = exchange
     const flow = exchange.cluster?.id ?? '-'
@@ -142,13 +142,13 @@ export class OffloadThread implements Offload, AsyncDisposable {
     this.#waitingBytes += bytes
   }
 
-  /** Starts what may start: one of each logical cluster, in turn. */
+  /** Starts waiting jobs, one of each logical cluster at a time, round robin. */
   #next(): void {
     while (this.#running.size < maxRunning && !this.#isClosed) {
       const [first] = this.#waiting
       if (first === undefined) break
       const [flow, queue] = first
-      // To the end of the line.
+      // Move the flow to the end of the queue.
       this.#waiting.delete(flow)
       const job = queue.shift()
       if (queue.length > 0) this.#waiting.set(flow, queue)
@@ -179,7 +179,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
   }
 
   #open(): Thread {
-    // Beside this file, with its extension: sources when run from a checkout, compiled files when built.
+    // The worker has the extension of this file: .ts in a checkout, .js when built.
     const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
     const { port1, port2 } = new MessageChannel()
     const answered = new Int32Array(new SharedArrayBuffer(4))
@@ -200,7 +200,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
     return thread
   }
 
-  /** Ends the thread. Who waits for it is told; the next request starts another. */
+  /** Ends the thread and rejects its running jobs. The next job starts a new thread. */
   async #end(why: Error): Promise<void> {
     const thread = this.#thread
     this.#thread = undefined

@@ -1,5 +1,5 @@
-// What the main thread and the offload thread say to each other. Bytes are transferred, never objects: to copy one
-// of 100,000 values would take as long as to decode it.
+// Messages between the main thread and the worker. Bytes are transferred, never objects: cloning an object of 100,000 values
+// takes as long as decoding it.
 import type { MessagePort } from 'node:worker_threads'
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import type { Status } from '../../apimachinery/status/index.ts'
@@ -12,7 +12,7 @@ import type { LogicalCluster } from '../clusters/directory.ts'
 import type { Allocation, AllocationRequest } from '../kinds/index.ts'
 import type { BytesAnswer } from '../exchange/exchange.ts'
 
-/** A request that was let in: who asks and of which logical cluster is decided. */
+/** A request that was authenticated and authorized on the main thread. */
 export interface OffloadedRequest {
   readonly method: string
   readonly url: string
@@ -37,13 +37,13 @@ export type WriteResult =
       readonly is: 'written'
       readonly revision: Revision
       readonly createRevision: Revision
-      /** Of what was deleted: its last state. What was put is known to who put it. */
+      /** The last state of a deleted object; absent for creates and updates. */
       readonly bytes?: Uint8Array
     }
   | { readonly is: 'store error'; readonly code: StoreErrorCode; readonly message: string }
   | { readonly is: 'failure'; readonly message: string }
 
-/** A question about one logical cluster. The thread waits for the answer, which is given from memory. */
+/** A read in one logical cluster. The worker blocks until it is answered, which is from memory. */
 export type Read =
   | {
       readonly do: 'get'
@@ -69,7 +69,7 @@ export type Read =
       readonly value?: string | number
     }
 
-/** An object as it is told to the thread; without bytes where the thread has them. */
+/** An object as sent to the worker; without bytes if the worker has this revision. */
 export interface ToldEntry {
   readonly namespace: string
   readonly name: string
@@ -79,33 +79,33 @@ export interface ToldEntry {
   readonly bytes: Uint8Array | undefined
 }
 
-/** What each question is answered with. */
+/** The type of the answer of each read. */
 export interface ReadAnswers {
   get: ToldEntry | undefined
   list: readonly ToldEntry[]
   revision: Revision
   changes: number
   changedNames: ReturnType<ClusterObjects['changedNames']>
-  /** Another number after the logical cluster was out of memory: `changes` began anew. */
+  /** Differs after the logical cluster was evicted and loaded again, when `changes` starts again. */
   life: number
   allocate: string | number | undefined
 }
 
-/** What the thread wakes up to. */
+/** The answer of a read. */
 export type ReadResult =
   | { readonly is: 'answer'; readonly answer: unknown }
-  /** Of the store's kind where it has a code, as when the logical cluster has just been deleted. */
+  /** A StoreError if there is a code, as when the logical cluster was just deleted. */
   | { readonly is: 'failure'; readonly code: StoreErrorCode | undefined; readonly message: string }
 
-/** To the thread. */
+/** Messages to the worker. */
 export type ToWorker =
   | { readonly do: 'answer'; readonly job: number; readonly request: OffloadedRequest }
   | { readonly do: 'reformat'; readonly job: number; readonly answer: BytesAnswer; readonly form: ReadableForm }
-  /** Nobody waits for it any more. */
+  /** The request was aborted. */
   | { readonly do: 'abort'; readonly job: number }
   | { readonly do: 'written'; readonly write: number; readonly result: WriteResult }
 
-/** What a request came to besides its answer. */
+/** Results of a request besides its answer. */
 export interface Told {
   readonly warnings: readonly string[]
   readonly named: Named | undefined
@@ -118,29 +118,29 @@ export type JobResult =
       readonly status: Status
       readonly headers: Readonly<Record<string, string>>
       readonly text: string | undefined
-      /** What lies behind it, for the log. */
+      /** The stack of the cause, for the log. */
       readonly cause: string | undefined
     } & Told)
-  /** A bug, as the log shall have it. */
+  /** An unexpected error, for the log. */
   | { readonly is: 'failed'; readonly stack: string }
 
-/** From the thread. */
+/** Messages from the worker. */
 export type FromWorker =
   | { readonly is: 'done'; readonly job: number; readonly outcome: JobResult }
   | { readonly is: 'read'; readonly cluster: ClusterId; readonly read: Read }
   | { readonly is: 'write'; readonly job: number; readonly write: number; readonly what: Write }
 
-/** What the thread is started with. */
+/** What the worker is started with. */
 export interface WorkerSettings {
-  /** Where LogicalClusters are kept in a logical cluster of our own. */
+  /** LogicalClusters live in our own logical cluster `root`. */
   readonly hasRoot: boolean
-  /** Counts answers to reads: the thread sleeps on it. */
+  /** Counts answers to reads; the worker waits on it with Atomics.wait. */
   readonly answered: Int32Array<SharedArrayBuffer>
-  /** Where the answers to reads come. */
+  /** Receives the answers to reads. */
   readonly answers: MessagePort
 }
 
-/** The bytes in memory of their own, which can be transferred. */
+/** A copy of the bytes in a buffer of their own, which can be transferred. */
 export function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes)
 }

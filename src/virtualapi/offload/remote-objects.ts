@@ -1,5 +1,5 @@
-// A logical cluster as the offload thread sees it: reads are asked of the main thread, which answers from memory
-// while this one sleeps; so the registry and all the rules work here as they do there.
+// ClusterObjects on the worker thread. The main thread answers its reads from memory while the worker blocks, so that the
+// synchronous code of the registry works on both threads.
 import { LRUCache } from 'lru-cache'
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import type { ObjectKey, Waiting } from '../../store/index.ts'
@@ -8,14 +8,14 @@ import { readFacts, stampRevision } from '../resources/object-bytes.ts'
 import { allocateBy, type Allocation, type AllocationRequest } from '../kinds/index.ts'
 import { owned, type Read, type ReadAnswers, type ToldEntry, type Write, type WriteResult } from './protocol.ts'
 
-/** How the main thread is asked. */
+/** Sends reads and writes to the main thread. */
 export interface Link {
   read(cluster: ClusterId, read: Read): unknown
-  /** Rejects StoreError. */
+  /** Rejects with StoreError. */
   write(what: Write, transfer: readonly ArrayBuffer[]): Promise<Extract<WriteResult, { is: 'written' }>>
 }
 
-/** Objects that were read before: definitions and roles are asked for again and again. */
+/** A cache of objects, because definitions and roles are read again and again. */
 export type KnownEntries = LRUCache<string, Entry>
 
 const maxKnownBytes = 16 * 1024 * 1024
@@ -86,28 +86,28 @@ export class RemoteObjects implements ClusterObjects {
   }
 
   listAt(): never {
-    throw elsewhere()
+    throw notOnWorker()
   }
   count(): never {
-    throw elsewhere()
+    throw notOnWorker()
   }
   dependents(): never {
-    throw elsewhere()
+    throw notOnWorker()
   }
   blockers(): never {
-    throw elsewhere()
+    throw notOnWorker()
   }
   written(): never {
-    throw elsewhere()
+    throw notOnWorker()
   }
   hidden(): never {
-    throw elsewhere()
+    throw notOnWorker()
   }
   resources(): never {
-    throw elsewhere()
+    throw notOnWorker()
   }
   watch(): Promise<HubWatch> {
-    return Promise.reject(elsewhere())
+    return Promise.reject(notOnWorker())
   }
 
   async #put(
@@ -119,7 +119,7 @@ export class RemoteObjects implements ClusterObjects {
     signal.throwIfAborted()
     const own = owned(value)
     const { revision, createRevision } = await this.#link.write(write(own), [own.buffer])
-    // As the hub does it: the same bytes come out.
+    // Stamps the revision as the hub does, so the bytes are the same.
     return this.#stored(key, { revision, createRevision, base: false }, stampRevision(value, revision))
   }
 
@@ -167,11 +167,11 @@ export class RemoteObjects implements ClusterObjects {
   }
 }
 
-/** By which both threads name an object. */
+/** The key of an object in messages between the threads. */
 export function keyText({ cluster, resource, namespace, name }: ObjectKey): string {
   return `${cluster}/${resource}/${namespace}/${name}`
 }
 
-function elsewhere(): Error {
+function notOnWorker(): Error {
   return new Error('this is asked of the main thread only')
 }

@@ -1,4 +1,4 @@
-// The offload thread: the same endpoints as on the main thread, over objects that are asked of it. Gives way to it.
+// The offload thread: runs the same endpoints over RemoteObjects, at a lower priority.
 import { Buffer } from 'node:buffer'
 import { getPriority, setPriority } from 'node:os'
 import { LRUCache } from 'lru-cache'
@@ -31,20 +31,20 @@ import {
 } from './protocol.ts'
 import { createKnownEntries, RemoteObjects, type Link } from './remote-objects.ts'
 
-/** By how much the main thread goes first wherever both want a processor: about three to one. */
+/** Added to the nice value: the main thread gets about three times the share of a contended processor. */
 const niceness = 5
 const maxNiceness = 19
-/** Logical clusters whose roles stay compiled here. */
-const maxSteady = 20
+/** Logical clusters whose compiled roles are cached here. */
+const maxCached = 20
 
 const port = parentPort
 if (!port) throw new Error('this file runs as a worker thread')
 const { hasRoot, answered, answers } = workerData as WorkerSettings
 try {
-  // Of this thread alone: on Linux 0 is the calling thread.
+  // On Linux, pid 0 means the calling thread only.
   if (process.platform === 'linux') setPriority(0, Math.min(maxNiceness, getPriority(0) + niceness))
 } catch {
-  // Not allowed here: it works all the same.
+  // Not permitted: runs with normal priority.
 }
 
 const known = createKnownEntries()
@@ -59,7 +59,7 @@ function tell(message: FromWorker, transfer: readonly ArrayBuffer[] = []): void 
   port?.postMessage(message, transfer)
 }
 
-/** Asks the main thread, and sleeps until it has answered. */
+/** Reads through the main thread, and blocks until it has answered. */
 function read(cluster: ClusterId, what: Read): unknown {
   const before = Atomics.load(answered, 0)
   tell({ is: 'read', cluster, read: what })
@@ -87,27 +87,27 @@ function hubOf(link: Link): Pick<Hub, 'cluster'> {
   return { cluster: (id) => Promise.resolve(new RemoteObjects(id, { link, known })) }
 }
 
-/** The authorizer's: the same objects again for as long as they are the same there, so that it need not compile them again. */
-function steadyHubOf(link: Link): Pick<Hub, 'cluster'> {
-  const steady = new LRUCache<ClusterId, { readonly life: unknown; readonly objects: RemoteObjects }>({
-    max: maxSteady,
+/** A hub for the authorizer, which caches compiled roles by ClusterObjects: returns the same ones until they are reloaded. */
+function cachingHubOf(link: Link): Pick<Hub, 'cluster'> {
+  const cached = new LRUCache<ClusterId, { readonly life: unknown; readonly objects: RemoteObjects }>({
+    max: maxCached,
   })
   const find = (id: ClusterId): RemoteObjects => {
     const life = link.read(id, { do: 'life' })
-    const kept = steady.get(id)
+    const kept = cached.get(id)
     if (kept !== undefined && kept.life === life) return kept.objects
     const objects = new RemoteObjects(id, { link, known })
-    steady.set(id, { life, objects })
+    cached.set(id, { life, objects })
     return objects
   }
   return { cluster: async (id) => Promise.resolve(find(id)) }
 }
 
-const authorizer = createAuthorizer({ hub: steadyHubOf(linkOf(0)) })
+const authorizer = createAuthorizer({ hub: cachingHubOf(linkOf(0)) })
 const registry = createRegistry({ authorizer, hasRoot })
 const catalog = new ClusterCatalog()
 
-/** What the endpoints work with here; the rest stays with the main thread. */
+/** The parts that the endpoints use on this thread; the others exist on the main thread only. */
 function partsOf(job: number, now: number): ObjectParts {
   return {
     hub: hubOf(linkOf(job)),
@@ -143,7 +143,7 @@ function exchangeOf(request: OffloadedRequest, signal: AbortSignal): Exchange {
   return exchange
 }
 
-/** No more of the object than its names. */
+/** Only the names of the object, since the result is sent to the main thread. */
 function named({ named: of }: Exchange): Told['named'] {
   if (of === undefined) return undefined
   const { name, namespace, uid, resourceVersion } = of
@@ -151,10 +151,10 @@ function named({ named: of }: Exchange): Told['named'] {
 }
 
 function refusal(error: unknown, told: Told): JobResult {
-  const said = isStoreError(error) ? fromStoreError(error, { group: '', resource: '' }, '') : error
-  if (!isStatusError(said))
+  const refused = isStoreError(error) ? fromStoreError(error, { group: '', resource: '' }, '') : error
+  if (!isStatusError(refused))
     return { is: 'failed', stack: error instanceof Error ? (error.stack ?? error.message) : String(error) }
-  const { status, headers, text, cause } = said
+  const { status, headers, text, cause } = refused
   return { is: 'refused', status, headers, text, cause: cause instanceof Error ? cause.stack : undefined, ...told }
 }
 
@@ -177,7 +177,7 @@ async function run(message: Extract<ToWorker, { do: 'answer' | 'reformat' }>): P
     tell({ is: 'done', job, outcome })
     return
   }
-  // A copy: the answer may be an object that is kept here.
+  // A copy, because the answer may be a cached object.
   const body = owned(outcome.answer.body)
   tell({ is: 'done', job, outcome: { ...outcome, answer: { ...outcome.answer, body } } }, [body.buffer])
 }

@@ -1,4 +1,4 @@
-// The plugins and Service allocation on the real write path: a registry over a hub over an embedded store.
+// Tests the plugins and Service allocation on the real write path: registry, hub, embedded store.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -81,14 +81,14 @@ describe('standard admission plugins', () => {
     throw new Error('it was not refused')
   }
 
-  it('let nothing into a namespace that is not there', async () => {
+  it('refuse a create in a missing namespace', async () => {
     const { status } = await refusal(
       registry.create(target('configmaps', { namespace: 'nope' }), named('ConfigMap', 'c')),
     )
     expect(status).to.include({ code: 404, message: 'namespaces "nope" not found' })
   })
 
-  it('let nothing of a tenant into a logical cluster that is being deleted', async () => {
+  it("refuse a tenant's create in a logical cluster that is being deleted", async () => {
     const leaving = (user: UserInfo): RegistryTarget => {
       const there = target('configmaps', { user })
       return { ...there, context: { ...there.context, cluster: { ...there.context.cluster, deleting: true } } }
@@ -99,7 +99,7 @@ describe('standard admission plugins', () => {
     await registry.create(leaving(installation), named('ConfigMap', 'late'))
   })
 
-  it('let nothing into a namespace that is on its way out', async () => {
+  it('refuse a create in a terminating namespace', async () => {
     await registry.delete(target('namespaces', { namespace: '' }), 'leaving', {})
     const { status } = await refusal(
       registry.create(target('configmaps', { namespace: 'leaving' }), named('ConfigMap', 'c')),
@@ -112,7 +112,7 @@ describe('standard admission plugins', () => {
     expect(status.details?.causes?.[0]?.reason).to.equal('NamespaceTerminating')
   })
 
-  it('keep the default namespace', async () => {
+  it('refuse to delete the default namespace', async () => {
     const { status } = await refusal(registry.delete(target('namespaces', { namespace: '' }), 'default', {}))
     expect(status).to.include({
       code: 403,
@@ -120,7 +120,7 @@ describe('standard admission plugins', () => {
     })
   })
 
-  it('let tenants read what kcp tells in annotations, not write it', async () => {
+  it("revert a tenant's change of annotations that kcp sets", async () => {
     const placed = { 'kcp.dev/placed-on': 'eu', 'status.kcp.dev/eu': '{}', mine: '1' }
     const object = named('ConfigMap', 'annotated')
     object.metadata.annotations = { ...placed }
@@ -154,7 +154,7 @@ describe('standard admission plugins', () => {
     expect(object['spec']).to.have.property('tolerations').with.length(2)
   })
 
-  it('refuse a pod whose priority class is not there', async () => {
+  it('refuse a pod whose PriorityClass is missing', async () => {
     const pod = named('Pod', 'q', { spec: { priorityClassName: 'nope', containers: [{ name: 'c', image: 'x' }] } })
     const { status } = await refusal(registry.create(target('pods'), pod))
     expect(status).to.include({
@@ -163,7 +163,7 @@ describe('standard admission plugins', () => {
     })
   })
 
-  it('fill in what a LimitRange says, and refuse what is out of its bounds', async () => {
+  it('set the defaults of a LimitRange, and refuse what is out of its bounds', async () => {
     const limits = [
       {
         type: 'Container',
@@ -216,11 +216,11 @@ describe('standard admission plugins', () => {
     expect(await refused('persistentvolumeclaims', claim)).to.equal(
       'persistentvolumeclaims "big" is forbidden: maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi',
     )
-    // Elsewhere nothing is bounded.
+    // A namespace without a LimitRange has no bounds.
     await registry.create(target('pods'), pod('small', '10Mi'))
   })
 
-  it('give a pod what its RuntimeClass says, and refuse one whose class is not there', async () => {
+  it('apply the RuntimeClass of a pod, and refuse a pod whose RuntimeClass is missing', async () => {
     const pod = (name: string, spec: Record<string, unknown>): KubeObject =>
       named('Pod', name, { spec: { containers: [{ name: 'c', image: 'x' }], ...spec } })
     const { status } = await refusal(registry.create(target('pods'), pod('r', { runtimeClassName: 'nope' })))
@@ -248,7 +248,7 @@ describe('standard admission plugins', () => {
     )
   })
 
-  it('keep what an Event of events.k8s.io says, under the names of core', async () => {
+  it('store an Event of events.k8s.io with the field names of core/v1', async () => {
     const definition = target('events', { group: 'events.k8s.io' }).definition
     const event = {
       apiVersion: 'events.k8s.io/v1',
@@ -293,7 +293,7 @@ describe('standard admission plugins', () => {
       expect(new Set(specs.map(({ ports }) => ports[0]?.nodePort)).size).to.equal(100)
     })
 
-    it('cannot take the address of another, and can once that is gone', async () => {
+    it('cannot take the address of another Service until that is deleted', async () => {
       await registry.create(target('services'), service('first', { clusterIP: '10.96.7.7' }))
       const { status } = await refusal(
         registry.create(target('services'), service('second', { clusterIP: '10.96.7.7' })),
@@ -304,7 +304,7 @@ describe('standard admission plugins', () => {
       expect(object['spec']).to.have.property('clusterIP', '10.96.7.7')
     })
 
-    it('keep address and node port when the manifest is put again', async () => {
+    it('keep address and node port when the manifest is PUT again', async () => {
       const { object: before } = await registry.create(target('services'), service('again', { type: 'NodePort' }))
       const { object: after } = await registry.update(target('services'), 'again', {
         subresource: '',

@@ -1,18 +1,18 @@
-// Connections that have asked for nothing yet. Node's own limits begin with the first byte of a request: a connection that
-// never shakes hands, or shakes hands and says nothing, would stay for ever.
+// A timeout from the opening of a connection to its first request. Node's own timeouts begin with the first byte of a request,
+// so a connection without a TLS handshake or without a request would stay open for ever.
 import type { Socket } from 'node:net'
 
 export class FirstRequestTimeout implements Disposable {
   readonly #waiting = new Map<string, { readonly socket: Socket; readonly since: number }>()
   readonly #timer: NodeJS.Timeout
 
-  /** @param maxMs how long a connection may take to its first request; looked at four times as often. */
+  /** @param maxMs how long a connection may take until its first request; checked every quarter of this time. */
   constructor({ maxMs }: { maxMs: number }) {
     this.#timer = setInterval(() => this.#end(performance.now() - maxMs), maxMs / 4)
     this.#timer.unref()
   }
 
-  /** Connections that have asked for nothing yet. */
+  /** The number of connections without a request. */
   get size(): number {
     return this.#waiting.size
   }
@@ -25,7 +25,7 @@ export class FirstRequestTimeout implements Disposable {
     })
   }
 
-  /** A request came over this connection; known by its peer, because TLS wraps the socket that was added. */
+  /** A request arrived on this connection. Identified by its peer, because TLS wraps the socket that was added. */
   asked(peer: Pick<Socket, 'remoteAddress' | 'remotePort'>): void {
     if (this.#waiting.size > 0) this.#waiting.delete(keyOf(peer))
   }
@@ -36,7 +36,7 @@ export class FirstRequestTimeout implements Disposable {
   }
 
   #end(before: number): void {
-    // In the order of their coming: the first that is young enough ends the look.
+    // In the order of arrival: after the first that is young enough, all are.
     for (const { socket, since } of this.#waiting.values()) {
       if (since > before) return
       socket.destroy()

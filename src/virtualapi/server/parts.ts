@@ -1,4 +1,4 @@
-// What the stages work with: made once by createVirtualApi, then only read.
+// What the stages depend on. Created once by createVirtualApi.
 import type { Logger } from '../../telemetry/index.ts'
 import type { AuditSink } from '../audit/index.ts'
 import type { Authenticator } from '../authn/authenticator.ts'
@@ -13,8 +13,8 @@ export interface ServerParts extends EndpointParts {
   readonly loopShare: LoopShare
   readonly log: Logger
   readonly metrics: ServerMetrics
-  /** Where a line of every request is written; none where nobody asked for it. */
+  /** Takes the audit log; undefined if there is none. */
   readonly auditSink: AuditSink | undefined
-  /** Of requests other than watches, log and exec. Milliseconds. */
+  /** Timeout of requests other than watches, log and exec, milliseconds. */
   readonly requestTimeoutMs: number
 }

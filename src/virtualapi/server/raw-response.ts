@@ -2,5 +2,5 @@
 import type { ServerResponse } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 
-/** Of HTTP/1.1, or a stream of HTTP/2. */
+/** A response of HTTP/1.1, or a stream of HTTP/2. */
 export type RawResponse = ServerResponse | ServerHttp2Stream

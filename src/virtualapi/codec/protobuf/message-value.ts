@@ -2,7 +2,7 @@
 import type { JsonValue } from '../../../apimachinery/meta/index.ts'
 import type { MessageType } from './message-table.ts'
 
-/** Of a message, the value of each field that was sent. */
+/** A decoded message: the value of each field that was sent. */
 export interface MessageValue {
   readonly type: MessageType
   readonly fields: (FieldValue | undefined)[]
@@ -10,12 +10,12 @@ export interface MessageValue {
 export type SingleValue = boolean | number | string | Uint8Array | SpecialValue | MessageValue
 export type FieldValue = SingleValue | SingleValue[] | Map<string, SingleValue>
 
-/** A value that is what its JSON form says, or schemas, which are written like every message. */
+/** A value of a special type: its JSON form or, for the JSONSchemaPropsOr types, decoded schemas. */
 export interface SpecialValue {
   readonly json: JsonValue
-  /** Go would leave it out under omitempty or omitzero. */
+  /** True if Go omits it under omitempty or omitzero. */
   readonly empty: boolean
-  /** Stands for `json` where it is set. */
+  /** Replaces `json` if set; `schemas` too. */
   readonly schema?: MessageValue
   readonly schemas?: readonly MessageValue[]
 }

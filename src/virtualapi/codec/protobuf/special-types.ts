@@ -1,4 +1,4 @@
-// Types whose JSON form is not that of their message: times, quantities, raw JSON.
+// Types whose JSON form differs from their message: times, quantities, raw JSON.
 import { Buffer } from 'node:buffer'
 import { parseJson, surveyJson } from '../../../apimachinery/json/index.ts'
 import type { JsonValue } from '../../../apimachinery/meta/index.ts'
@@ -6,13 +6,13 @@ import { messageNamed, type MessageType, type SpecialType } from './message-tabl
 import type { MessageValue, SpecialValue } from './message-value.ts'
 import { malformed, type WireReader } from './wire-reader.ts'
 
-/** Deeper raw JSON is refused: everything behind the decoder walks it. */
+/** Maximum nesting of raw JSON, because later code walks it recursively. */
 const maxRawDepth = 100
 const schemaMessage = 'apiextensions.v1.JSONSchemaProps'
 
 type DecodeMessage = (reader: WireReader, type: MessageType) => MessageValue
 
-/** The value of a special type from its message, read to its end. `decodeMessage`: how to read the schemas within it. */
+/** Decodes the message of a special type to its end. `decodeMessage` decodes the schemas inside it. */
 export function decodeSpecial(type: SpecialType, reader: WireReader, decodeMessage: DecodeMessage): SpecialValue {
   switch (type) {
     case 'Time':
@@ -79,11 +79,11 @@ function trimmed(value: number, unit: number): string {
   return fraction === '' ? String(whole) : `${whole}.${fraction}`
 }
 
-/** As sent: clients send the canonical form. Empty means zero. */
+/** The quantity as sent (clients send the canonical form); `0` if empty. */
 function quantityText(text: string | undefined): string {
   if (text === undefined || text === '') return '0'
   if (!/^[+-]?[0-9.]+([eE][+-]?[0-9]+|[numkMGTPE]|[KMGTPE]i)?$/.test(text) || text.length > 64)
-    throw malformed('a quantity is none')
+    throw malformed('invalid quantity')
   return text
 }
 
@@ -102,7 +102,7 @@ function intOrString(reader: WireReader): JsonValue {
   return type === 0 ? number : text
 }
 
-/** The JSON text in field 1; none is null. */
+/** Parses the JSON text in field 1; null if there is none. */
 function rawJson(reader: WireReader): JsonValue {
   let raw: Uint8Array | undefined
   while (!reader.done) {
@@ -137,7 +137,7 @@ function numbers(reader: WireReader): Map<number, number> {
   return values
 }
 
-/** Field 1 is a bool, field 2 a schema, which wins. */
+/** Field 1 is a bool, field 2 a schema, which takes precedence. */
 function schemaOrBool(reader: WireReader, decodeMessage: DecodeMessage): SpecialValue {
   let allows = false
   let schema: MessageValue | undefined
@@ -150,7 +150,7 @@ function schemaOrBool(reader: WireReader, decodeMessage: DecodeMessage): Special
   return { json: allows, empty: false, ...(schema === undefined ? {} : { schema }) }
 }
 
-/** Field 1 is a schema, field 2 a list of them, which wins if it has any. */
+/** Field 1 is a schema, field 2 a list of schemas, which takes precedence if it is not empty. */
 function schemaOrSchemas(reader: WireReader, decodeMessage: DecodeMessage): SpecialValue {
   let schema: MessageValue | undefined
   const schemas: MessageValue[] = []
@@ -164,7 +164,7 @@ function schemaOrSchemas(reader: WireReader, decodeMessage: DecodeMessage): Spec
   return { json: null, empty: false, ...(schema === undefined ? {} : { schema }) }
 }
 
-/** Field 1 is a schema, field 2 a list of strings, which wins if it has any. */
+/** Field 1 is a schema, field 2 a list of strings, which takes precedence if it is not empty. */
 function schemaOrStrings(reader: WireReader, decodeMessage: DecodeMessage): SpecialValue {
   let schema: MessageValue | undefined
   const list: string[] = []

@@ -9,13 +9,13 @@ import { podRowConditions, type RowCondition } from './printers/pods.ts'
 import { valueAt } from './cells/read-fields.ts'
 import { printerColumnsOf } from './table-columns.ts'
 
-/** metav1.TableRow without its object, which the caller adds in the form the client asked for. */
+/** metav1.TableRow without `object`, which the caller adds as `includeObject` says. */
 export interface TableRow {
   readonly cells: JsonValue[]
   readonly conditions?: readonly RowCondition[]
 }
 
-/** The cells of an object, in the order of `tableColumns`. `nowMs` is what ages are counted to. */
+/** The cells of an object, in the order of `tableColumns`. Ages are relative to `nowMs`. */
 export function tableRow(
   info: ResourceInfo,
   object: KubeObject,

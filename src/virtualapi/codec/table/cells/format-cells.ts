@@ -1,4 +1,4 @@
-// Pieces of cells that several kinds share.
+// Formats of cells that several kinds share.
 import type { JsonObject } from '../../../../apimachinery/meta/index.ts'
 import { objectAt, objectsAt, scalarText, textAt, textsAt, valueAt } from './read-fields.ts'
 import { timeSince } from './human-duration.ts'
@@ -21,7 +21,7 @@ export function labelsText(labels: JsonObject): string {
   return pairs.length === 0 ? '<none>' : pairs.sort(compareText).join(',')
 }
 
-/** A LabelSelector as text, sorted by key; empty for one that selects all or is not there. */
+/** A LabelSelector as text, sorted by key; empty if it selects all or is absent. */
 export function selectorText(selector: JsonObject): string {
   const parts = Object.entries(objectAt(selector, 'matchLabels')).map(([key, value]) => ({
     key,
@@ -65,7 +65,7 @@ export function containerCells(podSpec: JsonObject): [names: string, images: str
   ]
 }
 
-/** The first `most` of a list and how many more there are. */
+/** The first `most` of a list, and how many more there are. */
 export function firstOf(list: readonly string[], most: number, separator = ','): string {
   const shown = list.slice(0, most).join(separator)
   return list.length > most ? `${shown} + ${list.length - most} more...` : shown

@@ -1,11 +1,11 @@
-// Times as kubectl's tables show them: two or three digits that matter.
+// Durations as kubectl's tables show them, with two or three significant digits.
 
 const second = 1000
 const minute = 60 * second
 const hour = 60 * minute
 const day = 24 * hour
 
-/** A span of milliseconds: `45s`, `3m20s`, `5h`, `2d4h`, `3y12d`. Less than -1 s is `<invalid>`: clocks differ a little. */
+/** A duration in milliseconds as `45s`, `3m20s`, `5h`, `2d4h` or `3y12d`. `<invalid>` below -1 s, to allow clock skew. */
 export function humanDuration(spanMs: number): string {
   const seconds = Math.trunc(spanMs / second)
   if (seconds < -1) return '<invalid>'
@@ -24,7 +24,7 @@ export function humanDuration(spanMs: number): string {
   return years < 8 ? withRest(years, 'y', days % 365, 'd') : `${years}y`
 }
 
-/** How long ago an RFC 3339 time was; `<unknown>` where there is none. */
+/** How long ago an RFC 3339 time was; `<unknown>` if it is absent or invalid. */
 export function timeSince(timestamp: unknown, nowMs: number): string {
   if (typeof timestamp !== 'string' || timestamp === '') return '<unknown>'
   const at = Date.parse(timestamp)

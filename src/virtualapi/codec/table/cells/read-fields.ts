@@ -1,9 +1,9 @@
-// Reads fields of an object whose shape is only promised: what is not there or of another type counts as empty.
+// Reads fields of an object of unverified shape: an absent value and one of another type count as empty.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../apimachinery/meta/index.ts'
 
 const nothing: JsonObject = {}
 
-/** The value at a path of member names; undefined where there is none. */
+/** The value at a path of member names; undefined if there is none. */
 export function valueAt(object: JsonObject, ...path: string[]): JsonValue | undefined {
   let value: JsonValue | undefined = object
   for (const name of path) {
@@ -45,7 +45,7 @@ export function conditionAt(object: JsonObject, type: string, ...path: string[])
   return objectsAt(object, ...path).find((condition) => condition['type'] === type)
 }
 
-/** A number or string as text; `otherwise` where there is none. */
+/** A number or string as text; `otherwise` for anything else. */
 export function scalarText(value: JsonValue | undefined, otherwise: string): string {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : otherwise
 }

@@ -1,4 +1,4 @@
-// Cells of what decides who may do what, and how requests are treated.
+// Cells of RBAC bindings, signing requests, admission policies and flow control.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
 import { ageOf, nameOf, selectorText } from '../cells/format-cells.ts'
 import { humanDuration } from '../cells/human-duration.ts'
