@@ -1,4 +1,4 @@
-// The Strategy of built-in kinds: facts from one table, the typed form from generated structs, rules from kinds/.
+// The Strategy of built-in kinds: facts from one table, the typed form from generated structs, rules from rules/.
 import { groupResourceText, type JsonObject } from '../../apimachinery/meta/index.ts'
 import type { Strategy } from '../resources/resource-definition.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'

@@ -87,7 +87,11 @@ export class Registry {
   }
 
   /** `keepUid`: the object is a copy of one that lives elsewhere and keeps its uid and status. */
-  async create(target: RegistryTarget, object: KubeObject, { keepUid = false }: { keepUid?: boolean } = {}): Promise<Written> {
+  async create(
+    target: RegistryTarget,
+    object: KubeObject,
+    { keepUid = false }: { keepUid?: boolean } = {},
+  ): Promise<Written> {
     const { definition, context } = target
     const { metadata } = object
     // Upstream's words, without a reason; what is no position is no mistake either. It is the storage that says so.
@@ -190,7 +194,11 @@ export class Registry {
     }
   }
 
-  private async createOnUpdate(target: RegistryTarget, name: string, { subresource, change }: UpdateOptions): Promise<Written> {
+  private async createOnUpdate(
+    target: RegistryTarget,
+    name: string,
+    { subresource, change }: UpdateOptions,
+  ): Promise<Written> {
     const { definition } = target
     if (definition.strategy.allowCreateOnUpdate !== true || subresource !== '') throw notFound(definition.info, name)
     const object = await change(undefined)
@@ -299,7 +307,11 @@ export class Registry {
     }
   }
 
-  private async deleteOnce({ definition, context, signal, namespace }: RegistryTarget, entry: Entry, options: DeleteOptions) {
+  private async deleteOnce(
+    { definition, context, signal, namespace }: RegistryTarget,
+    entry: Entry,
+    options: DeleteOptions,
+  ) {
     const { strategy } = definition
     const { key, revision } = entry
     const object = decodeObject(entry.bytes)

@@ -1,4 +1,4 @@
-// What one built-in kind does beyond the generic; one small file per kind under kinds/.
+// What one built-in kind does beyond the generic; one small file per kind beside this one.
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { RequestContext, Strategy } from '../../resources/resource-definition.ts'
