@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { KeyedMutex } from './keyed-mutex.ts'
 
-describe('mutex', () => {
+describe('KeyedMutex', () => {
   const { signal } = new AbortController()
 
-  it('come one at a time for a key, in the order of asking, and forget a key nobody wants', async () => {
+  it('is held by one at a time for a key, in the order of asking, and forgets a key that nobody wants', async () => {
     const mutex = new KeyedMutex()
     const order: number[] = []
     let inside = 0

@@ -4,12 +4,12 @@ import { abortable } from './abortable.ts'
 export class KeyedMutex {
   readonly #last = new Map<string, Promise<void>>()
 
-  /** Keys for which somebody has or awaits a turn. */
+  /** Keys that are held or waited for. */
   get size(): number {
     return this.#last.size
   }
 
-  /** Resolves when it is the caller's turn, in the order of asking, with the way to end it. Rejects with signal.reason. */
+  /** Resolves, in the order of asking, with the function that gives the key back. Rejects with signal.reason. */
   async take(key: string, signal: AbortSignal): Promise<() => void> {
     const before = this.#last.get(key) ?? Promise.resolve()
     let end = (): void => undefined

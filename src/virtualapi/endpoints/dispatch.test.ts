@@ -17,7 +17,7 @@ import { readFacts, stampRevision } from '../resources/object-bytes.ts'
 import { Registry } from '../registry/registry.ts'
 import { parseRequest } from '../request/parse-request.ts'
 import { Exchange } from '../exchange/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
+import type { EndpointParts } from './parts.ts'
 import { dispatch } from './dispatch.ts'
 
 const { signal } = new AbortController()
@@ -51,14 +51,14 @@ describe('endpoints', () => {
   let directory: string
   let store: Store
   let hub: Hub
-  let parts: ServerParts
+  let parts: EndpointParts
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'kcp-endpoints-'))
     store = await openSqliteStore({ file: join(directory, 'objects.db') })
     hub = await createHub(store, { stamp: stampRevision, readFacts, signal })
     const registry = new Registry({ admission: createAdmission([]) })
-    parts = { hub, registry, catalog: new ClusterCatalog(), clock: systemClock } as Partial<ServerParts> as ServerParts
+    parts = { hub, registry, catalog: new ClusterCatalog(), clock: systemClock } as Partial<EndpointParts> as EndpointParts
   })
   after(async () => {
     await hub[Symbol.asyncDispose]()

@@ -1,14 +1,14 @@
 import { Buffer } from 'node:buffer'
 import { expect } from 'chai'
 import { isStatusError } from '../../apimachinery/status/index.ts'
-import type { ServerParts } from '../server/parts.ts'
+import type { EndpointParts } from './parts.ts'
 import { health } from './health.ts'
 
 /** The code and text of the answer; `missing`: what the server waits for. */
 function ask(path: string, missing?: string): string {
   const [pathname = '', query = ''] = path.split('?')
   try {
-    const answer = health(pathname, new URLSearchParams(query), { notReady: () => missing } as ServerParts)
+    const answer = health(pathname, new URLSearchParams(query), { notReady: () => missing } as EndpointParts)
     if (answer.kind !== 'bytes') throw new Error(`unexpected answer ${answer.kind}`)
     return `${answer.status} ${Buffer.from(answer.body).toString()}`
   } catch (error) {

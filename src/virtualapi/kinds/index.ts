@@ -1,4 +1,4 @@
-// The Strategy of built-in kinds: facts from a table, decoding by generated Go structs, rules from kinds/.
+// The Strategy of built-in kinds: facts from a table, decoding by generated Go structs, rules from rules/.
 import { groupResourceText, type JsonObject } from '../../apimachinery/meta/index.ts'
 import type { Strategy } from '../resources/resource-definition.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'

@@ -1,4 +1,4 @@
-// The hooks of one built-in kind; one file per kind under kinds/.
+// The hooks of one built-in kind; one file per kind beside this one.
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { RequestContext, Strategy } from '../../resources/resource-definition.ts'
