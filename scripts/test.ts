@@ -26,7 +26,7 @@ interface Counts {
 }
 
 const suites: readonly Suite[] = [
-  { name: 'unit', files: ['src/**/*.test.ts'], timeoutMs: 20_000 },
+  { name: 'unit', files: ['src/**/*.test.ts', 'scripts/**/*.test.ts'], timeoutMs: 20_000 },
   { name: 'conformance', files: ['test/conformance/**/*.test.ts'], timeoutMs: 120_000 },
   {
     name: 'integration',

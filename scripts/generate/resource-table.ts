@@ -1,7 +1,7 @@
 // The resource table: what a server of the pinned version says in /apis/GROUP/VERSION, for the group versions it serves by default.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ResourceInfo, SubresourceInfo } from '../../src/virtualapi/registry/resource-info.ts'
+import type { ResourceInfo, SubresourceInfo } from '../../src/virtualapi/resources/resource-info.ts'
 
 interface ApiResource {
   name: string

@@ -2,7 +2,7 @@
 // Items the patch names come in the patch's order; items only the server knows keep theirs; the two are interleaved by
 // the order the server had.
 import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
-import { goPrint } from '../field/index.ts'
+import { goPrint } from '../text/index.ts'
 import { badRequest } from '../status/index.ts'
 import { goKind, goType, unprocessablePatch } from './patch-error.ts'
 

@@ -1,7 +1,7 @@
 // What of a new value was there before, and whether it is still the same: what was invalid and nobody touched may stay
 // (validation ratcheting, KEP-4008).
 import { isJsonObject, type JsonValue } from '../meta/index.ts'
-import { jsonEqual } from '../patch/json-equal.ts'
+import { jsonEqual } from '../json/json-equal.ts'
 import { fieldSchemaOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
 

@@ -1,5 +1,5 @@
 // An error is a Kubernetes Status from birth to wire: one class, one maker per reason, so code and reason never part.
-import { goQuote } from '../field/go-text.ts'
+import { goQuote } from '../text/go-text.ts'
 import { groupResourceText, type GroupResource } from '../meta/gvr.ts'
 
 export interface StatusCause {

@@ -1,6 +1,6 @@
 // The file of audit lines of a process: opened before anything is served, closed after everything was.
 import { openLineFile, type LineFile, type Logger, type Metrics } from '../../telemetry/index.ts'
-import { ExitError, messageOf } from '../exit-error.ts'
+import { ExitError, messageOf } from '../process/exit-error.ts'
 
 export interface AuditLogOptions {
   /** A file, or `-` for standard output. */

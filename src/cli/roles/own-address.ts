@@ -1,6 +1,6 @@
 // An address of this machine by which others reach it.
 import { networkInterfaces } from 'node:os'
-import { ExitError } from '../exit-error.ts'
+import { ExitError } from '../process/exit-error.ts'
 
 /** The first address that is not a loopback; the machine's own networks before bridges and tunnels made on it. */
 export function ownAddress(): string {

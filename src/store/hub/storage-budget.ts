@@ -1,20 +1,14 @@
 // What one logical cluster may keep. The store is shared: without a bound one tenant could fill it for all.
 import { StoreError } from '../store.ts'
+import type { Growth, Kept, QuotaAccount } from './quota-account.ts'
 
 /** What an object takes besides its bytes, as this budget counts: many small objects are not free. */
 export const objectCharge = 512
 /** Updates may go so much further than creations: conditions, finalizers and deletions still fit where nothing new does. */
 const updateRoom = 1 / 16
 
-export interface Kept {
-  /** Objects there are. */
-  readonly size: number
-  /** Bytes of them. */
-  readonly bytes: number
-}
-
 /** Counts writes that are under way as if they were done, so that many at once do not go over together. */
-export class StorageBudget {
+export class StorageBudget implements QuotaAccount {
   readonly #limit: number
   #underWay = 0
 
@@ -24,7 +18,7 @@ export class StorageBudget {
   }
 
   /** Does a write that makes `kept` larger by `growth` bytes (below 0: smaller). Rejects OverBudget, with nothing written. */
-  async admit<T>(kept: Kept, growth: { bytes: number; creates: boolean }, write: () => Promise<T>): Promise<T> {
+  async admit<T>(kept: Kept, growth: Growth, write: () => Promise<T>): Promise<T> {
     const { bytes, creates } = growth
     const needed = bytes + (creates ? objectCharge : 0)
     if (needed <= 0 || this.#limit === Infinity) return write()

@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import type { StoreError } from '../store.ts'
 import { DatabaseThread } from './database-thread.ts'
-import type { Call } from './protocol.ts'
+import type { DatabaseCall } from './protocol.ts'
 
 describe('the thread of the database', function () {
   this.timeout(30_000)
@@ -27,7 +27,7 @@ describe('the thread of the database', function () {
   })
 
   /** Resolves with what a call came to. */
-  const outcome = (call: Call): Promise<string> =>
+  const outcome = (call: DatabaseCall): Promise<string> =>
     new Promise((resolve) =>
       thread.call({
         make: () => call,
@@ -39,7 +39,7 @@ describe('the thread of the database', function () {
   it('that dies is told of once, after the calls that are lost with it', async () => {
     expect(await outcome({ do: 'revision' })).to.equal('revision')
     // Nothing that a store asks; it stands for whatever ends a thread.
-    const deadly = null as unknown as Call
+    const deadly = null as unknown as DatabaseCall
     expect(await outcome(deadly)).to.equal('the database thread failed')
     expect(lost.map(({ code }) => code)).to.deep.equal(['Unavailable'])
     expect(await outcome({ do: 'revision' })).to.equal('the database thread failed')
