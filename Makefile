@@ -28,6 +28,10 @@ run: build ## start kcp on its embedded store and print the next commands
 test: build ## everything: verify, unit, conformance, integration, clients, faults, end-to-end; the last line counts
 	@$(WITH_NODE) node scripts/test.ts all
 
+.PHONY: test-long
+test-long: build ## the same with more rounds and seeds, and the exhaustive specs of test/long: hours; before a release
+	@$(WITH_NODE) node scripts/test.ts long
+
 .PHONY: test-unit
 test-unit: install ## unit tests beside the sources
 	@$(WITH_NODE) node scripts/test.ts unit
@@ -73,6 +77,10 @@ manifests: install ## regenerate config/crd and config/rbac from src/crds
 .PHONY: generate
 generate: install ## regenerate the tables of built-in kinds from the pinned Kubernetes modules
 	@$(WITH_NODE) node scripts/generate.ts
+
+.PHONY: image
+image: build ## build the container image without a container engine: dist/image/kcp.tar, an OCI archive
+	@$(WITH_NODE) node scripts/image.ts
 
 .PHONY: clusters-up
 clusters-up: install ## boot a real host and two real members to try out

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { clusterIdOf, type ClusterId, type Revision } from '../src/apimachinery/meta/index.ts'
 import { createHub, type BaseLayer } from '../src/store/hub/index.ts'
 import { openSqliteStore } from '../src/store/sqlite/index.ts'
-import { readFacts, stampRevision } from '../src/virtualapi/registry/object-bytes.ts'
+import { readFacts, stampRevision } from '../src/virtualapi/resources/object-bytes.ts'
 
 const seconds = Number(process.argv[2] ?? 3)
 const { signal } = new AbortController()

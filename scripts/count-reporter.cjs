@@ -8,6 +8,15 @@ module.exports = class CountReporter extends reporters.Spec {
     super(runner, options)
     const skipped = []
     const failed = []
+    const msOfFile = {}
+    let last = Date.now()
+    // Hooks count too, so a test takes what went by since the end of the one before it.
+    runner.on('test end', (test) => {
+      const now = Date.now()
+      const file = test.file ?? 'unknown'
+      msOfFile[file] = (msOfFile[file] ?? 0) + now - last
+      last = now
+    })
     runner.on('pending', (test) => skipped.push(test.fullTitle()))
     runner.on('fail', (test, error) => failed.push(`${test.fullTitle()}: ${firstLines(error)}`))
     runner.once('end', () => {
@@ -22,6 +31,7 @@ module.exports = class CountReporter extends reporters.Spec {
             skipped: pending,
             skippedNames: skipped,
             failedNames: failed,
+            msOfFile,
           }),
         )
     })

@@ -12,13 +12,13 @@ interface Step {
   readonly outputs: readonly string[]
 }
 
-const registry = 'src/virtualapi/registry/generated'
-const strategies = 'src/virtualapi/registry/strategies'
+const tables = 'src/virtualapi/resources/generated'
+const typedTables = 'src/virtualapi/resources/typed/generated'
 const steps: readonly Step[] = [
   {
     command: [process.execPath, 'scripts/generate/kubernetes-facts.ts'],
     outputs: [
-      ...['resources', 'schemas', 'protobuf', 'enums', 'table-columns'].map((name) => `${registry}/${name}.json`),
+      ...['resources', 'schemas', 'protobuf', 'enums', 'table-columns'].map((name) => `${tables}/${name}.json`),
       'src/virtualapi/codec/protobuf/generated/vectors.json',
       'src/virtualapi/codec/table/generated/vectors.json',
     ],
@@ -29,7 +29,7 @@ const steps: readonly Step[] = [
   },
   {
     command: ['bash', 'scripts/generate/go-tables.sh'],
-    outputs: ['go-types', 'internal-types'].map((name) => `${strategies}/typed/generated/${name}.json`),
+    outputs: ['go-types', 'internal-types'].map((name) => `${typedTables}/${name}.json`),
   },
 ]
 

@@ -1,10 +1,10 @@
-// Runs the suites and counts the results.   node scripts/test.ts
-// all|verify|unit|conformance|integration|clients|faults|e2e ...
-// The last line is `N passed, N failed, N skipped`. With CI=true a skipped test is a failure: CI has every requirement.
+// Runs the suites and counts.   node scripts/test.ts all|long|verify|unit|conformance|integration|clients|faults|e2e ...
+// `long` is what `make test-long` runs: every suite with more rounds and seeds, and test/long besides.
+// The last line is `N passed, N failed, N skipped`. With CI=true a skipped test is a failure: CI has what every test needs.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { prepareTests } from './prepare-tests.ts'
 
 const root = resolve(import.meta.dirname, '..')
@@ -22,10 +22,11 @@ interface Counts {
   skippedNames?: readonly string[]
   /** Names of failed tests, with the first lines of the errors. */
   failedNames?: readonly string[]
+  msOfFile?: Readonly<Record<string, number>>
 }
 
 const suites: readonly Suite[] = [
-  { name: 'unit', files: ['src/**/*.test.ts'], timeoutMs: 20_000 },
+  { name: 'unit', files: ['src/**/*.test.ts', 'scripts/**/*.test.ts'], timeoutMs: 20_000 },
   { name: 'conformance', files: ['test/conformance/**/*.test.ts'], timeoutMs: 120_000 },
   {
     name: 'integration',
@@ -41,6 +42,8 @@ const suites: readonly Suite[] = [
   { name: 'faults', files: ['test/faults/**/*.test.ts'], timeoutMs: 300_000 },
   { name: 'e2e', files: ['test/e2e/**/*.test.ts'], timeoutMs: 300_000 },
 ]
+/** Too slow for every change: run by hand and before a release. */
+const longSuite: Suite = { name: 'exhaustive', files: ['test/long/**/*.test.ts'], timeoutMs: 1_800_000 }
 const names = ['verify', ...suites.map(({ name }) => name)]
 
 function verify(): Counts {
@@ -64,16 +67,25 @@ function run({ name, files, timeoutMs }: Suite): Counts {
     const { status } = spawnSync(process.execPath, args, {
       cwd: root,
       stdio: 'inherit',
-      env: { ...process.env, KCP_TEST_COUNTS: counts },
+      env: { ...process.env, KCP_TEST_COUNTS: counts, ...(isLong ? { KCP_TEST_LONG: '1' } : {}) },
     })
     const result = readCounts(counts)
     if (result === undefined) return { passed: 0, failed: 1, skipped: 0 }
     if (status !== 0 && result.failed === 0) result.failed = 1
+    printSlowest(result)
     for (const title of result.skippedNames ?? []) console.error(`skipped: ${name}: ${title}`)
     return result
   } finally {
     rmSync(dir, { recursive: true, force: true })
   }
+}
+
+/** Where the time of a suite goes, so that a spec that has become slow is seen. */
+function printSlowest({ msOfFile = {} }: Counts): void {
+  const slowest = Object.entries(msOfFile)
+    .filter(([, ms]) => ms >= 5000)
+    .sort(([, a], [, b]) => b - a)
+  for (const [file, ms] of slowest) console.error(`${(ms / 1000).toFixed(0).padStart(6)} s  ${relative(root, file)}`)
 }
 
 function readCounts(file: string): Counts | undefined {
@@ -85,11 +97,14 @@ function readCounts(file: string): Counts | undefined {
 }
 
 const asked = process.argv.slice(2)
-if (asked.includes('--help') || asked.length === 0 || asked.some((name) => name !== 'all' && !names.includes(name))) {
-  console.error(`usage: node scripts/test.ts all|${names.join('|')} ...`)
+const isLong = asked.includes('long')
+const known = ['all', 'long', longSuite.name, ...names]
+if (asked.includes('--help') || asked.length === 0 || asked.some((name) => !known.includes(name))) {
+  console.error(`usage: node scripts/test.ts [long] all|${[...names, longSuite.name].join('|')} ...`)
   process.exit(asked.includes('--help') ? 0 : 2)
 }
-const wanted = asked.includes('all') ? names : asked
+const named = asked.filter((name) => name !== 'long' && name !== 'all')
+const wanted = named.length > 0 ? named : isLong ? [...names, longSuite.name] : names
 const total: Counts = { passed: 0, failed: 0, skipped: 0 }
 /** Repeated at the end: the suites' own reports are far above by then. */
 const failures: string[] = []
@@ -104,7 +119,7 @@ for (const name of wanted) {
   }
   const started = performance.now()
   console.error(`== ${name}`)
-  const suite = suites.find((candidate) => candidate.name === name)
+  const suite = [...suites, longSuite].find((candidate) => candidate.name === name)
   const counts = suite === undefined ? verify() : run(suite)
   console.error(
     `== ${name}: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped in ${((performance.now() - started) / 1000).toFixed(0)} s`,

@@ -13,7 +13,7 @@ import { stableGroupVersions } from './resource-table.ts'
 import { isJsonObject, type JsonObject } from '../../src/apimachinery/meta/index.ts'
 import { commonTextsFile, type CommonTexts } from '../../src/virtualapi/discovery/common-texts.ts'
 import { withEnums } from '../../src/virtualapi/discovery/openapi-definitions.ts'
-import { readGenerated } from '../../src/virtualapi/registry/generated-facts.ts'
+import { readGenerated } from '../../src/virtualapi/resources/generated-facts.ts'
 import { kubernetesVersion } from '../../src/virtualapi/discovery/version-info.ts'
 
 const out = join(root, 'dist/openapi/v3')

@@ -8,7 +8,7 @@ import { kubernetesModuleDir, root } from './kubernetes-module.ts'
 import { readResources } from './resource-table.ts'
 import { readSchemas } from './schema-table.ts'
 
-const generated = 'src/virtualapi/registry/generated'
+const generated = 'src/virtualapi/resources/generated'
 const tableCorpus = join(root, 'src/virtualapi/codec/table/table-corpus.json')
 
 /** The output file of each part of the Go program. */

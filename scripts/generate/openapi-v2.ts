@@ -4,15 +4,15 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/apimachinery/meta/index.ts'
+import { kubernetesVersion } from '../../src/virtualapi/discovery/index.ts'
 import {
   encodeSwagger,
-  kubernetesVersion,
   swaggerFiles,
   swaggerHead,
   type BuiltSwaggerIndex,
-} from '../../src/virtualapi/discovery/index.ts'
+} from '../../src/virtualapi/discovery/openapi-v2/index.ts'
 import { withEnums } from '../../src/virtualapi/discovery/openapi-definitions.ts'
-import { readGenerated } from '../../src/virtualapi/registry/generated-facts.ts'
+import { readGenerated } from '../../src/virtualapi/resources/generated-facts.ts'
 import { enumTexts, withEnumTexts } from './enum-texts.ts'
 import { stableGroupVersions } from './resource-table.ts'
 

@@ -2,7 +2,7 @@
 // versions it serves by default.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ResourceInfo, SubresourceInfo } from '../../src/virtualapi/registry/resource-info.ts'
+import type { ResourceInfo, SubresourceInfo } from '../../src/virtualapi/resources/resource-info.ts'
 
 interface ApiResource {
   name: string

@@ -6,7 +6,7 @@ import { kubeconfigCommand } from './commands/kubeconfig.ts'
 import { memberCommand } from './commands/member.ts'
 import { operatorCommand } from './commands/operator.ts'
 import { startCommand } from './commands/start.ts'
-import { messageOf } from './exit-error.ts'
+import { messageOf } from './process/exit-error.ts'
 
 const program = new Command('kcp')
   .description('logical clusters for many tenants, placed transparently on many member clusters')

@@ -1,8 +1,8 @@
-export * from './annotations.ts'
-export * from './client.ts'
-export { createClient, type ClientOptions } from './create-client.ts'
-export * from './endpoint.ts'
-export { httpTransport, type HttpTransportOptions } from './http-transport.ts'
+export * from './verbs/annotations.ts'
+export * from './verbs/client.ts'
+export { createClient, type ClientOptions } from './verbs/create-client.ts'
+export * from './kubeconfig/endpoint.ts'
+export { httpTransport, type HttpTransportOptions } from './verbs/http-transport.ts'
 export * from './informer/index.ts'
 export {
   inClusterConfig,
@@ -10,5 +10,5 @@ export {
   type Kubeconfig,
   type KubeconfigOptions,
   type KubeconfigSource,
-} from './kubeconfig.ts'
-export * from './transport.ts'
+} from './kubeconfig/kubeconfig.ts'
+export * from './verbs/transport.ts'

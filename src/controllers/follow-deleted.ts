@@ -24,7 +24,7 @@ export async function followDeletedOf(
   { name, finish }: Following,
   { graph, clusterOf, log, signal }: LoopContext,
 ): Loop {
-  using queue = createKeyQueue({ turnOf: clusterInKey })
+  using queue = createKeyQueue({ fairnessKey: clusterInKey })
   const stop = graph.follow(groupResourceText(gvr), ({ place, exists, deleting }) => {
     if (exists && deleting) queue.add(keyFor(place))
   })

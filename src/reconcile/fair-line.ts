@@ -28,15 +28,15 @@ class Line {
 }
 
 export class FairLine {
-  readonly #turnOf: (key: string) => string
+  readonly #fairnessKey: (key: string) => string
   /** Those in which somebody waits. */
   readonly #turns = new Map<string, Line>()
   #order = new Line()
   #size = 0
 
-  /** `turnOf`: on whose account a key is taken; must always say the same of one key. */
-  constructor(turnOf: (key: string) => string) {
-    this.#turnOf = turnOf
+  /** `fairnessKey`: on whose account a key is taken; must always say the same of one key. */
+  constructor(fairnessKey: (key: string) => string) {
+    this.#fairnessKey = fairnessKey
   }
 
   /** Keys that wait. */
@@ -46,7 +46,7 @@ export class FairLine {
 
   /** Nothing where it waits already. */
   add(key: string): void {
-    const turn = this.#turnOf(key)
+    const turn = this.#fairnessKey(key)
     let line = this.#turns.get(turn)
     if (line === undefined) {
       this.#turns.set(turn, (line = new Line()))

@@ -42,7 +42,7 @@ describe('a key queue', () => {
     expect(await takeAll(queue)).to.deep.equal(['b', 'a', 'c'])
   })
   it('takes one of each turn after the other, however many wait in one', async () => {
-    using queue = createKeyQueue({ turnOf: (key) => key.slice(0, 1) })
+    using queue = createKeyQueue({ fairnessKey: (key) => key.slice(0, 1) })
     for (let i = 0; i < 1000; i++) queue.add(`a${i}`)
     queue.add('b0')
     expect([await queue.take(never), await queue.take(never), await queue.take(never)]).to.deep.equal([

@@ -23,7 +23,7 @@ export interface KeyQueueOptions {
   readonly firstMs?: number
   readonly maxMs?: number
   /** On whose account a key is visited; those with keys that wait are taken from in rotation. Default: one for all. */
-  readonly turnOf?: (key: string) => string
+  readonly fairnessKey?: (key: string) => string
   readonly timers?: Timers
   /** In [0, 1). Default Math.random. */
   readonly random?: () => number
@@ -46,7 +46,7 @@ export function createKeyQueue(options: KeyQueueOptions = {}): KeyQueue {
 }
 
 class Queue implements KeyQueue {
-  readonly #options: Required<Omit<KeyQueueOptions, 'turnOf'>>
+  readonly #options: Required<Omit<KeyQueueOptions, 'fairnessKey'>>
   readonly #ready: FairLine
   readonly #taken = new Set<string>()
   /** Asked for while taken. */
@@ -58,12 +58,12 @@ class Queue implements KeyQueue {
   constructor({
     firstMs = 50,
     maxMs = 60_000,
-    turnOf = () => '',
+    fairnessKey = () => '',
     timers = systemTimers,
     random = Math.random,
   }: KeyQueueOptions) {
     this.#options = { firstMs, maxMs, timers, random }
-    this.#ready = new FairLine(turnOf)
+    this.#ready = new FairLine(fairnessKey)
   }
 
   get length(): number {

@@ -17,14 +17,14 @@ export interface LiveEvents extends AsyncIterable<readonly StoreEvent[]> {
   end(): void
 }
 
-interface Watcher {
+interface LogWatcher {
   readonly queue: BatchQueue<StoreEvent>
   readonly since: number
 }
 
 /** `add` collects the events of a batch; `flush` delivers them and then runs the callbacks that answer the writers. */
 export class EventLog {
-  readonly #watchers = new Set<Watcher>()
+  readonly #watchers = new Set<LogWatcher>()
   #kept: Change[] = []
   #keptBytes = 0
   /** Events after this revision are all in `#kept`. */
@@ -99,7 +99,7 @@ export class EventLog {
         signal.removeEventListener('abort', end)
       },
     })
-    const watcher: Watcher = { queue, since }
+    const watcher: LogWatcher = { queue, since }
     this.#watchers.add(watcher)
     signal.addEventListener('abort', end, { once: true })
     queue.push(after(this.#kept, since), 0)

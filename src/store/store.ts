@@ -96,7 +96,7 @@ export interface Waiting {
 export interface Updating extends Waiting {
   readonly ifRevision: Revision
   /** Nobody waits for it: it may be kept back for some milliseconds, to be made durable together with another write. */
-  readonly patient?: boolean
+  readonly deferrable?: boolean
 }
 
 export interface Store extends AsyncDisposable {

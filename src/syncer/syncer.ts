@@ -52,7 +52,7 @@ export function startSyncer(options: SyncerOptions): Syncer {
   const life = childSignal(options.signal)
   const log = options.log.with({ member: options.member.name })
   const caches = downstreamCaches(options.downstream, log, life.signal)
-  const queue = createKeyQueue({ maxMs: 10_000, turnOf: clusterOfVisit })
+  const queue = createKeyQueue({ maxMs: 10_000, fairnessKey: clusterOfVisit })
   const ready = Promise.withResolvers<undefined>()
   ready.promise.catch(() => undefined)
   const done = run({ ...options, log, signal: life.signal }, caches, queue, () => ready.resolve(undefined)).catch(

@@ -1,9 +1,9 @@
-// Puts the virtual API server together: a store below, a listener and a loopback above.
+// Wires the virtual API server: from a store to a loopback and a listener.
 import { childSignal, systemClock, type Clock } from '../async/index.ts'
 import { createClient, type KubeClient, type Transport } from '../client/index.ts'
 import type { ClusterName } from '../apimachinery/meta/index.ts'
 import type { Store } from '../store/index.ts'
-import { createHub, type Hub } from '../store/hub/index.ts'
+import { createHub, StorageBudget, type Hub } from '../store/hub/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import type { AuditSink } from './audit/index.ts'
 import {
@@ -19,15 +19,15 @@ import { createDirectory, type KeptDirectory, type LogicalCluster } from './clus
 import { defaultEventTtlMs, expireEvents } from './expiry/index.ts'
 import { ObjectGraph } from './graph/index.ts'
 import { WatchClock } from './endpoints/watch-clock.ts'
-import { HeavyThread } from './heavy/heavy-thread.ts'
+import { OffloadThread } from './offload/offload-thread.ts'
 import type { Members } from './members/index.ts'
-import { Catalog } from './registry/catalog.ts'
-import { readFacts, stampRevision } from './registry/object-bytes.ts'
-import { findNamedObject } from './registry/named-object.ts'
+import { ClusterCatalog } from './catalog/cluster-catalog.ts'
+import { readFacts, stampRevision } from './resources/object-bytes.ts'
+import { findNamedObject } from './named-object.ts'
 import { createRegistry } from './registry/create-registry.ts'
-import { Fairness, type FairnessLimits } from './server/fairness.ts'
-import { Deliveries } from './server/deliveries.ts'
-import { LoopShare } from './server/loop-share.ts'
+import { Fairness, type FairnessLimits } from './flowcontrol/fairness.ts'
+import { Deliveries } from './flowcontrol/deliveries.ts'
+import { LoopShare } from './flowcontrol/loop-share.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
 import type { ServerParts } from './server/parts.ts'
@@ -36,20 +36,20 @@ import { serverMetrics } from './server/server-metrics.ts'
 export interface VirtualApiOptions {
   readonly store: Store
   readonly pki: Pki
-  /** The logical cluster that is always there: where LogicalClusters live when there is no host. */
+  /** The logical cluster `root`, which holds the LogicalClusters where there is no host. */
   readonly root?: LogicalCluster
-  /** The front proxy whose identity headers are believed; none without a host. */
+  /** The front proxy whose identity headers are trusted; none without a host. */
   readonly frontProxy?: () => FrontProxyConfig | undefined
-  /** Made once the loopback is there, because where members are registered may be one of our own logical clusters. */
+  /** Called with the loopback, because members may be registered in one of our own logical clusters. */
   readonly members?: (loopback: Transport) => Members
   readonly limits?: FairnessLimits
-  /** Requests other than watches and streams are ended after this. Default 60,000, as a real server does. */
+  /** Timeout of requests other than watches and streams. Default 60,000, as in kube-apiserver. */
   readonly requestTimeoutMs?: number
-  /** What one logical cluster may keep in the store; `root` may keep more. Default: no bound. */
+  /** Storage quota of one logical cluster; `root` has none. Default: no quota. */
   readonly storageBytes?: number
-  /** How long an Event stays after it was last written. Default an hour, as in a real server. */
+  /** How long an Event stays after it was last written. Default one hour, as in kube-apiserver. */
   readonly eventTtlMs?: number
-  /** Takes a line of every request. Default: none is written. */
+  /** Takes the audit lines of every request. Default: none are written. */
   readonly audit?: AuditSink
   readonly log: Logger
   readonly metrics: Metrics
@@ -58,15 +58,15 @@ export interface VirtualApiOptions {
 }
 
 export interface VirtualApi extends AsyncDisposable {
-  /** Rejects when the server can serve no more; the process should end and be started anew. */
+  /** Rejects when the server cannot serve any more; the process should then exit and be restarted. */
   readonly broken: Promise<never>
-  /** The server from within, as the installation itself. */
+  /** Sends requests from within the process, as the installation itself. */
   readonly loopback: Transport
   readonly directory: KeptDirectory
   readonly hub: Hub
-  /** Who owns whom, for garbage collection. */
+  /** Changes and owner references of all objects, for controllers. */
   readonly graph: ObjectGraph
-  /** Serves the LogicalClusters of `client` from now on. Resolves once all there are is known: the server is ready then. */
+  /** Serves the LogicalClusters of `client`. Resolves once all existing ones are known: the server is ready then. */
   follow(client: KubeClient): Promise<void>
   /** A client of one logical cluster, or of all (`*`, read only), over the loopback. */
   client(cluster: ClusterName | '*'): KubeClient
@@ -81,7 +81,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   const state: { ready: boolean; broken?: string } = { ready: false }
   const onBroken = (error: Error): void => {
     state.broken = error.message
-    log.error('the store can not be followed any more: this process must be started anew', { error })
+    log.error('the store can not be followed any more: this process must be restarted', { error })
     broken.reject(error)
   }
   const broken = Promise.withResolvers<never>()
@@ -91,14 +91,14 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     stamp: stampRevision,
     readFacts,
     baseLayer,
-    storageBytes: (cluster) => (cluster === root?.id ? Infinity : storageBytes),
+    quotaAccount: (cluster) => new StorageBudget(cluster === root?.id ? Infinity : storageBytes),
     onBroken,
     signal,
   })
   const watchClock = new WatchClock()
   const loopShare = new LoopShare()
   const authorizer = createAuthorizer({ hub })
-  // The parts know the loopback and the loopback the parts: members are read through the server itself.
+  // A cycle: the parts need the members, the members the loopback, and the loopback the parts. So members come later.
   const lazy: { members?: ReturnType<NonNullable<VirtualApiOptions['members']>> } = {}
   const memberTokens: MemberTokens = {
     verify: async (memberId, token, waiting) => lazy.members?.memberTokens.verify(memberId, token, waiting),
@@ -117,18 +117,18 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     clock,
     ...(frontProxy === undefined ? {} : { frontProxy }),
   })
-  const heavy = new HeavyThread({ hasRoot: root !== undefined })
+  const offload = new OffloadThread({ hasRoot: root !== undefined })
   const parts: ServerParts = {
     hub,
     directory,
     registry: createRegistry({ authorizer, hasRoot: root !== undefined }),
-    catalog: new Catalog(),
+    catalog: new ClusterCatalog(),
     authenticator,
     authorizer,
     fairness: new Fairness(limits),
     loopShare,
     deliveries: new Deliveries(loopShare),
-    heavy,
+    offload,
     get podConnector() {
       return lazy.members?.podConnector
     },
@@ -164,7 +164,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
       life.abort(new DOMException('the server is shutting down', 'AbortError'))
       life[Symbol.dispose]()
       await expiring
-      await heavy[Symbol.asyncDispose]()
+      await offload[Symbol.asyncDispose]()
       watchClock[Symbol.dispose]()
       await lazy.members?.[Symbol.asyncDispose]()
       await hub[Symbol.asyncDispose]()

@@ -14,4 +14,4 @@ export {
 export { createMembers, type Members } from './members/index.ts'
 export { rootCluster } from './clusters/index.ts'
 export { createVirtualApi, type VirtualApi, type VirtualApiOptions } from './create-virtual-api.ts'
-export { requireObjectBytes } from './registry/object-bytes.ts'
+export { requireObjectBytes } from './resources/object-bytes.ts'

@@ -19,7 +19,7 @@ import {
 } from '../../src/store/hub/index.ts'
 import type { ObjectKey, Store } from '../../src/store/index.ts'
 import { openSqliteStore } from '../../src/store/sqlite/index.ts'
-import { decodeObject, readFacts, stampRevision } from '../../src/virtualapi/registry/object-bytes.ts'
+import { decodeObject, readFacts, stampRevision } from '../../src/virtualapi/resources/object-bytes.ts'
 import { waitFor } from '../support/index.ts'
 import { freshCluster, keyOf, record, refused, revisionOf } from './store.ts'
 

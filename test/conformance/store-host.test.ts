@@ -18,7 +18,7 @@ import type { ObjectKey, Store } from '../../src/store/index.ts'
 import { createHub, type BaseLayer, type HubWatch } from '../../src/store/hub/index.ts'
 import { abortable } from '../../src/async/index.ts'
 import { openHostStore } from '../../src/store/host/index.ts'
-import { readFacts, stampRevision } from '../../src/virtualapi/registry/object-bytes.ts'
+import { readFacts, stampRevision } from '../../src/virtualapi/resources/object-bytes.ts'
 import { startCluster, waitFor, type Cluster } from '../support/index.ts'
 import { describeStore, freshCluster, record, refused, valueOf, type StoreFixture } from './store.ts'
 

@@ -155,7 +155,7 @@ describe('the file of the embedded store', function () {
     expect((await store.list({ cluster }, { signal })).items).to.have.length(100)
   })
 
-  it('keeps a patient write for the next one, makes both durable together, and alone after a while', async () => {
+  it('keeps a deferrable write for the next one, makes both durable together, and alone after a while', async () => {
     const cluster = freshCluster()
     const key = (name: string): ObjectKey => ({ cluster, resource: 'configmaps', namespace: '', name })
     const made = await store.create(key('a'), valueOf('a', 1), { signal })
@@ -166,13 +166,13 @@ describe('the file of the embedded store', function () {
         batches.push(batch.flatMap((event) => (event.type === 'put' ? event.object.key.name : [])))
     })()
     const ifRevision = made.revision
-    const patient = store.update(key('a'), valueOf('a', 2), { signal, ifRevision, patient: true })
-    // Other writes are sent at the end of this tick, which no timer interrupts.
+    const deferrable = store.update(key('a'), valueOf('a', 2), { signal, ifRevision, deferrable: true })
+    // Others are sent at the end of the turn, which this is; no timer runs meanwhile.
     for (let turn = 0; turn < 10; turn++) await Promise.resolve()
-    await Promise.all([patient, store.create(key('b'), valueOf('b', 1), { signal })])
-    const { revision } = await patient
+    await Promise.all([deferrable, store.create(key('b'), valueOf('b', 1), { signal })])
+    const { revision } = await deferrable
     expect(revision).to.equal(ifRevision + 1)
-    const alone = await store.update(key('a'), valueOf('a', 3), { signal, ifRevision: revision, patient: true })
+    const alone = await store.update(key('a'), valueOf('a', 3), { signal, ifRevision: revision, deferrable: true })
     expect((await store.get(key('a'), { signal }))?.revision).to.equal(alone.revision)
     life.abort()
     await reading

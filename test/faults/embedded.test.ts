@@ -2,12 +2,12 @@
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startInstance, type KcpInstance } from '../integration/kcp-instance.ts'
-import { waitFor } from '../support/index.ts'
+import { rounds, waitFor } from '../support/index.ts'
 import { violationsOf } from './checker.ts'
 import { openClient } from './client.ts'
 import { Recorder, type Place } from './recorder.ts'
 
-const kills = 20
+const kills = rounds({ short: 5, long: 20 })
 const writersPerPlace = 5
 /** Minimum and maximum of acknowledged writes between two kills. */
 const load = [20, 150] as const

@@ -12,11 +12,11 @@ import { openSqliteStore } from '../../src/store/sqlite/index.ts'
 import type { Store } from '../../src/store/index.ts'
 import { createAdmission } from '../../src/virtualapi/admission/admission.ts'
 import { standardPlugins } from '../../src/virtualapi/admission/plugins/index.ts'
-import { builtInResourceOfKind } from '../../src/virtualapi/registry/builtin-resources.ts'
-import { Catalog } from '../../src/virtualapi/registry/catalog.ts'
-import { readFacts, stampRevision } from '../../src/virtualapi/registry/object-bytes.ts'
-import { Registry, type Target } from '../../src/virtualapi/registry/registry.ts'
-import type { RequestContext } from '../../src/virtualapi/registry/resource-definition.ts'
+import { builtInResourceOfKind } from '../../src/virtualapi/resources/builtin-resources.ts'
+import { ClusterCatalog } from '../../src/virtualapi/catalog/cluster-catalog.ts'
+import { readFacts, stampRevision } from '../../src/virtualapi/resources/object-bytes.ts'
+import { Registry, type RegistryTarget } from '../../src/virtualapi/registry/registry.ts'
+import type { RequestContext } from '../../src/virtualapi/resources/resource-definition.ts'
 import { comparable, readCorpus, sorted, type Case } from './corpus.ts'
 import { knownDifferences } from './known-differences.ts'
 
@@ -25,7 +25,7 @@ const plugins = standardPlugins().filter(({ name }) => name !== 'ServiceAccount'
 
 describe('the write path compared with kube-apiserver 1.34.3', () => {
   const registry = new Registry({ admission: createAdmission(plugins) })
-  const catalog = new Catalog()
+  const catalog = new ClusterCatalog()
   const { signal } = new AbortController()
   let directory: string
   let store: Store
@@ -46,7 +46,7 @@ describe('the write path compared with kube-apiserver 1.34.3', () => {
     await rm(directory, { recursive: true })
   })
 
-  function targetOf({ apiVersion, kind, metadata }: KubeObject): Target {
+  function targetOf({ apiVersion, kind, metadata }: KubeObject): RegistryTarget {
     const info = builtInResourceOfKind({ ...parseApiVersion(apiVersion), kind })
     const definition = info === undefined ? undefined : catalog.findBuiltIn(info)
     if (definition === undefined) throw new Error(`${apiVersion} ${kind} is not built in`)
@@ -69,6 +69,7 @@ describe('the write path compared with kube-apiserver 1.34.3', () => {
         realm: { kind: 'host' },
       },
       dryRun: false,
+      fieldManager: '',
       warnings: [],
       now: Date.now(),
     }

@@ -1,7 +1,6 @@
 // Writes tar archives, with only the features that container images need.
 
 import { createReadStream, statSync } from 'node:fs'
-import { pipeline } from 'node:stream/promises'
 import { type Writable } from 'node:stream'
 
 export type TarEntry = {
@@ -23,7 +22,7 @@ export async function writeTar(entries: readonly TarEntry[], out: Writable): Pro
   for (const entry of entries) {
     const size = sizeOf(entry)
     await write(out, header(entry, size))
-    if ('file' in entry) await pipeline(createReadStream(entry.file), out, { end: false })
+    if ('file' in entry) for await (const chunk of createReadStream(entry.file)) await write(out, chunk as Buffer)
     else if ('content' in entry) await write(out, Buffer.from(entry.content))
     if (size % block !== 0) await write(out, Buffer.alloc(block - (size % block)))
   }

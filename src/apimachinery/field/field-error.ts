@@ -2,7 +2,7 @@
 // `spec.containers[0].name` and `metadata.labels[a/b]`.
 import type { JsonValue } from '../meta/index.ts'
 import type { StatusCause } from '../status/index.ts'
-import { goQuote, goValue } from './go-text.ts'
+import { goQuote, goValue } from '../text/go-text.ts'
 
 /** The path of a named field below `path`. */
 export function childPath(path: string, name: string): string {

@@ -1,3 +1,2 @@
 export * from './field-error.ts'
-export * from './go-text.ts'
 export * from './names.ts'

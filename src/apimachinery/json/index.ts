@@ -1,2 +1,3 @@
+export * from './json-equal.ts'
 export * from './parse-json.ts'
 export * from './number-literal.ts'

@@ -1,7 +1,7 @@
-// The strict reader of JSON bodies. JSON.parse does the work. One pass over the bytes before it bounds the depth and
-// counts the members; only when the parsed document has fewer members is the body read again, to name the duplicate
-// fields.
-import { goQuote } from '../field/index.ts'
+// The strict reader of JSON bodies. JSON.parse does the work; one pass over the bytes before it bounds the depth and
+// counts members, and only a body that has fewer members after parsing than before is read again, to name the fields
+// that are there twice.
+import { goQuote } from '../text/index.ts'
 import type { JsonValue } from '../meta/index.ts'
 import { badRequest, requestEntityTooLarge } from '../status/index.ts'
 import { scanJson } from './scan-json.ts'

@@ -1,4 +1,3 @@
-export * from './json-equal.ts'
 export * from './json-patch.ts'
 export * from './merge-patch.ts'
 export { goKind } from './patch-error.ts'

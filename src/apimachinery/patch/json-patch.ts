@@ -3,7 +3,7 @@
 // changed.
 import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
 import { badRequest, requestEntityTooLarge } from '../status/index.ts'
-import { jsonEqual } from './json-equal.ts'
+import { jsonEqual } from '../json/json-equal.ts'
 import { goKind, undecodablePatch, unprocessablePatch } from './patch-error.ts'
 
 /** More operations than this are refused with 413. */

@@ -2,7 +2,7 @@
 // Items in the patch come in the patch's order; items only in the server's list keep theirs; the server's order decides
 // how the two are interleaved.
 import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
-import { goPrint } from '../field/index.ts'
+import { goPrint } from '../text/index.ts'
 import { badRequest } from '../status/index.ts'
 import { goKind, goType, unprocessablePatch } from './patch-error.ts'
 

@@ -7,7 +7,7 @@
 // If upstream's result depends on the order of a Go map, deletions from a list come first here.
 import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
 import type { SchemaNode } from '../schema/schema-node.ts'
-import { goPrint } from '../field/index.ts'
+import { goPrint } from '../text/index.ts'
 import { badRequest } from '../status/index.ts'
 import { deleteMarked, mergeKeyOf, mergeOrdered, indexByKey, requireMaps, sameKindOfItems } from './list-order.ts'
 import { goType, unmarshalText } from './patch-error.ts'

@@ -1,5 +1,6 @@
 // Uniqueness in lists of type set and map.
-import { fieldDuplicate, fieldInvalid, goJson } from '../field/index.ts'
+import { fieldDuplicate, fieldInvalid } from '../field/index.ts'
+import { goJson } from '../text/index.ts'
 import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
 import type { StatusCause } from '../status/index.ts'
 import { fieldSchemaOf } from './property.ts'

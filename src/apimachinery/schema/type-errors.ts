@@ -1,6 +1,6 @@
-// Reports the errors of Go's decoder for a body whose values do not fit the built-in types. A real server decodes into
-// Go structs, so it checks the types of built-in kinds in no other way.
-import { goNumber, goQuote } from '../field/index.ts'
+// What Go's decoder says of a body whose values do not fit the built-in types. A real server decodes into Go structs, so
+// for built-in kinds this is the only thing it checks of a value's type.
+import { goNumber, goQuote } from '../text/index.ts'
 import { isJsonObject, type JsonValue } from '../meta/index.ts'
 import { NumberLiteral, type LiteralJson } from '../json/index.ts'
 import { fieldSchemaOf } from './property.ts'

@@ -8,9 +8,8 @@ import {
   fieldTooLong,
   fieldTooMany,
   fieldTypeInvalid,
-  goJson,
-  goNumber,
 } from '../field/index.ts'
+import { goJson, goNumber } from '../text/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
 import type { StatusCause } from '../status/index.ts'
 import { fieldBefore, isUnchanged, itemBefore } from './correlate.ts'

@@ -1,12 +1,6 @@
-// Label selectors: they choose the objects of a list, a watch or a controller.
-import {
-  fieldForbidden,
-  fieldInvalid,
-  fieldRequired,
-  goQuote,
-  labelValueErrors,
-  qualifiedNameErrors,
-} from '../field/index.ts'
+// Label selectors: which objects a list, a watch or a controller means.
+import { fieldForbidden, fieldInvalid, fieldRequired, labelValueErrors, qualifiedNameErrors } from '../field/index.ts'
+import { goQuote } from '../text/index.ts'
 import { badRequest, type StatusCause } from '../status/index.ts'
 import {
   compileRequirement,

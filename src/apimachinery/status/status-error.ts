@@ -1,6 +1,5 @@
-// Errors are Kubernetes Status objects everywhere: one class, one maker per reason, so that code and reason always
-// match.
-import { goQuote } from '../field/go-text.ts'
+// An error is a Kubernetes Status from birth to wire: one class, one maker per reason, so code and reason never part.
+import { goQuote } from '../text/go-text.ts'
 import { groupResourceText, type GroupResource } from '../meta/gvr.ts'
 
 export interface StatusCause {

@@ -3,8 +3,8 @@ import { Command, Option } from 'commander'
 import { loadKubeconfig } from '../../client/index.ts'
 import { joinMember } from '../../syncer/index.ts'
 import { createLogger } from '../../telemetry/index.ts'
-import { openInstallation, withInstallation, type InstallationFlags } from '../installation.ts'
-import { processSignal } from '../process-signal.ts'
+import { openInstallation, withInstallation, type InstallationFlags } from './installation.ts'
+import { processSignal } from '../process/process-signal.ts'
 
 interface Flags extends InstallationFlags {
   readonly kubeconfig: string

@@ -2,8 +2,8 @@
 import { Command } from 'commander'
 import { createLogger, type LogLevel } from '../../telemetry/index.ts'
 import { logLevelOption } from './log-level-option.ts'
-import { aborted, processSignal, untilStopped } from '../process-signal.ts'
-import { settleMemory } from '../settle-memory.ts'
+import { aborted, processSignal, untilStopped } from '../process/process-signal.ts'
+import { settleMemory } from '../process/settle-memory.ts'
 import { openHost } from '../roles/host-installation.ts'
 import { startOperatorRole } from '../roles/operator.ts'
 

@@ -4,8 +4,8 @@ import { createLogger, type LogLevel } from '../../telemetry/index.ts'
 import { auditOf, withAuditFlags, type AuditFlags } from './audit-flags.ts'
 import { storageOf, withStorageFlags, type StorageFlags } from './storage-flags.ts'
 import { logLevelOption } from './log-level-option.ts'
-import { aborted, processSignal } from '../process-signal.ts'
-import { settleMemory } from '../settle-memory.ts'
+import { aborted, processSignal } from '../process/process-signal.ts'
+import { settleMemory } from '../process/settle-memory.ts'
 import { startEmbedded } from '../roles/embedded.ts'
 
 interface Flags extends AuditFlags, StorageFlags {

@@ -21,8 +21,8 @@ import {
   openPki,
   rootCluster,
 } from '../../virtualapi/index.ts'
-import { ExitError, messageOf } from '../exit-error.ts'
-import { kubeconfigText } from '../kubeconfig-writer.ts'
+import { ExitError, messageOf } from '../process/exit-error.ts'
+import { kubeconfigText } from './kubeconfig-writer.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { memberControllers } from './member-controllers.ts'
 

@@ -16,7 +16,7 @@ import {
 import { installationKeysName } from '../../crds/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import { createPki, createPkiMaterial, pkiFromSecret, pkiToSecret, type Pki } from '../../virtualapi/index.ts'
-import { ExitError } from '../exit-error.ts'
+import { ExitError } from '../process/exit-error.ts'
 
 export const installationNamespace = 'kcp-system'
 const keysName = installationKeysName

@@ -1,6 +1,6 @@
 // Keys of objects in an informer: `NAMESPACE/NAME`, `NAME` where there is no namespace, and `CLUSTER|...` where one
 // informer sees many logical clusters.
-import { logicalClusterAnnotation } from '../annotations.ts'
+import { logicalClusterAnnotation } from '../verbs/annotations.ts'
 
 interface Named {
   readonly metadata: {

@@ -19,7 +19,7 @@ type Task =
 
 /** Follows every object that has owners, and every one that is being deleted with its dependents in mind. */
 export async function startGarbageCollection({ graph, cluster: clientOf, log, signal }: LoopContext): Loop {
-  using queue = createKeyQueue({ turnOf: clusterInKey })
+  using queue = createKeyQueue({ fairnessKey: clusterInKey })
   const gone = new GoneUids()
   const add = (task: Task): void => queue.add(keyOf(task))
   const enqueue = (place: ObjectPlace): void => add({ do: 'object', place })

@@ -16,7 +16,7 @@ const healAfterMs = 500
 /** Follows namespaces, and the two objects in each. */
 export async function startNamespaceDefaults(context: LoopContext): Loop {
   const { graph, rootCa, log, signal } = context
-  using queue = createKeyQueue({ turnOf: clusterInKey })
+  using queue = createKeyQueue({ fairnessKey: clusterInKey })
   // Of two kinds: a namespace to fill, and the ConfigMap in one to repair.
   const inNamespace = ({ cluster, namespace }: ObjectPlace): string => keyFor({ cluster, name: namespace })
   const stops = [

@@ -22,7 +22,7 @@ interface TokenRequest extends KubeObject {
 
 /** Follows every Secret of the type, and ServiceAccounts that go; reads a Secret whole only to fill it. */
 export async function startTokenSecrets({ graph, clusterOf, rootCa, log, signal }: LoopContext): Loop {
-  using queue = createKeyQueue({ turnOf: clusterInKey })
+  using queue = createKeyQueue({ fairnessKey: clusterInKey })
   const stops = [
     graph.follow('secrets', ({ place: { cluster, namespace, name }, exists, deleting, contains }) => {
       if (exists && !deleting && contains(type)) queue.add(keyFor({ cluster, namespace, name }))

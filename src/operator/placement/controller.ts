@@ -35,7 +35,7 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
     name: 'placement',
     async run(context, { signal, started }) {
       await using world = new World(context, signal)
-      using queue = createKeyQueue({ maxMs: 30_000, turnOf: clusterInKey })
+      using queue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterInKey })
       await world.synced(signal)
       const end = followWorld(world, (key) => queue.add(key))
       try {

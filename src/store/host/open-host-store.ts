@@ -17,7 +17,7 @@ import {
   type StoreEvent,
   type Waiting,
 } from '../store.ts'
-import { askPatiently } from './patience.ts'
+import { retryAfter } from './retry-after.ts'
 import { RecordCodec } from './record-codec.ts'
 import { RecordStream } from './record-stream.ts'
 import { RecordWriter, type RecordWrite } from './record-writer.ts'
@@ -255,7 +255,7 @@ class HostStore implements Store {
 
   async #retryWhenBusy<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
     try {
-      return await askPatiently(ask, { withinMs: busyMs, signal })
+      return await retryAfter(ask, { withinMs: busyMs, signal })
     } catch (error) {
       throw toStoreError(error)
     }

@@ -6,7 +6,7 @@ import { isStatusError, type StatusError } from '../../apimachinery/status/index
 import type { KubeClient } from '../../client/index.ts'
 import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
 import { StoreError } from '../store.ts'
-import { askPatiently } from './patience.ts'
+import { retryAfter } from './retry-after.ts'
 
 /** Asks for metadata only: the host need not send back the payload. */
 const metadataOnly = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json'
@@ -90,17 +90,17 @@ export class RecordWriter {
 
   async #sendWithNamespace(write: RecordWrite, place: Place): Promise<Revision> {
     try {
-      return await this.#sendPatiently(write, place)
+      return await this.#sendWithRetry(write, place)
     } catch (error) {
       if (write.do !== 'create' || !isStatusError(error, 'NotFound')) throw error
       await this.ensureNamespace(place.namespace)
-      return await this.#sendPatiently(write, place)
+      return await this.#sendWithRetry(write, place)
     }
   }
 
-  async #sendPatiently(write: RecordWrite, place: Place): Promise<Revision> {
+  async #sendWithRetry(write: RecordWrite, place: Place): Promise<Revision> {
     const { signal, writeTimeoutMs } = this.#options
-    return await askPatiently(() => this.#send(write, place), { withinMs: writeTimeoutMs, signal })
+    return await retryAfter(() => this.#send(write, place), { withinMs: writeTimeoutMs, signal })
   }
 
   async #send(write: RecordWrite, place: Place): Promise<Revision> {

@@ -15,11 +15,12 @@ import { Dependents } from './dependents.ts'
 import type { ClusterObjects, Entry, HubEvent, HubOptions, HubWatch, WatchScope } from './hub.ts'
 import { mergeByKey, rewind } from './lists.ts'
 import { ResourceTable } from './resource-table.ts'
+import type { QuotaAccount } from './quota-account.ts'
 import { StorageBudget } from './storage-budget.ts'
 import { StoredEntry } from './stored-entry.ts'
 import { isTombstone, tombstoneValue } from './tombstone.ts'
 import { replayOf } from './replay.ts'
-import { Watcher, type WatcherHome } from './watcher.ts'
+import { HubWatcher, type WatcherHome } from './watcher.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 type LocalKey = Omit<ObjectKey, 'cluster'>
@@ -33,9 +34,9 @@ export interface HubCore {
   applied(): Revision
   reached(revision: Revision, options: Waiting): Promise<void>
   readonly watcherBytes: number
-  watcherBegan(watcher: Watcher): void
-  watcherEnded(watcher: Watcher): void
-  /** A watch began: puts the cluster back into the cache if it was evicted. */
+  watcherBegan(watcher: HubWatcher): void
+  watcherEnded(watcher: HubWatcher): void
+  /** A watch began: it must be among what is in memory, where it may have been let go of. */
   keep(state: ClusterState): void
   /** Adds to the memory accounting of a counted cluster; negative for removals. */
   count(objects: number, bytes: number): void
@@ -54,17 +55,17 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   #watches = 0
   #size = 0
   #bytes = 0
-  readonly #budget: StorageBudget
-  /** Sequence number of its last use; higher is later. Maintained by Residents. */
+  readonly #account: QuotaAccount
+  /** When it was last asked for; higher is later. Kept by the ClusterCache. */
   lastUse = 0
-  /** Whether its objects count towards the memory limit. Maintained by Residents. */
+  /** Whether what it holds counts as in memory; kept by the ClusterCache. */
   isCounted = false
 
   constructor(cluster: ClusterId, core: HubCore, items: readonly StoredObject[], loadedAt: Revision) {
     this.cluster = cluster
     this.#core = core
     this.#loadedAt = loadedAt
-    this.#budget = new StorageBudget(core.options.storageBytes?.(cluster) ?? Infinity)
+    this.#account = core.options.quotaAccount?.(cluster) ?? new StorageBudget(Infinity)
     for (const object of items) this.#load(object)
   }
 
@@ -176,7 +177,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   async create(key: LocalKey, value: Uint8Array, options: Waiting): Promise<Entry> {
     this.#check()
     const growth = { bytes: value.length, creates: true }
-    return this.#budget.admit(this, growth, () => this.#create(key, value, options))
+    return this.#account.admit(this, growth, () => this.#create(key, value, options))
   }
 
   async #create(key: LocalKey, value: Uint8Array, options: Waiting): Promise<Entry> {
@@ -194,7 +195,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   async update(key: LocalKey, value: Uint8Array, options: Updating): Promise<Entry> {
     const before = this.#tables.get(key.resource)?.get(key.namespace, key.name)
     const growth = { bytes: value.length - (before?.bytes.length ?? 0), creates: before === undefined }
-    return this.#budget.admit(this, growth, async () =>
+    return this.#account.admit(this, growth, async () =>
       this.#written(await this.#replace(key, value, options), options),
     )
   }
@@ -230,7 +231,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
       const asEvent = (change: Change): HubEvent | undefined => this.#pastEvent(change, since)
       replay = replayOf({ changes, since, until, newer: table.window.after(until), asEvent })
     } else replay = table.window.after(since)
-    const watcher = new Watcher(scope, since, this)
+    const watcher = new HubWatcher(scope, since, this)
     table.addWatcher(watcher)
     this.#watches++
     this.#core.watcherBegan(watcher)
@@ -299,7 +300,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return this.#core.applied()
   }
 
-  watcherEnded(watcher: Watcher): void {
+  watcherEnded(watcher: HubWatcher): void {
     this.#core.watcherEnded(watcher)
     const { resource } = watcher.scope
     const table = this.#tables.get(resource)

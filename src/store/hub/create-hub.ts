@@ -17,13 +17,13 @@ import { ClusterState, type HubCore } from './cluster-state.ts'
 import { EventWindow } from './event-window.ts'
 import type { ClusterObjects, Entry, Hub, HubEvent, HubObserver, HubOptions, HubWatch, WatchScope } from './hub.ts'
 import { mergeByKey } from './lists.ts'
-import { looksPerIdle, Residents } from './residents.ts'
+import { looksPerIdle, ClusterCache } from './cluster-cache.ts'
 import { replayOf } from './replay.ts'
 import type { ResourceTable } from './resource-table.ts'
 import { Revisions } from './revisions.ts'
 import { StoredEntry } from './stored-entry.ts'
 import { isTombstone } from './tombstone.ts'
-import { Watcher } from './watcher.ts'
+import { HubWatcher } from './watcher.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 
@@ -62,11 +62,11 @@ class MemoryHub implements Hub, HubCore {
   readonly base: BaseEntries
   readonly windowEvents: number
   readonly watcherBytes: number
-  readonly #residents: Residents
+  readonly #cache: ClusterCache
   readonly #loading = new Map<ClusterId, Loading>()
   readonly #ended = new LRUCache<ClusterId, true>({ max: maxEnded })
-  readonly #wildcards = new Map<string, Set<Watcher>>()
-  readonly #watchers = new Set<Watcher>()
+  readonly #wildcards = new Map<string, Set<HubWatcher>>()
+  readonly #watchers = new Set<HubWatcher>()
   readonly #observers = new Set<HubObserver>()
   readonly #window: EventWindow<WindowItem>
   readonly #revisions: Revisions
@@ -83,7 +83,7 @@ class MemoryHub implements Hub, HubCore {
     this.base = new BaseEntries(options)
     this.windowEvents = options.windowEvents ?? 1024
     this.watcherBytes = options.watcherBufferBytes ?? 8 * 1024 * 1024
-    this.#residents = new Residents({
+    this.#cache = new ClusterCache({
       idleMs: options.idleMs ?? 5 * 60_000,
       memoryBytes: options.memoryBytes ?? 256 * 1024 * 1024,
       onLook: () => this.#forgetOld(),
@@ -107,7 +107,7 @@ class MemoryHub implements Hub, HubCore {
 
   observe(observer: HubObserver): () => void {
     this.#observers.add(observer)
-    for (const id of this.#residents.ids()) {
+    for (const id of this.#cache.ids()) {
       const objects = this.loaded(id)
       if (objects) observer.loaded(objects)
     }
@@ -120,21 +120,21 @@ class MemoryHub implements Hub, HubCore {
   }
 
   count(objects: number, bytes: number): void {
-    this.#residents.count(objects, bytes)
+    this.#cache.count(objects, bytes)
   }
 
   keep(state: ClusterState): void {
-    this.#residents.keep(state)
+    this.#cache.keep(state)
   }
 
   loaded(id: ClusterId): ClusterObjects | undefined {
-    return this.#ended.has(id) ? undefined : this.#residents.peek(id)
+    return this.#ended.has(id) ? undefined : this.#cache.peek(id)
   }
 
   async cluster(id: ClusterId, { signal }: Waiting): Promise<ClusterObjects> {
     if (this.#failure) throw this.#failure
     if (this.#ended.has(id)) throw hasEnded(id)
-    const loaded = this.#residents.use(id)
+    const loaded = this.#cache.use(id)
     if (loaded) return loaded
     let loading = this.#loading.get(id)
     if (!loading) {
@@ -148,12 +148,12 @@ class MemoryHub implements Hub, HubCore {
   }
 
   release(id: ClusterId): boolean {
-    return this.#residents.release(id)
+    return this.#cache.release(id)
   }
 
   unload(id: ClusterId): void {
-    this.#residents.peek(id)?.unload()
-    this.#residents.drop(id)
+    this.#cache.peek(id)?.unload()
+    this.#cache.drop(id)
   }
 
   hasEnded(id: ClusterId): boolean {
@@ -163,7 +163,7 @@ class MemoryHub implements Hub, HubCore {
   async deleteCluster(id: ClusterId, options: Waiting): Promise<void> {
     // Writes are refused from here on: those already sent to the store come before the deletion.
     this.#ended.set(id, true)
-    this.#residents.peek(id)?.end()
+    this.#cache.peek(id)?.end()
     await this.store.deleteCluster(id, options)
     await this.reached(await this.store.revision(options), options)
     this.unload(id)
@@ -182,7 +182,7 @@ class MemoryHub implements Hub, HubCore {
   ): Promise<{ entries: readonly Entry[]; revision: Revision }> {
     if (this.#failure) throw this.#failure
     const ids = [...clusters].filter((id) => !this.#ended.has(id)).sort()
-    const states = ids.map((id) => this.#residents.peek(id))
+    const states = ids.map((id) => this.#cache.peek(id))
     const revision = this.#revisions.current
     if (states.every((state) => state !== undefined && state.revision() === revision)) {
       return { entries: states.flatMap((state) => state?.list(scope) ?? []), revision }
@@ -207,7 +207,7 @@ class MemoryHub implements Hub, HubCore {
       this.#window.after(revision).flatMap(({ event }) => (event.entry.key.resource === resource ? [event] : []))
     const asEvent = (change: Change): HubEvent | undefined => this.#pastEvent(change, since)
     const replay = changes ? replayOf({ changes, since, until, newer: newerThan(until), asEvent }) : newerThan(since)
-    const watcher = new Watcher(scope, since, this)
+    const watcher = new HubWatcher(scope, since, this)
     const all = this.#wildcards.get(scope.resource) ?? new Set()
     this.#wildcards.set(scope.resource, all.add(watcher))
     this.watcherBegan(watcher)
@@ -225,11 +225,11 @@ class MemoryHub implements Hub, HubCore {
     if (this.#failure) throw this.#failure
   }
 
-  watcherBegan(watcher: Watcher): void {
+  watcherBegan(watcher: HubWatcher): void {
     this.#watchers.add(watcher)
   }
 
-  watcherEnded(watcher: Watcher): void {
+  watcherEnded(watcher: HubWatcher): void {
     this.#watchers.delete(watcher)
     const { resource } = watcher.scope
     const all = this.#wildcards.get(resource)
@@ -238,9 +238,9 @@ class MemoryHub implements Hub, HubCore {
 
   usage(): { clusters: number; objects: number; bytes: number; watchers: number } {
     return {
-      clusters: this.#residents.size,
-      objects: this.#residents.objects,
-      bytes: this.#residents.bytes,
+      clusters: this.#cache.size,
+      objects: this.#cache.objects,
+      bytes: this.#cache.bytes,
       watchers: this.#watchers.size,
     }
   }
@@ -250,8 +250,8 @@ class MemoryHub implements Hub, HubCore {
     this.#life.abort(this.#failure)
     for (const watcher of [...this.#watchers]) watcher.end()
     await this.#following
-    this.#residents[Symbol.dispose]()
-    for (const id of this.#residents.ids()) this.unload(id)
+    this.#cache[Symbol.dispose]()
+    for (const id of this.#cache.ids()) this.unload(id)
   }
 
   async #follow(): Promise<void> {
@@ -276,7 +276,7 @@ class MemoryHub implements Hub, HubCore {
   }
 
   #apply(batch: readonly StoreEvent[]): void {
-    const touched: Watcher[] = []
+    const touched: HubWatcher[] = []
     let revision = this.#revisions.current
     for (const change of batch) {
       if (change.type === 'progress') {
@@ -289,16 +289,16 @@ class MemoryHub implements Hub, HubCore {
     while (this.#window.size > maxWindowEvents || (this.#windowBytes > maxWindowBytes && this.#window.size > 0)) {
       this.#forgetOldest()
     }
-    this.#residents.fit()
+    this.#cache.fit()
     this.#revisions.advance(revision)
     for (const watcher of touched) watcher.flush()
   }
 
-  #applyChange(change: Change, touched: Watcher[]): void {
+  #applyChange(change: Change, touched: HubWatcher[]): void {
     const key = change.type === 'put' ? change.object.key : change.key
     this.#loading.get(key.cluster)?.changes.push(change)
-    const state = this.#residents.peek(key.cluster)
-    // A change that the load's list included is not new to that logical cluster, but it is to watchers of all of them.
+    const state = this.#cache.peek(key.cluster)
+    // What a load's list had already is no news to that logical cluster, but it is to who watches all of them.
     const known = state === undefined || state.wasLoadedWith(change)
     const applied = known ? undefined : state.apply(change)
     const event = known ? this.#unloadedEvent(change) : applied?.event
@@ -368,7 +368,7 @@ class MemoryHub implements Hub, HubCore {
       if (this.#ended.has(id)) throw hasEnded(id)
       const state = new ClusterState(id, this, items, revision)
       for (const change of changes) state.apply(change)
-      this.#residents.keep(state)
+      this.#cache.keep(state)
       for (const observer of this.#observers) observer.loaded(state)
       return state
     } finally {

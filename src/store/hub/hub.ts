@@ -1,6 +1,7 @@
 // The contract of the hub: a Store served from memory. It loads a logical cluster on first use, keeps its objects as
 // bytes, answers reads synchronously, and delivers the store's own stream to every watcher.
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
+import type { QuotaAccount } from './quota-account.ts'
 import type { ListScope, ObjectKey, Updating, Waiting } from '../store.ts'
 
 /** An object in memory. Immutable; shared by lists and watch events. */
@@ -77,8 +78,8 @@ export interface HubOptions {
    * one stays. Default 256 MiB.
    */
   readonly memoryBytes?: number
-  /** How much one logical cluster may keep in the store, in bytes. Default: no limit. */
-  readonly storageBytes?: (cluster: ClusterId) => number
+  /** Where the writes of a logical cluster are charged; made anew when it is loaded. Default: no bound. */
+  readonly quotaAccount?: (cluster: ClusterId) => QuotaAccount
   /** Bytes buffered for one slow watcher before it is ended (it lists again). Default 8 MiB. */
   readonly watcherBufferBytes?: number
 }

@@ -2,7 +2,7 @@
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import { EventWindow } from './event-window.ts'
 import type { Entry, HubEvent } from './hub.ts'
-import type { Watcher } from './watcher.ts'
+import type { HubWatcher } from './watcher.ts'
 
 /** Marks a base object as deleted in this logical cluster: the store keeps a marker at `revision`. */
 export interface Tombstone {
@@ -13,8 +13,8 @@ export interface Tombstone {
 export class ResourceTable {
   readonly resource: string
   readonly window: EventWindow<HubEvent>
-  #watchers: Set<Watcher> | undefined
-  /** Sorted by namespace, then name: binary search finds an entry, a slice is a list, and each object costs 8 bytes. */
+  #watchers: Set<HubWatcher> | undefined
+  /** By namespace, then name. An array finds by halving, lists by slicing, and costs 8 bytes per object. */
   #entries: Entry[] = []
   #tombstones: Map<string, Tombstone> | undefined
 
@@ -31,7 +31,7 @@ export class ResourceTable {
     return this.#entries
   }
 
-  get watchers(): Iterable<Watcher> {
+  get watchers(): Iterable<HubWatcher> {
     return this.#watchers ?? []
   }
 
@@ -44,13 +44,13 @@ export class ResourceTable {
     return this.#entries.length === 0 && !this.#watchers?.size && this.tombstoneCount === 0 && this.window.size === 0
   }
 
-  addWatcher(watcher: Watcher): void {
+  addWatcher(watcher: HubWatcher): void {
     this.#watchers ??= new Set()
     this.#watchers.add(watcher)
   }
 
-  /** Returns whether it was registered. */
-  removeWatcher(watcher: Watcher): boolean {
+  /** Returns whether it was here. */
+  removeWatcher(watcher: HubWatcher): boolean {
     const was = this.#watchers?.delete(watcher) ?? false
     if (this.#watchers?.size === 0) this.#watchers = undefined
     return was

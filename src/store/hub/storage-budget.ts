@@ -1,5 +1,6 @@
 // Limits how much one logical cluster may keep. The store is shared: without a limit one tenant could fill it for all.
 import { StoreError } from '../store.ts'
+import type { Growth, Kept, QuotaAccount } from './quota-account.ts'
 
 /** Bytes charged per object besides its value: many small objects are not free. */
 export const objectCharge = 512
@@ -8,15 +9,8 @@ export const objectCharge = 512
  */
 const updateRoom = 1 / 16
 
-export interface Kept {
-  /** Number of objects. */
-  readonly size: number
-  /** Their bytes. */
-  readonly bytes: number
-}
-
-/** Counts writes under way as done, so that concurrent writes cannot exceed the limit together. */
-export class StorageBudget {
+/** Counts writes that are under way as if they were done, so that many at once do not go over together. */
+export class StorageBudget implements QuotaAccount {
   readonly #limit: number
   #underWay = 0
 
@@ -25,11 +19,8 @@ export class StorageBudget {
     this.#limit = limit
   }
 
-  /**
-   * Runs a write that makes `kept` larger by `growth` bytes (negative: smaller). Rejects OverBudget, with nothing
-   * written.
-   */
-  async admit<T>(kept: Kept, growth: { bytes: number; creates: boolean }, write: () => Promise<T>): Promise<T> {
+  /** Does a write that makes `kept` larger by `growth` bytes (below 0: smaller). Rejects OverBudget, with nothing written. */
+  async admit<T>(kept: Kept, growth: Growth, write: () => Promise<T>): Promise<T> {
     const { bytes, creates } = growth
     const needed = bytes + (creates ? objectCharge : 0)
     if (needed <= 0 || this.#limit === Infinity) return write()

@@ -15,11 +15,11 @@ export interface WatcherHome {
   /** Bytes that may wait for one watcher; a single batch may exceed it. */
   readonly watcherBytes: number
   /** The watch ended, for whatever reason; called once. */
-  watcherEnded(watcher: Watcher): void
+  watcherEnded(watcher: HubWatcher): void
 }
 
-/** `offer` adds events and never waits; `flush` after a batch notifies the reader. */
-export class Watcher implements HubWatch {
+/** Told of events with `offer`, which never waits; `flush` after those of one step lets its reader know. */
+export class HubWatcher implements HubWatch {
   readonly scope: WatchScope
   readonly #since: Revision
   readonly #home: WatcherHome

@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import type { StoreError } from '../store.ts'
 import { DatabaseThread } from './database-thread.ts'
-import type { Call } from './protocol.ts'
+import type { DatabaseCall } from './protocol.ts'
 
 describe('the thread of the database', function () {
   this.timeout(30_000)
@@ -26,8 +26,8 @@ describe('the thread of the database', function () {
     rmSync(directory, { recursive: true, force: true })
   })
 
-  /** Resolves with the answer, or with the error message. */
-  const outcome = (call: Call): Promise<string> =>
+  /** Resolves with what a call came to. */
+  const outcome = (call: DatabaseCall): Promise<string> =>
     new Promise((resolve) =>
       thread.call({
         make: () => call,
@@ -38,8 +38,8 @@ describe('the thread of the database', function () {
 
   it('reports its death once, after it failed the calls under way', async () => {
     expect(await outcome({ do: 'revision' })).to.equal('revision')
-    // An invalid message that makes the thread throw; it stands for any cause of its death.
-    const deadly = null as unknown as Call
+    // Nothing that a store asks; it stands for whatever ends a thread.
+    const deadly = null as unknown as DatabaseCall
     expect(await outcome(deadly)).to.equal('the database thread failed')
     expect(lost.map(({ code }) => code)).to.deep.equal(['Unavailable'])
     expect(await outcome({ do: 'revision' })).to.equal('the database thread failed')

@@ -3,8 +3,8 @@ import { Worker } from 'node:worker_threads'
 import { StoreError } from '../store.ts'
 import {
   Packer,
-  type Answer,
-  type Call,
+  type DatabaseAnswer,
+  type DatabaseCall,
   type FromWorker,
   type Slice,
   type ToWorker,
@@ -14,19 +14,19 @@ import {
 /** Calls per transaction; bounds how long the first of them waits for the last. */
 const maxBatchCalls = 1000
 const maxBatchBytes = 8 * 1024 * 1024
-/** How long a call that is patient waits for another to go with. */
-const patienceMs = 5
-/** Calls that may wait; more are rejected instead of growing the queue. */
+/** How long a call that is deferrable waits for another to go with. */
+const deferralMs = 5
+/** Calls that may wait; a caller beyond that is told so instead of growing the queue. */
 const maxWaitingCalls = 100_000
 
 /** A call whose value, if it has one, is not yet copied into the batch's buffer. */
 export interface PendingCall {
-  readonly make: (value: Slice) => Call
+  readonly make: (value: Slice) => DatabaseCall
   readonly value?: Uint8Array
   /** Goes with the next call, or alone after a few milliseconds. */
-  readonly patient?: boolean
-  /** Called in the order of the calls, before `afterBatch`. */
-  readonly answered: (answer: Answer, values: ArrayBuffer) => void
+  readonly deferrable?: boolean
+  /** Called in the order of the calls, before anybody else hears of the batch. */
+  readonly answered: (answer: DatabaseAnswer, values: ArrayBuffer) => void
   readonly failed: (error: Error) => void
 }
 
@@ -50,8 +50,8 @@ export class DatabaseThread {
   #waiting: PendingCall[] = []
   #underWay: readonly PendingCall[] | undefined
   #flushPlanned = false
-  /** Runs while all that wait are patient. */
-  #patience: NodeJS.Timeout | undefined
+  /** Runs while all that wait are deferrable. */
+  #deferral: NodeJS.Timeout | undefined
   #failure: StoreError | undefined
   readonly #exited: Promise<void>
 
@@ -126,8 +126,8 @@ export class DatabaseThread {
 
   #planFlush(): void {
     if (this.#flushPlanned || this.#underWay) return
-    if (this.#waiting.every(({ patient }) => patient)) {
-      this.#patience ??= setTimeout(() => this.#flush(), patienceMs)
+    if (this.#waiting.every(({ deferrable }) => deferrable)) {
+      this.#deferral ??= setTimeout(() => this.#flush(), deferralMs)
       return
     }
     this.#flushPlanned = true
@@ -139,11 +139,11 @@ export class DatabaseThread {
   }
 
   #flush(): void {
-    clearTimeout(this.#patience)
-    this.#patience = undefined
+    clearTimeout(this.#deferral)
+    this.#deferral = undefined
     if (this.#underWay || this.#waiting.length === 0 || this.#failure) return
     const packer = new Packer()
-    const calls: Call[] = []
+    const calls: DatabaseCall[] = []
     let bytes = 0
     while (calls.length < this.#waiting.length && calls.length < maxBatchCalls && bytes < maxBatchBytes) {
       const { make, value } = this.#waiting[calls.length] as PendingCall
@@ -155,16 +155,16 @@ export class DatabaseThread {
     this.#worker.postMessage({ calls, values } satisfies ToWorker, [values])
   }
 
-  #settle(answers: readonly Answer[], values: ArrayBuffer): void {
+  #settle(answers: readonly DatabaseAnswer[], values: ArrayBuffer): void {
     const batch = this.#underWay ?? []
     this.#underWay = undefined
-    batch.forEach((call, i) => call.answered(answers[i] as Answer, values))
+    batch.forEach((call, i) => call.answered(answers[i] as DatabaseAnswer, values))
     this.#events.afterBatch()
     this.#planFlush()
   }
 
   #fail(error: StoreError): void {
-    clearTimeout(this.#patience)
+    clearTimeout(this.#deferral)
     const isNews = this.#failure === undefined
     this.#failure ??= error
     const lost = [...(this.#underWay ?? []), ...this.#waiting]

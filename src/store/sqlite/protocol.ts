@@ -39,9 +39,9 @@ export type ReadCall =
   | { readonly do: 'changes'; readonly cluster?: ClusterId; readonly resource?: string; readonly since: number }
   | { readonly do: 'revision' }
 
-export type Call = WriteCall | ReadCall
+export type DatabaseCall = WriteCall | ReadCall
 
-export type Answer =
+export type DatabaseAnswer =
   | { readonly is: 'put'; readonly revision: number; readonly createRevision: number }
   | { readonly is: 'deleted'; readonly deletion: PackedDeletion }
   | { readonly is: 'deletedSome'; readonly deletions: readonly PackedDeletion[] }
@@ -61,8 +61,8 @@ export type Answer =
   | { readonly is: 'revision'; readonly revision: number }
   | { readonly is: 'error'; readonly code: StoreErrorCode; readonly message: string }
 
-/** Main thread to worker. `null`: close the database and end. */
-export type ToWorker = { readonly calls: readonly Call[]; readonly values: ArrayBuffer } | null
+/** Main thread to worker. `null` asks it to close the database and end. */
+export type ToWorker = { readonly calls: readonly DatabaseCall[]; readonly values: ArrayBuffer } | null
 
 /**
  * Worker to main thread: first one `ready` or `refused`, then one `answers` per batch, or `lost` as the last message.
@@ -71,7 +71,7 @@ export type FromWorker =
   | { readonly type: 'ready'; readonly instanceId: string; readonly revision: number }
   | { readonly type: 'refused'; readonly message: string }
   | { readonly type: 'lost'; readonly message: string }
-  | { readonly type: 'answers'; readonly answers: readonly Answer[]; readonly values: ArrayBuffer }
+  | { readonly type: 'answers'; readonly answers: readonly DatabaseAnswer[]; readonly values: ArrayBuffer }
 
 /** The worker's start parameters. */
 export interface WorkerSettings {

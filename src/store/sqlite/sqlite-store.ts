@@ -16,7 +16,7 @@ import {
 import { DatabaseThread, type PendingCall } from './database-thread.ts'
 import { EventLog } from '../event-log.ts'
 import { lastStates } from '../last-states.ts'
-import { unpack, type Answer, type Call, type PackedDeletion, type Slice } from './protocol.ts'
+import { unpack, type DatabaseAnswer, type DatabaseCall, type PackedDeletion, type Slice } from './protocol.ts'
 
 export interface SqliteStoreOptions {
   /** The database file; its directory is created if missing. SQLite keeps `-wal` beside it, and we keep `.pid`. */
@@ -96,7 +96,7 @@ class SqliteStore implements Store {
 
   list(scope: ListScope, options: Waiting & { limit?: number; after?: ObjectKey }): Promise<ListResult> {
     const { signal, limit, after } = options
-    const call: Call = { do: 'list', scope, ...(limit && { limit }), ...(after && { after }) }
+    const call: DatabaseCall = { do: 'list', scope, ...(limit && { limit }), ...(after && { after }) }
     return this.#ask(signal, call, 'list', ({ objects, revision, more }, values) => {
       const items = objects.map((object) => unpack(object, values))
       const last = items.at(-1)
@@ -112,10 +112,10 @@ class SqliteStore implements Store {
   async update(
     key: ObjectKey,
     value: Uint8Array,
-    { signal, ifRevision, patient = false }: Updating,
+    { signal, ifRevision, deferrable = false }: Updating,
   ): Promise<StoredObject> {
     this.#checkSize(key, value)
-    return this.#put(signal, key, value, (slice) => ({ do: 'update', key, value: slice, ifRevision }), patient)
+    return this.#put(signal, key, value, (slice) => ({ do: 'update', key, value: slice, ifRevision }), deferrable)
   }
 
   delete(key: ObjectKey, { signal, ifRevision }: Waiting & { ifRevision: Revision }): Promise<Revision> {
@@ -126,7 +126,7 @@ class SqliteStore implements Store {
   }
 
   async deleteCluster(cluster: ClusterId, { signal }: Waiting): Promise<void> {
-    const call: Call = { do: 'deleteSome', cluster, limit: deleteBatch }
+    const call: DatabaseCall = { do: 'deleteSome', cluster, limit: deleteBatch }
     let deleted: number
     do {
       deleted = await this.#ask(signal, call, 'deletedSome', ({ deletions }, values) => {
@@ -195,24 +195,24 @@ class SqliteStore implements Store {
     signal: AbortSignal,
     key: ObjectKey,
     value: Uint8Array,
-    make: (slice: Slice) => Call,
-    patient = false,
+    make: (slice: Slice) => DatabaseCall,
+    deferrable = false,
   ): Promise<StoredObject> {
-    const read = (answer: Extract<Answer, { is: 'put' }>): StoredObject => {
+    const read = (answer: Extract<DatabaseAnswer, { is: 'put' }>): StoredObject => {
       const revision = answer.revision as Revision
       const object: StoredObject = { key, revision, createRevision: answer.createRevision as Revision, value }
       this.#events.add({ type: 'put', object })
       return object
     }
-    return this.#ask(signal, make, 'put', read, { value, patient })
+    return this.#ask(signal, make, 'put', read, { value, deferrable })
   }
 
-  #ask<Kind extends Answer['is'], T>(
+  #ask<Kind extends DatabaseAnswer['is'], T>(
     signal: AbortSignal,
-    call: Call | ((slice: Slice) => Call),
+    call: DatabaseCall | ((slice: Slice) => DatabaseCall),
     kind: Kind,
-    read: (answer: Extract<Answer, { is: Kind }>, values: ArrayBuffer) => T,
-    written: Pick<PendingCall, 'value' | 'patient'> = {},
+    read: (answer: Extract<DatabaseAnswer, { is: Kind }>, values: ArrayBuffer) => T,
+    written: Pick<PendingCall, 'value' | 'deferrable'> = {},
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) {
@@ -232,8 +232,8 @@ class SqliteStore implements Store {
             reject(new StoreError(answer.code, answer.message))
             return
           }
-          // `read` also records events, so it runs even if the caller has gone.
-          const result = read(answer as Extract<Answer, { is: Kind }>, values)
+          // `read` also notes events, so it runs even where nobody waits any more.
+          const result = read(answer as Extract<DatabaseAnswer, { is: Kind }>, values)
           this.#events.afterFlush(() => resolve(result))
         },
         failed: (error) => {

@@ -4,7 +4,7 @@ import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import type { ListScope, ObjectKey } from '../store.ts'
 import {
   type Packer,
-  type Answer,
+  type DatabaseAnswer,
   type PackedDeletion,
   type PackedObject,
   type ReadCall,
@@ -85,7 +85,7 @@ export class Tables {
     if (this.#database.isTransaction) this.#sql('ROLLBACK').run()
   }
 
-  write(call: WriteCall, values: Uint8Array, packer: Packer): Answer {
+  write(call: WriteCall, values: Uint8Array, packer: Packer): DatabaseAnswer {
     switch (call.do) {
       case 'create':
         return this.#create(call.key, values.subarray(call.value.at, call.value.at + call.value.length))
@@ -102,7 +102,7 @@ export class Tables {
     }
   }
 
-  read(call: ReadCall, packer: Packer): Answer {
+  read(call: ReadCall, packer: Packer): DatabaseAnswer {
     switch (call.do) {
       case 'get': {
         const row = this.#sql(`SELECT ${columns} FROM objects WHERE ${byKey}`).get(...keyOf(call.key)) as unknown as
@@ -118,7 +118,7 @@ export class Tables {
     }
   }
 
-  #create(key: ObjectKey, value: Uint8Array): Answer {
+  #create(key: ObjectKey, value: Uint8Array): DatabaseAnswer {
     const revision = this.#now.revision + 1
     const { changes } = this.#sql(
       `INSERT INTO objects (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
@@ -128,7 +128,7 @@ export class Tables {
     return { is: 'put', revision, createRevision: revision }
   }
 
-  #update(key: ObjectKey, value: Uint8Array, ifRevision: number): Answer {
+  #update(key: ObjectKey, value: Uint8Array, ifRevision: number): DatabaseAnswer {
     const revision = this.#now.revision + 1
     const row = this.#sql(
       `UPDATE objects SET revision = ?, value = ? WHERE ${byKey} AND revision = ? RETURNING create_revision`,
@@ -138,7 +138,7 @@ export class Tables {
     return { is: 'put', revision, createRevision: row[0] }
   }
 
-  #delete(key: ObjectKey, ifRevision: number, packer: Packer): Answer {
+  #delete(key: ObjectKey, ifRevision: number, packer: Packer): DatabaseAnswer {
     const row = this.#sql(`DELETE FROM objects WHERE ${byKey} AND revision = ? RETURNING ${columns}`).get(
       ...keyOf(key),
       ifRevision,
@@ -147,7 +147,7 @@ export class Tables {
     return { is: 'deleted', deletion: this.#remember(row, packer) }
   }
 
-  #deleteSome(cluster: string, limit: number, packer: Packer): Answer {
+  #deleteSome(cluster: string, limit: number, packer: Packer): DatabaseAnswer {
     const rows = this.#sql(`SELECT ${columns} FROM objects WHERE cluster = ? LIMIT ?`).all(
       cluster,
       limit,
@@ -197,7 +197,7 @@ export class Tables {
     }
   }
 
-  #mismatch(key: ObjectKey, ifRevision: number): Answer {
+  #mismatch(key: ObjectKey, ifRevision: number): DatabaseAnswer {
     const row = this.#sql(`SELECT revision FROM objects WHERE ${byKey}`).get(...keyOf(key)) as unknown as
       [number] | undefined
     if (!row) return { is: 'error', code: 'KeyMissing', message: `${keyText(key)} does not exist` }
@@ -208,7 +208,7 @@ export class Tables {
     }
   }
 
-  #list(scope: ListScope, limit: number | undefined, after: ObjectKey | undefined, packer: Packer): Answer {
+  #list(scope: ListScope, limit: number | undefined, after: ObjectKey | undefined, packer: Packer): DatabaseAnswer {
     const wanted = limit === undefined ? Number.MAX_SAFE_INTEGER : limit + 1
     let rows: Row[] = []
     if (scope.cluster !== undefined || (scope.resource === undefined && scope.namespace === undefined)) {
@@ -266,7 +266,7 @@ export class Tables {
     }
   }
 
-  #changes(call: Extract<ReadCall, { do: 'changes' }>, packer: Packer): Answer {
+  #changes(call: Extract<ReadCall, { do: 'changes' }>, packer: Packer): DatabaseAnswer {
     const { since, cluster, resource } = call
     if (since < this.#now.floor) {
       return {

@@ -7,8 +7,8 @@ import { DatabaseRefused, openDatabase, type OpenDatabase } from './open-databas
 import { OwnFiles } from './own-files.ts'
 import {
   Packer,
-  type Answer,
-  type Call,
+  type DatabaseAnswer,
+  type DatabaseCall,
   type FromWorker,
   type ToWorker,
   type WorkerSettings,
@@ -24,25 +24,25 @@ function send(message: FromWorker, transfer: ArrayBuffer[] = []): void {
   port?.postMessage(message, transfer)
 }
 
-function isWrite(call: Call): call is WriteCall {
+function isWrite(call: DatabaseCall): call is WriteCall {
   return call.do === 'create' || call.do === 'update' || isDeletion(call)
 }
 
-function isPut(call: Call): boolean {
+function isPut(call: DatabaseCall): boolean {
   return call.do === 'create' || call.do === 'update'
 }
 
-function isDeletion(call: Call): call is Extract<WriteCall, { do: 'delete' | 'deleteSome' }> {
+function isDeletion(call: DatabaseCall): call is Extract<WriteCall, { do: 'delete' | 'deleteSome' }> {
   return call.do === 'delete' || call.do === 'deleteSome'
 }
 
 /** Answers of all writes; if the transaction fails, the same error for each, because none of them happened. */
 function doWrites(
   { tables, room }: Opened,
-  calls: readonly Call[],
+  calls: readonly DatabaseCall[],
   values: Uint8Array,
   packer: Packer,
-  answers: Answer[],
+  answers: DatabaseAnswer[],
 ): void {
   if (!calls.some(isWrite)) return
   const full = calls.some(isPut) && !room.has(values.length)
@@ -56,12 +56,12 @@ function doWrites(
 
 function transact(
   tables: Tables,
-  calls: readonly Call[],
-  which: (call: Call) => call is WriteCall,
+  calls: readonly DatabaseCall[],
+  which: (call: DatabaseCall) => call is WriteCall,
   values: Uint8Array,
   packer: Packer,
-  answers: Answer[],
-): Extract<Answer, { is: 'error' }> | undefined {
+  answers: DatabaseAnswer[],
+): Extract<DatabaseAnswer, { is: 'error' }> | undefined {
   if (!calls.some(which)) return undefined
   try {
     tables.begin()
@@ -86,7 +86,7 @@ const filesMovedText =
 
 const noRoom = { is: 'error', code: 'Full', message: 'the disk is full' } as const
 
-function failure(error: unknown): Extract<Answer, { is: 'error' }> {
+function failure(error: unknown): Extract<DatabaseAnswer, { is: 'error' }> {
   const { errcode, message } = error as { errcode?: number; message: string }
   const full = ((errcode ?? 0) & 0xff) === 13
   return full
@@ -100,11 +100,11 @@ interface Opened {
   readonly files: OwnFiles
 }
 
-/** False if the database's files are gone: nothing is answered, now or later. */
-function answer(opened: Opened, calls: readonly Call[], values: Uint8Array): boolean {
+/** False where what was written is nowhere any more: then nothing was answered, and nothing will be. */
+function answer(opened: Opened, calls: readonly DatabaseCall[], values: Uint8Array): boolean {
   const { tables, files } = opened
   const packer = new Packer()
-  const answers: Answer[] = []
+  const answers: DatabaseAnswer[] = []
   doWrites(opened, calls, values, packer, answers)
   if (calls.some(isWrite) && !files.areThere()) return false
   // Reads run after the commit: they see only data on disk.

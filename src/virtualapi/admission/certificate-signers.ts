@@ -1,10 +1,11 @@
-// Who may approve and sign certificates: the verbs `approve` and `sign` on signers. And what nobody may ask for.
+// CertificateSigningRequests: who may approve and sign them (the verbs `approve` and `sign` on signers), and that nobody may
+// request the group system:masters.
 import { isDeepStrictEqual } from 'node:util'
-import { goQuote } from '../../apimachinery/field/index.ts'
+import { goQuote } from '../../apimachinery/text/index.ts'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { forbidden } from '../../apimachinery/status/index.ts'
 import type { Authorizer } from '../authz/index.ts'
-import { parseSigningRequest } from '../registry/certificates/index.ts'
+import { parseSigningRequest } from '../kinds/certificates/index.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 
 const group = 'certificates.k8s.io'
@@ -18,7 +19,7 @@ interface RequestSpec {
 
 const specOf = (object: KubeObject): RequestSpec => object['spec'] as RequestSpec
 
-/** Like a real server's plugins CertificateApproval, CertificateSigning and CertificateSubjectRestriction. */
+/** kube-apiserver's plugins CertificateApproval, CertificateSigning and CertificateSubjectRestriction in one. */
 export function certificateSigners(authorizer: Pick<Authorizer, 'authorize'>): AdmissionPlugin {
   return {
     name: 'CertificateSigners',
@@ -46,7 +47,7 @@ function verbFor(subresource: string, object: KubeObject, old: KubeObject): 'app
   return subresource === 'status' && !isDeepStrictEqual(object['status'], old['status']) ? 'sign' : undefined
 }
 
-/** By the name of the signer, or by that of all of its domain. */
+/** True if the user has the verb on the signer, or on all signers of its domain (`DOMAIN/*`). */
 async function maySign(
   authorizer: Pick<Authorizer, 'authorize'>,
   { context: { user, cluster }, signal }: AdmissionRequest,
@@ -60,7 +61,7 @@ async function maySign(
   return false
 }
 
-/** A certificate for the API server would make its owner more than RBAC can take away. */
+/** Throws 403 for a client certificate in system:masters: RBAC could not revoke its rights. */
 function refuseMasters(request: AdmissionRequest, object: KubeObject): void {
   const { request: pem, signerName } = specOf(object)
   if (signerName !== clientSigner) return

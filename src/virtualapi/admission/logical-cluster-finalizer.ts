@@ -1,5 +1,5 @@
-// LogicalClusters that we keep ourselves, in `root`, have their finalizer from birth: one deleted a moment later would
-// leave its content behind. In a host the operator adds it.
+// Without a host, LogicalClusters live in `root` and get their finalizer on create: one deleted before the operator adds it
+// would leave its objects in the store. In a host only the operator adds it.
 import { rootClusterName, tryClusterName } from '../../apimachinery/meta/index.ts'
 import { contentFinalizer, logicalClusters } from '../../crds/index.ts'
 import type { AdmissionPlugin } from './admission.ts'
@@ -10,7 +10,7 @@ export const logicalClusterFinalizer: AdmissionPlugin = {
     const { group, resource } = definition.info
     if (operation !== 'CREATE' || context.cluster.name !== rootClusterName) return
     if (group !== logicalClusters.group || resource !== logicalClusters.resource) return
-    // A name that is never served has no content to wait for.
+    // A LogicalCluster with an invalid name is never served, so it has no content to delete.
     const { name = '', finalizers = [] } = object.metadata
     if (tryClusterName(name) === undefined || name === rootClusterName) return
     if (!finalizers.includes(contentFinalizer)) object.metadata.finalizers = [...finalizers, contentFinalizer]

@@ -1,4 +1,4 @@
-// Nobody may give away rights they do not have: the escalation and bind checks of RBAC, as an admission plugin.
+// The escalation and bind checks of RBAC as an admission plugin: nobody may grant rights they do not have.
 import type { RbacWriteCheck } from '../authz/index.ts'
 import type { AdmissionPlugin } from './admission.ts'
 

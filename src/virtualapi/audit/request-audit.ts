@@ -1,6 +1,5 @@
-// What is written of one request: an Event of audit.k8s.io/v1 at level Metadata, as a kube-apiserver with that policy
-// writes it. Headers other than the user agent and where it came from, and bodies, are never read here: so no line holds
-// a token or a Secret.
+// The audit log of one request: an Event of audit.k8s.io/v1 at level Metadata, as kube-apiserver writes it. Of the headers only
+// User-Agent and the forwarding ones are read, and bodies not at all, so no line can hold a token or a Secret.
 import { randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { Status } from '../../apimachinery/status/index.ts'
@@ -9,22 +8,22 @@ import type { UserInfo } from '../authn/user-info.ts'
 import type { Decision } from '../authz/index.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 
-/** Where the lines go. Must not block and must bound what it holds. */
+/** Takes the lines. Must not block, and must bound its buffer. */
 export interface AuditSink {
   write(line: string): void
 }
 
-/** What is known of a request from its first byte on. */
+/** What is known when a request arrives. */
 export interface Arrival {
   readonly auditId: string
   readonly method: string
   readonly url: string
   readonly header: (name: string) => string | undefined
-  /** Of the connection; undefined from within the process. */
+  /** Address of the connection's peer; undefined for requests from within the process. */
   readonly peerAddress: string | undefined
 }
 
-/** Of the object in the body: names it where the URL does not. */
+/** Identity of the object in the body; used where the URL has no name. */
 export interface Named {
   readonly name?: string | undefined
   readonly namespace?: string | undefined
@@ -35,15 +34,15 @@ export interface Named {
 const maxUserAgentLength = 1024
 const maxUriLength = 64 * 1024
 const maxSourceIPs = 100
-/** The id a client may choose: what fits into a header without any harm. */
+/** The audit id that a client may choose: printable ASCII, which is safe in a header. */
 const auditIdPattern = /^[\x21-\x7e]{1,128}$/
 
-/** The request's own id where it brings one, else a new one. */
+/** The audit id from the request's header if that is valid, else a new one. */
 export function auditIdOf(header: string | undefined): string {
   return header !== undefined && auditIdPattern.test(header) ? header : randomUUID()
 }
 
-/** Gathers what the stages find out, and writes it when the answer has begun and when it is complete. */
+/** Collects what the stages learn about a request, and writes a line when the answer has begun and when it is complete. */
 export class RequestAudit {
   readonly #arrival: Arrival
   readonly #sink: AuditSink
@@ -73,7 +72,7 @@ export class RequestAudit {
     else if (info.cluster.kind === 'all') this.#cluster = { name: '*' }
   }
 
-  /** Which logical cluster it turned out to be. */
+  /** Sets the logical cluster of the request, once it is found. */
   inCluster(cluster: { readonly name: string; readonly id: string } | undefined): void {
     if (cluster !== undefined) this.#cluster = cluster
   }
@@ -90,18 +89,18 @@ export class RequestAudit {
     this.#decision = decision
   }
 
-  /** The object that came in the body. */
+  /** Sets the identity of the object in the body. */
   names({ name, namespace, uid, resourceVersion }: Named): void {
     this.#named = { name, namespace, uid, resourceVersion }
   }
 
-  /** The answer has begun. Writes the line ResponseStarted of what may go on for long. */
+  /** The answer has begun. Writes the line ResponseStarted for long-running requests. */
   started({ status: code, body }: { readonly status: number; readonly body?: Uint8Array }): void {
     this.#status = { ...statusIn(body), code }
     if (this.#longRunning) this.#write('ResponseStarted')
   }
 
-  /** The answer was taken, or nobody is there to take it. Written once. */
+  /** The answer was sent, or the client has gone. Writes the line ResponseComplete, once. */
   complete(): void {
     if (this.#complete) return
     this.#complete = true
@@ -138,7 +137,7 @@ export class RequestAudit {
     const { group, version, resource, subresource } = target
     const { uid, resourceVersion } = this.#named
     const name = target.name === '' ? this.#named.name : target.name
-    // A namespace is in the namespace of its own name, as authorization has it too.
+    // As upstream and in authorization, the namespace of a Namespace object is its own name.
     const own = group === '' && resource === 'namespaces' ? target.name : target.namespace
     const namespace = own === '' ? this.#named.namespace : own
     const ref = { resource, namespace, name, uid, apiGroup: group, apiVersion: version, resourceVersion, subresource }
@@ -155,12 +154,12 @@ export class RequestAudit {
     }
     if (this.#cluster !== undefined) annotations['kcp.dev/logical-cluster'] = this.#cluster.name
     if (this.#cluster?.id !== undefined) annotations['kcp.dev/logical-cluster-id'] = this.#cluster.id
-    // Of two users of one name, one of the host and one of the logical cluster, the line says which.
+    // Tells a user of the host from a user of the logical cluster with the same name.
     if (this.#user !== undefined) annotations['kcp.dev/user-realm'] = this.#user.realm.kind
     return annotations
   }
 
-  /** What proxies say of themselves, then the peer: only the last cannot be made up by the client. */
+  /** The addresses in the forwarding headers, then the peer. A client can forge all but the last. */
   #sourceIPs(): string[] {
     const { header, peerAddress } = this.#arrival
     const addresses = (header('x-forwarded-for') ?? '')
@@ -177,12 +176,12 @@ export class RequestAudit {
 
 const statusPrefix = Buffer.from('{"kind":"Status"')
 
-/** What a Status in the answer says, but for its own metadata; nothing of any other answer. */
+/** The fields of a Status in the answer, without metadata; empty for any other answer. */
 function statusIn(body: Uint8Array | undefined): Partial<Status> {
   if (body === undefined || !statusPrefix.equals(body.subarray(0, statusPrefix.length))) return {}
   const { status, message, reason, details } = JSON.parse(Buffer.from(body).toString()) as Status
-  const told = { status, message, reason, details }
-  return Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined))
+  const fields = { status, message, reason, details }
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 
 function userOf({ name, uid, groups, extra }: UserInfo): object {

@@ -6,21 +6,21 @@ import type { UserInfo } from './user-info.ts'
 
 export interface AuthnRequest {
   readonly info: RequestInfo
-  /** Header pairs as they came: name, value, name, value. Repeated headers stay apart. */
+  /** Raw headers: name, value, name, value. Repeated headers are not joined. */
   readonly rawHeaders: readonly string[]
-  /** The client's certificate, not yet verified by anybody (TLS asks for one and verifies none); undefined without. */
+  /** The client's certificate, unverified (TLS requests one and verifies none); undefined if there is none. */
   readonly peerCertificate: DetailedPeerCertificate | undefined
-  /** The logical cluster of the path, where it exists. */
+  /** The logical cluster of the path; undefined if it does not exist. */
   readonly cluster: LogicalCluster | undefined
 }
 
 export interface Authentication {
   readonly user: UserInfo
-  /** For path-less requests: the logical cluster that the verified token is for. */
+  /** For requests without a prefix: the logical cluster that the verified token is for. */
   readonly cluster?: LogicalCluster
 }
 
-/** Says who asks; undefined = anonymous. Rejects 401 for a proof that is there and wrong. */
+/** Authenticates a request; undefined: anonymous. Rejects with 401 if there are credentials and none is valid. */
 export interface Authenticator {
   authenticate(request: AuthnRequest, signal: AbortSignal): Promise<Authentication | undefined>
 }

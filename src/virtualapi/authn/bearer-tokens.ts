@@ -11,12 +11,12 @@ import type { UserInfo } from './user-info.ts'
 export interface TokenAuthentication {
   readonly user: UserInfo
   readonly cluster: LogicalCluster
-  /** `ID.MEMBER-ID`, as the token says. */
+  /** The audience `ID.MEMBER-ID` of the token. */
   readonly audience: string
 }
 
 export interface BearerTokens {
-  /** Who the token is for, in `wanted` where the path names a logical cluster. Undefined: believe nothing of it. */
+  /** The user of a valid token; `wanted` is the logical cluster of the path, if any. Undefined: the token is not valid. */
   authenticate(
     token: string,
     wanted: ClusterId | undefined,
@@ -24,14 +24,14 @@ export interface BearerTokens {
   ): Promise<TokenAuthentication | undefined>
 }
 
-/** How long a member's answer is believed without asking again: a deleted pod's token ends that much later at most. */
+/** How long a valid token is cached. The token of a deleted pod is accepted this much longer at most. */
 const positiveMs = 60_000
-/** A client that retries a bad token shall not make us ask the member each time. */
+/** How long an invalid token is cached, so that a retrying client does not cause a TokenReview each time. */
 const negativeMs = 5_000
 const maxCached = 20_000
 const maxTokenLength = 16 * 1024
 
-/** Room for whatever a token says of itself before anybody verified it: only where to ask, never whom to believe. */
+/** Unverified claims of a token. They only say which member to ask. */
 interface Claim {
   readonly clusterId: ClusterId
   readonly memberId: string
@@ -44,18 +44,18 @@ export function createBearerTokens(deps: {
   readonly clock: Clock
 }): BearerTokens {
   const { memberTokens, directory, clock } = deps
-  const cache = new LRUCache<string, { user: UserInfo | undefined; askedAgainAt: number }>({ max: maxCached })
+  const cache = new LRUCache<string, { user: UserInfo | undefined; expiresAt: number }>({ max: maxCached })
 
   const userOf = async (token: string, claim: Claim, signal: AbortSignal): Promise<UserInfo | undefined> => {
-    // The candidate is part of the key: one token, judged for one logical cluster, says nothing about another.
+    // The claim is part of the key: a token with several audiences may be valid for one logical cluster only.
     const key = createHash('sha256').update(`${claim.clusterId}.${claim.memberId}\0${token}`).digest('base64')
     const known = cache.get(key)
-    if (known !== undefined && clock.monotonic() < known.askedAgainAt) return known.user
+    if (known !== undefined && clock.monotonic() < known.expiresAt) return known.user
     const identity = await memberTokens?.verify(claim.memberId, token, signal)
     const user = identity === undefined ? undefined : podUser(identity, claim.clusterId)
     const life = user === undefined ? negativeMs : positiveMs
-    // By a clock that nobody sets: a minute must not become an hour where the time of day is set back.
-    cache.set(key, { user, askedAgainAt: clock.monotonic() + life })
+    // The monotonic clock: if the wall clock is set back, entries must not live longer.
+    cache.set(key, { user, expiresAt: clock.monotonic() + life })
     return user
   }
 
@@ -72,8 +72,8 @@ export function createBearerTokens(deps: {
 }
 
 /**
- * The one audience `ID.MEMBER-ID` of the token; where the path names a logical cluster, the one that is for it. A token
- * that could mean two logical clusters means none.
+ * The unverified claim of the token: its only audience `ID.MEMBER-ID` or, if the path names a logical cluster, the only one
+ * for that. Undefined if several audiences fit.
  */
 function claimOf(token: string, wanted: ClusterId | undefined): Claim | undefined {
   if (token.length > maxTokenLength) return undefined
@@ -93,7 +93,7 @@ function claimOf(token: string, wanted: ClusterId | undefined): Claim | undefine
   }
 }
 
-/** The upstream ServiceAccount. A namespace of another logical cluster has another id in front: such a token is nobody. */
+/** The upstream ServiceAccount of a member's ServiceAccount; undefined if its namespace is not one of this logical cluster. */
 function podUser({ serviceAccount, podName, podUid }: MemberTokenIdentity, clusterId: ClusterId): UserInfo | undefined {
   const prefix = `${clusterId}-`
   if (!serviceAccount.namespace.startsWith(prefix)) return undefined

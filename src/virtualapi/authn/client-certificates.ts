@@ -1,5 +1,5 @@
-// Verifies a client's certificate against a set of authorities and reads who it names. TLS asks for a certificate and
-// believes none: which authority counts depends on the door the request came through.
+// Verifies a client's certificate against a set of authorities and reads its subject. TLS requests a certificate and verifies
+// none, because which authority counts depends on how the request reached us.
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import { createHash, X509Certificate } from 'node:crypto'
@@ -7,16 +7,16 @@ import type { DetailedPeerCertificate } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../async/index.ts'
 
-/** Who a certificate names, as it says itself. */
+/** The subject of a certificate. */
 export interface CertificateIdentity {
   readonly commonName: string
   readonly organizations: readonly string[]
   readonly uris: readonly string[]
-  /** Names the certificate itself, for those who look into what it was used for. */
+  /** Identifies the certificate in audit logs. */
   readonly credentialId: string
 }
 
-/** A verified certificate, or why it is not. The reason is for the log, never for the client. */
+/** The verified identity, or why verification failed. The reason is for the log, never for the client. */
 export type CertificateVerdict =
   { readonly ok: true; readonly identity: CertificateIdentity } | { readonly ok: false; readonly reason: string }
 
@@ -30,16 +30,16 @@ const maxChain = 4
 const maxCached = 4096
 
 /**
- * Verifies against exactly these authorities (PEM, several certificates allowed): signatures up to one of them, dates,
- * usage for clients. What was verified is remembered by fingerprint; dates are looked at every time.
+ * Verifies against these authorities only (PEM, several certificates allowed): the signatures up to one of them, validity, and
+ * extended key usage clientAuth. Results are cached by fingerprint; validity is checked every time.
  */
 export function createCertificateVerifier(authorities: string, { clock }: { clock: Clock }): CertificateVerifier {
   const roots = parseCertificates(authorities)
   const cache = new LRUCache<string, Checked>({ max: maxCached })
-  // Of a connection: its certificate is one object for all its requests, which is not even hashed again.
-  const known = new WeakMap<DetailedPeerCertificate, Checked>()
+  // All requests of a connection share one certificate object, so its hash is computed once.
+  const byConnection = new WeakMap<DetailedPeerCertificate, Checked>()
   const checkOnce = (peer: DetailedPeerCertificate): Checked => {
-    // The intermediates are part of what was judged: the same leaf may come with a chain once and without another time.
+    // The key includes the intermediates: the same leaf may be sent with and without its chain.
     const chain = chainOf(peer)
     const fingerprint = createHash('sha256')
     for (const raw of chain) fingerprint.update(raw)
@@ -50,8 +50,8 @@ export function createCertificateVerifier(authorities: string, { clock }: { cloc
   }
   return {
     verify: (peer) => {
-      let checked = known.get(peer)
-      if (checked === undefined) known.set(peer, (checked = checkOnce(peer)))
+      let checked = byConnection.get(peer)
+      if (checked === undefined) byConnection.set(peer, (checked = checkOnce(peer)))
       const now = clock.now()
       if (!checked.verdict.ok) return checked.verdict
       if (now < checked.notBefore) return { ok: false, reason: 'not yet valid' }
@@ -61,7 +61,7 @@ export function createCertificateVerifier(authorities: string, { clock }: { cloc
   }
 }
 
-/** The certificates of a PEM text; throws where one can't be read. */
+/** The certificates of a PEM text. Throws if one cannot be parsed. */
 export function parseCertificates(text: string): X509Certificate[] {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
   return blocks.map((block) => new X509Certificate(block))
@@ -69,7 +69,7 @@ export function parseCertificates(text: string): X509Certificate[] {
 
 interface Checked {
   readonly verdict: CertificateVerdict
-  /** Of the whole chain, authority included; milliseconds. */
+  /** Validity of the whole chain with its authority, milliseconds. */
   readonly notBefore: number
   readonly notAfter: number
 }
@@ -108,7 +108,7 @@ function check(chain: readonly Buffer[], roots: readonly X509Certificate[]): Che
   }
 }
 
-/** The leaf and what signed it, up to and including an authority. The peer's intermediates count only if signed too. */
+/** The verified chain from the leaf to an authority; undefined if there is none. */
 function pathToRoot(
   leaf: X509Certificate,
   intermediates: readonly X509Certificate[],
@@ -132,7 +132,7 @@ function isIssuer(authority: X509Certificate, certificate: X509Certificate): boo
   return authority.ca && certificate.checkIssued(authority) && certificate.verify(authority.publicKey)
 }
 
-/** Read from the parsed names, not from their printed form: no character in a value can end it. */
+/** Reads parsed names, not their printed form, in which a comma in a value would look like a separator. */
 function identityOf(leaf: X509Certificate): CertificateIdentity {
   const certificate = new x509.X509Certificate(leaf.raw)
   const names = certificate.getExtension(x509.SubjectAlternativeNameExtension)?.names.items ?? []

@@ -53,7 +53,7 @@ describe('authentication', () => {
     }
   })
 
-  /** What comes out: the user's name and groups, `anonymous`, or the code of the refusal. */
+  /** Returns the user, `anonymous`, or the code of the error. */
   async function ask(request: {
     way?: Way
     cluster?: LogicalCluster | 'all' | 'none' | 'missing'
@@ -83,7 +83,7 @@ describe('authentication', () => {
     peerOf(await pki.issueClientCertificate({ commonName, organizations, realm, days: 1 }))
 
   describe('by client certificate', () => {
-    it('is the subject, at home in the logical cluster of the realm', async () => {
+    it('gives the subject, valid in the logical cluster of the realm', async () => {
       const peer = await issue('bob', ['dev', 'ops'], a.id)
       const fingerprint = createHash('sha256').update(peer.raw).digest('hex')
       expect(await ask({ peer })).to.deep.equal({
@@ -95,7 +95,7 @@ describe('authentication', () => {
         },
       })
     })
-    it('of the installation holds in every logical cluster and above them', async () => {
+    it('of the installation is valid in every logical cluster and above them', async () => {
       const peer = await issue('admin', ['system:masters'], 'installation')
       for (const cluster of [a, b, 'all', 'none', 'missing'] as const) {
         expect(await ask({ peer, cluster }), titleOf(cluster)).to.have.nested.property(
@@ -104,7 +104,7 @@ describe('authentication', () => {
         )
       }
     })
-    it('of a is 401 in b, in one that does not exist, and over all', async () => {
+    it('of a is 401 in b, in a missing logical cluster, and over all', async () => {
       const peer = await issue('bob', ['system:masters'], a.id)
       for (const cluster of [b, 'missing', 'all'] as const) expect(await ask({ peer, cluster })).to.equal(401)
     })
@@ -375,7 +375,7 @@ describe('authentication', () => {
       })
       expect(answer).to.have.property('cluster', a)
     })
-    it('of a is 401 in b, in one that does not exist, and over all', async () => {
+    it('of a is 401 in b, in a missing logical cluster, and over all', async () => {
       for (const cluster of [b, 'missing', 'all'] as const) {
         expect(
           await ask({ cluster, headers: bearer(good()), options: { memberTokens: member() } }),

@@ -1,4 +1,4 @@
-// Who asks: decides, by the door a request came through, which proofs of identity count.
+// Authenticates requests. How a request reached us decides which credentials count.
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import { unauthorized } from '../../apimachinery/status/index.ts'
 import { systemClock, type Clock } from '../../async/index.ts'
@@ -15,20 +15,20 @@ import type { TokenReviewer } from './token-reviewer.ts'
 import type { UserInfo } from './user-info.ts'
 
 export interface AuthenticatorOptions {
-  /** What client certificates are verified against. */
+  /** The authority of client certificates, PEM. */
   readonly pki: { readonly clientCa: string }
   readonly directory: ClusterDirectory
-  /** The host's front proxy as it is configured now; absent or undefined: identity headers mean nothing. */
+  /** The current configuration of the host's front proxy; absent or undefined: identity headers are ignored. */
   readonly frontProxy?: () => FrontProxyConfig | undefined
   readonly memberTokens?: MemberTokens
-  /** Our own tokens of ServiceAccounts; absent: none are believed. */
+  /** ServiceAccount tokens that we issue; absent: none are accepted. */
   readonly accountTokens?: ServiceAccountTokens
   readonly clock?: Clock
 }
 
 /**
- * In order: front-proxy headers (through the front proxy's own door only), client certificate, bearer token. A proof that is there and
- * wrong is 401 unless another one holds; no proof at all is anonymous (undefined).
+ * Tries, in order: front-proxy headers (only on requests through the front proxy), client certificate, bearer token. Invalid
+ * credentials are 401 unless others are valid; no credentials are anonymous (undefined).
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator & TokenReviewer {
   const { pki, directory, frontProxy, memberTokens, accountTokens, clock = systemClock } = options
@@ -36,7 +36,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   const proxies = createFrontProxyAuthenticator({ clock })
   const tokens = createBearerTokens({ memberTokens, directory, clock })
 
-  /** Who a token for this API is for. */
+  /** Authenticates a token whose audience is this API. */
   const tokenFor = async (
     token: string,
     wanted: ClusterId | undefined,
@@ -52,40 +52,40 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       if (accountTokens?.claimsToBeOurs(token) === true) {
         const account = await accountTokens.verify(token, cluster.id, signal)
         const asked = audiences.length > 0 ? audiences : [apiAudience, issuerOf(cluster.id)]
-        const meant = asked.filter((audience) => account?.audiences.includes(audience))
-        return account === undefined || meant.length === 0 ? undefined : { user: account.user, audiences: meant }
+        const accepted = asked.filter((audience) => account?.audiences.includes(audience))
+        return account === undefined || accepted.length === 0 ? undefined : { user: account.user, audiences: accepted }
       }
       const found = await tokens.authenticate(token, cluster.id, signal)
       if (found === undefined) return undefined
-      // A pod's token is for this API, whatever the member called it.
-      const meant = audiences.filter((audience) => audience === found.audience || audience === apiAudience)
-      if (audiences.length > 0 && meant.length === 0) return undefined
-      return { user: found.user, audiences: meant.length > 0 ? meant : [apiAudience] }
+      // A pod's token is for this API, whatever its audience is called in the member.
+      const accepted = audiences.filter((audience) => audience === found.audience || audience === apiAudience)
+      if (audiences.length > 0 && accepted.length === 0) return undefined
+      return { user: found.user, audiences: accepted.length > 0 ? accepted : [apiAudience] }
     },
     authenticate: async ({ info, rawHeaders, peerCertificate, cluster }, signal) => {
       if (info.way === 'loopback') return undefined
       const peer = hasCertificate(peerCertificate) ? peerCertificate : undefined
-      const proxyConfig = isFrontProxyDoor(info) ? frontProxy?.() : undefined
+      const proxyConfig = acceptsFrontProxy(info) ? frontProxy?.() : undefined
       if (peer !== undefined && proxyConfig !== undefined) {
         const answer = proxies.authenticate(peer, rawHeaders, proxyConfig)
         if (answer !== undefined) return answer.user === undefined ? undefined : { user: answer.user }
       }
-      let wrong = false
+      let invalid = false
       if (peer !== undefined) {
         const verdict = certificates.verify(peer)
         const user = verdict.ok ? certificateUser(verdict.identity) : undefined
-        if (user !== undefined && isAtHome(user, info, cluster?.id)) return { user }
-        wrong = true
+        if (user !== undefined && isInRealm(user, info, cluster?.id)) return { user }
+        invalid = true
       }
       const token = bearerToken(rawHeaders)
       if (token !== undefined) {
-        // A path that names a logical cluster which is not there has nobody's tokens.
-        const isLost = info.cluster.kind === 'one' && cluster === undefined
-        const found = isLost ? undefined : await tokenFor(token, cluster?.id, signal)
+        // The path names a logical cluster that does not exist: no token is valid there.
+        const isMissing = info.cluster.kind === 'one' && cluster === undefined
+        const found = isMissing ? undefined : await tokenFor(token, cluster?.id, signal)
         if (found !== undefined) return tokenAnswer(found, info)
-        wrong = true
+        invalid = true
       }
-      if (wrong) throw unauthorized()
+      if (invalid) throw unauthorized()
       return undefined
     },
   }
@@ -96,20 +96,20 @@ function isForApi(audience: string, cluster: ClusterId): boolean {
 }
 
 function tokenAnswer({ user, cluster }: Required<Authentication>, info: RequestInfo): Authentication {
-  // Tokens of one logical cluster do not open what is above all of them.
+  // The token of one logical cluster gives no access to all of them.
   if (info.cluster.kind === 'all') throw unauthorized()
   return info.way === 'pathless' ? { user, cluster } : { user }
 }
 
 /**
- * Through the aggregator's own paths, and where no logical cluster is named at all: there the aggregator itself asks for
- * discovery and whether we are up. Nowhere else do identity headers mean anything.
+ * True where identity headers count: on the aggregator's paths, and on paths without a logical cluster, where the aggregator
+ * itself reads discovery and health.
  */
-function isFrontProxyDoor({ way, cluster }: RequestInfo): boolean {
+function acceptsFrontProxy({ way, cluster }: RequestInfo): boolean {
   return way === 'aggregated' || (way === 'direct' && cluster.kind === 'none')
 }
 
-/** Node gives an empty object where the client sent no certificate. */
+/** Node returns an empty object if the client sent no certificate. */
 function hasCertificate(peer: AuthnRequest['peerCertificate']): peer is NonNullable<AuthnRequest['peerCertificate']> {
   return (peer as { raw?: Buffer } | undefined)?.raw !== undefined
 }
@@ -117,7 +117,7 @@ function hasCertificate(peer: AuthnRequest['peerCertificate']): peer is NonNulla
 function certificateUser({ commonName, organizations, uris, credentialId }: CertificateIdentity): UserInfo | undefined {
   const realms = uris.map(tryRealm).filter((realm) => realm !== undefined)
   const [realm] = realms
-  // Two realms would let the holder choose; no name is nobody.
+  // A certificate with two realms or without a common name is invalid.
   if (realm === undefined || realms.length !== 1 || commonName === '') return undefined
   return {
     name: commonName,
@@ -127,8 +127,8 @@ function certificateUser({ commonName, organizations, uris, credentialId }: Cert
   }
 }
 
-/** A certificate of one logical cluster is nobody in every other, whether that exists or not. */
-function isAtHome(user: UserInfo, info: RequestInfo, id: string | undefined): boolean {
+/** False for the certificate of one logical cluster on a path of another one. */
+function isInRealm(user: UserInfo, info: RequestInfo, id: string | undefined): boolean {
   if (user.realm.kind !== 'cluster') return true
   return info.cluster.kind === 'none' || (info.cluster.kind === 'one' && user.realm.id === id)
 }

@@ -3,7 +3,7 @@ import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { parseFrontProxyConfig } from './front-proxy-from-host.ts'
 import { createPki, createPkiMaterial } from './pki/index.ts'
 
-describe("the host's word on its front proxy", () => {
+describe("the host's ConfigMap on its front proxy", () => {
   let ca: string
   before(async () => {
     ca = createPki(await createPkiMaterial()).clientCa
@@ -18,7 +18,7 @@ describe("the host's word on its front proxy", () => {
     'requestheader-extra-headers-prefix': '["X-Remote-Extra-"]',
   })
 
-  it('is read without the authority of host users', () => {
+  it('is read without its client-ca-file', () => {
     expect(parseFrontProxyConfig(configMap(whole()))).to.deep.equal({
       ca,
       allowedNames: ['front-proxy-client'],
@@ -28,7 +28,7 @@ describe("the host's word on its front proxy", () => {
       uidHeaders: [],
     })
   })
-  it('may be that there is none', () => {
+  it('may name no front proxy', () => {
     expect(parseFrontProxyConfig(configMap({ 'client-ca-file': ca }))).to.equal(undefined)
     expect(parseFrontProxyConfig({ apiVersion: 'v1', kind: 'ConfigMap', metadata: {} })).to.equal(undefined)
   })

@@ -1,5 +1,5 @@
-// The host tells who its front proxy is in a ConfigMap, which rotates: watched, never read once. The ConfigMap's other
-// half, the host's authority for client certificates, is not ours to believe: it would make host users tenants.
+// Watches the ConfigMap in which the host publishes its front proxy, whose certificates rotate. `client-ca-file` in it, the
+// host's authority for client certificates, is ignored: trusting it would let host users act as tenants.
 import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
 import { createInformer, type DeepReadonly, type KubeClient } from '../../client/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
@@ -7,9 +7,9 @@ import { parseCertificates } from './client-certificates.ts'
 import type { FrontProxyConfig } from './front-proxy.ts'
 
 export interface FrontProxySource extends AsyncDisposable {
-  /** For createAuthenticator: what holds now. Undefined: nothing usable was told, so nobody is believed. */
+  /** The current configuration, for createAuthenticator. Undefined: none or unusable, so no front proxy is trusted. */
   readonly current: () => FrontProxyConfig | undefined
-  /** Resolves once the ConfigMap was looked for, there or not: serve only then. Rejects with signal.reason. */
+  /** Resolves once the ConfigMap was read or found missing; serve only then. Rejects with signal.reason. */
   synced(signal: AbortSignal): Promise<void>
 }
 
@@ -31,12 +31,12 @@ export function frontProxyFromHost(options: {
     try {
       current = after === undefined ? undefined : parseFrontProxyConfig(after)
       if (current === undefined)
-        log.warn('the host says nothing of its front proxy: identity headers are ignored', { namespace, name })
-      else log.info('the host told who its front proxy is', { allowedNames: current.allowedNames })
+        log.warn('the host publishes no front proxy: identity headers are ignored', { namespace, name })
+      else log.info('read the front proxy of the host', { allowedNames: current.allowedNames })
     } catch (error) {
-      // Better nobody for a while than the former authority for ever.
+      // Trusting nobody is safer than trusting the former authority for ever.
       current = undefined
-      log.error('what the host says of its front proxy is unusable: identity headers are ignored', {
+      log.error('the front proxy configuration of the host is unusable: identity headers are ignored', {
         namespace,
         name,
         error,
@@ -53,7 +53,7 @@ export function frontProxyFromHost(options: {
   }
 }
 
-/** Reads the ConfigMap. Undefined: there is no front proxy. Throws a plain Error for what must not be guessed around. */
+/** Parses the ConfigMap. Undefined: there is no front proxy. Throws a plain Error for an invalid or unsafe configuration. */
 export function parseFrontProxyConfig(object: DeepReadonly<KubeObject>): FrontProxyConfig | undefined {
   const data = (object['data'] ?? {}) as Readonly<Record<string, unknown>>
   const ca = data['requestheader-client-ca-file']
@@ -61,9 +61,7 @@ export function parseFrontProxyConfig(object: DeepReadonly<KubeObject>): FrontPr
   if (parseCertificates(ca).length === 0) throw new Error('requestheader-client-ca-file holds no certificate')
   const allowedNames = list(data, 'requestheader-allowed-names')
   if (allowedNames.length === 0) {
-    throw new Error(
-      'requestheader-allowed-names is empty: whoever holds any certificate of that authority could be anybody',
-    )
+    throw new Error('requestheader-allowed-names is empty: any certificate of that authority could impersonate anybody')
   }
   const config = {
     ca,

@@ -1,5 +1,5 @@
-// Identity that the host's kube-aggregator vouches for in headers. Believed only from a client whose certificate the
-// requestheader authority alone has signed, under a name that is allowed.
+// Authentication by the identity headers of the host's kube-aggregator (front proxy). They count only with a client
+// certificate that the requestheader authority signed and whose common name is allowed.
 import type { DetailedPeerCertificate } from 'node:tls'
 import type { Clock } from '../../async/index.ts'
 import { createCertificateVerifier, type CertificateVerifier } from './client-certificates.ts'
@@ -11,7 +11,7 @@ import type { UserInfo } from './user-info.ts'
 export interface FrontProxyConfig {
   /** The requestheader authority, PEM. */
   readonly ca: string
-  /** Common names that may speak for others. Empty means nobody: a front proxy must be named. */
+  /** Common names of front proxies. Empty: no front proxy is trusted. */
   readonly allowedNames: readonly string[]
   readonly usernameHeaders: readonly string[]
   readonly groupHeaders: readonly string[]
@@ -19,7 +19,7 @@ export interface FrontProxyConfig {
   readonly uidHeaders: readonly string[]
 }
 
-/** Undefined: the client is no front proxy. `user` undefined: it is one, and speaks for nobody (anonymous at the host). */
+/** Undefined: the client is no front proxy. `user` undefined: the front proxy forwards an anonymous request. */
 export type FrontProxyAnswer = { readonly user: UserInfo | undefined } | undefined
 
 export interface FrontProxyAuthenticator {
@@ -27,7 +27,7 @@ export interface FrontProxyAuthenticator {
 }
 
 export function createFrontProxyAuthenticator({ clock }: { clock: Clock }): FrontProxyAuthenticator {
-  // One verifier for each CA text: a rotation starts with an empty memory.
+  // One verifier per CA: a rotation starts with an empty cache.
   let current: { ca: string; verifier: CertificateVerifier } | undefined
   return {
     authenticate: (peer, rawHeaders, config) => {
@@ -41,8 +41,7 @@ export function createFrontProxyAuthenticator({ clock }: { clock: Clock }): Fron
 }
 
 /**
- * Reads raw pairs: Node joins repeated headers with a comma, and one group called `dev, system:masters` must not read
- * as two.
+ * Reads raw headers: Node joins repeated headers with a comma, and one group called `dev, system:masters` must not become two.
  */
 function userOf(rawHeaders: readonly string[], config: FrontProxyConfig): UserInfo | undefined {
   const values = (header: string): string[] =>
@@ -85,7 +84,7 @@ function pairsOf(rawHeaders: readonly string[]): [name: string, value: string][]
   return pairs
 }
 
-/** Keys are percent-encoded, as header names may not carry everything; one that does not decode is taken as it is. */
+/** Keys are percent-encoded, since header names allow few characters. An invalid encoding is kept as it is. */
 function unescapeKey(key: string): string {
   try {
     return decodeURIComponent(key)

@@ -1,10 +1,10 @@
-// Text in header values: Node gives every byte as a character of its own, and clients send UTF-8.
+// Decodes header values: Node gives them as latin1, but clients send UTF-8.
 import { Buffer } from 'node:buffer'
 
 const ascii = /^[\x00-\x7f]*$/
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** The value as its sender meant it. What is no UTF-8 stays as it came. */
+/** The value decoded as UTF-8; unchanged if it is no valid UTF-8. */
 export function headerText(value: string): string {
   if (ascii.test(value)) return value
   try {

@@ -1,9 +1,9 @@
-// Host identities are not tenant identities: the host's `system:masters` is nobody in particular inside a logical cluster.
+// Names of host users inside logical clusters: the host's `system:masters` must have no rights there.
 
 /**
- * What a user or group of the host is called inside logical clusters: `system:...` becomes `host:system:...`, except
- * `system:authenticated`, which is as true here as there. `host:...` gets the prefix too, or a host user who chose such
- * a name could pass for a ServiceAccount of the host.
+ * The name of a host user or group inside logical clusters: `system:...` becomes `host:system:...`, except
+ * `system:authenticated`. `host:...` gets the prefix too, or a host user named `host:system:serviceaccount:...` could pass for
+ * a ServiceAccount of the host.
  */
 export function hostName(name: string): string {
   if (name === 'system:authenticated') return name

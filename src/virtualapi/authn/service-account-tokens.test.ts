@@ -49,7 +49,7 @@ describe('tokens of ServiceAccounts', () => {
     })
   })
 
-  it('say what those of Kubernetes say', async () => {
+  it('have the claims that tokens of Kubernetes have', async () => {
     const claims = decodeJwt(await tokens.issue({ ...grant, secret: { name: 's', uid: 'u2' } }))
     expect(claims).to.deep.include({
       iss: issuerOf(a.id),
@@ -67,14 +67,14 @@ describe('tokens of ServiceAccounts', () => {
     expect(claims.jti).to.match(/^[0-9a-f-]{36}$/)
   })
 
-  it('are verified by the published key', async () => {
+  it('can be verified with the published key', async () => {
     const token = await tokens.issue(grant)
     const keys = createLocalJWKSet(await tokens.keys())
     const { payload } = await jwtVerify(token, keys, { issuer: issuerOf(a.id), currentDate: new Date(nowMs) })
     expect(payload.sub).to.equal('system:serviceaccount:shop:robot')
   })
 
-  it('are the ServiceAccount, in its logical cluster alone', async () => {
+  it('authenticate the ServiceAccount, in its logical cluster only', async () => {
     const token = await tokens.issue(grant)
     const found = await tokens.verify(token, undefined, signal)
     expect(found?.cluster.name).to.equal('a')
@@ -88,14 +88,14 @@ describe('tokens of ServiceAccounts', () => {
   })
 
   for (const { title, bound, spoil } of [
-    { title: 'its time is over', spoil: () => (nowMs += 600_000) },
+    { title: 'it has expired', spoil: () => (nowMs += 600_000) },
     { title: 'the ServiceAccount is gone', spoil: () => objects.delete(`${a.id}/serviceaccounts/shop/robot`) },
     {
       title: 'the ServiceAccount is another one',
       spoil: () => objects.set(`${a.id}/serviceaccounts/shop/robot`, { uid: 'u9' }),
     },
     {
-      title: 'the ServiceAccount was to be gone a minute ago',
+      title: 'the deletionTimestamp of the ServiceAccount is a minute ago',
       spoil: () => objects.set(`${a.id}/serviceaccounts/shop/robot`, { uid: 'u1', deletedMs: nowMs - 60_000 }),
     },
     { title: 'its pod is gone', bound: 'pod', spoil: () => objects.delete(`${a.id}/pods/shop/x`) },
@@ -103,7 +103,7 @@ describe('tokens of ServiceAccounts', () => {
     { title: 'its secret is gone', bound: 'secret', spoil: () => objects.delete(`${a.id}/secrets/shop/x`) },
     { title: 'its node is gone', bound: 'node', spoil: () => objects.delete(`${a.id}/nodes/x`) },
   ] as { title: string; bound?: 'pod' | 'secret' | 'node'; spoil: () => unknown }[])
-    it(`are nobody at once when ${title}`, async () => {
+    it(`are invalid at once when ${title}`, async () => {
       objects.set(`${a.id}/pods/shop/x`, { uid: 'u2' })
       objects.set(`${a.id}/secrets/shop/x`, { uid: 'u2' })
       objects.set(`${a.id}/nodes/x`, { uid: 'u2' })
@@ -123,7 +123,7 @@ describe('tokens of ServiceAccounts', () => {
     })
   })
 
-  it('signed by somebody else, or with no algorithm, are nobody', async () => {
+  it('are invalid if signed with another key or with no algorithm', async () => {
     const good = await tokens.issue(grant)
     const forger = createServiceAccountTokens({ privateKey: pem(), directory, find: async () => ({ uid: 'u1' }) })
     const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${good.split('.')[1] ?? ''}.`
@@ -136,7 +136,7 @@ describe('tokens of ServiceAccounts', () => {
     }
   })
 
-  it('of other issuers are left to others', () => {
+  it('of other issuers are not claimed as ours', () => {
     for (const token of ['', 'x', 'a.b.c', `e30.${Buffer.from('{"iss":"https://other"}').toString('base64url')}.x`])
       expect(tokens.claimsToBeOurs(token)).to.equal(false)
   })

@@ -1,6 +1,6 @@
-// Tokens of ServiceAccounts: issued and verified by us, for one logical cluster each. All are signed with one key; which logical
-// cluster a token is for is its issuer, `https://kubernetes.default.svc/clusters/ID`. That is no address, but a name that stays the same
-// however the server is reached, and the id is never given to another logical cluster.
+// Issues and verifies ServiceAccount tokens. All are signed with one key; the issuer names the logical cluster:
+// `https://kubernetes.default.svc/clusters/ID`. The issuer is no address, so it does not change when the server's address
+// does. Ids are never reused.
 import { createHash, createPrivateKey, createPublicKey, randomUUID, type KeyObject } from 'node:crypto'
 import { decodeJwt, exportJWK, jwtVerify, SignJWT, type JWK, type JWTPayload } from 'jose'
 import { LRUCache } from 'lru-cache'
@@ -9,17 +9,17 @@ import { systemClock, type Clock } from '../../async/index.ts'
 import type { ClusterDirectory, LogicalCluster } from '../clusters/directory.ts'
 import type { UserInfo } from './user-info.ts'
 
-/** What tokens for this API are for, in every logical cluster. */
+/** The audience of this API, in every logical cluster. */
 export const apiAudience = 'https://kubernetes.default.svc'
 
-/** An object that a token names, as it is now. */
+/** The current state of an object that a token names. */
 export interface NamedObject {
   readonly uid: string
-  /** Milliseconds; set while it is being deleted. */
+  /** deletionTimestamp in milliseconds, if the object is being deleted. */
   readonly deletedMs?: number
 }
 
-/** Reads from memory what tokens are bound to; asked at every request, so that a deletion counts at once. */
+/** Reads an object that a token is bound to from memory; called for every request, so that a deletion counts at once. */
 export type FindNamedObject = (
   cluster: ClusterId,
   place: { resource: 'serviceaccounts' | 'pods' | 'secrets' | 'nodes'; namespace: string; name: string },
@@ -31,14 +31,14 @@ export interface NameAndUid {
   readonly uid: string
 }
 
-/** What a token says. */
+/** The claims of a token to issue. */
 export interface TokenGrant {
   readonly cluster: ClusterId
   readonly namespace: string
   readonly serviceAccount: NameAndUid
   readonly audiences: readonly string[]
   readonly expirationSeconds: number
-  /** The token ends with this object; `node` beside a pod is where it runs, and binds nothing. */
+  /** The token is invalid once this object is deleted; so for `secret` and `node`, but `node` beside `pod` only informs. */
   readonly pod?: NameAndUid
   readonly secret?: NameAndUid
   readonly node?: NameAndUid
@@ -51,16 +51,16 @@ export interface VerifiedAccount {
 }
 
 export interface ServiceAccountTokens {
-  /** Signs a token that holds from now on. */
+  /** Signs a token that is valid from now on. */
   issue(grant: TokenGrant): Promise<string>
-  /** Whether the token says that we issued it. Verifies nothing. */
+  /** True if the unverified token names us as its issuer. */
   claimsToBeOurs(token: string): boolean
   /**
-   * Whose token it is, in `wanted` where the path names a logical cluster. Undefined: signature, issuer or time is wrong,
-   * or the ServiceAccount or what the token is bound to is not there any more. Audiences are the caller's to judge.
+   * The user of a valid token; `wanted` is the logical cluster of the path, if any. Undefined: signature, issuer or time is
+   * invalid, or the ServiceAccount or the bound object no longer exists. The caller checks the audiences.
    */
   verify(token: string, wanted: ClusterId | undefined, signal: AbortSignal): Promise<VerifiedAccount | undefined>
-  /** The public key, for others who verify our tokens. */
+  /** The public key as a JWK set, for others who verify our tokens. */
   keys(): Promise<{ keys: JWK[] }>
   readonly algorithm: string
 }
@@ -68,10 +68,10 @@ export interface ServiceAccountTokens {
 const issuerPrefix = `${apiAudience}/clusters/`
 const maxCached = 20_000
 const maxTokenLength = 16 * 1024
-/** As upstream: what is being deleted may use its token a little longer than it is meant to live. */
+/** As upstream: a token is valid this long after the deletionTimestamp of its ServiceAccount or bound object. */
 const leewayMs = 60_000
 
-/** `iss` of the tokens of a logical cluster. */
+/** The issuer (`iss`) of the tokens of a logical cluster. */
 export function issuerOf(cluster: ClusterId): string {
   return issuerPrefix + cluster
 }
@@ -88,7 +88,7 @@ export function createServiceAccountTokens(deps: {
   const publicKey = createPublicKey(privateKey)
   const algorithm = privateKey.asymmetricKeyType === 'rsa' ? 'RS256' : 'ES256'
   const kid = keyId(publicKey)
-  // Signatures only: what a token is bound to is looked at each time.
+  // Caches verified signatures only; bound objects are read each time.
   const verified = new LRUCache<string, Grant>({ max: maxCached })
 
   const grantOf = async (token: string, signal: AbortSignal): Promise<Grant | undefined> => {
@@ -109,18 +109,21 @@ export function createServiceAccountTokens(deps: {
     }
   }
 
-  const isThere = async (grant: Grant, signal: AbortSignal): Promise<boolean> => {
+  const boundObjectsExist = async (grant: Grant, signal: AbortSignal): Promise<boolean> => {
     const { cluster, namespace, serviceAccount, pod, secret, node } = grant
-    const holds = async (resource: Parameters<FindNamedObject>[1]['resource'], named: NameAndUid): Promise<boolean> => {
+    const exists = async (
+      resource: Parameters<FindNamedObject>[1]['resource'],
+      named: NameAndUid,
+    ): Promise<boolean> => {
       const place = { resource, namespace: resource === 'nodes' ? '' : namespace, name: named.name }
       const found = await find(cluster, place, signal)
       if (found === undefined || found.uid !== named.uid) return false
       return found.deletedMs === undefined || clock.now() < found.deletedMs + leewayMs
     }
-    if (!(await holds('serviceaccounts', serviceAccount))) return false
-    if (pod !== undefined) return holds('pods', pod)
-    if (secret !== undefined) return holds('secrets', secret)
-    return node === undefined || holds('nodes', node)
+    if (!(await exists('serviceaccounts', serviceAccount))) return false
+    if (pod !== undefined) return exists('pods', pod)
+    if (secret !== undefined) return exists('secrets', secret)
+    return node === undefined || exists('nodes', node)
   }
 
   return {
@@ -146,17 +149,17 @@ export function createServiceAccountTokens(deps: {
       if (cluster === undefined) return undefined
       const grant = await grantOf(token, signal)
       if (grant === undefined || clock.now() >= grant.expiresMs) return undefined
-      if (!(await isThere(grant, signal))) return undefined
+      if (!(await boundObjectsExist(grant, signal))) return undefined
       return { user: userOf(grant), cluster, audiences: grant.audiences }
     },
     keys: async () => ({ keys: [{ ...(await exportJWK(publicKey)), use: 'sig', kid, alg: algorithm }] }),
   }
 }
 
-/** What a verified token says. */
+/** The claims of a verified token. */
 type Grant = Omit<TokenGrant, 'expirationSeconds'> & { readonly expiresMs: number; readonly jti: string | undefined }
 
-/** The logical cluster that an unverified token names as its issuer. */
+/** The logical cluster in the issuer of an unverified token. */
 function clusterOf(token: string): ClusterId | undefined {
   if (token.length > maxTokenLength) return undefined
   try {
@@ -219,7 +222,7 @@ function userName(namespace: string, name: string): string {
   return `system:serviceaccount:${namespace}:${name}`
 }
 
-/** As kube-apiserver names its keys: the hash of the public key. */
+/** The key id as in kube-apiserver: the hash of the public key. */
 function keyId(publicKey: KeyObject): string {
   return createHash('sha256')
     .update(publicKey.export({ type: 'spki', format: 'der' }))

@@ -1,15 +1,15 @@
-// What TokenReview asks: whose token is this, in one logical cluster?
+// The contract behind TokenReview: whose token is this, in one logical cluster?
 import type { LogicalCluster } from '../clusters/directory.ts'
 import type { UserInfo } from './user-info.ts'
 
 export interface ReviewedToken {
   readonly user: UserInfo
-  /** Those asked for that the token is meant for. */
+  /** The requested audiences that the token is valid for. */
   readonly audiences: readonly string[]
 }
 
 export interface TokenReviewer {
-  /** Undefined: nobody's here, or meant for none of `audiences` (empty: for this API). */
+  /** Undefined: the token is not valid here, or for none of `audiences` (empty: the audience of this API). */
   reviewToken(
     token: string,
     audiences: readonly string[],

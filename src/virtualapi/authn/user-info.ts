@@ -1,4 +1,4 @@
-// Who asks.
+// The authenticated user of a request.
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 
 export interface UserInfo {
@@ -7,9 +7,8 @@ export interface UserInfo {
   readonly groups: readonly string[]
   readonly extra: Readonly<Record<string, readonly string[]>>
   /**
-   * Where this identity means anything: one logical cluster (its certificates and tokens), the host (front-proxy
-   * headers: admitted by the host's RBAC, named by spec.owners), or the whole installation (our own processes and the
-   * administrator's bootstrap certificate).
+   * Where this identity is valid: in one logical cluster (its certificates and tokens), in the host (front-proxy headers,
+   * rights by spec.owners), or in the whole installation (our own processes, the administrator's bootstrap certificate).
    */
   readonly realm:
     { readonly kind: 'cluster'; readonly id: ClusterId } | { readonly kind: 'host' } | { readonly kind: 'installation' }

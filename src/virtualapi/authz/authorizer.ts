@@ -5,11 +5,11 @@ import type { UserInfo } from '../authn/user-info.ts'
 
 export interface Decision {
   readonly allowed: boolean
-  /** For the review APIs and the audit line; never tells what exists. */
+  /** For review APIs and the audit log. Never reveals what exists. */
   readonly reason: string
 }
 
-/** What is asked for, apart from who asks: a RequestInfo reduced, so that review APIs can ask too. */
+/** What a request wants, without the user. Smaller than RequestInfo, so that review APIs can build it too. */
 export interface Attributes {
   readonly verb: string
   readonly resource?: {
@@ -20,13 +20,13 @@ export interface Attributes {
     readonly namespace: string
     readonly name: string
   }
-  /** Of non-resource requests. */
+  /** The path of a non-resource request. */
   readonly path?: string
 }
 
 export interface Authorizer {
-  /** May `user` do this in `cluster`? Loads the logical cluster's RBAC where need be. */
+  /** Decides whether `user` may do this in `cluster`. Loads the logical cluster if necessary. */
   authorize(user: UserInfo, attributes: Attributes, cluster: LogicalCluster, signal: AbortSignal): Promise<Decision>
-  /** May `user` read all logical clusters at once, or use the process's own paths? */
+  /** Decides about requests over all logical clusters and to the process's own paths (health, discovery, metrics). */
   authorizeAll(user: UserInfo, info: RequestInfo): Decision
 }

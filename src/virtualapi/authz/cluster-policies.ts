@@ -1,4 +1,4 @@
-// The Policy of each logical cluster: compiled when first asked, and from then on only what has changed of it.
+// The Policy of each logical cluster: compiled on first use, then updated by the changed RBAC objects only.
 import { isJsonObject, type ClusterId } from '../../apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry, Hub } from '../../store/hub/index.ts'
 import { bootstrapObjects } from '../bootstrap/index.ts'
@@ -6,13 +6,13 @@ import { LayeredPolicy, type Policy } from './policy.ts'
 import { RbacIndex, rbacResources, type RbacPlace } from './rbac-index.ts'
 
 export interface ClusterPolicies {
-  /** Loads the logical cluster if need be. Sees every acknowledged write. */
+  /** The policy of a logical cluster, which is loaded if necessary. Includes every acknowledged write. */
   of(cluster: ClusterId, signal: AbortSignal): Promise<Policy>
 }
 
-interface Followed {
+interface TrackedPolicy {
   readonly policy: LayeredPolicy
-  /** `changes` of each RBAC resource when the policy was last brought up to date; -1 before the first time. */
+  /** The change counter of each RBAC resource at the last update of the policy; -1 before the first. */
   readonly seen: number[]
 }
 
@@ -20,55 +20,55 @@ const resources = Object.values(rbacResources)
 
 export function createClusterPolicies(hub: Pick<Hub, 'cluster'>): ClusterPolicies {
   const base = baseLayer()
-  // A policy leaves memory with the objects it was compiled from, and there is one for each logical cluster there at most.
-  const policies = new WeakMap<ClusterObjects, Followed>()
+  // Weak: a policy is collected together with the objects it was compiled from.
+  const policies = new WeakMap<ClusterObjects, TrackedPolicy>()
   return {
     of: async (cluster, signal) => {
       const objects = await hub.cluster(cluster, { signal })
-      let followed = policies.get(objects)
-      if (followed === undefined) {
-        followed = { policy: new LayeredPolicy(base), seen: resources.map(() => -1) }
-        policies.set(objects, followed)
+      let tracked = policies.get(objects)
+      if (tracked === undefined) {
+        tracked = { policy: new LayeredPolicy(base), seen: resources.map(() => -1) }
+        policies.set(objects, tracked)
       }
-      follow(followed, objects)
-      return followed.policy
+      update(tracked, objects)
+      return tracked.policy
     },
   }
 }
 
-/** Nothing waits in here: nobody sees a policy of which one half is old. */
-function follow({ policy, seen }: Followed, objects: ClusterObjects): void {
+/** Updates the policy. Synchronous, so that nobody reads a half-updated policy. */
+function update({ policy, seen }: TrackedPolicy, objects: ClusterObjects): void {
   let i = -1
   for (const resource of resources) {
     const before = seen[++i] ?? -1
     const changes = objects.changes(resource)
     if (changes === before) continue
-    // Where something throws half of the way, all of it is looked at again.
+    // If something below throws, the next call compares all objects again.
     seen[i] = -1
     const names = before < 0 ? undefined : objects.changedNames(resource, before)
     if (names === undefined) compareAll(policy, resource, objects)
     else {
       for (const { namespace, name } of names) {
-        take(policy, { resource, namespace, name }, objects.get(resource, namespace, name))
+        updateOne(policy, { resource, namespace, name }, objects.get(resource, namespace, name))
       }
     }
     seen[i] = changes
   }
 }
 
-/** The first time, and where it is forgotten what changed: what is as it was is not compiled again. */
+/** Compares all objects: the first time, and if the changed names are unknown. Compiles only those with a new revision. */
 function compareAll(policy: LayeredPolicy, resource: string, objects: ClusterObjects): void {
   const gone = new Map(policy.places(resource).map((place) => [`${place.namespace}/${place.name}`, place]))
   for (const entry of objects.list({ resource })) {
     const { namespace, name } = entry.key
     gone.delete(`${namespace}/${name}`)
-    take(policy, { resource, namespace, name }, entry)
+    updateOne(policy, { resource, namespace, name }, entry)
   }
-  for (const place of gone.values()) take(policy, place, undefined)
+  for (const place of gone.values()) updateOne(policy, place, undefined)
 }
 
-/** `entry` is what is there now; undefined where nothing is. */
-function take(policy: LayeredPolicy, place: RbacPlace, entry: Entry | undefined): void {
+/** Puts one object into the policy; `entry` undefined: it was deleted. */
+function updateOne(policy: LayeredPolicy, place: RbacPlace, entry: Entry | undefined): void {
   const isBase = entry?.base === true && policy.hasBase(place)
   policy.showBase(place, isBase)
   if (entry === undefined || isBase) policy.own.remove(place)

@@ -14,7 +14,7 @@ import type { LogicalCluster, OwnerSubject } from '../clusters/directory.ts'
 import type { ClusterScope, RequestInfo } from '../request/request-info.ts'
 import { forbiddenMessage } from './forbidden-message.ts'
 import type { Attributes } from './authorizer.ts'
-import { readFacts, stampRevision } from '../registry/object-bytes.ts'
+import { readFacts, stampRevision } from '../resources/object-bytes.ts'
 import { createAuthorizer, type RbacAuthorizer } from './create-authorizer.ts'
 import { createRbacWriteCheck } from './escalation-check.ts'
 
@@ -63,7 +63,7 @@ describe('authorization', () => {
         no: [on('update', 'apps/deployments', 'web'), on('update', 'apps/deployments/status', 'web')],
       },
       {
-        title: 'no wildcard behind the slash',
+        title: 'no wildcard after the slash',
         rule: { apiGroups: [''], resources: ['pods/*'], verbs: ['get'] },
         yes: [],
         no: [on('get', '/pods/log', 'web'), on('get', '/pods', 'web')],
@@ -75,7 +75,7 @@ describe('authorization', () => {
         no: [{ verb: 'get', path: '/metrics' }],
       },
       {
-        title: 'paths, a trailing star standing for the rest',
+        title: 'paths with a trailing star',
         rule: { nonResourceURLs: ['/metrics', '/debug/*'], verbs: ['get'] },
         yes: [
           { verb: 'get', path: '/metrics' },
@@ -90,7 +90,7 @@ describe('authorization', () => {
       },
     ]
     for (const { title, rule, yes, no } of rules) {
-      it(`understands ${title}`, async () => {
+      it(`supports ${title}`, async () => {
         objects.put(clusterRole('r', [rule]), clusterRoleBinding('b', 'r', user('bob')))
         for (const attributes of yes)
           expect(await may(tenant('bob'), attributes), JSON.stringify(attributes)).to.equal(true)
@@ -101,7 +101,7 @@ describe('authorization', () => {
       })
     }
 
-    it('looks at a role once, however many bindings are of it', async () => {
+    it('evaluates a role once, however many bindings refer to it', async () => {
       const rules = Array.from({ length: 30_000 }, (_, i) => ({
         apiGroups: ['a.b'],
         resources: [`r${i}`],
@@ -115,7 +115,7 @@ describe('authorization', () => {
       expect(performance.now() - started).to.be.lessThan(3000)
     })
 
-    it('takes no time over a path of many stars', async () => {
+    it('matches a path with many stars in linear time', async () => {
       const nonResourceURLs = [`${'*'.repeat(100_000)}/*`, '/debug/***']
       objects.put(clusterRole('r', [{ nonResourceURLs, verbs: ['get'] }]), clusterRoleBinding('b', 'r', user('bob')))
       const started = performance.now()
@@ -183,7 +183,7 @@ describe('authorization', () => {
       expect(await may(tenant('anybody'), { verb: 'get', path: '/apis/apps/v1' })).to.equal(true)
     })
 
-    it('sees every change at once: grant, change of role, revocation, deletion of a default', async () => {
+    it('applies every change at once: grant, change of role, revocation, deletion of a default', async () => {
       const list = on('list', '/secrets', '', 'shop')
       expect(await may(tenant('bob'), list)).to.equal(false)
       objects.put(clusterRole('r', []), clusterRoleBinding('b', 'r', user('bob')))
@@ -198,14 +198,14 @@ describe('authorization', () => {
       expect(await may(tenant('bob'), on('create', 'authorization.k8s.io/selfsubjectaccessreviews'))).to.equal(true)
     })
 
-    it('takes an overridden default role as it is now', async () => {
+    it('applies a changed default role', async () => {
       objects.put(clusterRoleBinding('b', 'view', user('bob')))
       expect(await may(tenant('bob'), on('list', '/pods'))).to.equal(true)
       objects.put(clusterRole('view', []))
       expect(await may(tenant('bob'), on('list', '/pods'))).to.equal(false)
     })
 
-    it('compiles what changed and nothing else', async () => {
+    it('compiles only what changed', async () => {
       const counting = new CountingHub(objects)
       authorizer = createAuthorizer({ hub: counting })
       const get = on('get', '/configmaps', 'x', 'shop')
@@ -235,7 +235,7 @@ describe('authorization', () => {
       expect(counting.seen(), 'a default role edited').to.deep.equal({ looked: 1, read: 1 })
     })
 
-    it('compiles what changed where too much has changed to be told one by one', async () => {
+    it('compiles only what changed, if the changed names are no longer known', async () => {
       await using few = await Objects.open({ windowEvents: 4 })
       const counting = new CountingHub(few)
       authorizer = createAuthorizer({ hub: counting })
@@ -255,7 +255,7 @@ describe('authorization', () => {
       expect(counting.seen().read).to.equal(0)
     })
 
-    it('knows after every change what it would know from all of it, defaults edited, deleted and made again', async () => {
+    it('gives the same answers after incremental changes as a new authorizer', async () => {
       const random = randomOf(7)
       const pick = <T>(of: readonly T[]): T => of[Math.floor(random() * of.length)] as T
       const rules = (): object[] =>
@@ -319,12 +319,12 @@ describe('authorization', () => {
       for (let round = 0; round < 150; round++) {
         for (let changes = Math.floor(random() * 3); changes >= 0; changes--) change()
         expect(await all(authorizer), `round ${round}`).to.deep.equal(await all(createAuthorizer({ hub: objects })))
-        // Out of memory and back: what was counted there begins anew.
+        // Evicted and loaded again: its change counters start again.
         if (round % 40 === 39) objects.unload()
       }
     })
 
-    it('is not confused by broken RBAC objects', async () => {
+    it('ignores invalid RBAC objects', async () => {
       objects.put(
         { ...clusterRole('r', []), rules: [null, 7, { verbs: 'get', resources: ['pods'] }] as unknown },
         { ...clusterRoleBinding('b', 'r'), subjects: [null, { kind: 'User' }, { kind: 'Robot', name: 'bob' }] },
@@ -335,25 +335,25 @@ describe('authorization', () => {
     })
   })
 
-  describe('of whom RBAC is not asked', () => {
+  describe('without RBAC', () => {
     const write = on('delete', '/secrets', 'x', 'shop')
-    it('system:masters of the logical cluster may everything there and nothing elsewhere', async () => {
+    it('system:masters of the logical cluster may do everything there and nothing elsewhere', async () => {
       expect(await may(tenant('bob', 'system:masters'), write)).to.equal(true)
       expect(await may(tenant('bob', 'system:masters'), write, bobs)).to.equal(false)
     })
-    it('an identity of another logical cluster may nothing, whatever is bound to its name', async () => {
+    it('an identity of another logical cluster may do nothing, whatever is bound to its name', async () => {
       objects.put(
         clusterRoleBinding('b', 'cluster-admin', user('bob'), { kind: 'Group', name: 'system:authenticated' }),
       )
       expect(await may(tenant('bob'), write)).to.equal(true)
       expect(await may({ ...tenant('bob'), realm: { kind: 'cluster', id: bobs.id } }, write)).to.equal(false)
     })
-    it('administrators and processes of the installation may everything', async () => {
+    it('administrators and processes of the installation may do everything', async () => {
       expect(await may({ ...tenant('admin', 'system:masters'), realm: { kind: 'installation' } }, write)).to.equal(true)
       expect(await may({ ...tenant('operator', 'kcp:system'), realm: { kind: 'installation' } }, write)).to.equal(true)
       expect(await may({ ...tenant('somebody', 'dev'), realm: { kind: 'installation' } }, write)).to.equal(false)
     })
-    it('the same groups mean nothing when the host or a tenant says them', async () => {
+    it('the same groups mean nothing on users of the host or of a tenant', async () => {
       expect(await may(hostUser('x', 'host:system:masters', 'kcp:system'), write)).to.equal(false)
       expect(await may(hostUser('x', 'system:masters'), write)).to.equal(false)
       expect(await may(tenant('x', 'kcp:system'), write)).to.equal(false)
@@ -402,7 +402,7 @@ describe('authorization', () => {
       })
     }
 
-    it('anonymous sees health and version, whatever a tenant binds', async () => {
+    it('anonymous may read health and version only, whatever a tenant binds', async () => {
       objects.put(
         clusterRoleBinding('b', 'cluster-admin', user('system:anonymous'), {
           kind: 'Group',
@@ -431,7 +431,7 @@ describe('authorization', () => {
     const ask = (who: UserInfo, info: Partial<RequestInfo>) =>
       authorizer.authorizeAll(who, { ...wildcard('list'), ...info }).allowed
 
-    it('reading takes its own permission, writing nobody has', () => {
+    it('reading takes a group of its own, and nobody may write', () => {
       for (const verb of ['get', 'list', 'watch']) {
         expect(ask(installation('kcp:system'), { verb }), verb).to.equal(true)
         expect(ask(installation('kcp:wildcard-readers'), { verb }), verb).to.equal(true)
@@ -448,7 +448,7 @@ describe('authorization', () => {
         expect(ask(installation('kcp:system', 'system:masters'), { verb }), verb).to.equal(false)
       }
     })
-    it('the aggregator finds health and discovery, and nobody else more', () => {
+    it('the aggregator may read health and discovery, and others no more than that', () => {
       const at = (path: string, verb = 'get'): Partial<RequestInfo> => ({
         cluster: { kind: 'none' },
         verb,
@@ -469,7 +469,7 @@ describe('authorization', () => {
       expect(ask(aggregator, at('/metrics'))).to.equal(false)
       expect(ask(installation('kcp:system'), at('/metrics'))).to.equal(true)
     })
-    it('one that does not exist looks like one that is closed', () => {
+    it('a missing logical cluster looks like a forbidden one', () => {
       const missing: ClusterScope = { kind: 'one', name: 'missing' as ClusterName }
       for (const target of [
         { kind: 'path', path: '/apis' },
@@ -482,7 +482,7 @@ describe('authorization', () => {
         expect(ask(installation('system:masters'), info)).to.equal(true)
       }
     })
-    it('only administrators of the installation may know which logical clusters there are not', () => {
+    it('only administrators of the installation may learn that a logical cluster does not exist', () => {
       expect(authorizer.mayKnowAll(installation('system:masters'))).to.equal(true)
       for (const who of [
         tenant('x', 'system:masters'),
@@ -495,7 +495,7 @@ describe('authorization', () => {
     })
   })
 
-  describe('says no as kube-apiserver does', () => {
+  describe('has the messages of kube-apiserver', () => {
     for (const [attributes, text] of [
       [on('list', '/pods', '', 'x'), 'User "bob" cannot list resource "pods" in API group "" in the namespace "x"'],
       [
@@ -538,14 +538,14 @@ describe('authorization', () => {
     }
     beforeEach(() => objects.put(clusterRole('pods', [pods]), clusterRoleBinding('b', 'pods', user('bob'))))
 
-    it('lets hand out what one holds', async () => {
+    it('allows to grant rights that the user holds', async () => {
       expect(await write(clusterRole('x', [pods]))).to.equal('allowed')
       expect(await write(role('shop', 'x', [{ ...pods, verbs: ['get'], resourceNames: ['web'] }]))).to.equal('allowed')
       expect(await write(roleBinding('shop', 'x', { kind: 'ClusterRole', name: 'pods' }, user('eve')))).to.equal(
         'allowed',
       )
     })
-    it('refuses what one does not hold, naming it', async () => {
+    it('refuses rights that the user does not hold, and names them', async () => {
       expect(await write(clusterRole('x', [{ ...pods, verbs: ['get', 'delete', 'create'] }]))).to.equal(
         '403 clusterroles.rbac.authorization.k8s.io "x" is forbidden: user "bob" (groups=["dev" "system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[""], Resources:["pods"], Verbs:["delete" "create"]}',
       )
@@ -558,7 +558,7 @@ describe('authorization', () => {
         expect(await write(clusterRole('x', [rule])), JSON.stringify(rule)).to.match(/^403 .*not currently held/)
       }
     })
-    it('takes no rule of four long lists apart', async () => {
+    it('does not split a rule with four long lists', async () => {
       const words = (letter: string, count: number): string[] =>
         Array.from({ length: count }, (_, i) => `${letter}${i}`)
       const product = (count: number): object => ({
@@ -570,20 +570,20 @@ describe('authorization', () => {
       expect(refused.length).to.be.below(100_000)
       const hold = (...rules: object[]): void =>
         objects.put(clusterRole('wide', rules), clusterRoleBinding('w', 'wide', user('bob')))
-      // A star is a name like any other where names are meant.
+      // `*` is an ordinary name in resourceNames.
       hold({ ...product(300), resourceNames: ['*'] })
       expect(await write(clusterRole('x', [product(300)]))).to.match(/^403/)
       hold(product(300))
       expect(await write(clusterRole('x', [product(300)]))).to.equal('allowed')
       hold({ apiGroups: ['*'], resources: ['*'], verbs: words('v', 300) })
       expect(await write(clusterRole('x', [product(300)]))).to.equal('allowed')
-      // What no rule covers alone is looked at part by part, as far as that goes.
+      // A rule that no single held rule covers is split into atomic rules, within the bound.
       const halves = [words('v', 5), words('v', 10).slice(5)].map((verbs) => ({ ...product(10), verbs }))
       hold(...halves)
       expect(await write(clusterRole('x', [product(10)]))).to.equal('allowed')
       expect(await write(clusterRole('x', [product(10), product(11)]))).to.match(/^403/)
     })
-    it('refuses to bind a role with more rights, unless one may bind it', async () => {
+    it('refuses to bind a role with more rights, unless the user may bind it', async () => {
       const binding = clusterRoleBinding('x', 'cluster-admin', user('bob'))
       expect(await write(binding)).to.match(
         /^403 clusterrolebindings.rbac.authorization.k8s.io "x" is forbidden: user "bob"/,
@@ -597,7 +597,7 @@ describe('authorization', () => {
       expect(await write(binding)).to.equal('allowed')
       expect(await write(clusterRoleBinding('x', 'admin', user('bob')))).to.match(/^403/)
     })
-    it('refuses a wider role, unless one may escalate', async () => {
+    it('refuses a wider role, unless the user may escalate', async () => {
       objects.put(
         clusterRole('esc', [{ apiGroups: [rbac], resources: ['clusterroles'], verbs: ['escalate'] }]),
         clusterRoleBinding('c', 'esc', user('bob')),
@@ -605,7 +605,7 @@ describe('authorization', () => {
       expect(await write(clusterRole('x', [{ ...pods, verbs: ['*'] }]))).to.equal('allowed')
       expect(await write(role('shop', 'x', [{ ...pods, verbs: ['*'] }]))).to.match(/^403/)
     })
-    it('rights in one namespace do not go to another', async () => {
+    it('refuses to grant rights held in one namespace in another', async () => {
       objects.put(roleBinding('shop', 'adm', { kind: 'ClusterRole', name: 'admin' }, user('eve')))
       const who = tenant('eve')
       expect(
@@ -616,7 +616,7 @@ describe('authorization', () => {
       ).to.match(/^403/)
       expect(await write(clusterRoleBinding('x', 'edit', user('mallory')), { who })).to.match(/^403/)
     })
-    it('an aggregation rule takes everything', async () => {
+    it('requires cluster-admin for an aggregation rule', async () => {
       const gathering = {
         ...clusterRole('x', []),
         aggregationRule: { clusterRoleSelectors: [{ matchLabels: { a: 'b' } }] },
@@ -626,19 +626,19 @@ describe('authorization', () => {
       objects.put(clusterRoleBinding('c', 'cluster-admin', user('bob')))
       expect(await write(gathering)).to.equal('allowed')
     })
-    it('an update that changes nothing that counts goes through', async () => {
+    it('allows an update of irrelevant fields', async () => {
       const old = clusterRole('x', [{ ...pods, verbs: ['*'] }])
       expect(
         await write({ ...old, metadata: { ...old.metadata, resourceVersion: '9', finalizers: [] } }, { old }),
       ).to.equal('allowed')
       expect(await write({ ...old, metadata: { ...old.metadata, labels: { a: 'b' } } }, { old })).to.match(/^403/)
     })
-    it('a role that is not there can not be bound', async () => {
+    it('refuses to bind a missing role', async () => {
       expect(await write(clusterRoleBinding('x', 'missing', user('bob')))).to.equal(
         '404 clusterrolebindings.rbac.authorization.k8s.io "missing" not found',
       )
     })
-    it('owners and system:masters may all of it', async () => {
+    it('allows everything to owners and system:masters', async () => {
       const binding = clusterRoleBinding('x', 'cluster-admin', user('bob'))
       expect(await write(binding, { who: tenant('x', 'system:masters') })).to.equal('allowed')
       expect(
@@ -648,7 +648,7 @@ describe('authorization', () => {
   })
 })
 
-/** The objects of one logical cluster in a real hub on a real store. Writes are in order; whoever reads waits for them. */
+/** The objects of one logical cluster in a real hub on a real store. Writes run in order; reads wait for them. */
 class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
   readonly #hub: Hub
   readonly #store: Store
@@ -687,7 +687,7 @@ class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
   }
   async clear(): Promise<void> {
     await this.#writes
-    // Past the hub: a logical cluster that the hub has dropped never comes back.
+    // Deleted in the store directly: a logical cluster that was deleted through the hub can never be used again.
     await this.#store.deleteCluster(acme.id, { signal })
     await this.#hub.reached(await this.#store.revision({ signal }), { signal })
     this.#hub.unload(acme.id)
@@ -714,7 +714,7 @@ class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
   }
 }
 
-/** Counts what is looked at of the objects, and of how many the content is read. */
+/** Counts the entries that are read, and those whose content is decoded. */
 class CountingHub implements Pick<Hub, 'cluster'> {
   readonly #objects: Objects
   readonly #counted = new WeakMap<ClusterObjects, ClusterObjects>()
@@ -727,7 +727,7 @@ class CountingHub implements Pick<Hub, 'cluster'> {
   forget(): void {
     this.#looked = this.#read = 0
   }
-  /** Since the last time. */
+  /** The counts since the last call. */
   seen(): { looked: number; read: number } {
     const seen = { looked: this.#looked, read: this.#read }
     this.forget()
@@ -771,7 +771,7 @@ class CountingHub implements Pick<Hub, 'cluster'> {
   }
 }
 
-/** Numbers from 0 up to 1, the same ones for a seed. */
+/** A seeded random number generator from 0 up to 1. */
 function randomOf(seed: number): () => number {
   let state = seed
   return () => {

@@ -1,4 +1,4 @@
-// May they: RBAC inside the logical cluster, owners from its spec, and what is above all logical clusters.
+// Authorization: RBAC inside a logical cluster, owners from its spec, and requests over all logical clusters.
 import type { Hub } from '../../store/hub/index.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
@@ -10,41 +10,41 @@ import type { Policy } from './policy.ts'
 import { ruleAllows, type PolicyRule } from './policy-rules.ts'
 import type { Grant } from './rbac-index.ts'
 
-/** Our own processes, by a certificate of the installation. */
+/** Group of our own processes, which have certificates of the installation. */
 export const kcpSystemGroup = 'kcp:system'
-/** Reads all logical clusters at once, and nothing else; a group of the installation. */
+/** Group of the installation whose members may read all logical clusters at once, and nothing else. */
 export const wildcardReadersGroup = 'kcp:wildcard-readers'
 const mastersGroup = 'system:masters'
 
-/** RBAC's rules behind the decisions, for review APIs and escalation checks. */
+/** An Authorizer that also gives the rules behind its decisions, for review APIs and escalation checks. */
 export interface RbacAuthorizer extends Authorizer {
-  /** May do everything in `cluster`, whatever RBAC says. */
+  /** True if the user may do everything in `cluster`, regardless of RBAC. */
   isSuperuser(user: UserInfo, cluster: LogicalCluster): boolean
-  /** All rules that hold for `user` in `namespace` (empty: at the cluster scope). */
+  /** All rules that are granted to `user` in `namespace` (empty: at the cluster scope). */
   rulesFor(
     user: UserInfo,
     namespace: string,
     cluster: LogicalCluster,
     signal: AbortSignal,
   ): Promise<readonly PolicyRule[]>
-  /** The rules of a role; undefined where there is none. */
+  /** The rules of a role; undefined if it does not exist. */
   roleRules(
     role: RoleReference,
     cluster: LogicalCluster,
     signal: AbortSignal,
   ): Promise<readonly PolicyRule[] | undefined>
-  /** May `user` learn that a logical cluster does not exist (404 in place of 403)? */
+  /** True if `user` may learn that a logical cluster does not exist (404 instead of 403). */
   mayKnowAll(user: UserInfo): boolean
 }
 
 export interface RoleReference {
   readonly kind: string
   readonly name: string
-  /** Of the binding; empty for a ClusterRoleBinding. */
+  /** Namespace of the binding; empty for a ClusterRoleBinding. */
   readonly namespace: string
 }
 
-/** What cluster-admin holds. */
+/** The rules of cluster-admin. */
 export const allRules: readonly PolicyRule[] = [
   { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },
   { verbs: ['*'], nonResourceURLs: ['*'] },
@@ -52,7 +52,7 @@ export const allRules: readonly PolicyRule[] = [
 
 const openPaths = /^\/(healthz|livez|readyz|version)\/?$/
 
-/** Answered to everybody, without proof of identity: health and version, nothing of what a logical cluster holds. */
+/** True for health and version, which everybody may read without credentials. They reveal nothing of a logical cluster. */
 export function isOpenPath({ verb, path }: Attributes): boolean {
   return path !== undefined && (verb === 'get' || verb === 'head') && openPaths.test(path)
 }
@@ -63,17 +63,17 @@ export function createAuthorizer({ hub }: { readonly hub: Pick<Hub, 'cluster'> }
     authorize: async (user, attributes, cluster, signal) => {
       if (isOpenPath(attributes)) return allow('')
       if (isAnonymous(user)) return deny('')
-      // A second fence behind authentication: an identity from elsewhere has no rights here at all.
+      // Defence in depth: authentication should have refused an identity of another logical cluster already.
       if (isForeign(user, cluster)) return deny('')
-      const superior = superiority(user, cluster)
-      if (superior !== undefined) return allow(superior)
+      const reason = superuserReason(user, cluster)
+      if (reason !== undefined) return allow(reason)
       return decide(await policies.of(cluster.id, signal), user, attributes)
     },
     authorizeAll,
-    isSuperuser: (user, cluster) => !isForeign(user, cluster) && superiority(user, cluster) !== undefined,
+    isSuperuser: (user, cluster) => !isForeign(user, cluster) && superuserReason(user, cluster) !== undefined,
     rulesFor: async (user, namespace, cluster, signal) => {
       if (isAnonymous(user) || isForeign(user, cluster)) return []
-      if (superiority(user, cluster) !== undefined) return allRules
+      if (superuserReason(user, cluster) !== undefined) return allRules
       const policy = await policies.of(cluster.id, signal)
       return [...policy.grantsOf(user, namespace)].flatMap((grant) => rulesOfGrant(policy, grant) ?? [])
     },
@@ -85,15 +85,15 @@ export function createAuthorizer({ hub }: { readonly hub: Pick<Hub, 'cluster'> }
 
 function decide(policy: Policy, user: UserInfo, attributes: Attributes): Decision {
   const missing: string[] = []
-  // Thousands of bindings may be of one role, which allows no more the second time.
-  const inVain = new Set<readonly PolicyRule[]>()
+  // Thousands of bindings may refer to one role; its rules are evaluated once.
+  const evaluated = new Set<readonly PolicyRule[]>()
   for (const grant of policy.grantsOf(user, attributes.resource?.namespace ?? '')) {
     const rules = rulesOfGrant(policy, grant)
     if (rules === undefined)
       missing.push(`${grant.roleKind.toLowerCase()}.rbac.authorization.k8s.io "${grant.roleName}" not found`)
-    else if (inVain.has(rules)) continue
+    else if (evaluated.has(rules)) continue
     else if (rules.some((rule) => ruleAllows(rule, attributes))) return allow(`RBAC: allowed by ${grantText(grant)}`)
-    else inVain.add(rules)
+    else evaluated.add(rules)
   }
   if (missing.length === 0) return deny('')
   return deny(`RBAC: ${missing.length === 1 ? missing.join() : `[${[...new Set(missing)].join(', ')}]`}`)
@@ -108,8 +108,8 @@ function grantText({ namespace, binding, roleKind, roleName, subjectText }: Gran
   return `${name} of ${roleKind} "${roleName}" to ${subjectText}`
 }
 
-/** Why this user may do everything in `cluster`, empty where nothing is said of it; undefined: it is up to RBAC. */
-function superiority(user: UserInfo, cluster: LogicalCluster): string | undefined {
+/** Why this user may do everything in `cluster` (may be empty); undefined: RBAC decides. */
+function superuserReason(user: UserInfo, cluster: LogicalCluster): string | undefined {
   if (isInstallationAdmin(user)) return 'administrator of the installation'
   if (user.realm.kind === 'cluster' && user.groups.includes(mastersGroup)) return ''
   return isOwner(user, cluster.owners) ? 'owner of the logical cluster' : undefined
@@ -119,18 +119,18 @@ function isInstallationAdmin({ realm, groups }: UserInfo): boolean {
   return realm.kind === 'installation' && (groups.includes(mastersGroup) || groups.includes(kcpSystemGroup))
 }
 
-/** Of another logical cluster; or of the host under a name that only the logical cluster gives out (see hostName). */
+/** True for users of another logical cluster, and for host users with a name reserved for logical clusters (see hostName). */
 function isForeign({ realm, name, groups }: UserInfo, cluster: LogicalCluster): boolean {
   if (realm.kind === 'cluster') return realm.id !== cluster.id
-  const isOurs = (text: string): boolean => text.startsWith('system:') && text !== 'system:authenticated'
-  return realm.kind === 'host' && (isOurs(name) || groups.some(isOurs))
+  const isReserved = (text: string): boolean => text.startsWith('system:') && text !== 'system:authenticated'
+  return realm.kind === 'host' && (isReserved(name) || groups.some(isReserved))
 }
 
 function isAnonymous(user: UserInfo): boolean {
   return user.name === 'system:anonymous' || user.groups.includes('system:unauthenticated')
 }
 
-/** Paths above the logical clusters that any authenticated client may read: the aggregator asks for them. */
+/** Paths outside logical clusters that any authenticated client may read; the aggregator reads them. */
 const discoveryPaths = /^\/(api|apis|apis\/virtual\.kcp\.dev(\/v1alpha1)?|openapi\/v[23](\/.*)?)\/?$/
 const readVerbs = new Set(['get', 'list', 'watch', 'head'])
 
@@ -143,7 +143,7 @@ function authorizeAll(user: UserInfo, info: RequestInfo): Decision {
       const isReader = user.realm.kind === 'installation' && user.groups.includes(wildcardReadersGroup)
       return isReader ? allow(`member of group "${wildcardReadersGroup}"`) : deny('')
     }
-    // It does not exist: refused as if it did, but to those who may know.
+    // The logical cluster does not exist: refused as if it did, except for administrators of the installation.
     case 'one':
       return isInstallationAdmin(user) ? allow('administrator of the installation') : deny('')
     case 'none': {

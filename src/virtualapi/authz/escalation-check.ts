@@ -1,5 +1,5 @@
-// Nobody hands out rights they do not hold: checked at every write of an RBAC object.
-import { goQuote } from '../../apimachinery/field/index.ts'
+// The escalation check on writes of RBAC objects: nobody may grant rights they do not hold.
+import { goQuote } from '../../apimachinery/text/index.ts'
 import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { forbidden, notFound } from '../../apimachinery/status/index.ts'
 import type { UserInfo } from '../authn/user-info.ts'
@@ -11,13 +11,13 @@ import { compactRules, parseRules, quotedList, ruleText, uncoveredRules, type Po
 export interface RbacWrite {
   readonly verb: 'create' | 'update' | 'patch'
   readonly object: KubeObject
-  /** What is there now; absent for a create. */
+  /** The current object; absent for a create. */
   readonly old?: KubeObject
   readonly user: UserInfo
   readonly cluster: LogicalCluster
 }
 
-/** Rejects 403 where `user` would hand out more than it has. Does not change the object. */
+/** Rejects with 403 if `user` would grant more than they hold. Does not change the object. */
 export type RbacWriteCheck = (write: RbacWrite, signal: AbortSignal) => Promise<void>
 
 const resourceOfKind: Readonly<Record<string, string>> = {
@@ -27,7 +27,7 @@ const resourceOfKind: Readonly<Record<string, string>> = {
   ClusterRoleBinding: 'clusterrolebindings',
 }
 
-/** For admission: call it for creates and updates of the group rbac.authorization.k8s.io, once the object is valid. */
+/** Creates the check. Call it for creates and updates in group rbac.authorization.k8s.io, once the object is valid. */
 export function createRbacWriteCheck(authorizer: RbacAuthorizer): RbacWriteCheck {
   return async (write, signal) => {
     const resource = resourceOfKind[write.object.kind]
@@ -52,7 +52,7 @@ async function checkRole(
   }
   const missing = await escalationCheck(authorizer, parseRules(object['rules']), namespace, write, signal)
   if (missing !== undefined) refuse(missing)
-  // An aggregation rule gathers whatever comes later: only who has everything may set it, or touch a role that has one.
+  // An aggregation rule also includes future roles, so only cluster-admins may set one or write a role that has one.
   if (resource === 'clusterroles' && (hasAggregation(object) || (old !== undefined && hasAggregation(old)))) {
     const held = await authorizer.rulesFor(user, '', cluster, signal)
     if (uncoveredRules(held, allRules).length > 0)
@@ -79,7 +79,7 @@ async function checkBinding(
   if (missing !== undefined) throw forbidden({ group: rbacGroup, resource }, name, missing)
 }
 
-/** What `user` lacks of `rules` in `namespace`, as a sentence; undefined: it holds them all. */
+/** The message about the `rules` that `user` lacks in `namespace`; undefined if they hold all. */
 export async function escalationCheck(
   authorizer: RbacAuthorizer,
   rules: readonly PolicyRule[],
@@ -114,7 +114,7 @@ function hasAggregation(object: KubeObject): boolean {
   return Array.isArray(selectors) && selectors.length > 0
 }
 
-/** Only what garbage collection needs to change differs: that may go through, or the object could never be deleted. */
+/** True if only fields differ that the garbage collector writes: it must be able to delete objects it could not grant. */
 function isUnchanged(object: KubeObject, old: KubeObject): boolean {
   const relevant = ({ metadata, ...rest }: KubeObject): string => {
     const {

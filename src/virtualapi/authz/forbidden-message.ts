@@ -1,9 +1,9 @@
-// What is said when a request is refused.
-import { goQuote } from '../../apimachinery/field/index.ts'
+// The 403 answer of authorization, as kube-apiserver writes it.
+import { goQuote } from '../../apimachinery/text/index.ts'
 import { forbidden, StatusError } from '../../apimachinery/status/index.ts'
 import type { Attributes } from './authorizer.ts'
 
-/** `User "bob" cannot list resource "pods" in API group "" in the namespace "x"`: clients and people know this text. */
+/** `User "bob" cannot list resource "pods" in API group "" in the namespace "x"`, as in kube-apiserver. */
 export function forbiddenMessage(user: { readonly name: string }, { verb, resource, path }: Attributes): string {
   const who = `User ${goQuote(user.name)} cannot ${verb}`
   if (resource === undefined) return `${who} path ${goQuote(path ?? '')}`
@@ -12,14 +12,14 @@ export function forbiddenMessage(user: { readonly name: string }, { verb, resour
   return `${who} resource ${goQuote(what)} in API group ${goQuote(resource.group)} ${where}`
 }
 
-/** The 403 for it. Says the same whether the thing, or the logical cluster, exists or not. */
+/** The 403 error. It is the same whether the object or the logical cluster exists or not. */
 export function forbiddenError(user: { readonly name: string }, attributes: Attributes, reason = ''): StatusError {
   const message = forbiddenMessage(user, attributes)
   const { group = '', resource = '', name = '' } = attributes.resource ?? {}
-  return refused(forbidden({ group, resource }, name, reason === '' ? message : `${message}: ${reason}`))
+  return withNosniff(forbidden({ group, resource }, name, reason === '' ? message : `${message}: ${reason}`))
 }
 
-/** As a real server's authorization says it: browsers shall not guess what a refusal is. */
-function refused({ status }: StatusError): StatusError {
+/** Adds the nosniff header, as kube-apiserver does on authorization errors. */
+function withNosniff({ status }: StatusError): StatusError {
   return new StatusError(status, { headers: { 'X-Content-Type-Options': 'nosniff' } })
 }

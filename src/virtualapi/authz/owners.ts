@@ -1,9 +1,9 @@
-// spec.owners of a LogicalCluster: subjects of the host that are cluster-admin inside.
+// spec.owners of a LogicalCluster: subjects of the host that are cluster-admin inside it.
 import { hostName } from '../authn/host-names.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { OwnerSubject } from '../clusters/directory.ts'
 
-/** Is this user one of the owners? Only identities of the host or the installation can be: `alice` inside is somebody else. */
+/** True if the user is an owner. A user of a logical cluster never is: their `alice` is not the host's `alice`. */
 export function isOwner(user: UserInfo, owners: readonly OwnerSubject[]): boolean {
   if (user.realm.kind === 'cluster') return false
   return owners.some((owner) => {

@@ -1,9 +1,9 @@
-// RBAC's PolicyRules: what one allows, whether some cover another, how they are printed.
-import { goQuote } from '../../apimachinery/field/index.ts'
+// RBAC's PolicyRules: parse, match, compare and print them.
+import { goQuote } from '../../apimachinery/text/index.ts'
 import { isJsonObject } from '../../apimachinery/meta/index.ts'
 import type { Attributes } from './authorizer.ts'
 
-/** rbac.authorization.k8s.io/v1 PolicyRule; members that are absent mean empty. */
+/** rbac.authorization.k8s.io/v1 PolicyRule; an absent list is an empty one. */
 export interface PolicyRule {
   readonly verbs: readonly string[]
   readonly apiGroups?: readonly string[]
@@ -12,7 +12,7 @@ export interface PolicyRule {
   readonly nonResourceURLs?: readonly string[]
 }
 
-/** The rules of a Role or ClusterRole as it was stored. What is no rule is left out: it allows nothing. */
+/** Parses the rules of a stored Role or ClusterRole. Invalid rules are dropped: they allow nothing. */
 export function parseRules(value: unknown): PolicyRule[] {
   return Array.isArray(value) ? value.filter(isJsonObject).map(parseRule) : []
 }
@@ -32,7 +32,7 @@ function parseRule(value: Readonly<Record<string, unknown>>): PolicyRule {
   }
 }
 
-/** Does this rule alone allow what is asked for? */
+/** True if this rule alone allows the request. */
 export function ruleAllows(rule: PolicyRule, { verb, resource, path }: Attributes): boolean {
   if (!hasOrAll(rule.verbs, verb)) return false
   if (resource !== undefined) {
@@ -48,24 +48,24 @@ export function ruleAllows(rule: PolicyRule, { verb, resource, path }: Attribute
 /** A rule with one verb and one resource, name or URL. */
 type AtomicRule = PolicyRule
 
-/** Parts that are told of; of a rule of four long lists there are more than there is memory. */
+/** How many uncovered atomic rules are reported: a rule with four long lists has more of them than memory holds. */
 const maxUncovered = 1000
-/** Words looked at to find them: some tenths of a second. */
-const maxLooks = 50_000_000
+/** Bound on the string comparisons to find them: some tenths of a second. */
+const maxComparisons = 50_000_000
 
 /**
- * The parts of `wanted` that no rule of `held` allows: an atomic rule each, the first thousand. Empty: all covered. A rule of so
- * many parts that they are not looked at one by one counts as one part, covered where one rule of `held` covers all of it.
+ * The atomic rules of `wanted` that no rule of `held` allows, at most 1000; empty if all are covered. A rule with too many
+ * atomic rules to compare counts as uncovered, unless a single rule of `held` covers it as a whole.
  */
 export function uncoveredRules(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): PolicyRule[] {
   const uncovered: PolicyRule[] = []
-  const looksForAtom = 1 + held.reduce((sum, rule) => sum + wordsOf(rule), 0)
-  let left = maxLooks
+  const comparisonsPerAtom = 1 + held.reduce((sum, rule) => sum + sizeOf(rule), 0)
+  let left = maxComparisons
   for (const rule of wanted) {
-    left -= looksForAtom + wordsOf(rule)
+    left -= comparisonsPerAtom + sizeOf(rule)
     if (left > 0 && held.some((one) => coversWhole(one, rule))) continue
     for (const atom of atomsOf(rule)) {
-      left -= looksForAtom
+      left -= comparisonsPerAtom
       if (left < 0) return [...uncovered, rule]
       if (held.some((one) => covers(one, atom))) continue
       uncovered.push(atom)
@@ -75,14 +75,14 @@ export function uncoveredRules(held: readonly PolicyRule[], wanted: readonly Pol
   return uncovered
 }
 
-function wordsOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): number {
+function sizeOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): number {
   return [verbs, apiGroups, resources, resourceNames, nonResourceURLs].reduce(
     (sum, words) => sum + (words?.length ?? 0),
     1,
   )
 }
 
-/** Whether one rule that is held allows everything that a rule about resources does, without taking it apart. */
+/** True if one held rule covers a whole resource rule, decided without splitting it into atomic rules. */
 function coversWhole(held: PolicyRule, wanted: PolicyRule): boolean {
   const each = (of: readonly string[] | undefined, words: readonly string[] = []): boolean => {
     const known = new Set(of)
@@ -99,7 +99,7 @@ function coversWhole(held: PolicyRule, wanted: PolicyRule): boolean {
   )
 }
 
-/** `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`: as kubectl users know it from kube-apiserver. */
+/** `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`, as in kube-apiserver's messages. */
 export function ruleText(rule: PolicyRule): string {
   const part = (label: string, values: readonly string[] | undefined): string[] =>
     isEmpty(values) ? [] : [`${label}:${quotedList(values ?? [])}`]
@@ -113,7 +113,7 @@ export function ruleText(rule: PolicyRule): string {
   return `{${parts.join(', ')}}`
 }
 
-/** Rules that differ in their verbs only, as one. */
+/** Merges rules that differ in their verbs only. */
 export function compactRules(rules: readonly PolicyRule[]): PolicyRule[] {
   const grouped = Map.groupBy(rules, ({ verbs: _, ...what }) => JSON.stringify(what))
   return [...grouped.values()].map((same) => ({ ...same[0], verbs: [...new Set(same.flatMap((rule) => rule.verbs))] }))
@@ -171,7 +171,7 @@ function resourceMatches(ruleResources: readonly string[], resource: string, sub
   return hasOrAll(ruleResources, combined) || (subresource !== '' && ruleResources.includes(`*/${subresource}`))
 }
 
-/** A trailing `*` stands for whatever follows. */
+/** A trailing `*` matches any rest. */
 function urlCovers(pattern: string, path: string): boolean {
   return pattern === '*' || pattern === path || (pattern.endsWith('*') && path.startsWith(withoutStars(pattern)))
 }

@@ -1,28 +1,28 @@
-// What the RBAC objects of one logical cluster come to: its own ones, over those of the base layer, which are compiled once
-// and shared by all.
+// The compiled RBAC objects of one logical cluster: its own, layered over the bootstrap objects, which are compiled once and
+// shared by all logical clusters.
 import type { UserInfo } from '../authn/user-info.ts'
 import type { PolicyRule } from './policy-rules.ts'
 import { RbacIndex, rbacResources, type Grant, type RbacPlace } from './rbac-index.ts'
 
-/** What RBAC says of users. Follows the logical cluster: whatever is asked of one answer, ask before you wait for anything. */
+/** Grants and roles of a logical cluster. It is updated in place: finish reading before the next await. */
 export interface Policy {
-  /** Grants of this user in `namespace` (empty: at the cluster scope only). */
+  /** The grants of this user in `namespace` (empty: at the cluster scope only). */
   grantsOf(user: UserInfo, namespace: string): Iterable<Grant>
-  /** Undefined: there is no such role. */
+  /** The rules of a role; undefined if it does not exist. */
   rulesOf(roleKind: string, roleName: string, namespace: string): readonly PolicyRule[] | undefined
 }
 
 export class LayeredPolicy implements Policy {
   readonly own = new RbacIndex()
   readonly #base: RbacIndex
-  /** Of the base layer, what was changed or deleted here: `resource/namespace/name`. */
+  /** Bootstrap objects that were changed or deleted in this logical cluster: `resource/namespace/name`. */
   readonly #hidden = new Set<string>()
 
   constructor(base: RbacIndex) {
     this.#base = base
   }
 
-  /** Says whether what the base layer has at this place is what is there. */
+  /** Sets whether the bootstrap object of this key is unchanged in this logical cluster. */
   showBase(place: RbacPlace, isShown: boolean): void {
     if (isShown || this.#base.revisionOf(place) === undefined) this.#hidden.delete(keyText(place))
     else this.#hidden.add(keyText(place))
@@ -32,16 +32,16 @@ export class LayeredPolicy implements Policy {
     return this.#base.revisionOf(place) !== undefined
   }
 
-  /** Of all objects of one resource, the base layer's among them; some twice. */
+  /** The keys of all objects of a resource, with those of bootstrap objects; may contain duplicates. */
   places(resource: string): RbacPlace[] {
     return [...this.own.places(resource), ...this.#base.places(resource)]
   }
 
   *grantsOf(user: UserInfo, namespace: string): Generator<Grant> {
     for (const subject of subjectsOf(user)) {
-      for (const grant of this.own.grantsOf(subject)) if (holdsIn(grant, namespace)) yield grant
+      for (const grant of this.own.grantsOf(subject)) if (appliesIn(grant, namespace)) yield grant
       for (const grant of this.#base.grantsOf(subject)) {
-        if (!holdsIn(grant, namespace)) continue
+        if (!appliesIn(grant, namespace)) continue
         if (this.#hidden.size === 0 || !this.#hidden.has(keyText(placeOfBinding(grant)))) yield grant
       }
     }
@@ -49,7 +49,7 @@ export class LayeredPolicy implements Policy {
 
   rulesOf(roleKind: string, roleName: string, namespace: string): readonly PolicyRule[] | undefined {
     if (roleKind !== 'Role' && roleKind !== 'ClusterRole') return undefined
-    // A ClusterRoleBinding has no namespace and can't mean a Role.
+    // A ClusterRoleBinding cannot refer to a Role.
     if (roleKind === 'Role' && namespace === '') return undefined
     const place =
       roleKind === 'Role'
@@ -61,7 +61,7 @@ export class LayeredPolicy implements Policy {
   }
 }
 
-function holdsIn(grant: Grant, namespace: string): boolean {
+function appliesIn(grant: Grant, namespace: string): boolean {
   return grant.namespace === '' || (namespace !== '' && grant.namespace === namespace)
 }
 

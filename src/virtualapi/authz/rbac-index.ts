@@ -1,10 +1,10 @@
-// RBAC objects compiled and arranged for the question "what may this user do?"; each is put in, replaced and taken out by
-// itself, so that a change costs what changed.
+// An index of compiled RBAC objects by subject. Objects are added, replaced and removed one by one, so that a change does not
+// cost a recompilation of all.
 import { isJsonObject } from '../../apimachinery/meta/index.ts'
 import { parseRules, type PolicyRule } from './policy-rules.ts'
 
 export const rbacGroup = 'rbac.authorization.k8s.io'
-/** As in keys of objects. */
+/** The resources as in store keys. */
 export const rbacResources = {
   clusterRoles: `clusterroles.${rbacGroup}`,
   roles: `roles.${rbacGroup}`,
@@ -22,7 +22,7 @@ export interface Grant {
   readonly subjectText: string
 }
 
-/** Where an RBAC object is in its logical cluster. */
+/** Key of an RBAC object within its logical cluster. */
 export interface RbacPlace {
   /** One of `rbacResources`. */
   readonly resource: string
@@ -32,20 +32,20 @@ export interface RbacPlace {
 
 interface Compiled {
   readonly place: RbacPlace
-  /** Of the object it was compiled from. */
+  /** Revision of the object it was compiled from. */
   readonly revision: number
-  /** Of a role; empty of a binding. */
+  /** Rules of a role; empty for a binding. */
   readonly rules: readonly PolicyRule[]
-  /** Of a binding: under which keys its grants are. */
+  /** Subjects of a binding: keys of `#grants`. */
   readonly subjects: readonly string[]
 }
 
 export class RbacIndex {
   readonly #objects = new Map<string, Map<string, Compiled>>()
-  /** By subject, each list in order of namespace and binding: those of ClusterRoleBindings first. */
+  /** By subject; each list is sorted by namespace and binding, so ClusterRoleBindings come first. */
   readonly #grants = new Map<string, Grant[]>()
 
-  /** Compiles the object and puts it in, in place of what is there. */
+  /** Compiles the object and adds it, or replaces the former one. */
   set(place: RbacPlace, revision: number, object: Readonly<Record<string, unknown>>): void {
     this.remove(place)
     const { resource, namespace, name } = place
@@ -59,29 +59,29 @@ export class RbacIndex {
     known.set(`${namespace}/${name}`, { place, revision, rules, subjects })
   }
 
-  /** Takes it out; nothing where it is not here. */
+  /** Removes an object if it is in the index. */
   remove({ resource, namespace, name }: RbacPlace): void {
     const known = this.#objects.get(resource)
     for (const subject of known?.get(`${namespace}/${name}`)?.subjects ?? []) this.#revoke(subject, namespace, name)
     known?.delete(`${namespace}/${name}`)
   }
 
-  /** The revision that is here; undefined where none is. */
+  /** The revision of the object in the index; undefined if it is not there. */
   revisionOf({ resource, namespace, name }: RbacPlace): number | undefined {
     return this.#objects.get(resource)?.get(`${namespace}/${name}`)?.revision
   }
 
-  /** Of all objects of one resource. */
+  /** The keys of all objects of a resource. */
   places(resource: string): RbacPlace[] {
     return [...(this.#objects.get(resource)?.values() ?? [])].map(({ place }) => place)
   }
 
-  /** Undefined: there is no such role. */
+  /** The rules of a role; undefined if it does not exist. */
   rulesOf({ resource, namespace, name }: RbacPlace): readonly PolicyRule[] | undefined {
     return this.#objects.get(resource)?.get(`${namespace}/${name}`)?.rules
   }
 
-  /** What is granted to a subject: `User/NAME` or `Group/NAME`. */
+  /** The grants of a subject: `User/NAME` or `Group/NAME`. */
   grantsOf(subject: string): readonly Grant[] {
     return this.#grants.get(subject) ?? []
   }
@@ -103,7 +103,7 @@ export class RbacIndex {
   }
 }
 
-/** Index of the first grant behind those of the binding. */
+/** Index of the first grant after those of the binding. */
 function firstAfter(list: readonly Grant[], namespace: string, binding: string): number {
   let low = 0
   let high = list.length
@@ -123,11 +123,11 @@ function grantsIn(namespace: string, binding: string, object: Readonly<Record<st
   const [roleKind, roleName] = [textOf(roleRef['kind']), textOf(roleRef['name'])]
   return subjects.filter(isJsonObject).flatMap((subject): [string, Grant][] => {
     const [kind, name] = [textOf(subject['kind']), textOf(subject['name'])]
-    // In a RoleBinding a ServiceAccount without namespace is of the binding's own.
-    const home = textOf(subject['namespace']) || namespace
-    const key = subjectKey(kind, name, home)
+    // In a RoleBinding, a ServiceAccount without a namespace is in that of the binding.
+    const accountNamespace = textOf(subject['namespace']) || namespace
+    const key = subjectKey(kind, name, accountNamespace)
     if (key === undefined || name === '') return []
-    const subjectText = kind === 'ServiceAccount' ? `ServiceAccount "${name}/${home}"` : `${kind} "${name}"`
+    const subjectText = kind === 'ServiceAccount' ? `ServiceAccount "${name}/${accountNamespace}"` : `${kind} "${name}"`
     return [[key, { namespace, binding, roleKind, roleName, subjectText }]]
   })
 }

@@ -21,7 +21,7 @@ const layer = createBaseLayer({
 const rbac = 'rbac.authorization.k8s.io'
 
 describe('the base layer', () => {
-  it('has what kube-apiserver 1.34 makes at its start', () => {
+  it('has the objects that kube-apiserver 1.34 creates at its start', () => {
     const counts = Object.fromEntries(layer.resources.map((resource) => [resource, layer.keys(a, resource).length]))
     expect(counts).to.deep.equal({
       [`clusterroles.${rbac}`]: 68,
@@ -39,7 +39,7 @@ describe('the base layer', () => {
     })
   })
 
-  it('gives JSON whose layout the server can stamp, with a uid and the birth of the logical cluster', () => {
+  it('gives JSON in stored layout, with a uid and the creationTimestamp of the logical cluster', () => {
     for (const resource of layer.resources) {
       for (const key of layer.keys(a, resource)) {
         const text = Buffer.from(layer.get(key)!).toString()
@@ -80,7 +80,7 @@ describe('the base layer', () => {
     expect(layer.get({ cluster: a, resource: 'pods', namespace: 'default', name: 'x' })).to.equal(undefined)
   })
 
-  it('has namespaces that are Active and a root CA to verify us with', () => {
+  it('has Active namespaces and the root CA in ConfigMaps', () => {
     expect(read({ cluster: a, resource: 'namespaces', namespace: '', name: 'kube-system' })).to.deep.include({
       spec: { finalizers: ['kubernetes'] },
       status: { phase: 'Active' },
@@ -90,7 +90,7 @@ describe('the base layer', () => {
     ).to.deep.equal({ 'ca.crt': rootCa })
   })
 
-  it('has aggregated ClusterRoles filled in already, so that nobody needs to write them', () => {
+  it('has the rules of aggregated ClusterRoles filled in, so that no controller needs to write them', () => {
     for (const name of ['admin', 'edit', 'view']) {
       const role = read({ cluster: a, resource: `clusterroles.${rbac}`, namespace: '', name })
       expect(role).to.have.property('aggregationRule')

@@ -1,5 +1,5 @@
-// The bootstrap objects as a layer under the store: bytes made from shared templates, with the identity of the logical
-// cluster that asks. Nothing is kept per logical cluster.
+// The bootstrap objects as a layer under the store: their bytes are made from shared templates, with uid and
+// creationTimestamp of the logical cluster that reads. Nothing is kept per logical cluster.
 import { createHash } from 'node:crypto'
 import { encodeJson, type ClusterId } from '../../apimachinery/meta/index.ts'
 import type { BaseLayer } from '../../store/hub/index.ts'
@@ -11,8 +11,9 @@ interface Template {
   readonly resource: string
   readonly namespace: string
   readonly name: string
-  /** Up to the value of uid, and from behind the value of creationTimestamp. */
+  /** JSON before the value of uid. */
   readonly head: Buffer
+  /** JSON after the value of creationTimestamp. */
   readonly tail: Buffer
   readonly path: string
 }
@@ -24,11 +25,11 @@ interface ResourceTemplates {
   readonly byKey: ReadonlyMap<string, Template>
 }
 
-/** Builds the templates once; `get` and `keys` then only put the logical cluster's identity in. */
+/** Builds the templates once; `get` only inserts uid and creationTimestamp. */
 export function createBaseLayer(deps: {
-  /** For the creationTimestamp of a logical cluster. */
+  /** Tells the creationTimestamp of a logical cluster. */
   readonly directory: Pick<ClusterDirectory, 'byId'>
-  /** What `kube-root-ca.crt` holds. PEM. */
+  /** Content of the ConfigMap `kube-root-ca.crt`, PEM. */
   readonly rootCa: string
 }): BaseLayer {
   const templates = templatesOf(bootstrapObjects(deps.rootCa))
@@ -36,7 +37,7 @@ export function createBaseLayer(deps: {
     resources: [...templates.keys()].sort(),
     get: ({ cluster, resource, namespace, name }) => {
       const template = templates.get(resource)?.byKey.get(`${namespace}/${name}`)
-      // Of a logical cluster that has just gone, the epoch: its objects go with it.
+      // A logical cluster that was just deleted: any time will do, its objects are deleted too.
       const created = deps.directory.byId(cluster)?.creationTimestamp ?? '1970-01-01T00:00:00Z'
       return template === undefined ? undefined : bytesOf(template, cluster, created)
     },
@@ -54,12 +55,12 @@ export function createBaseLayer(deps: {
 }
 
 /**
- * The uid of a bootstrap object: derived from the logical cluster's id, never from its name, else a recreated one would
- * accept the tokens of its predecessor.
+ * The uid of a bootstrap object. Derived from the logical cluster's id, not from its name: else a recreated logical cluster
+ * would accept the ServiceAccount tokens of its predecessor.
  */
 export function baseUid(cluster: ClusterId, path: string): string {
   const hex = createHash('sha256').update(`kcp.dev/base/${cluster}/${path}`).digest('hex')
-  // Version 8 (own scheme) and the variant of RFC 9562, so that parsers of UUIDs take it.
+  // Version 8 (custom) and variant bits of RFC 9562, so that UUID parsers accept it.
   const variant = ((parseInt(hex[16] ?? '0', 16) & 3) | 8).toString(16)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
@@ -91,15 +92,15 @@ function templatesOf(objects: readonly BootstrapObject[]): Map<string, ResourceT
 function templateOf({ resource, object }: BootstrapObject): Template {
   const { kind, apiVersion, metadata, ...rest } = object
   const { name = '', namespace = '', ...others } = metadata
-  const mark = '\u0001'
-  // kind, apiVersion, metadata in this order: the server puts the resourceVersion right behind `"metadata":{`.
+  const placeholder = '\u0001'
+  // kind, apiVersion, metadata in this order: the server inserts the resourceVersion after `"metadata":{`.
   const text = encodeJson({
     kind,
     apiVersion,
-    metadata: { name, ...(namespace === '' ? {} : { namespace }), uid: mark, ...others },
+    metadata: { name, ...(namespace === '' ? {} : { namespace }), uid: placeholder, ...others },
     ...rest,
   })
-  const printed = JSON.stringify(mark).slice(1, -1)
+  const printed = JSON.stringify(placeholder).slice(1, -1)
   const at = text.indexOf(printed)
   return {
     resource,
@@ -111,7 +112,7 @@ function templateOf({ resource, object }: BootstrapObject): Template {
   }
 }
 
-/** By UTF-16 code units, as keys are ordered. */
+/** Compares by UTF-16 code units, the order of keys. */
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }

@@ -1,20 +1,20 @@
-// What every logical cluster is born with, as plain objects without identity: the same for all.
+// The objects that every logical cluster has from the start, without uid and times: the same for all.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import policy from './generated/bootstrap-objects.json' with { type: 'json' }
 
 export interface BootstrapObject {
-  /** As in keys: `clusterroles.rbac.authorization.k8s.io`. */
+  /** The resource as in store keys: `clusterroles.rbac.authorization.k8s.io`. */
   readonly resource: string
   /** kind, apiVersion, metadata first; metadata has neither uid nor times. */
   readonly object: KubeObject
 }
 
-/** The namespaces that are there from the start. */
+/** The namespaces that every logical cluster has from the start. */
 export const defaultNamespaces = ['default', 'kube-node-lease', 'kube-public', 'kube-system'] as const
 
 /** Address of the Service `kubernetes`, the same in every logical cluster. */
 export const kubernetesServiceIp = '10.96.0.1'
-/** Where it is from, with all other Services' addresses. */
+/** The range of all Services' addresses. */
 const kubernetesServiceRange = '10.96.0.0/12'
 
 const resourceOf: Readonly<Record<string, string>> = {
@@ -32,7 +32,7 @@ const resourceOf: Readonly<Record<string, string>> = {
   ServiceCIDR: 'servicecidrs.networking.k8s.io',
 }
 
-/** All of them, in no order. `rootCa` is what pods verify our serving certificate against (PEM). */
+/** All bootstrap objects, unordered. `rootCa`: PEM that pods verify our serving certificate with. */
 export function bootstrapObjects(rootCa: string): BootstrapObject[] {
   const objects: KubeObject[] = [
     ...(policy as unknown as KubeObject[]),
@@ -98,7 +98,7 @@ function kubernetesService(): KubeObject {
   }
 }
 
-/** Whose addresses Services get. */
+/** The ServiceCIDR from which Services get addresses. */
 function defaultServiceRange(): KubeObject {
   return {
     kind: 'ServiceCIDR',

@@ -1,7 +1,7 @@
-// Which logical clusters there are: name, id, and what the server must know of each before it answers.
+// Which logical clusters exist: name, id, and what the server must know of each to answer a request.
 import type { ClusterId, ClusterName } from '../../apimachinery/meta/index.ts'
 
-/** rbac Subject of the host, as written in spec.owners. */
+/** An RBAC Subject of the host, as in spec.owners. */
 export interface OwnerSubject {
   readonly kind: 'User' | 'Group' | 'ServiceAccount'
   readonly name: string
@@ -14,10 +14,10 @@ export interface LogicalCluster {
   readonly id: ClusterId
   /** uid of the LogicalCluster object. */
   readonly uid: string
-  /** RFC 3339; objects of the base layer were created then. */
+  /** RFC 3339; also the creationTimestamp of its bootstrap objects. */
   readonly creationTimestamp: string
   readonly owners: readonly OwnerSubject[]
-  /** Being deleted: still served, takes no new namespaces. */
+  /** Being deleted: still served, but tenants cannot create objects. */
   readonly deleting: boolean
 }
 
@@ -25,6 +25,6 @@ export interface ClusterDirectory {
   byName(name: ClusterName): LogicalCluster | undefined
   byId(id: ClusterId): LogicalCluster | undefined
   all(): Iterable<LogicalCluster>
-  /** Called after a logical cluster appeared, changed or went. Returns the way to stop. */
+  /** Calls the listener after a logical cluster is added, changed or deleted. Returns the function that unsubscribes. */
   onChange(listener: (change: { before?: LogicalCluster; after?: LogicalCluster }) => void): () => void
 }

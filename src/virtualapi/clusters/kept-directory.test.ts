@@ -36,7 +36,7 @@ describe('the directory of logical clusters', () => {
     return directory
   }
 
-  it('knows what there is, by name and by id, with what the server must know', async () => {
+  it('finds a logical cluster by name and by id, with its owners', async () => {
     api.objects = [
       object('acme', 'u1', { owners: [{ kind: 'User', name: 'alice', apiGroup: 'rbac.authorization.k8s.io' }] }),
       object('bobs', 'u2'),
@@ -55,7 +55,7 @@ describe('the directory of logical clusters', () => {
     expect(directory.byName('other' as ClusterName)).to.equal(undefined)
   })
 
-  it('tells of what appears, changes and goes, and not of what changes nothing', async () => {
+  it('notifies listeners of additions, changes and deletions, not of updates without effect', async () => {
     const directory = await follow()
     const seen: string[] = []
     const heard = listen(directory, ({ before, after }) =>
@@ -72,10 +72,10 @@ describe('the directory of logical clusters', () => {
     expect(directory.byName('acme' as ClusterName)?.id).to.equal(clusterIdOf('u2'))
   })
 
-  it('serves the older of two objects with one id, in whatever order they come, and says so', async () => {
+  it('serves the older of two objects with the same id, in any order of arrival, and logs the other', async () => {
     const young = object('young', 'same', {}, { creationTimestamp: '2026-02-01T00:00:00Z' })
     const old = object('old', 'same', {}, { creationTimestamp: '2026-01-01T00:00:00Z', resourceVersion: '6' })
-    // Two objects can not really have one uid; it is the simplest way to one id.
+    // Two objects cannot have the same uid in reality; here it is the simplest way to get the same id.
     const namesake = { ...old, metadata: { ...old.metadata, uid: 'same' } }
     api.objects = [young, namesake]
     const directory = await follow()
@@ -83,7 +83,7 @@ describe('the directory of logical clusters', () => {
     expect(lines.join('')).to.contain('an older one has the same id').and.to.contain('"young"')
   })
 
-  it('knows root without any API, and lets no object take its name', async () => {
+  it('has root without an API, and lets no object take its name', async () => {
     const root = rootCluster({ instanceId: 'data', creationTimestamp: '2026-01-01T00:00:00Z' })
     const directory = createDirectory({ root })
     expect(directory.byName('root' as ClusterName)).to.equal(root)
@@ -95,7 +95,7 @@ describe('the directory of logical clusters', () => {
   })
 })
 
-/** Hears changes and waits for a condition, without a clock. */
+/** Listens to changes and waits for a condition, without a clock. */
 function listen(
   directory: { onChange: ReturnType<typeof createDirectory>['onChange'] },
   hear: (change: { before?: LogicalCluster; after?: LogicalCluster }) => void,
@@ -121,7 +121,7 @@ function object(name: string, uid: string, spec: object = {}, metadata: object =
   }
 }
 
-/** A host's API as far as one list and one watch go, over a real socket. */
+/** A host's API on a real socket that serves one list and one watch. */
 class Api {
   objects: KubeObject[] = []
   readonly #server: Server

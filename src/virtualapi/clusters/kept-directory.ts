@@ -1,4 +1,4 @@
-// The directory of logical clusters, kept true by an informer on LogicalCluster objects: of the host, or of the logical
+// The directory of logical clusters, filled by an informer on LogicalCluster objects: those of the host, or of the logical
 // cluster `root` where there is no host.
 import {
   clusterIdOf,
@@ -14,20 +14,20 @@ import type { ClusterDirectory, LogicalCluster, OwnerSubject } from './directory
 
 export interface KeptDirectory extends ClusterDirectory {
   /**
-   * Keeps the directory as the LogicalCluster objects of `client` say, until the signal. Called once, when the API behind
-   * `client` can answer: in embedded mode that is this server itself, which needs the directory first.
+   * Fills the directory from the LogicalCluster objects of `client` until the signal. Called once, when the API behind `client`
+   * can answer: in embedded mode that is this server itself, which is built with the directory.
    */
   follow(source: { readonly client: KubeClient; readonly log: Logger; readonly signal: AbortSignal }): Followed
 }
 
 export interface Followed extends AsyncDisposable {
-  /** Resolves once every LogicalCluster there is is known. Rejects with signal.reason. */
+  /** Resolves once all existing LogicalClusters are known. Rejects with signal.reason. */
   synced(signal: AbortSignal): Promise<void>
 }
 
 type Listener = Parameters<ClusterDirectory['onChange']>[0]
 
-/** The logical cluster `root` of an installation without a host: always there, known by the identity of its data. */
+/** The logical cluster `root` of an installation without a host. Its id is derived from that of the data directory. */
 export function rootCluster({
   instanceId,
   creationTimestamp,
@@ -45,7 +45,7 @@ export function rootCluster({
   }
 }
 
-/** A directory that knows `root` (embedded mode) or nothing, until it follows an API. */
+/** A directory with `root` (embedded mode) or empty, until it follows an API. */
 export function createDirectory({ root }: { readonly root?: LogicalCluster } = {}): KeptDirectory {
   return new InformedDirectory(root)
 }
@@ -66,8 +66,8 @@ class InformedDirectory implements KeptDirectory {
   readonly #root: LogicalCluster | undefined
   readonly #byName = new Map<ClusterName, LogicalCluster>()
   readonly #byId = new Map<ClusterId, LogicalCluster>()
-  /** What the API says, served or not: one for each id, save for a miracle. */
-  readonly #offers = new Map<ClusterId, LogicalCluster[]>()
+  /** All LogicalClusters of the API by id, served or not. Several of one id only after a hash collision. */
+  readonly #candidates = new Map<ClusterId, LogicalCluster[]>()
   readonly #listeners = new Set<Listener>()
 
   constructor(root: LogicalCluster | undefined) {
@@ -98,17 +98,19 @@ class InformedDirectory implements KeptDirectory {
       signal,
     })
     const stop = informer.onChange(({ before, after }) => {
-      const told = after ?? before
-      const name = tryClusterName(told?.metadata.name ?? '')
+      const object = after ?? before
+      const name = tryClusterName(object?.metadata.name ?? '')
       if (name === undefined || name === this.#root?.name) {
-        log.warn('a LogicalCluster is not served: its name is no label or is taken', { name: told?.metadata.name })
+        log.warn('a LogicalCluster is not served: its name is no DNS label or is taken', {
+          name: object?.metadata.name,
+        })
         return
       }
       const [was, is] = [before, after].map((object) =>
         object === undefined ? undefined : logicalClusterOf(name, object),
       )
-      if (was !== undefined && was.id !== is?.id) this.#offer(was, undefined, log)
-      if (is !== undefined) this.#offer(is, is, log)
+      if (was !== undefined && was.id !== is?.id) this.#update(was, undefined, log)
+      if (is !== undefined) this.#update(is, is, log)
     })
     return {
       synced: (until) => informer.synced(until),
@@ -120,23 +122,23 @@ class InformedDirectory implements KeptDirectory {
   }
 
   /**
-   * Takes what is said of `subject` now. Ids are 49 bits of a hash: should two objects ever have the same, the older is
-   * served and the later refused, or one would read the other's data; also after a restart, in whatever order they come.
+   * Updates the candidates for an id; `now` is undefined if `subject` is gone. Ids are 49 bits of a hash: if two LogicalClusters
+   * have the same, only the older is served, or one would read the other's data. The order of arrival does not matter.
    */
-  #offer(subject: LogicalCluster, now: LogicalCluster | undefined, log: Logger): void {
+  #update(subject: LogicalCluster, now: LogicalCluster | undefined, log: Logger): void {
     const { id } = subject
-    const others = (this.#offers.get(id) ?? []).filter((offer) => offer.name !== subject.name)
-    const offers = (now === undefined ? others : [...others, now]).sort(older)
-    if (offers.length === 0) this.#offers.delete(id)
-    else this.#offers.set(id, offers)
+    const others = (this.#candidates.get(id) ?? []).filter((candidate) => candidate.name !== subject.name)
+    const candidates = (now === undefined ? others : [...others, now]).sort(older)
+    if (candidates.length === 0) this.#candidates.delete(id)
+    else this.#candidates.set(id, candidates)
     if (this.#root?.id === id) {
       log.error('a LogicalCluster is refused: its id is that of "root"', { name: subject.name, id })
       return
     }
-    const [winner, ...refused] = offers
+    const [winner, ...refused] = candidates
     for (const { name } of refused) log.error('a LogicalCluster is refused: an older one has the same id', { name, id })
     const holder = this.#byId.get(id)
-    if (holder !== undefined && holder.name !== winner?.name) this.#drop(holder)
+    if (holder !== undefined && holder.name !== winner?.name) this.#remove(holder)
     if (winner !== undefined && !isSame(winner, this.#byId.get(id))) this.#put(winner)
   }
 
@@ -144,25 +146,25 @@ class InformedDirectory implements KeptDirectory {
     const before = this.#byId.get(cluster.id)
     this.#byName.set(cluster.name, cluster)
     this.#byId.set(cluster.id, cluster)
-    this.#tell({ ...(before === undefined ? {} : { before }), after: cluster })
+    this.#notify({ ...(before === undefined ? {} : { before }), after: cluster })
   }
 
-  #drop(cluster: LogicalCluster): void {
+  #remove(cluster: LogicalCluster): void {
     this.#byName.delete(cluster.name)
     this.#byId.delete(cluster.id)
-    this.#tell({ before: cluster })
+    this.#notify({ before: cluster })
   }
 
-  #tell(change: Parameters<Listener>[0]): void {
+  #notify(change: Parameters<Listener>[0]): void {
     for (const listener of this.#listeners) listener(change)
   }
 }
 
-/** What the directory reads; there are thousands. */
+/** Drops fields that the directory does not read, to save memory: there are thousands of LogicalClusters. */
 function withoutDetails({ apiVersion, kind, metadata, spec }: LogicalClusterObject): LogicalClusterObject {
   const { name, uid, resourceVersion, creationTimestamp, deletionTimestamp } = metadata
-  const told = { name, uid, resourceVersion, creationTimestamp, deletionTimestamp }
-  const kept = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined))
+  const object = { name, uid, resourceVersion, creationTimestamp, deletionTimestamp }
+  const kept = Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined))
   return {
     apiVersion,
     kind,
@@ -171,7 +173,7 @@ function withoutDetails({ apiVersion, kind, metadata, spec }: LogicalClusterObje
   }
 }
 
-/** A status update changes nothing that the server looks at. */
+/** True if no field that the server reads has changed, as after a status update. */
 function isSame(a: LogicalCluster, b: LogicalCluster | undefined): boolean {
   return b !== undefined && JSON.stringify(a) === JSON.stringify(b)
 }

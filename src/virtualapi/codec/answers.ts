@@ -1,10 +1,10 @@
-// Answers as bytes: JSON (or YAML, or indented) of documents, and Status.
+// Encodes answers: documents as JSON, YAML or indented JSON, and errors as Status.
 import { Buffer } from 'node:buffer'
 import { stringify } from 'yaml'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
 import type { Status, StatusError } from '../../apimachinery/status/index.ts'
-import type { BytesAnswer, PiecesAnswer } from '../server/exchange.ts'
-import { pieceBytes, type Pieces } from './list-pieces.ts'
+import type { BytesAnswer, Pieces, PiecesAnswer } from '../exchange/exchange.ts'
+import { pieceBytes } from './list-pieces.ts'
 
 const newline = Buffer.from('\n')
 
@@ -13,7 +13,7 @@ interface AnswerOptions {
   headers?: Record<string, string>
 }
 
-/** JSON that is already encoded. */
+/** An answer of JSON that is already encoded. */
 export function jsonBytes(bytes: Uint8Array, { status = 200, headers = {} }: AnswerOptions = {}): BytesAnswer {
   return {
     kind: 'bytes',
@@ -23,16 +23,16 @@ export function jsonBytes(bytes: Uint8Array, { status = 200, headers = {} }: Ans
   }
 }
 
-/** The client has it already: what names the content, and no content. */
+/** 304 Not Modified: the headers that identify the content, without a body. */
 export function notModified(headers: Readonly<Record<string, string>>): BytesAnswer {
   const { 'content-type': _, ...rest } = headers
   return { kind: 'bytes', status: 304, headers: rest, body: new Uint8Array() }
 }
 
-/** Larger answers count until the client has them, bytes; smaller ones fit into the buffers below us. */
+/** Answers above this many bytes count against the client until it has read them; smaller ones fit into socket buffers. */
 export const largeAnswer = 256 * 1024
 
-/** A list in pieces of JSON, of about `bytes` in all: joined where that is little, and soon done. */
+/** A list as chunks of JSON; joined into one body if it is small (`bytes`: approximate total) and cheap to encode. */
 export function jsonPieces(pieces: Pieces, bytes: number): BytesAnswer | PiecesAnswer {
   const answer: PiecesAnswer = {
     kind: 'pieces',
@@ -44,23 +44,26 @@ export function jsonPieces(pieces: Pieces, bytes: number): BytesAnswer | PiecesA
   return bytes > pieceBytes || pieces.isCostly === true ? answer : joined(answer)
 }
 
-/** The same answer, whole. */
+/** The same answer with its chunks joined into one body. */
 export function joined({ status, headers, pieces }: PiecesAnswer): BytesAnswer {
   const [first, ...rest] = pieces
   const body = first !== undefined && rest.length === 0 ? first : Buffer.concat([...(first ? [first] : []), ...rest])
   return { kind: 'bytes', status, headers, body }
 }
 
-/** Any document as JSON. */
+/** An answer with a document as JSON. */
 export function jsonDocument(document: unknown, options: AnswerOptions = {}): BytesAnswer {
   return jsonBytes(Buffer.from(`${encodeJson(document)}\n`), options)
 }
 
-/** The JSON answer as YAML or indented, where the client asked for it. Decodes: for people, not for the hot path. */
-export function reformat(
-  answer: BytesAnswer,
-  { format, pretty }: { format: 'json' | 'yaml'; pretty: boolean },
-): BytesAnswer {
+/** The form of a reformatted answer. */
+export interface ReadableForm {
+  readonly format: 'json' | 'yaml'
+  readonly pretty: boolean
+}
+
+/** Reformats a JSON answer as YAML or indented JSON, if asked for. It decodes the answer, so it is slow. */
+export function reformat(answer: BytesAnswer, { format, pretty }: ReadableForm): BytesAnswer {
   if ((format === 'json' && !pretty) || answer.headers['content-type'] !== 'application/json') return answer
   const document: unknown = JSON.parse(Buffer.from(answer.body).toString())
   const text = format === 'yaml' ? stringify(document) : `${JSON.stringify(document, null, 2)}\n`
@@ -68,7 +71,7 @@ export function reformat(
   return { ...answer, headers: { ...answer.headers, 'content-type': type }, body: Buffer.from(text) }
 }
 
-/** An error as the client gets it. */
+/** The answer for an error: a Status, or text for the errors that kube-apiserver answers as text. */
 export function errorAnswer({ status, headers, text }: StatusError): BytesAnswer {
   if (text === undefined) return statusAnswer(status, headers)
   const answer = textAnswer(text, status.code)

@@ -5,9 +5,9 @@ const bytes = (object: unknown): Uint8Array => Buffer.from(JSON.stringify(object
 const joined = (pieces: Iterable<Uint8Array>): Buffer => Buffer.concat([...pieces])
 const item = (name: string, kind = 'ConfigMap', apiVersion = 'v1') => ({ kind, apiVersion, metadata: { name } })
 
-describe('a list as bytes', () => {
+describe('a list of encoded objects', () => {
   for (const { title, items, head, expected } of [
-    { title: 'of nothing', items: [], head: '', expected: [] },
+    { title: 'may be empty', items: [], head: '', expected: [] },
     {
       title: 'drops kind and apiVersion of every item of a built-in kind',
       items: [item('a'), item('b')],
@@ -15,7 +15,7 @@ describe('a list as bytes', () => {
       expected: [{ metadata: { name: 'a' } }, { metadata: { name: 'b' } }],
     },
     {
-      title: 'whose items begin differently, stored in several versions',
+      title: 'drops kind and apiVersion of items stored in several versions',
       items: [
         item('a', 'HPA', 'autoscaling/v2beta1'),
         item('b', 'HPA', 'autoscaling/v2'),
@@ -25,7 +25,7 @@ describe('a list as bytes', () => {
       expected: ['a', 'b', 'c'].map((name) => ({ kind: 'HPA', metadata: { name } })),
     },
     {
-      title: 'whose items speak of metadata inside',
+      title: 'finds the metadata of items that contain the text "metadata" elsewhere',
       items: [
         { ...item('a'), data: { '"metadata":{': '{"metadata":{' } },
         { ...item('b'), spec: { metadata: {} } },
@@ -52,7 +52,7 @@ describe('a list as bytes', () => {
       expect(list.toString()).to.equal(`${text}\n`)
     })
 
-  it('comes in pieces where it is long', () => {
+  it('is sent in chunks if it is long', () => {
     const items = Array.from({ length: 2000 }, (_, i) => item(`item-${i}-${'x'.repeat(50)}`))
     const pieces = [...listPieces('ThingList', 'v1', { resourceVersion: '7' }, items.map(bytes), '', (same) => same)]
     expect(pieces.length).to.be.greaterThan(1)

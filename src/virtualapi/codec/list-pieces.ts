@@ -1,7 +1,8 @@
-// A list as bytes, a piece at a time: thousands of objects are neither copied into one buffer nor encoded in one go.
+// Encodes a list in chunks, so that thousands of objects are neither copied into one buffer nor encoded without a pause.
 import { Buffer } from 'node:buffer'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
-import { asBuffer, metadataStart } from '../registry/object-bytes.ts'
+import type { Pieces } from '../exchange/exchange.ts'
+import { asBuffer, metadataStart } from '../resources/object-bytes.ts'
 
 export interface ListMeta {
   resourceVersion: string
@@ -9,27 +10,17 @@ export interface ListMeta {
   remainingItemCount?: number
 }
 
-/** Bytes that are made as they are taken. */
-export interface Pieces extends Iterable<Uint8Array> {
-  /** Of all of them, where that is known before. */
-  readonly bytes?: number
-  /** To make one takes long: each is made in its own turn, however few bytes they are. */
-  readonly isCostly?: boolean
-  /** Gives back a piece that was sent: its memory is used for another. */
-  readonly release?: (piece: Uint8Array) => void
-}
-
-/** Least size of a piece of copied bytes, save for the last: about 0.1 ms until it is encrypted and written. */
+/** Minimum size of a chunk of copied bytes, except the last: encrypting and writing it takes about 0.1 ms. */
 export const pieceBytes = 64 * 1024
-/** Of what is decoded and encoded again, which takes longer. */
+/** Minimum size of a chunk of objects that are decoded and encoded again, which is slower. */
 const encodedCharacters = 16 * 1024
 
-/** For bytes that are listed as they are. */
+/** The `convert` of objects that are listed unchanged. */
 export const asIs = (bytes: Uint8Array): Uint8Array => bytes
 
 /**
- * Objects joined, not decoded. `head` replaces the kind and apiVersion of every item, if given; `convert` is asIs, or what
- * makes of bytes at rest those of the version asked for.
+ * A list of objects joined as bytes, not decoded. `head`, if given, replaces kind and apiVersion of every item; `convert` makes
+ * the requested version of stored bytes, or is `asIs`.
  */
 export function listPieces(
   kind: string,
@@ -52,7 +43,7 @@ export function listPieces(
 
 const end = ']}\n'
 
-/** Of the items with commas between them. */
+/** The size of the items with commas between them. */
 function bytesOf(items: readonly Uint8Array[], lead: Buffer | undefined): number {
   let bytes = Math.max(0, items.length - 1)
   let from = 0
@@ -79,52 +70,52 @@ function* joinedPieces({ start, lead, items, convert }: Joining): Generator<Uint
   for (let next = 0, isFirst = true; next < items.length || isFirst; isFirst = false) {
     const first = next
     sources.length = 0
-    let most = (isFirst ? start.length : 0) + end.length
-    for (; next < items.length && most < pieceBytes; next++) {
+    let maxSize = (isFirst ? start.length : 0) + end.length
+    for (; next < items.length && maxSize < pieceBytes; next++) {
       const source = asBuffer(convert(items[next] as Uint8Array))
       sources.push(source)
-      most += leadBytes + source.length + 1
+      maxSize += leadBytes + source.length + 1
     }
-    const piece = buffers.take(most)
-    let at = isFirst ? start.copy(piece, 0) : 0
+    const piece = buffers.take(maxSize)
+    let offset = isFirst ? start.copy(piece, 0) : 0
     for (let i = 0; i < sources.length; i++) {
       const source = sources[i] as Buffer
-      if (first + i > 0) piece[at++] = 0x2c
+      if (first + i > 0) piece[offset++] = 0x2c
       if (lead !== undefined) {
         from = metadataStart(source, from)
-        at += lead.copy(piece, at)
+        offset += lead.copy(piece, offset)
       }
-      at += source.copy(piece, at, from)
+      offset += source.copy(piece, offset, from)
     }
-    if (next === items.length) at += piece.write(end, at, 'latin1')
-    yield piece.subarray(0, at)
+    if (next === items.length) offset += piece.write(end, offset, 'latin1')
+    yield piece.subarray(0, offset)
   }
 }
 
 /**
- * Memory of pieces that were sent, for the next ones: new memory for each of them is what the collector runs for. Bounded;
- * what is not given back, the collector has.
+ * A bounded pool of buffers: allocating one per chunk would keep the garbage collector busy. A buffer that is not returned is
+ * garbage collected.
  */
 class PieceBuffers {
   readonly #bytes = pieceBytes + 16 * 1024
-  readonly #kept = 32
+  readonly #maxFree = 32
   readonly #free: Buffer[] = []
 
-  /** At least so many bytes. */
+  /** A buffer of offset least this many bytes. */
   take(bytes: number): Buffer {
     if (bytes < pieceBytes || bytes > this.#bytes) return Buffer.allocUnsafeSlow(bytes)
     return this.#free.pop() ?? Buffer.allocUnsafeSlow(this.#bytes)
   }
 
-  /** A piece of what was taken, which nobody reads any more. */
+  /** Returns a buffer of `take`, or a part of it, that nobody reads any more. */
   give({ buffer }: Uint8Array): void {
-    if (buffer.byteLength === this.#bytes && this.#free.length < this.#kept) this.#free.push(Buffer.from(buffer))
+    if (buffer.byteLength === this.#bytes && this.#free.length < this.#maxFree) this.#free.push(Buffer.from(buffer))
   }
 }
 
 const buffers = new PieceBuffers()
 
-/** `document` with a last member `name`: the list of what `textOf` makes of each item. */
+/** The JSON of `document` with a last member `name`: the list of `textOf` of each item. */
 export function* textPieces<T>(
   document: object,
   name: string,

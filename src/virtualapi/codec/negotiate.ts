@@ -1,19 +1,19 @@
-// Which form of the answer the client wants, from its Accept header.
+// Content negotiation: which form of the answer the client wants, from its Accept header.
 import { goPackage } from './read-object.ts'
 import { notAcceptable, statusError } from '../../apimachinery/status/index.ts'
 
 export interface Representation {
-  /** The kind as asked: the object, kubectl's Table, or metadata alone. */
+  /** The whole object, kubectl's Table, or metadata only. */
   readonly as: 'Object' | 'Table' | 'PartialObjectMetadata'
   readonly format: 'json' | 'yaml'
-  /** Of meta.k8s.io, for tables and metadata; v1 where absent. */
+  /** Version of meta.k8s.io for Table and PartialObjectMetadata; absent: v1. */
   readonly version?: 'v1beta1'
 }
 
-/** Of the resource and the request, what decides over forms. */
-interface Asked {
+/** What negotiation needs of the resource and the request. */
+interface Negotiable {
   readonly info: { readonly group: string; readonly kind: string; readonly builtIn: boolean }
-  /** What is answered: one object where absent. */
+  /** What is answered; absent: one object. */
   readonly reads?: 'list' | 'watch' | 'deletecollection'
 }
 
@@ -23,32 +23,32 @@ interface Clause {
   quality: number
 }
 
-/** What answers can be written in, for messages. */
+/** The media types that we can write, for messages. */
 export const supportedMediaTypes = 'application/json, application/yaml'
 
 const whole: Representation = { as: 'Object', format: 'json' }
 
 /**
- * The clause we can serve that the client likes best. Protobuf is decoded but not produced, so clients that prefer it
- * get the JSON they name next. Throws 406 where nothing named is served, or metadata of a list for that of an object.
+ * The form of the clause with the highest quality that we can serve. We write no protobuf, so clients that prefer it get the
+ * JSON they name next. Throws 406 if no clause can be served, or for the metadata of a list where one object is answered.
  */
-export function negotiate(accept: string | undefined, asked: Asked): Representation {
+export function negotiate(accept: string | undefined, negotiable: Negotiable): Representation {
   if (accept === undefined || accept === 'application/json' || accept === '*/*' || accept.trim() === '') return whole
   const clauses = accept.split(',').map(parseClause)
-  // Sorting is stable: of equals the first counts.
+  // The sort is stable: of equal qualities the first clause wins.
   if (clauses.some(({ quality }) => quality !== 1)) clauses.sort((a, b) => b.quality - a.quality)
   for (const { type, params } of clauses) {
     const format = formatOf(type)
     if (format === undefined) continue
     const as = params.get('as') ?? ''
     if (as === '') return format === 'json' ? whole : { as: 'Object', format }
-    const form = formOf(as, params, asked)
+    const form = formOf(as, params, negotiable)
     if (form !== undefined) return { ...form, format }
   }
-  throw refused(clauses, asked)
+  throw refused(clauses, negotiable)
 }
 
-/** Whether an answer, of what kind ever, is to be YAML. Never throws. */
+/** True if the client prefers YAML; for answers of any kind, errors too. Never throws. */
 export function prefersYaml(accept: string | undefined): boolean {
   if (accept?.includes('yaml') !== true) return false
   const clauses = accept.split(',').map(parseClause)
@@ -75,19 +75,19 @@ function formatOf(type: string): 'json' | 'yaml' | undefined {
 function formOf(
   as: string,
   params: ReadonlyMap<string, string>,
-  { info, reads }: Asked,
+  { info, reads }: Negotiable,
 ): Omit<Representation, 'format'> | undefined {
   const version = params.get('v')
   if (params.get('g') !== 'meta.k8s.io' || (version !== 'v1' && version !== 'v1beta1')) return undefined
-  const old = version === 'v1beta1' ? ({ version } as const) : {}
-  if (as === 'Table') return { as, ...old }
+  const versioned = version === 'v1beta1' ? ({ version } as const) : {}
+  if (as === 'Table') return { as, ...versioned }
   if (as !== 'PartialObjectMetadata' && as !== 'PartialObjectMetadataList') return undefined
-  if (reads !== 'watch') requireSameNumber(as, info, reads !== undefined)
-  return { as: 'PartialObjectMetadata', ...old }
+  if (reads !== 'watch') requireSameCardinality(as, info, reads !== undefined)
+  return { as: 'PartialObjectMetadata', ...versioned }
 }
 
-/** Throws 406 for metadata of one object where there is a list, and the other way round. */
-function requireSameNumber(as: string, { group, kind, builtIn }: Asked['info'], isList: boolean): void {
+/** Throws 406 for PartialObjectMetadata where a list is answered, and for PartialObjectMetadataList elsewhere. */
+function requireSameCardinality(as: string, { group, kind, builtIn }: Negotiable['info'], isList: boolean): void {
   if ((as === 'PartialObjectMetadataList') === isList) return
   const listSuffix = isList ? 'List' : ''
   const goType = builtIn ? `${goPackage(group)}.${kind}` : 'unstructured.Unstructured'
@@ -96,8 +96,8 @@ function requireSameNumber(as: string, { group, kind, builtIn }: Asked['info'], 
   )
 }
 
-/** A real server refuses media types it does not know before it looks at forms, in other words, for built-in kinds. */
-function refused(clauses: readonly Clause[], { info, reads }: Asked): Error {
+/** kube-apiserver checks media types first; for built-in kinds that error has a message of its own. */
+function refused(clauses: readonly Clause[], { info, reads }: Negotiable): Error {
   if (!info.builtIn || clauses.some(({ type }) => formatOf(type) !== undefined))
     return notAcceptable(`only the following media types are accepted: ${supportedMediaTypes}`)
   const streams = reads === 'list' || reads === 'watch' ? ', application/json;stream=watch' : ''

@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { StatusError } from '../../apimachinery/status/index.ts'
-import { Catalog } from '../registry/catalog.ts'
-import type { ResourceDefinition } from '../registry/resource-definition.ts'
+import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import { decodeObjectBody, objectOf, type FieldValidation } from './read-object.ts'
 
-const deployments = new Catalog().findBuiltIn({ group: 'apps', version: 'v1', resource: 'deployments' })
+const deployments = new ClusterCatalog().findBuiltIn({ group: 'apps', version: 'v1', resource: 'deployments' })
 if (deployments === undefined) throw new Error('deployments are not built in')
 const widgets: ResourceDefinition = {
   ...deployments,
@@ -29,7 +29,7 @@ function read(
   }
 }
 
-describe('complaints about the fields of a body', () => {
+describe('errors about unknown and duplicate fields', () => {
   const body = (kind: string, apiVersion: string): string =>
     `{"apiVersion":"${apiVersion}","kind":"${kind}","metadata":{"name":"d"},"spec":{"wrong":1,"replicas":2,"replicas":3}}`
   const unknown = 'unknown field "spec.wrong"'
@@ -47,7 +47,7 @@ describe('complaints about the fields of a body', () => {
     expect(message).to.equal(`${head}strict decoding error: ${twice}, ${unknown}`)
   })
 
-  it('are warnings unless told otherwise, and nothing on Ignore', () => {
+  it('are warnings with Warn, and dropped with Ignore', () => {
     const text = body('Deployment', 'apps/v1')
     const warned = read(text, { definition: deployments, fieldValidation: 'Warn' })
     expect(warned).to.deep.equal({ message: '', warnings: [unknown, twice] })
@@ -56,7 +56,7 @@ describe('complaints about the fields of a body', () => {
   })
 })
 
-describe('a body without a kind to read', () => {
+describe('a body whose kind cannot be read', () => {
   const head = 'the object provided is unrecognized (must be of type Deployment): '
   const syntax = `${head}couldn't get version/kind; json parse error: `
   const struct = String.raw`struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }`
@@ -76,7 +76,7 @@ describe('a body without a kind to read', () => {
       'Pod in version "v1" cannot be handled as a Deployment: converting (v1.Pod) to (apps.Deployment): unknown conversion',
     ],
   ] as const)
-    it(`is refused as a real server does: ${body}`, () => {
+    it(`is refused with kube-apiserver's message: ${body}`, () => {
       expect(read(body, { definition: deployments, fieldValidation: 'Warn' }).message).to.equal(message)
     })
 })

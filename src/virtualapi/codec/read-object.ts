@@ -1,6 +1,7 @@
-// The body of a write as an object: decoded from JSON, YAML or protobuf, of the kind the URL says, with complaints about
-// fields that the kind does not have.
-import { fieldInvalid, goValue } from '../../apimachinery/field/index.ts'
+// Decodes the body of a write from JSON, YAML or protobuf to an object of the endpoint's kind, and reports unknown and
+// duplicate fields.
+import { fieldInvalid } from '../../apimachinery/field/index.ts'
+import { goValue } from '../../apimachinery/text/index.ts'
 import { parseJson, parseLiterals, type LiteralJson } from '../../apimachinery/json/index.ts'
 import {
   apiVersionOf,
@@ -14,16 +15,16 @@ import {
 import { pruneUnknown, typeErrors, type SchemaNode } from '../../apimachinery/schema/index.ts'
 import { goKind } from '../../apimachinery/patch/index.ts'
 import { badRequest, invalid, isStatusError, unsupportedMediaType } from '../../apimachinery/status/index.ts'
-import { forEmbedded } from '../registry/embedded-resources.ts'
-import { builtInSchema } from '../registry/builtin-schemas.ts'
-import { builtInResourceOfKind } from '../registry/builtin-resources.ts'
-import type { ResourceDefinition } from '../registry/resource-definition.ts'
-import { completeStruct, decodeObjectMeta } from '../registry/strategies/typed/decode.ts'
+import { forEmbedded } from '../apiextensions/embedded-resources.ts'
+import { builtInSchema } from '../resources/builtin-schemas.ts'
+import { builtInResourceOfKind } from '../resources/builtin-resources.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
+import { completeStruct, decodeObjectMeta } from '../resources/typed/decode.ts'
 import { decodeProtobuf } from './protobuf/index.ts'
 import { noKindIn, unrecognized } from './unrecognized.ts'
 import { parseYamlBody } from './yaml.ts'
 
-/** Largest body read, bytes; etcd behind a real server bounds it at 1.5 MiB, its own limit is 3 MiB. */
+/** Maximum size of a body, bytes; as in kube-apiserver (where etcd refuses objects above 1.5 MiB anyway). */
 export const maxBodyBytes = 3 * 1024 * 1024
 const maxDepth = 1000
 
@@ -33,9 +34,9 @@ export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
 
 export interface Decoded {
   readonly value: JsonValue
-  /** Fields given twice, as texts. */
+  /** Messages about duplicate fields. */
   readonly duplicates: readonly string[]
-  /** Of JSON with numbers that are no plain integers: the value once more, with these as they are written. */
+  /** For JSON with numbers other than plain integers: parses it again and keeps those numbers as written. */
   readonly literals?: () => LiteralJson
 }
 
@@ -64,7 +65,7 @@ export function decodeBody(body: Uint8Array, contentType: string | undefined): D
   }
 }
 
-/** As decodeBody, for an endpoint that takes objects of this kind. Throws 400 also for what cannot be one. */
+/** As decodeBody, for an endpoint that takes objects of this kind. Throws 400 also if the kind cannot be read. */
 export function decodeObjectBody(body: Uint8Array, contentType: string | undefined, kind: string): Decoded {
   let decoded: Decoded
   try {
@@ -82,19 +83,19 @@ const isJson = (contentType = ''): boolean => /^\s*(application\/json\s*)?(;|$)/
 
 interface Expectation {
   readonly definition: ResourceDefinition
-  /** Kind that the endpoint takes: the resource's own, or a subresource's. */
+  /** Of the resource, or with the kind of the subresource (see `takingKind`). */
   readonly fieldValidation: FieldValidation
   readonly warnings: string[]
-  /** Complain of what is given twice first: of patches, which are decoded before they are applied. */
+  /** Report duplicate fields before unknown ones: upstream decodes a patch before it applies it. */
   readonly duplicatesFirst?: boolean
 }
 
-/** The definition as an endpoint of it sees it that takes objects of another built-in kind. */
+/** The definition with another built-in kind, for a subresource that takes objects of that kind. */
 export function takingKind(definition: ResourceDefinition, kind: GroupVersionKind): ResourceDefinition {
   return { ...definition, info: { ...definition.info, ...kind, builtIn: true }, schema: builtInSchema(kind) }
 }
 
-/** The decoded body as an object of the endpoint's kind, without fields that the kind does not have. Throws 400. */
+/** The decoded body as an object of the endpoint's kind, without unknown fields. Throws 400. */
 export function objectOf(
   { value, duplicates, literals }: Decoded,
   { definition, fieldValidation, warnings, duplicatesFirst = false }: Expectation,
@@ -110,7 +111,7 @@ export function objectOf(
       `${undecodable}json: cannot unmarshal ${goKind(metadata)} into Go struct field ${info.kind}.metadata of type v1.ObjectMeta`,
     )
   object['metadata'] ??= {}
-  // Who is in no namespace is told so by nobody.
+  // Drop metadata.namespace of cluster-scoped objects, as upstream does, without a warning.
   if (!info.namespaced)
     for (const members of [object['metadata'], kept])
       if (isJsonObject(members) && typeof members['namespace'] === 'string') delete members['namespace']
@@ -121,28 +122,27 @@ export function objectOf(
       if (first !== undefined) throw badRequest(undecodable + first)
     }
     const dropped = pruneUnknown(object, schema, { isResourceRoot: true, typesChecked: info.builtIn })
-    // The decoder of built-in kinds tells of them as it meets them.
-    // A patched document comes with its members in order.
+    // Upstream reports unknown fields of built-in kinds in the order of the body; those of patches and custom resources sorted.
     unknown.push(
       ...(info.builtIn && !duplicatesFirst ? dropped : dropped.sort()).map((path) => `unknown field "${path}"`),
     )
     if (!info.builtIn) forEmbedded(object, schema, decodeEmbedded)
   }
-  // What it does not have was told of above.
+  // Unknown fields of the metadata were reported above.
   if (kept !== undefined) object['metadata'] = kept
-  // Custom resources are decoded first and pruned later; the decoder of built-in kinds meets both on its way.
+  // Upstream reports unknown fields of built-in kinds first; for custom resources it finds them later, when it prunes.
   const isYaml = duplicates.some((text) => text.startsWith('line '))
-  const complaints =
+  const messages =
     info.builtIn && !isYaml && !duplicatesFirst ? [...unknown, ...duplicates] : [...duplicates, ...unknown]
-  if (complaints.length > 0 && fieldValidation === 'Strict')
+  if (messages.length > 0 && fieldValidation === 'Strict')
     throw badRequest(
-      `${undecodable}strict decoding error: ${isYaml ? 'yaml: unmarshal errors:\n  ' : ''}${complaints.join(', ')}`,
+      `${undecodable}strict decoding error: ${isYaml ? 'yaml: unmarshal errors:\n  ' : ''}${messages.join(', ')}`,
     )
-  if (fieldValidation === 'Warn') warnings.push(...complaints)
+  if (fieldValidation === 'Warn') warnings.push(...messages)
   return object as unknown as KubeObject
 }
 
-/** Metadata as it is kept. Throws 400 where it has values of the wrong type, there or in an object embedded in this one. */
+/** The decoded metadata. Throws 400 for values of a wrong type in it, or in the metadata of an embedded object. */
 function customMetadata(object: JsonObject, schema: SchemaNode | undefined, undecodable: string): JsonObject {
   const own = decodeObjectMeta(object['metadata'] ?? {})
   if (typeof own === 'string') throw badRequest(undecodable + own)
@@ -155,13 +155,13 @@ function customMetadata(object: JsonObject, schema: SchemaNode | undefined, unde
   return own
 }
 
-/** Metadata of an embedded object is kept as Go prints it: nothing that is empty. */
+/** Decodes the metadata of an embedded object as Go does: empty fields are dropped. */
 function decodeEmbedded(embedded: JsonObject): void {
   const { metadata } = embedded
   if (isJsonObject(metadata)) embedded['metadata'] = completeStruct('meta.v1.ObjectMeta', metadata)
 }
 
-/** What the endpoint takes, as its body may say; absent is the same. Throws 400. */
+/** Throws 400 unless kind and apiVersion are those of the endpoint; a built-in kind may omit them. Returns the object. */
 export function requireKind(
   object: JsonObject,
   { info }: { readonly info: Pick<ResourceDefinition['info'], 'builtIn' | 'group' | 'version' | 'kind'> },
@@ -180,12 +180,12 @@ export function requireKind(
   throw badRequest(`${kind} in version ${JSON.stringify(version)} cannot be handled as a ${info.kind}: ${why}`)
 }
 
-/** The Go package of the internal types of a group, as messages show it. */
+/** The Go package of the internal types of a group, for messages. */
 export function goPackage(group: string): string {
   return group === '' ? 'core' : (group.split('.')[0] ?? group)
 }
 
-/** A custom resource must say itself what it is. */
+/** Throws 400 or 422 unless a custom resource has its kind and apiVersion. */
 function requireCustomKind(
   object: JsonObject,
   info: Pick<ResourceDefinition['info'], 'group' | 'version' | 'kind'>,
@@ -208,7 +208,7 @@ function requireCustomKind(
   throw invalid({ group: info.group, kind }, name, [fieldInvalid('kind', kind, `must be ${info.kind}`)])
 }
 
-/** Absent and empty mean what the URL says. */
+/** The text; `fallback` if it is absent or empty. */
 function textOr(value: JsonValue | undefined, fallback: string): string {
   if (value === undefined || value === null || value === '') return fallback
   return typeof value === 'string' ? value : JSON.stringify(value)

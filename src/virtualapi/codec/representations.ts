@@ -1,33 +1,34 @@
-// Objects as the client asked for them: as they are, as rows of a table, or their metadata alone.
+// Views: objects in the form the client asked for: whole objects, rows of a Table, or PartialObjectMetadata.
 import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
-import type { ResourceDefinition } from '../registry/resource-definition.ts'
-import { decodeMetadata, decodeObject, headOf, rehead } from '../registry/object-bytes.ts'
-import { asIs, listPieces, textPieces, type ListMeta, type Pieces } from './list-pieces.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
+import { decodeMetadata, decodeObject, headOf, rehead } from '../resources/object-bytes.ts'
+import type { Pieces } from '../exchange/exchange.ts'
+import { asIs, listPieces, textPieces, type ListMeta } from './list-pieces.ts'
 import { tableColumns, tableRow } from './table/index.ts'
 import type { Representation } from './negotiate.ts'
 
 export interface ObjectView {
-  /** One object, complete. */
+  /** The answer with one object. */
   object(bytes: Uint8Array): Uint8Array
-  /** Of several, the list of them, made a piece at a time as it is taken; `metadata` is ListMeta. */
+  /** The list of several objects, encoded in chunks as they are consumed. */
   list(items: readonly Uint8Array[], metadata: ListMeta): Pieces
-  /** The object of a watch event; `first` is true once per stream (a table tells its columns once). */
+  /** The object of a watch event. `first`: the first of the stream, which in a Table has the columns. */
   event(bytes: Uint8Array, first: boolean): Uint8Array
-  /** The object of a bookmark, which has kind, apiVersion and metadata alone: clients decode it as they do all others. */
+  /** The object of a bookmark (kind, apiVersion and metadata only), in the form of the other events. */
   bookmark(object: KubeObject, first: boolean): Uint8Array
-  /** True if `event` gives the same bytes to every watcher: they are encoded once and shared. */
+  /** True if `event` gives every watcher the same bytes, so that they can be encoded once. */
   readonly shared: boolean
 }
 
-/** More than any kind of Kubernetes' own has. */
+/** Above this, encoding a row is slow. No built-in kind has so many columns. */
 const manyColumns = 20
 
-/** Of objects as they are: the same for everybody. */
+/** Views of whole objects, shared by all requests. */
 const wholeViews = new WeakMap<ResourceDefinition, ObjectView>()
 
-/** How objects of this resource are shown to a client that asked for this representation. */
+/** The view of a resource's objects in this representation. Throws 400 for an invalid `includeObject` of a Table. */
 export function viewOf(
   definition: ResourceDefinition,
   { as, version: formVersion }: Representation,
@@ -48,7 +49,7 @@ function wholeView(definition: ResourceDefinition): ObjectView {
   const apiVersion = apiVersionOf({ group, version })
   return {
     object: convert,
-    // Lists of custom resources say where they continue even where they do not.
+    // As upstream, lists of custom resources have `continue` even if it is empty.
     list: (items, metadata) =>
       definition.info.builtIn
         ? listPieces(`${kind}List`, apiVersion, metadata, items, '', convert)
@@ -59,7 +60,7 @@ function wholeView(definition: ResourceDefinition): ObjectView {
   }
 }
 
-/** Bytes at rest -> bytes in the version asked for. */
+/** The function that converts stored bytes to the requested version. */
 function converter(definition: ResourceDefinition): (bytes: Uint8Array) => Uint8Array {
   const { info, storageApiVersion, fromStorage, complete } = definition
   if (fromStorage !== undefined) return (bytes) => Buffer.from(encodeJson(fromStorage(decodeObject(bytes))))
@@ -71,7 +72,7 @@ function converter(definition: ResourceDefinition): (bytes: Uint8Array) => Uint8
 
 type IncludedObject = 'Metadata' | 'Object' | 'None'
 
-/** Throws 400 for another word. */
+/** Validates `includeObject`. Throws 400. */
 function includedObject(text: string): IncludedObject {
   const known = (['Metadata', 'Object', 'None'] as const).find((word) => word === (text || 'Metadata'))
   if (known !== undefined) return known

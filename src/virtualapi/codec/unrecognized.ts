@@ -1,4 +1,4 @@
-// How a body is refused of which not even the kind can be read, in a real server's words.
+// The error for a body whose kind cannot be read, with kube-apiserver's message.
 import { Buffer } from 'node:buffer'
 import { isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
 import { badRequest, type StatusError } from '../../apimachinery/status/index.ts'
@@ -6,13 +6,13 @@ import { badRequest, type StatusError } from '../../apimachinery/status/index.ts
 const maxShownBytes = 30
 const goStruct = String.raw`struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }`
 
-/** 400 for a body that is no JSON, or none of an object. `kind` is what the endpoint takes. */
+/** 400 for a body that is no JSON object with a readable kind. `kind`: the kind that the endpoint takes. */
 export function unrecognized(kind: string, why: string, body: Uint8Array): StatusError {
   const text = `couldn't get version/kind; json parse error: ${why} (${summaryOf(body)})`
   return badRequest(`the object provided is unrecognized (must be of type ${kind}): ${text}`)
 }
 
-/** Why a JSON document has no kind to read; undefined where it may have. Null counts as an empty object. */
+/** Why kind and apiVersion of a JSON document cannot be read; undefined if they can. Null counts as an empty object. */
 export function noKindIn(value: JsonValue): string | undefined {
   if (value === null) return undefined
   if (!isJsonObject(value)) return mismatch(value, `value of type ${goStruct}`)
@@ -29,7 +29,7 @@ function mismatch(value: JsonValue, where: string): string {
   return `json: cannot unmarshal ${what} into Go ${where}`
 }
 
-/** The beginning: as it is where it looks like JSON, else in hexadecimal digits. */
+/** The beginning of the body: as text if it looks like JSON, else hexadecimal. */
 function summaryOf(body: Uint8Array): string {
   if (body.length === 0) return '<empty>'
   const start = Buffer.from(body.subarray(0, maxShownBytes))

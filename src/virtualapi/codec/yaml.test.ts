@@ -6,7 +6,7 @@ const parse = (text: string, maxDepth?: number): ParsedYaml => {
 }
 
 describe('parseYamlBody', () => {
-  it('reads what JSON can say', () => {
+  it('reads values of all JSON types', () => {
     expect(
       parse('a: 1\nb: [x, true, null, 1.5]\nc:\n  d: "yes"\n  e: yes\n  f: 2024-01-01\n  g: 1:30\n  h: 0777\n').value,
     ).to.deep.equal({
@@ -16,13 +16,13 @@ describe('parseYamlBody', () => {
     })
   })
   it('reads JSON', () => expect(parse('{"a": {"b": []}}').value).to.deep.equal({ a: { b: [] } }))
-  it('follows aliases and merges into copies', () => {
+  it('expands aliases and merge keys to copies', () => {
     const { value } = parse('a: &x {k: 1}\nb: *x\nc: {<<: *x, m: 2}\n')
     expect(value).to.deep.equal({ a: { k: 1 }, b: { k: 1 }, c: { k: 1, m: 2 } })
     const { a, b } = value as { a: object; b: object }
     expect(a).to.not.equal(b)
   })
-  it('names duplicates', () => {
+  it('reports duplicate keys', () => {
     expect(parse('a: 1\nb: {c: 1, c: 2}\na: 3\n')).to.deep.equal({
       value: { a: 3, b: { c: 2 } },
       duplicateFields: ['line 3: key "a" already set in map', 'line 2: key "c" already set in map'],

@@ -1,39 +1,39 @@
-// YAML bodies: read as JSON would be, with bounds against documents that grow when aliases are followed.
+// Parses YAML bodies to JSON values, with bounds against documents that grow when aliases are expanded.
 import { isScalar, Lexer, LineCounter, parseDocument, visit, type Document, type Tags } from 'yaml'
-import { goQuote } from '../../apimachinery/field/index.ts'
+import { goQuote } from '../../apimachinery/text/index.ts'
 import { defaultMaxJsonValues, parseJson, tooManyValues } from '../../apimachinery/json/index.ts'
 import { isJsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
 import { badRequest, isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
 
 export interface ParsedYaml {
   value: JsonValue
-  /** Complaints such as `line 3: key "image" already set in map`, at most 100; the last value counts. */
+  /** Messages such as `line 3: key "image" already set in map`, at most 100; the last value wins. */
   duplicateFields: string[]
 }
 
 export interface YamlLimits {
-  /** Levels of nesting. */
+  /** Maximum nesting. */
   maxDepth?: number
-  /** Bytes of the body. */
+  /** Maximum size of the body, bytes. */
   maxBytes?: number
 }
 
-/** Everything but what YAML calls printable. */
+/** A character that is not printable by the YAML specification. */
 const notYaml = /[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u
 
-/** An alias may make a document larger, but not without bound. */
+/** Bound on the expansion of aliases. */
 const maxAliasCount = 100
-/** Values after aliases are followed; as of JSON. */
+/** Values after aliases are expanded; as for JSON. */
 const maxValues = defaultMaxJsonValues
-/** Values of what is YAML and not JSON: its parser takes ten times as long, and no client sends large ones. */
+/** Values of a body that is YAML and not JSON: parsing it takes ten times as long, and no client sends large ones. */
 const maxYamlValues = 30_000
-/** Tokens of the same: a value of an ordinary document is four or five of them, two million quotes are a million. */
+/** Tokens of such a body: a value of an ordinary document has four or five, but two million quotes are a million. */
 const maxTokens = 200_000
 const maxDuplicates = 100
 
 /**
- * YAML as the Go library of kube-apiserver reads it: version 1.1, where `yes` and `on` are booleans and `0777` is octal,
- * but no times of day and no timestamps.
+ * YAML as the Go library of kube-apiserver reads it: version 1.1 (`yes` and `on` are booleans, `0777` is octal), but without
+ * sexagesimal numbers and timestamps.
  */
 const goYaml = {
   version: '1.1',
@@ -47,8 +47,8 @@ function isForeign(tag: string): boolean {
 }
 
 /**
- * Reads one YAML document. Throws RequestEntityTooLarge above `maxBytes`, BadRequest for what is no YAML, for several
- * documents, for values JSON does not have, and for documents that are too deep or grow too large by their aliases.
+ * Parses the first document of a YAML body. Throws RequestEntityTooLarge above `maxBytes`, `maxYamlValues` or `maxTokens`, and
+ * BadRequest for invalid YAML, values that JSON does not have, and documents that nest or grow too much.
  */
 export function parseYamlBody(
   bytes: Uint8Array,
@@ -69,7 +69,7 @@ export function parseYamlBody(
   } catch (cause) {
     throw badRequest('error converting YAML to JSON: the document cannot be read', cause)
   }
-  // What follows the first document is not read, as upstream does it.
+  // As upstream, further documents are ignored.
   const [error] = document.errors.filter(({ code }) => code !== 'MULTIPLE_DOCS')
   if (error !== undefined) {
     const { line } = lineCounter.linePos(error.pos[0])
@@ -85,7 +85,7 @@ export function parseYamlBody(
   return { value: asJson(value, maxDepth), duplicateFields }
 }
 
-/** JSON is YAML, and most of what comes as YAML is JSON; undefined where it is not, or has members twice. */
+/** Parses the body as JSON, which is faster: most YAML bodies are JSON. Undefined if it is not, or has duplicate fields. */
 function tryJson(bytes: Uint8Array, text: string, limits: Required<YamlLimits>): JsonValue | undefined {
   if (!text.startsWith('{')) return undefined
   try {
@@ -97,7 +97,7 @@ function tryJson(bytes: Uint8Array, text: string, limits: Required<YamlLimits>):
   }
 }
 
-/** No more than one value begins on each line, after each comma and after each colon with a space. */
+/** Upper bound on the values: one begins on each line, after each comma, and after each colon with a space. */
 function atMostValues(text: string): number {
   let count = 1
   for (let i = 0; i < text.length; i++) {
@@ -107,7 +107,7 @@ function atMostValues(text: string): number {
   return count
 }
 
-/** The lexer alone is a tenth of the work: what it finds too much of never reaches the parser. */
+/** Throws 413 for too many tokens. The lexer takes a tenth of the parser's time. */
 function refuseManyTokens(text: string): void {
   if (text.length <= maxTokens) return
   let count = 0
@@ -116,7 +116,7 @@ function refuseManyTokens(text: string): void {
       throw requestEntityTooLarge(`Request entity too large: limit is ${maxTokens} tokens of YAML`)
 }
 
-/** Flow collections nest by one byte each: refused before the parser, which recurses, sees them. */
+/** Throws 400 for too deep nesting before the parser runs, which is recursive: each byte of `[[[` nests once. */
 function refuseDeep(text: string, maxDepth: number): void {
   let depth = 0
   for (let i = 0; i < text.length; i++) {
@@ -157,7 +157,7 @@ function duplicatesOf(document: Document.Parsed, lines: LineCounter): string[] {
   return duplicates
 }
 
-/** The decoded value as JSON: aliases become copies, so that no two places share an object. */
+/** The decoded value as JSON; aliases become copies, so that no object is shared. */
 function asJson(value: unknown, maxDepth: number): JsonValue {
   let count = 0
   const copy = (from: unknown, depth: number): JsonValue => {

@@ -1,5 +1,5 @@
 // Aggregated discovery: all groups, versions and resources in one document.
-import type { ResourceInfo } from '../registry/resource-info.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
 import { servedGroups, type ServedVersion } from './served-groups.ts'
 
 /** The exact content type of the answer; clients compare it. */
@@ -7,7 +7,7 @@ export const aggregatedContentType = 'application/json;g=apidiscovery.k8s.io;v=v
 
 /** True if the client takes the aggregated form. Other parameters, such as `profile=nopeer`, do not matter. */
 export function acceptsAggregated(accept: string | undefined): boolean {
-  // As measured: in whatever order and with whatever quality it is named.
+  // As in kube-apiserver, neither the order nor the quality of the clauses matters.
   return (accept ?? '').split(',').some((clause) => {
     const [type = '', ...params] = clause.split(';').map((part) => part.trim())
     const isJson = type === 'application/json' || type === 'application/*' || type === '*/*'
@@ -57,7 +57,7 @@ function resourceOf(info: ResourceInfo): unknown {
   }
 }
 
-/** As measured: of built-in resources, the parent's own group and version are left empty; custom resources have them in full. */
+/** As in kube-apiserver: group and version are empty for built-in resources if they are the parent's; never for custom ones. */
 function responseKind(
   { group, version, kind }: { group: string; version: string; kind: string },
   parent: ResourceInfo,

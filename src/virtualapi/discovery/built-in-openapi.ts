@@ -1,11 +1,12 @@
-// OpenAPI v3 documents of the built-in group versions: Kubernetes' own where the build put them, else made of our tables.
+// OpenAPI v3 documents of the built-in group versions: those of Kubernetes if `make build` has put them into dist, else
+// generated from our tables.
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import type { Buffer } from 'node:buffer'
 import type { GroupVersion, GroupVersionKind, JsonObject } from '../../apimachinery/meta/index.ts'
-import { builtInResources } from '../registry/builtin-resources.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
+import { builtInResources } from '../resources/builtin-resources.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
 import { contentHash } from './discovery-document.ts'
 import { builtInDefinitionName, builtInDefinitions } from './openapi-definitions.ts'
 import { encodeOpenApiDocument, openApiKey, type OpenApiDocument } from './openapi-index.ts'
@@ -19,13 +20,13 @@ interface BuiltIndex {
 
 let known: ReadonlyMap<string, OpenApiDocument> | undefined
 
-/** A document per built-in group version, by `openApiKey`. Nothing is read or made before its bytes are asked for. */
+/** A document per built-in group version, by `openApiKey`. Each is read or generated when its bytes are first asked for. */
 export function builtInOpenApi(): ReadonlyMap<string, OpenApiDocument> {
   known ??= builtDocuments() ?? tableDocuments()
   return known
 }
 
-/** The document of one group version made of the tables: paths and definitions, no texts. */
+/** Generates the document of one group version from the tables: paths and definitions, without descriptions. */
 export function openApiFromTables(gv: GroupVersion): JsonObject {
   const infos = builtInResources().filter(({ group, version }) => group === gv.group && version === gv.version)
   const used = new Set(commonDefinitions)
@@ -47,9 +48,9 @@ export function openApiFromTables(gv: GroupVersion): JsonObject {
   }
 }
 
-/** Kubernetes' documents as `make build` leaves them; undefined: not built, or for another version. */
+/** The index of the documents that `make build` wrote; undefined if there are none, or of another version. */
 function readBuiltIndex(): { dir: string; index: BuiltIndex } | undefined {
-  // Seen from dist/src/virtualapi/discovery, then from a checkout's src/virtualapi/discovery.
+  // Relative to dist/src/virtualapi/discovery, then to src/virtualapi/discovery of a checkout.
   for (const place of ['../../../openapi/v3/', '../../../dist/openapi/v3/']) {
     const dir = fileURLToPath(new URL(place, import.meta.url))
     if (!existsSync(`${dir}index.json`)) continue
@@ -75,12 +76,12 @@ function tableDocuments(): Map<string, OpenApiDocument> {
   return new Map([...gvs].map(([key, gv]) => [key, tableDocument(key, gv)]))
 }
 
-/** The hash is of what the document is made of, so that the index costs nothing. */
+/** The hash is of the document's inputs, so that the index does not need to generate the document. */
 function tableDocument(key: string, gv: GroupVersion): OpenApiDocument {
-  let made: OpenApiDocument | undefined
-  const document = (): OpenApiDocument => (made ??= encodeOpenApiDocument(openApiFromTables(gv)))
+  let encoded: OpenApiDocument | undefined
+  const document = (): OpenApiDocument => (encoded ??= encodeOpenApiDocument(openApiFromTables(gv)))
   return {
-    hash: contentHash(`${kubernetesVersion} tables 1 ${key}`),
+    hash: contentHash(`${kubernetesVersion} tables 2 ${key}`),
     json: () => document().json(),
     gzip: () => document().gzip(),
   }

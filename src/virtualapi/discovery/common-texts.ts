@@ -1,25 +1,25 @@
-// What Kubernetes' own documents say of the parts that every kind has, custom ones too: read from where the build put it.
+// Descriptions of the fields that every kind has, custom ones too: those of Kubernetes if the build has put them into dist.
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { JsonObject } from '../../apimachinery/meta/index.ts'
 import { kubernetesVersion } from './version-info.ts'
 
-/** Texts of an object's and a list's first fields, and the definitions of what they and the operations refer to. */
+/** Descriptions of the common fields of objects and lists, and the definitions that they and the operations refer to. */
 export interface CommonTexts {
   readonly apiVersion: string
   readonly kind: string
   readonly metadata: string
-  /** `PLURAL` stands for the resource. */
+  /** `PLURAL` is a placeholder for the resource. */
   readonly items: string
   readonly listMetadata: string
   readonly definitions: Readonly<Record<string, JsonObject>>
 }
 
-/** Beside the documents of OpenAPI v3. */
+/** Name of the file beside the documents of OpenAPI v3. */
 export const commonTextsFile = 'common.json'
 
-/** Where there is no build: in our words. */
-const ours: CommonTexts = {
+/** Used without a build. */
+const defaultTexts: CommonTexts = {
   apiVersion: 'APIVersion defines the group and the version of the schema that this object is written in.',
   kind: 'Kind is the name of the type of this object.',
   metadata: "Standard object's metadata: what every object has.",
@@ -30,13 +30,13 @@ const ours: CommonTexts = {
 
 let known: CommonTexts | undefined
 
-/** Kubernetes' texts as `make build` leaves them, else our own. Read once. */
+/** The texts that `make build` wrote, else our own. Cached. */
 export function commonTexts(): CommonTexts {
-  return (known ??= read() ?? ours)
+  return (known ??= read() ?? defaultTexts)
 }
 
 function read(): CommonTexts | undefined {
-  // Seen from dist/src/virtualapi/discovery, then from a checkout's src/virtualapi/discovery.
+  // Relative to dist/src/virtualapi/discovery, then to src/virtualapi/discovery of a checkout.
   for (const place of ['../../../openapi/v3/', '../../../dist/openapi/v3/']) {
     const file = fileURLToPath(new URL(place + commonTextsFile, import.meta.url))
     if (!existsSync(file)) continue

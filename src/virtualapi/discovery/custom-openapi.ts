@@ -1,20 +1,20 @@
-// The OpenAPI v3 document of a group version that CustomResourceDefinitions serve.
+// The OpenAPI v3 document of a group version of custom resources.
 import {
   isJsonObject,
   type GroupVersion,
   type GroupVersionKind,
   type JsonObject,
 } from '../../apimachinery/meta/index.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
 import { commonTexts } from './common-texts.ts'
 import { builtInDefinitionName, builtInDefinitions } from './openapi-definitions.ts'
 import { commonDefinitions, reference, resourcePaths } from './openapi-operations.ts'
 
-/** A custom resource in one version: its row, and the version's schema as the CustomResourceDefinition has it. */
+/** A custom resource in one version, with the schema in its CustomResourceDefinition. */
 export interface CustomResourceOpenApi {
   readonly info: ResourceInfo
   readonly openAPIV3Schema?: JsonObject
-  /** spec.names.listKind, where it is not the kind and `List`. */
+  /** spec.names.listKind; default: the kind with suffix `List`. */
   readonly listKind?: string
 }
 
@@ -32,7 +32,7 @@ function typeAndMetadata(): JsonObject {
   }
 }
 
-/** The document of `/openapi/v3/apis/GROUP/VERSION`. `resources` are all that the logical cluster serves there. */
+/** The document of `/openapi/v3/apis/GROUP/VERSION`. `resources`: all that the logical cluster serves there. */
 export function openApiV3ForCustomResources(gv: GroupVersion, resources: readonly CustomResourceOpenApi[]): JsonObject {
   const schemas: Record<string, JsonObject> = {}
   const paths: Record<string, JsonObject> = {}
@@ -57,12 +57,12 @@ export function openApiV3ForCustomResources(gv: GroupVersion, resources: readonl
     openapi: '3.0.0',
     info: { title: 'Kubernetes CRD Swagger', version: 'v0.1.0' },
     paths,
-    components: { schemas: { ...schemas, ...builtInDefinitions(used), ...toldDefinitions(used) } },
+    components: { schemas: { ...schemas, ...builtInDefinitions(used), ...describedDefinitions(used) } },
   }
 }
 
-/** Those of them that have texts, and what they refer to. */
-function toldDefinitions(names: ReadonlySet<string>): Record<string, JsonObject> {
+/** The named definitions that Kubernetes' documents describe, with all that they refer to. */
+function describedDefinitions(names: ReadonlySet<string>): Record<string, JsonObject> {
   const { definitions } = commonTexts()
   const found: Record<string, JsonObject> = {}
   const visit = (name: string): void => {
@@ -75,7 +75,7 @@ function toldDefinitions(names: ReadonlySet<string>): Record<string, JsonObject>
   return found
 }
 
-/** `dev.example.v1.Widget`: the group's labels are turned around. */
+/** The name of a definition, with the labels of the group reversed: `dev.example.v1.Widget`. */
 export function customDefinitionName({ group, version, kind }: GroupVersionKind): string {
   return [...group.split('.').reverse(), version, kind].join('.')
 }
@@ -117,7 +117,7 @@ function gvkOf({ group, version }: GroupVersion, kind: string): JsonObject {
   return { group, version, kind }
 }
 
-/** The schema as documents show it: int-or-string says which two types it means, an embedded object what all have. */
+/** The schema for documents: adds the types of int-or-string, and the common fields of embedded objects. */
 function published(schema: JsonObject): JsonObject {
   const result: JsonObject = {}
   for (const [key, value] of Object.entries(schema)) {
@@ -134,7 +134,7 @@ function published(schema: JsonObject): JsonObject {
   return result
 }
 
-/** Says of an embedded object what every object has, in place of what its own schema says of it. */
+/** Sets apiVersion, kind and metadata of an embedded object, in place of those in its schema. */
 function embed(schema: JsonObject): void {
   const { properties, required } = schema
   schema['properties'] = {

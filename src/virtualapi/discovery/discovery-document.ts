@@ -1,11 +1,11 @@
-// A discovery document as bytes, with the ETag that says whether it changed.
+// An encoded discovery document and its ETag.
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
 
 export interface DiscoveryDocument {
   readonly body: Buffer
-  /** Quoted SHA-512 in hex, as a header carries it. */
+  /** SHA-512 in hexadecimal, quoted. */
   readonly etag: string
 }
 
@@ -15,12 +15,12 @@ export function discoveryDocument(value: unknown): DiscoveryDocument {
   return { body, etag: `"${contentHash(body)}"` }
 }
 
-/** SHA-512 in upper-case hex: what ETags and `?hash=` carry. */
+/** SHA-512 in upper-case hexadecimal, for ETags and `?hash=`. */
 export function contentHash(body: Uint8Array | string): string {
   return createHash('sha512').update(body).digest('hex').toUpperCase()
 }
 
-/** True if the client's If-None-Match names this ETag: the answer is 304 without a body. */
+/** True if If-None-Match has this ETag, so that the answer is 304. */
 export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false
   return ifNoneMatch.split(',').some((item) => item.trim() === '*' || item.trim().replace(/^W\//, '') === etag)

@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { gunzipSync } from 'node:zlib'
 import type { JsonObject } from '../../apimachinery/meta/index.ts'
-import { builtInResources } from '../registry/builtin-resources.ts'
+import { builtInResources } from '../resources/builtin-resources.ts'
 import { compareVersions } from '../../apimachinery/meta/index.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
 import {
   acceptsAggregated,
   aggregatedContentType,
@@ -52,7 +52,7 @@ describe('groups in discovery', () => {
     expect(apiGroup(infos, 'autoscaling')?.preferredVersion.version).to.equal('v2')
   })
 
-  it('are not there when nothing serves them', () => {
+  it('are absent if nothing serves them', () => {
     expect(apiGroup(infos, 'nope.dev')).to.equal(undefined)
     expect(apiGroup(infos, '')).to.equal(undefined)
     expect(apiResourceList(infos, { group: 'apps', version: 'v9' })).to.equal(undefined)
@@ -104,7 +104,7 @@ describe('aggregated discovery', () => {
     it(`${wanted ? 'answers' : 'does not answer'} Accept: ${accept ?? 'none'}`, () =>
       expect(acceptsAggregated(accept)).to.equal(wanted))
 
-  it('leaves the group of built-in kinds to the parent and names that of custom ones', () => {
+  it('leaves the group of built-in kinds empty and sets that of custom ones', () => {
     const { items } = aggregatedDiscovery(infos, 'groups') as {
       items: { metadata: { name: string }; versions: { resources: JsonObject[] }[] }[]
     }
@@ -114,7 +114,7 @@ describe('aggregated discovery', () => {
     expect(kindOf('example.dev')).to.deep.equal({ group: 'example.dev', version: 'v2', kind: 'Widget' })
   })
 
-  it('keeps the core group apart', () => {
+  it('has the core group in a document of its own', () => {
     const { items } = aggregatedDiscovery(infos, 'core') as { items: { metadata: unknown }[] }
     expect(items.map(({ metadata }) => metadata)).to.deep.equal([{}])
   })
@@ -136,7 +136,7 @@ describe('discovery documents', () => {
     expect(storageVersionHash({ group: 'example.dev', version: 'v1', kind: 'Widget' })).to.equal('dGliDuVrUiQ=')
   })
 
-  it('tell a version that semantic-version parsers take', () => {
+  it('have a version that semantic-version parsers accept', () => {
     const { gitVersion, major, minor } = versionInfo({ programVersion: '0.1.0' })
     expect({ gitVersion, major, minor }).to.deep.equal({ gitVersion: 'v1.34.3+kcp-0.1.0', major: '1', minor: '34' })
   })

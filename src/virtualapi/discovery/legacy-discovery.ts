@@ -1,13 +1,13 @@
-// /api, /apis, /apis/GROUP and /apis/GROUP/VERSION as every client reads them.
+// The unaggregated discovery documents: /api, /apis, /apis/GROUP and /apis/GROUP/VERSION.
 import { apiVersionOf, type GroupVersion } from '../../apimachinery/meta/index.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
 import { servedGroups, type ServedGroup } from './served-groups.ts'
 
 interface VersionForDiscovery {
   groupVersion: string
   version: string
 }
-/** metav1.APIGroup, as an item of the list or with kind and apiVersion in front. */
+/** metav1.APIGroup; as an item of a list without kind and apiVersion. */
 export interface ApiGroup {
   kind?: 'APIGroup'
   apiVersion?: 'v1'
@@ -29,7 +29,7 @@ interface ApiResource {
   storageVersionHash?: string
 }
 
-/** `/api`. `serverAddress` is the host:port a client of any network should use. */
+/** `/api`. `serverAddress`: the host:port for clients of any network. */
 export function apiVersions(serverAddress: string): unknown {
   return {
     kind: 'APIVersions',
@@ -44,21 +44,21 @@ export function apiGroupList(infos: readonly ResourceInfo[]): unknown {
   return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(apiGroupOf) }
 }
 
-/** `/apis/GROUP`; undefined where it is not served. */
+/** `/apis/GROUP`; undefined if it is not served. */
 export function apiGroup(infos: readonly ResourceInfo[], group: string): ApiGroup | undefined {
   const [served] = servedGroups(infos.filter((info) => info.group === group))
   if (served === undefined || group === '') return undefined
   return { kind: 'APIGroup', apiVersion: 'v1', ...apiGroupOf(served) }
 }
 
-/** `/api/v1` and `/apis/GROUP/VERSION`; undefined where it is not served. */
+/** `/api/v1` and `/apis/GROUP/VERSION`; undefined if it is not served. */
 export function apiResourceList(infos: readonly ResourceInfo[], { group, version }: GroupVersion): unknown {
   const [served] = servedGroups(infos.filter((info) => info.group === group && info.version === version))
   const resources = served?.versions[0]?.resources
   if (resources === undefined) return undefined
   return {
     kind: 'APIResourceList',
-    // As measured: the core group alone leaves it out.
+    // As in kube-apiserver, only the core group omits it.
     ...(group === '' ? {} : { apiVersion: 'v1' }),
     groupVersion: apiVersionOf({ group, version }),
     resources: resources.flatMap(apiResources),

@@ -1,28 +1,29 @@
-// Definitions of built-in kinds in the words of OpenAPI, made of the schema table: without texts (but for metadata's), else as upstream has them.
+// OpenAPI definitions of built-in kinds, generated from the schema table: as upstream's, without descriptions (except those of
+// metadata).
 import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
-import { builtInSchemaTable, type SchemaTableNode } from '../registry/builtin-schemas.ts'
-import { readGenerated } from '../registry/generated-facts.ts'
+import { builtInSchemaTable, type SchemaTableNode } from '../resources/builtin-schemas.ts'
+import { readGenerated } from '../resources/generated-facts.ts'
 import { withMetadataTexts } from './object-meta-texts.ts'
 import { reference } from './openapi-operations.ts'
 
 const prefix = 'io.k8s.'
 const objectMeta = 'apimachinery.pkg.apis.meta.v1.ObjectMeta'
 
-const words: Readonly<Record<string, string>> = {
+const extensionNames: Readonly<Record<string, string>> = {
   listType: 'x-kubernetes-list-type',
   listMapKeys: 'x-kubernetes-list-map-keys',
   mapType: 'x-kubernetes-map-type',
   patchMergeKey: 'x-kubernetes-patch-merge-key',
 }
 
-/** The definition that objects of this kind have, by its name in documents. */
+/** The name of a kind's definition in documents; undefined if it has none. */
 export function builtInDefinitionName(gvk: { group: string; version: string; kind: string }): string | undefined {
   const { kinds } = builtInSchemaTable()
   const name = kinds[`${gvk.group}/${gvk.version}/${gvk.kind}`] ?? kinds[`*/${gvk.kind}`]
   return name === undefined ? undefined : prefix + name
 }
 
-/** The named definitions and all that they refer to, by name. Names that the table lacks are left out. */
+/** The named definitions and all that they refer to, by name. Unknown names are ignored. */
 export function builtInDefinitions(names: Iterable<string>): Record<string, JsonObject> {
   const { definitions } = builtInSchemaTable()
   const kinds = kindsByDefinition()
@@ -44,13 +45,13 @@ export function builtInDefinitions(names: Iterable<string>): Record<string, Json
 type Enums = Readonly<Record<string, readonly string[]>>
 let enums: Readonly<Record<string, Enums>> | undefined
 
-/** Allowed values by field of a definition; they are for documents only, validation has texts of its own. */
+/** Allowed values by field of a definition, for documents only; validation has tables of its own. */
 function enumsOf(name: string): Enums {
   enums ??= readGenerated('enums') as Record<string, Enums>
   return enums[name] ?? {}
 }
 
-/** Adds the allowed values; `field[]` is the items of a list, `field{}` the values of a map. Returns the definition. */
+/** Adds the allowed values to the definition; `field[]`: of the items of a list, `field{}`: of the values of a map. */
 export function withEnums(definition: JsonObject, byField: Enums): JsonObject {
   const properties = definition['properties']
   if (!isJsonObject(properties)) return definition
@@ -64,7 +65,7 @@ export function withEnums(definition: JsonObject, byField: Enums): JsonObject {
   return definition
 }
 
-/** Kinds of every group have no entry: no single one is theirs. */
+/** Group, version and kind by definition; without definitions that all groups share (`*`). */
 function kindsByDefinition(): Map<string, JsonObject[]> {
   const result = new Map<string, JsonObject[]>()
   for (const [key, name] of Object.entries(builtInSchemaTable().kinds)) {
@@ -79,8 +80,8 @@ function openApiOf(node: SchemaTableNode, visit: (name: string) => void): JsonOb
   const { $ref, properties, items, additionalProperties, intOrString, preserveUnknownFields, patchStrategy, ...rest } =
     node
   const result: JsonObject = {}
-  for (const [key, value] of Object.entries(rest)) result[words[key] ?? key] = value as JsonValue
-  // `quantity` is a word of the table only.
+  for (const [key, value] of Object.entries(rest)) result[extensionNames[key] ?? key] = value as JsonValue
+  // The format `quantity` is used in the table only.
   if (result['format'] === 'quantity') delete result['format']
   if (intOrString) Object.assign(result, { format: 'int-or-string', oneOf: [{ type: 'integer' }, { type: 'string' }] })
   if (preserveUnknownFields && node.type === undefined) result['x-kubernetes-preserve-unknown-fields'] = true

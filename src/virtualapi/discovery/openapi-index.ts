@@ -1,4 +1,4 @@
-// /openapi/v3: which documents there are, each with a hash that changes when it does.
+// /openapi/v3: the index of the OpenAPI v3 documents with the hash of each.
 import { Buffer } from 'node:buffer'
 import { gzipSync } from 'node:zlib'
 import { encodeJson, groupVersionPath, type GroupVersion } from '../../apimachinery/meta/index.ts'
@@ -6,19 +6,19 @@ import { contentHash } from './discovery-document.ts'
 
 /** One document, for one group version. */
 export interface OpenApiDocument {
-  /** What `?hash=` and, in quotes, the ETag say. */
+  /** The value of `?hash=` and, quoted, of the ETag. */
   readonly hash: string
-  /** The bytes for clients that take gzip. */
+  /** The bytes for clients that accept gzip. */
   gzip(): Buffer
   json(): Buffer
 }
 
-/** `apis/apps/v1`, `api/v1`: how the index and the path below `/openapi/v3/` name a group version. */
+/** The key of a group version in the index and in paths below `/openapi/v3/`: `apis/apps/v1`, `api/v1`. */
 export function openApiKey(gv: GroupVersion): string {
   return groupVersionPath(gv).slice(1)
 }
 
-/** The document of `/openapi/v3`. `basePath` is what comes before the logical cluster's own paths: the URLs are used as they are. */
+/** The document of `/openapi/v3`. `basePath`: prefix of the logical cluster's paths, since clients use the URLs unchanged. */
 export function openApiIndex(documents: ReadonlyMap<string, OpenApiDocument>, basePath = ''): unknown {
   const entries = [...documents].sort(([a], [b]) => (a < b ? -1 : 1))
   return {
@@ -28,7 +28,7 @@ export function openApiIndex(documents: ReadonlyMap<string, OpenApiDocument>, ba
   }
 }
 
-/** A document of ours as bytes. */
+/** Encodes a generated document. */
 export function encodeOpenApiDocument(document: unknown): OpenApiDocument {
   const body = Buffer.from(encodeJson(document))
   let zipped: Buffer | undefined

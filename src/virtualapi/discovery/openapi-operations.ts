@@ -1,10 +1,11 @@
-// Paths and operations of a resource in an OpenAPI v3 document: kubectl and helm look up by kind which query parameters a verb takes.
+// Paths and operations of a resource in an OpenAPI v3 document, in which kubectl and helm look up the query parameters of a
+// verb by kind.
 import { groupVersionPath, type GroupVersionKind, type JsonObject } from '../../apimachinery/meta/index.ts'
-import type { ResourceInfo, SubresourceInfo } from '../registry/resource-info.ts'
+import type { ResourceInfo, SubresourceInfo } from '../resources/resource-info.ts'
 
-/** Names of the definitions that the operations refer to, beside those of the common options. */
+/** Resolves the definitions that operations refer to, other than `commonDefinitions`. */
 export interface OperationSchemas {
-  /** The definition of a kind that is read or written; undefined: the document has none. */
+  /** The name of a kind's definition; undefined if the document has none. */
   definitionOf(gvk: GroupVersionKind): string | undefined
 }
 
@@ -24,9 +25,9 @@ export function resourcePaths(info: ResourceInfo, schemas: OperationSchemas): Re
   const build = new Operations(info, schemas)
   add(collection, build.collection())
   add(`${collection}/{name}`, build.single())
-  if (info.namespaced) add(`${base}/${info.resource}`, build.everywhere())
+  if (info.namespaced) add(`${base}/${info.resource}`, build.allNamespaces())
   for (const sub of info.subresources) {
-    // What is connected to is no document.
+    // Subresources such as exec and proxy have no documents as bodies.
     if (sub.kind.endsWith('Options')) continue
     add(`${collection}/{name}/${sub.name}`, build.subresource(sub))
   }
@@ -49,7 +50,7 @@ class Operations {
         this.#operation('post', writeParameters, { body: this.#info, answer: this.#info }),
       ),
       ...this.#if('deletecollection', 'delete', () =>
-        // As measured: only built-in resources document the options of deleting many.
+        // As in kube-apiserver, only built-in resources document the options of deletecollection.
         this.#info.builtIn
           ? this.#operation('deletecollection', [...selectParameters, ...deleteParameters], { options: true })
           : this.#operation('deletecollection', listParameters, {}),
@@ -70,7 +71,7 @@ class Operations {
     }
   }
 
-  everywhere(): JsonObject {
+  allNamespaces(): JsonObject {
     return this.#if('list', 'get', () => this.#operation('list', listParameters, { answer: this.#list() }))
   }
 
@@ -110,7 +111,7 @@ class Operations {
       patch?: true
     },
   ): JsonObject {
-    // Subresources of custom resources go by their parent's kind, as measured.
+    // As in kube-apiserver, subresources of custom resources have their parent's kind.
     const { group, version, kind } = this.#info.builtIn ? (parts.kind ?? this.#info) : this.#info
     return {
       tags: [`${tagOf(this.#info.group)}_${this.#info.version}`],
@@ -152,7 +153,7 @@ class Operations {
   }
 }
 
-/** Actions that may answer more than 200. */
+/** Status codes of actions that have others than 200. */
 const answerTexts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   post: { '200': 'OK', '201': 'Created', '202': 'Accepted' },
   put: { '200': 'OK', '201': 'Created' },
@@ -200,7 +201,7 @@ function pathParameters(path: string, kind: string): JsonObject[] {
   return [...parameters, queryParameter({ name: 'pretty', type: 'string' })]
 }
 
-/** `exampleDev` for `example.dev`. */
+/** The tag of a group: `exampleDev` for `example.dev`. */
 function tagOf(group: string): string {
   if (group === '') return 'core'
   return group.replace(/\.k8s\.io$/, '').replace(/[.-]([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
-import { builtInResources } from '../registry/builtin-resources.ts'
+import { builtInResources } from '../resources/builtin-resources.ts'
 import { builtInOpenApi, openApiFromTables, openApiIndex, openApiKey, openApiV3ForCustomResources } from './index.ts'
 
 type Operation = JsonObject & { parameters?: { name: string }[] }
@@ -29,21 +29,21 @@ function patchParameters({ paths }: Document, kind: string): string[] | undefine
   return undefined
 }
 
-describe('OpenAPI documents made of the tables', () => {
+describe('OpenAPI documents generated from the tables', () => {
   for (const gv of gvs) {
     const document = openApiFromTables(gv) as unknown as Document
-    it(`refer to nothing they lack: ${openApiKey(gv)}`, () => {
+    it(`have all definitions they refer to: ${openApiKey(gv)}`, () => {
       const names = new Set(Object.keys(document.components.schemas).map((name) => `#/components/schemas/${name}`))
       expect(references(document as unknown as JsonValue).filter((name) => !names.has(name))).to.deep.equal([])
     })
-    it(`say what a PATCH takes: ${openApiKey(gv)}`, () => {
+    it(`have the query parameters of PATCH: ${openApiKey(gv)}`, () => {
       for (const { group, version, kind, verbs } of builtInResources())
         if (group === gv.group && version === gv.version && verbs.includes('patch'))
           expect(patchParameters(document, kind), kind).to.include.members(['dryRun', 'fieldValidation', 'force'])
     })
   }
 
-  it('keep what clients need for patches', () => {
+  it('have merge keys and patch strategies', () => {
     const { components } = openApiFromTables({ group: '', version: 'v1' }) as unknown as Document
     const podSpec = components.schemas['io.k8s.api.core.v1.PodSpec']?.['properties'] as Record<string, JsonObject>
     expect(podSpec['containers']).to.include({
@@ -59,7 +59,7 @@ describe('OpenAPI documents made of the tables', () => {
 })
 
 describe('allowed values in documents', () => {
-  it('stand at fields and at the items of lists', () => {
+  it('are in fields and in the items of lists', () => {
     const { components } = openApiFromTables({ group: '', version: 'v1' }) as unknown as Document
     const claim = components.schemas['io.k8s.api.core.v1.PersistentVolumeClaimSpec']?.['properties']
     expect(claim).to.have.nested.property('volumeMode.enum').that.deep.equals(['Block', 'Filesystem'])
@@ -69,10 +69,10 @@ describe('allowed values in documents', () => {
 
 describe('the OpenAPI index', () => {
   const documents = builtInOpenApi()
-  it('names every built-in group version', () => {
+  it('has every built-in group version', () => {
     expect([...documents.keys()].sort()).to.deep.equal(gvs.map(openApiKey).sort())
   })
-  it('gives URLs below the logical cluster, with the hash', () => {
+  it('has URLs below the logical cluster, with the hash', () => {
     const { paths } = openApiIndex(documents, '/clusters/acme') as {
       paths: Record<string, { serverRelativeURL: string }>
     }
@@ -80,7 +80,7 @@ describe('the OpenAPI index', () => {
       /^\/clusters\/acme\/openapi\/v3\/apis\/apps\/v1\?hash=[0-9A-F]{128}$/,
     )
   })
-  it('leads to documents that are JSON', () => {
+  it('refers to documents that are JSON', () => {
     const document = JSON.parse(String(documents.get('apis/apps/v1')?.json())) as Document
     expect(patchParameters(document, 'Deployment')).to.include('fieldValidation')
   })
@@ -108,22 +108,22 @@ describe('OpenAPI documents of custom resources', () => {
   }
   const document = openApiV3ForCustomResources(info, [{ info, openAPIV3Schema: schema }]) as unknown as Document
 
-  it('have the paths that kube-apiserver gives them', () => {
+  it('have the paths that they have in kube-apiserver', () => {
     const base = '/apis/example.dev/v1/namespaces/{namespace}/widgets'
     expect(Object.keys(document.paths).sort()).to.deep.equal(
       [base, `${base}/{name}`, `${base}/{name}/scale`, `${base}/{name}/status`, '/apis/example.dev/v1/widgets'].sort(),
     )
     expect(document.paths[`${base}/{name}`]?.['patch']?.['x-kubernetes-action']).to.equal('patch')
   })
-  it('say what a PATCH takes, but no strategic one', () => {
+  it('have the query parameters of PATCH, but no strategic merge patch', () => {
     expect(patchParameters(document, 'Widget')).to.deep.equal(['dryRun', 'fieldManager', 'fieldValidation', 'force'])
     expect(JSON.stringify(document)).to.not.include('strategic')
   })
-  it('refer to nothing they lack', () => {
+  it('have all definitions they refer to', () => {
     const names = new Set(Object.keys(document.components.schemas).map((name) => `#/components/schemas/${name}`))
     expect(references(document as unknown as JsonValue).filter((name) => !names.has(name))).to.deep.equal([])
   })
-  it('hold the schema, its texts and the kind', () => {
+  it('have the schema with its descriptions and the kind', () => {
     const widget = document.components.schemas['dev.example.v1.Widget']
     expect(widget).to.deep.include({
       description: 'A widget.',

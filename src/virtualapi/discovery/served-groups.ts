@@ -1,6 +1,6 @@
-// The resource table as discovery tells it: groups, their versions in order of preference, the resources of each.
+// The resource table arranged for discovery: groups, their versions in order of preference, and the resources of each.
 import { compareVersions, type GroupVersion } from '../../apimachinery/meta/index.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
 
 export interface ServedVersion extends GroupVersion {
   readonly resources: readonly ResourceInfo[]
@@ -12,8 +12,8 @@ export interface ServedGroup {
 }
 
 /**
- * Groups what is served. Built-in groups keep the order of the table; custom ones follow by name. Versions of built-in groups keep the
- * order of the table, others are sorted as Kubernetes does: stable before beta before alpha, higher numbers first.
+ * Groups the served resources. Built-in groups keep the order of the table, and so do their versions; custom groups follow by
+ * name, with versions sorted as Kubernetes does: stable before beta before alpha, higher numbers first.
  */
 export function servedGroups(infos: readonly ResourceInfo[]): ServedGroup[] {
   const groups = new Map<string, Map<string, ResourceInfo[]>>()

@@ -1,9 +1,9 @@
-// /version: which Kubernetes this server behaves like.
+// /version: the Kubernetes version that this server behaves like.
 
-/** The Kubernetes whose facts the generated tables hold. */
+/** The Kubernetes version from which the tables are generated. */
 export const kubernetesVersion = 'v1.34.3'
 
-/** The document of `/version`. Helm and kubectl parse gitVersion as a semantic version; what follows the plus is ours. */
+/** The document of `/version`. Helm and kubectl parse gitVersion as a semantic version; after the plus is our version. */
 export function versionInfo({
   programVersion,
   gitCommit = '',

@@ -1,16 +1,16 @@
-// What the host's aggregator asks of us itself: the group through which it reaches logical clusters. Tiny on purpose: when
-// we are down the host can read no complete discovery, and everything in it delays the deletion of namespaces there.
+// Discovery of the API group through which the host's kube-aggregator reaches logical clusters. Small on purpose: the host's
+// namespace controller reads the discovery of all groups before it deletes a namespace, and waits while we are down.
 import { pathNotFound } from '../../apimachinery/status/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { acceptsAggregated, aggregatedContentType } from '../discovery/index.ts'
 import { virtualGroup, virtualVersion } from '../request/parse-request.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
 
 const groupVersion = `${virtualGroup}/${virtualVersion}`
 const version = { groupVersion, version: virtualVersion }
 const verbs = ['create', 'delete', 'get', 'patch', 'update']
 
-/** `/apis`, `/apis/virtual.kcp.dev` and below, `/openapi/v3`: the same for everybody. Throws 404 for other paths. */
+/** Answers `/apis`, `/apis/virtual.kcp.dev` and below, `/openapi/v2` and `/openapi/v3`. Throws 404 for other paths. */
 export function aggregatedGroupDiscovery(exchange: Exchange, path: string): Answer {
   switch (path) {
     case '/apis':

@@ -1,5 +1,5 @@
-// `/clusters/*`: list and watch of one resource over all logical clusters. Read only. Every object says whose it is by the
-// annotation `kcp.dev/logical-cluster`.
+// `/clusters/*`: list and watch of one resource over all logical clusters. Read only. The annotation
+// `kcp.dev/logical-cluster` of every object names its logical cluster.
 import { Buffer } from 'node:buffer'
 import { encodeJson, groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { forbidden, methodNotAllowed, pathNotFound } from '../../apimachinery/status/index.ts'
@@ -8,11 +8,11 @@ import { negotiate, type Representation } from '../codec/negotiate.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
 import type { ClusterDirectory } from '../clusters/directory.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
-import { storageKeyOf, type ResourceDefinition } from '../registry/resource-definition.ts'
-import { customStrategy } from '../registry/custom-strategy.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
+import { storageKeyOf, type ResourceDefinition } from '../resources/resource-definition.ts'
+import { customStrategy } from '../apiextensions/custom-strategy.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
+import type { EndpointParts } from './parts.ts'
 import { listAnswer } from './list.ts'
 import { listOptionsOf } from './list-options.ts'
 import { encodeToken, expiredList, expiredToken, listPosition, waitForRevision } from './read-position.ts'
@@ -21,7 +21,7 @@ import { notThere, openWatch, watchAnswer, watchOptions } from './watch.ts'
 
 const clusterAnnotation = 'kcp.dev/logical-cluster'
 
-export async function allClusters(exchange: Exchange, parts: ServerParts, request: ResourceTarget): Promise<Answer> {
+export async function allClusters(exchange: Exchange, parts: EndpointParts, request: ResourceTarget): Promise<Answer> {
   const { verb } = exchange.info
   if (verb !== 'list' && verb !== 'watch') {
     if (request.name !== '') throw methodNotAllowed(request, verb)
@@ -33,8 +33,11 @@ export async function allClusters(exchange: Exchange, parts: ServerParts, reques
     : watchAll(exchange, parts, request, definition)
 }
 
-/** Built-in resources are the same everywhere; a custom one may have as many schemas as logical clusters: bytes as stored. */
-function definitionFor({ catalog }: ServerParts, request: ResourceTarget): ResourceDefinition {
+/**
+ * The definition of a resource in all logical clusters. A custom resource may have a different schema in each of them, so
+ * its objects are answered as they are stored.
+ */
+function definitionFor({ catalog }: EndpointParts, request: ResourceTarget): ResourceDefinition {
   const builtIn = catalog.findBuiltIn(request)
   if (builtIn !== undefined) return builtIn
   if (request.group === '' || !request.group.includes('.')) throw pathNotFound()
@@ -64,7 +67,7 @@ function definitionFor({ catalog }: ServerParts, request: ResourceTarget): Resou
 
 async function listAll(
   exchange: Exchange,
-  parts: ServerParts,
+  parts: EndpointParts,
   request: ResourceTarget,
   definition: ResourceDefinition,
 ): Promise<Answer> {
@@ -82,14 +85,15 @@ async function listAll(
   const { entries, revision } = await hub.listAll({ ...scope, resource: definition.storageKey }, clusters, {
     signal: exchange.signal,
   })
-  // A page of an older state can only be given where nothing has come, changed or gone since.
+  // An older state can be answered only if nothing of this resource has changed since: no history is kept over all clusters.
   if (position.at !== undefined && position.at < revision) {
     await hub.reached(revision, { signal: exchange.signal })
     if (hub.changedSince(definition.storageKey, position.at))
       throw position.after === undefined ? expiredList(position.at) : expiredToken(position.after)
   }
   const matching = entries.filter((entry) => selection.matches(entry))
-  const from = position.after === undefined ? 0 : matching.findIndex((entry) => wideKey(entry) > (position.after ?? ''))
+  const from =
+    position.after === undefined ? 0 : matching.findIndex((entry) => clusterKeyText(entry) > (position.after ?? ''))
   const rest = from < 0 ? [] : matching.slice(from)
   const page = position.limit > 0 ? rest.slice(0, position.limit) : rest
   const last = page.length < rest.length ? page.at(-1) : undefined
@@ -98,7 +102,7 @@ async function listAll(
     ...(last === undefined
       ? {}
       : {
-          continue: encodeToken(position.at ?? revision, wideKey(last)),
+          continue: encodeToken(position.at ?? revision, clusterKeyText(last)),
           remainingItemCount: rest.length - page.length,
         }),
   }
@@ -107,13 +111,13 @@ async function listAll(
   return listAnswer(view, annotated, metadata)
 }
 
-function wideKey({ key }: Entry): string {
+function clusterKeyText({ key }: Entry): string {
   return `${key.cluster}/${key.namespace}/${key.name}`
 }
 
 async function watchAll(
   exchange: Exchange,
-  parts: ServerParts,
+  parts: EndpointParts,
   request: ResourceTarget,
   definition: ResourceDefinition,
 ): Promise<Answer> {
@@ -121,8 +125,8 @@ async function watchAll(
   const { query } = exchange.info
   const options = watchOptions(listOptionsOf(query, 'watch'))
   const selection = selectionOf(query, definition)
-  const late = options.sendInitialEvents ? await notThere(parts, options.since, exchange.signal) : undefined
-  if (late !== undefined) return late
+  const timeoutAnswer = options.sendInitialEvents ? await notThere(parts, options.since, exchange.signal) : undefined
+  if (timeoutAnswer !== undefined) return timeoutAnswer
   const scope = {
     resource: definition.storageKey,
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
@@ -140,7 +144,7 @@ function formOf(exchange: Exchange, { info }: ResourceDefinition): Representatio
   return negotiate(exchange.header('accept'), { info, reads: exchange.info.verb === 'watch' ? 'watch' : 'list' })
 }
 
-/** The view, and how an entry becomes bytes that name its logical cluster. */
+/** The view, with a function that adds the annotation `kcp.dev/logical-cluster` to the bytes of an entry. */
 function annotatedView(
   view: ObjectView,
   directory: ClusterDirectory,

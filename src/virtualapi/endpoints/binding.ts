@@ -1,13 +1,13 @@
-// POST pods/NAME/binding, or bindings: the pod runs on that node from now on. Whoever decides that says it once.
+// POST pods/NAME/binding, or bindings: a scheduler assigns a pod to a node. A pod can be assigned once.
 import { aggregateText, causeText, fieldNotSupported, fieldRequired } from '../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest, conflict, notFound, statusError } from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf, takingKind } from '../codec/read-object.ts'
-import type { Target } from '../registry/registry.ts'
-import type { Answer } from '../server/exchange.ts'
-import type { Call } from './call.ts'
+import type { RegistryTarget } from '../registry/registry.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import type { EndpointCall } from './endpoint-call.ts'
 import { requireContentType, requireNamespace } from './create.ts'
 
 const pods = { group: '', version: 'v1', resource: 'pods' }
@@ -28,26 +28,26 @@ interface PodParts {
 interface Binding {
   readonly name: string
   readonly uid: string
-  /** Asked when all else is right. Throws 500 for what is no node. */
+  /** The node's name, validated after everything else. Throws 500 if the target is not a node. */
   readonly node: () => string
   readonly annotations: JsonObject
 }
 
-/** Through the pod. */
-export async function bindPod(call: Call): Promise<Answer> {
+/** POST pods/NAME/binding. */
+export async function bindPod(call: EndpointCall): Promise<Answer> {
   const binding = await readBinding(call)
   if (binding.name !== call.request.name) throw badRequest('name in URL does not match name in Binding object')
   return bind(call, call.target, binding)
 }
 
-/** Through the collection, which keeps nothing: old schedulers know no other way. */
-export async function bindListed(call: Call): Promise<Answer> {
+/** POST bindings, which old schedulers use. Nothing is stored under `bindings`. */
+export async function bindListed(call: EndpointCall): Promise<Answer> {
   const definition = call.parts.catalog.findBuiltIn(pods)
   if (definition === undefined) throw notFound(pods, '')
   return bind(call, { ...call.target, definition }, await readBinding(call))
 }
 
-async function readBinding({ exchange, request, definition, fieldValidation }: Call): Promise<Binding> {
+async function readBinding({ exchange, request, definition, fieldValidation }: EndpointCall): Promise<Binding> {
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, bindings.kind)
   const expected = takingKind(definition, bindings)
@@ -66,7 +66,7 @@ async function readBinding({ exchange, request, definition, fieldValidation }: C
 const objectIn = (value: unknown): JsonObject => (isJsonObject(value) ? value : {})
 const textIn = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '')
 
-/** Complaints are upstream's: 500, without a reason. */
+/** Throws 500 without a reason, as kube-apiserver does. */
 function nodeOf(kind: string, name: string): string {
   const causes = [
     ...(kind === '' || kind === 'Node' ? [] : [fieldNotSupported('target.kind', kind, ['Node', '<empty>'])]),
@@ -76,7 +76,7 @@ function nodeOf(kind: string, name: string): string {
   return name
 }
 
-async function bind({ parts }: Call, target: Target, binding: Binding): Promise<Answer> {
+async function bind({ parts }: EndpointCall, target: RegistryTarget, binding: Binding): Promise<Answer> {
   const { name } = binding
   const node = binding.node()
   const { info } = target.definition
@@ -91,7 +91,7 @@ async function bind({ parts }: Call, target: Target, binding: Binding): Promise<
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, { status: 201 })
 }
 
-function requireUnbound(pod: KubeObject, { definition: { info } }: Target, { name, uid }: Binding): void {
+function requireUnbound(pod: KubeObject, { definition: { info } }: RegistryTarget, { name, uid }: Binding): void {
   const { uid: own = '', namespace = '', deletionTimestamp } = pod.metadata
   if (uid !== '' && uid !== own)
     throw conflict(
@@ -111,7 +111,7 @@ function requireUnbound(pod: KubeObject, { definition: { info } }: Target, { nam
   if (why !== undefined) throw conflict({ group: '', resource: 'pods/binding' }, name, why)
 }
 
-/** Its annotations become the pod's; labels do not, where the feature gates are the default ones. */
+/** The pod with the node and the binding's annotations. Labels are not copied: that needs a feature gate that is off. */
 function bound(
   pod: KubeObject,
   { node, annotations }: { node: string; annotations: JsonObject },
@@ -120,10 +120,10 @@ function bound(
   const { spec = {}, status = {} } = pod as PodParts
   const { nominatedNodeName: _, conditions = [], ...rest } = status
   const { metadata } = pod
-  const noted = { ...metadata.annotations, ...(annotations as Record<string, string>) }
+  const merged = { ...metadata.annotations, ...(annotations as Record<string, string>) }
   return {
     ...pod,
-    metadata: Object.keys(noted).length > 0 ? { ...metadata, annotations: noted } : metadata,
+    metadata: Object.keys(merged).length > 0 ? { ...metadata, annotations: merged } : metadata,
     spec: { ...spec, nodeName: node },
     status: { ...rest, conditions: scheduled(conditions, time) },
   }

@@ -1,25 +1,26 @@
-// Pods where they run: logs, exec, attach, port-forward. We find the pod; its member's API server does the rest.
+// Logs, exec, attach and port-forward of a pod. We find the pod; the API server of its member cluster answers the request.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest, serviceUnavailable } from '../../apimachinery/status/index.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
 import type { PodConnection } from '../members/pod-connector.ts'
-import type { Answer } from '../server/exchange.ts'
-import { requireSubresource, type Call } from './call.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
+import type { EndpointParts } from './parts.ts'
 
 const connectable = ['log', 'exec', 'attach', 'portforward'] as const
 type Connectable = (typeof connectable)[number]
 
-/** True for subresources that are answered by the cluster where the pod runs. */
+/** True for subresources that the member cluster of the pod answers. */
 export function isConnect(resource: string, group: string, subresource: string): boolean {
   return group === '' && resource === 'pods' && (connectable as readonly string[]).includes(subresource)
 }
 
-/** Logs, and whatever the member answers to an exec that asked for no upgrade. */
-export async function connectPod(call: Call): Promise<Answer> {
+/** Answers logs, and exec, attach and port-forward requests without an upgrade, with the response of the member cluster. */
+export async function connectPod(call: EndpointCall<EndpointParts>): Promise<Answer> {
   const { parts, request, target } = call
   if (request.subresource === 'log') {
     const pod = decodeObject(parts.registry.get(target, request.name).bytes)
-    // Of a pod that no member has yet there are no logs, which is no error: clients that follow come again.
+    // A pod that is not placed yet has empty logs. This is no error: `kubectl logs -f` asks again.
     if (memberOf(pod) === undefined) {
       requireContainer(pod, call)
       return { kind: 'bytes', status: 204, headers: {}, body: new Uint8Array() }
@@ -31,8 +32,8 @@ export async function connectPod(call: Call): Promise<Answer> {
   return { kind: 'stream', status: response.status, headers: { 'content-type': type }, chunks: response.body }
 }
 
-/** What the connector needs of this call. Throws 404 for a pod that is not there, 400 for one that runs nowhere yet. */
-export async function podConnection(call: Call): Promise<PodConnection> {
+/** What the connector needs. Throws 404 for a pod that does not exist, 400 for a pod that is not placed yet. */
+export async function podConnection(call: EndpointCall): Promise<PodConnection> {
   const { request, exchange, cluster, parts, target } = call
   requireSubresource(call)
   const pod = decodeObject(parts.registry.get(target, request.name).bytes)
@@ -41,13 +42,13 @@ export async function podConnection(call: Call): Promise<PodConnection> {
     throw badRequest(`pod ${request.name} does not have a host assigned`)
   }
   const { url, method, rawHeaders } = exchange.request
-  const mark = url.indexOf('?')
+  const queryStart = url.indexOf('?')
   return {
     cluster,
     pod,
     subresource: request.subresource as Connectable,
     method,
-    query: mark < 0 ? '' : url.slice(mark),
+    query: queryStart < 0 ? '' : url.slice(queryStart),
     rawHeaders,
     body: await exchange.request.body(),
     signal: exchange.signal,
@@ -58,8 +59,8 @@ interface PodContainers {
   readonly spec?: Partial<Record<'containers' | 'initContainers' | 'ephemeralContainers', readonly { name: string }[]>>
 }
 
-/** Throws 400 for a container that the pod does not have, or where it is not clear which is meant. Members ask likewise. */
-function requireContainer(pod: KubeObject, { request, query }: Call): void {
+/** Throws 400 if the pod has no such container, or if none is given and the pod has several, as kube-apiserver does. */
+function requireContainer(pod: KubeObject, { request, query }: EndpointCall): void {
   const { containers = [], initContainers = [], ephemeralContainers = [] } = (pod as PodContainers).spec ?? {}
   const all = [...initContainers, ...containers, ...ephemeralContainers].map(({ name }) => name)
   const wanted = query.get('container') ?? ''

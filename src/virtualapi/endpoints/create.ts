@@ -4,10 +4,10 @@ import { badRequest, unsupportedMediaType } from '../../apimachinery/status/inde
 import { jsonBytes } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
-import type { Answer } from '../server/exchange.ts'
-import type { Call } from './call.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import type { EndpointCall } from './endpoint-call.ts'
 
-export async function createObject(call: Call): Promise<Answer> {
+export async function createObject(call: EndpointCall): Promise<Answer> {
   const { definition, exchange, fieldValidation, request, representation, parts, target } = call
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
@@ -21,14 +21,14 @@ export async function createObject(call: Call): Promise<Answer> {
   return jsonBytes(view.object(written.bytes), { status: 201 })
 }
 
-/** The namespace of the object and that of the URL must agree. Throws 400. Where there is none, none is kept. */
+/** Throws 400 if the object's namespace is not that of the URL. Drops metadata.namespace of cluster-scoped objects. */
 export function requireNamespace(metadata: ObjectMeta, expected: string): void {
   if (expected === '') delete metadata.namespace
   else if (metadata.namespace && metadata.namespace !== expected)
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
 }
 
-/** The name of the object and that of the URL must agree. Throws 400. */
+/** Throws 400 if the object's name is absent or not that of the URL. */
 export function requireName(given: string | undefined, expected: string): void {
   if (!given)
     throw badRequest(`the name of the object (${expected} based on URL) was undeterminable: name must be provided`)
@@ -36,7 +36,7 @@ export function requireName(given: string | undefined, expected: string): void {
     throw badRequest(`the name of the object (${given}) does not match the name on the URL (${expected})`)
 }
 
-/** A patch type sent to an endpoint that takes objects is 415, not a decoding error. */
+/** Throws 415 for a patch media type where an object is expected; else returns the Content-Type. */
 export function requireContentType(contentType: string | undefined): string | undefined {
   if (contentType?.includes('patch') === true)
     throw unsupportedMediaType(

@@ -1,36 +1,35 @@
-// How something is to be deleted. What is given and not understood is refused: a precondition that is overlooked deletes the
-// wrong object.
+// DeleteOptions of a request. Values of a wrong type are refused: to ignore a precondition would delete the wrong object.
 import { Buffer } from 'node:buffer'
 import { fieldInvalid, fieldNotSupported } from '../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
 import { badRequest, invalid, type StatusCause } from '../../apimachinery/status/index.ts'
 import { decodeBody } from '../codec/read-object.ts'
 import type { DeleteOptions } from '../registry/deletion.ts'
-import type { Target } from '../registry/registry.ts'
+import type { RegistryTarget } from '../registry/registry.ts'
 import { isTrue } from '../request/parse-request.ts'
-import type { Call } from './call.ts'
+import type { EndpointCall } from './endpoint-call.ts'
 import { integerOf } from './list-options.ts'
 import { dryRunCauses } from './write-options.ts'
 
 const policies = ['Foreground', 'Background', 'Orphan']
 
 /** DeleteOptions from the body where there is one, else from the query. Throws 400 and 422. */
-export async function readDeleteOptions({ exchange, query, target }: Call): Promise<DeleteOptions> {
+export async function readDeleteOptions({ exchange, query, target }: EndpointCall): Promise<DeleteOptions> {
   const body = await exchange.request.body()
   const given = body.length > 0 ? fromBody(body, exchange.header('content-type')) : fromQuery(query)
-  // Whoever asks for a dry run in the query means it, also beside a body that says nothing of it.
+  // `dryRun` of the query counts even if there is a body: ignoring it would delete for real.
   const asked = query.getAll('dryRun')
   const { dryRun = [] } = given
   const both = asked.length > 0 && Array.isArray(dryRun) ? { ...given, dryRun: [...dryRun, ...asked] } : given
   return deleteOptionsOf(both, target)
 }
 
-/** The same of options as they stand in a body. A dry run counts for all that is done to the target. Throws 400 and 422. */
-export function deleteOptionsOf(given: JsonObject, target: Target): DeleteOptions {
+/** Validates DeleteOptions as they stand in a body, and sets `dryRun` of the target's context. Throws 400 and 422. */
+export function deleteOptionsOf(given: JsonObject, target: RegistryTarget): DeleteOptions {
   const { gracePeriodSeconds, propagationPolicy, orphanDependents, preconditions, dryRun } = given
   const orphan = boolean(orphanDependents, 'orphanDependents')
   const policy = text(propagationPolicy, 'propagationPolicy')
-  const asked = words(dryRun)
+  const asked = dryRunValues(dryRun)
   const causes = [...policyCauses(policy, orphan), ...dryRunCauses(asked)]
   if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind: 'DeleteOptions' }, '', causes)
   if (asked.length > 0) Object.assign(target.context, { dryRun: true })
@@ -57,7 +56,7 @@ function policyCauses(policy: string | undefined, orphan: boolean | undefined): 
   ]
 }
 
-function words(value: JsonValue | undefined): string[] {
+function dryRunValues(value: JsonValue | undefined): string[] {
   if (value === undefined || value === null) return []
   if (!Array.isArray(value)) throw badRequest(`dryRun must be a list, not ${JSON.stringify(value)}`)
   return value.map((word) => text(word, 'dryRun') ?? '')

@@ -1,20 +1,21 @@
-// DELETE of one object or of all that a selection names.
+// DELETE of one object, or of the objects of a collection that selectors match.
 import { tolerate } from '../../apimachinery/status/index.ts'
 import { jsonBytes, jsonDocument } from '../codec/answers.ts'
 import { viewOf } from '../codec/representations.ts'
 import type { DeleteOptions } from '../registry/deletion.ts'
-import type { Answer } from '../server/exchange.ts'
-import type { Call } from './call.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import type { EndpointCall } from './endpoint-call.ts'
+import type { EndpointParts } from './parts.ts'
 import { readDeleteOptions } from './delete-options.ts'
 import { listAnswer, readPage } from './list.ts'
 import { listOptionsOf } from './list-options.ts'
 
-export async function deleteObject(call: Call): Promise<Answer> {
+export async function deleteObject(call: EndpointCall): Promise<Answer> {
   const { definition, request, representation, parts, target } = call
   const options = await readDeleteOptions(call)
-  warnOfChildren(call, options)
+  warnOfOrphanedPods(call, options)
   const { deleted, object, bytes } = await parts.registry.delete(target, request.name, options)
-  // Namespaces, pods and the like come back as they are while they end; what is gone is told by a Status.
+  // The answer is the object if it is only marked for deletion (finalizers, graceful deletion), and a Status if it is gone.
   const { group, resource } = definition.info
   const { answersDeleted = false } = definition.strategy
   if (!deleted || answersDeleted)
@@ -27,18 +28,18 @@ export async function deleteObject(call: Call): Promise<Answer> {
 const childPodsStay =
   'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning'
 
-/** Said before it is known whether there is anything to delete. */
-function warnOfChildren({ definition: { info, strategy }, exchange }: Call, options: DeleteOptions): void {
+/** Warns as kube-apiserver does, even if there is nothing to delete. */
+function warnOfOrphanedPods({ definition: { info, strategy }, exchange }: EndpointCall, options: DeleteOptions): void {
   if (strategy.orphansByDefault === true && info.resource === 'jobs' && options.propagationPolicy === undefined)
     exchange.warnings.push(childPodsStay)
 }
 
-/** Every object of the collection that matches is deleted; answers with the list of them. */
-export async function deleteCollection(call: Call): Promise<Answer> {
+/** Deletes every object of the collection that matches, and answers with the list of them. */
+export async function deleteCollection(call: EndpointCall<EndpointParts>): Promise<Answer> {
   const { definition, query, parts, target, representation } = call
   const options = await readDeleteOptions(call)
   const { entries, metadata } = await readPage(call, listOptionsOf(query, 'list'))
-  warnOfChildren(call, options)
+  warnOfOrphanedPods(call, options)
   for (const { key } of entries)
     await parts.registry.delete({ ...target, namespace: key.namespace }, key.name, options).catch(tolerate('NotFound'))
   const view = viewOf(definition, representation, { now: target.context.now })

@@ -1,5 +1,5 @@
-// Paths that name no resource: what is served, how it is written, how the process is. All derived from the resource table
-// of the logical cluster; nothing is kept per logical cluster.
+// Paths that name no resource: discovery, OpenAPI, health, version, metrics. All documents are derived from the resource
+// table of the logical cluster; nothing is kept per logical cluster.
 import { LRUCache } from 'lru-cache'
 import { methodNotServed, notAcceptable, pageNotFound } from '../../apimachinery/status/index.ts'
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
@@ -22,19 +22,19 @@ import {
   openApiV3ForCustomResources,
   versionInfo,
   type CustomResourceOpenApi,
-  type CustomResourceSet,
   type DiscoveryDocument,
   type OpenApiDocument,
 } from '../discovery/index.ts'
+import type { CustomResourceSet } from '../discovery/openapi-v2/index.ts'
 import { negotiate } from '../codec/negotiate.ts'
 import { programVersion } from '../../telemetry/index.ts'
-import { crdStorageKey } from '../registry/crd-strategy.ts'
-import type { ServedCrd } from '../registry/catalog.ts'
-import type { CustomResourceDefinition } from '../registry/crds/index.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
+import { crdStorageKey } from '../apiextensions/crd-strategy.ts'
+import type { ServedCrd } from '../catalog/catalog.ts'
+import type { CustomResourceDefinition } from '../apiextensions/index.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
+import type { EndpointParts } from './parts.ts'
 import { aggregatedGroupDiscovery } from './aggregated-group.ts'
 import { groupNotServed } from './served-path.ts'
 import { health } from './health.ts'
@@ -42,10 +42,10 @@ import { openApiV2 } from './openapi-v2.ts'
 import { purge } from './purge.ts'
 import { tokenDiscovery } from './token-discovery.ts'
 
-/** Discovery is written as objects of built-in kinds are. */
+/** Discovery documents have the media types of built-in kinds. */
 const discoveryForms = { group: '', kind: '', builtIn: true }
 
-// Thousands of logical clusters serve the same few sets of resources: documents are kept by what they say.
+// Thousands of logical clusters serve the same few sets of resources, so documents are cached by their content.
 const documents = new LRUCache<string, DiscoveryDocument>({
   max: 500,
   maxSize: 64 << 20,
@@ -53,7 +53,7 @@ const documents = new LRUCache<string, DiscoveryDocument>({
 })
 const openApiDocuments = new LRUCache<string, OpenApiDocument>({ max: 500 })
 
-export async function discovery(exchange: Exchange, parts: ServerParts, path: string): Promise<Answer> {
+export async function discovery(exchange: Exchange, parts: EndpointParts, path: string): Promise<Answer> {
   const { info } = exchange
   if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) return health(path, info.query, parts)
   if (path === '/' && info.method === 'DELETE') return purge(exchange, parts)
@@ -62,7 +62,7 @@ export async function discovery(exchange: Exchange, parts: ServerParts, path: st
   return answer
 }
 
-async function documentOf(exchange: Exchange, parts: ServerParts, path: string): Promise<Answer> {
+async function documentOf(exchange: Exchange, parts: EndpointParts, path: string): Promise<Answer> {
   const { info, cluster, signal } = exchange
   if (path === '/version') return jsonDocument(versionInfo({ programVersion }))
   if (path === '/metrics' && info.cluster.kind === 'none') {
@@ -76,7 +76,7 @@ async function documentOf(exchange: Exchange, parts: ServerParts, path: string):
 
 function answerFor(
   exchange: Exchange,
-  parts: ServerParts,
+  parts: EndpointParts,
   objects: ClusterObjects,
   path: string,
 ): Answer | Promise<Answer> {
@@ -89,7 +89,7 @@ function answerFor(
   const accept = exchange.header('accept')
   const aggregated = (path === '/api' || path === '/apis') && acceptsAggregated(accept)
   if (!aggregated && root.startsWith('api')) negotiate(accept, { info: discoveryForms })
-  // What is served depends on the CustomResourceDefinitions alone.
+  // Logical clusters differ only in their CustomResourceDefinitions.
   const set = fingerprint(objects)
   const cached = (key: string, make: () => unknown): DiscoveryDocument => {
     const full = `${set}|${key}`
@@ -145,7 +145,7 @@ function answerFor(
   }
 }
 
-/** Names the set of CustomResourceDefinitions: equal texts, equal documents. Base layers have none. */
+/** Cache key of the set of CustomResourceDefinitions; empty where there are none, which most logical clusters share. */
 function fingerprint(objects: ClusterObjects): string {
   const entries = objects.list({ resource: crdStorageKey })
   return entries.length === 0
@@ -163,7 +163,7 @@ function conditional(exchange: Exchange, { body, etag }: DiscoveryDocument, cont
   return { kind: 'bytes', status: 200, headers, body }
 }
 
-function openApi(exchange: Exchange, parts: ServerParts, objects: ClusterObjects, path: string): Answer {
+function openApi(exchange: Exchange, parts: EndpointParts, objects: ClusterObjects, path: string): Answer {
   if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) throw pageNotFound()
   const all = allOpenApi(parts.catalog.crds(objects))
   if (path === '/openapi/v3') {
@@ -172,17 +172,17 @@ function openApi(exchange: Exchange, parts: ServerParts, objects: ClusterObjects
   }
   const document = all.get(path.slice('/openapi/v3/'.length))
   if (document === undefined) throw pageNotFound()
-  requireJsonWish(exchange.header('accept'))
+  requireAcceptsJson(exchange.header('accept'))
   const { hash } = document
   const asked = exchange.info.query.get('hash')
   const etag = `"${hash}"`
   const headers: Record<string, string> = { 'content-type': 'application/json', etag, vary: 'Accept' }
-  // A name of another content leads to this one's.
+  // The hash of an older document: redirect to the current one.
   if (asked !== null && asked !== '' && asked !== hash) {
     const location = `${exchange.info.basePath}${path}?hash=${hash}`
     return { kind: 'bytes', status: 301, headers: { ...headers, location }, body: new Uint8Array() }
   }
-  // The URL names the content: it may be kept for ever.
+  // A URL with the hash of its content may be cached for ever.
   headers['cache-control'] = asked === hash ? 'public, immutable' : 'no-cache, private'
   if (matchesEtag(exchange.header('if-none-match'), etag)) return notModified(headers)
   if (/\bgzip\b/.test(exchange.header('accept-encoding') ?? ''))
@@ -190,15 +190,15 @@ function openApi(exchange: Exchange, parts: ServerParts, objects: ClusterObjects
   return { kind: 'bytes', status: 200, headers, body: document.json() }
 }
 
-/** Throws 406 for a client that takes no JSON. */
-function requireJsonWish(accept: string | undefined): void {
+/** Throws 406 for a client that does not accept JSON. */
+function requireAcceptsJson(accept: string | undefined): void {
   if (accept === undefined || accept.trim() === '') return
   const types = accept.split(',').map((clause) => (clause.split(';')[0] ?? '').trim().toLowerCase())
   if (!types.some((type) => type === 'application/json' || type === 'application/*' || type === '*/*'))
     throw notAcceptable('only the following media types are accepted: application/json')
 }
 
-/** The documents of all group versions served: upstream's own, and one for each group version of custom resources. */
+/** The OpenAPI documents of all group versions: those of Kubernetes, and one per group version of custom resources. */
 function allOpenApi(crds: readonly ServedCrd[]): ReadonlyMap<string, OpenApiDocument> {
   const all = new Map(builtInOpenApi())
   const byGroupVersion = Map.groupBy(
@@ -206,7 +206,7 @@ function allOpenApi(crds: readonly ServedCrd[]): ReadonlyMap<string, OpenApiDocu
     ({ version }) => openApiKey(version.info),
   )
   for (const [key, members] of byGroupVersion) {
-    // Equal definitions in thousands of logical clusters are one document.
+    // Logical clusters with equal definitions share one document.
     const content = `${key}|${members
       .map(({ compiled, version }) => `${compiled.hash}/${version.info.version}`)
       .sort()
@@ -223,7 +223,7 @@ function allOpenApi(crds: readonly ServedCrd[]): ReadonlyMap<string, OpenApiDocu
   return all
 }
 
-/** All custom resources of a logical cluster; two with equal definitions have the same content. */
+/** All custom resources of a logical cluster. `content` is equal for equal definitions. */
 function customResources(crds: readonly ServedCrd[]): CustomResourceSet {
   const names = crds.map(({ entry, compiled }) => `${entry.key.name}@${compiled.hash}`).sort()
   return {

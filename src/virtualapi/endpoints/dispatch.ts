@@ -1,71 +1,115 @@
-// From an authorized request to the endpoint that answers it.
+// Chooses the endpoint that answers an authorized request.
 import { methodNotAllowed, notFound, pathNotFound, statusError } from '../../apimachinery/status/index.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
+import type { SubresourceInfo } from '../resources/resource-info.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
+import type { EndpointParts, ObjectParts } from './parts.ts'
 import { allClusters } from './all-clusters.ts'
 import { bindListed, bindPod } from './binding.ts'
-import { isHeavy } from '../heavy/is-heavy.ts'
-import { prepareCall, type Call } from './call.ts'
+import { prepareCall, type EndpointCall } from './endpoint-call.ts'
 import { connectPod, isConnect } from './connect.ts'
 import { createObject } from './create.ts'
 import { deleteCollection, deleteObject } from './delete.ts'
 import { discovery } from './discovery.ts'
 import { evictPod } from './eviction.ts'
-import { getObject } from './get.ts'
+import { getObject, readObject, waitForAskedRevision } from './get.ts'
 import { listObjects } from './list.ts'
 import { patchObject } from './patch.ts'
 import { createReview, isReview } from './reviews.ts'
 import { scale } from './scale.ts'
+import { shouldOffload } from './should-offload.ts'
 import { requestToken } from './token-request.ts'
 import { updateObject } from './update.ts'
 import { watchObjects } from './watch.ts'
 
-type Endpoint = (call: Call) => Promise<Answer>
+type Endpoint<Parts extends ObjectParts> = (call: EndpointCall<Parts>) => Promise<Answer>
+type Endpoints<Parts extends ObjectParts> = Readonly<Record<string, Endpoint<Parts>>>
 
-const verbs: Readonly<Record<string, Endpoint>> = {
-  get: getObject,
-  list: listObjects,
-  watch: watchObjects,
+/** Of the offload thread: what a GET waits for was waited for here. */
+const offloadedVerbs: Endpoints<ObjectParts> = {
+  get: readObject,
   create: createObject,
   update: updateObject,
   patch: patchObject,
   delete: deleteObject,
+}
+const verbs: Endpoints<EndpointParts> = {
+  ...offloadedVerbs,
+  get: getObject,
+  list: listObjects,
+  watch: watchObjects,
   deletecollection: deleteCollection,
 }
 
-/** Subresources that read and write the object itself, a part of it at a time. */
+/** Subresources that read the whole object and write a part of it. */
 const partSubresources = new Set(['status', 'finalize', 'approval', 'resize', 'ephemeralcontainers'])
 
-export async function dispatch(exchange: Exchange, parts: ServerParts): Promise<Answer> {
+export async function dispatch(exchange: Exchange, parts: EndpointParts): Promise<Answer> {
   const { target, cluster } = exchange.info
   if (target.kind === 'path') return discovery(exchange, parts, target.path)
   if (cluster.kind === 'all') return allClusters(exchange, parts, target)
   if (isReview(target)) return createReview(exchange, parts, target)
   const call = await prepareCall(exchange, parts, target)
-  if (parts.heavy !== undefined && (await isHeavy(call))) return parts.heavy.answer(call)
-  if (target.subresource !== '') return subresource(call, target)
-  const endpoint = verbs[exchange.info.verb]
-  // Of built-in resources the path has been asked already.
-  if (endpoint === undefined || !call.definition.info.verbs.includes(exchange.info.verb))
-    throw methodNotAllowed(call.definition.info, exchange.request.method)
+  if (await shouldOffload(call)) {
+    if (exchange.info.verb === 'get') await waitForAskedRevision(call)
+    return parts.offload.answer(call)
+  }
+  return target.subresource === '' ? wholeObject(call, target, verbs) : subresource(call, target)
+}
+
+/** Answers on the offload thread what `shouldOffload` chose: a verb on one object or on a part of it. */
+export async function dispatchOffloaded(exchange: Exchange, parts: ObjectParts): Promise<Answer> {
+  const { target } = exchange.info
+  if (target.kind !== 'resource') throw new Error('only requests about objects are offloaded')
+  const call = await prepareCall(exchange, parts, target)
+  if (target.subresource === '') return wholeObject(call, target, offloadedVerbs)
+  return partOfObject(call, target, requireRow(call, target), offloadedVerbs)
+}
+
+function wholeObject<Parts extends ObjectParts>(
+  call: EndpointCall<Parts>,
+  target: ResourceTarget,
+  endpoints: Endpoints<Parts>,
+): Promise<Answer> {
+  const { definition, exchange } = call
+  const endpoint = endpoints[exchange.info.verb]
+  // `prepareCall` has checked this for built-in resources; custom resources are checked here.
+  if (endpoint === undefined || !definition.info.verbs.includes(exchange.info.verb))
+    throw methodNotAllowed(definition.info, exchange.request.method)
   if (target.group === '' && target.resource === 'bindings') return bindListed(call)
   return endpoint(call)
 }
 
-async function subresource(call: Call, target: ResourceTarget): Promise<Answer> {
-  const { definition, exchange } = call
-  const { verb } = exchange.info
+async function subresource(call: EndpointCall<EndpointParts>, target: ResourceTarget): Promise<Answer> {
+  const { verb } = call.exchange.info
   const { group, resource, subresource: name } = target
-  const row = definition.info.subresources.find((candidate) => candidate.name === name)
-  if (row === undefined) throw definition.info.builtIn ? pathNotFound() : notFound(definition.info, target.name)
+  const row = requireRow(call, target)
   if (isConnect(resource, group, name)) return connectPod(call)
-  if (name === 'scale') return scale(call)
   if (name === 'binding' && verb === 'create') return bindPod(call)
   if (group === '' && name === 'eviction' && verb === 'create') return evictPod(call)
   if (group === '' && resource === 'serviceaccounts' && name === 'token') return requestToken(call)
+  return partOfObject(call, target, row, verbs)
+}
+
+/** The subresource's row of the resource table. Throws 404 where there is none. */
+function requireRow({ definition: { info } }: EndpointCall, { name, subresource }: ResourceTarget): SubresourceInfo {
+  const row = info.subresources.find((candidate) => candidate.name === subresource)
+  if (row === undefined) throw info.builtIn ? pathNotFound() : notFound(info, name)
+  return row
+}
+
+async function partOfObject<Parts extends ObjectParts>(
+  call: EndpointCall<Parts>,
+  target: ResourceTarget,
+  row: SubresourceInfo,
+  endpoints: Endpoints<Parts>,
+): Promise<Answer> {
+  const { definition, exchange } = call
+  const { verb } = exchange.info
+  const { subresource: name } = target
+  if (name === 'scale') return scale(call)
   if (!partSubresources.has(name)) throw notFound(definition.info, `${target.name}/${name}`)
-  const endpoint = verbs[verb]
+  const endpoint = endpoints[verb]
   if (definition.info.builtIn && !row.verbs.includes(verb))
     throw statusError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', {
       details: {},

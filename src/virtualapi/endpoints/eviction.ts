@@ -1,22 +1,22 @@
-// POST pods/NAME/eviction: deletes a pod if its PodDisruptionBudget allows. What `kubectl drain` and autoscalers ask for.
+// POST pods/NAME/eviction: deletes a pod if its PodDisruptionBudget allows it. Used by `kubectl drain` and autoscalers.
 import { isJsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
 import { badRequest, forbidden, isStatusError, statusError, type StatusError } from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf, takingKind } from '../codec/read-object.ts'
-import { builtInSchema } from '../registry/builtin-schemas.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
+import { builtInSchema } from '../resources/builtin-schemas.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
 import type { DeleteOptions } from '../registry/deletion.ts'
-import type { Answer } from '../server/exchange.ts'
-import type { Call } from './call.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import type { EndpointCall } from './endpoint-call.ts'
 import { requireContentType, requireNamespace } from './create.ts'
 import { deleteOptionsOf } from './delete-options.ts'
 
-/** Its older form, v1beta1, is the same. */
+/** policy/v1beta1 has the same fields. */
 const evictions = { group: 'policy', version: 'v1', kind: 'Eviction' }
 const budgets = { group: 'policy', version: 'v1', resource: 'poddisruptionbudgets' }
-/** Evictions that the disruption controller has not confirmed, per budget; as upstream. */
+/** Evictions per budget that the disruption controller has not confirmed yet; as upstream. */
 const maxDisruptedPods = 2000
 
 interface Condition {
@@ -38,24 +38,24 @@ interface Budget extends KubeObject {
   }
 }
 
-export async function evictPod(call: Call): Promise<Answer> {
+export async function evictPod(call: EndpointCall): Promise<Answer> {
   const { parts, target, request } = call
   const options = await readEviction(call)
   const pod: Pod = decodeObject(parts.registry.get(target, request.name).bytes)
-  // For another pod of that name nothing is taken from a budget: to delete it is refused.
+  // With the uid of another pod the delete below fails, and no budget is charged.
   const isAnother = options.uid !== undefined && options.uid !== pod.metadata.uid
   if (isAnother || needsNoBudget(pod)) await parts.registry.delete(target, request.name, options)
-  else await evictWithin(call, pod, options)
+  else await evictWithinBudget(call, pod, options)
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, { status: 201 })
 }
 
-async function readEviction(call: Call): Promise<DeleteOptions> {
+async function readEviction(call: EndpointCall): Promise<DeleteOptions> {
   const { exchange, request, target, fieldValidation } = call
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, evictions.kind)
   const definition = takingKind(
     call.definition,
-    isOlder(decoded.value) ? { ...evictions, version: 'v1beta1' } : evictions,
+    isV1beta1(decoded.value) ? { ...evictions, version: 'v1beta1' } : evictions,
   )
   const eviction = objectOf(decoded, {
     definition: { ...definition, schema: builtInSchema(evictions) },
@@ -69,15 +69,15 @@ async function readEviction(call: Call): Promise<DeleteOptions> {
   return deleteOptionsOf(isJsonObject(deleteOptions) ? deleteOptions : {}, target)
 }
 
-const isOlder = (value: JsonValue): boolean =>
+const isV1beta1 = (value: JsonValue): boolean =>
   isJsonObject(value) && value['apiVersion'] === 'policy/v1beta1' && value['kind'] === evictions.kind
 
-/** One that has ended, was never started or is going already is no disruption. */
+/** A pod that has ended, has not started or is being deleted already can go without a disruption. */
 function needsNoBudget({ metadata, status }: Pod): boolean {
   return ['Succeeded', 'Failed', 'Pending'].includes(status?.phase ?? '') || metadata.deletionTimestamp !== undefined
 }
 
-async function evictWithin(call: Call, pod: Pod, options: DeleteOptions): Promise<void> {
+async function evictWithinBudget(call: EndpointCall, pod: Pod, options: DeleteOptions): Promise<void> {
   const found = budgetsOf(call, pod)
   if (found.length > 1)
     throw statusError(
@@ -87,20 +87,20 @@ async function evictWithin(call: Call, pod: Pod, options: DeleteOptions): Promis
     )
   const [budget] = found
   if (budget === undefined) return remove(call, options)
-  if (!mayGoUnready(pod, budget)) {
-    await takeFrom(call, budget)
+  if (!isUnreadyAndUnprotected(pod, budget)) {
+    await chargeBudget(call, budget)
     return remove(call, options)
   }
   try {
-    // It was not ready when we looked: should it have become ready, that must be noticed.
+    // The resourceVersion makes the delete fail if the pod has become ready since we read it.
     await remove(call, { resourceVersion: pod.metadata.resourceVersion ?? '', ...options })
   } catch (error) {
     if (!isStatusError(error, 'Conflict') || options.resourceVersion !== undefined) throw error
-    throw stillProcessed(budget)
+    throw budgetNotReady(budget)
   }
 }
 
-function budgetsOf({ parts, objects }: Call, { metadata }: Pod): Budget[] {
+function budgetsOf({ parts, objects }: EndpointCall, { metadata }: Pod): Budget[] {
   const definition = parts.catalog.findBuiltIn(budgets)
   const { labels, namespace = '' } = metadata
   if (definition === undefined || labels === undefined || Object.keys(labels).length === 0) return []
@@ -110,8 +110,8 @@ function budgetsOf({ parts, objects }: Call, { metadata }: Pod): Budget[] {
     .filter(({ spec }) => selectorFromObject(spec?.selector).matches(labels))
 }
 
-/** A pod that is not ready is no loss while enough others are, or where the budget says so. */
-function mayGoUnready({ status }: Pod, budget: Budget): boolean {
+/** A pod that is not ready may go without charging the budget if enough others are healthy, or with AlwaysAllow. */
+function isUnreadyAndUnprotected({ status }: Pod, budget: Budget): boolean {
   const ready = status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false
   if (ready) return false
   const { currentHealthy = 0, desiredHealthy = 0 } = budget.status ?? {}
@@ -121,16 +121,16 @@ function mayGoUnready({ status }: Pod, budget: Budget): boolean {
   )
 }
 
-/** Counts the disruption before it happens; who evicts another pod meanwhile sees it. Throws 429 where there is none left. */
-async function takeFrom({ parts, target, request }: Call, { metadata }: Budget): Promise<void> {
+/** Charges the budget before the pod is deleted, so that concurrent evictions see it. Throws 429 if none is left. */
+async function chargeBudget({ parts, target, request }: EndpointCall, { metadata }: Budget): Promise<void> {
   const definition = parts.catalog.findBuiltIn(budgets)
   if (definition === undefined) return
   await parts.registry.update({ ...target, definition }, metadata.name ?? '', {
     subresource: 'status',
     change: (current) => {
       const budget = current as Budget | undefined
-      // Nobody asks for it any more.
-      if (budget === undefined) throw stillProcessed({ metadata } as Budget)
+      // The budget was deleted after we read it.
+      if (budget === undefined) throw budgetNotReady({ metadata } as Budget)
       checkBudget(budget)
       const { status = {} } = budget
       const disruptionsAllowed = (status.disruptionsAllowed ?? 0) - 1
@@ -143,7 +143,7 @@ async function takeFrom({ parts, target, request }: Call, { metadata }: Budget):
 function checkBudget(budget: Budget): void {
   const { metadata, status = {} } = budget
   const { disruptionsAllowed = 0, desiredHealthy = 0, currentHealthy = 0, disruptedPods = {} } = status
-  if ((status.observedGeneration ?? 0) < (metadata.generation ?? 0)) throw stillProcessed(budget)
+  if ((status.observedGeneration ?? 0) < (metadata.generation ?? 0)) throw budgetNotReady(budget)
   if (disruptionsAllowed < 0) throw refusedBy(budget, 'pdb disruptions allowed is negative')
   if (Object.keys(disruptedPods).length > maxDisruptedPods)
     throw refusedBy(budget, 'DisruptedPods map too big - too many evictions not confirmed by PDB controller')
@@ -155,7 +155,7 @@ function checkBudget(budget: Budget): void {
 const refusedBy = ({ metadata }: Budget, why: string): StatusError =>
   forbidden({ group: 'policy', resource: 'poddisruptionbudget' }, metadata.name ?? '', why)
 
-const stillProcessed = ({ metadata }: Budget): StatusError =>
+const budgetNotReady = ({ metadata }: Budget): StatusError =>
   tooMany(`The disruption budget ${metadata.name ?? ''} is still being processed by the server.`, 10)
 
 function tooMany(why: string, retryAfterSeconds: number): StatusError {
@@ -167,8 +167,8 @@ function tooMany(why: string, retryAfterSeconds: number): StatusError {
   })
 }
 
-/** Says in the pod's status why it goes, then deletes it. */
-async function remove({ parts, target, request }: Call, options: DeleteOptions): Promise<void> {
+/** Sets the condition DisruptionTarget of the pod, then deletes it. */
+async function remove({ parts, target, request }: EndpointCall, options: DeleteOptions): Promise<void> {
   const { object } = await parts.registry.update(target, request.name, {
     subresource: 'status',
     change: (current) => {

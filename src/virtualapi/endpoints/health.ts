@@ -1,13 +1,13 @@
-// Health of the process: /livez, /readyz, /healthz, as a real server answers them.
+// Health of the process: /livez, /readyz, /healthz, in the format of kube-apiserver.
 import { pageNotFound } from '../../apimachinery/status/index.ts'
 import { textAnswer } from '../codec/answers.ts'
-import type { Answer } from '../server/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import type { EndpointParts } from './parts.ts'
 
 const plainOk = { ...textAnswer('ok'), headers: { 'content-type': 'text/plain; charset=utf-8' } }
 
-/** `?verbose` lists the checks; `/readyz/NAME` asks one. */
-export function health(path: string, query: URLSearchParams, { notReady }: ServerParts): Answer {
+/** The health of the process: 200 or 500. `?verbose` lists the checks; `/readyz/NAME` runs one. Throws 404 for others. */
+export function health(path: string, query: URLSearchParams, { notReady }: EndpointParts): Answer {
   const [, endpoint = '', check = ''] = path.split('/')
   const missing = endpoint === 'livez' ? undefined : notReady()
   const checks = new Map([['ping', true]])

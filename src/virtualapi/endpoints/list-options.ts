@@ -1,4 +1,4 @@
-// ListOptions of a query: decoded and refused as a real server does, before anything is looked at.
+// ListOptions of a query, decoded and validated as kube-apiserver does, before anything is read.
 import { fieldForbidden, fieldNotSupported } from '../../apimachinery/field/index.ts'
 import { badRequest, invalid, type StatusCause } from '../../apimachinery/status/index.ts'
 import { isTrue } from '../request/parse-request.ts'
@@ -7,9 +7,9 @@ export interface ListOptions {
   /** Empty: not given. */
   readonly resourceVersion: string
   readonly match: '' | 'Exact' | 'NotOlderThan'
-  /** Not above zero: all. */
+  /** Zero or less: no limit. */
   readonly limit: number
-  /** Not above zero: as long as the server likes. */
+  /** Zero or less: the server chooses. */
   readonly timeoutSeconds: number
   /** The continue token; empty: from the beginning. */
   readonly token: string
@@ -18,7 +18,7 @@ export interface ListOptions {
   readonly bookmarks: boolean
 }
 
-/** The options of a list, or of a watch. Throws 400 for what is no number, 422 for what does not go together. */
+/** The options of a list or of a watch. Throws 400 for an invalid integer, 422 for options that exclude each other. */
 export function listOptionsOf(query: URLSearchParams, kind: 'list' | 'watch'): ListOptions {
   const initial = query.get('sendInitialEvents')
   const given = {
@@ -38,7 +38,7 @@ export function listOptionsOf(query: URLSearchParams, kind: 'list' | 'watch'): L
 
 type Given = Omit<ListOptions, 'match'> & { readonly match: string }
 
-/** A watch from no position is one that sends the state first: that is how its bookmark comes to end the state. */
+/** A watch without a resourceVersion sends the initial state first, and then its bookmark (KEP-3157). */
 function withWatchDefaults(given: Given): Given {
   const { resourceVersion, match, sendInitialEvents } = given
   const hasPosition = resourceVersion !== '' && resourceVersion !== '0'
@@ -78,7 +78,7 @@ function watchCauses({ match, token, sendInitialEvents }: Given): StatusCause[] 
 
 const maxInt64 = 2n ** 63n - 1n
 
-/** 0 where absent. Throws 400 in Go's words for what is no int64. */
+/** The integer in the query; 0 if absent. Throws 400 with Go's message if it is no int64. */
 export function integerOf(query: URLSearchParams, name: string): number {
   const text = query.get(name)
   if (text === null) return 0

@@ -1,11 +1,12 @@
-// GET of a collection: entries from memory, selected, paged, joined as bytes.
+// GET of a collection: filters and pages the entries in memory, and joins their bytes.
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
 import { jsonPieces } from '../codec/answers.ts'
 import type { ListMeta } from '../codec/list-pieces.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
-import type { Answer } from '../server/exchange.ts'
-import type { Call } from './call.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import type { EndpointCall } from './endpoint-call.ts'
+import type { EndpointParts } from './parts.ts'
 import { listOptionsOf, type ListOptions } from './list-options.ts'
 import {
   encodeToken,
@@ -17,7 +18,7 @@ import {
 } from './read-position.ts'
 import { selectionOf, type Selection } from './selection.ts'
 
-export async function listObjects(call: Call): Promise<Answer> {
+export async function listObjects(call: EndpointCall<EndpointParts>): Promise<Answer> {
   const { definition, representation, query, target } = call
   const { entries, metadata } = await readPage(call, listOptionsOf(query, 'list'))
   const view = viewOf(definition, representation, {
@@ -27,9 +28,9 @@ export async function listObjects(call: Call): Promise<Answer> {
   return listAnswer(view, entries, metadata)
 }
 
-/** What a list finds, and what it says of it. Throws 400 for selectors before it does for positions. */
+/** The entries of a page and its ListMeta. Throws 400 or 410; an invalid selector is reported before an invalid position. */
 export async function readPage(
-  call: Call,
+  call: EndpointCall<EndpointParts>,
   options: ListOptions,
 ): Promise<{ readonly entries: readonly Entry[]; readonly metadata: ListMeta }> {
   const { definition, query, parts, objects, request } = call
@@ -48,7 +49,7 @@ export async function readPage(
   return { entries: page.entries, metadata: listMeta(page, revision, selection) }
 }
 
-/** The entries as a list, large ones in pieces. */
+/** A list of the entries; a large one is encoded in chunks. */
 export function listAnswer(view: ObjectView, entries: readonly Pick<Entry, 'bytes'>[], metadata: ListMeta): Answer {
   let about = 0
   const items = entries.map(({ bytes }) => {
@@ -59,7 +60,7 @@ export function listAnswer(view: ObjectView, entries: readonly Pick<Entry, 'byte
 }
 
 function entriesAt(
-  { objects, definition, request }: Call,
+  { objects, definition, request }: EndpointCall,
   scope: { resource: string; namespace?: string },
   { at, after }: ListPosition,
   selection: Selection,
@@ -69,7 +70,7 @@ function entriesAt(
     if (entries === undefined) throw after === undefined ? expiredList(at) : expiredToken(after)
     return entries
   }
-  // `kubectl wait` and `get -w` list one name: that is a look-up, where it is clear in which namespace to look.
+  // `kubectl wait` and `get -w` list by metadata.name: with a known namespace this is one look-up.
   if (selection.name !== undefined && (request.namespace !== '' || !definition.info.namespaced)) {
     const entry = objects.get(definition.storageKey, request.namespace, selection.name)
     return entry === undefined ? [] : [entry]
@@ -77,12 +78,12 @@ function entriesAt(
   return objects.list(scope)
 }
 
-/** Objects looked into at a time: the first look at one decodes it. */
-const looksAtATime = 128
+/** Entries matched before the event loop is yielded: the first match of an entry may decode it. */
+const matchesPerTurn = 128
 
-/** Those from the position on that match, one more than the limit where there are more. */
+/** The matching entries after the position; limit + 1 of them if there are more. */
 async function selected(
-  { exchange }: Call,
+  { exchange }: EndpointCall,
   all: readonly Entry[],
   selection: Selection,
   { after, limit }: ListPosition,
@@ -92,19 +93,19 @@ async function selected(
     const entry = all[i]
     if (entry !== undefined && selection.matches(entry)) found.push(entry)
     if (limit > 0 && found.length > limit) break
-    if (i % looksAtATime === looksAtATime - 1) await exchange.turn()
+    if (i % matchesPerTurn === matchesPerTurn - 1) await exchange.turn()
   }
   return found
 }
 
 interface Page {
   readonly entries: readonly Entry[]
-  /** Key to go on after, where the limit cut the list. */
+  /** Key of the last entry if the limit cut the list. */
   readonly next: string | undefined
   readonly remaining: number
 }
 
-/** The entries that match, from the position on, at most `limit`. */
+/** The matching entries after the position, at most `limit`. */
 function paged(all: readonly Entry[], selection: Selection, { after, limit }: ListPosition): Page {
   const from = after === undefined ? 0 : firstAfter(all, after)
   if (selection.everything && limit === 0)
@@ -140,7 +141,7 @@ function firstAfter(all: readonly Entry[], after: string): number {
   return low
 }
 
-/** ListMeta of a page: where the next begins, and how many are left where that is known without looking. */
+/** ListMeta of a page: the continue token, and the number of remaining entries where there is no selector. */
 function listMeta({ next, remaining }: Page, revision: Revision, { everything }: Selection): ListMeta {
   const metadata: ListMeta = { resourceVersion: String(revision) }
   if (next === undefined) return metadata

@@ -1,18 +1,18 @@
-// /openapi/v2: one document of all that a logical cluster serves, as JSON or as protobuf. kubectl reads it for what OpenAPI v3 does
-// not tell it, such as kind List.
+// /openapi/v2: one document for all resources of a logical cluster, as JSON or protobuf. kubectl reads it where OpenAPI v3
+// does not suffice, for example for kind List.
 import { notAcceptable } from '../../apimachinery/status/index.ts'
 import { notModified } from '../codec/answers.ts'
+import { matchesEtag } from '../discovery/index.ts'
 import {
-  matchesEtag,
   openApiV2Body,
   openApiV2Hash,
   type CustomResourceSet,
   type OpenApiV2Format,
-} from '../discovery/index.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
+} from '../discovery/openapi-v2/index.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
 
 const jsonType = 'application/json'
-/** As kube-apiserver names it, also to those who asked for the older name. */
+/** The Content-Type that kube-apiserver answers, even to clients that ask for the older name. */
 const protobufType = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
 const formats: Readonly<Record<string, OpenApiV2Format>> = {
   [jsonType]: 'json',
@@ -23,7 +23,7 @@ const formats: Readonly<Record<string, OpenApiV2Format>> = {
 }
 
 export async function openApiV2(exchange: Exchange, custom: CustomResourceSet): Promise<Answer> {
-  const format = wantedFormat(exchange.header('accept'))
+  const format = negotiateFormat(exchange.header('accept'))
   if (format === undefined)
     throw notAcceptable(`only the following media types are accepted: ${Object.keys(formats).slice(0, 3).join(', ')}`)
   const etag = `"${openApiV2Hash(custom)}"`
@@ -34,14 +34,14 @@ export async function openApiV2(exchange: Exchange, custom: CustomResourceSet): 
   return { kind: 'bytes', status: 200, headers: gzipped ? { ...headers, 'content-encoding': 'gzip' } : headers, body }
 }
 
-/** The format that the client likes best of those we have; undefined: none. */
-function wantedFormat(accept: string | undefined): OpenApiV2Format | undefined {
+/** The format we serve that the client prefers (RFC 9110, section 12.5.1); undefined if it accepts none. */
+function negotiateFormat(accept: string | undefined): OpenApiV2Format | undefined {
   if (accept === undefined || accept.trim() === '') return 'json'
-  const wishes = accept.split(',').map((clause) => {
+  const clauses = accept.split(',').map((clause) => {
     const [type = '', ...parameters] = clause.split(';').map((part) => part.trim())
     const quality = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2)
     return { format: formats[type.toLowerCase()], quality: quality === undefined ? 1 : Number(quality) || 0 }
   })
-  wishes.sort((a, b) => b.quality - a.quality)
-  return wishes.find(({ format, quality }) => format !== undefined && quality > 0)?.format
+  clauses.sort((a, b) => b.quality - a.quality)
+  return clauses.find(({ format, quality }) => format !== undefined && quality > 0)?.format
 }

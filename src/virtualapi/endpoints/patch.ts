@@ -1,5 +1,6 @@
-// PATCH: JSON patch, merge patch, strategic merge patch. The patch is applied to what is there, inside the registry's retry.
-import { fieldInvalid, goPrint } from '../../apimachinery/field/index.ts'
+// PATCH: JSON patch, merge patch, strategic merge patch. The registry applies it to the current object, again on a conflict.
+import { fieldInvalid } from '../../apimachinery/field/index.ts'
+import { goPrint } from '../../apimachinery/text/index.ts'
 import {
   apiVersionOf,
   encodeJson,
@@ -21,17 +22,17 @@ import {
 import { jsonBytes } from '../codec/answers.ts'
 import { decodeBody, objectOf, type Decoded } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
-import type { ResourceDefinition } from '../registry/resource-definition.ts'
-import type { Answer } from '../server/exchange.ts'
-import { requireSubresource, type Call } from './call.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
 import { requireName, requireNamespace } from './create.ts'
 
 type Apply = (document: JsonObject, patch: JsonValue) => JsonValue
 
-/** How a patch of this Content-Type is applied to a resource. Throws 415, naming what is accepted. */
+/** The function that applies a patch of this Content-Type. Throws 415, naming the accepted types. */
 export function patchOf(contentType: string | undefined, { info, schema }: ResourceDefinition): Apply {
   const type = (contentType ?? '').split(';')[0]?.trim().toLowerCase()
-  // A patch that is null changes nothing.
+  // A `null` patch changes nothing.
   if (type === 'application/json-patch+json')
     return (document, patch) => (patch === null ? document : applyJsonPatch(document, patch))
   if (type === 'application/merge-patch+json') return applyMergePatch
@@ -39,7 +40,7 @@ export function patchOf(contentType: string | undefined, { info, schema }: Resou
     return (document, patch) => {
       if (patch === null) return document
       const patched = applyStrategicMergePatch(document, patch, schema)
-      // Upstream patches the fields of the kind here, not the text: what kind it is is no field.
+      // Upstream applies the patch to Go fields, so it cannot change kind and apiVersion. Restore them.
       if (!isJsonObject(patched)) return patched
       const { kind = info.kind, apiVersion = apiVersionOf(info) } = document
       return { ...patched, kind, apiVersion }
@@ -51,7 +52,7 @@ export function patchOf(contentType: string | undefined, { info, schema }: Resou
   )
 }
 
-export async function patchObject(call: Call): Promise<Answer> {
+export async function patchObject(call: EndpointCall): Promise<Answer> {
   const { definition, exchange, fieldValidation, request, representation, parts, target } = call
   if (request.subresource !== '') requireSubresource(call)
   const contentType = exchange.header('content-type')
@@ -64,9 +65,9 @@ export async function patchObject(call: Call): Promise<Answer> {
     isPatch: true,
     change: (current) => {
       if (current === undefined) throw notFound(definition.info, request.name)
-      // Said once, for the try that counted.
+      // Drop the warnings of an earlier attempt that lost a conflict.
       exchange.warnings.length = before
-      const patched = apply(served(definition, current), patch)
+      const patched = apply(toServedVersion(definition, current), patch)
       if (!isJsonObject(patched)) throw badRequest('the patched document is not an object')
       const { warnings } = exchange
       const object = readable(patched, { definition, shown: strategic ? goPrint(patch) : undefined }, () =>
@@ -80,11 +81,11 @@ export async function patchObject(call: Call): Promise<Answer> {
   return jsonBytes(viewOf(definition, representation, { now: target.context.now }).object(written.bytes))
 }
 
-/** The patch as a document. Throws 400, for some types in words of their own. */
+/** Decodes the patch. Throws 400; the message depends on the patch type, as upstream's does. */
 function readPatch(body: Uint8Array, contentType: string | undefined): Decoded {
   try {
     const decoded = decodeBody(body, undefined)
-    return { ...decoded, duplicates: complaintsOf(decoded, contentType) }
+    return { ...decoded, duplicates: strictErrorsOf(decoded, contentType) }
   } catch (error) {
     const isStrategic = contentType?.includes('strategic') === true
     throw isStrategic || !isStatusError(error, 'BadRequest')
@@ -95,8 +96,8 @@ function readPatch(body: Uint8Array, contentType: string | undefined): Decoded {
 
 const operationFields = new Set(['op', 'path', 'from', 'value'])
 
-/** What is given twice and, of a JSON patch, what its operations do not have. */
-function complaintsOf({ value, duplicates }: Decoded, contentType: string | undefined): readonly string[] {
+/** Duplicate fields and, in a JSON patch, unknown fields of its operations. */
+function strictErrorsOf({ value, duplicates }: Decoded, contentType: string | undefined): readonly string[] {
   if (contentType?.includes('json-patch') !== true || !Array.isArray(value)) return duplicates
   const unknown = value.flatMap((operation, index) =>
     Object.keys(isJsonObject(operation) ? operation : {})
@@ -107,8 +108,8 @@ function complaintsOf({ value, duplicates }: Decoded, contentType: string | unde
 }
 
 /**
- * What `read` makes of the patched document. Where that fails because of the type of a value, or of a field that there is not,
- * a real server says so as 422 of the patch: of the patch itself where it was strategic, else of all that came of it.
+ * Decodes the patched document with `read`. A wrong type or an unknown field in it becomes 422 with field `patch`, as in
+ * kube-apiserver. `shown` is the value that the error quotes (strategic merge patches); undefined: the patched document.
  */
 export function readable(
   patched: JsonObject,
@@ -135,12 +136,12 @@ function typeErrorOf(
   return (strategic ? conversionErrors : typeErrors)(patched, schema)[0]
 }
 
-/** Of custom resources the metadata alone has types to be wrong about before validation. */
+/** In custom resources only the metadata is typed before validation. */
 function customTypeError({ info }: ResourceDefinition, { message }: Error): string | undefined {
   return info.builtIn ? undefined : / cannot be handled as a \S+: (json: cannot unmarshal .*)$/s.exec(message)?.[1]
 }
 
-function served({ fromStorage, info }: ResourceDefinition, stored: KubeObject): JsonObject {
+function toServedVersion({ fromStorage, info }: ResourceDefinition, stored: KubeObject): JsonObject {
   const object = fromStorage?.(stored) ?? {
     ...stored,
     apiVersion: info.group === '' ? info.version : `${info.group}/${info.version}`,

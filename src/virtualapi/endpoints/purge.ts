@@ -1,20 +1,20 @@
-// `DELETE /clusters/NAME`: drops all that is stored of a logical cluster. The last step of its deletion, for our operator.
+// `DELETE /clusters/NAME`: deletes all stored objects of a logical cluster. Our operator calls it as the last step of deletion.
 import { isJsonObject } from '../../apimachinery/meta/index.ts'
 import { conflict, forbidden, pathNotFound } from '../../apimachinery/status/index.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { decodeBody } from '../codec/read-object.ts'
 import type { RequestInfo } from '../request/request-info.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
+import type { EndpointParts } from './parts.ts'
 
-/** Whether a request asks for it. */
+/** True for `DELETE /clusters/NAME`. */
 export function isPurge({ method, target }: Pick<RequestInfo, 'method' | 'target'>): boolean {
   return method === 'DELETE' && target.kind === 'path' && target.path === '/'
 }
 
-/** Only for the installation itself, and only where the LogicalCluster is being deleted. */
-export async function purge(exchange: Exchange, { hub }: ServerParts): Promise<Answer> {
+/** Throws 403 unless the installation itself asks and the LogicalCluster is being deleted, 409 for another uid. */
+export async function purge(exchange: Exchange, { hub }: EndpointParts): Promise<Answer> {
   const { cluster, user, signal } = exchange
   if (user.realm.kind !== 'installation')
     throw forbidden({ group: '', resource: '' }, '', 'only the operator may drop a logical cluster')
@@ -30,7 +30,7 @@ export async function purge(exchange: Exchange, { hub }: ServerParts): Promise<A
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' })
 }
 
-/** A precondition in DeleteOptions: who means the one before must not drop its successor of the same name. */
+/** Throws 409 if DeleteOptions name another uid: the LogicalCluster was recreated under the same name. */
 async function requireUid({ request }: Exchange, { name, uid }: LogicalCluster): Promise<void> {
   const body = await request.body()
   if (body.length === 0) return

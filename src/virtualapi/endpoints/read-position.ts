@@ -1,25 +1,25 @@
-// resourceVersion, resourceVersionMatch, limit and continue of a list: what they mean together, and what is refused.
+// Which state a list reads, from resourceVersion, resourceVersionMatch, limit and continue.
 import { Buffer } from 'node:buffer'
 import { badRequest, expired, statusError, timedOut } from '../../apimachinery/status/index.ts'
 import { isJsonObject, tryRevision, type Revision } from '../../apimachinery/meta/index.ts'
 import type { ListOptions } from './list-options.ts'
-import type { ServerParts } from '../server/parts.ts'
+import type { EndpointParts } from './parts.ts'
 
-/** How long a read "not older than" a revision waits for it. */
+/** How long a read with NotOlderThan waits for the revision. */
 const waitMs = 3000
 
 export interface ListPosition {
-  /** Read exactly this state; undefined = now. */
+  /** Read exactly this state; undefined: the newest. */
   readonly at: Revision | undefined
   /** Wait until at least this state is known. */
   readonly notOlderThan: Revision | undefined
   /** 0 = all. */
   readonly limit: number
-  /** Go on after this `namespace/name`. */
+  /** Continue after this `namespace/name`. */
   readonly after: string | undefined
 }
 
-/** Where a list stands. Throws 400, or (for a continue token whose state is gone) leaves `at` for the caller to find out. */
+/** Which state a list reads. Throws 400. Whether the state of a continue token still exists is for the caller to check. */
 export function listPosition({ limit: asked, match, resourceVersion: version, token }: ListOptions): ListPosition {
   const limit = Math.max(0, asked)
   if (token !== '') {
@@ -31,14 +31,14 @@ export function listPosition({ limit: asked, match, resourceVersion: version, to
   const revision = version === '' ? undefined : requireRevision(version)
   if (revision === undefined || revision === 0)
     return { at: undefined, notOlderThan: undefined, limit, after: undefined }
-  // A page of an old state: what clients asked for before resourceVersionMatch existed.
+  // Before resourceVersionMatch existed, resourceVersion with a limit meant Exact; it still does.
   const exact = match === 'Exact' || (match === '' && limit > 0)
   return exact
     ? { at: revision, notOlderThan: revision, limit, after: undefined }
     : { at: undefined, notOlderThan: revision, limit, after: undefined }
 }
 
-/** The resourceVersion as a revision. Throws 400 for anything else. */
+/** Parses a resourceVersion. Throws 400 with kube-apiserver's message. */
 export function requireRevision(text: string): Revision {
   const revision = tryRevision(text.replace(/^0+(?=[0-9])/, ''))
   if (revision === undefined) {
@@ -50,9 +50,9 @@ export function requireRevision(text: string): Revision {
   return revision
 }
 
-/** Waits until the server knows this revision. Rejects 504 with the cause that clients look for. */
+/** Waits until the hub has this revision, at most 3 s. Rejects with 504 and the cause ResourceVersionTooLarge. */
 export async function waitForRevision(
-  { hub }: Pick<ServerParts, 'hub'>,
+  { hub }: Pick<EndpointParts, 'hub'>,
   revision: Revision,
   signal: AbortSignal,
 ): Promise<void> {
@@ -68,7 +68,7 @@ export async function waitForRevision(
   }
 }
 
-/** The opaque token that goes on after this key at this state. Survives restarts: it names both. */
+/** A continue token: the revision and the last key. It holds all state, so it survives restarts. -1: the newest state. */
 export function encodeToken(revision: Revision | -1, after: string): string {
   return Buffer.from(JSON.stringify({ v: 'meta.k8s.io/v1', rv: revision, start: `${after}\u0000` })).toString(
     'base64url',
@@ -78,11 +78,11 @@ export function encodeToken(revision: Revision | -1, after: string): string {
 function decodeToken(token: string): { at: Revision | undefined; after: string } {
   const { v, rv, start } = tokenParts(token)
   if (v !== 'meta.k8s.io/v1')
-    throw brokenToken(`server does not recognize this encoded version ${typeof v === 'string' ? v : ''}`)
+    throw invalidToken(`server does not recognize this encoded version ${typeof v === 'string' ? v : ''}`)
   if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0)
-    throw brokenToken('incorrect encoded start resourceVersion')
-  if (typeof start !== 'string' || start === '') throw brokenToken('encoded start key empty')
-  // -1: the client accepted that the rest of its list is of another state.
+    throw invalidToken('incorrect encoded start resourceVersion')
+  if (typeof start !== 'string' || start === '') throw invalidToken('encoded start key empty')
+  // -1: the token of a 410 answer; the client continues in the newest state.
   return { at: rv > 0 ? (rv as Revision) : undefined, after: start.replace(/\u0000$/, '') }
 }
 
@@ -91,16 +91,16 @@ function tokenParts(token: string): { v?: unknown; rv?: unknown; start?: unknown
     const parts: unknown = JSON.parse(Buffer.from(token, 'base64url').toString())
     if (isJsonObject(parts)) return parts
   } catch (cause) {
-    throw brokenToken('it must be taken from an answer as it is', cause)
+    throw invalidToken('it must be taken from an answer as it is', cause)
   }
-  throw brokenToken('it must be taken from an answer as it is')
+  throw invalidToken('it must be taken from an answer as it is')
 }
 
-function brokenToken(why: string, cause?: unknown): Error {
+function invalidToken(why: string, cause?: unknown): Error {
   return badRequest(`invalid continue token: continue key is not valid: ${why}`, cause)
 }
 
-/** 410 for a page whose state is gone, with a token to go on from the same place in the newest state. */
+/** 410 for a continue token whose state is compacted, with a token that continues at the same key in the newest state. */
 export function expiredToken(after: string): Error {
   const message =
     'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.'
@@ -109,7 +109,7 @@ export function expiredToken(after: string): Error {
   return error
 }
 
-/** 410 for a list at a state that is gone. */
+/** 410 for a list at a resourceVersion that is compacted. */
 export function expiredList(revision: Revision): Error {
   return expired(`The resourceVersion for the provided list is too old: ${revision}`)
 }

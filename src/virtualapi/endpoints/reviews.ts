@@ -1,12 +1,12 @@
-// Kinds that are asked, not kept: access reviews and identity reviews.
+// Access reviews and identity reviews: kinds that are answered at once and never stored.
 import { methodNotServed, notAcceptable, pathNotFound } from '../../apimachinery/status/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
 import { negotiate, supportedMediaTypes } from '../codec/negotiate.ts'
-import { reviewOf } from '../registry/reviews/index.ts'
+import { reviewOf } from '../authz/reviews/index.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
+import type { EndpointParts } from './parts.ts'
 import { writeOptionsOf } from './write-options.ts'
 import { requireContentType } from './create.ts'
 
@@ -14,8 +14,8 @@ export function isReview(target: ResourceTarget): boolean {
   return target.subresource === '' && reviewOf(target) !== undefined
 }
 
-/** POST of a question; the answer is the same object with a status. */
-export async function createReview(exchange: Exchange, parts: ServerParts, target: ResourceTarget): Promise<Answer> {
+/** POST of a review; the answer is the same object with a status. */
+export async function createReview(exchange: Exchange, parts: EndpointParts, target: ResourceTarget): Promise<Answer> {
   const { cluster, info, user, signal } = exchange
   const review = reviewOf(target)
   const definition = parts.catalog.findBuiltIn(target)

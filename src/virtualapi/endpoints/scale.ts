@@ -1,21 +1,21 @@
-// The scale subresource: a few numbers of a workload, in one form for all kinds.
+// The scale subresource: reads and writes the replicas of any workload as autoscaling/v1 Scale.
 import { Buffer } from 'node:buffer'
-import { goPrint } from '../../apimachinery/field/index.ts'
+import { goPrint } from '../../apimachinery/text/index.ts'
 import { encodeJson, isJsonObject, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest, methodNotAllowed } from '../../apimachinery/status/index.ts'
 import { jsonBytes, jsonDocument } from '../codec/answers.ts'
 import { decodeBody, objectOf, takingKind, type Decoded } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
-import { applyScale, scaleOf } from '../registry/strategies/index.ts'
-import type { Answer } from '../server/exchange.ts'
-import { requireSubresource, type Call } from './call.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
+import { applyScale, scaleOf } from '../kinds/index.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
 import { requireContentType, requireName, requireNamespace } from './create.ts'
 import { patchOf, readable } from './patch.ts'
 
 const scales = { group: 'autoscaling', version: 'v1', kind: 'Scale' }
 
-export async function scale(call: Call): Promise<Answer> {
+export async function scale(call: EndpointCall): Promise<Answer> {
   requireSubresource(call)
   const { definition, parts, target, request, exchange } = call
   const { verb } = exchange.info
@@ -33,8 +33,8 @@ export async function scale(call: Call): Promise<Answer> {
   return jsonDocument(scaleOf(written.object, definition))
 }
 
-/** A Scale in the form asked for: kubectl shows it as a table with columns of its own. */
-function shown({ definition, representation, query, target }: Call, scale: KubeObject): Answer {
+/** A Scale as JSON, or as a Table with the columns of Scale. */
+function shown({ definition, representation, query, target }: EndpointCall, scale: KubeObject): Answer {
   if (representation.as !== 'Table' || !definition.info.builtIn) return jsonDocument(scale)
   const { fromStorage: _stored, complete: _complete, ...rest } = definition
   const info = { ...definition.info, ...scales }
@@ -45,8 +45,8 @@ function shown({ definition, representation, query, target }: Call, scale: KubeO
   return jsonBytes(view.object(Buffer.from(encodeJson(scale))))
 }
 
-/** The Scale asked for, as a function of the present one. */
-async function wantedScale(call: Call): Promise<(current: KubeObject) => KubeObject> {
+/** The wanted Scale, as a function of the current one. */
+async function wantedScale(call: EndpointCall): Promise<(current: KubeObject) => KubeObject> {
   const { exchange, definition } = call
   const body = await exchange.request.body()
   if (exchange.info.verb === 'patch') {
@@ -54,7 +54,7 @@ async function wantedScale(call: Call): Promise<(current: KubeObject) => KubeObj
     const { value, duplicates } = decodeBody(body, undefined)
     const before = exchange.warnings.length
     return (current) => {
-      // Said once, for the try that counted.
+      // Drop the warnings of an earlier attempt that lost a conflict.
       exchange.warnings.length = before
       const patched = apply(current as unknown as JsonObject, value)
       if (!isJsonObject(patched)) throw badRequest('the body must be a Scale')
@@ -69,7 +69,7 @@ async function wantedScale(call: Call): Promise<(current: KubeObject) => KubeObj
 }
 
 function requireScale(
-  { definition, exchange, fieldValidation, request }: Call,
+  { definition, exchange, fieldValidation, request }: EndpointCall,
   decoded: Decoded,
   { duplicatesFirst = false } = {},
 ): KubeObject {

@@ -1,4 +1,4 @@
-// Selectors of a list or watch, compiled once: does an entry match?
+// Label and field selectors of a list or watch, compiled once per request.
 import {
   parseFieldSelector,
   parseLabelSelector,
@@ -9,21 +9,21 @@ import {
 } from '../../apimachinery/selector/index.ts'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
-import type { ResourceDefinition } from '../registry/resource-definition.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
 
 export interface Selection {
   readonly labels: LabelSelector
   readonly fields: FieldSelector
-  /** True if nothing is left out. */
+  /** True if every entry matches. */
   readonly everything: boolean
-  /** The one name that can match, where the field selector says so. */
+  /** The only name that can match, from the field selector or the path; undefined: any. */
   readonly name: string | undefined
   matches(entry: Entry): boolean
 }
 
-/** Of requests without selectors: most of them. */
+/** Shared by all requests without selectors. */
 const everything: Selection = {
   labels: parseLabelSelector(''),
   fields: parseFieldSelector(''),
@@ -32,13 +32,13 @@ const everything: Selection = {
   matches: () => true,
 }
 
-/** Built-in kinds without fields of their own know those that every kind has, also where there is no namespace. */
+/** Throws 400 for fields that the kind cannot select. Cluster-scoped built-in kinds accept metadata.namespace, as upstream. */
 function requireFields(fields: FieldSelector, { builtIn, namespaced }: ResourceInfo, own: readonly string[]): void {
   if (builtIn && own.length === 0) requireMetadataFields(fields)
   else requireSupportedFields(fields, new Set(['metadata.name', ...(namespaced ? ['metadata.namespace'] : []), ...own]))
 }
 
-/** Compiles the selectors of a request. Throws 400 for fields the kind does not have. */
+/** Compiles the selectors of a request. `name`: only this object, from the path. Throws 400 for unsupported fields. */
 export function selectionOf(
   query: URLSearchParams,
   { info, strategy }: ResourceDefinition,

@@ -1,23 +1,23 @@
-// Which paths a resource has, and which methods they take: told to those who may know, before anything is read.
+// Which paths a resource has and which methods they take. Checked after authorization and before anything is read.
 import { methodNotServed, pageNotFound, pathNotFound } from '../../apimachinery/status/index.ts'
-import { builtInResources } from '../registry/builtin-resources.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
+import { builtInResources } from '../resources/builtin-resources.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
 import type { RequestInfo, ResourceTarget } from '../request/request-info.ts'
 
 type VerbOfMethod = Readonly<Record<string, string>>
 
 const collection: VerbOfMethod = { GET: 'list', POST: 'create', DELETE: 'deletecollection' }
-/** All namespaces are listed, and nothing else is done to them. */
-const everywhere: VerbOfMethod = { GET: 'list' }
+/** A namespaced resource over all namespaces can only be listed. */
+const allNamespaces: VerbOfMethod = { GET: 'list' }
 const object: VerbOfMethod = { GET: 'get', PUT: 'update', PATCH: 'patch', DELETE: 'delete' }
 const subresource: VerbOfMethod = { ...object, POST: 'create' }
 
-/** 404 as a real server says it: a Status below a group that is built in, else a page that is not there. */
+/** 404 as kube-apiserver answers it: a Status if the group is built in, else "404 page not found" as text. */
 export function groupNotServed(group: string): Error {
   return builtInResources().some((row) => row.group === group) ? pathNotFound() : pageNotFound()
 }
 
-/** Throws 404 for what is no path of the resource, 405 for a method that the path does not take. */
+/** Throws 404 if the resource has no such path, 405 if the path does not take the method. */
 export function requirePath(info: ResourceInfo, request: ResourceTarget, { method, verb }: RequestInfo): void {
   const { namespace, name } = request
   if (!info.builtIn) {
@@ -26,9 +26,10 @@ export function requirePath(info: ResourceInfo, request: ResourceTarget, { metho
     return
   }
   if ((!info.namespaced && namespace !== '') || name.includes('/')) throw pathNotFound()
-  const ofAll = info.namespaced && namespace === ''
-  if (ofAll && name !== '') throw pathNotFound()
-  const table = name === '' ? (ofAll ? everywhere : collection) : request.subresource === '' ? object : subresource
+  const isAllNamespaces = info.namespaced && namespace === ''
+  if (isAllNamespaces && name !== '') throw pathNotFound()
+  const table =
+    name === '' ? (isAllNamespaces ? allNamespaces : collection) : request.subresource === '' ? object : subresource
   const verbs =
     request.subresource === ''
       ? info.verbs

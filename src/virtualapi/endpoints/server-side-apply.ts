@@ -1,8 +1,8 @@
-// Server-side apply is not served yet: who asks for it is told so, and what to do instead.
+// Server-side apply is not served yet; the error names the alternative.
 import { unsupportedMediaType } from '../../apimachinery/status/index.ts'
-import type { Exchange } from '../server/exchange.ts'
+import type { Exchange } from '../exchange/exchange.ts'
 
-/** Throws 415 for a patch that is to be applied by the server, whatever its parameters: they are of that way alone. */
+/** Throws 415 for a server-side apply patch, before its parameters are validated. */
 export function refuseServerSideApply(exchange: Exchange): void {
   if (exchange.info.verb !== 'patch') return
   if (!/^\s*application\/apply-patch\+/i.test(exchange.header('content-type') ?? '')) return

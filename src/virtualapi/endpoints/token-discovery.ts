@@ -1,19 +1,19 @@
-// For others who verify tokens of ServiceAccounts: who issues them, and with which key.
+// OpenID Connect discovery for those who verify ServiceAccount tokens: the issuer and its public keys.
 import { pageNotFound, pathNotFound } from '../../apimachinery/status/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { issuerOf } from '../authn/index.ts'
-import type { Answer, Exchange } from '../server/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
+import type { Answer, Exchange } from '../exchange/exchange.ts'
+import type { EndpointParts } from './parts.ts'
 
 /** `/.well-known/openid-configuration` and `/openid/v1/jwks` of a logical cluster. Throws 404 for other paths. */
 export async function tokenDiscovery(
   exchange: Exchange,
-  { accountTokens }: Pick<ServerParts, 'accountTokens'>,
+  { accountTokens }: Pick<EndpointParts, 'accountTokens'>,
   path: string,
 ): Promise<Answer> {
   const { cluster, info } = exchange
   if (cluster === undefined) throw pathNotFound()
-  // The answer names the address by which this client reached us.
+  // private: the answer holds the host name that this client used.
   const caching = { 'cache-control': 'private, max-age=3600' }
   if (path === '/.well-known/openid-configuration')
     return jsonDocument(

@@ -1,13 +1,14 @@
-// POST serviceaccounts/NAME/token: a token for whoever may have one.
+// POST serviceaccounts/NAME/token: issues a token of the ServiceAccount (TokenRequest).
 import type { KubeObject, ObjectMeta } from '../../apimachinery/meta/index.ts'
 import { badRequest, conflict, invalid, methodNotServed, type StatusCause } from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
 import { apiAudience, type NameAndUid } from '../authn/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf, takingKind } from '../codec/read-object.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
-import type { Answer } from '../server/exchange.ts'
-import type { Call } from './call.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import type { EndpointCall } from './endpoint-call.ts'
+import type { EndpointParts } from './parts.ts'
 import { requireContentType } from './create.ts'
 
 const kind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' }
@@ -27,14 +28,14 @@ interface TokenRequestSpec {
 }
 type Bound = Partial<Record<'pod' | 'secret' | 'node', NameAndUid>>
 
-/** Issues a token. Throws 404 where the ServiceAccount or what to bind to is not there, 409 for another uid, 422. */
-export async function requestToken(call: Call): Promise<Answer> {
+/** Issues a token. Throws 404 if the ServiceAccount or the bound object does not exist, 409 for another uid, 422. */
+export async function requestToken(call: EndpointCall<EndpointParts>): Promise<Answer> {
   const { exchange, parts, cluster, request, target } = call
   if (exchange.info.verb !== 'create') throw methodNotServed()
   const { namespace, name } = request
   const asked = await readRequest(call)
   const { metadata } = asked
-  requireSame(metadata, { namespace, name })
+  requireSameAccount(metadata, { namespace, name })
   const account = decodeObject(parts.registry.get(target, name).bytes).metadata
   const uid = account.uid ?? ''
   if (metadata.uid !== undefined && metadata.uid !== '' && metadata.uid !== uid)
@@ -49,7 +50,7 @@ export async function requestToken(call: Call): Promise<Answer> {
     expirationSeconds: expirationSeconds ?? 3600,
     boundObjectRef: boundObjectRef ?? null,
   }
-  const causes = wrongDuration(spec.expirationSeconds)
+  const causes = durationCauses(spec.expirationSeconds)
   if (causes.length > 0) throw invalid(kind, '', causes)
   const bound = spec.boundObjectRef === null ? {} : boundObject(call, spec.boundObjectRef)
   const token = await parts.accountTokens.issue({
@@ -71,7 +72,7 @@ export async function requestToken(call: Call): Promise<Answer> {
   return jsonDocument(body, { status: 201 })
 }
 
-async function readRequest({ exchange, definition, fieldValidation }: Call): Promise<KubeObject> {
+async function readRequest({ exchange, definition, fieldValidation }: EndpointCall): Promise<KubeObject> {
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, kind.kind)
   const expected = takingKind(definition, kind)
@@ -79,7 +80,7 @@ async function readRequest({ exchange, definition, fieldValidation }: Call): Pro
   return objectOf(decoded, { definition: expected, fieldValidation, warnings })
 }
 
-function requireSame({ name = '', namespace = '' }: ObjectMeta, url: { name: string; namespace: string }): void {
+function requireSameAccount({ name = '', namespace = '' }: ObjectMeta, url: { name: string; namespace: string }): void {
   const wrong = (field: string, value: string, what: string): StatusCause => ({
     reason: 'FieldValueInvalid',
     message: `Invalid value: ${JSON.stringify(value)}: must match the service account ${what} if specified`,
@@ -90,7 +91,7 @@ function requireSame({ name = '', namespace = '' }: ObjectMeta, url: { name: str
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
 }
 
-function wrongDuration(seconds: number): StatusCause[] {
+function durationCauses(seconds: number): StatusCause[] {
   const wrong = (text: string): StatusCause[] => [
     {
       reason: 'FieldValueInvalid',
@@ -102,8 +103,8 @@ function wrongDuration(seconds: number): StatusCause[] {
   return seconds > maxSeconds ? wrong('larger than 2^32 seconds') : []
 }
 
-/** What the token ends with. */
-function boundObject(call: Call, reference: ObjectReference): Bound {
+/** The object whose deletion invalidates the token. */
+function boundObject(call: EndpointCall, reference: ObjectReference): Bound {
   const { apiVersion = '', name = '' } = reference
   if (apiVersion === 'v1' && reference.kind === 'Pod') {
     const pod = readNamed(call, 'pods', reference)
@@ -129,7 +130,7 @@ function boundObject(call: Call, reference: ObjectReference): Bound {
   throw badRequest(`cannot bind token to object of type ${group}/${version}, Kind=${reference.kind ?? ''}`)
 }
 
-function readNamed({ parts, target, request }: Call, resource: string, reference: ObjectReference): KubeObject {
+function readNamed({ parts, target, request }: EndpointCall, resource: string, reference: ObjectReference): KubeObject {
   const { name = '', uid = '' } = reference
   const definition = parts.catalog.findBuiltIn({ group: '', version: 'v1', resource })
   if (definition === undefined) throw badRequest(`cannot bind token to object of type /v1, Kind=${resource}`)

@@ -1,12 +1,12 @@
-// PUT of an object or of its status.
+// PUT of an object or of one of its subresources.
 import { jsonBytes } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
-import type { Answer } from '../server/exchange.ts'
-import { requireSubresource, type Call } from './call.ts'
+import type { Answer } from '../exchange/exchange.ts'
+import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
 import { requireContentType, requireName, requireNamespace } from './create.ts'
 
-export async function updateObject(call: Call): Promise<Answer> {
+export async function updateObject(call: EndpointCall): Promise<Answer> {
   const { definition, exchange, fieldValidation, request, representation, parts, target } = call
   if (request.subresource !== '') requireSubresource(call)
   const contentType = requireContentType(exchange.header('content-type'))
@@ -17,7 +17,7 @@ export async function updateObject(call: Call): Promise<Answer> {
   requireName(object.metadata.name, request.name)
   const written = await parts.registry.update(target, request.name, {
     subresource: request.subresource,
-    // A fresh copy for every try: the registry fills it in.
+    // A new copy for every attempt: the registry changes it.
     change: () => {
       const copy = structuredClone(object)
       return definition.toStorage?.(copy) ?? { ...copy, apiVersion: definition.storageApiVersion }

@@ -1,41 +1,41 @@
-// One timer for all watches: tells each when a bookmark is due, and when its time is over. Nothing ticks per watch or per
-// logical cluster.
+// One interval timer for all watches: tells each watch when a bookmark is due and when its timeout is over. A watch gets a
+// timer of its own only shortly before its end.
 
-/** A watch as the clock knows it. */
+/** What the clock needs of a watch. */
 export interface Clocked {
-  /** When it is over: `performance.now()` then. */
+  /** When its timeout is over, on the scale of `performance.now()`. */
   readonly endsAt: number
   bookmarkDue(): void
   timeIsOver(): void
 }
 
-/** Watches are told in so many groups, one after the other: not all bookmarks are due at once. */
+/** Watches are spread over this many groups, so that not all bookmarks are due at once. */
 const groupCount = 60
 
 export class WatchClock implements Disposable {
   readonly #groups: readonly Set<Clocked>[] = Array.from({ length: groupCount }, () => new Set<Clocked>())
-  /** Those that are over before their group's next turn. */
+  /** Timers of the watches that end soon. */
   readonly #ending = new Map<Clocked, NodeJS.Timeout>()
   readonly #intervalMs: number
   readonly #timer: NodeJS.Timeout
-  #at = 0
+  #group = 0
   #size = 0
 
-  /** @param intervalMs between bookmarks of one watch; a real server sends about one a minute. */
+  /** @param intervalMs between two bookmarks of a watch; kube-apiserver sends about one a minute. */
   constructor({ intervalMs = 60_000 }: { intervalMs?: number } = {}) {
     this.#intervalMs = intervalMs
     this.#timer = setInterval(() => this.#tick(), intervalMs / groupCount)
     this.#timer.unref()
   }
 
-  /** From now on it is told, until it leaves; first after a whole interval. */
+  /** Adds a watch; its first bookmark is due after a whole interval. */
   add(watch: Clocked): void {
-    this.#groups[this.#at]?.add(watch)
+    this.#groups[this.#group]?.add(watch)
     this.#size++
-    this.#mindEnd(watch)
+    this.#scheduleEnd(watch)
   }
 
-  /** Tells it no more. Leaving twice is harmless. */
+  /** Removes a watch. Removing it twice is harmless. */
   remove(watch: Clocked): void {
     clearTimeout(this.#ending.get(watch))
     this.#ending.delete(watch)
@@ -59,14 +59,14 @@ export class WatchClock implements Disposable {
   }
 
   #tick(): void {
-    this.#at = (this.#at + 1) % groupCount
-    for (const watch of this.#groups[this.#at] ?? []) {
+    this.#group = (this.#group + 1) % groupCount
+    for (const watch of this.#groups[this.#group] ?? []) {
       watch.bookmarkDue()
-      this.#mindEnd(watch)
+      this.#scheduleEnd(watch)
     }
   }
 
-  #mindEnd(watch: Clocked): void {
+  #scheduleEnd(watch: Clocked): void {
     const leftMs = watch.endsAt - performance.now()
     if (leftMs > this.#intervalMs * 2 || this.#ending.has(watch)) return
     const timer = setTimeout(() => {

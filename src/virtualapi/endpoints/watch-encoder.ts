@@ -4,20 +4,20 @@ import { apiVersionOf, encodeJson, type Revision } from '../../apimachinery/meta
 import type { StatusError } from '../../apimachinery/status/index.ts'
 import type { Entry, HubEvent } from '../../store/hub/index.ts'
 import type { ObjectView } from '../codec/representations.ts'
-import { stampRevision } from '../registry/object-bytes.ts'
-import type { ResourceDefinition } from '../registry/resource-definition.ts'
+import { stampRevision } from '../resources/object-bytes.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import type { Selection } from './selection.ts'
 
-/** Of the initial state, sent at a time. */
+/** Size from which a chunk of the initial state is sent. */
 const chunkBytes = 64 * 1024
 type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
 
-/** What a watch shows, and how. */
+/** Which objects a watch shows, and in which form. */
 export interface WatchForm {
   readonly definition: ResourceDefinition
   readonly selection: Selection
   readonly view: ObjectView
-  /** The bytes of an entry where they are not its own: over all logical clusters they name whose it is. */
+  /** The bytes to send for an entry; default: its own. Over all logical clusters it adds the annotation of the cluster. */
   readonly entryBytes?: (entry: Pick<Entry, 'key' | 'bytes'>) => Uint8Array
 }
 
@@ -35,20 +35,20 @@ function line(type: EventType, object: Uint8Array): Buffer {
   return Buffer.concat([lineStarts[type], object.subarray(0, end), lineEnd])
 }
 
-// An event is encoded once per definition (which fixes version and form) and shared by all watchers that see it as it is.
+// An event is encoded once per definition (which fixes the version) and shared by all watches that show it unchanged.
 const sharedLines = new WeakMap<HubEvent, Map<ResourceDefinition, Buffer>>()
 
-/** Several events that one watcher took at once; others of the same scope took the same. */
+/** The lines of several events that a watch took at once. Other watches of the scope that take the same events reuse them. */
 interface SharedBatch {
   readonly first: HubEvent
   readonly count: number
   readonly definition: ResourceDefinition
   readonly lines: Buffer
 }
-/** By their last event. */
+/** Keyed by the last event. */
 const sharedBatches = new WeakMap<HubEvent, SharedBatch>()
 
-/** Encodes for one watch: some forms say something with the first event alone. */
+/** Encodes the events of one watch. It has state because a Table sends its columns with the first event only. */
 export class WatchEncoder {
   readonly #definition: ResourceDefinition
   readonly #selection: Selection
@@ -63,7 +63,7 @@ export class WatchEncoder {
     this.#entryBytes = entryBytes
   }
 
-  /** The state as ADDED events in chunks and, where `endsAt` is given, the bookmark that ends it. */
+  /** The initial state as ADDED events in chunks, then, where `endsAt` is given, the bookmark that ends it. */
   *initial(entries: readonly Entry[], endsAt: Revision | undefined): Generator<Uint8Array, undefined> {
     let lines: Uint8Array[] = []
     let bytes = 0
@@ -82,7 +82,7 @@ export class WatchEncoder {
     if (lines.length > 0) yield Buffer.concat(lines)
   }
 
-  /** Nothing but a revision, in the form of all other events: who watches metadata alone decodes nothing else. */
+  /** A BOOKMARK event in the form of the other events: a client that watches PartialObjectMetadata decodes nothing else. */
   bookmark(revision: Revision, annotations?: Record<string, string>): Buffer {
     const first = this.#first
     this.#first = false
@@ -91,12 +91,12 @@ export class WatchEncoder {
     return line('BOOKMARK', this.#view.bookmark({ kind: info.kind, apiVersion: apiVersionOf(info), metadata }, first))
   }
 
-  /** The events that this watch sees, if any. */
+  /** The lines of the events that this watch shows; undefined if there are none. */
   batch(events: readonly HubEvent[]): Buffer | undefined {
     const [first] = events
     const last = events.at(-1)
     if (first === undefined || last === undefined) return undefined
-    // Of a scope, what two watchers took is the same where first, last and number are.
+    // Two batches of one scope with equal first event, last event and length hold the same events.
     if (first === last || !this.#selection.everything || !this.#view.shared) return this.#lines(events)
     const shared = sharedBatches.get(last)
     const isSame = shared?.first === first && shared.count === events.length && shared.definition === this.#definition
@@ -110,14 +110,14 @@ export class WatchEncoder {
   #lines(events: readonly HubEvent[]): Buffer | undefined {
     const lines: Buffer[] = []
     for (const event of events) {
-      const type = this.#seenAs(event)
+      const type = this.#typeFor(event)
       if (type !== undefined) lines.push(this.#eventLine(event, type))
     }
     return lines.length < 2 ? lines[0] : Buffer.concat(lines)
   }
 
-  /** An object that begins to match is ADDED for this watch, one that ceases to is DELETED. */
-  #seenAs(event: HubEvent): EventType | undefined {
+  /** The type of the event for this watch: an object that begins to match is ADDED, one that ceases to match is DELETED. */
+  #typeFor(event: HubEvent): EventType | undefined {
     const selection = this.#selection
     if (selection.everything) return event.type
     const matches = selection.matches(event.entry)
@@ -125,7 +125,7 @@ export class WatchEncoder {
     const { previous } = event
     if (event.type === 'DELETED')
       return (previous === undefined ? matches : selection.matches(previous)) ? 'DELETED' : undefined
-    // What it was before a restart is not known: telling of a deletion too many harms nobody.
+    // The previous state is unknown after a restart. A DELETED event for an object that never matched does no harm.
     if (previous === undefined) return matches ? 'MODIFIED' : 'DELETED'
     const matched = selection.matches(previous)
     if (matches) return matched ? 'MODIFIED' : 'ADDED'
@@ -135,7 +135,7 @@ export class WatchEncoder {
   #eventLine(event: HubEvent, type: EventType): Buffer {
     const { entry } = event
     if (type === 'DELETED' && event.type === 'MODIFIED' && event.previous !== undefined) {
-      // Left the selection: the watcher gets what it knew, at the revision at which it lost it, as from a real server.
+      // The object ceased to match: as upstream, send its previous state with the revision of the change.
       const { key, bytes } = event.previous
       return line(type, this.#encode({ key, bytes: stampRevision(bytes, event.revision) }))
     }
@@ -155,7 +155,7 @@ export class WatchEncoder {
   }
 }
 
-/** The last event of a watch that failed. */
+/** The ERROR event that ends a failed watch. */
 export function errorLine(error: StatusError): Buffer {
   return line('ERROR', Buffer.from(encodeJson(error.status)))
 }

@@ -1,23 +1,23 @@
-// A watch under way: what is there first, then what the hub gathers, pushed into a sink when the loop has time for it. An
-// idle one is this object, the hub's watcher and the sink; there is no promise, generator or timer that waits for it.
+// An open watch: first the initial state, then the events of the hub, written to a sink when `Deliveries` calls `deliver`.
+// An idle watch costs this object, the hub's watcher and the sink: no promise, generator or timer is pending for it.
 import { isStatusError, expired } from '../../apimachinery/status/index.ts'
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import type { HubWatch, WatchReader } from '../../store/hub/index.ts'
-import type { Deliveries, Delivered } from '../server/deliveries.ts'
-import type { Push, Sink } from '../server/exchange.ts'
+import type { Deliveries, Delivered } from '../flowcontrol/deliveries.ts'
+import type { Push, Sink } from '../exchange/exchange.ts'
 import type { Clocked, WatchClock } from './watch-clock.ts'
 import { errorLine, type WatchEncoder } from './watch-encoder.ts'
 
 export interface WatchStreamOptions {
   readonly watch: HubWatch
   readonly encoder: WatchEncoder
-  /** Lines of the state, in pieces; taken before anything else. */
+  /** Chunks of the initial state, sent before anything else. */
   readonly initial: Iterator<Uint8Array> | undefined
   readonly since: Revision
   readonly timeoutMs: number
   readonly bookmarks: boolean
-  /** Whose watch it is, of those who share the loop; undefined: our own, which waits for nobody. */
+  /** Fairness key of the client, among which deliveries take turns; undefined: our own controllers, which never wait. */
   readonly flow: string | undefined
   readonly clock: WatchClock
   readonly deliveries: Deliveries
@@ -35,7 +35,7 @@ export class WatchStream implements Push, WatchReader, Clocked, Delivered {
   readonly #deliveries: Deliveries
   readonly #sink: Sink
   #initial: Iterator<Uint8Array> | undefined
-  /** Bytes of the delivery under way. */
+  /** Bytes written in the current delivery. */
   #delivered = 0
   #isFull = false
   #isQueued = false
@@ -101,24 +101,24 @@ export class WatchStream implements Push, WatchReader, Clocked, Delivered {
       this.#step()
     } catch (error) {
       this.close()
-      const told = toldError(error)
-      if (told === undefined) this.#sink.fail(error)
+      const status = errorToSend(error)
+      if (status === undefined) this.#sink.fail(error)
       else {
-        this.#sink.write(errorLine(told))
+        this.#sink.write(errorLine(status))
         this.#sink.end()
       }
     }
     return this.#delivered
   }
 
-  /** One write at most, so that others come between. */
+  /** Writes at most once, so that other watches are served in between. */
   #step(): void {
     if (this.#initial !== undefined) {
       const { done, value } = this.#initial.next() as IteratorResult<Uint8Array, undefined>
       if (done === true) this.#initial = undefined
       else this.#write(value)
     } else if (this.#watch.waits) {
-      // Events first: a bookmark speaks for everything before it.
+      // Events before bookmarks: a bookmark promises that all earlier events were sent.
       const events = this.#watch.take()
       const chunk = events && this.#encoder.batch(events)
       if (chunk !== undefined) this.#write(chunk)
@@ -150,8 +150,8 @@ export class WatchStream implements Push, WatchReader, Clocked, Delivered {
   }
 }
 
-/** What the client is told as the last event; undefined: it is cut off. */
-function toldError(error: unknown): Parameters<typeof errorLine>[0] | undefined {
+/** The error to send as the last event; undefined: the connection is cut. */
+function errorToSend(error: unknown): Parameters<typeof errorLine>[0] | undefined {
   if (isStoreError(error, 'Compacted')) return expired('too old resource version: the watch fell behind; list again')
   return isStatusError(error) ? error : undefined
 }

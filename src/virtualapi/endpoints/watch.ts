@@ -1,12 +1,12 @@
-// A watch: what is there (where asked for), then every change once, as lines of JSON.
+// GET with watch=true: the initial state (if asked for), then every change once, as lines of JSON.
 import { zeroRevision, type Revision } from '../../apimachinery/meta/index.ts'
 import { expired, isStatusError, notAcceptable } from '../../apimachinery/status/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import type { Entry, HubWatch } from '../../store/hub/index.ts'
 import { viewOf } from '../codec/representations.ts'
-import type { Answer, Exchange, Sink } from '../server/exchange.ts'
-import type { ServerParts } from '../server/parts.ts'
-import type { Call } from './call.ts'
+import type { Answer, Exchange, Sink } from '../exchange/exchange.ts'
+import type { EndpointParts } from './parts.ts'
+import type { EndpointCall } from './endpoint-call.ts'
 import { listOptionsOf, type ListOptions } from './list-options.ts'
 import { requireRevision, waitForRevision } from './read-position.ts'
 import { selectionOf } from './selection.ts'
@@ -14,20 +14,20 @@ import { errorLine, WatchEncoder, type WatchForm } from './watch-encoder.ts'
 import { WatchStream } from './watch-stream.ts'
 
 const minTimeoutSeconds = 1800
-/** A watcher that reads nothing has fallen out of the hub's bounds long before: it lists again. */
+/** How long a client may read nothing before its connection is cut. */
 const maxStallMs = 60_000
 const streamHeaders = { 'content-type': 'application/json', 'cache-control': 'no-cache, private' }
 
 export interface WatchPlan {
   readonly form: WatchForm
   readonly watch: HubWatch
-  /** State to send as ADDED before the changes; undefined: only changes. */
+  /** Entries to send as ADDED before the changes; undefined: only changes. */
   readonly initial: readonly Entry[] | undefined
   readonly since: Revision
   readonly options: WatchOptions
 }
 
-export async function watchObjects(call: Call): Promise<Answer> {
+export async function watchObjects(call: EndpointCall<EndpointParts>): Promise<Answer> {
   const { definition, representation, query, parts, target, objects, request, exchange } = call
   if (representation.format === 'yaml')
     throw notAcceptable('only the following media types are accepted: application/json;stream=watch')
@@ -38,22 +38,22 @@ export async function watchObjects(call: Call): Promise<Answer> {
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,
   })
-  const late = options.sendInitialEvents ? await notThere(parts, options.since, exchange.signal) : undefined
-  if (late !== undefined) return late
+  const timeoutAnswer = options.sendInitialEvents ? await notThere(parts, options.since, exchange.signal) : undefined
+  if (timeoutAnswer !== undefined) return timeoutAnswer
   const scope = {
     resource: definition.storageKey,
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
-  // The state and the place in the stream are taken in one step, so that nothing falls between.
+  // The state and the revision are read without an await in between, so that no event is lost or sent twice.
   const since = options.sendInitialEvents || options.since === 0 ? objects.revision() : options.since
   const initial = options.sendInitialEvents ? objects.list(scope) : undefined
   const watch = await openWatch(() => objects.watch(scope, { since, signal: exchange.signal }))
   return watchAnswer({ form: { definition, selection, view }, watch, initial, since, options }, exchange, parts)
 }
 
-/** What to answer where the position is not reached in time: the stream has begun, so the error is its one event. */
+/** Waits for `since`; the answer if it is not reached in time. A watch answers 200 with the error as its only event. */
 export async function notThere(
-  parts: Pick<ServerParts, 'hub'>,
+  parts: Pick<EndpointParts, 'hub'>,
   since: Revision,
   signal: AbortSignal,
 ): Promise<Answer | undefined> {
@@ -66,7 +66,7 @@ export async function notThere(
   }
 }
 
-/** Opens the hub's watch; a position that is gone becomes 410. */
+/** Opens the hub's watch. Rejects with 410 if the revision is compacted. */
 export async function openWatch(open: () => Promise<HubWatch>): Promise<HubWatch> {
   try {
     return await open()
@@ -77,13 +77,13 @@ export async function openWatch(open: () => Promise<HubWatch>): Promise<HubWatch
 
 export interface WatchOptions {
   readonly since: Revision
-  /** True also where a watch asks for no position: it begins with the state. */
+  /** True too for a watch without a resourceVersion (see `listOptionsOf`). */
   readonly sendInitialEvents: boolean
   readonly bookmarks: boolean
   readonly timeoutMs: number
 }
 
-/** What the options of a watch come to. Throws 400 for a position that is none. */
+/** The options of a watch, with defaults. Throws 400 for an invalid resourceVersion. */
 export function watchOptions({
   resourceVersion,
   sendInitialEvents = false,
@@ -99,15 +99,15 @@ export function watchOptions({
   }
 }
 
-/** The answer to a planned watch. Its hub watch is disposed when it ends, however it ends, and when it never begins. */
+/** The answer that streams a watch. The hub's watch is disposed when the answer ends, and when it never begins. */
 export function watchAnswer(
   { form, watch, initial, since, options: { bookmarks, timeoutMs } }: WatchPlan,
   { flow }: Exchange,
-  { watchClock: clock, deliveries }: ServerParts,
+  { watchClock: clock, deliveries }: EndpointParts,
 ): Answer {
   const begin = (sink: Sink): WatchStream => {
     const encoder = new WatchEncoder(form)
-    // A stream with bookmarks marks the end of the initial state by one (KEP-3157).
+    // With bookmarks, one marks the end of the initial state (KEP-3157).
     const state = initial && encoder.initial(initial, bookmarks ? since : undefined)
     return new WatchStream({
       ...{ watch, encoder, since, timeoutMs, bookmarks, flow, clock, deliveries, sink },

@@ -1,6 +1,7 @@
-// CreateOptions, UpdateOptions and PatchOptions of a query: refused before the body is read.
+// CreateOptions, UpdateOptions and PatchOptions of a query, validated before the body is read.
 import { fieldForbidden, fieldInvalid, fieldNotSupported } from '../../apimachinery/field/index.ts'
 import { invalid, type StatusCause } from '../../apimachinery/status/index.ts'
+import { isPrintable, maxFieldManagerLength } from './field-manager.ts'
 import type { FieldValidation } from '../codec/read-object.ts'
 
 export interface WriteOptions {
@@ -13,12 +14,11 @@ const kinds: Readonly<Record<string, string>> = {
   update: 'UpdateOptions',
   patch: 'PatchOptions',
 }
-const maxManagerLength = 128
 const validations = ['', 'Ignore', 'Strict', 'Warn']
 
 /**
- * The options of a write; of other verbs there are none. Throws 422: who asks for a dry run in words we do not know must
- * not get a real one.
+ * The options of a create, update or patch; the defaults for other verbs. Throws 422 for invalid options: a dry run with an
+ * unknown value must not become a real write.
  */
 export function writeOptionsOf(query: URLSearchParams, verb: string): WriteOptions {
   const kind = kinds[verb]
@@ -26,7 +26,7 @@ export function writeOptionsOf(query: URLSearchParams, verb: string): WriteOptio
   const dryRun = query.getAll('dryRun')
   const fieldValidation = query.get('fieldValidation') ?? ''
   const causes = [
-    // Server-side apply has its own say about force.
+    // `force` belongs to server-side apply, which is refused before.
     ...(verb === 'patch' && query.has('force')
       ? [fieldForbidden('force', 'may not be specified for non-apply patch')]
       : []),
@@ -39,21 +39,21 @@ export function writeOptionsOf(query: URLSearchParams, verb: string): WriteOptio
   return { dryRun: dryRun.length > 0, fieldValidation: (fieldValidation || 'Warn') as FieldValidation }
 }
 
-/** What is wrong with the words of a dry run. */
+/** Causes for values of `dryRun` other than `All`. */
 export function dryRunCauses(words: readonly string[]): StatusCause[] {
   return words.every((word) => word === 'All') ? [] : [fieldNotSupported('dryRun', [...words], ['All'])]
 }
 
 function managerCauses(manager: string): StatusCause[] {
-  if (manager.length > maxManagerLength)
+  if (manager.length > maxFieldManagerLength)
     return [
       {
         reason: 'FieldValueTooLong',
-        message: `Too long: may not be more than ${maxManagerLength} bytes`,
+        message: `Too long: may not be more than ${maxFieldManagerLength} bytes`,
         field: 'fieldManager',
       },
     ]
-  const at = Array.from(manager).findIndex((char) => !/[\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.test(char))
+  const at = Array.from(manager).findIndex((char) => !isPrintable(char))
   if (at < 0) return []
   const code = (Array.from(manager)[at]?.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
   return [fieldInvalid('fieldManager', manager, `invalid character U+${code} (at position ${at})`)]

@@ -13,7 +13,7 @@ const { signal } = new AbortController()
 const minuteMs = 60_000
 const ttlMs = 60 * minuteMs
 
-describe('the end of Events', () => {
+describe('expiry of Events', () => {
   let dir: string
   let store: Store
   let now = Date.parse('2026-01-01T00:00:00Z')
@@ -52,7 +52,7 @@ describe('the end of Events', () => {
   const names = async (): Promise<string[]> =>
     (await store.list({}, { signal })).items.map(({ key }) => `${key.cluster}/${key.resource}/${key.name}`)
 
-  it('comes an hour after the last write, in every logical cluster, and to nothing else', async () => {
+  it('deletes Events an hour after their last write, in every logical cluster, and nothing else', async () => {
     const ending = expiry()
     await store.create(keyOf('old'), value('old'), { signal })
     await store.create(keyOf('old', { cluster: 'b' }), value('old'), { signal })
@@ -71,7 +71,7 @@ describe('the end of Events', () => {
     expect(await names()).to.deep.equal(['a/configmaps/old'])
   })
 
-  it('comes to Events of before this process by what they tell of themselves', async () => {
+  it('goes by the times in an Event that was written before this process began', async () => {
     await store.create(keyOf('told'), value('told', { series: { count: 2, lastObservedTime: timestamp(now) } }), {
       signal,
     })
@@ -81,7 +81,7 @@ describe('the end of Events', () => {
     expect(await expiry().look(signal)).to.equal(1)
   })
 
-  it('comes to an Event that tells of the future, too', async () => {
+  it('deletes an Event with times in the future, too', async () => {
     const ending = expiry()
     await store.create(keyOf('liar'), value('liar', { lastTimestamp: '2999-01-01T00:00:00Z' }), { signal })
     expect(await ending.look(signal)).to.equal(0)
@@ -89,7 +89,7 @@ describe('the end of Events', () => {
     expect(await ending.look(signal)).to.equal(1)
   })
 
-  it('reads many in pages', async () => {
+  it('reads many Events in pages', async () => {
     for (let i = 0; i < 450; i++) await store.create(keyOf(`e-${i}`), value(`e-${i}`), { signal })
     now += ttlMs
     expect(await expiry().look(signal)).to.equal(450)

@@ -1,18 +1,18 @@
-// Events do not stay for ever: what nobody wrote for an hour is deleted, in every logical cluster, loaded or not. A real
-// server does the same with leases of etcd (its --event-ttl).
+// Deletes Events that were not written for an hour, in every logical cluster, loaded or not. kube-apiserver does the same
+// with etcd leases (--event-ttl).
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import { sleep, type Clock } from '../../async/index.ts'
 import { isStoreError, type ObjectKey, type Store, type StoredObject } from '../../store/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 
-/** As a real server's default, milliseconds. */
+/** kube-apiserver's default, milliseconds. */
 export const defaultEventTtlMs = 60 * 60_000
 
-/** Both APIs of Events keep them under this key. */
+/** Events of core/v1 and of events.k8s.io are stored under this key. */
 const resource = 'events'
-/** Looks in one time to live: an Event lives at most so much of it longer. */
-const looksPerTtl = 12
-/** Events read at once. */
+/** Scans per time to live: an Event outlives its time by at most 1/12. */
+const scansPerTtl = 12
+/** Events read per page. */
 const pageSize = 200
 
 export interface EventExpiryOptions {
@@ -23,59 +23,59 @@ export interface EventExpiryOptions {
   readonly ttlMs: number
 }
 
-interface Look {
+interface Scan {
   readonly at: number
   readonly revision: Revision
 }
 
-/** Ends Events from now on, one look after the other, until the signal. Resolves then. */
+/** Scans for expired Events and deletes them, again and again. Resolves when the signal aborts. */
 export async function expireEvents(options: EventExpiryOptions, signal: AbortSignal): Promise<void> {
   const { ttlMs, log } = options
   const expiry = new EventExpiry(options)
   const isOver = (): boolean => signal.aborted
   while (!isOver()) {
     try {
-      await sleep(ttlMs / looksPerTtl, signal, { unref: true })
-      const ended = await expiry.look(signal)
-      if (ended > 0) log.debug('events ended', { ended })
+      await sleep(ttlMs / scansPerTtl, signal, { unref: true })
+      const deleted = await expiry.look(signal)
+      if (deleted > 0) log.debug('expired events deleted', { count: deleted })
     } catch (error) {
-      if (!isOver()) log.warn('events could not be ended; tried again at the next look', { error })
+      if (!isOver()) log.warn('expired events could not be deleted; will be tried again', { error })
     }
   }
 }
 
-/** Remembers how far the store was at each look: what is older than the one a time to live ago was not written since. */
+/** Remembers the store's revision at each scan: an Event with a revision before that of a scan one TTL ago has expired. */
 export class EventExpiry {
   readonly #options: EventExpiryOptions
-  readonly #looks: Look[] = []
+  readonly #scans: Scan[] = []
 
   constructor(options: EventExpiryOptions) {
     this.#options = options
   }
 
-  /** Deletes what has lived its time. Returns how many. Rejects with what the store rejects with. */
+  /** Deletes the expired Events. Returns how many. Rejects with the store's errors. */
   async look(signal: AbortSignal): Promise<number> {
     const { store, clock, ttlMs } = this.#options
     const now = clock.now()
-    this.#looks.push({ at: now, revision: await store.revision({ signal }) })
-    while ((this.#looks[1]?.at ?? Infinity) <= now - ttlMs) this.#looks.shift()
-    const [oldest] = this.#looks
-    const settled = oldest !== undefined && oldest.at <= now - ttlMs ? oldest.revision : undefined
-    let ended = 0
+    this.#scans.push({ at: now, revision: await store.revision({ signal }) })
+    while ((this.#scans[1]?.at ?? Infinity) <= now - ttlMs) this.#scans.shift()
+    const [oldest] = this.#scans
+    const expiredRevision = oldest !== undefined && oldest.at <= now - ttlMs ? oldest.revision : undefined
+    let deleted = 0
     let after: ObjectKey | undefined
     for (;;) {
       const page = await store.list({ resource }, { signal, limit: pageSize, ...(after && { after }) })
       for (const object of page.items) {
-        const isOld = settled !== undefined && object.revision <= settled
-        if ((isOld || lastTold(object) <= now - ttlMs) && (await this.#end(object, signal))) ended++
+        const isOld = expiredRevision !== undefined && object.revision <= expiredRevision
+        if ((isOld || newestTime(object) <= now - ttlMs) && (await this.#delete(object, signal))) deleted++
       }
-      if (page.next === undefined) return ended
+      if (page.next === undefined) return deleted
       after = page.next
     }
   }
 
-  /** Returns whether it was this state of it that ended. */
-  async #end({ key, revision }: StoredObject, signal: AbortSignal): Promise<boolean> {
+  /** Deletes the Event unless it was written since it was read. Returns whether it was deleted. */
+  async #delete({ key, revision }: StoredObject, signal: AbortSignal): Promise<boolean> {
     try {
       await this.#options.store.delete(key, { ifRevision: revision, signal })
       return true
@@ -86,8 +86,11 @@ export class EventExpiry {
   }
 }
 
-/** The newest time an Event tells of itself, milliseconds since 1970; for those from before this process began. */
-function lastTold({ value }: StoredObject): number {
+/**
+ * The newest time in an Event, milliseconds since 1970. Decides about Events written before this process began, for which no
+ * revision is remembered.
+ */
+function newestTime({ value }: StoredObject): number {
   const event = JSON.parse(Buffer.from(value.buffer, value.byteOffset, value.length).toString()) as {
     metadata?: { creationTimestamp?: string }
     eventTime?: string | null

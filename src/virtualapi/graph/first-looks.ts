@@ -1,19 +1,19 @@
-// Logical clusters that nobody has looked at since this process began: something in them may be unfinished.
+// After a start, loads the logical clusters in which controllers may have unfinished work.
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import { sleep } from '../../async/index.ts'
 import type { Hub } from '../../store/hub/index.ts'
 import type { ClusterDirectory } from '../clusters/index.ts'
 
-/** Objects with one of these may wait for a loop: they are being deleted, or have owners, or hold a token of one. */
+/** Objects that contain one of these may need a controller: deleted objects, owned objects, ServiceAccount token Secrets. */
 const deletion = '"deletionTimestamp":"'
 const unfinished = [deletion, '"ownerReferences":[', '"kubernetes.io/service-account-token"']
-/** What is waited for from outside, and holds the most. */
+/** Resources whose deletion is finished first: clients wait for it, and it deletes the most objects. */
 const urgent = ['namespaces', 'customresourcedefinitions.apiextensions.k8s.io']
-/** Between two looks, at least; and so many times as long as the last took. */
+/** The pause between two logical clusters: at least `pauseMs`, and `pauseFactor` times as long as the last one took. */
 const pauseMs = 5
 const pauseFactor = 4
 
-/** Loads what is in need of a look, one after the other; who wants to look is told by the hub. */
+/** Loads the logical clusters with unfinished work, one after the other. The hub notifies its observers of each load. */
 export async function takeFirstLooks(
   { hub, directory, looked }: { hub: Hub; directory: ClusterDirectory; looked: (id: ClusterId) => boolean },
   signal: AbortSignal,
@@ -24,7 +24,7 @@ export async function takeFirstLooks(
       await hub.cluster(id, { signal })
       hub.release(id)
     } catch (error) {
-      // Deleted meanwhile: nothing is left to do in it.
+      // The logical cluster was deleted meanwhile.
       if (!hub.hasEnded(id)) throw error
     }
   }

@@ -1,5 +1,5 @@
-// What the loops beside the server know of all logical clusters: what changes, and who owns whom. Read from the hub, told as
-// the hub applies changes.
+// What controllers see of all logical clusters: changes of objects, and owner references. Reads from the hub, and notifies
+// its listeners when the hub applies a change.
 import {
   apiVersionOf,
   parseApiVersion,
@@ -12,12 +12,12 @@ import {
 } from '../../apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry, Hub, HubEvent } from '../../store/hub/index.ts'
 import type { ClusterDirectory } from '../clusters/index.ts'
-import { builtInResources } from '../registry/builtin-resources.ts'
-import type { Catalog } from '../registry/catalog.ts'
-import { asBuffer, decodeMetadata, decodeObject } from '../registry/object-bytes.ts'
-import { storageKeyOf } from '../registry/resource-definition.ts'
-import type { ResourceInfo } from '../registry/resource-info.ts'
-import { storageOf } from '../registry/strategies/conversions.ts'
+import { builtInResources } from '../resources/builtin-resources.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import { asBuffer, decodeMetadata, decodeObject } from '../resources/object-bytes.ts'
+import { storageKeyOf } from '../resources/resource-definition.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
+import { storageOf } from '../kinds/conversions.ts'
 import { takeFirstLooks } from './first-looks.ts'
 import { linksOf, sameLinks, unsettled } from './object-links.ts'
 
@@ -57,12 +57,12 @@ interface ObjectNews {
 }
 type NewsListener = (news: ObjectNews) => void
 
-/** Have no dependents and no owners that count, and are most of all changes. */
+/** Garbage collection skips these: they have no dependents and no owners that matter, and are most of all changes. */
 const ignored = new Set(['events', 'leases.coordination.k8s.io'])
 
 /**
- * What the loops read (see `ObjectGraph` in controllers/garbage and `NewsSource` in controllers). Loads a logical cluster
- * only to answer about it.
+ * What controllers read (see `ObjectGraph` in controllers/garbage and `NewsSource` in controllers). Loads a logical cluster
+ * only to answer a question about it.
  */
 export class ObjectGraph {
   private readonly hub: Hub
@@ -70,14 +70,14 @@ export class ObjectGraph {
   private readonly directory: ClusterDirectory
   private readonly observers = new Set<GraphObserver>()
   private readonly listeners = new Map<string, Set<NewsListener>>()
-  /** What came into memory since this process began: all that happened to it since was told, in memory or not. */
+  /** Logical clusters that were loaded since this process began. Observers hear of all their changes since, loaded or not. */
   private readonly looked = new Set<ClusterId>()
 
   constructor({ hub, catalog, directory }: { hub: Hub; catalog: Catalog; directory: ClusterDirectory }) {
     this.hub = hub
     this.catalog = catalog
     this.directory = directory
-    // For as long as the hub.
+    // Never unsubscribed: the graph lives as long as the hub.
     hub.observe({
       changed: (event) => this.changed(event),
       loaded: (objects) => this.firstLook(objects),
@@ -89,14 +89,14 @@ export class ObjectGraph {
 
   observe(observer: GraphObserver): () => void {
     this.observers.add(observer)
-    for (const objects of this.inMemory()) tellUnsettled(observer, objects)
+    for (const objects of this.inMemory()) notifyUnsettled(observer, objects)
     return () => void this.observers.delete(observer)
   }
 
   follow(resource: string, listener: NewsListener): () => void {
     const listeners = this.listeners.get(resource) ?? new Set()
     this.listeners.set(resource, listeners.add(listener))
-    for (const objects of this.inMemory()) tellWritten(listener, objects, resource)
+    for (const objects of this.inMemory()) notifyWritten(listener, objects, resource)
     return () => void listeners.delete(listener)
   }
 
@@ -128,7 +128,7 @@ export class ObjectGraph {
     const objects = await this.objects(cluster, signal)
     for (const blocker of objects?.blockers(uid) ?? []) {
       if (namespace !== '' && blocker.namespace !== namespace) continue
-      // What nobody serves can not be deleted, and is not waited for.
+      // An object of a resource that is not served cannot be deleted, so it does not block its owner.
       if (!ignored.has(blocker.resource) && objects !== undefined && this.served(objects, blocker.resource)) return true
     }
     return false
@@ -140,13 +140,14 @@ export class ObjectGraph {
     signal: AbortSignal,
   ): Promise<ServedResource | undefined> {
     const { group, version } = parseApiVersion(apiVersion)
-    const isIt = (info: ResourceInfo): boolean => info.kind === kind && info.group === group && info.version === version
-    const builtIn = builtInResources().find(isIt)
+    const matches = (info: ResourceInfo): boolean =>
+      info.kind === kind && info.group === group && info.version === version
+    const builtIn = builtInResources().find(matches)
     if (builtIn !== undefined) return servedOf(builtIn)
     const objects = await this.objects(cluster, signal)
     if (objects === undefined) return undefined
     const custom = this.catalog.crds(objects).flatMap(({ compiled }) => compiled.resourceInfos)
-    const found = custom.find(isIt)
+    const found = custom.find(matches)
     return found === undefined ? undefined : servedOf(found)
   }
 
@@ -182,13 +183,13 @@ export class ObjectGraph {
   private firstLook(objects: ClusterObjects): void {
     if (this.looked.has(objects.cluster)) return
     this.looked.add(objects.cluster)
-    for (const observer of this.observers) tellUnsettled(observer, objects)
+    for (const observer of this.observers) notifyUnsettled(observer, objects)
     for (const [resource, listeners] of this.listeners)
-      for (const listener of listeners) tellWritten(listener, objects, resource)
+      for (const listener of listeners) notifyWritten(listener, objects, resource)
   }
 
   private changed(event: HubEvent): void {
-    for (const observer of this.observers) tell(observer, event)
+    for (const observer of this.observers) notifyObserver(observer, event)
     const listeners = this.listeners.get(event.entry.key.resource)
     if (listeners === undefined) return
     const exists = event.type !== 'DELETED'
@@ -196,7 +197,7 @@ export class ObjectGraph {
     for (const listener of listeners) listener(news)
   }
 
-  /** One version in which the resource is served. */
+  /** The resource in one of its served versions. */
   private served(objects: ClusterObjects, resource: string): ResourceInfo | undefined {
     const builtIn = builtInByStorageKey().get(resource)
     if (builtIn !== undefined) return builtIn
@@ -250,8 +251,8 @@ function newsOf(entry: Entry, { exists, isNew }: Pick<ObjectNews, 'exists' | 'is
   }
 }
 
-/** What of a resource was written in a logical cluster, and what of its base layer was deleted. */
-function tellWritten(listener: NewsListener, objects: ClusterObjects, resource: string): void {
+/** Notifies of every written object of a resource, and of every deleted bootstrap object. */
+function notifyWritten(listener: NewsListener, objects: ClusterObjects, resource: string): void {
   for (const [written, entries] of objects.written()) {
     if (written !== resource) continue
     for (const entry of entries) listener(newsOf(entry, { exists: true, isNew: true }))
@@ -263,12 +264,12 @@ function tellWritten(listener: NewsListener, objects: ClusterObjects, resource: 
   }
 }
 
-function tellUnsettled(observer: GraphObserver, objects: ClusterObjects): void {
+function notifyUnsettled(observer: GraphObserver, objects: ClusterObjects): void {
   for (const entry of unsettled(objects, ignored)) observer.touched(placeOf(entry))
 }
 
-/** Called for every change there is: looks at bytes, and decodes only what has owners. */
-function tell(observer: GraphObserver, event: HubEvent): void {
+/** Notifies garbage collection of a change. Called for every change, so it decodes only objects with owners. */
+function notifyObserver(observer: GraphObserver, event: HubEvent): void {
   const { entry } = event
   const { key } = entry
   if (ignored.has(key.resource)) return
@@ -276,7 +277,7 @@ function tell(observer: GraphObserver, event: HubEvent): void {
   if (event.type === 'DELETED') {
     const last = event.previous ?? entry
     observer.gone(cluster, last.facts.uid)
-    release(observer, last, undefined)
+    notifyReleased(observer, last, undefined)
     return
   }
   const previous = event.type === 'MODIFIED' ? event.previous : undefined
@@ -284,14 +285,15 @@ function tell(observer: GraphObserver, event: HubEvent): void {
   const before = previous === undefined ? undefined : linksOf(previous.bytes)
   if (before !== undefined && sameLinks(now, before)) return
   if (now.owners !== '' || now.deleting) observer.touched(placeOf(entry))
-  if (previous !== undefined && before !== undefined && before.owners !== now.owners) release(observer, previous, entry)
+  if (previous !== undefined && before !== undefined && before.owners !== now.owners)
+    notifyReleased(observer, previous, entry)
 }
 
-/** Tells the owners that an object had and has no more. */
-function release(observer: GraphObserver, before: Entry, after: Entry | undefined): void {
+/** Notifies of the owners that an object no longer has. */
+function notifyReleased(observer: GraphObserver, before: Entry, after: Entry | undefined): void {
   if (before.facts.ownerUids.length === 0) return
   const kept = new Set(after?.facts.ownerUids ?? [])
-  // An owner that does not block any more is released as well: it is looked at, no more.
+  // The reference may no longer block its owner. Such an owner is reported too: a needless check does no harm.
   const { ownerReferences = [], namespace = '' } = decodeMetadata(before.bytes)
   const released = ownerReferences.filter(
     ({ uid, blockOwnerDeletion }) => !kept.has(uid) || blockOwnerDeletion === true,

@@ -1,17 +1,17 @@
-// What garbage collection needs to see in the bytes of an object, found without decoding it.
+// Finds what garbage collection needs in the bytes of an object, without decoding it.
 import { Buffer } from 'node:buffer'
 import type { OwnerReference } from '../../apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
-import { asBuffer, decodeMetadata } from '../registry/object-bytes.ts'
+import { asBuffer, decodeMetadata } from '../resources/object-bytes.ts'
 
 export interface Links {
-  /** The list as it is written; empty for none. */
+  /** The JSON of ownerReferences without brackets; empty if there are none. */
   readonly owners: string
   readonly finalizers: string
   readonly deleting: boolean
 }
 
-/** Owners, finalizers and deletion of an object. */
+/** Owners, finalizers and deletion state of an object. */
 export function linksOf(bytes: Uint8Array): Links {
   const buffer = asBuffer(bytes)
   return {
@@ -21,7 +21,7 @@ export function linksOf(bytes: Uint8Array): Links {
   }
 }
 
-/** Whether garbage collection sees no difference. */
+/** True if nothing that garbage collection reads differs. */
 export function sameLinks(a: Links, b: Links): boolean {
   return a.owners === b.owners && a.finalizers === b.finalizers && a.deleting === b.deleting
 }
@@ -30,15 +30,15 @@ const ownersStart = Buffer.from('"ownerReferences":[')
 const finalizersStart = Buffer.from('"finalizers":[')
 const deletionStart = Buffer.from('"deletionTimestamp":"')
 
-/** Metadata is written before all else that may have such a list. */
+/** The first list of this name is that of the metadata: stored objects begin with it. */
 function listText(buffer: Buffer, start: Buffer): string {
   const at = buffer.indexOf(start)
   return at < 0 ? '' : buffer.toString('latin1', at + start.length, buffer.indexOf(0x5d, at))
 }
 
 /**
- * The objects of a logical cluster that may have lost their owners while nobody looked, or are being deleted. Those whose
- * owners are all there, which are nearly all, cost a look and no visit.
+ * The objects of a logical cluster that are being deleted, or have an owner that does not exist. Nearly all objects have all
+ * their owners; checking that here saves a visit by the garbage collector.
  */
 export function unsettled(objects: ClusterObjects, ignored: ReadonlySet<string>): Entry[] {
   const found: Entry[] = []
@@ -54,7 +54,7 @@ export function unsettled(objects: ClusterObjects, ignored: ReadonlySet<string>)
   if (owned.length === 0) return found
   const byUid = new Map<string, Entry['key']>()
   for (const [, entries] of objects.written()) {
-    // Decoded and not kept: facts would stay in memory for as long as the objects do.
+    // Decoded here instead of read from `facts`, which would stay in memory as long as the objects.
     for (const { key, bytes } of entries) byUid.set(decodeMetadata(bytes).uid ?? '', key)
   }
   const isThere = (entry: Entry, { uid, name }: OwnerReference): boolean => {

@@ -1,4 +1,4 @@
-// Tokens that members' kubelets gave to pods, verified by the member itself.
+// Verifies tokens of pods in members: the member that issued a token reviews it.
 import { decodeJwt } from 'jose'
 import { tryClusterId, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
@@ -21,7 +21,7 @@ interface ReviewStatus {
   }
 }
 
-/** Asks these members. Answers are not kept: the caller does that. */
+/** Verifies tokens with TokenReviews in these members. Results are not cached here: the caller does that. */
 export function createMemberTokens({ members }: { members: MemberConnections }): MemberTokens {
   return {
     async verify(memberId, token, signal) {
@@ -41,15 +41,15 @@ export function createMemberTokens({ members }: { members: MemberConnections }):
   }
 }
 
-/** The audience `ID.MEMBER-ID` that the token claims: only a question to the member, believed when it says yes. */
+/** The unverified audience `ID.MEMBER-ID` of the token, for the TokenReview; undefined if there is not exactly one. */
 function audienceFor(memberId: string, token: string): string | undefined {
   try {
     const { aud } = decodeJwt(token)
-    const fitting = (typeof aud === 'string' ? [aud] : (aud ?? [])).filter(
+    const matching = (typeof aud === 'string' ? [aud] : (aud ?? [])).filter(
       (audience) =>
         audience.endsWith(`.${memberId}`) && tryClusterId(audience.slice(0, -memberId.length - 1)) !== undefined,
     )
-    return fitting.length === 1 ? fitting[0] : undefined
+    return matching.length === 1 ? matching[0] : undefined
   } catch {
     return undefined
   }
@@ -61,25 +61,25 @@ async function review(
   audience: string,
   signal: AbortSignal,
 ): Promise<MemberTokenIdentity | undefined> {
-  const question: KubeObject = {
+  const reviewRequest: KubeObject = {
     apiVersion: 'authentication.k8s.io/v1',
     kind: 'TokenReview',
     metadata: {},
     spec: { token, audiences: [audience] },
   }
-  const answer = await client.create<KubeObject>(tokenReviews, question, { signal })
-  const { authenticated, audiences = [], user } = (answer['status'] ?? {}) as ReviewStatus
+  const reviewed = await client.create<KubeObject>(tokenReviews, reviewRequest, { signal })
+  const { authenticated, audiences = [], user } = (reviewed['status'] ?? {}) as ReviewStatus
   if (authenticated !== true || !audiences.includes(audience)) return undefined
   const [system, kind, namespace, name, ...rest] = (user?.username ?? '').split(':')
   if (system !== 'system' || kind !== 'serviceaccount' || !namespace || !name || rest.length > 0) return undefined
   const [podName] = user?.extra?.[podNameKey] ?? []
   const [podUid] = user?.extra?.[podUidKey] ?? []
-  // Bound to a pod, which the member has just found alive: a token of nobody's pod could have been made for any audience.
+  // Only tokens bound to a pod count: any other could have been requested for any audience.
   if (podName === undefined || podUid === undefined) return undefined
   return { serviceAccount: { namespace, name, uid: user?.uid ?? '' }, podName, podUid }
 }
 
-/** The namespace is a copy of one of that logical cluster: a name alone could have been chosen by anybody in the member. */
+/** True if the syncer placed the namespace for this logical cluster. Its name proves nothing: anybody could choose it. */
 async function isPlaced(
   { client }: MemberConnection,
   { serviceAccount }: MemberTokenIdentity,

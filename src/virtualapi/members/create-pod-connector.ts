@@ -1,5 +1,5 @@
-// Reaches pods through their member's API server. Only the pod with the upstream pod's uid in the namespace of that
-// logical cluster is dialled: nothing that a tenant may write leads anywhere else.
+// Reaches pods through the API server of their member. Only a pod in a namespace of the logical cluster and with the uid of
+// the upstream pod is dialled, so a tenant can write nothing that leads to another pod.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest, isStatusError, notFound, serviceUnavailable } from '../../apimachinery/status/index.ts'
 import type { TransportResponse } from '../../client/index.ts'
@@ -10,7 +10,7 @@ import type { PodConnection, PodConnector } from './pod-connector.ts'
 
 const pods = { group: '', version: 'v1', resource: 'pods' } as const
 
-/** A PodConnector over these members. */
+/** Creates a PodConnector to the pods in these members. */
 export function createPodConnector({ members }: { members: MemberConnections }): PodConnector {
   return {
     async request(connection) {
@@ -19,7 +19,7 @@ export function createPodConnector({ members }: { members: MemberConnections }):
       const headers = Object.fromEntries(pairs(forwardedHeaders(rawHeaders, { upgrade: false })))
       try {
         const request = { method, path, headers, signal, ...(body && body.length > 0 && { body }) }
-        return believed(member, await member.transport.request(request))
+        return requireAccepted(member, await member.transport.request(request))
       } catch (error) {
         if (signal.aborted) throw error
         throw memberUnavailable(member.name, error)
@@ -35,7 +35,7 @@ export function createPodConnector({ members }: { members: MemberConnections }):
           rawHeaders: forwardedHeaders(rawHeaders, { upgrade: true }),
           signal,
         })
-        return 'refused' in answer ? { refused: believed(member, answer.refused) } : answer
+        return 'refused' in answer ? { refused: requireAccepted(member, answer.refused) } : answer
       } catch (error) {
         if (signal.aborted) throw error
         throw memberUnavailable(member.name, error)
@@ -57,21 +57,21 @@ async function locate(
   const memberName = annotations?.[memberAnnotation]
   if (memberName === undefined) throw badRequest(`pod "${name}" is not placed on a member cluster yet`)
   const member = await members.byName(memberName, signal)
-  const space = downstreamNamespace(cluster.id, namespace)
+  const memberNamespace = downstreamNamespace(cluster.id, namespace)
   let live: KubeObject | undefined
   try {
-    live = await member.client.tryGet<KubeObject>(pods, { namespace: space, name }, { signal })
+    live = await member.client.tryGet<KubeObject>(pods, { namespace: memberNamespace, name }, { signal })
   } catch (error) {
     if (signal.aborted) throw error
     throw memberUnavailable(memberName, error)
   }
   if (live === undefined || uid === undefined || live.metadata.uid !== uid) throw notFound(pods, name)
-  const path = `/api/v1/namespaces/${encodeURIComponent(space)}/pods/${encodeURIComponent(name)}/${subresource}${forwardedQuery(query)}`
+  const path = `/api/v1/namespaces/${encodeURIComponent(memberNamespace)}/pods/${encodeURIComponent(name)}/${subresource}${forwardedQuery(query)}`
   return { member, path }
 }
 
-/** 401 and 403 are about us, not about the tenant: their own rights were judged before. */
-function believed({ name }: MemberConnection, response: TransportResponse): TransportResponse {
+/** Returns the response. Throws 503 for 401 and 403: they mean our own credentials; the tenant was authorized before. */
+function requireAccepted({ name }: MemberConnection, response: TransportResponse): TransportResponse {
   if (response.status !== 401 && response.status !== 403) return response
   void drain(response)
   throw serviceUnavailable(`member cluster "${name}" does not accept our credentials`)

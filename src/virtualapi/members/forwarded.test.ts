@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { forwardedHeaders, forwardedQuery } from './forwarded.ts'
 
-describe('what of a request goes on to a member', () => {
+describe('what of a request is forwarded to a member', () => {
   const sent = [
     'Authorization',
     'Bearer t',
@@ -18,11 +18,11 @@ describe('what of a request goes on to a member', () => {
     'Accept',
     '*/*',
   ]
-  it('is no proof of identity', () => {
+  it('excludes credentials', () => {
     expect(forwardedHeaders(sent, { upgrade: false })).to.deep.equal(['Accept', '*/*'])
     expect(forwardedHeaders(sent, { upgrade: true })).to.deep.equal(['Accept', '*/*'])
   })
-  it('is the upgrade itself, without what else the connection names', () => {
+  it('includes the upgrade, without other headers that Connection names', () => {
     const raw = [
       'Connection',
       'upgrade, authorization',
@@ -36,7 +36,7 @@ describe('what of a request goes on to a member', () => {
     expect(forwardedHeaders(raw, { upgrade: true })).to.deep.equal(['Connection', 'Upgrade', ...raw.slice(2)])
     expect(forwardedHeaders(raw, { upgrade: false })).to.deep.equal([])
   })
-  it('is no token among the subprotocols', () => {
+  it('excludes the token among the WebSocket subprotocols', () => {
     const raw = ['Sec-WebSocket-Protocol', 'base64url.bearer.authorization.k8s.io.dG9rZW4, v5.channel.k8s.io']
     expect(forwardedHeaders(raw, { upgrade: true })).to.deep.equal(['Sec-WebSocket-Protocol', 'v5.channel.k8s.io'])
   })

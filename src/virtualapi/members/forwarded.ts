@@ -1,4 +1,5 @@
-// What of a tenant's request goes on to a member: by name, so that no proof of identity, of whatever kind, ever does.
+// Which headers and query parameters of a tenant's request are forwarded to a member. Headers are on an allow list, so that
+// no credential is ever forwarded.
 
 const always = new Set(['accept', 'content-type', 'user-agent'])
 const forUpgrades = new Set([
@@ -13,7 +14,7 @@ const forUpgrades = new Set([
 /** Browsers send their bearer token as a WebSocket subprotocol. */
 const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
 
-/** Raw header pairs for the member. */
+/** The raw headers (name, value, ...) to forward. */
 export function forwardedHeaders(rawHeaders: readonly string[], { upgrade }: { upgrade: boolean }): string[] {
   const out: string[] = []
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -36,7 +37,7 @@ function pushProtocols(out: string[], name: string, value: string): void {
   if (kept.length > 0) out.push(name, kept.join(', '))
 }
 
-/** The query with its leading `?`. A tenant may not have the member's kubelet unverified. */
+/** The query with its leading `?`, without insecureSkipTLSVerifyBackend: members always verify their kubelets. */
 export function forwardedQuery(query: string): string {
   const parts = query
     .replace(/^\?/, '')

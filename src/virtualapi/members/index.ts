@@ -1,4 +1,4 @@
-// Members as the API server reaches them: pods for logs and exec, and the tokens of their pods.
+// How the API server reaches members: their pods for logs and exec, and TokenReviews of their pods' tokens.
 import { createMemberTokens } from './create-member-tokens.ts'
 import { createPodConnector } from './create-pod-connector.ts'
 import { MemberConnections, type MembersOptions } from './member-connections.ts'
@@ -13,7 +13,7 @@ export interface Members extends AsyncDisposable {
   readonly memberTokens: MemberTokens
 }
 
-/** Connections to the members registered there, made when first needed. They end with the signal's or their disposal. */
+/** Connects to the members registered in `options.transport`, each when first needed. Closed by the signal or on disposal. */
 export function createMembers(options: MembersOptions): Members {
   const members = new MemberConnections(options)
   return {

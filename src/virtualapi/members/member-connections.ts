@@ -1,4 +1,4 @@
-// Connections from the API server to members: made when needed, from the same Secret as the operator's.
+// Connections from the API server to members, made when needed, with the kubeconfig Secret that the operator uses too.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError, serviceUnavailable } from '../../apimachinery/status/index.ts'
 import {
@@ -23,22 +23,22 @@ export interface MemberConnection {
 }
 
 export interface MembersOptions {
-  /** To where MemberClusters live: the host, or our own server. */
+  /** To the API server that has the MemberClusters: the host, or our own server. */
   readonly transport: Transport
-  /** Put before every path there, such as `/clusters/root`. Default none. */
+  /** Prefix of every path there, such as `/clusters/root`. Default none. */
   readonly basePath?: string
   readonly log: Logger
   readonly signal: AbortSignal
 }
 
-interface Kept extends MemberConnection {
+interface CachedConnection extends MemberConnection {
   readonly kubeconfig: string
 }
 
 export class MemberConnections implements AsyncDisposable {
   readonly #clusters: KubeClient
   readonly #informer: Informer<MemberCluster>
-  readonly #connections = new Map<string, Kept>()
+  readonly #connections = new Map<string, CachedConnection>()
 
   constructor({ transport, basePath = '', log, signal }: MembersOptions) {
     this.#clusters = createClient(transport, { basePath })
@@ -48,7 +48,7 @@ export class MemberConnections implements AsyncDisposable {
     })
   }
 
-  /** The connection to this member. Rejects ServiceUnavailable where there is none to be had. */
+  /** The connection to the member of this name. Rejects with ServiceUnavailable if there is none. */
   async byName(name: string, signal: AbortSignal): Promise<MemberConnection> {
     await this.#informer.synced(signal)
     const member = this.#informer.store.get(name)
@@ -56,7 +56,7 @@ export class MemberConnections implements AsyncDisposable {
     return await this.#connect(member, signal)
   }
 
-  /** The member of this short id, undefined where there is none. */
+  /** The connection to the member of this short id; undefined if there is no such member. */
   async byId(id: string, signal: AbortSignal): Promise<MemberConnection | undefined> {
     await this.#informer.synced(signal)
     const member = this.#informer.store
@@ -70,7 +70,7 @@ export class MemberConnections implements AsyncDisposable {
     await Promise.all([...this.#connections.keys()].map((name) => this.#close(name)))
   }
 
-  /** The Secret is read each time: rotated credentials count at once, revoked ones are not used again. */
+  /** Reads the Secret each time, so that rotated credentials count at once and revoked ones are not used again. */
   async #connect(member: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<MemberConnection> {
     const { name } = member.metadata
     const ref = member.spec?.connection?.kubeconfigSecretRef
@@ -81,13 +81,13 @@ export class MemberConnections implements AsyncDisposable {
       { signal },
     )
     const data = (secret?.['data'] as Record<string, string> | undefined)?.[ref.key ?? 'kubeconfig']
-    if (data === undefined) throw serviceUnavailable(`the credentials for member cluster "${name}" are not there`)
+    if (data === undefined) throw serviceUnavailable(`the credentials for member cluster "${name}" do not exist`)
     const known = this.#connections.get(name)
     if (known?.kubeconfig === data) return known
-    // Not trusted: it may name nothing but a server, a CA and a token or certificate.
+    // The kubeconfig is not trusted: it may hold only a server, a CA, and a token or certificate (no exec plugins or files).
     const transport = httpTransport(await loadKubeconfig({ text: Buffer.from(data, 'base64').toString() }))
     const connection = { name, transport, client: createClient(transport), kubeconfig: data }
-    // Another request may have connected while we read the kubeconfig: what it uses must not be closed under it.
+    // Another request may have connected meanwhile and use its connection: keep that one.
     const raced = this.#connections.get(name)
     if (raced?.kubeconfig === data) {
       await transport[Symbol.asyncDispose]()
@@ -105,7 +105,7 @@ export class MemberConnections implements AsyncDisposable {
   }
 }
 
-/** What a tenant is told when a member can't be reached: its name, not its address. */
+/** The error for a member that cannot be reached. It names the member, not its address. */
 export function memberUnavailable(name: string, error: unknown): Error {
   if (isStatusError(error) && error.code !== 503 && error.code !== 401 && error.code !== 403) return error
   return serviceUnavailable(`member cluster "${name}" can't be reached now`, error)

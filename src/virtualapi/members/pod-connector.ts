@@ -1,4 +1,4 @@
-// The contract of reaching a pod where it runs: logs, exec, attach, port-forward.
+// The contract for reaching a pod in its member cluster: logs, exec, attach, port-forward.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { Transport, TransportResponse } from '../../client/index.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
@@ -16,9 +16,9 @@ export interface PodConnection {
   readonly signal: AbortSignal
 }
 
-/** Only pods placed for that logical cluster are dialled, by uid, through the member's kube-apiserver. */
+/** Dials only pods placed for that logical cluster, by uid, through the member's kube-apiserver. */
 export interface PodConnector {
-  /** Rejects NotFound where the pod is gone from the member, ServiceUnavailable where the member can't be reached. */
+  /** Rejects with NotFound if the member has no such pod, with ServiceUnavailable if the member cannot be reached. */
   request(connection: PodConnection): Promise<TransportResponse>
   upgrade(connection: PodConnection): ReturnType<Transport['upgrade']>
 }

@@ -1,4 +1,4 @@
-// The registry with all that may change or refuse a write: the same on every thread.
+// Builds the registry with all its admission plugins: the same on every thread.
 import { createAdmission } from '../admission/admission.ts'
 import { certificateSigners } from '../admission/certificate-signers.ts'
 import { logicalClusterFinalizer } from '../admission/logical-cluster-finalizer.ts'
@@ -7,7 +7,7 @@ import { rbacWrites } from '../admission/rbac-writes.ts'
 import { createRbacWriteCheck, type RbacAuthorizer } from '../authz/index.ts'
 import { Registry } from './registry.ts'
 
-/** `hasRoot`: LogicalClusters are kept in a logical cluster of our own. */
+/** `hasRoot`: this server keeps its LogicalClusters in a logical cluster of its own. */
 export function createRegistry({ authorizer, hasRoot }: { authorizer: RbacAuthorizer; hasRoot: boolean }): Registry {
   return new Registry({
     admission: createAdmission([

@@ -1,12 +1,13 @@
-// What a deletion makes of an object: gone, or marked and held by finalizers, grace or its own content.
+// What a deletion does to an object: removes it, or marks it while finalizers, a grace period or its own content hold
+// it.
 import { isDeepStrictEqual } from 'node:util'
 import { timestamp } from '../../async/index.ts'
 import type { KubeObject, ObjectMeta, Revision } from '../../apimachinery/meta/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
-import { decodeObject, encodeObject, stampRevision } from './object-bytes.ts'
-import type { ResourceDefinition } from './resource-definition.ts'
+import { decodeObject, encodeObject, stampRevision } from '../resources/object-bytes.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
 
-/** What a caller asks of a deletion; see DeleteOptions of Kubernetes. */
+/** What a client asks of a deletion; see DeleteOptions of Kubernetes. */
 export interface DeleteOptions {
   readonly uid?: string
   readonly resourceVersion?: string
@@ -14,7 +15,7 @@ export interface DeleteOptions {
   readonly propagationPolicy?: string
 }
 
-/** Seconds of grace: a deletion under way may only be shortened. */
+/** Seconds of grace. A second deletion may only shorten the grace period of the first. */
 export function graceOf(
   { deletionTimestamp, deletionGracePeriodSeconds: pending = 0 }: ObjectMeta,
   asked: number | undefined,
@@ -24,7 +25,7 @@ export function graceOf(
   return isPending && (asked === undefined || asked >= pending) ? pending : (ofKind(asked) ?? 0)
 }
 
-/** What kinds of old leave behind unless they are told otherwise. */
+/** The propagation policy if the client names none: kinds that predate garbage collection orphan their dependents. */
 export function defaultPolicy({ metadata }: KubeObject, strategy: ResourceDefinition['strategy']): string | undefined {
   const decided = metadata.finalizers?.some((name) => name === 'orphan' || name === 'foregroundDeletion') ?? false
   return strategy.orphansByDefault === true && !decided && metadata.deletionTimestamp === undefined
@@ -32,7 +33,7 @@ export function defaultPolicy({ metadata }: KubeObject, strategy: ResourceDefini
     : undefined
 }
 
-/** The finalizers that a deletion by this policy leaves to be waited for. Throws 400 for a policy that is none. */
+/** The finalizers after a deletion with this propagation policy. Throws 400 for an unknown policy. */
 export function finalizersFor(finalizers: readonly string[], policy: string | undefined): string[] {
   const kept = finalizers.filter((finalizer) => finalizer !== 'foregroundDeletion' && finalizer !== 'orphan')
   switch (policy) {
@@ -49,7 +50,7 @@ export function finalizersFor(finalizers: readonly string[], policy: string | un
   }
 }
 
-/** Marks the object as being deleted. False if that changed nothing. Mutates `object`. */
+/** Marks the object as being deleted. False if the object was already marked like this. Mutates `object`. */
 export function markDeleted(
   object: KubeObject,
   { finalizers, grace, now, endsItself }: { finalizers: string[]; grace: number; now: number; endsItself: boolean },
@@ -70,7 +71,10 @@ export function markDeleted(
   return !isDeepStrictEqual(before, metadata)
 }
 
-/** Kinds that end gracefully are shown as deleted, if only at once. */
+/**
+ * The state in which a removed object is shown. Kinds with a grace period carry a deletionTimestamp, even if removed at
+ * once.
+ */
 export function lastState(bytes: Uint8Array, strategy: ResourceDefinition['strategy'], now: number): Uint8Array {
   if (strategy.gracePeriodSeconds === undefined) return bytes
   const object = decodeObject(bytes)
@@ -84,7 +88,7 @@ export function lastState(bytes: Uint8Array, strategy: ResourceDefinition['strat
   return stampRevision(encodeObject(object), Number(revision) as Revision)
 }
 
-/** A namespace goes by its spec.finalizers, which its controller takes away when the content is gone. */
+/** True while a namespace has spec.finalizers; its controller removes them when the content is gone. */
 export function holdsItself(object: KubeObject): boolean {
   if (object.kind !== 'Namespace' || object.apiVersion !== 'v1') return false
   const spec = object['spec'] as { finalizers?: string[] } | undefined

@@ -1,10 +1,12 @@
-// Whether an object is still the one that the caller means: by its uid and its resourceVersion.
+// Checks that an object is still the one that the client means, by uid and resourceVersion.
 import { zeroRevision, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import { conflict, invalid, objectModified } from '../../apimachinery/status/index.ts'
 import type { DeleteOptions } from './deletion.ts'
-import type { ResourceDefinition } from './resource-definition.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
 
-/** Of an update. Throws 409 where the object is another one or was changed, 422 where its kind needs a resourceVersion. */
+/**
+ * For an update. Throws 409 if the uid differs or the object was changed, 422 if its kind requires a resourceVersion.
+ */
 export function checkPreconditions(
   { info, strategy }: ResourceDefinition,
   next: ObjectMeta,
@@ -20,7 +22,7 @@ export function checkPreconditions(
     )
   if (!next.resourceVersion || next.resourceVersion === '0') {
     if (strategy.allowUnconditionalUpdate === false && !unconditional)
-      // Upstream names the resource here, where it names the kind everywhere else.
+      // As upstream, which names the resource here and the kind everywhere else.
       throw invalid({ group: info.group, kind: info.resource }, name, [
         {
           reason: 'FieldValueInvalid',
@@ -31,13 +33,13 @@ export function checkPreconditions(
   } else if (next.resourceVersion !== old.resourceVersion) throw conflict(info, name, objectModified)
 }
 
-/** Of a deletion. Throws 409. */
+/** For a deletion. Throws 409. */
 export function checkDeletePreconditions(
   { info }: ResourceDefinition,
   meta: ObjectMeta,
   { uid, resourceVersion }: DeleteOptions,
 ): void {
-  // Upstream names the kind here, where it names the resource everywhere else.
+  // As upstream, which names the kind here and the resource everywhere else.
   const refused = (text: string): Error => conflict({ group: info.group, resource: info.kind }, meta.name ?? '', text)
   if (uid !== undefined && uid !== meta.uid)
     throw refused(

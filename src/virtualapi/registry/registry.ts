@@ -1,8 +1,8 @@
-// The write path of every kind: create, update and delete as Kubernetes means them, over the hub. Kinds differ only by
-// their Strategy. Update and delete get a function of the current object: it runs again after a lost race, because the
-// answer of mutation and validation may then be another.
+// The write path of every kind: create, update and delete with the semantics of Kubernetes, over the hub. Kinds differ
+// only in their Strategy. Update and delete take a function of the current object and call it again after a lost race,
+// because mutation and validation may then have another result.
 import { isDeepStrictEqual } from 'node:util'
-import { Turns } from '../../async/index.ts'
+import { KeyedMutex } from '../../async/index.ts'
 import { parseApiVersion, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import {
   alreadyExists,
@@ -25,8 +25,8 @@ import {
   markDeleted,
   type DeleteOptions,
 } from './deletion.ts'
-import { generationChanged, keepOtherHalf, resetStatus } from './halves.ts'
-import { decodeMetadata, decodeObject, encodeObject, stampRevision } from './object-bytes.ts'
+import { keepSpecOrStatus, resetStatus } from './spec-and-status.ts'
+import { decodeMetadata, decodeObject, encodeObject, stampRevision } from '../resources/object-bytes.ts'
 import {
   dropRepeatedOwners,
   fillNewMeta,
@@ -35,35 +35,40 @@ import {
   metaCauses,
   metaUpdateCauses,
   serverMetaCauses,
-  tidyMeta,
-  type MetaCheck,
-} from './object-meta.ts'
+} from '../resources/object-meta.ts'
+import type { MetaCheck } from '../resources/meta-check.ts'
+import { completeMeta } from './complete-meta.ts'
 import { checkDeletePreconditions, checkPreconditions } from './preconditions.ts'
-import type { RequestContext, ResourceDefinition } from './resource-definition.ts'
+import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
 import { fromStoreError } from './store-errors.ts'
 
 const generateNameTries = 8
-/** A caller whose wish holds for any state only loses to those who came later: from the second try on they queue. */
+/**
+ * Bounds the retries after lost races. From the second try on, writers of one object queue, so more are rarely needed.
+ */
 const lostRaceTries = 50
 
-export interface Target {
+/** Where a request writes, and for whom. */
+export interface RegistryTarget {
   readonly definition: ResourceDefinition
   readonly context: RequestContext
   readonly signal: AbortSignal
   readonly namespace: string
-  /** See the store: a write that nobody waits for. */
-  readonly patient?: boolean
+  /** True: nobody waits for this write, so the store may defer it. */
+  readonly deferrable?: boolean
 }
 
+/** What an update does. */
 export interface UpdateOptions {
-  /** Empty for the object itself; `status` and the like. */
+  /** Empty for the object itself; otherwise `status`, `scale` and the like. */
   readonly subresource: string
-  /** Makes the wanted object of the current one, which it may not change; undefined = there is none. */
+  /** Returns the wanted object for the current one (undefined: there is none). Must not change its argument. */
   readonly change: (current: KubeObject | undefined) => KubeObject | Promise<KubeObject>
-  /** The uid that `change` leaves is no precondition, but a member that may not change. */
+  /** True: a changed uid in the result of `change` is a validation error, not a failed precondition. */
   readonly isPatch?: boolean
 }
 
+/** The result of a create or update. */
 export interface Written {
   readonly object: KubeObject
   /** The bytes for the wire. */
@@ -71,26 +76,32 @@ export interface Written {
   readonly created: boolean
 }
 
+/** Reads and writes objects of every kind. It keeps no objects, only the queues of writers that lost a race. */
 export class Registry {
   private readonly admission: Admission
-  private readonly turns = new Turns()
+  private readonly mutex = new KeyedMutex()
 
   constructor({ admission }: { admission: Admission }) {
     this.admission = admission
   }
 
   /** The entry of one object. Throws NotFound. */
-  get({ definition, context, namespace }: Target, name: string): Entry {
+  get({ definition, context, namespace }: RegistryTarget, name: string): Entry {
     const entry = context.objects.get(definition.storageKey, namespace, name)
     if (entry === undefined) throw notFound(definition.info, name)
     return entry
   }
 
-  /** `keepUid`: the object is a copy of one that lives elsewhere and keeps its uid and status. */
-  async create(target: Target, object: KubeObject, { keepUid = false }: { keepUid?: boolean } = {}): Promise<Written> {
+  /** `keepUid`: the object is a copy of one in another cluster and keeps its uid and status. */
+  async create(
+    target: RegistryTarget,
+    object: KubeObject,
+    { keepUid = false }: { keepUid?: boolean } = {},
+  ): Promise<Written> {
     const { definition, context } = target
     const { metadata } = object
-    // Upstream's words, without a reason; what is no position is no mistake either. It is the storage that says so.
+    // As upstream, where the storage refuses it: a Status without a reason, not on dry run, and text that is not a
+    // number passes.
     if (!context.dryRun && /^0*[1-9][0-9]*$/.test(metadata.resourceVersion ?? ''))
       throw statusError(500, '', 'resourceVersion should not be set on objects to be created')
     const generateName = metadata.name ? undefined : metadata.generateName
@@ -105,7 +116,7 @@ export class Registry {
     }
   }
 
-  private async createOnce(target: Target, object: KubeObject, keepUid: boolean): Promise<Written> {
+  private async createOnce(target: RegistryTarget, object: KubeObject, keepUid: boolean): Promise<Written> {
     const { definition, context, signal, namespace } = target
     const { info, strategy } = definition
     const { metadata } = object
@@ -123,23 +134,24 @@ export class Registry {
     } as const
     if (strategy.hasStatus && !keepUid && strategy.bornWithStatus !== true) resetStatus(object, undefined)
     strategy.applyDefaults?.(object, context)
-    // What plugins add, the kind's own preparation must see: the QoS class of a pod depends on its resources.
-    this.admission.mutate(request, object, undefined)
+    // Defaulting plugins come before the kind's own preparation: the QoS class of a pod depends on its resources.
+    const mutating = this.admission.mutate(request, object, undefined)
+    if (mutating !== undefined) await mutating
     strategy.prepareForCreate?.(object, context)
-    if (strategy.hasGeneration) metadata.generation = 1
-    tidyMeta(metadata)
+    completeMeta(request, object, undefined)
     refuse(definition, metadata, [
       ...metaCauses(object, definition),
       ...(strategy.validateCreate?.(object, context) ?? []),
     ])
     warn(request, object)
-    await this.admission.validate(request, object, undefined)
+    const validating = this.admission.validate(request, object, undefined)
+    if (validating !== undefined) await validating
     strategy.prepareForStorage?.(object)
     const name = metadata.name ?? ''
     const value = encodeObject(object)
     if (context.dryRun) {
-      const there = alreadyThere(target, name)
-      if (there !== undefined) throw there
+      const existing = existingObjectError(target, name)
+      if (existing !== undefined) throw existing
       return { object, bytes: value, created: true }
     }
     try {
@@ -149,12 +161,12 @@ export class Registry {
       metadata.resourceVersion = String(entry.revision)
       return { object, bytes: entry.bytes, created: true }
     } catch (error) {
-      const there = isStoreError(error, 'KeyExists') ? alreadyThere(target, name) : undefined
-      throw there ?? fromStoreError(error, info, name)
+      const existing = isStoreError(error, 'KeyExists') ? existingObjectError(target, name) : undefined
+      throw existing ?? fromStoreError(error, info, name)
     }
   }
 
-  async update(target: Target, name: string, options: UpdateOptions): Promise<Written> {
+  async update(target: RegistryTarget, name: string, options: UpdateOptions): Promise<Written> {
     const { definition } = target
     using queue = this.queueFor(target, name)
     for (let attempt = 1; ; attempt++) {
@@ -175,21 +187,25 @@ export class Registry {
     }
   }
 
-  /** The queue of those who lost a race for this object; left when disposed of. */
+  /** Serializes writers that lost a race for this object. Disposing of the result leaves the queue. */
   private queueFor(
-    { definition, context, namespace, signal }: Target,
+    { definition, context, namespace, signal }: RegistryTarget,
     name: string,
   ): Disposable & { wait(): Promise<void> } {
     let leave: (() => void) | undefined
     return {
       wait: async () => {
-        leave ??= await this.turns.take(`${context.cluster.id}/${definition.storageKey}/${namespace}/${name}`, signal)
+        leave ??= await this.mutex.take(`${context.cluster.id}/${definition.storageKey}/${namespace}/${name}`, signal)
       },
       [Symbol.dispose]: () => leave?.(),
     }
   }
 
-  private async createOnUpdate(target: Target, name: string, { subresource, change }: UpdateOptions): Promise<Written> {
+  private async createOnUpdate(
+    target: RegistryTarget,
+    name: string,
+    { subresource, change }: UpdateOptions,
+  ): Promise<Written> {
     const { definition } = target
     if (definition.strategy.allowCreateOnUpdate !== true || subresource !== '') throw notFound(definition.info, name)
     const object = await change(undefined)
@@ -204,7 +220,7 @@ export class Registry {
   }
 
   private async updateOnce(
-    target: Target,
+    target: RegistryTarget,
     entry: Entry,
     old: KubeObject,
     next: KubeObject,
@@ -220,27 +236,27 @@ export class Registry {
     const kept = keepsServerMeta(strategy, subresource) ? serverMetaCauses(next.metadata, old.metadata) : []
     keepServerMeta(next.metadata, old.metadata)
     dedupeOwners(next.metadata, context)
-    keepOtherHalf(strategy, next, old, subresource)
+    keepSpecOrStatus(strategy, next, old, subresource)
     strategy.applyDefaults?.(next, context)
-    this.admission.mutate(request, next, old)
+    const mutating = this.admission.mutate(request, next, old)
+    if (mutating !== undefined) await mutating
     strategy.prepareForUpdate?.(next, old, context, subresource)
-    tidyMeta(next.metadata)
-    if (subresource !== 'status' && subresource !== 'binding' && generationChanged(strategy, next, old))
-      next.metadata.generation = (old.metadata.generation ?? 0) + 1
+    completeMeta(request, next, old)
     const checks = strategy.metaChecks?.[subresource === '' || subresource === 'scale' ? 'update' : 'status']
     refuse(definition, next.metadata, [
       ...metaUpdateCauses(next, old.metadata, kept, { info, strategy, checks: checks ?? [customCheck] }),
       ...(strategy.validateUpdate?.(next, old, context, subresource) ?? []),
     ])
     warn(request, next, old)
-    await this.admission.validate(request, next, old)
+    const validating = this.admission.validate(request, next, old)
+    if (validating !== undefined) await validating
     strategy.prepareForStorage?.(next)
     strategy.prepareForStorage?.(old)
     return this.writeUpdate(target, entry, old, next)
   }
 
   private async writeUpdate(
-    { context, signal, patient = false }: Target,
+    { context, signal, deferrable = false }: RegistryTarget,
     entry: Entry,
     old: KubeObject,
     next: KubeObject,
@@ -248,7 +264,7 @@ export class Registry {
     const { resourceVersion: _, ...meta } = old.metadata
     delete next.metadata.resourceVersion
     const { key, revision } = entry
-    // An update that changes nothing is no event: GitOps tools and controllers rely on it.
+    // An update that changes nothing writes nothing and makes no event: GitOps tools and controllers rely on it.
     if (isDeepStrictEqual({ ...old, metadata: meta }, next)) {
       next.metadata.resourceVersion = String(revision)
       return { object: next, bytes: entry.bytes, created: false }
@@ -266,21 +282,21 @@ export class Registry {
     }
     if (gone) {
       await context.objects.delete(key, { signal, ifRevision: revision })
-      // Watchers are told of the deletion's own revision; who let go of the object gets the last it had.
+      // Watchers get the revision of the deletion; the client that removed the last finalizer gets the last stored one.
       next.metadata.resourceVersion = String(revision)
       return { object: next, bytes: stampRevision(value, revision), created: false }
     }
-    const written = await context.objects.update(key, value, { signal, ifRevision: revision, patient })
+    const written = await context.objects.update(key, value, { signal, ifRevision: revision, deferrable })
     next.metadata.resourceVersion = String(written.revision)
     return { object: next, bytes: written.bytes, created: false }
   }
 
   /**
-   * Deletes an object or, where finalizers or a grace period hold it, marks it. Resolves with the object that is still
-   * there, or `deleted: true` and its last state.
+   * Deletes an object or, if finalizers or a grace period hold it, marks it. Resolves with the remaining object, or
+   * with `deleted: true` and its last state.
    */
   async delete(
-    target: Target,
+    target: RegistryTarget,
     name: string,
     options: DeleteOptions,
   ): Promise<{ deleted: boolean; object: KubeObject; bytes: Uint8Array }> {
@@ -298,7 +314,11 @@ export class Registry {
     }
   }
 
-  private async deleteOnce({ definition, context, signal, namespace }: Target, entry: Entry, options: DeleteOptions) {
+  private async deleteOnce(
+    { definition, context, signal, namespace }: RegistryTarget,
+    entry: Entry,
+    options: DeleteOptions,
+  ) {
     const { strategy } = definition
     const { key, revision } = entry
     const object = decodeObject(entry.bytes)
@@ -313,7 +333,8 @@ export class Registry {
       context,
       signal,
     } as const
-    await this.admission.validate(request, undefined, object)
+    const validating = this.admission.validate(request, undefined, object)
+    if (validating !== undefined) await validating
     if (metadata.deletionTimestamp === undefined) strategy.prepareForDelete?.(object, context)
     const finalizers = finalizersFor(
       metadata.finalizers ?? [],
@@ -349,8 +370,8 @@ function dedupeOwners(metadata: ObjectMeta, { warnings }: RequestContext): void 
     )
 }
 
-/** What a creation hears of the object that has its name; undefined where nobody has. */
-function alreadyThere({ definition, context, namespace }: Target, name: string): Error | undefined {
+/** The AlreadyExists error if an object of this name exists, else undefined. */
+function existingObjectError({ definition, context, namespace }: RegistryTarget, name: string): Error | undefined {
   const entry = context.objects.get(definition.storageKey, namespace, name)
   if (entry === undefined) return undefined
   const ending = decodeMetadata(entry.bytes).deletionTimestamp !== undefined
@@ -368,16 +389,20 @@ function warn({ definition, context, subresource }: WarnedRequest, object: KubeO
     context.warnings.push(warning)
 }
 
-/** What is refused is called as it is kept: an Event of events.k8s.io is one of v1. */
+/**
+ * Throws Invalid. The error names the group of the storage version: an Event of events.k8s.io is reported as one of v1.
+ */
 function refuse({ info, storageApiVersion }: ResourceDefinition, metadata: ObjectMeta, causes: StatusCause[]): void {
   if (causes.length === 0) return
   throw invalid({ group: parseApiVersion(storageApiVersion).group, kind: info.kind }, metadata.name ?? '', causes)
 }
 
-/** Custom resources and their definitions are asked once more what may not change. */
+/** Custom resources and CustomResourceDefinitions check the immutable fields once more. */
 const customCheck: MetaCheck = { whole: false, ownFinalizers: false }
 
-/** Whether a change may name what the server owns of metadata; a bare status has none of it. */
+/**
+ * True if this endpoint reports changes of server-owned fields; on `status`, only kinds that take metadata there do.
+ */
 function keepsServerMeta({ statusMeta = 'none' }: ResourceDefinition['strategy'], subresource: string): boolean {
   return subresource === '' || (subresource === 'status' && statusMeta !== 'none')
 }

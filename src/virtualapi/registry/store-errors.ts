@@ -1,4 +1,4 @@
-// What a Store rejects with, said in terms of the kind: only here StoreError becomes StatusError.
+// Translates StoreError to StatusError, naming the kind and object; nothing else does.
 import type { GroupResource } from '../../apimachinery/meta/index.ts'
 import {
   alreadyExists,
@@ -12,7 +12,7 @@ import {
 } from '../../apimachinery/status/index.ts'
 import { isStoreError } from '../../store/index.ts'
 
-/** The error to throw in place of `error`; other errors come back as they are. */
+/** The StatusError for a StoreError; any other error is returned unchanged. */
 export function fromStoreError(error: unknown, gr: GroupResource, name: string): unknown {
   if (!isStoreError(error)) return error
   switch (error.code) {

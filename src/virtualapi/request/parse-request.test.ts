@@ -57,7 +57,7 @@ describe('parseRequest', () => {
     },
     { url: '/clusters/acme/api/v1/namespaces/a%3Ab', verb: 'get', cluster: 'acme', target: { name: 'a:b' } },
   ]) {
-    it(`understands ${method} ${url}`, () => {
+    it(`parses ${method} ${url}`, () => {
       const info = parse(method, url)
       expect(info.verb).to.equal(verb)
       expect(info.way).to.equal(way)
@@ -93,10 +93,10 @@ describe('parseRequest', () => {
     })
   }
 
-  it('takes a nested /clusters/ for a path of the logical cluster, which serves none', () => {
+  it('takes a nested /clusters/ for a path inside the logical cluster', () => {
     expect(parse('GET', '/clusters/a/clusters/b/api').target).to.deep.equal({ kind: 'path', path: '/clusters/b/api' })
   })
-  it('sends what has no prefix but a token to the logical cluster of the token', () => {
+  it('treats a request with a token and without a prefix as one for the logical cluster of the token', () => {
     expect(parse('GET', '/api/v1/pods', true)).to.include({ way: 'pathless', verb: 'list' })
     expect(parse('GET', '/apis/virtual.kcp.dev/v1alpha1', true).way).to.equal('direct')
     expect(parse('GET', '/healthz', true).way).to.equal('direct')

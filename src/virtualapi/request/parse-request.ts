@@ -1,5 +1,5 @@
-// Method and raw URL -> RequestInfo. From the text alone: whether anything exists is told later, to those who may know.
-// The raw path is split by hand: a URL parser resolves dots, and `/logicalclusters/alice/proxy/../../bob` must not.
+// Method and raw URL -> RequestInfo, without looking anything up: whether a thing exists is answered after authorization.
+// The raw path is split by hand: a URL parser would resolve the dots in `/logicalclusters/alice/proxy/../../bob`.
 import { badRequest, pageNotFound, pathNotFound } from '../../apimachinery/status/index.ts'
 import { tryClusterName } from '../../apimachinery/meta/index.ts'
 import type { ClusterScope, RequestInfo, ResourceTarget, Way } from './request-info.ts'
@@ -10,15 +10,15 @@ export const virtualVersion = 'v1alpha1'
 const maxUrlLength = 64 * 1024
 
 export interface ParseOptions {
-  /** A bearer token came along: what has no prefix is a pod asking for its own logical cluster. */
+  /** The request has a bearer token: a path without a prefix then is a pod's request to its own logical cluster. */
   readonly hasBearerToken: boolean
-  /** The request never touched a socket. */
+  /** The request comes from within the process. */
   readonly loopback?: boolean
 }
 
 /**
- * Understands a request line. Rejects 400 for dot segments in any spelling and for broken encoding, 404 for empty or
- * encoded segments where a logical cluster's name belongs.
+ * Parses a request line. Throws 400 for dot segments in any encoding and for invalid percent-encoding, 404 for empty segments
+ * and for an invalid name of a logical cluster.
  */
 export function parseRequest(
   method: string,
@@ -26,42 +26,42 @@ export function parseRequest(
   { hasBearerToken, loopback = false }: ParseOptions,
 ): RequestInfo {
   if (rawUrl.length > maxUrlLength) throw badRequest(`the request line is longer than ${maxUrlLength} bytes`)
-  // Clients of proxies name the server as well, and every server has to take that (RFC 9112, 3.2.2).
+  // Clients of proxies send absolute URLs, which every server must accept (RFC 9112, section 3.2.2).
   const url = rawUrl.startsWith('/') ? rawUrl : rawUrl.replace(/^https?:\/\/[^/?]*/i, '')
-  const mark = url.indexOf('?')
-  const rawPath = mark < 0 ? url : url.slice(0, mark)
-  // With its question mark: of two the second belongs to a name.
-  const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark))
-  const { way, cluster, rest, basePath } = splitDoor(rawPath, hasBearerToken)
+  const queryStart = url.indexOf('?')
+  const rawPath = queryStart < 0 ? url : url.slice(0, queryStart)
+  // The query keeps its `?`, because URLSearchParams drops oneCluster: in `??a=b` the second belongs to the name.
+  const query = new URLSearchParams(queryStart < 0 ? '' : url.slice(queryStart))
+  const { way, cluster, rest, basePath } = splitPrefix(rawPath, hasBearerToken)
   const segments = splitSegments(rest)
-  const old = withoutWatchPrefix(segments)
-  const target = resourceTarget(old ?? segments) ?? { kind: 'path', path: `/${segments.join('/')}` }
+  const withoutWatch = withoutWatchPrefix(segments)
+  const target = resourceTarget(withoutWatch ?? segments) ?? { kind: 'path', path: `/${segments.join('/')}` }
   return {
     way: loopback ? 'loopback' : way,
     cluster,
     method,
-    verb: target.kind === 'path' ? method.toLowerCase() : old ? 'watch' : verbOf(method, target, query),
+    verb: target.kind === 'path' ? method.toLowerCase() : withoutWatch ? 'watch' : verbOf(method, target, query),
     target,
     query,
     basePath,
   }
 }
 
-interface Door {
+interface PrefixSplit {
   way: Way
   cluster: ClusterScope
-  /** What is asked of the logical cluster; begins with a slash. */
+  /** The path inside the logical cluster; begins with a slash. */
   rest: string
   basePath: string
 }
 
 const aggregatedPrefix = `/apis/${virtualGroup}/${virtualVersion}/logicalclusters/`
 
-function splitDoor(path: string, hasBearerToken: boolean): Door {
+function splitPrefix(path: string, hasBearerToken: boolean): PrefixSplit {
   if (path.startsWith('/clusters/')) {
     const { name, rest } = takeName(path, '/clusters/'.length)
     if (name === '*') return { way: 'direct', cluster: { kind: 'all' }, rest, basePath: '/clusters/*' }
-    return { way: 'direct', cluster: one(name), rest, basePath: `/clusters/${name}` }
+    return { way: 'direct', cluster: oneCluster(name), rest, basePath: `/clusters/${name}` }
   }
   if (path.startsWith(aggregatedPrefix)) {
     const { name, rest } = takeName(path, aggregatedPrefix.length)
@@ -69,7 +69,7 @@ function splitDoor(path: string, hasBearerToken: boolean): Door {
     const inner = rest.slice('/proxy'.length)
     return {
       way: 'aggregated',
-      cluster: one(name),
+      cluster: oneCluster(name),
       rest: inner === '' ? '/' : inner,
       basePath: `${aggregatedPrefix}${name}/proxy`,
     }
@@ -84,7 +84,7 @@ function takeName(path: string, from: number): { name: string; rest: string } {
   return slash < 0 ? { name: path.slice(from), rest: '/' } : { name: path.slice(from, slash), rest: path.slice(slash) }
 }
 
-function one(name: string): ClusterScope {
+function oneCluster(name: string): ClusterScope {
   if (isDots(name)) throw badRequest(dotsMessage)
   const clusterName = tryClusterName(name)
   if (clusterName === undefined) throw pathNotFound()
@@ -106,7 +106,7 @@ function splitSegments(path: string): string[] {
     if (segment === '') throw raw[0] === 'api' || raw[0] === 'apis' ? pathNotFound() : pageNotFound()
     if (!segment.includes('%')) return segment
     const decoded = tryDecode(segment)
-    // A name that hides a path inside: the checks above would not have seen its dots.
+    // The decoded name may contain a path whose dots the check above did not see.
     if (decoded.split(/[/\\]/).some((part) => part === '.' || part === '..')) throw badRequest(dotsMessage)
     return decoded
   })
@@ -120,7 +120,7 @@ function tryDecode(segment: string): string {
   }
 }
 
-/** `/api/v1/watch/RESOURCE...` and `/apis/GROUP/VERSION/watch/RESOURCE...`: how watches were asked for once. */
+/** Drops `watch` from the deprecated `/api/v1/watch/RESOURCE...` and `/apis/GROUP/VERSION/watch/RESOURCE...`. */
 function withoutWatchPrefix(segments: readonly string[]): string[] | undefined {
   const at = segments[0] === 'api' ? 2 : segments[0] === 'apis' ? 3 : -1
   return at > 0 && segments[at] === 'watch' && segments.length > at + 1 ? segments.toSpliced(at, 1) : undefined
@@ -154,7 +154,7 @@ function verbOf(method: string, target: ResourceTarget, query: URLSearchParams):
   switch (method) {
     case 'GET':
     case 'HEAD':
-      // One object is not watched by its own path: a real server answers with the object.
+      // The path of oneCluster object cannot be watched: kube-apiserver answers with the object.
       if (target.name !== '') return 'get'
       return isTrue(query.get('watch')) ? 'watch' : 'list'
     case 'POST':
@@ -170,7 +170,7 @@ function verbOf(method: string, target: ResourceTarget, query: URLSearchParams):
   }
 }
 
-/** A boolean of a query, as Go reads it: present and not `0` or `false`. */
+/** Parses a boolean of a query as Go does: true if present and not `0` or `false`. */
 export function isTrue(value: string | null): boolean {
   return value !== null && value !== '0' && value.toLowerCase() !== 'false'
 }

@@ -1,7 +1,7 @@
-// What a request asks for, understood from its text alone.
+// What a request asks for, as parsed from its method and URL.
 import type { ClusterName } from '../../apimachinery/meta/index.ts'
 
-/** By which door a request came: it decides which proofs of identity count. */
+/** How a request reached us; decides which credentials count. */
 export type Way =
   /** `/clusters/NAME/...` on our TLS listener. */
   | 'direct'
@@ -9,7 +9,7 @@ export type Way =
   | 'aggregated'
   /** No prefix: `/api/...` from a pod in a member; the token's audience names the logical cluster. */
   | 'pathless'
-  /** From within the process; never from a socket. */
+  /** From within the process, never from a socket. */
   | 'loopback'
 
 /** Which logical cluster: one, all of them (`*`), or none (health of the process, discovery of the aggregated group). */
@@ -26,7 +26,7 @@ export interface ResourceTarget {
   /** Empty for collections. */
   readonly name: string
   readonly subresource: string
-  /** What follows the subresource: the path given to a proxy. Without leading slash. */
+  /** The path after the subresource (for proxies), without leading slash. */
   readonly rest: string
 }
 
@@ -39,11 +39,14 @@ export interface PathTarget {
 export interface RequestInfo {
   readonly way: Way
   readonly cluster: ClusterScope
-  /** As authorization sees it: get, list, watch, create, update, patch, delete, deletecollection for resources; the lower-case method for paths. */
+  /**
+   * The verb for authorization: get, list, watch, create, update, patch, delete or deletecollection for resources; the
+   * lower-case method for paths.
+   */
   readonly verb: string
   readonly method: string
   readonly target: ResourceTarget | PathTarget
   readonly query: URLSearchParams
-  /** What came before the logical cluster's own path: to be put before URLs we hand out. */
+  /** The path before the logical cluster's own path, for URLs in our answers. */
   readonly basePath: string
 }

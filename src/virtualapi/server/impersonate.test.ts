@@ -16,7 +16,7 @@ async function groupsOf(...headers: string[]): Promise<readonly string[] | undef
 }
 
 describe('impersonation headers', () => {
-  it('of a name that is there twice take the first, and everything of groups', () => {
+  it('use the first value of a repeated header, and all groups', () => {
     const headers = [
       'Impersonate-User',
       'a',
@@ -29,7 +29,7 @@ describe('impersonation headers', () => {
     ]
     expect(wantedIdentity(headers)).to.deep.include({ user: 'a', groups: ['x', 'y'] })
   })
-  it('ask for nothing where they are empty or unknown', () => {
+  it('are ignored if empty or unknown', () => {
     expect(wantedIdentity(['Impersonate-User', '', 'Impersonate-Uid', '', 'Impersonate-Nonsense', 'x'])).to.equal(
       undefined,
     )
@@ -38,7 +38,7 @@ describe('impersonation headers', () => {
     for (const name of ['Impersonate-Group', 'Impersonate-Uid', 'Impersonate-Extra-a'])
       expect(() => wantedIdentity([name, 'x'])).to.throw('without impersonating a user')
   })
-  it('are UTF-8, and keys of extra may be encoded or not', () => {
+  it('are UTF-8, with keys of extra encoded or not', () => {
     const name = Buffer.from('zoé').toString('latin1')
     const wanted = wantedIdentity([
       'Impersonate-User',
@@ -72,7 +72,7 @@ describe('impersonation headers', () => {
     { title: 'half a ServiceAccount', headers: ['system:serviceaccount:n'], groups: ['system:authenticated'] },
     { title: 'more than one', headers: ['system:serviceaccount:n:s:t'], groups: ['system:authenticated'] },
   ])
-    it(`put ${title} into its groups`, async () => {
+    it(`give ${title} its groups`, async () => {
       expect(await groupsOf('Impersonate-User', ...headers)).to.deep.equal(groups)
     })
 })

@@ -1,4 +1,4 @@
-// Impersonation (`kubectl --as`): who asks becomes another, if RBAC lets them. Each name taken on is a permission of its own.
+// Impersonation (`kubectl --as`). Each impersonated user, group, uid and extra value needs a permission of its own.
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../apimachinery/field/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
 import { headerText } from '../authn/header-text.ts'
@@ -15,18 +15,18 @@ interface Wanted {
 
 const serviceAccountPrefix = 'system:serviceaccount:'
 
-/** What the headers ask for; undefined where they ask for nothing. Throws 400 for anything without a user. */
+/** The identity in the headers; undefined if there is none. Throws 400 for groups, uid or extra without a user. */
 export function wantedIdentity(rawHeaders: readonly string[]): Wanted | undefined {
   let user: string | undefined
   let uid: string | undefined
   const groups: string[] = []
-  // A client chooses the keys: none of them may meet a property that every object has.
+  // Clients choose the keys, so the object must not have a prototype.
   const extra = Object.create(null) as Record<string, string[]>
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]?.toLowerCase() ?? ''
     if (!name.startsWith('impersonate-')) continue
     const value = headerText(rawHeaders[i + 1] ?? '')
-    // Of a header that is there twice the first counts.
+    // The first value of a repeated header counts.
     if (name === 'impersonate-user') user ??= value
     else if (name === 'impersonate-uid') uid ??= value
     else if (name === 'impersonate-group') groups.push(value)
@@ -41,7 +41,7 @@ export function wantedIdentity(rawHeaders: readonly string[]): Wanted | undefine
   return { user, uid: hasUid ? uid : undefined, groups, extra }
 }
 
-/** One that is not encoded is taken as it is. */
+/** Decodes a percent-encoded key. An invalid encoding is kept as it is. */
 function decodeKey(text: string): string {
   try {
     return decodeURIComponent(text)
@@ -50,7 +50,7 @@ function decodeKey(text: string): string {
   }
 }
 
-/** The identity asked for, valid in `cluster` alone. Rejects 403 naming the permission that is missing. */
+/** The impersonated user, valid only in `cluster`. Rejects with 403 that names the missing permission. */
 export async function impersonated(
   user: UserInfo,
   wanted: Wanted,
@@ -86,7 +86,7 @@ function permissions({ user, uid, groups, extra }: Wanted): Attributes[] {
   return list
 }
 
-/** Who asks for groups has these, and by default those that everybody of this sort is in. */
+/** The groups asked for, with system:authenticated or system:unauthenticated; by default those of a ServiceAccount. */
 function groupsOf({ user, groups }: Wanted): readonly string[] {
   if (user === 'system:anonymous') return [...new Set([...groups, 'system:unauthenticated'])]
   const account = serviceAccountOf(user)
@@ -94,15 +94,15 @@ function groupsOf({ user, groups }: Wanted): readonly string[] {
     groups.length === 0 && account !== undefined
       ? ['system:serviceaccounts', `system:serviceaccounts:${account.namespace}`]
       : [...groups]
-  const isSaid = all.includes('system:authenticated') || all.includes('system:unauthenticated')
-  return isSaid ? all : [...all, 'system:authenticated']
+  const hasAuthenticationGroup = all.includes('system:authenticated') || all.includes('system:unauthenticated')
+  return hasAuthenticationGroup ? all : [...all, 'system:authenticated']
 }
 
-/** What `system:serviceaccount:NAMESPACE:NAME` names; undefined for every other user. */
+/** The ServiceAccount of `system:serviceaccount:NAMESPACE:NAME`; undefined for every other user. */
 function serviceAccountOf(user: string): { namespace: string; name: string } | undefined {
   if (!user.startsWith(serviceAccountPrefix)) return undefined
   const [namespace = '', name = '', ...rest] = user.slice(serviceAccountPrefix.length).split(':')
-  const isOne =
+  const isValid =
     rest.length === 0 && dns1123LabelErrors(namespace).length === 0 && dns1123SubdomainErrors(name).length === 0
-  return isOne ? { namespace, name } : undefined
+  return isValid ? { namespace, name } : undefined
 }

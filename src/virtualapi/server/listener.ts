@@ -1,5 +1,5 @@
-// The TLS listener: HTTP/1.1 and HTTP/2 on one port. It turns sockets into IncomingRequests and Answers into bytes, and is
-// the only writer to sockets. Fastify owns connections and their end; the stages own everything about a request.
+// The TLS listener: HTTP/1.1 and HTTP/2 on one port. Converts requests on sockets to IncomingRequests and writes the answers.
+// Fastify manages connections and their end; the stages do everything about a request.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import type { Duplex } from 'node:stream'
@@ -7,8 +7,8 @@ import type { AddressInfo, Server, Socket } from 'node:net'
 import fastify from 'fastify'
 import { statusError } from '../../apimachinery/status/index.ts'
 import { statusAnswer } from '../codec/answers.ts'
-import type { Push } from './exchange.ts'
-import { Newcomers } from './newcomers.ts'
+import type { Push } from '../exchange/exchange.ts'
+import { FirstRequestTimeout } from './first-request-timeout.ts'
 import type { ServerParts } from './parts.ts'
 import { incomingOf, rawRequest, rawStream, serve, type Serving } from './serve.ts'
 import { upgrade } from './upgrade.ts'
@@ -20,31 +20,31 @@ export interface ListenOptions {
   readonly certificate: string
   readonly key: string
   readonly signal: AbortSignal
-  /** What a connection may take from its opening to its first request. Default 60,000. */
+  /** How long a new connection may take until its first request, milliseconds. Default 60,000. */
   readonly firstRequestMs?: number
 }
 
 export interface Listener extends AsyncDisposable {
   readonly port: number
-  /** Serves new connections with another certificate. */
+  /** Uses another certificate for new connections. */
   setCertificate(pair: { certificate: string; key: string }): void
 }
 
 type Asked = { readonly raw: unknown; readonly originalUrl: string }
 
-/** How long requests under way may take to end when the server stops, milliseconds. */
+/** How long open requests may take when the server stops, milliseconds. */
 const drainMs = 3000
 
 export async function listen(parts: ServerParts, options: ListenOptions): Promise<Listener> {
   const { host, port, certificate, key, signal, firstRequestMs = 60_000 } = options
-  const newcomers = new Newcomers({ maxMs: firstRequestMs })
+  const firstRequestTimeout = new FirstRequestTimeout({ maxMs: firstRequestMs })
   const pushes = new Set<Push>()
-  const serving: Serving = { parts, signal, newcomers, pushes }
+  const serving: Serving = { parts, signal, firstRequestTimeout, pushes }
   const app = fastify({
     logger: false,
-    // No schemas, so no compilers for them: 300 modules that would be loaded at every start.
+    // There are no schemas. Without their compilers, 300 modules less are loaded at start.
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
-    // One route for everything: the raw path is ours to parse, no router may have touched it.
+    // One route for everything: we parse the raw path ourselves.
     rewriteUrl: () => '/',
     exposeHeadRoutes: false,
     clientErrorHandler: refuseBytes,
@@ -53,10 +53,10 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
       allowHTTP1: true,
       cert: certificate,
       key,
-      // Asked for, not verified: which CA may vouch for whom is authentication's business, not one TLS pool's.
+      // Certificates are requested and not verified: which CA counts for a request is decided in authentication.
       requestCert: true,
       rejectUnauthorized: false,
-      // Node's defaults fail behind an aggregator that sends everything over few connections.
+      // Node's defaults are too small for an aggregator, which sends all requests over few connections.
       maxSessionMemory: 256,
       maxHeaderListPairs: 1024,
       settings: { maxConcurrentStreams: 1000, maxHeaderListSize: 256 * 1024, initialWindowSize: 1024 * 1024 },
@@ -70,33 +70,33 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
     void serve(rawRequest(raw as IncomingMessage, originalUrl), reply.raw as ServerResponse, serving)
   }
   app.all('/', answer)
-  // Methods and media types that Fastify refuses by itself: the stages have an answer for them too.
+  // The stages also answer methods and media types that Fastify would refuse itself.
   app.setNotFoundHandler(answer)
   app.setErrorHandler((_error, request, reply) => answer(request, reply))
-  // Over HTTP/1.1; with HTTP/2 on the same port Fastify leaves Node's 5 s, which a client's pool meets as resets.
+  // For HTTP/1.1. With HTTP/2 on the same port Fastify leaves Node's 5 s, and then pooled client connections are reset.
   Object.assign(app.server, { keepAliveTimeout: 120_000 })
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    newcomers.asked(request.socket)
+    firstRequestTimeout.asked(request.socket)
     void upgrade({ incoming: incomingOf(rawRequest(request), signal), socket, head }, parts)
   })
-  // Streams of HTTP/2 as they are: what Node lays over them, to look like HTTP/1.1, costs a watch more than all of ours.
+  // Use raw HTTP/2 streams: Node's compatibility layer takes more memory per watch than all of our own objects.
   app.server.removeAllListeners('stream')
   app.server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _: number, raw: string[]) => {
-    if (isToBeServed(stream, headers)) answerStream(stream, raw, serving)
+    if (acceptsStream(stream, headers)) answerStream(stream, raw, serving)
   })
   const endPushes = (): void => {
     for (const push of pushes) push.end()
   }
   signal.addEventListener('abort', endPushes, { once: true })
-  // Clients that break off a handshake or a session are no event.
+  // Clients that abort a handshake or a session are no error.
   app.server.on('sessionError', () => undefined)
   app.server.on('tlsClientError', () => undefined)
   const connections = new Set<Socket>()
   app.server.on('connection', (connection: Socket) => {
     connections.add(connection)
-    // Node does so for HTTP/2 alone where both are on a port: an answer would wait 40 ms for what it follows to be confirmed.
+    // With both protocols on a port Node sets this for HTTP/2 only. With Nagle's algorithm an answer may wait 40 ms for an ACK.
     connection.setNoDelay(true)
-    newcomers.add(connection)
+    firstRequestTimeout.add(connection)
     connection.once('close', () => connections.delete(connection))
   })
   await app.listen({ host, port })
@@ -104,7 +104,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
     port: (app.server.address() as AddressInfo).port,
     setCertificate: ({ certificate: cert, key: newKey }) => app.server.setSecureContext({ cert, key: newKey }),
     [Symbol.asyncDispose]: () => {
-      newcomers[Symbol.dispose]()
+      firstRequestTimeout[Symbol.dispose]()
       signal.removeEventListener('abort', endPushes)
       return close(app.server, connections, () => app.close())
     },
@@ -117,8 +117,8 @@ function answerStream(stream: ServerHttp2Stream, rawHeaders: readonly string[], 
   else void serve(request, stream, serving)
 }
 
-/** Tells a client that waits for it to send its body. False where it asked for what no server here does; it is told so. */
-function isToBeServed(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean {
+/** Sends 100 Continue if expected. Returns false after it refused CONNECT or another expectation. */
+function acceptsStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean {
   stream.on('error', () => undefined)
   if (stream.destroyed) return false
   const { expect } = headers
@@ -128,7 +128,7 @@ function isToBeServed(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): 
   return refusal === 0
 }
 
-/** What is no HTTP, or too long a head for it, never becomes a request: answered here, as a Status like everything. */
+/** Answers bytes that are no HTTP, or have too large headers, with a Status. They never become a request. */
 function refuseBytes({ code }: Error & { code?: string }, socket: Duplex): void {
   if (!socket.writable || code === 'ECONNRESET') {
     socket.destroy()
@@ -145,7 +145,7 @@ function refuseBytes({ code }: Error & { code?: string }, socket: Duplex): void 
 async function close(server: Server, connections: Iterable<Socket>, end: () => PromiseLike<unknown>): Promise<void> {
   const closed = end()
   ;(server as { closeIdleConnections?: () => void }).closeIdleConnections?.()
-  // Upgraded ones, and those that never sent a request, are nobody's to end but ours.
+  // Fastify does not close upgraded connections, nor those that never sent a request.
   const timer = setTimeout(() => {
     for (const connection of connections) connection.destroy()
   }, drainMs)

@@ -1,16 +1,16 @@
-// The server as a Transport within the process: our own loops use the same stages and endpoints as everybody, without
-// sockets, TLS or proofs of identity.
+// A Transport to the server within the process: our own controllers use the same stages and endpoints as clients, without
+// sockets, TLS and credentials.
 import { Buffer } from 'node:buffer'
 import type { Transport, TransportRequest, TransportResponse } from '../../client/index.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import { statusAnswer } from '../codec/answers.ts'
 import { pathNotFound } from '../../apimachinery/status/index.ts'
-import type { SentPieces } from './exchange.ts'
+import type { SentPieces } from '../exchange/exchange.ts'
 import { handle, type Handled } from './handle.ts'
 import type { ServerParts } from './parts.ts'
 import { pushedChunks } from './push-chunks.ts'
 
-/** Who our own loops are. */
+/** The user of our own controllers. */
 export const loopbackUser: UserInfo = {
   name: 'system:kcp',
   groups: ['system:masters', 'system:authenticated'],
@@ -28,7 +28,7 @@ export function loopbackTransport(parts: ServerParts): Transport {
       return { refused: toResponse({ answer, finish: () => undefined }, signal) }
     },
     async [Symbol.asyncDispose]() {
-      // Nothing is held: the server itself is closed by whoever opened it.
+      // There is nothing to close: whoever opened the server closes it.
     },
   }
 }
@@ -55,7 +55,7 @@ function toResponse({ answer, finish }: Handled, signal: AbortSignal): Transport
   return { status, headers, body: single(answer.body) }
 }
 
-/** Not given back: who gets them may keep them. */
+/** Reads a chunked answer. Chunks are not released for reuse: the reader may keep them. */
 async function* inTurn({ pieces, turn }: SentPieces): AsyncGenerator<Uint8Array> {
   for (const piece of pieces) {
     await turn()

@@ -48,7 +48,7 @@ describe('two sockets joined', () => {
     const [sent, got] = await Promise.all([read(pod.far), read(client.far), done])
     expect([sent, got.length]).to.deep.equal(['hello', megabyte.length])
   })
-  it("carry a pod's last words though it was reset before what was under way to it could be written", async () => {
+  it("deliver a pod's last bytes even if a write to it fails with a reset", async () => {
     client.far.write('hello')
     await once(pod.far, 'data')
     pod.far.write('exit code 0')
@@ -58,7 +58,7 @@ describe('two sockets joined', () => {
     const [got] = await Promise.all([read(client.far), done])
     expect(got).to.equal('exit code 0')
   })
-  it('go when the client has gone, though the pod goes on', async () => {
+  it('close when the client closes, though the pod goes on', async () => {
     const writing = setInterval(() => pod.far.write('more'), 5)
     pod.far.on('error', () => undefined)
     client.far.destroy()
@@ -66,19 +66,19 @@ describe('two sockets joined', () => {
     clearInterval(writing)
     expect([client.near.destroyed, pod.near.destroyed]).to.deep.equal([true, true])
   })
-  it('go when the pod has gone, though the client stays and nobody reads what it sends', async () => {
+  it('close when the pod closes, though the client stays and nobody reads what it sends', async () => {
     client.far.write('unread')
     pod.far.resume()
     pod.far.end()
     await done
     expect([client.near.destroyed, pod.near.destroyed]).to.deep.equal([true, true])
   })
-  it('go with the signal at once', async () => {
+  it('close at once with the signal', async () => {
     life.abort(new Error('the server stops'))
     await done
     expect([client.near.destroyed, pod.near.destroyed]).to.deep.equal([true, true])
   })
-  it('go where one had gone before', async () => {
+  it('close if one was closed before', async () => {
     const [other, third] = [await pair(), await pair()]
     other.near.destroy()
     await once(other.near, 'close')

@@ -1,16 +1,16 @@
-// Two sockets joined: what comes out of one goes into the other, until either is gone.
+// Joins two sockets: what is read from one is written to the other, until either closes.
 import type { Duplex } from 'node:stream'
 
 export interface PipeOptions {
   readonly signal: AbortSignal
-  /** How long a side may take to go after everything for it was sent, milliseconds. Default 2000. */
+  /** How long a side may take to close after everything was sent to it, milliseconds. Default 2000. */
   readonly lingerMs?: number
 }
 
 /**
- * Resolves when both are closed. An end is passed on after the bytes before it; then the other side has `lingerMs` to go,
- * since the protocols in question (SPDY, WebSocket) close halves within themselves and have no use for half a connection.
- * A side that breaks ends like one that closes: what it had sent before is still delivered. The signal ends both at once.
+ * Resolves when both are closed. An end is forwarded after the bytes before it; then the other side has `lingerMs` to close,
+ * since SPDY and WebSocket never use a half-closed connection. What a side sent before it failed is still delivered. The
+ * signal destroys both at once.
  */
 export async function pipeSockets(a: Duplex, b: Duplex, { signal, lingerMs = 2000 }: PipeOptions): Promise<void> {
   const timers: NodeJS.Timeout[] = []
@@ -25,10 +25,10 @@ export async function pipeSockets(a: Duplex, b: Duplex, { signal, lingerMs = 200
     [a, b],
     [b, a],
   ] as const) {
-    outliveFailedWrites(from)
-    // Its 'close' follows.
+    ignoreWriteErrors(from)
+    // 'close' follows.
     from.on('error', () => undefined)
-    // What was written reaches the other side whole; a side that never takes it is the signal's to end.
+    // All that was written is still delivered. A side that never reads it is destroyed by the signal.
     from.once('close', () => end(to))
     from.once('finish', () => timers.push(setTimeout(() => from.destroy(), lingerMs)))
     if (from.destroyed) end(to)
@@ -44,18 +44,17 @@ export async function pipeSockets(a: Duplex, b: Duplex, { signal, lingerMs = 200
   }
 }
 
-/** Ends a socket that nobody reads any more: unread bytes would keep it open for ever. */
+/** Ends a socket that nobody reads any more, and discards what it receives: unread bytes would keep it open for ever. */
 export function end(socket: Duplex): void {
   socket.end()
   socket.resume()
 }
 
 /**
- * Node destroys a socket at the first write that fails, unread bytes and all. But a server that closes while something for
- * it is under way answers with a reset, behind its last words (the exit code of a command): whoever is gone is told by
- * reading, which comes to those words first.
+ * Ignores write errors, at which Node destroys a socket with its unread bytes. A server that closes while data is sent to it
+ * answers with a reset after its last bytes (the exit code of a command); reading delivers those bytes and then the reset.
  */
-function outliveFailedWrites(socket: Duplex): void {
+function ignoreWriteErrors(socket: Duplex): void {
   const write = socket._write.bind(socket)
   socket._write = (chunk, encoding, done) => write(chunk, encoding, () => done())
   const writeMany = socket._writev?.bind(socket)

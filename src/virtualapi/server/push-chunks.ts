@@ -1,7 +1,7 @@
-// A push as something to iterate, for those who read it within the process and for WebSockets.
-import type { PushAnswer, Sink } from './exchange.ts'
+// Makes a push an AsyncIterable, for readers within the process and for WebSockets.
+import type { PushAnswer, Sink } from '../exchange/exchange.ts'
 
-/** Begins it. It ends when `signal` aborts, and holds one chunk until that is taken. */
+/** Starts the push. It ends when `signal` aborts, and writes the next chunk only after the last was read. */
 export function pushedChunks(answer: PushAnswer, signal: AbortSignal): AsyncIterable<Uint8Array> {
   const chunks = new PushedChunks()
   const push = answer.begin(chunks)
@@ -43,7 +43,7 @@ class PushedChunks implements Sink {
     this.#wake?.()
   }
 
-  /** The next chunk; undefined after the last. Rejects where the push failed. */
+  /** The next chunk; undefined after the last. Rejects if the push failed. */
   async next(): Promise<Uint8Array | undefined> {
     while (this.#chunks.length === 0 && this.#over === undefined)
       await new Promise<void>((resolve) => {

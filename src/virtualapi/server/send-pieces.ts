@@ -1,11 +1,11 @@
-// A long list on its way to a client: a few pieces at a time, each in the turn of its logical cluster.
-import type { SentPieces } from './exchange.ts'
-import type { RawResponse } from './send.ts'
+// Sends a chunked answer: a few chunks at a time, each in a turn of its logical cluster.
+import type { SentPieces } from '../exchange/exchange.ts'
+import type { RawResponse } from './raw-response.ts'
 
-/** Given to the connection and not yet taken by it; more would only lie there. */
+/** Bytes written and not yet flushed above which no more are written. */
 const maxUnsent = 128 * 1024
 
-/** Resolves when all was taken by the connection. Rejects where the client goes, or is too slow; ends the response. */
+/** Resolves when all was flushed to the connection. Rejects if the client disconnects or is too slow. Ends the response. */
 export function sendPieces(response: RawResponse, answer: SentPieces, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => new PiecesSender(response, answer, signal, { resolve, reject }).go())
 }
@@ -19,9 +19,9 @@ class PiecesSender {
   readonly #stall: NodeJS.Timeout
   readonly #limit: NodeJS.Timeout
   #unsent = 0
-  /** Of the next piece: it was waited for. */
+  /** The turn for the next chunk was awaited. */
   #hasTurn = false
-  /** Somebody will call `go`: a turn, or a piece that was taken. */
+  /** `go` will be called when the awaited turn comes. */
   #isWaiting = false
   #isLast = false
   #isLost = false
@@ -48,14 +48,14 @@ class PiecesSender {
   readonly go = (): void => {
     this.#isWaiting = false
     try {
-      while (!this.#isOver && !this.#isLost && !this.#isLast && this.#unsent < maxUnsent && this.#isOurTurn())
+      while (!this.#isOver && !this.#isLost && !this.#isLast && this.#unsent < maxUnsent && this.#takeTurn())
         this.#next()
     } catch (error) {
       this.#fail(error)
     }
   }
 
-  #isOurTurn(): boolean {
+  #takeTurn(): boolean {
     const turn = this.#hasTurn ? undefined : this.#answer.turn()
     this.#hasTurn = turn !== undefined
     if (turn === undefined) return true
@@ -74,12 +74,12 @@ class PiecesSender {
     }
     if (value.length === 0) return
     this.#unsent += value.length
-    this.#response.write(value, (error) => this.#taken(value, error))
+    this.#response.write(value, (error) => this.#flushed(value, error))
   }
 
-  #taken(piece: Uint8Array, error: Error | null | undefined): void {
+  #flushed(piece: Uint8Array, error: Error | null | undefined): void {
     this.#unsent -= piece.length
-    // The connection is lost: that it closes is heard next, as of any client that goes.
+    // The connection is lost; its 'close' event ends this.
     if (error) {
       this.#isLost = true
       return

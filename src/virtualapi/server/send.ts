@@ -1,32 +1,28 @@
-// Answers to bytes, the same for both protocols: the only writer to clients' connections, but for upgrades.
+// Writes answers to clients' connections, for both protocols; the only writer except for upgrades.
 import { once } from 'node:events'
-import type { ServerResponse } from 'node:http'
-import type { ServerHttp2Stream } from 'node:http2'
 import { childSignal } from '../../async/index.ts'
 import { largeAnswer } from '../codec/answers.ts'
-import type { Push, PushAnswer, SentAnswer, Sink, StreamAnswer } from './exchange.ts'
+import type { Push, PushAnswer, SentAnswer, Sink, StreamAnswer } from '../exchange/exchange.ts'
 import { takeMs } from './handle.ts'
+import type { RawResponse } from './raw-response.ts'
 import { sendPieces } from './send-pieces.ts'
-
-/** Of HTTP/1.1, or a stream of HTTP/2. */
-export type RawResponse = ServerResponse | ServerHttp2Stream
 
 /** Where an answer goes. */
 export interface Sending {
   readonly response: RawResponse
   readonly headOnly: boolean
-  /** Aborted when the client is gone. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
 }
 
-/** Resolves when the answer is on its way, a large one when it was taken. Rejects where the client goes, or is too slow. */
+/** Resolves when the answer is written, a large one when it is flushed. Rejects if the client disconnects or is too slow. */
 export async function send(answer: Exclude<SentAnswer, PushAnswer>, to: Sending): Promise<void> {
   const { response, headOnly, signal } = to
   if (isGone(response)) return
   if (answer.kind === 'bytes') {
     writeHead(response, answer.status, { ...answer.headers, 'content-length': String(answer.body.length) })
     response.end(headOnly || answer.body.length === 0 ? undefined : answer.body)
-    // The place of the request is taken until the client has the answer: who asks for much and reads nothing asks no more.
+    // The request counts against its limits until a large answer is flushed, so clients that do not read get no more.
     if (!headOnly && answer.body.length > largeAnswer) await taken(response, answer.body.length, signal)
     return
   }
@@ -40,15 +36,15 @@ export async function send(answer: Exclude<SentAnswer, PushAnswer>, to: Sending)
   else await within(answer.maxMs, signal, (limited) => stream(response, answer, limited))
 }
 
-/** Begins a push, which from then on holds the response and `ended` alone; that is called once, when it is over. */
+/** Starts a push, which retains only the response and `ended`. That is called with an error, if any, and on close. */
 export function sendPush(answer: PushAnswer, response: RawResponse, ended: (failure?: unknown) => void): Push {
   writeHead(response, answer.status, answer.headers)
-  // The client waits for the headers of a watch before anything happens in it.
+  // The client waits for the headers of a watch, even if there are no events yet.
   if ('flushHeaders' in response) response.flushHeaders()
   return new ResponseSink(response, answer, ended).push
 }
 
-/** Nothing can be sent any more. */
+/** True if nothing can be sent any more. */
 export function isGone(response: RawResponse): boolean {
   return response.destroyed || response.closed
 }
@@ -73,7 +69,7 @@ async function writable(response: RawResponse, maxStallMs: number | undefined, s
   else await within(maxStallMs, signal, (limited) => once(response, 'drain', { signal: limited }))
 }
 
-/** Resolves when all of an answer was handed to the connection. Rejects where the client is too slow for its size. */
+/** Resolves when the whole answer is flushed. Rejects if the client is too slow for its size. */
 async function taken(response: RawResponse, bytes: number, signal: AbortSignal): Promise<void> {
   if (response.destroyed || response.writableFinished) return
   await within(takeMs(bytes), signal, (limited) => once(response, 'finish', { signal: limited }))
@@ -97,7 +93,7 @@ function tooSlow(ms: number): Error {
   return new Error(`the client took nothing for ${ms / 1000} s`)
 }
 
-/** There is one for every watch: it holds no promise, and a timer only while its client does not read. */
+/** One per watch, so it is small: no promise, and a timer only while its client does not read. */
 class ResponseSink implements Sink {
   readonly push: Push
   readonly #response: RawResponse

@@ -1,4 +1,4 @@
-// From a request on a socket to its answer: what the stages know of it, and when its client is gone.
+// Serves one request on a socket: makes the IncomingRequest, and aborts when the client disconnects.
 import type { IncomingMessage } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
@@ -6,47 +6,48 @@ import type { Readable } from 'node:stream'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import { badRequest, isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
 import { maxBodyBytes } from '../codec/read-object.ts'
-import { headerOf, type IncomingRequest, type Push, type PushAnswer } from './exchange.ts'
+import { headerOf, type IncomingRequest, type Push, type PushAnswer } from '../exchange/exchange.ts'
 import { handle, type Handled } from './handle.ts'
-import type { Newcomers } from './newcomers.ts'
+import type { FirstRequestTimeout } from './first-request-timeout.ts'
 import type { ServerParts } from './parts.ts'
-import { isGone, send, sendPush, type RawResponse } from './send.ts'
+import type { RawResponse } from './raw-response.ts'
+import { isGone, send, sendPush } from './send.ts'
 
-/** Of HTTP/2 it stands for the connection's. */
+/** The socket; for HTTP/2 the session's proxy of it. */
 type PeerSocket = Socket & Partial<Pick<TLSSocket, 'getPeerCertificate'>>
 
-/** A request as both protocols have it. */
+/** A request of either protocol. */
 export interface RawRequest {
   readonly method: string
   /** Path and query as sent. */
   readonly url: string
-  /** Name, value, name, value; of HTTP/2 the pseudo headers too. */
+  /** Raw headers: name, value, name, value; for HTTP/2 with the pseudo headers. */
   readonly rawHeaders: readonly string[]
-  /** Of HTTP/2: more than the headers follows. */
+  /** HTTP/2: the stream does not end with the headers. */
   readonly isOpen?: boolean
   readonly body: Readable
   readonly socket: PeerSocket
-  /** The same object for all requests of a connection. */
+  /** Identifies the connection: the same object for all its requests. */
   readonly connection: object
 }
 
-/** The server around its requests. */
+/** What all requests of a listener share. */
 export interface Serving {
   readonly parts: ServerParts
-  /** The server's own life. */
+  /** Aborted when the server stops. */
   readonly signal: AbortSignal
-  readonly newcomers: Newcomers
-  /** Those under way; they end with the server. */
+  readonly firstRequestTimeout: FirstRequestTimeout
+  /** Open pushes; the listener ends them when the server stops. */
   readonly pushes: Set<Push>
 }
 
-/** A request of HTTP/1.1; `url` where it was rewritten. */
+/** A request of HTTP/1.1; `url` overrides a rewritten one. */
 export function rawRequest(request: IncomingMessage, url = request.url ?? '/'): RawRequest {
   const { method = 'GET', rawHeaders, socket } = request
   return { method, url, rawHeaders, body: request, socket, connection: socket }
 }
 
-/** A request of HTTP/2; undefined where its connection is gone already. */
+/** A request of HTTP/2; undefined if its connection is closed already. */
 export function rawStream(stream: ServerHttp2Stream, rawHeaders: readonly string[]): RawRequest | undefined {
   const { session } = stream
   if (session === undefined) return undefined
@@ -58,9 +59,9 @@ export function rawStream(stream: ServerHttp2Stream, rawHeaders: readonly string
 
 /** Answers a request. Never rejects. */
 export async function serve(request: RawRequest, response: RawResponse, serving: Serving): Promise<void> {
-  const { parts, signal, newcomers } = serving
+  const { parts, signal, firstRequestTimeout } = serving
   const life = new AbortController()
-  // Not asked of the response: over HTTP/2 it calls itself finished when the client has gone.
+  // The response does not tell: an HTTP/2 stream is "finished" also when the client has disconnected.
   let sent = false
   const closed = (): void => {
     if (!sent) life.abort(new Error('the client went away'))
@@ -69,13 +70,13 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
   const failed = (): void => life.abort(new Error('the connection failed'))
   response.on('error', failed)
   try {
-    newcomers.asked(request.socket)
+    firstRequestTimeout.asked(request.socket)
     const handled = await handle({ ...incomingOf(request, life.signal), stopping: signal }, parts)
     const { answer, finish } = handled
     if (answer.kind === 'push') {
       pushTo(response, { answer, finish }, request, serving)
-      // Of the request nothing is kept for as long as a watch may last.
-      response.on('error', ignored)
+      // A watch is long-lived, so it must not retain the request.
+      response.on('error', ignoreError)
       response.off('error', failed)
       response.off('close', closed)
       return
@@ -86,7 +87,7 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
     } finally {
       finish()
     }
-    // What the client still sends of a body nobody wanted would block the connection.
+    // An unread body would block the connection.
     if (!request.body.readableEnded) request.body.resume()
   } catch (error) {
     if (!life.signal.aborted) parts.log.error('an answer could not be sent', { url: request.url, error })
@@ -115,11 +116,11 @@ function pushTo(
   if (signal.aborted) push.end()
 }
 
-function ignored(): void {
-  // A stream that fails closes: that is heard.
+function ignoreError(): void {
+  // 'close' follows and is handled.
 }
 
-// Asking TLS for the certificate decodes it; a connection's never changes.
+// Cached by connection, because getPeerCertificate decodes the certificate each time.
 const certificates = new WeakMap<object, { certificate: DetailedPeerCertificate | undefined }>()
 
 function peerCertificateOf({ socket, connection }: RawRequest): DetailedPeerCertificate | undefined {
@@ -132,7 +133,7 @@ function peerCertificateOf({ socket, connection }: RawRequest): DetailedPeerCert
   return certificate
 }
 
-/** What the stages know of a request. */
+/** The IncomingRequest for the stages. */
 export function incomingOf(request: RawRequest, signal: AbortSignal): IncomingRequest {
   const { method, url, rawHeaders, isOpen = false, socket } = request
   let body: Promise<Uint8Array> | undefined
@@ -154,7 +155,7 @@ async function readBody({ rawHeaders, body }: RawRequest): Promise<Uint8Array> {
   const chunks: Buffer[] = []
   let length = 0
   try {
-    // Over HTTP/2 the body and the answer are one stream: who is told that it is too large must still be told.
+    // In HTTP/2, body and answer share a stream: it must stay open for the answer 413.
     const pieces = 'respond' in body ? body.iterator({ destroyOnReturn: false }) : body
     for await (const chunk of pieces as AsyncIterable<Buffer>) {
       length += chunk.length

@@ -1,4 +1,4 @@
-// What the server counts of itself. No label names a logical cluster.
+// Metrics of the server. No label names a logical cluster, to bound the number of series.
 import type { Histogram, Metrics } from '../../telemetry/index.ts'
 import type { Hub } from '../../store/hub/index.ts'
 import type { WatchClock } from '../endpoints/watch-clock.ts'

@@ -1,4 +1,4 @@
-// The way of every request, in reading order. Each stage adds what it found to the Exchange or throws a StatusError.
+// The stages of every request, in order. Each adds what it found to the Exchange or throws a StatusError.
 import { childSignal } from '../../async/index.ts'
 import { parseFieldSelector } from '../../apimachinery/selector/index.ts'
 import { badRequest, pathNotFound, timedOut, unauthorized } from '../../apimachinery/status/index.ts'
@@ -10,33 +10,33 @@ import { dispatch } from '../endpoints/dispatch.ts'
 import { isPurge } from '../endpoints/purge.ts'
 import { parseRequest } from '../request/parse-request.ts'
 import type { RequestInfo } from '../request/request-info.ts'
-import type { Exchange } from './exchange.ts'
+import type { Exchange } from '../exchange/exchange.ts'
 import { RequestAudit } from '../audit/index.ts'
 import { impersonated, wantedIdentity } from './impersonate.ts'
 import type { ServerParts } from './parts.ts'
 
 type Stage = (exchange: Exchange, parts: ServerParts) => void | Promise<void>
 
-/** Order matters: who may not know is told nothing, who is over budget costs nothing. */
+/** The order matters: limits apply before any work, and authorization before the client learns what exists. */
 export const stages: readonly Stage[] = [
   audit,
-  understand,
+  parse,
   setDeadline,
   authenticate,
-  takePlace,
+  applyLimits,
   awaitTurn,
   impersonate,
   authorize,
   answer,
 ]
 
-/** Bodies above this, and those of unknown length, are received a few at a time: decrypting a mebibyte takes a millisecond. */
+/** Larger bodies, and those of unknown length, are received a few at a time: decrypting 1 MiB takes a millisecond. */
 const largeBodyBytes = 256 * 1024
 
-/** For upgrades, which answer on their own socket. */
+/** The stages of an upgrade, which answers on its own socket. */
 export const stagesBeforeAnswer: readonly Stage[] = stages.slice(0, -1)
 
-/** First, so that what is refused is written too; nothing where nobody asked for it. */
+/** Starts the audit log; first, so that refused requests are logged too. */
 function audit(exchange: Exchange, { auditSink, clock }: ServerParts): void {
   if (auditSink === undefined) return
   const { method, url, peerAddress } = exchange.request
@@ -50,18 +50,19 @@ function audit(exchange: Exchange, { auditSink, clock }: ServerParts): void {
   exchange.cleanups.push(() => request.complete())
 }
 
-function understand(exchange: Exchange, parts: ServerParts): void {
+function parse(exchange: Exchange, parts: ServerParts): void {
   const { method, url, loopbackUser } = exchange.request
   const hasBearerToken = /^bearer /i.test(exchange.header('authorization') ?? '')
   exchange.info = parseRequest(method, url, { hasBearerToken, loopback: loopbackUser !== undefined })
   const { cluster } = exchange.info
   exchange.audit?.understood(exchange.info, { longRunning: isLongRunning(exchange.info) })
-  if (cluster.kind === 'one') exchange.cluster = living(parts.directory.byName(cluster.name), exchange.info, parts)
+  if (cluster.kind === 'one')
+    exchange.cluster = unlessPurged(parts.directory.byName(cluster.name), exchange.info, parts)
   exchange.audit?.inCluster(exchange.cluster)
 }
 
-/** What was dropped is not there any more, even while its LogicalCluster is: only dropping it again still finds it. */
-function living(cluster: LogicalCluster | undefined, info: RequestInfo, { hub }: ServerParts) {
+/** A purged logical cluster does not exist any more, except to another purge. */
+function unlessPurged(cluster: LogicalCluster | undefined, info: RequestInfo, { hub }: ServerParts) {
   return cluster !== undefined && hub.hasEnded(cluster.id) && !isPurge(info) ? undefined : cluster
 }
 
@@ -88,17 +89,17 @@ const durationUnits: Readonly<Record<string, number>> = {
   ...{ s: 1000, m: 60_000, h: 3_600_000 },
 }
 
-// Sticky: nobody is authenticated yet, and from every place of a long text it would be read again.
+// Sticky, so that matching is linear: the text comes from an unauthenticated client.
 const durationPart = /([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)/gy
 
-/** The client's own deadline, a Go duration such as `30s` or `1m30s`; zero and less is none. Throws 400 for anything else. */
+/** The client's timeout, a Go duration such as `1m30s`; Infinity if absent, zero or negative. Throws 400 if invalid. */
 function askedTimeoutMs(text: string | null): number {
   if (text === null || text === '' || text === '0') return Infinity
   const [, sign = '', amounts = ''] = /^([+-]?)(.*)$/s.exec(text) ?? []
   const parts = [...amounts.matchAll(durationPart)]
   if (amounts === '' || parts.map(([part]) => part).join('') !== amounts) {
-    const wrong = /^[0-9]+$/.test(amounts) ? 'missing unit in' : 'invalid'
-    throw badRequest(`invalid timeout specified in the request URL - time: ${wrong} duration ${JSON.stringify(text)}`)
+    const problem = /^[0-9]+$/.test(amounts) ? 'missing unit in' : 'invalid'
+    throw badRequest(`invalid timeout specified in the request URL - time: ${problem} duration ${JSON.stringify(text)}`)
   }
   if (sign === '-') return Infinity
   return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (durationUnits[unit ?? ''] ?? 0), 0) || Infinity
@@ -118,7 +119,7 @@ function endWithServer(exchange: Exchange): void {
   }
 }
 
-/** Watches, logs, exec and the like end when the client ends them. */
+/** True for watches, logs, exec and the like, which have no deadline. */
 export function isLongRunning({ verb, target }: RequestInfo): boolean {
   if (verb === 'watch') return true
   return target.kind === 'resource' && ['log', 'exec', 'attach', 'portforward', 'proxy'].includes(target.subresource)
@@ -136,20 +137,20 @@ async function authenticate(exchange: Exchange, parts: ServerParts): Promise<voi
   if (result === undefined && info.way === 'pathless') throw unauthorized()
   exchange.user = result?.user ?? anonymous
   exchange.audit?.authenticated(exchange.user)
-  if (result?.cluster !== undefined) exchange.cluster = living(result.cluster, info, parts)
+  if (result?.cluster !== undefined) exchange.cluster = unlessPurged(result.cluster, info, parts)
   exchange.audit?.inCluster(exchange.cluster)
 }
 
-async function takePlace(exchange: Exchange, { fairness }: ServerParts): Promise<void> {
+async function applyLimits(exchange: Exchange, { fairness }: ServerParts): Promise<void> {
   const { info, cluster } = exchange
-  // Our own loops are few, bounded, and what makes the tenants' clusters work: they wait for nobody.
+  // Our own controllers are few and bounded, and all tenants depend on them: they have no limits.
   if (info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
   const flow = cluster?.id ?? '-'
   exchange.cleanups.push(fairness.enter(flow, isLongRunning(info) ? 'watch' : 'request'))
   if (exchange.announcedBytes > largeBodyBytes) exchange.cleanups.push(await fairness.enterLarge(flow, exchange.signal))
 }
 
-/** Requests with a body wait when they have it: until then there is nothing to do for them. */
+/** Waits for a turn of the event loop. A request with a body waits later, when the body was read. */
 async function awaitTurn(exchange: Exchange, { loopShare }: ServerParts): Promise<void> {
   if (exchange.info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
   const flow = exchange.cluster?.id ?? '-'
@@ -160,7 +161,7 @@ async function awaitTurn(exchange: Exchange, { loopShare }: ServerParts): Promis
 
 async function impersonate(exchange: Exchange, { authorizer }: ServerParts): Promise<void> {
   const { info, user, cluster, signal, request } = exchange
-  // Through the host these headers are the host's own affair: its aggregator has consumed them.
+  // Requests through the host were impersonated there, by its kube-apiserver.
   if (info.way === 'loopback' || info.way === 'aggregated') return
   const wanted = wantedIdentity(request.rawHeaders)
   if (wanted === undefined) return
@@ -172,7 +173,7 @@ async function impersonate(exchange: Exchange, { authorizer }: ServerParts): Pro
 async function authorize(exchange: Exchange, { authorizer }: ServerParts): Promise<void> {
   const { info, user, cluster } = exchange
   const attributes = attributesOf(info)
-  // Health and version are the process's, and open to all: they must not tell which logical clusters there are.
+  // Health and version are open to all, for missing logical clusters too: they must not reveal which exist.
   if (isOpenPath(attributes)) {
     exchange.audit?.decided({ allowed: true, reason: 'open to everybody' })
     return
@@ -183,28 +184,28 @@ async function authorize(exchange: Exchange, { authorizer }: ServerParts): Promi
       : await authorizer.authorize(user, attributes, cluster, exchange.signal)
   exchange.audit?.decided(decision)
   if (!decision.allowed) throw forbiddenError(user, attributes, decision.reason)
-  // The door names a logical cluster that there is not; the client may know.
+  // The logical cluster does not exist, and the client may know.
   if (cluster === undefined && info.cluster.kind === 'one') throw pathNotFound()
 }
 
-/** The request as authorization sees it. A list of one name, by field selector, is a request for that name. */
+/** The attributes for authorization. A list or watch with a field selector for one name is a request for that name. */
 export function attributesOf({ verb, target, query }: RequestInfo): Attributes {
   if (target.kind === 'path') return { verb, path: target.path }
   const { group, version, resource, subresource, namespace } = target
   let { name } = target
   if (name === '' && (verb === 'list' || verb === 'watch')) name = selectedName(query.get('fieldSelector') ?? '')
-  // RBAC for objects knows the namespace object by its own name as namespace, as upstream does.
+  // As upstream, the namespace of a Namespace object is its own name.
   const inNamespace = group === '' && resource === 'namespaces' && name !== '' ? name : namespace
   return { verb, resource: { group, version, resource, subresource, namespace: inNamespace, name } }
 }
 
-/** Read by the same parser as the list itself: a value may hide commas, and what looks like a name may be part of one. */
+/** The name in a field selector, parsed as the list does it: values may contain escaped commas. */
 function selectedName(fieldSelector: string): string {
   if (!fieldSelector.includes('metadata.name')) return ''
   try {
     return parseFieldSelector(fieldSelector).exactly('metadata.name') ?? ''
   } catch {
-    // The list refuses it with 400, to those who may list at all.
+    // The list answers 400 after authorization.
     return ''
   }
 }

@@ -1,8 +1,8 @@
-// The answer to a watch over a WebSocket: what would be a line of it is a message.
+// Answers a watch over a WebSocket: each line becomes a message.
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 import { childSignal } from '../../async/index.ts'
-import type { Exchange, PushAnswer } from './exchange.ts'
+import type { Exchange, PushAnswer } from '../exchange/exchange.ts'
 import type { ServerParts } from './parts.ts'
 import { end } from './pipe-sockets.ts'
 import { pushedChunks } from './push-chunks.ts'
@@ -10,15 +10,15 @@ import { ClientFrames, closeFrame, textFrame } from './web-socket.ts'
 
 interface Connection {
   readonly socket: Duplex
-  /** What the client sent right after its handshake. */
+  /** What the client sent after its handshake. */
   readonly head: Uint8Array
-  /** Header lines that accept it. */
+  /** Header lines that accept the WebSocket. */
   readonly accepted: readonly string[]
 }
 
 interface Around {
   readonly exchange: Exchange
-  /** Aborted when the client says that it goes. */
+  /** Aborted when the client disconnects. */
   readonly gone: AbortController
   readonly log: ServerParts['log']
 }
@@ -26,7 +26,7 @@ interface Around {
 /** How long a client may keep its connection after the end, milliseconds. */
 const lingerMs = 2000
 
-/** Resolves when all is told or nobody listens any more; the socket is ended then. Never rejects. */
+/** Resolves when the watch has ended or the client has disconnected; ends the socket. Never rejects. */
 export async function tellOverWebSocket(
   { socket, head, accepted }: Connection,
   answer: PushAnswer,
@@ -35,10 +35,10 @@ export async function tellOverWebSocket(
   exchange.audit?.started({ status: 101 })
   socket.write(`${['HTTP/1.1 101 Switching Protocols', ...accepted].join('\r\n')}\r\n\r\n`)
   const frames = new ClientFrames()
-  const hear = (bytes: Uint8Array): void => {
+  const onData = (bytes: Uint8Array): void => {
     try {
       for (const { frame, last } of frames.read(bytes)) {
-        // Who pings faster than it reads is not answered into our memory.
+        // Drop pongs to a client that does not read, or they would fill our memory.
         if (last || !socket.writableNeedDrain) socket.write(frame)
         if (last) gone.abort(new Error('the client closed the WebSocket'))
       }
@@ -46,19 +46,19 @@ export async function tellOverWebSocket(
       gone.abort(error)
     }
   }
-  const left = (): void => gone.abort(new Error('the client went away'))
-  hear(head)
-  socket.on('data', hear)
-  socket.once('end', left)
+  const onEnd = (): void => gone.abort(new Error('the client went away'))
+  onData(head)
+  socket.on('data', onData)
+  socket.once('end', onEnd)
   try {
     await writeMessages(socket, answer, exchange.signal)
     if (!exchange.signal.aborted) socket.write(closeFrame())
   } catch (error) {
-    // The answer has begun: there is no other way to tell than to end it.
+    // The answer has begun, so it can only be cut off.
     if (!exchange.signal.aborted) log.warn('a stream ended early', { url: exchange.request.url, error })
   } finally {
-    socket.off('data', hear)
-    socket.off('end', left)
+    socket.off('data', onData)
+    socket.off('end', onEnd)
     socket.once('finish', () => setTimeout(() => socket.destroy(), lingerMs).unref())
     end(socket)
   }

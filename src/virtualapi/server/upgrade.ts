@@ -1,13 +1,13 @@
-// HTTP upgrades: the same stages, then for exec, attach and port-forward bytes both ways (SPDY and WebSocket pass
-// unchanged), for a watch one WebSocket message per event.
+// HTTP upgrades: the same stages as for other requests. Then exec, attach and port-forward are piped to the member unchanged
+// (SPDY or WebSocket), and a watch sends one WebSocket message per event.
 import type { Duplex } from 'node:stream'
 import { badRequest, statusError } from '../../apimachinery/status/index.ts'
 import type { TransportResponse } from '../../client/index.ts'
 import { errorAnswer } from '../codec/answers.ts'
 import { notConnected, isConnect, podConnection } from '../endpoints/connect.ts'
-import { prepareCall } from '../endpoints/call.ts'
+import { prepareCall } from '../endpoints/endpoint-call.ts'
 import { dispatch } from '../endpoints/dispatch.ts'
-import { Exchange, type BytesAnswer, type IncomingRequest } from './exchange.ts'
+import { Exchange, type BytesAnswer, type IncomingRequest } from '../exchange/exchange.ts'
 import { toStatusError } from './handle.ts'
 import type { ServerParts } from './parts.ts'
 import { end, pipeSockets } from './pipe-sockets.ts'
@@ -21,10 +21,10 @@ interface UpgradeRequest {
   readonly head: Uint8Array
 }
 
-/** Longest answer to a refused upgrade that is passed on, bytes. */
+/** Maximum size of a member's refusal that is forwarded, bytes. */
 const maxRefusalBytes = 64 * 1024
-/** How long a client that was refused may keep its connection. */
-const refusedMs = 2000
+/** How long a refused client may keep its connection open, milliseconds. */
+const refusedLingerMs = 2000
 
 /** Answers an upgrade on its socket. Never rejects. */
 export async function upgrade({ incoming, socket, head }: UpgradeRequest, parts: ServerParts): Promise<void> {
@@ -117,6 +117,6 @@ function writeAnswer(socket: Duplex, { status, headers, body }: BytesAnswer): vo
   for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`)
   socket.write(`${lines.join('\r\n')}\r\n\r\n`)
   socket.write(body)
-  socket.once('finish', () => setTimeout(() => socket.destroy(), refusedMs).unref())
+  socket.once('finish', () => setTimeout(() => socket.destroy(), refusedLingerMs).unref())
   end(socket)
 }

@@ -1,8 +1,8 @@
-// The `Warning` header of an answer, as a real server writes it: each text once, and all of them short enough to be read.
+// The `Warning` header of an answer, as kube-apiserver writes it: each text once, truncated if they are long.
 
-/** Runes of all texts together, above which each of them is cut. */
+/** Total length in runes above which each text is truncated. */
 const mostRunes = 4 * 1024
-/** Runes of one text that are left then. */
+/** Length in runes to which a text is truncated. */
 const mostRunesOfOne = 256
 
 interface Text {
@@ -11,28 +11,28 @@ interface Text {
 }
 
 /**
- * The value for these texts, in their order: codes 299 (RFC 7234) without an agent, in UTF-8 as node:http sends it. Texts
- * with control characters cannot be told. Undefined where there is none to tell.
+ * The value for these texts, in their order: code 299 (RFC 7234) without an agent, as the latin1 string that node:http sends as
+ * UTF-8. Texts with control characters are left out. Undefined if there are no texts.
  */
 export function warningHeader(warnings: readonly string[]): string | undefined {
   if (warnings.length === 0) return undefined
-  let told: Text[] = []
+  let texts: Text[] = []
   let written = 0
-  let cutting = false
+  let truncating = false
   for (const warning of new Set(warnings)) {
-    if (cutting && written >= mostRunes) break
+    if (truncating && written >= mostRunes) break
     if (warning === '' || /\p{Cc}/u.test(warning)) continue
     const whole = { text: warning, runes: runesOf(warning) }
-    if (!cutting && written + whole.runes > mostRunes) {
-      cutting = true
-      told = told.map(cut)
-      written = told.reduce((sum, { runes }) => sum + runes, 0)
+    if (!truncating && written + whole.runes > mostRunes) {
+      truncating = true
+      texts = texts.map(truncated)
+      written = texts.reduce((sum, { runes }) => sum + runes, 0)
     }
-    const one = cutting ? cut(whole) : whole
-    told.push(one)
-    written += one.runes
+    const text = truncating ? truncated(whole) : whole
+    texts.push(text)
+    written += text.runes
   }
-  return told.length === 0 ? undefined : told.map(({ text }) => quoted(text)).join(', ')
+  return texts.length === 0 ? undefined : texts.map(({ text }) => quoted(text)).join(', ')
 }
 
 function runesOf(text: string): number {
@@ -41,10 +41,10 @@ function runesOf(text: string): number {
   return runes
 }
 
-function cut(one: Text): Text {
-  if (one.runes <= mostRunesOfOne) return one
+function truncated(text: Text): Text {
+  if (text.runes <= mostRunesOfOne) return text
   return {
-    text: Array.from(one.text.slice(0, 2 * mostRunesOfOne))
+    text: Array.from(text.text.slice(0, 2 * mostRunesOfOne))
       .slice(0, mostRunesOfOne)
       .join(''),
     runes: mostRunesOfOne,

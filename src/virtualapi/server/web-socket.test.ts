@@ -12,7 +12,7 @@ const handshake = {
   'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==', // of RFC 6455, 1.3
 }
 
-/** As a client sends it: masked. */
+/** A frame as a client sends it: masked. */
 function masked(opcode: number, payload: Uint8Array): Buffer {
   const mask = Uint8Array.of(1, 2, 3, 4)
   const long = payload.length > 125
@@ -23,14 +23,14 @@ function masked(opcode: number, payload: Uint8Array): Buffer {
   return Buffer.concat([head, mask, payload.map((byte, index) => byte ^ mask[index % 4]!)])
 }
 
-describe('a WebSocket that only tells', () => {
-  it('is asked for by both headers', () => {
+describe('a WebSocket that only sends', () => {
+  it('is requested by both headers', () => {
     expect(isWebSocketRequest(headers(handshake))).to.equal(true)
     expect(isWebSocketRequest(headers({ ...handshake, upgrade: 'h2c' }))).to.equal(false)
     expect(isWebSocketRequest(headers({ upgrade: 'websocket' }))).to.equal(false)
   })
 
-  it('is accepted with the proof of RFC 6455', () => {
+  it('is accepted with the Sec-WebSocket-Accept of RFC 6455', () => {
     expect(acceptWebSocket(headers(handshake))).to.deep.equal([
       'Upgrade: websocket',
       'Connection: Upgrade',
@@ -38,7 +38,7 @@ describe('a WebSocket that only tells', () => {
     ])
   })
 
-  it('chooses a protocol, and never a token', () => {
+  it('selects a subprotocol, and never a token', () => {
     const offered = 'base64url.bearer.authorization.k8s.io.c2VjcmV0, base64.binary.k8s.io'
     const lines = acceptWebSocket(headers({ ...handshake, 'sec-websocket-protocol': offered }))
     expect(lines.at(-1)).to.equal('Sec-WebSocket-Protocol: base64.binary.k8s.io')
@@ -64,7 +64,7 @@ describe('a WebSocket that only tells', () => {
       expect(frame).to.have.length(head.length / 2 + length)
     })
 
-  it('answers ping and close, hears nothing else, however the bytes are cut', () => {
+  it('answers ping and close and skips all else, however the bytes are split', () => {
     const said = Buffer.concat([
       masked(0x1, Buffer.from('hello')),
       masked(0x2, Buffer.alloc(300, 7)),
@@ -82,7 +82,7 @@ describe('a WebSocket that only tells', () => {
     expect(replies).to.deep.equal(wanted)
   })
 
-  it('refuses what no client may send', () => {
+  it('refuses invalid frames', () => {
     expect(() => new ClientFrames().read(Uint8Array.of(0x89, 0x00))).to.throw('masked')
     expect(() => new ClientFrames().read(Uint8Array.of(0x89, 0xfe))).to.throw('too long')
   })

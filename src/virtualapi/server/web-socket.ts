@@ -1,24 +1,24 @@
-// A WebSocket that only tells (RFC 6455): what the client says is not listened to, but for close and ping. Watches have
-// no use for more; exec and its like never come here, their bytes pass through unread.
+// A server-side WebSocket that only sends (RFC 6455), for watches: of the client's frames only close and ping are handled.
+// exec and the like do not use it; their bytes are piped to the member unread.
 import { createHash } from 'node:crypto'
 import { badRequest } from '../../apimachinery/status/index.ts'
 
 /** The first header of this lower-case name, or undefined. */
 type HeaderOf = (name: string) => string | undefined
 
-// RFC 6455, 1.3: what a server proves to have read the request by.
+// RFC 6455, section 1.3: suffix of the key in Sec-WebSocket-Accept.
 const acceptSuffix = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
-/** Browsers send their bearer token as a subprotocol, which is not one to choose. */
+/** Browsers send their bearer token as a subprotocol, which must not be selected. */
 const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
 const opcodes = { text: 0x1, close: 0x8, ping: 0x9, pong: 0xa } as const
 const maxControlBytes = 125
 
-/** True when the client asks for a WebSocket, and not for another protocol or none. */
+/** True if the client asks for an upgrade to WebSocket. */
 export function isWebSocketRequest(header: HeaderOf): boolean {
   return /\bupgrade\b/i.test(header('connection') ?? '') && header('upgrade')?.toLowerCase() === 'websocket'
 }
 
-/** The header lines that accept a WebSocket. Throws 400 for a request that is none of version 13. */
+/** The header lines that accept a WebSocket. Throws 400 unless the request is a handshake of version 13. */
 export function acceptWebSocket(header: HeaderOf): string[] {
   const key = header('sec-websocket-key') ?? ''
   if (header('sec-websocket-version') !== '13' || Buffer.from(key, 'base64').length !== 16)
@@ -34,12 +34,12 @@ export function acceptWebSocket(header: HeaderOf): string[] {
   ]
 }
 
-/** A whole message of UTF-8 text. */
+/** A text message in one frame. */
 export function textFrame(text: Uint8Array): Buffer {
   return frame(opcodes.text, text)
 }
 
-/** The end, in good order. */
+/** A close frame with status 1000. */
 export function closeFrame(): Buffer {
   return frame(opcodes.close, Uint8Array.of(1000 >> 8, 1000 & 0xff))
 }
@@ -47,7 +47,7 @@ export function closeFrame(): Buffer {
 function frame(opcode: number, payload: Uint8Array): Buffer {
   const { length } = payload
   const head = Buffer.alloc(length <= maxControlBytes ? 2 : length < 2 ** 16 ? 4 : 10)
-  head[0] = 0x80 | opcode // the only frame of its message
+  head[0] = 0x80 | opcode // FIN: the only frame of its message
   if (head.length === 2) head[1] = length
   else if (head.length === 4) {
     head[1] = 126
@@ -59,18 +59,18 @@ function frame(opcode: number, payload: Uint8Array): Buffer {
   return Buffer.concat([head, payload])
 }
 
-/** What is to be said in answer to what a client said: a frame, and whether that is the last. */
+/** A frame that answers one of the client. `last`: close the connection after it. */
 export interface Reply {
   readonly frame: Buffer
   readonly last: boolean
 }
 
-/** Reads a client's frames as their bytes come. Messages are skipped; at most one frame's head is kept. */
+/** Parses a client's frames incrementally. Messages are skipped; only an incomplete control frame is buffered. */
 export class ClientFrames {
   private kept = Buffer.alloc(0)
   private skip = 0
 
-  /** Replies to what these bytes complete. Throws 400 for frames that no client may send. */
+  /** Replies to the frames that these bytes complete. Throws 400 for invalid frames. */
   read(bytes: Uint8Array): Reply[] {
     const replies: Reply[] = []
     let rest = Buffer.concat([this.kept, bytes])
@@ -92,7 +92,7 @@ export class ClientFrames {
         replies.push({ frame: frame(opcodes.close, payload.subarray(0, 2)), last: true })
       rest = rest.subarray(end)
     }
-    this.kept = Buffer.from(rest) // a copy: not the whole chunk for a few bytes of it
+    this.kept = Buffer.from(rest) // a copy, so that a few bytes do not retain the whole chunk
     return replies
   }
 }

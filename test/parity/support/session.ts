@@ -1,5 +1,5 @@
-// Runs one row against one server, and records the answers.
-import { builtInResourceOfKind } from '../../../src/virtualapi/registry/builtin-resources.ts'
+// What one row of a table says to one server, and the record of what the server answered.
+import { builtInResourceOfKind } from '../../../src/virtualapi/resources/builtin-resources.ts'
 import {
   isJsonObject,
   parseApiVersion,

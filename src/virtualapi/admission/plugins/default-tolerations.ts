@@ -1,4 +1,4 @@
-// Pods stay five minutes on a node that is not ready or not reachable, unless they say otherwise.
+// By default, pods stay five minutes on a node that is not ready or not reachable.
 import type { AdmissionPlugin } from '../admission.ts'
 
 interface Toleration {
@@ -8,10 +8,10 @@ interface Toleration {
   tolerationSeconds?: number
 }
 
-const seconds = 300
+const tolerationSeconds = 300
 const keys = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']
 
-/** On updates too: a PUT of the manifest must not take them away. Adds tolerations to pods that do not speak of these taints. */
+/** Adds tolerations for these taints where a pod has none. Runs on updates too: a PUT of the manifest must not drop them. */
 export const defaultTolerations: AdmissionPlugin = {
   name: 'DefaultTolerationSeconds',
   mutate({ operation, definition, subresource, context }, object) {
@@ -24,7 +24,7 @@ export const defaultTolerations: AdmissionPlugin = {
     if (missing.length === 0) return
     spec.tolerations = [
       ...tolerations,
-      ...missing.map((key) => ({ key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds: seconds })),
+      ...missing.map((key) => ({ key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds: tolerationSeconds })),
     ]
   },
 }

@@ -1,4 +1,4 @@
-// The plugins every logical cluster has, in order.
+// The admission plugins of every logical cluster, in order.
 import type { AdmissionPlugin } from '../admission.ts'
 import { defaultTolerations } from './default-tolerations.ts'
 import { kcpAnnotations } from './kcp-annotations.ts'
@@ -20,8 +20,8 @@ export {
 }
 
 /**
- * Plugins in order. `rbacWrites`: refuses roles and bindings beyond the writer's own rights; authorization provides it
- * and it runs last, when the object has its final form.
+ * The plugins in order. `rbacWrites` refuses roles and bindings beyond the writer's own rights; it runs last, when the object
+ * has its final form.
  */
 export function standardPlugins({ rbacWrites }: { rbacWrites?: AdmissionPlugin } = {}): readonly AdmissionPlugin[] {
   return [

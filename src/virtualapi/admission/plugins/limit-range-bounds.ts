@@ -1,5 +1,5 @@
-// What of a pod or a claim is out of the bounds of a LimitRange, in the words of a real server.
-import { quantityOf } from '../../registry/strategies/typed/quantity.ts'
+// Which requests and limits of a pod or claim are out of the bounds of a LimitRange, with kube-apiserver's messages.
+import { quantityOf } from '../../resources/typed/quantity.ts'
 
 export type Amounts = Readonly<Record<string, string>>
 
@@ -17,21 +17,21 @@ export interface Measured {
   /** Container, Pod or PersistentVolumeClaim. */
   readonly type: string
   readonly requests: Amounts
-  /** Absent where only requests count. */
+  /** Absent for claims, which have requests only. */
   readonly limits?: Amounts
 }
 
-/** All complaints, none if everything is within bounds. */
+/** The messages of all violations; empty if everything is within bounds. */
 export function violations(items: readonly LimitRangeItem[], measured: readonly Measured[]): string[] {
   return items.flatMap((item) =>
     measured
       .filter(({ type }) => type === item.type)
-      .flatMap((thing) => [
-        ...Object.entries(item.min ?? {}).map(([name, bound]) => belowMin(name, bound, thing)),
-        ...Object.entries(item.max ?? {}).map(([name, bound]) => aboveMax(name, bound, thing)),
-        ...Object.entries(item.maxLimitRequestRatio ?? {}).map(([name, bound]) => aboveRatio(name, bound, thing)),
+      .flatMap((measure) => [
+        ...Object.entries(item.min ?? {}).map(([name, bound]) => belowMin(name, bound, measure)),
+        ...Object.entries(item.max ?? {}).map(([name, bound]) => aboveMax(name, bound, measure)),
+        ...Object.entries(item.maxLimitRequestRatio ?? {}).map(([name, bound]) => aboveRatio(name, bound, measure)),
       ])
-      .filter((complaint) => complaint !== undefined),
+      .filter((message) => message !== undefined),
   )
 }
 

@@ -1,9 +1,9 @@
-// LimitRanges of a namespace: defaults for containers, and bounds for containers, pods and claims.
+// Applies the LimitRanges of a namespace: defaults for containers, and bounds for containers, pods and claims.
 import type { JsonObject, KubeObject } from '../../../apimachinery/meta/index.ts'
 import { forbidden } from '../../../apimachinery/status/index.ts'
-import { decodeObject } from '../../registry/object-bytes.ts'
-import { totalOfContainers } from '../../registry/strategies/typed/defaults/pod-level-resources.ts'
-import { quantityText } from '../../registry/strategies/typed/quantity.ts'
+import { decodeObject } from '../../resources/object-bytes.ts'
+import { totalOfContainers } from '../../kinds/defaults/pod-level-resources.ts'
+import { quantityText } from '../../resources/typed/quantity.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
 import { violations, type Amounts, type LimitRangeItem, type Measured } from './limit-range-bounds.ts'
 
@@ -25,7 +25,7 @@ interface PodSpec {
 
 const annotation = 'kubernetes.io/limit-ranger'
 
-/** Fills in what new pods do not ask for, and refuses with 403 what is out of bounds. */
+/** Sets default requests and limits of new pods, and refuses with 403 what is out of bounds. */
 export const limitRanger: AdmissionPlugin = {
   name: 'LimitRanger',
   mutate(request, object) {
@@ -33,7 +33,7 @@ export const limitRanger: AdmissionPlugin = {
     const limits = limitsOf(request)
     if (limits.length === 0) return
     const spec = object['spec'] as Partial<PodSpec> | undefined
-    // Validation, which comes later, refuses a pod without containers.
+    // Validation, which runs later, refuses a pod without containers.
     const { containers } = spec ?? {}
     if (spec === undefined || !Array.isArray(containers)) return
     for (const { items } of limits) fillIn({ ...spec, containers }, object, items)
@@ -54,7 +54,7 @@ export const limitRanger: AdmissionPlugin = {
 }
 
 function isPod({ definition: { info }, context }: AdmissionRequest): boolean {
-  // A copy of a pod of a member was admitted there.
+  // The syncer copies pods from members; they were admitted there.
   return info.group === '' && info.resource === 'pods' && context.user.realm.kind !== 'installation'
 }
 
@@ -84,27 +84,27 @@ function fillIn(spec: PodSpec, object: KubeObject, items: readonly LimitRangeIte
     Object.assign(requests, item.defaultRequest)
     Object.assign(limits, item.default)
   }
-  const told = [
+  const messages = [
     ...spec.containers.flatMap((container) => fillInContainer(container, 'container', requests, limits)),
     ...(spec.initContainers ?? []).flatMap((container) =>
       fillInContainer(container, 'init container', requests, limits),
     ),
   ]
-  if (told.length === 0) return
+  if (messages.length === 0) return
   object.metadata.annotations = {
     ...object.metadata.annotations,
-    [annotation]: `LimitRanger plugin set: ${told.join('; ')}`,
+    [annotation]: `LimitRanger plugin set: ${messages.join('; ')}`,
   }
 }
 
-/** What was set, in words. */
+/** Sets the defaults of a container. Returns a text for the annotation about each kind of default set. */
 function fillInContainer(
   container: Container,
   what: string,
   requests: Readonly<Record<string, string>>,
   limits: Readonly<Record<string, string>>,
 ): string[] {
-  const told: string[] = []
+  const messages: string[] = []
   const resources = (container.resources ??= {})
   for (const [member, defaults] of [
     ['requests', requests],
@@ -114,12 +114,12 @@ function fillInContainer(
     const missing = Object.keys(defaults).filter((name) => given[name] === undefined)
     if (missing.length === 0) continue
     resources[member] = { ...Object.fromEntries(missing.map((name) => [name, defaults[name] ?? '0'])), ...given }
-    told.push(`${missing.sort().join(', ')} ${member.slice(0, -1)} for ${what} ${container.name ?? ''}`)
+    messages.push(`${missing.sort().join(', ')} ${member.slice(0, -1)} for ${what} ${container.name ?? ''}`)
   }
-  return told
+  return messages
 }
 
-/** What a LimitRange measures of a pod: every container, and the whole. */
+/** The amounts of a pod that a LimitRange bounds: of every container, and of the whole pod. */
 function podMeasures(object: KubeObject): Measured[] {
   const spec = object['spec'] as PodSpec
   const all = [...spec.containers, ...(spec.initContainers ?? [])]
@@ -129,12 +129,12 @@ function podMeasures(object: KubeObject): Measured[] {
       requests: resources?.requests ?? {},
       limits: resources?.limits ?? {},
     })),
-    { type: 'Pod', requests: wholePod(spec, 'requests'), limits: wholePod(spec, 'limits') },
+    { type: 'Pod', requests: podTotal(spec, 'requests'), limits: podTotal(spec, 'limits') },
   ]
 }
 
-/** What the containers need together, or what the pod itself names. */
-function wholePod(spec: PodSpec, which: 'requests' | 'limits'): Amounts {
+/** The total over the containers; pod-level cpu and memory take precedence. */
+function podTotal(spec: PodSpec, which: 'requests' | 'limits'): Amounts {
   const { cpu, memory } = spec.resources?.[which] ?? {}
   const summed = [...totalOfContainers(spec as unknown as JsonObject, which)]
   return {

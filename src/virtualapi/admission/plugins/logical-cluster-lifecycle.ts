@@ -1,4 +1,4 @@
-// A logical cluster that is being deleted takes nothing new from its tenants: it would run for a moment and be lost.
+// Tenants cannot create objects in a logical cluster that is being deleted: they would be lost a moment later.
 import { forbidden } from '../../../apimachinery/status/index.ts'
 import type { AdmissionPlugin } from '../admission.ts'
 

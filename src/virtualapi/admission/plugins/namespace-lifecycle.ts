@@ -1,13 +1,13 @@
-// Objects live in namespaces that exist and are not on their way out; three namespaces stay for ever.
+// Objects can be created only in namespaces that exist and are not terminating. Three namespaces cannot be deleted.
 import { forbidden, notFound } from '../../../apimachinery/status/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
-import { decodeObject } from '../../registry/object-bytes.ts'
+import { decodeObject } from '../../resources/object-bytes.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
 
-const immortal: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public'])
+const undeletable: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public'])
 const namespaces = { group: '', resource: 'namespaces' } as const
 
-/** Refuses creates in missing (404) and terminating (403) namespaces, and deletion of the immortal ones (403). */
+/** Refuses writes in missing namespaces (404), creates in terminating ones (403), and deletion of the built-in ones (403). */
 export const namespaceLifecycle: AdmissionPlugin = {
   name: 'NamespaceLifecycle',
   mutate: check,
@@ -16,7 +16,7 @@ export const namespaceLifecycle: AdmissionPlugin = {
   },
 }
 
-// In the mutating half, as upstream: who creates in a missing namespace hears that before anything else.
+// Runs with the mutating plugins, as upstream: a missing namespace is reported before anything else.
 function check(request: AdmissionRequest): void {
   const { operation, definition, namespace, context, name } = request
   const { info } = definition
@@ -36,7 +36,7 @@ function check(request: AdmissionRequest): void {
 
 function checkDelete({ definition, name }: AdmissionRequest): void {
   const { group, resource } = definition.info
-  if (group === '' && resource === 'namespaces' && immortal.has(name))
+  if (group === '' && resource === 'namespaces' && undeletable.has(name))
     throw forbidden(namespaces, name, 'this namespace may not be deleted')
 }
 

@@ -1,8 +1,8 @@
-// The priority of a pod is a number that its PriorityClass names.
+// Sets the priority of a pod from its PriorityClass.
 import { forbidden } from '../../../apimachinery/status/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { ClusterObjects } from '../../../store/hub/index.ts'
-import { decodeObject } from '../../registry/object-bytes.ts'
+import { decodeObject } from '../../resources/object-bytes.ts'
 import type { AdmissionPlugin } from '../admission.ts'
 
 const priorityClasses = 'priorityclasses.scheduling.k8s.io'
@@ -18,13 +18,13 @@ interface Spec {
   preemptionPolicy?: string
 }
 
-/** Sets priority and preemptionPolicy of new pods; 403 for a class that is not there, or that says otherwise. */
+/** Sets priority and preemptionPolicy of new pods. Throws 403 for a missing class, and for values that contradict it. */
 export const podPriority: AdmissionPlugin = {
   name: 'Priority',
   mutate({ operation, definition, subresource, context, name }, object, old) {
     const { group, resource } = definition.info
     if (operation === 'DELETE' || subresource !== '' || group !== '' || resource !== 'pods') return
-    // A copy of a pod of a member comes with the priority it has there.
+    // The syncer copies pods from members; they keep the priority they have there.
     if (context.user.realm.kind === 'installation') return
     const spec = object['spec'] as Spec
     if (old !== undefined) {

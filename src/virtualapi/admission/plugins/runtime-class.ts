@@ -1,8 +1,8 @@
-// A pod's RuntimeClass must be there; it says what the pod costs besides its containers, and which nodes can run it.
+// Applies a pod's RuntimeClass: the overhead of the pod beyond its containers, and which nodes can run it.
 import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import { forbidden } from '../../../apimachinery/status/index.ts'
-import { decodeObject } from '../../registry/object-bytes.ts'
+import { decodeObject } from '../../resources/object-bytes.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
 
 interface Toleration {
@@ -23,7 +23,7 @@ interface Spec {
   tolerations?: Toleration[]
 }
 
-/** Sets overhead, nodeSelector and tolerations of new pods; 403 for a class that is not there or says otherwise. */
+/** Sets overhead, nodeSelector and tolerations of new pods. Throws 403 for a missing class, and for contradicting values. */
 export const runtimeClass: AdmissionPlugin = {
   name: 'RuntimeClass',
   mutate(request, object) {
@@ -43,7 +43,7 @@ export const runtimeClass: AdmissionPlugin = {
 
 function isNewPod({ operation, definition: { info }, subresource, context }: AdmissionRequest): boolean {
   if (operation !== 'CREATE' || subresource !== '' || info.group !== '' || info.resource !== 'pods') return false
-  // A copy of a pod of a member comes with what the class there gave it.
+  // The syncer copies pods from members; the RuntimeClass was applied there.
   return context.user.realm.kind !== 'installation'
 }
 

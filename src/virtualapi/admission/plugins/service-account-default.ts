@@ -1,4 +1,4 @@
-// Pods run as some ServiceAccount: `default` unless they say which.
+// Pods that name no ServiceAccount run as `default`.
 import type { AdmissionPlugin } from '../admission.ts'
 
 /** Sets serviceAccountName of new pods. */

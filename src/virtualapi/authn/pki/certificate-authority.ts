@@ -1,13 +1,12 @@
-// A certificate authority of ours: makes itself, and signs certificates for clients and servers. Keys are ECDSA P-256, made
-// in a millisecond; those of clients are RSA, as in the kubeconfigs that kubeadm writes: not every library for clients
-// reads others (Java's fabric8 does not by itself).
+// Creates certificate authorities and signs certificates for clients and servers. Keys are ECDSA P-256, which are fast to
+// generate; client keys are RSA, as in kubeadm's kubeconfigs, because some client libraries read no others (Java's fabric8).
 import 'reflect-metadata'
 import * as x509 from '@peculiar/x509'
 import { createPrivateKey, randomBytes, webcrypto } from 'node:crypto'
 
 x509.cryptoProvider.set(webcrypto)
 
-/** A certificate with its private key, both PEM (the key as PKCS #8; of a client as PKCS #1). */
+/** A certificate with its private key, both PEM (PKCS #8; client keys PKCS #1). */
 export interface KeyPair {
   readonly certificate: string
   readonly key: string
@@ -38,7 +37,7 @@ const clientAlgorithm = {
 const clientAuth = '1.3.6.1.5.5.7.3.2'
 const serverAuth = '1.3.6.1.5.5.7.3.1'
 
-/** Makes a self-signed certificate authority. */
+/** Creates a self-signed certificate authority. */
 export async function createCertificateAuthority(options: {
   readonly commonName: string
   readonly notBefore: Date
@@ -61,7 +60,7 @@ export async function createCertificateAuthority(options: {
   return { certificate: pem(certificate), key: await privatePem(keys.privateKey) }
 }
 
-/** Signs a fresh key for `request`. A client's takes some 40 ms, on another thread. */
+/** Generates a key and signs a certificate for it. A client's takes some 40 ms, on a thread of libuv's pool. */
 export async function signCertificate(authority: KeyPair, request: CertificateRequest): Promise<KeyPair> {
   const keys = await generateKeys(request.usage === 'client' ? clientAlgorithm : algorithm)
   const issuer = new x509.X509Certificate(authority.certificate)
@@ -90,7 +89,7 @@ export async function signCertificate(authority: KeyPair, request: CertificateRe
   return { certificate: pem(certificate), key: await privatePem(keys.privateKey) }
 }
 
-/** A fresh ECDSA P-256 private key, PEM: for signing tokens. */
+/** Generates an ECDSA P-256 private key for signing tokens, PEM. */
 export async function createSigningKey(): Promise<string> {
   return privatePem((await generateKeys()).privateKey)
 }
@@ -116,7 +115,7 @@ function pem(certificate: x509.X509Certificate): string {
   return `${certificate.toString('pem')}\n`
 }
 
-/** Given as data, not as text: nothing in a name can be taken for another attribute. */
+/** Built from attributes, not parsed from text: no character in a name can begin another attribute. */
 function distinguishedName({ commonName, organizations = [] }: SubjectAttributes): x509.Name {
   return new x509.Name([
     ...organizations.map((organization) => ({ O: [{ utf8String: organization }] })),

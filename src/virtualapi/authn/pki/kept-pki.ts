@@ -1,4 +1,4 @@
-// Where an installation's keys are kept: a directory (embedded), or a Secret of the host.
+// Stores an installation's keys in a directory (embedded mode) or in a Secret of the host.
 import { randomBytes, X509Certificate, createPrivateKey } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
@@ -10,14 +10,14 @@ import { createPki, createPkiMaterial, type Pki, type PkiMaterial } from './pki.
 const names = ['client-ca.crt', 'client-ca.key', 'serving-ca.crt', 'serving-ca.key', 'service-account.key'] as const
 type PartName = (typeof names)[number]
 
-/** Whether keys were made for this directory before: what else was kept in it is there since. */
+/** True if keys were created in this directory before. */
 export function hasPki(dir: string): boolean {
   return existsSync(join(dir, 'pki'))
 }
 
 /**
- * The PKI kept in `DIR/pki`, made on first use: the directory appears whole or not at all. Key files are 0600.
- * Rejects with a plain Error naming the file where something is missing or does not fit.
+ * Opens the PKI in `DIR/pki`; creates it on first use, all files at once. Key files have mode 0600. Rejects with a plain Error
+ * that names the file if one is missing or a key does not match its certificate.
  */
 export async function openPki(dir: string, { clock = systemClock }: { clock?: Clock } = {}): Promise<Pki> {
   const home = join(dir, 'pki')
@@ -42,14 +42,14 @@ export async function openPki(dir: string, { clock = systemClock }: { clock?: Cl
   )
 }
 
-/** The data of a Secret (type Opaque) that keeps these keys: base64 values, as in the API. */
+/** The `data` of a Secret (type Opaque) with these keys, base64. */
 export function pkiToSecret(material: PkiMaterial): Record<string, string> {
   return Object.fromEntries(
     Object.entries(partsOf(material)).map(([name, text]) => [name, Buffer.from(text).toString('base64')]),
   )
 }
 
-/** The keys that a Secret keeps. Throws a plain Error naming what is missing. */
+/** The keys in the `data` of a Secret. Throws a plain Error that names what is missing. */
 export function pkiFromSecret(data: Readonly<Record<string, string>>): PkiMaterial {
   const parts = {} as Record<PartName, string>
   for (const name of names) {
@@ -70,7 +70,7 @@ function partsOf(material: PkiMaterial): Record<PartName, string> {
   }
 }
 
-function materialOf(parts: Record<PartName, string>, place: (name: PartName) => string): PkiMaterial {
+function materialOf(parts: Record<PartName, string>, location: (name: PartName) => string): PkiMaterial {
   const pair = (certificate: PartName, key: PartName): KeyPair => {
     let fits = false
     let cause: unknown
@@ -79,10 +79,10 @@ function materialOf(parts: Record<PartName, string>, place: (name: PartName) => 
     } catch (error) {
       cause = error
     }
-    if (!fits) throw new Error(`"${place(key)}" is not the key of "${place(certificate)}"`, { cause })
+    if (!fits) throw new Error(`"${location(key)}" is not the key of "${location(certificate)}"`, { cause })
     return { certificate: parts[certificate], key: parts[key] }
   }
-  requireKey(parts['service-account.key'], place('service-account.key'))
+  requireKey(parts['service-account.key'], location('service-account.key'))
   return {
     clientCa: pair('client-ca.crt', 'client-ca.key'),
     servingCa: pair('serving-ca.crt', 'serving-ca.key'),
@@ -90,11 +90,11 @@ function materialOf(parts: Record<PartName, string>, place: (name: PartName) => 
   }
 }
 
-function requireKey(text: string, place: string): void {
+function requireKey(text: string, location: string): void {
   try {
     createPrivateKey(text)
   } catch (cause) {
-    throw new Error(`"${place}" is no key`, { cause })
+    throw new Error(`"${location}" is no key`, { cause })
   }
 }
 
@@ -108,7 +108,7 @@ async function createHome(dir: string, home: string, clock: Clock): Promise<void
     await rename(fresh, home)
   } catch (error) {
     await rm(fresh, { recursive: true, force: true })
-    // Somebody else was faster, or a directory with other content is there: reading it will tell.
+    // Another process created it first, or it has other content: the caller reads it and reports what is missing.
     if (!isCode(error, 'ENOTEMPTY') && !isCode(error, 'EEXIST')) throw error
   }
 }
@@ -135,7 +135,7 @@ async function readOptional(file: string): Promise<string | undefined> {
   }
 }
 
-/** A damaged file counts as none: the certificate is simply made again. */
+/** The certificate and key of the file. Undefined if the file is damaged: a new certificate is made then. */
 function splitPair(text: string | undefined): KeyPair | undefined {
   const key = text?.indexOf('-----BEGIN PRIVATE KEY-----') ?? -1
   if (text === undefined || key <= 0) return undefined

@@ -16,7 +16,7 @@ describe('the PKI of an installation', () => {
   })
   afterEach(() => rm(dir, { recursive: true, force: true }))
 
-  it('is made once, whole, with private files, and found again', async () => {
+  it('is created once, with private files, and opened again', async () => {
     const first = await openPki(dir)
     const second = await openPki(dir)
     expect(second.clientCa).to.equal(first.clientCa)
@@ -28,13 +28,13 @@ describe('the PKI of an installation', () => {
     }
   })
 
-  it('is one PKI when two open it at once', async () => {
+  it('is one PKI if two processes open it at once', async () => {
     const [a, b] = await Promise.all([openPki(dir), openPki(dir)])
     expect(a.clientCa).to.equal(b.clientCa)
     expect(await readdir(dir)).to.deep.equal(['pki'])
   })
 
-  it('names the file that is missing or does not fit, and makes no new keys over old ones', async () => {
+  it('names the file that is missing or does not match, and overwrites no keys', async () => {
     await openPki(dir)
     const key = join(dir, 'pki', 'client-ca.key')
     const other = await readFile(join(dir, 'pki', 'serving-ca.key'), 'utf8')
@@ -44,7 +44,7 @@ describe('the PKI of an installation', () => {
     expect(await failure(openPki(dir))).to.contain('client-ca.key" is not the key of')
   })
 
-  it('keeps clients and servers under different authorities', async () => {
+  it('has different authorities for clients and servers', async () => {
     const pki = createPki(await createPkiMaterial())
     const client = await pki.issueClientCertificate({
       commonName: 'a',
@@ -76,7 +76,7 @@ describe('the PKI of an installation', () => {
     )
     expect(read.subjectAltName).to.equal(`URI:kcp://clusters/${id}`)
     expect(read.keyUsage).to.deep.equal(['1.3.6.1.5.5.7.3.2'])
-    // What every library for clients reads.
+    // Every client library reads PKCS #1.
     expect(read.publicKey.asymmetricKeyType).to.equal('rsa')
     expect(key).to.match(/^-----BEGIN RSA PRIVATE KEY-----/)
     expect(read.checkPrivateKey(createPrivateKey(key))).to.equal(true)
@@ -84,7 +84,7 @@ describe('the PKI of an installation', () => {
   })
 
   describe('the serving certificate', () => {
-    it('covers our own names and the given ones', async () => {
+    it('is valid for our own names and the given ones', async () => {
       const { certificate } = await createPki(await createPkiMaterial()).servingCertificate([
         'kcp.kcp-system.svc',
         '192.0.2.7',
@@ -97,7 +97,7 @@ describe('the PKI of an installation', () => {
       expect(read.checkHost('example.com')).to.equal(undefined)
     })
 
-    it('stays over restarts, until names change or two thirds of its life are over', async () => {
+    it('is kept over restarts, until its names change or two thirds of its validity are over', async () => {
       const now = Date.now()
       const at = async (ms: number, hosts: string[]) =>
         (await openPki(dir, { clock: clockAt(ms) })).servingCertificate(hosts)
@@ -110,7 +110,7 @@ describe('the PKI of an installation', () => {
       expect(new X509Certificate(later.certificate).validToDate.getTime()).to.be.greaterThan(now + 200 * day)
     })
 
-    it('is made again when its file is damaged', async () => {
+    it('is issued again if its file is damaged', async () => {
       const first = await (await openPki(dir)).servingCertificate()
       await writeFile(join(dir, 'pki', 'serving.pem'), first.certificate.slice(0, 100))
       const again = await (await openPki(dir)).servingCertificate()
@@ -118,7 +118,7 @@ describe('the PKI of an installation', () => {
     })
   })
 
-  it('goes into a Secret and comes back', async () => {
+  it('survives a round trip through a Secret', async () => {
     const material = await createPkiMaterial()
     const data = pkiToSecret(material)
     expect(pkiFromSecret(data)).to.deep.equal(material)

@@ -1,50 +1,50 @@
-// An installation's keys: what signs client certificates, what signs our serving certificate, what signs ServiceAccount
-// tokens. Clients and servers have an authority each, and neither is ever the host's requestheader authority.
+// An installation's keys: the authority of client certificates, the authority of our serving certificate, and the signing key
+// of ServiceAccount tokens. Neither authority is ever the host's requestheader authority.
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { systemClock, type Clock } from '../../../async/index.ts'
 import { createCertificateAuthority, createSigningKey, signCertificate, type KeyPair } from './certificate-authority.ts'
 import { realmUri, type CertificateRealm } from './realm-uri.ts'
 
-/** What is kept. All PEM. */
+/** The stored keys, all PEM. */
 export interface PkiMaterial {
   readonly clientCa: KeyPair
   readonly servingCa: KeyPair
-  /** Private key; ServiceAccount tokens are signed with it. */
+  /** Private key that signs ServiceAccount tokens. */
   readonly serviceAccountKey: string
 }
 
 export interface ClientCertificateRequest {
   readonly commonName: string
   readonly organizations: readonly string[]
-  /** Where the certificate means anything: one logical cluster by id, or the whole installation. */
+  /** Where the certificate is valid: in one logical cluster, or in the whole installation. */
   readonly realm: CertificateRealm
   /** Validity in days; never beyond that of the authority. */
   readonly days: number
 }
 
 export interface Pki {
-  /** What client certificates are verified against. PEM. */
+  /** The authority of client certificates, PEM. */
   readonly clientCa: string
-  /** What clients verify our serving certificate against: for kubeconfigs and `kube-root-ca.crt`. PEM. */
+  /** The authority of our serving certificate, PEM: for kubeconfigs and `kube-root-ca.crt`. */
   readonly servingCa: string
-  /** Private key for ServiceAccount tokens. PEM. */
+  /** Private key that signs ServiceAccount tokens, PEM. */
   readonly serviceAccountKey: string
   issueClientCertificate(request: ClientCertificateRequest): Promise<KeyPair>
   /**
-   * A serving certificate for our own names and `hosts` (DNS names and IP addresses). The kept one while its names are
-   * the same and more than a third of its life is left, else a new one: ask again daily.
+   * A serving certificate for our own names and `hosts` (DNS names and IP addresses). Returns the stored one while its names
+   * are the same and more than a third of its validity is left, else issues a new one: call it daily.
    */
   servingCertificate(hosts?: readonly string[]): Promise<KeyPair>
 }
 
-/** Keeps the serving certificate between starts; both may be absent. */
+/** Stores the serving certificate between starts. */
 export interface ServingCertificateStore {
   load(): Promise<KeyPair | undefined>
   save(pair: KeyPair): Promise<void>
 }
 
-/** Names that our serving certificate always has: a pod in a member calls us `kubernetes.default.svc`. */
+/** Names that are always in our serving certificate; pods in members use `kubernetes.default.svc`. */
 export const ownServingNames = [
   '127.0.0.1',
   '::1',
@@ -57,13 +57,13 @@ export const ownServingNames = [
 ] as const
 
 const day = 24 * 60 * 60 * 1000
-/** Certificates are valid from a little earlier, for clients whose clocks are behind. */
+/** How far notBefore lies in the past, for clients whose clocks are behind. */
 export const certificateBackdatingMs = 5 * 60 * 1000
 const servingDays = 90
 
-/** Makes the keys of a new installation. */
+/** Generates the keys of a new installation. */
 export async function createPkiMaterial({ clock = systemClock }: { clock?: Clock } = {}): Promise<PkiMaterial> {
-  const validity = { notBefore: before(clock), notAfter: new Date(clock.now() + 3650 * day) }
+  const validity = { notBefore: notBeforeNow(clock), notAfter: new Date(clock.now() + 3650 * day) }
   const [clientCa, servingCa, serviceAccountKey] = await Promise.all([
     createCertificateAuthority({ commonName: 'kcp-client-ca', ...validity }),
     createCertificateAuthority({ commonName: 'kcp-serving-ca', ...validity }),
@@ -72,7 +72,7 @@ export async function createPkiMaterial({ clock = systemClock }: { clock?: Clock
   return { clientCa, servingCa, serviceAccountKey }
 }
 
-/** The working PKI around kept keys. Without `store` the serving certificate lives as long as the process. */
+/** The PKI with these keys. Without `store` the serving certificate lives as long as the process. */
 export function createPki(
   material: PkiMaterial,
   { clock = systemClock, store }: { clock?: Clock; store?: ServingCertificateStore } = {},
@@ -90,7 +90,7 @@ export function createPki(
         subject: { commonName, organizations },
         usage: 'client',
         uris: [realmUri(realm)],
-        notBefore: before(clock),
+        notBefore: notBeforeNow(clock),
         notAfter: notAfter(material.clientCa, days),
       }),
     servingCertificate: async (hosts = []) => {
@@ -102,7 +102,7 @@ export function createPki(
         usage: 'server',
         dnsNames: names.filter((name) => isIP(name) === 0),
         ipAddresses: names.filter((name) => isIP(name) !== 0),
-        notBefore: before(clock),
+        notBefore: notBeforeNow(clock),
         notAfter: notAfter(material.servingCa, servingDays),
       })
       await store?.save(serving)
@@ -120,7 +120,7 @@ function isUsable(pair: KeyPair, authority: KeyPair, names: readonly string[], c
   return covered && names.every((name) => (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)))
 }
 
-/** A little in the past: members' clocks differ from ours. */
-function before(clock: Clock): Date {
+/** notBefore of a new certificate. */
+function notBeforeNow(clock: Clock): Date {
   return new Date(clock.now() - certificateBackdatingMs)
 }

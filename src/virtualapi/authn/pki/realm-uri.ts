@@ -1,15 +1,15 @@
-// Certificates carry where they mean anything, as a URI among their subject alternative names: set by the signer, so that
-// whoever asks for a certificate in one logical cluster is nobody in another.
+// The realm of a client certificate (where it is valid) is a URI among its subject alternative names. The signer sets it, so a
+// certificate issued in one logical cluster is not valid in another.
 import { tryClusterId, type ClusterId } from '../../../apimachinery/meta/index.ts'
 
 export type CertificateRealm = ClusterId | 'installation'
 
-/** `kcp://clusters/ID`, or `kcp://installation`. */
+/** The URI of a realm: `kcp://clusters/ID` or `kcp://installation`. */
 export function realmUri(realm: CertificateRealm): string {
   return realm === 'installation' ? 'kcp://installation' : `kcp://clusters/${realm}`
 }
 
-/** The realm that a URI names, or undefined for any other URI. */
+/** The realm of a URI; undefined for any other URI. */
 export function tryRealm(uri: string): CertificateRealm | undefined {
   if (uri === 'kcp://installation') return 'installation'
   const prefix = 'kcp://clusters/'

@@ -1,20 +1,13 @@
-// Wire bytes -> the values of a message's fields, by position in its table. Nothing is said of JSON here.
-import type { FieldShape, FieldType, MessageType } from './message-table.ts'
-import { decodeSpecial, type SpecialValue } from './special-types.ts'
+// Decodes wire bytes to the values of a message's fields, by their position in its table.
+import type { FieldShape, FieldType, MessageType, SpecialType } from './message-table.ts'
+import type { FieldValue, MessageValue, SingleValue, SpecialValue } from './message-value.ts'
+import { decodeSpecial } from './special-types.ts'
 import { malformed, WireReader, type WireType } from './wire-reader.ts'
 
-/** Of a message, the value of each field that was sent. */
-export interface MessageValue {
-  readonly type: MessageType
-  readonly fields: (FieldValue | undefined)[]
-}
-export type SingleValue = boolean | number | string | Uint8Array | SpecialValue | MessageValue
-export type FieldValue = SingleValue | SingleValue[] | Map<string, SingleValue>
-
-/** No kind nests half as deep, but a CRD's schemas may: each of their levels takes two. */
+/** No built-in kind nests half as deep, but the schema of a CustomResourceDefinition may: each of its levels takes two. */
 const maxDepth = 200
 
-/** Reads a message to its end. Repeated occurrences of a single message are merged, as protobuf asks. */
+/** Reads a message to its end. Repeated occurrences of a singular message field are merged, as protobuf requires. */
 export function decodeMessage(
   reader: WireReader,
   type: MessageType,
@@ -92,7 +85,7 @@ function decodeValue(
       return decodeMessage(reader.nested(), type.message, depth + 1, old)
     }
     case 'special':
-      return decodeSpecial(type.special, reader.nested(), depth + 1)
+      return special(type.special, reader.nested(), depth + 1)
     case 'scalar':
       switch (type.scalar) {
         case 'bool':
@@ -109,14 +102,18 @@ function decodeValue(
   }
 }
 
+function special(type: SpecialType, reader: WireReader, depth: number): SpecialValue {
+  return decodeSpecial(type, reader, (nested, message) => decodeMessage(nested, message, depth))
+}
+
 function isMessage(value: SingleValue | undefined): value is MessageValue {
   return typeof value === 'object' && 'fields' in value
 }
 
-/** What Go has in a variable that nothing was assigned to. */
+/** Go's zero value of a type. */
 export function zeroOf(type: FieldType): SingleValue {
   if (type.is === 'message') return { type: type.message, fields: new Array<undefined>(type.message.fields.length) }
-  if (type.is === 'special') return decodeSpecial(type.special, new WireReader(new Uint8Array()), 0)
+  if (type.is === 'special') return special(type.special, new WireReader(new Uint8Array()), 0)
   return { bool: false, integer: 0, double: 0, string: '', bytes: new Uint8Array() }[type.scalar]
 }
 

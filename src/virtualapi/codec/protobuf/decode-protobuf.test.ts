@@ -13,7 +13,7 @@ interface Vector {
 const vectors = JSON.parse(readFileSync(new URL('./generated/vectors.json', import.meta.url), 'utf8')) as Vector[]
 const bytesOf = (vector: Vector): Uint8Array => new Uint8Array(Buffer.from(vector.protobuf, 'base64'))
 
-/** A field of a number below 16 that holds these bytes. */
+/** A length-delimited field with a number below 16. */
 function lengthDelimited(number: number, value: Uint8Array): Buffer {
   const head = [number * 8 + 2]
   let length = value.length
@@ -27,8 +27,8 @@ function envelope(apiVersion: string, kind: string, raw: Uint8Array): Uint8Array
   return Buffer.concat([Buffer.from('k8s\0'), lengthDelimited(1, meta), lengthDelimited(2, raw)])
 }
 
-/** What Go's decoder and this one may do with bytes: an answer or a Status of the client's fault. Nothing else. */
-function answerOrComplaint(body: Uint8Array): void {
+/** Fails unless decoding succeeds or throws a StatusError with a 4xx code. */
+function expectObjectOr4xx(body: Uint8Array): void {
   try {
     decodeProtobuf(body)
   } catch (error) {
@@ -44,14 +44,14 @@ describe('protobuf bodies of built-in kinds', () => {
         kind: vector.object['kind'],
         apiVersion: vector.object['apiVersion'],
       })
-      // The text, not only the value: the order of members is Go's as well.
+      // Compares texts, because the order of members must be Go's too.
       expect(JSON.stringify(object)).to.equal(JSON.stringify(vector.object))
     })
 })
 
-describe('protobuf bodies that are none', () => {
+describe('invalid protobuf bodies', () => {
   for (const { title, body, code, message } of [
-    { title: 'nothing', body: new Uint8Array(), code: 400, message: 'prefix' },
+    { title: 'an empty body', body: new Uint8Array(), code: 400, message: 'prefix' },
     { title: 'JSON', body: Buffer.from('{}'), code: 400, message: 'prefix' },
     { title: 'a prefix alone', body: Buffer.from('k8s\0'), code: 400, message: 'kind and apiVersion' },
     {
@@ -61,7 +61,7 @@ describe('protobuf bodies that are none', () => {
       message: 'Widget',
     },
     {
-      title: 'a kind every JavaScript object has',
+      title: 'a kind named like a member of Object.prototype',
       body: envelope('v1', 'constructor', Buffer.of()),
       code: 415,
       message: 'constructor',
@@ -91,7 +91,7 @@ describe('protobuf bodies that are none', () => {
       code: 400,
       message: 'wrong wire type',
     },
-    // Two bytes each: PodSpec.containers is field 2, and every empty one is three values of JSON.
+    // PodSpec.containers is field 2. An empty container takes two bytes and becomes three JSON values.
     {
       title: 'more objects than a JSON body may have',
       body: envelope('v1', 'Pod', lengthDelimited(2, Buffer.alloc(200_002, Buffer.of(0x12, 0)))),
@@ -99,13 +99,13 @@ describe('protobuf bodies that are none', () => {
       message: 'limit is 100000 values',
     },
     {
-      title: 'more values than that, where few were sent',
+      title: 'few values on the wire that become too many in JSON',
       body: envelope('v1', 'Pod', lengthDelimited(2, Buffer.alloc(80_000, Buffer.of(0x12, 0)))),
       code: 413,
       message: 'limit is 100000 values',
     },
     {
-      title: 'raw JSON of as many values',
+      title: 'raw JSON with too many values',
       body: envelope(
         'apps/v1',
         'ControllerRevision',
@@ -121,7 +121,7 @@ describe('protobuf bodies that are none', () => {
         .with.property('code', code)
     })
 
-  it('are read when they hold as many as a JSON body may', () => {
+  it('are not those with as many values as a JSON body may have', () => {
     const entry = (index: number): Buffer =>
       lengthDelimited(2, Buffer.concat([lengthDelimited(1, Buffer.from(`k${index}`)), lengthDelimited(2, Buffer.of())]))
     // ConfigMap.data is field 2.
@@ -131,7 +131,7 @@ describe('protobuf bodies that are none', () => {
     expect(Object.keys(object['data'] ?? {})).to.have.length(99_000)
   })
 
-  it('are refused when schemas nest without end', () => {
+  it('are refused if schemas nest too deep', () => {
     let raw: Uint8Array = Buffer.of()
     // JSONSchemaProps.not is field 26.
     const field = (value: Uint8Array): Buffer => {
@@ -150,13 +150,13 @@ describe('protobuf bodies that are none', () => {
     expect(() => decodeProtobuf(body)).to.throw(StatusError, 'nested too deep')
   })
 
-  it('never do more than complain, whatever is cut off', () => {
+  it('cause a 4xx error at most, wherever a body is cut off', () => {
     const pod = vectors.find(({ title }) => title === 'v1/Pod filled 0')
     const whole = pod === undefined ? new Uint8Array() : bytesOf(pod)
-    for (let end = 0; end < whole.length; end += 7) answerOrComplaint(whole.subarray(0, end))
+    for (let end = 0; end < whole.length; end += 7) expectObjectOr4xx(whole.subarray(0, end))
   })
 
-  it('never do more than complain, whatever is flipped', () => {
+  it('cause a 4xx error at most, whichever bits are flipped', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...vectors),
@@ -164,17 +164,17 @@ describe('protobuf bodies that are none', () => {
         (vector, flips) => {
           const body = bytesOf(vector)
           for (const [at, value] of flips) body[at % body.length] = value
-          answerOrComplaint(body)
+          expectObjectOr4xx(body)
         },
       ),
       { numRuns: 2000 },
     )
   })
 
-  it('never do more than complain, whatever follows the envelope', () => {
+  it('cause a 4xx error at most, with random bytes in the envelope', () => {
     fc.assert(
       fc.property(fc.constantFrom(...vectors), fc.uint8Array({ maxLength: 200 }), ({ object }, raw) => {
-        answerOrComplaint(envelope(String(object['apiVersion']), String(object['kind']), raw))
+        expectObjectOr4xx(envelope(String(object['apiVersion']), String(object['kind']), raw))
       }),
       { numRuns: 2000 },
     )

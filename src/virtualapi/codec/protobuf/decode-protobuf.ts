@@ -1,4 +1,4 @@
-// Protobuf bodies of built-in kinds. client-go sends them by default and does not fall back, so they must be understood.
+// Decodes protobuf bodies of built-in kinds. client-go may send them and does not fall back to JSON.
 import type { JsonObject } from '../../../apimachinery/meta/index.ts'
 import { unsupportedMediaType } from '../../../apimachinery/status/index.ts'
 import { decodeMessage } from './decode-message.ts'
@@ -10,7 +10,7 @@ import { malformed, WireReader } from './wire-reader.ts'
 export interface DecodedProtobuf {
   readonly apiVersion: string
   readonly kind: string
-  /** With kind and apiVersion in front, and the zero values that Go writes. */
+  /** Begins with kind and apiVersion; has the zero values that Go writes. */
   readonly object: JsonObject
 }
 
@@ -21,13 +21,13 @@ interface Envelope {
   contentEncoding: string
 }
 
-/** `k8s` and a zero: every body starts so. */
+/** `k8s` and a zero byte: the prefix of every body. */
 const magic = [0x6b, 0x38, 0x73, 0x00]
 
 /**
- * Decodes `k8s\0` + runtime.Unknown + the message of a built-in kind to the JSON object that the client's JSON encoder would have sent.
- * Throws 400 for malformed bytes, 413 for more values than a JSON body may have, and 415 for kinds that have no protobuf form
- * here, custom resources among them.
+ * Decodes `k8s\0` + runtime.Unknown + the message of a built-in kind to the JSON object that the client would have sent as
+ * JSON. Throws 400 for malformed bytes, 413 for more values than a JSON body may have, and 415 for kinds without a protobuf
+ * form, for example custom resources.
  */
 export function decodeProtobuf(body: Uint8Array): DecodedProtobuf {
   if (magic.some((byte, index) => body[index] !== byte)) throw malformed('it does not start with the prefix "k8s\\x00"')

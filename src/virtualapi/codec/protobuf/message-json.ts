@@ -1,11 +1,12 @@
-// A decoded message as the JSON object that Go would write of it: same members, same order, same zero values.
+// Converts a decoded message to the JSON object that Go would write: same members, same order, same zero values.
 import { Buffer } from 'node:buffer'
 import { putField, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
-import { zeroOf, type FieldValue, type MessageValue, type SingleValue } from './decode-message.ts'
+import { zeroOf } from './decode-message.ts'
+import type { FieldValue, MessageValue, SingleValue } from './message-value.ts'
 import type { FieldShape } from './message-table.ts'
 import type { ValueBudget } from './value-budget.ts'
 
-/** The members of `message`, added to `into`: at most as many values as `budget` has, those of what was not sent among them. */
+/** Adds the members of `message` to `into`. Every value counts against `budget`, also zero values that were not sent. */
 export function messageJson(message: MessageValue, budget: ValueBudget, into: JsonObject = {}): JsonObject {
   for (const [index, shape] of message.type.fields.entries()) {
     const value = message.fields[index]

@@ -1,7 +1,7 @@
-// What the messages of built-in kinds look like, from the generated table.
-import { readGenerated } from '../../registry/generated-facts.ts'
+// The protobuf messages of built-in kinds, from a generated table.
+import { readGenerated } from '../../resources/generated-facts.ts'
 
-/** A scalar of the wire, or a type that has a JSON form of its own. */
+/** A scalar type of the wire format. */
 type ScalarType = 'bool' | 'integer' | 'string' | 'bytes' | 'double'
 export type SpecialType =
   | 'Time'
@@ -24,7 +24,7 @@ export type FieldType =
 
 export interface FieldShape {
   readonly number: number
-  /** Empty: the members of the message stand among those of its owner. */
+  /** Name of the JSON member. Empty: the message is inlined into its parent. */
   readonly json: string
   readonly type: FieldType
   readonly container: 'one' | 'list' | 'map'
@@ -65,17 +65,17 @@ const specials: Readonly<Record<string, SpecialType>> = {
 let table: Table | undefined
 const known = new Map<string, MessageType>()
 
-/** The message that objects of this kind are; undefined for kinds without a protobuf form. */
+/** The message of a kind; undefined for kinds without a protobuf form. */
 export function messageOfKind(apiVersion: string, kind: string): MessageType | undefined {
   const { kinds } = loadedTable()
   const name = own(own(kinds, apiVersion), kind) ?? own(kinds['*'], kind)
   return name === undefined ? undefined : messageNamed(name)
 }
 
-/** A message by the name it has in the table. */
+/** A message by its name in the table. */
 export function messageNamed(name: string): MessageType {
-  const made = known.get(name)
-  if (made !== undefined) return made
+  const existing = known.get(name)
+  if (existing !== undefined) return existing
   const rows = loadedTable().messages[name]
   if (rows === undefined) throw new Error(`protobuf table: message "${name}" is referred to and missing`)
   const fields: FieldShape[] = []

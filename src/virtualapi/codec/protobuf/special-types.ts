@@ -1,27 +1,19 @@
-// Types whose JSON form is not that of their message: times, quantities, raw JSON.
+// Types whose JSON form differs from their message: times, quantities, raw JSON.
 import { Buffer } from 'node:buffer'
 import { parseJson, surveyJson } from '../../../apimachinery/json/index.ts'
 import type { JsonValue } from '../../../apimachinery/meta/index.ts'
-import { decodeMessage, type MessageValue } from './decode-message.ts'
-import { messageNamed, type SpecialType } from './message-table.ts'
+import { messageNamed, type MessageType, type SpecialType } from './message-table.ts'
+import type { MessageValue, SpecialValue } from './message-value.ts'
 import { malformed, type WireReader } from './wire-reader.ts'
 
-/** A value that is what its JSON form says, or schemas, which are written like every message. */
-export interface SpecialValue {
-  readonly json: JsonValue
-  /** Go would leave it out under omitempty or omitzero. */
-  readonly empty: boolean
-  /** Stands for `json` where it is set. */
-  readonly schema?: MessageValue
-  readonly schemas?: readonly MessageValue[]
-}
-
-/** Deeper raw JSON is refused: everything behind the decoder walks it. */
+/** Maximum nesting of raw JSON, because later code walks it recursively. */
 const maxRawDepth = 100
 const schemaMessage = 'apiextensions.v1.JSONSchemaProps'
 
-/** The value of a special type from its message, read to its end. */
-export function decodeSpecial(type: SpecialType, reader: WireReader, depth: number): SpecialValue {
+type DecodeMessage = (reader: WireReader, type: MessageType) => MessageValue
+
+/** Decodes the message of a special type to its end. `decodeMessage` decodes the schemas inside it. */
+export function decodeSpecial(type: SpecialType, reader: WireReader, decodeMessage: DecodeMessage): SpecialValue {
   switch (type) {
     case 'Time':
       return timeOf(reader, { micro: false })
@@ -42,11 +34,11 @@ export function decodeSpecial(type: SpecialType, reader: WireReader, depth: numb
       return { json: list.length === 0 ? null : list, empty: list.length === 0 }
     }
     case 'JSONSchemaPropsOrBool':
-      return schemaOrBool(reader, depth)
+      return schemaOrBool(reader, decodeMessage)
     case 'JSONSchemaPropsOrArray':
-      return schemaOrSchemas(reader, depth)
+      return schemaOrSchemas(reader, decodeMessage)
     case 'JSONSchemaPropsOrStringArray':
-      return schemaOrStrings(reader, depth)
+      return schemaOrStrings(reader, decodeMessage)
   }
 }
 
@@ -87,11 +79,11 @@ function trimmed(value: number, unit: number): string {
   return fraction === '' ? String(whole) : `${whole}.${fraction}`
 }
 
-/** As sent: clients send the canonical form. Empty means zero. */
+/** The quantity as sent (clients send the canonical form); `0` if empty. */
 function quantityText(text: string | undefined): string {
   if (text === undefined || text === '') return '0'
   if (!/^[+-]?[0-9.]+([eE][+-]?[0-9]+|[numkMGTPE]|[KMGTPE]i)?$/.test(text) || text.length > 64)
-    throw malformed('a quantity is none')
+    throw malformed('invalid quantity')
   return text
 }
 
@@ -110,7 +102,7 @@ function intOrString(reader: WireReader): JsonValue {
   return type === 0 ? number : text
 }
 
-/** The JSON text in field 1; none is null. */
+/** Parses the JSON text in field 1; null if there is none. */
 function rawJson(reader: WireReader): JsonValue {
   let raw: Uint8Array | undefined
   while (!reader.done) {
@@ -145,40 +137,40 @@ function numbers(reader: WireReader): Map<number, number> {
   return values
 }
 
-/** Field 1 is a bool, field 2 a schema, which wins. */
-function schemaOrBool(reader: WireReader, depth: number): SpecialValue {
+/** Field 1 is a bool, field 2 a schema, which takes precedence. */
+function schemaOrBool(reader: WireReader, decodeMessage: DecodeMessage): SpecialValue {
   let allows = false
   let schema: MessageValue | undefined
   while (!reader.done) {
     const { field, wire } = reader.tag()
     if (field === 1 && wire === 0) allows = reader.varint() !== 0
-    else if (field === 2 && wire === 2) schema = decodeSchema(reader, depth)
+    else if (field === 2 && wire === 2) schema = decodeSchema(reader, decodeMessage)
     else reader.skip(wire)
   }
   return { json: allows, empty: false, ...(schema === undefined ? {} : { schema }) }
 }
 
-/** Field 1 is a schema, field 2 a list of them, which wins if it has any. */
-function schemaOrSchemas(reader: WireReader, depth: number): SpecialValue {
+/** Field 1 is a schema, field 2 a list of schemas, which takes precedence if it is not empty. */
+function schemaOrSchemas(reader: WireReader, decodeMessage: DecodeMessage): SpecialValue {
   let schema: MessageValue | undefined
   const schemas: MessageValue[] = []
   while (!reader.done) {
     const { field, wire } = reader.tag()
-    if (field === 1 && wire === 2) schema = decodeSchema(reader, depth)
-    else if (field === 2 && wire === 2) schemas.push(decodeSchema(reader, depth))
+    if (field === 1 && wire === 2) schema = decodeSchema(reader, decodeMessage)
+    else if (field === 2 && wire === 2) schemas.push(decodeSchema(reader, decodeMessage))
     else reader.skip(wire)
   }
   if (schemas.length > 0) return { json: null, empty: false, schemas }
   return { json: null, empty: false, ...(schema === undefined ? {} : { schema }) }
 }
 
-/** Field 1 is a schema, field 2 a list of strings, which wins if it has any. */
-function schemaOrStrings(reader: WireReader, depth: number): SpecialValue {
+/** Field 1 is a schema, field 2 a list of strings, which takes precedence if it is not empty. */
+function schemaOrStrings(reader: WireReader, decodeMessage: DecodeMessage): SpecialValue {
   let schema: MessageValue | undefined
   const list: string[] = []
   while (!reader.done) {
     const { field, wire } = reader.tag()
-    if (field === 1 && wire === 2) schema = decodeSchema(reader, depth)
+    if (field === 1 && wire === 2) schema = decodeSchema(reader, decodeMessage)
     else if (field === 2 && wire === 2) {
       reader.budget.take()
       list.push(reader.string())
@@ -188,7 +180,7 @@ function schemaOrStrings(reader: WireReader, depth: number): SpecialValue {
   return { json: null, empty: false, ...(schema === undefined ? {} : { schema }) }
 }
 
-function decodeSchema(reader: WireReader, depth: number): MessageValue {
+function decodeSchema(reader: WireReader, decodeMessage: DecodeMessage): MessageValue {
   reader.budget.take()
-  return decodeMessage(reader.nested(), messageNamed(schemaMessage), depth)
+  return decodeMessage(reader.nested(), messageNamed(schemaMessage))
 }

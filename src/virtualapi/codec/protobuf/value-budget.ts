@@ -1,11 +1,11 @@
-// How many values one body may have: two bytes of protobuf can be an object that takes a hundred in memory, and microseconds.
+// Bounds the values of one body: two bytes of protobuf can become an object of a hundred bytes in memory.
 import { defaultMaxJsonValues, tooManyValues } from '../../../apimachinery/json/index.ts'
 
-/** Counts the values of one body; as many are let through as a JSON body may have. */
+/** Counts the values of one body, up to as many as a JSON body may have. */
 export class ValueBudget {
   #left = defaultMaxJsonValues
 
-  /** Throws 413 beyond the last. */
+  /** Counts values. Throws 413 if there are too many. */
   take(values = 1): void {
     this.#left -= values
     if (this.#left < 0) throw tooManyValues(defaultMaxJsonValues)

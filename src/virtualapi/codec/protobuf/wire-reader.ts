@@ -1,9 +1,9 @@
-// Reads protobuf's wire format. Every length is checked against what is left: the bytes come from anybody.
+// Reads protobuf's wire format. The bytes are untrusted, so every length is checked against what is left.
 import { Buffer } from 'node:buffer'
 import { badRequest, type StatusError } from '../../../apimachinery/status/index.ts'
 import { ValueBudget } from './value-budget.ts'
 
-/** How a field is written. Groups (3 and 4) are not read. */
+/** The wire type of a field. Groups (3 and 4) are not supported. */
 export type WireType = 0 | 1 | 2 | 5
 
 export interface WireTag {
@@ -11,7 +11,7 @@ export interface WireTag {
   readonly wire: WireType
 }
 
-/** A 400 about a body that is no protobuf message of the kind it says it is. */
+/** 400 for a body that is no valid protobuf message of its kind. */
 export function malformed(message: string): StatusError {
   return badRequest(`unable to decode the protobuf body: ${message}`)
 }
@@ -20,11 +20,11 @@ export class WireReader {
   readonly #bytes: Buffer
   readonly #end: number
   #at: number
-  /** Of the body as a whole: readers of nested messages share it. */
+  /** Bounds the whole body: readers of nested messages share it. */
   readonly budget: ValueBudget
 
   constructor(bytes: Uint8Array, { start = 0, end = bytes.length, budget = new ValueBudget() } = {}) {
-    // A Buffer, because it decodes short strings several times faster than a TextDecoder.
+    // Buffer decodes short strings several times faster than TextDecoder.
     this.#bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#at = start
     this.#end = end
@@ -45,7 +45,7 @@ export class WireReader {
     return { field, wire }
   }
 
-  /** A varint as a signed 64-bit number. Beyond 2^53 it is the nearest double, as JSON would give it to this program. */
+  /** Reads a varint as a signed 64-bit integer. Beyond 2^53 it is the nearest double, as JSON.parse would give. */
   varint(): number {
     // Most are one byte: tags, short lengths, bools, small numbers.
     const first = this.#bytes[this.#at]
@@ -71,7 +71,7 @@ export class WireReader {
     return new DataView(this.#bytes.buffer, this.#bytes.byteOffset + at, 8).getFloat64(0, true)
   }
 
-  /** The bytes of a length-delimited field: a view, not a copy. */
+  /** The bytes of a length-delimited field; a view, not a copy. */
   bytes(): Uint8Array {
     const length = this.#length()
     const at = this.#advance(length)
@@ -84,7 +84,7 @@ export class WireReader {
     return this.#bytes.toString('utf8', at, at + length)
   }
 
-  /** A reader of the nested message that comes next. */
+  /** A reader of the next nested message. */
   nested(): WireReader {
     const length = this.#length()
     const at = this.#advance(length)
@@ -104,7 +104,7 @@ export class WireReader {
     return length
   }
 
-  /** Steps over `count` bytes and tells where they began. */
+  /** Skips `count` bytes and returns where they begin. */
   #advance(count: number): number {
     const at = this.#at
     if (count > this.#end - at) throw malformed('unexpected end')
@@ -113,7 +113,7 @@ export class WireReader {
   }
 }
 
-/** 28 low bits and up to 42 bits above them, read as two's complement of 64 bits. */
+/** Two's complement of 64 bits from the 28 low bits and up to 42 bits above them. */
 function signed(low: number, high: number): number {
   const above = high % 2 ** 36
   return above < 2 ** 35 ? above * 2 ** 28 + low : (above - 2 ** 36) * 2 ** 28 + low

@@ -1,17 +1,17 @@
-// Cells of custom resources: what the JSONPath of a printer column finds, in the column's type.
+// Cells of custom resources: the value that the JSONPath of a printer column finds, in the column's type.
 import { encodeJson, isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
-import type { PrinterColumn } from '../../registry/resource-definition.ts'
-import { timeSince } from './human-duration.ts'
+import type { PrinterColumn } from '../../resources/resource-definition.ts'
+import { timeSince } from './cells/human-duration.ts'
 import { tryJsonPath, type Budget, type JsonPath } from './json-path.ts'
 
-/** Parsed paths by their text: printer columns are few and asked for with every row. */
+/** Cache of parsed paths: the same few columns are printed for every row. */
 const parsed = new Map<string, JsonPath | undefined>()
 const maxParsed = 10_000
 
-/** What the cells of one row may look at together: a tenant may define thousands of columns. */
+/** How many values the paths of one row may visit together, since a tenant may define thousands of columns. */
 export const visitsOfRow = 10_000
 
-/** The cell of one column; null where the path finds nothing or something of another type, or `row` is spent. */
+/** The cell of one column; null if the path finds nothing or a value of another type, or if the budget `row` is spent. */
 export function customCell(
   { jsonPath, type }: PrinterColumn,
   object: JsonObject,
@@ -21,7 +21,7 @@ export function customCell(
   if (row !== undefined && row.left <= 0) return null
   const value = pathOf(jsonPath)?.(object, row)[0]
   if (value === undefined) return null
-  // A null that is there prints so, as measured; one that is not leaves the cell empty.
+  // As kube-apiserver prints an explicit null.
   if (value === null) return type === 'string' ? '<no value>' : null
   switch (type) {
     case 'string':

@@ -1,3 +1,3 @@
-export * from './human-duration.ts'
+export * from './cells/human-duration.ts'
 export * from './table-columns.ts'
 export * from './table-row.ts'

@@ -39,9 +39,9 @@ describe('JSONPath of printer columns', () => {
     it(path, () => expect(tryJsonPath(path)?.(object)).to.deep.equal(found))
 
   for (const path of ['.a[', '.a[?(x)]', '.a[b]', '.a[?(@.x==y)]', '.a[?(@.x =)]', '.a[?(@.x == )]'])
-    it(`is none: ${path}`, () => expect(tryJsonPath(path)).to.equal(undefined))
+    it(`is invalid: ${path}`, () => expect(tryJsonPath(path)).to.equal(undefined))
 
-  it('takes no time over hostile text', () => {
+  it('parses hostile text in linear time', () => {
     const started = performance.now()
     for (const text of [
       '[?(@' + '.a'.repeat(20_000) + '!',
@@ -55,7 +55,7 @@ describe('JSONPath of printer columns', () => {
     expect(performance.now() - started).to.be.lessThan(3000)
   })
 
-  it('takes no time over hostile objects', () => {
+  it('bounds the time over hostile objects', () => {
     let deep: JsonValue = 1
     for (let level = 0; level < 90; level++) deep = { a: deep, b: [deep] }
     const started = performance.now()

@@ -1,22 +1,22 @@
-// The JSONPath of kubectl, as far as printer columns and scale paths use it: members, indexes, slices, wildcards, filters.
+// The subset of kubectl's JSONPath that printer columns and scale paths use: members, indexes, slices, wildcards, filters.
 import { isJsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 
-/** Finds values in JSON, in document order; `row` is what several paths over one object share. */
+/** Finds values in JSON, in document order; `row` is a budget that several paths over one object share. */
 export type JsonPath = (root: JsonValue, row?: Budget) => JsonValue[]
 
-/** How many values a path may still look at: a tenant's path over a tenant's object could look at each many times. */
+/** How many values a path may still visit: with several filters it could visit each value many times. */
 export interface Budget {
   left: number
 }
-/** Longer ones are none. */
+/** Longer paths are invalid. */
 const maxLength = 4096
 const maxVisits = 20_000
-/** Filters within filters. */
+/** Maximum nesting of filters. */
 const maxFilters = 10
 
 type Step = (value: JsonValue, budget: Budget) => JsonValue[]
 
-/** The parsed path, such as `.spec.items[0].name` or `.status.conditions[?(@.type=="Ready")].status`; undefined for what is none. */
+/** Parses a path such as `.spec.items[0].name` or `.conditions[?(@.type=="Ready")].status`; undefined if it is invalid. */
 export function tryJsonPath(text: string): JsonPath | undefined {
   if (text.length > maxLength) return undefined
   const source = text.startsWith('{') && text.endsWith('}') ? text.slice(1, -1) : text
@@ -35,7 +35,7 @@ function run(steps: readonly Step[], root: JsonValue, budget: Budget): JsonValue
   return steps.reduce<JsonValue[]>((values, step) => values.flatMap((value) => visit(value, step, budget)), [root])
 }
 
-/** Nothing is found any more once the budget is spent. */
+/** Applies a step; finds nothing once the budget is spent. */
 function visit(value: JsonValue, step: Step, budget: Budget): JsonValue[] {
   if (--budget.left < 0) return []
   return step(value, budget)
@@ -82,7 +82,7 @@ function parseBracket(text: string, depth: number): Parsed | undefined {
   return step === undefined ? undefined : { step, length: inner.length + 2 }
 }
 
-/** What stands between the first bracket and its partner; quotes may hold brackets. */
+/** The text between the first bracket and its closing one; brackets in quotes do not count. */
 function bracketContent(text: string): string | undefined {
   let depth = 0
   let quote = ''

@@ -1,8 +1,8 @@
 // Columns of kubectl's tables.
 import { apiVersionOf } from '../../../apimachinery/meta/index.ts'
-import { readGenerated } from '../../registry/generated-facts.ts'
-import type { PrinterColumn } from '../../registry/resource-definition.ts'
-import type { ResourceInfo } from '../../registry/resource-info.ts'
+import { readGenerated } from '../../resources/generated-facts.ts'
+import type { PrinterColumn } from '../../resources/resource-definition.ts'
+import type { ResourceInfo } from '../../resources/resource-info.ts'
 
 /** metav1.TableColumnDefinition. Priority above 0: only with `-o wide`. */
 export interface TableColumn {
@@ -30,7 +30,7 @@ const createdColumn: TableColumn = {
   priority: 0,
 }
 
-/** The columns of custom resources that name none. */
+/** The default columns of custom resources. */
 const defaultPrinterColumns: readonly PrinterColumn[] = [
   {
     name: 'Age',
@@ -42,18 +42,18 @@ const defaultPrinterColumns: readonly PrinterColumn[] = [
 
 let builtInColumns: ReadonlyMap<string, readonly TableColumn[]> | undefined
 
-/** The columns of a resource; `printerColumns` are additionalPrinterColumns of a custom one, if it has any. */
+/** The columns of a resource; `printerColumns`: the additionalPrinterColumns of a custom resource. */
 export function tableColumns(info: ResourceInfo, printerColumns?: readonly PrinterColumn[]): readonly TableColumn[] {
   if (!info.builtIn) return customColumns(printerColumnsOf(printerColumns))
   return columnsOfKind(info) ?? [nameColumn, createdColumn]
 }
 
-/** What a custom resource shows besides its name. */
+/** The printer columns of a custom resource, or the default. */
 export function printerColumnsOf(columns: readonly PrinterColumn[] | undefined): readonly PrinterColumn[] {
   return columns === undefined || columns.length === 0 ? defaultPrinterColumns : columns
 }
 
-/** The columns of a built-in kind that has its own. */
+/** The columns of a built-in kind; undefined if it has the default columns. */
 export function columnsOfKind(info: {
   group: string
   version: string

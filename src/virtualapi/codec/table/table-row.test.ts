@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { parseApiVersion, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import { builtInResourceOfKind, builtInResources } from '../../registry/builtin-resources.ts'
-import type { PrinterColumn } from '../../registry/resource-definition.ts'
-import type { ResourceInfo } from '../../registry/resource-info.ts'
+import { builtInResourceOfKind, builtInResources } from '../../resources/builtin-resources.ts'
+import type { PrinterColumn } from '../../resources/resource-definition.ts'
+import type { ResourceInfo } from '../../resources/resource-info.ts'
 import { columnsOfKind, humanDuration, tableColumns, tableRow } from './index.ts'
 
 interface Vector {
@@ -14,7 +14,7 @@ interface Vector {
 const vectors = JSON.parse(readFileSync(new URL('./generated/vectors.json', import.meta.url), 'utf8')) as Vector[]
 const now = Date.parse('2026-05-05T05:05:05Z')
 
-/** `@-90s` in a vector stands for 90 seconds before now, `@-90u` for the same with microseconds. */
+/** Replaces `@-90s` by the time 90 seconds before now, `@-90u` by the same with microseconds. */
 function dated(object: KubeObject): KubeObject {
   const text = JSON.stringify(object).replaceAll(/"@-(\d+)[su]"/g, (_, seconds: string) =>
     JSON.stringify(new Date(now - Number(seconds) * 1000).toISOString().replace('.000', '')),
@@ -38,7 +38,7 @@ describe('rows of kubectl tables', () => {
       expect(named(row.cells)).to.deep.equal(named(cells))
     })
 
-  it('have a cell for every column, but for IPAddress, which has one more upstream', () => {
+  it('have a cell for every column, except IPAddress, which has one more upstream', () => {
     for (const { object, columns, cells } of vectors) {
       const count = (
         columns === undefined ? columnsOfKind(infoOf(object, true)) : tableColumns(infoOf(object, false), columns)
@@ -47,7 +47,7 @@ describe('rows of kubectl tables', () => {
     }
   })
 
-  it('show name and creation of kinds that have no columns of their own', () => {
+  it('show name and creation time of kinds without columns of their own', () => {
     const role = builtInResourceOfKind({ group: 'rbac.authorization.k8s.io', version: 'v1', kind: 'Role' })!
     expect(tableColumns(role).map(({ name }) => name)).to.deep.equal(['Name', 'Created At'])
     const object = {
@@ -58,7 +58,7 @@ describe('rows of kubectl tables', () => {
     expect(tableRow(role, object, now).cells).to.deep.equal(['r', '2026-01-01T00:00:00Z'])
   })
 
-  it('show the age of custom resources that name no columns', () => {
+  it('show the age of custom resources without printer columns', () => {
     const info = { ...builtInResources()[0]!, builtIn: false }
     expect(tableColumns(info, []).map(({ name, type }) => [name, type])).to.deep.equal([
       ['Name', 'string'],
@@ -68,14 +68,14 @@ describe('rows of kubectl tables', () => {
     expect(tableRow(info, object, now).cells).to.deep.equal(['w', '5m'])
   })
 
-  it('say of finished pods that they are', () => {
+  it('have a Completed condition for finished pods', () => {
     const pod = builtInResourceOfKind({ group: '', version: 'v1', kind: 'Pod' })!
     const object = { apiVersion: 'v1', kind: 'Pod', metadata: {}, status: { phase: 'Succeeded' } }
     expect(tableRow(pod, object, now).conditions?.[0]).to.include({ type: 'Completed', reason: 'Succeeded' })
     expect(tableRow(pod, { ...object, status: {} }, now)).to.not.have.property('conditions')
   })
 
-  it('survive objects of any shape', () => {
+  it('are printed for objects of any shape', () => {
     for (const row of builtInResources())
       for (const value of [null, 1, 'x', [], {}, [null], [[]]]) {
         const object = {
@@ -93,7 +93,7 @@ describe('rows of kubectl tables', () => {
 })
 
 describe('rows of thousands of columns', () => {
-  it('are filled as far as their paths may look together', () => {
+  it('are filled until the budget of the row is spent', () => {
     const items = Array.from({ length: 100 }, (_, i) => ({ x: String(i), y: 'found' }))
     const object = {
       apiVersion: 'a.b/v1',
@@ -111,7 +111,7 @@ describe('rows of thousands of columns', () => {
     expect(cells.at(-1)).to.equal(null)
   })
 
-  it('of a path longer than any is are empty there', () => {
+  it('have an empty cell for a path that is too long', () => {
     const object = { apiVersion: 'a.b/v1', kind: 'W', metadata: { name: 'w' }, spec: 1 } as unknown as KubeObject
     const column = (jsonPath: string): PrinterColumn => ({ name: 'c', type: 'string', jsonPath })
     const paths = ['.spec', `.spec${'.'.repeat(5000)}`]

@@ -1,21 +1,21 @@
 // One object as a row of kubectl's table.
 import { apiVersionOf, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
-import type { PrinterColumn } from '../../registry/resource-definition.ts'
-import type { ResourceInfo } from '../../registry/resource-info.ts'
+import type { PrinterColumn } from '../../resources/resource-definition.ts'
+import type { ResourceInfo } from '../../resources/resource-info.ts'
 import { customCell, visitsOfRow } from './custom-cells.ts'
-import { nameOf } from './format-cells.ts'
+import { nameOf } from './cells/format-cells.ts'
 import { cellPrinters } from './printers/index.ts'
 import { podRowConditions, type RowCondition } from './printers/pods.ts'
-import { valueAt } from './read-fields.ts'
+import { valueAt } from './cells/read-fields.ts'
 import { printerColumnsOf } from './table-columns.ts'
 
-/** metav1.TableRow without its object, which the caller adds in the form the client asked for. */
+/** metav1.TableRow without `object`, which the caller adds as `includeObject` says. */
 export interface TableRow {
   readonly cells: JsonValue[]
   readonly conditions?: readonly RowCondition[]
 }
 
-/** The cells of an object, in the order of `tableColumns`. `nowMs` is what ages are counted to. */
+/** The cells of an object, in the order of `tableColumns`. Ages are relative to `nowMs`. */
 export function tableRow(
   info: ResourceInfo,
   object: KubeObject,

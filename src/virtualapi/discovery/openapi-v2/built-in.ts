@@ -1,10 +1,11 @@
-// The OpenAPI v2 document of the built-in groups: Kubernetes' own where the build put it, else made of our tables.
+// The OpenAPI v2 document of the built-in groups: that of Kubernetes if `make build` has put it into dist, else generated from
+// our tables.
 import type { Buffer } from 'node:buffer'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import type { JsonObject } from '../../../apimachinery/meta/index.ts'
-import { builtInResources } from '../../registry/builtin-resources.ts'
+import { builtInResources } from '../../resources/builtin-resources.ts'
 import { openApiFromTables } from '../built-in-openapi.ts'
 import { contentHash } from '../discovery-document.ts'
 import { openApiKey } from '../openapi-index.ts'
@@ -12,10 +13,10 @@ import { kubernetesVersion } from '../version-info.ts'
 import { swaggerFromV3 } from './from-v3.ts'
 import { encodeSwagger, type SwaggerParts } from './swagger.ts'
 
-/** How a document is written. */
+/** The encoding of a document. */
 export type OpenApiV2Format = 'json' | 'protobuf'
 
-/** What `make build` leaves beside the two files. */
+/** The index that `make build` writes beside the two files. */
 export interface BuiltSwaggerIndex {
   readonly version: string
   readonly hash: string
@@ -34,18 +35,18 @@ export const swaggerFiles: Readonly<Record<OpenApiV2Format, string>> = {
 
 let known: BuiltInSwagger | undefined
 
-/** The document; only its gzip form stays in memory or on disk. */
+/** The document; only its gzipped form is kept in memory or on disk. */
 export function builtInSwagger(): BuiltInSwagger {
   return (known ??= readBuilt() ?? swaggerFromTables())
 }
 
-/** The whole body of the document in one format. */
+/** The body of the document in one format. */
 export function unzipped(swagger: BuiltInSwagger, format: OpenApiV2Format): Buffer {
   return gunzipSync(swagger.gzip(format))
 }
 
 function readBuilt(): BuiltInSwagger | undefined {
-  // Seen from dist/src/virtualapi/discovery/openapi-v2, then from a checkout's src/virtualapi/discovery/openapi-v2.
+  // Relative to dist/src/virtualapi/discovery/openapi-v2, then to src/virtualapi/discovery/openapi-v2 of a checkout.
   for (const place of ['../../../../openapi/v2/', '../../../../dist/openapi/v2/']) {
     const dir = fileURLToPath(new URL(place, import.meta.url))
     if (!existsSync(`${dir}index.json`)) continue
@@ -56,7 +57,7 @@ function readBuilt(): BuiltInSwagger | undefined {
   return undefined
 }
 
-/** Paths and definitions of all built-in group versions, no texts. */
+/** Generates paths and definitions of all built-in group versions, without descriptions. */
 export function swaggerFromTables(): BuiltInSwagger {
   const parts: SwaggerParts = { paths: {}, definitions: {} }
   for (const gv of new Map(builtInResources().map((info) => [openApiKey(info), info])).values()) {
@@ -75,7 +76,7 @@ export function swaggerFromTables(): BuiltInSwagger {
   }
 }
 
-/** What the document says beside paths and definitions. */
+/** The members of the document other than paths and definitions. */
 export const swaggerHead: JsonObject = {
   swagger: '2.0',
   info: { title: 'Kubernetes', version: '1.34' },

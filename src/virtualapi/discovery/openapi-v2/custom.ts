@@ -1,5 +1,5 @@
-// What CustomResourceDefinitions add to the OpenAPI v2 document. Old clients take a property that v2 cannot describe for an error,
-// so such a schema says less, as apiextensions' own conversion does.
+// Paths and definitions of custom resources for the OpenAPI v2 document. Schemas lose what v2 cannot express, because old
+// clients would refuse valid objects; the same as upstream's apiextensions does.
 import { isJsonObject, type GroupVersion, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 import { customDefinitionName, openApiV3ForCustomResources, type CustomResourceOpenApi } from '../custom-openapi.ts'
 import { openApiKey } from '../openapi-index.ts'
@@ -9,9 +9,9 @@ import type { SwaggerParts } from './swagger.ts'
 const preserves = 'x-kubernetes-preserve-unknown-fields'
 const metadataReference = { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' }
 
-const unsayable = new Set(['allOf', 'oneOf', 'anyOf', 'not', 'nullable', 'example', 'externalDocs', 'default'])
+const unsupported = new Set(['allOf', 'oneOf', 'anyOf', 'not', 'nullable', 'example', 'externalDocs', 'default'])
 
-/** Paths and definitions of custom resources; `known` are definitions that the document has already. */
+/** Paths and definitions of custom resources; `known`: names of definitions that the document has already. */
 export function swaggerForCustomResources(
   resources: readonly CustomResourceOpenApi[],
   known: ReadonlySet<string>,
@@ -30,7 +30,7 @@ export function swaggerForCustomResources(
     for (const { info, openAPIV3Schema } of members) {
       const name = customDefinitionName(info)
       const gvks = definitions[name]?.['x-kubernetes-group-version-kind']
-      // With any property named, clients would refuse all others.
+      // If there were properties, clients would refuse all others.
       if (gvks !== undefined && (openAPIV3Schema === undefined || openAPIV3Schema[preserves] === true))
         definitions[name] = { type: 'object', 'x-kubernetes-group-version-kind': gvks }
     }
@@ -40,9 +40,9 @@ export function swaggerForCustomResources(
   return parts
 }
 
-/** A structural schema without what v2 cannot say, or says so that clients would refuse good objects. */
+/** A structural schema without what v2 cannot express or what would make clients refuse valid objects. */
 export function narrow(schema: JsonObject): JsonObject {
-  const result: JsonObject = Object.fromEntries(Object.entries(schema).filter(([word]) => !unsayable.has(word)))
+  const result: JsonObject = Object.fromEntries(Object.entries(schema).filter(([word]) => !unsupported.has(word)))
   const unknownKept = schema[preserves] === true
   if (schema['nullable'] === true) delete result['type']
   if (schema['nullable'] === true || unknownKept) {
@@ -58,7 +58,7 @@ export function narrow(schema: JsonObject): JsonObject {
   }
   const properties = result['properties']
   if (isJsonObject(properties)) {
-    demandOnlyNonNull(result, properties)
+    requireOnlyNonNull(result, properties)
     result['properties'] = Object.fromEntries(
       Object.entries(properties).map(([name, item]) => [name, isJsonObject(item) ? narrow(item) : item]),
     )
@@ -67,17 +67,17 @@ export function narrow(schema: JsonObject): JsonObject {
   return result
 }
 
-/** Clients would miss a required property that is null. */
-function demandOnlyNonNull(schema: JsonObject, properties: JsonObject): void {
+/** Drops nullable properties from `required`: clients would take a null for a missing property. */
+function requireOnlyNonNull(schema: JsonObject, properties: JsonObject): void {
   const required = schema['required']
   if (!Array.isArray(required)) return
   const isNullable = (item: JsonValue | undefined): boolean => isJsonObject(item) && item['nullable'] === true
-  const left = required.filter((name) => typeof name === 'string' && !isNullable(properties[name]))
-  if (left.length > 0) schema['required'] = left
+  const stillRequired = required.filter((name) => typeof name === 'string' && !isNullable(properties[name]))
+  if (stillRequired.length > 0) schema['required'] = stillRequired
   else delete schema['required']
 }
 
-/** The members that every embedded object has. */
+/** Sets apiVersion, kind and metadata of an embedded object. */
 function embed(schema: JsonObject): void {
   const text: JsonObject = { type: 'string' }
   const properties = isJsonObject(schema['properties']) ? schema['properties'] : {}

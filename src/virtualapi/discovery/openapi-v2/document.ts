@@ -1,5 +1,5 @@
-// The OpenAPI v2 document of a logical cluster: the built-in one, with what its CustomResourceDefinitions add. Kept by what the
-// definitions say, so that thousands of logical clusters with equal ones share it.
+// The OpenAPI v2 document of a logical cluster: the built-in one with the paths and definitions of its custom resources.
+// Cached by content, so that thousands of logical clusters with equal CustomResourceDefinitions share it.
 import { Buffer } from 'node:buffer'
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
@@ -16,24 +16,24 @@ const inflate = promisify(gunzip)
 
 /** The custom resources of a logical cluster. */
 export interface CustomResourceSet {
-  /** Names what the set says: equal ones are documented alike. Empty for none. */
+  /** Cache key: equal for sets with equal documents. Empty if there are no custom resources. */
   readonly content: string
   resources(): readonly CustomResourceOpenApi[]
 }
 
-interface Wanted {
+interface ComposeOptions {
   readonly format: OpenApiV2Format
   readonly custom: CustomResourceSet
 }
 
-const zipped = new LRUCache<string, Buffer, Wanted>({
+const zipped = new LRUCache<string, Buffer, ComposeOptions>({
   max: 500,
   maxSize: 64 << 20,
   sizeCalculation: ({ length }) => length,
   fetchMethod: (_key, _stale, { context }) => compose(context),
 })
 
-/** What the ETag says; the same for both formats, which `Vary: Accept` allows. Costs nothing. */
+/** The hash for the ETag; the same for both formats, which `Vary: Accept` allows. Does not generate the document. */
 export function openApiV2Hash({ content }: CustomResourceSet): string {
   const { hash } = builtInSwagger()
   return content === '' ? hash : contentHash(`${hash} ${content}`)
@@ -50,15 +50,15 @@ export async function openApiV2Body(
 
 async function zippedBody(custom: CustomResourceSet, format: OpenApiV2Format): Promise<Buffer> {
   if (custom.content === '') return builtInSwagger().gzip(format)
-  const context: Wanted = { format, custom }
+  const context: ComposeOptions = { format, custom }
   return (await zipped.fetch(`${format} ${custom.content}`, { context })) ?? compose(context)
 }
 
-async function compose({ format, custom }: Wanted): Promise<Buffer> {
+async function compose({ format, custom }: ComposeOptions): Promise<Buffer> {
   const builtIn = builtInSwagger()
   const parts = swaggerForCustomResources(custom.resources(), new Set(builtIn.definitions))
   const whole = unzipped(builtIn, format)
   if (format === 'json') return deflate(extendJson(whole, builtIn.pathsEnd, parts))
-  // Messages merge when their bytes follow one another.
+  // Concatenated protobuf messages are merged.
   return deflate(Buffer.concat([whole, encodeOpenApiV2({ ...parts })]))
 }

@@ -1,5 +1,5 @@
-// An OpenAPI v2 document as the protobuf message `openapi.v2.Document` (github.com/google/gnostic-models): what client-go asks for.
-// Field numbers are those of its OpenAPIv2.proto; fields are written in their order, maps in the document's order.
+// Encodes an OpenAPI v2 document as the protobuf message `openapi.v2.Document` (github.com/google/gnostic-models), which
+// client-go asks for. Field numbers are those of OpenAPIv2.proto. Fields are written in their order, maps in the document's.
 import type { Buffer } from 'node:buffer'
 import { encodeJson, isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 import { ProtoWriter } from './proto-writer.ts'
@@ -13,7 +13,7 @@ const bool: Write = (writer, field, value) => writer.bool(field, value === true)
 const int64: Write = (writer, field, value) => writer.int64(field, Number(value))
 const double: Write = (writer, field, value) => writer.double(field, Number(value))
 const strings: Write = (writer, field, value) => {
-  // Also empty strings: they are items.
+  // bytes, not string: an empty string must be written too.
   for (const item of arrayOf(value)) writer.bytes(field, new TextEncoder().encode(textOf(item)))
 }
 const any: Write = (writer, field, value) => writer.bytes(field, anyMessage(value))
@@ -25,12 +25,12 @@ const each =
   (writer, field, value) => {
     for (const item of arrayOf(value)) write(writer, field, item)
   }
-/** A message with these fields; `extensions` is the field that holds what starts with `x-`. */
+/** A message with these fields; `extensions`: number of the field for members that start with `x-`. */
 const message =
   (rows: () => readonly Row[], { extensions = 0 }: { extensions?: number } = {}): Write =>
   (writer, field, value) =>
     writer.bytes(field, fieldsOf(objectOf(value), rows(), extensions))
-/** A message of one field around a value. */
+/** A message with a value in its field `inner`. */
 const wrapped =
   (inner: number, write: Write): Write =>
   (writer, field, value) => {
@@ -38,13 +38,13 @@ const wrapped =
     write(own, inner, value)
     writer.bytes(field, own.finish())
   }
-/** A message whose field `inner` is a list of pairs of name and value. */
+/** A message whose field `inner` is a list of name/value pairs. */
 const pairs =
   (inner: number, write: Write, { extensions = 0 }: { extensions?: number } = {}): Write =>
   (writer, field, value) => {
     const own = new ProtoWriter()
     const entries = Object.entries(objectOf(value))
-    // The lower field number first; both places occur.
+    // The lower field number first. `extensions` may be before or after `inner`.
     const writeExtensions = (): void => namedAnys(own, extensions, entries)
     if (extensions > 0 && extensions < inner) writeExtensions()
     for (const [name, item] of entries) {
@@ -97,10 +97,10 @@ const schemaRows: readonly Row[] = [
   [30, 'example', any],
 ]
 
-/** What the documents' schemas can say. Others than these and what starts with `x-` are no OpenAPI v2. */
+/** The keywords of OpenAPI v2 schemas, besides those that start with `x-`. */
 export const schemaWords: ReadonlySet<string> = new Set(schemaRows.map(([, name]) => name))
 
-/** Facts of a value that a parameter carries; numbers count on from `first`. */
+/** Fields of a parameter that describe its value, numbered from `first`. */
 const valueRows = (first: number): Row[] =>
   (
     [
@@ -140,7 +140,7 @@ const bodyParameter = message(
   ],
   { extensions: 6 },
 )
-/** Query parameters know `allowEmptyValue`, so their numbers are one higher. */
+/** Query parameters have `allowEmptyValue` too, so their further numbers are one higher. */
 const plainParameter = message(() => [...parameterRows, ...valueRows(5)], { extensions: 22 })
 const queryParameter = message(() => [...parameterRows, [5, 'allowEmptyValue', bool], ...valueRows(6)], {
   extensions: 23,
@@ -152,11 +152,11 @@ const jsonReference = message(() => [
 
 const parameter: Write = (writer, field, value) => {
   const own = new ProtoWriter()
-  const place = objectOf(value)['in']
-  if (place === 'body') bodyParameter(own, 1, value)
-  else if (place === 'query') wrapped(3, queryParameter)(own, 2, value)
-  else if (place === 'formData') wrapped(2, queryParameter)(own, 2, value)
-  else wrapped(place === 'header' ? 1 : 4, plainParameter)(own, 2, value)
+  const location = objectOf(value)['in']
+  if (location === 'body') bodyParameter(own, 1, value)
+  else if (location === 'query') wrapped(3, queryParameter)(own, 2, value)
+  else if (location === 'formData') wrapped(2, queryParameter)(own, 2, value)
+  else wrapped(location === 'header' ? 1 : 4, plainParameter)(own, 2, value)
   writer.bytes(field, own.finish())
 }
 const orReference =
@@ -234,7 +234,7 @@ const documentRows: readonly Row[] = [
   [13, 'securityDefinitions', pairs(1, wrapped(2, apiKey))],
 ]
 
-/** The message of a whole document, or of a part: bytes of parts that follow one another are the message of the whole. */
+/** Encodes a document or a part of one; concatenated parts are the message of the whole. */
 export function encodeOpenApiV2(document: JsonObject): Buffer {
   return fieldsOf(document, documentRows, 16)
 }
@@ -245,7 +245,7 @@ function fieldsOf(value: JsonObject, rows: readonly Row[], extensions: number): 
     const item = value[name]
     if (item !== undefined) write(writer, field, item)
   }
-  // Nothing follows the extensions in any of these messages.
+  // Extensions have the highest number in all of these messages.
   if (extensions > 0) namedAnys(writer, extensions, Object.entries(value))
   return writer.finish()
 }
@@ -260,7 +260,7 @@ function namedAnys(writer: ProtoWriter, field: number, entries: readonly (readon
   }
 }
 
-/** Clients read it as YAML, which JSON is but for a few characters that YAML wants escaped. */
+/** The message `Any`, whose value is YAML: JSON with those characters escaped that YAML does not allow. */
 function anyMessage(value: JsonValue): Buffer {
   const writer = new ProtoWriter()
   const yaml = JSON.stringify(value).replace(

@@ -1,4 +1,4 @@
-// OpenAPI v3 documents of ours in the words of v2: the same operations, and of schemas what v2 can say.
+// Converts our generated OpenAPI v3 documents to v2: the same operations, and schemas as far as v2 can express them.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 import { schemaWords } from './encode-document.ts'
 import type { SwaggerParts } from './swagger.ts'
@@ -6,8 +6,8 @@ import type { SwaggerParts } from './swagger.ts'
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch']
 
 /**
- * Paths and definitions of a document that openapi-operations and openapi-definitions made. `consumes`: what operations without
- * a body are said to take.
+ * Paths and definitions of a document that openapi-operations and openapi-definitions generated. `consumes`: the media types of
+ * operations without a body.
  */
 export function swaggerFromV3(document: JsonObject, consumes: readonly string[]): SwaggerParts {
   const components = objectOf(document['components'])
@@ -17,7 +17,7 @@ export function swaggerFromV3(document: JsonObject, consumes: readonly string[])
   }
 }
 
-/** A schema without what v2 has no word for. */
+/** A schema with the keywords of v2 only. */
 export function schemaFromV3(schema: JsonObject): JsonObject {
   const result: JsonObject = {}
   for (const [word, value] of Object.entries(schema)) {
@@ -25,12 +25,12 @@ export function schemaFromV3(schema: JsonObject): JsonObject {
     else if (word === 'properties') result['properties'] = mapObject(objectOf(value), (item) => child(item))
     else if (word === 'items' || word === 'additionalProperties') result[word] = child(value)
     else if (word === 'allOf') {
-      // A reference with texts of its own: v2 lets them stand side by side.
+      // A reference with a description: in v2 they stand side by side.
       const [only] = Array.isArray(value) && value.length === 1 ? value : []
       if (isJsonObject(only) && only['$ref'] !== undefined) result['$ref'] = localReference(only['$ref'])
     } else if (word.startsWith('x-') || schemaWords.has(word)) result[word] = value
   }
-  // In v2 what may also be a number is called a string.
+  // In v2 a value that is a string or a number has type string.
   const quantity = Array.isArray(schema['oneOf']) && schema['format'] === undefined
   if (result['type'] === undefined && (result['format'] === 'int-or-string' || quantity)) result['type'] = 'string'
   return result

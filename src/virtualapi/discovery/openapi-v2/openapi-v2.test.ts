@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib'
 import { expect } from 'chai'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
-import { builtInResources } from '../../registry/builtin-resources.ts'
+import { builtInResources } from '../../resources/builtin-resources.ts'
 import { swaggerFromTables } from './built-in.ts'
 import { narrow, swaggerForCustomResources } from './custom.ts'
 import { openApiV2Body, openApiV2Hash } from './document.ts'
@@ -40,18 +40,18 @@ describe('a structural schema in OpenAPI v2', () => {
   const keep = 'x-kubernetes-preserve-unknown-fields'
   for (const { title, schema, expected } of [
     {
-      title: 'keeps what both versions can say',
+      title: 'keeps the keywords of both versions',
       schema: { type: 'string', description: 'A', enum: ['a'], pattern: 'a', default: 'a' },
       expected: { type: 'string', description: 'A', enum: ['a'], pattern: 'a' },
     },
     {
-      title: 'has no junctors',
+      title: 'drops oneOf, anyOf, allOf and not',
       schema: { type: 'object', oneOf: [{ required: ['a'] }], anyOf: [], allOf: [], not: {} },
       expected: { type: 'object' },
     },
-    { title: 'has no type where null is allowed', schema: { type: 'string', nullable: true }, expected: {} },
+    { title: 'has no type if null is allowed', schema: { type: 'string', nullable: true }, expected: {} },
     {
-      title: 'has no properties where unknown ones are kept',
+      title: 'has no properties if unknown fields are preserved',
       schema: { type: 'object', [keep]: true, properties: { a: { type: 'string' } } },
       expected: { [keep]: true },
     },
@@ -61,7 +61,7 @@ describe('a structural schema in OpenAPI v2', () => {
       expected: { [keep]: true },
     },
     {
-      title: 'demands no property that may be null',
+      title: 'requires no property that may be null',
       schema: {
         type: 'object',
         required: ['a', 'b'],
@@ -70,14 +70,14 @@ describe('a structural schema in OpenAPI v2', () => {
       expected: { type: 'object', required: ['b'], properties: { a: {}, b: { type: 'string' } } },
     },
     {
-      title: 'is changed at every depth',
+      title: 'is converted at every depth',
       schema: { type: 'array', items: { type: 'object', additionalProperties: { type: 'string', not: {} } } },
       expected: { type: 'array', items: { type: 'object', additionalProperties: { type: 'string' } } },
     },
   ] as { title: string; schema: JsonObject; expected: JsonObject }[])
     it(title, () => expect(narrow(schema)).to.deep.equal(expected))
 
-  it('names what every embedded object has', () => {
+  it('has the common fields of embedded objects', () => {
     const { required, properties } = narrow({ type: 'object', 'x-kubernetes-embedded-resource': true })
     expect(required).to.have.members(['apiVersion', 'kind'])
     expect(properties).to.have.all.keys('apiVersion', 'kind', 'metadata')
@@ -85,7 +85,7 @@ describe('a structural schema in OpenAPI v2', () => {
 })
 
 describe('the OpenAPI v2 document', () => {
-  it('made of the tables refers to nothing it lacks', () => {
+  it('generated from the tables has all definitions it refers to', () => {
     const swagger = swaggerFromTables()
     const { definitions } = swagger
     const document = JSON.parse(String(gunzipSync(swagger.gzip('json')))) as Swagger
@@ -96,7 +96,7 @@ describe('the OpenAPI v2 document', () => {
     expect(missing).to.deep.equal([])
   })
 
-  it('holds the custom resources, once each, and its hash says which', async () => {
+  it('has each custom resource once, and a hash that depends on them', async () => {
     const custom = { content: 'widgets', resources: () => [{ info, openAPIV3Schema: { type: 'object' } }] }
     const none = { content: '', resources: () => [] }
     const body = await openApiV2Body(custom, { format: 'json', gzipped: false })
@@ -108,7 +108,7 @@ describe('the OpenAPI v2 document', () => {
     expect(openApiV2Hash(custom)).to.not.equal(openApiV2Hash(none))
   })
 
-  it('refers from custom resources to its own definitions', async () => {
+  it('has all definitions that custom resources refer to', async () => {
     const document = await openApiV2Body({ content: '', resources: () => [] }, { format: 'json', gzipped: false })
     const { definitions } = JSON.parse(String(document)) as Swagger
     const parts = swaggerForCustomResources([{ info, openAPIV3Schema: { type: 'object' } }], new Set())
@@ -119,12 +119,12 @@ describe('the OpenAPI v2 document', () => {
     expect(missing).to.deep.equal([])
   })
 
-  it('names no property of a custom resource without a schema', () => {
+  it('has no properties of a custom resource without a schema', () => {
     const { definitions } = swaggerForCustomResources([{ info }], new Set())
     expect(definitions['dev.example.v1.Widget']).to.have.all.keys('type', 'x-kubernetes-group-version-kind')
   })
 
-  it('as protobuf is the built-in message with another one behind', async () => {
+  it('in protobuf is the built-in message followed by another one', async () => {
     const custom = { content: 'widgets', resources: () => [{ info, openAPIV3Schema: { type: 'object' } }] }
     const plain = await openApiV2Body({ content: '', resources: () => [] }, { format: 'protobuf', gzipped: false })
     const whole = gunzipSync(await openApiV2Body(custom, { format: 'protobuf', gzipped: true }))
@@ -133,8 +133,8 @@ describe('the OpenAPI v2 document', () => {
   })
 })
 
-describe('a document as openapi.v2.Document', () => {
-  it('has the bytes that gnostic gives it', () => {
+describe('a document encoded as openapi.v2.Document', () => {
+  it('has the bytes that gnostic writes', () => {
     const bytes = encodeOpenApiV2({
       swagger: '2.0',
       info: { title: 'T', version: '1' },

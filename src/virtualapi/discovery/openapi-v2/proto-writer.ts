@@ -1,4 +1,4 @@
-// Writes protobuf's wire format: fields in the order in which they are added, defaults left out.
+// Writes protobuf's wire format: fields in the order in which they are added, without default values.
 import { Buffer } from 'node:buffer'
 
 const text = new TextEncoder()
@@ -6,17 +6,17 @@ const text = new TextEncoder()
 export class ProtoWriter {
   private readonly chunks: Uint8Array[] = []
 
-  /** A non-empty string. */
+  /** Writes a string unless it is empty. */
   string(field: number, value: string): void {
     if (value !== '') this.bytes(field, text.encode(value))
   }
 
-  /** A message or bytes; present also where empty. */
+  /** Writes a message or bytes, even if empty. */
   bytes(field: number, value: Uint8Array): void {
     this.chunks.push(varint(BigInt(field) * 8n + 2n), varint(BigInt(value.length)), value)
   }
 
-  /** `always`: also if false, as members of a oneof are written. */
+  /** Writes true; with `always` (members of a oneof) false too. */
   bool(field: number, value: boolean, { always = false }: { always?: boolean } = {}): void {
     if (value || always) this.chunks.push(varint(BigInt(field) * 8n), Uint8Array.of(value ? 1 : 0))
   }

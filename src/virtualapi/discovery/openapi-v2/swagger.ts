@@ -1,29 +1,29 @@
-// OpenAPI v2 documents as values and as bytes that more paths and definitions can be put into.
+// Encodes OpenAPI v2 documents so that paths and definitions can be added to the bytes.
 import { Buffer } from 'node:buffer'
 import { encodeJson, type JsonObject } from '../../../apimachinery/meta/index.ts'
 import { encodeOpenApiV2 } from './encode-document.ts'
 
-/** The parts of a document that grow with what is served. */
+/** The parts of a document that depend on the served resources. */
 export interface SwaggerParts {
   readonly paths: Record<string, JsonObject>
   readonly definitions: Record<string, JsonObject>
 }
 
-/** A document as bytes. `pathsEnd`: where in the JSON the closing brace of `paths` stands; that of `definitions` is last but one. */
+/** An encoded document. `pathsEnd`: offset of the closing brace of `paths` in the JSON; that of `definitions` is last but one. */
 export interface EncodedSwagger {
   readonly json: Buffer
   readonly pathsEnd: number
   readonly protobuf: Buffer
 }
 
-/** Encodes a document; `rest` is all but paths and definitions. */
+/** Encodes a document; `rest`: the members other than paths and definitions. */
 export function encodeSwagger(rest: JsonObject, { paths, definitions }: SwaggerParts): EncodedSwagger {
   const upToPaths = Buffer.from(`{${members({ ...rest, paths })}`)
   const json = Buffer.concat([upToPaths, Buffer.from(`,${members({ definitions })}}`)])
   return { json, pathsEnd: upToPaths.length - 1, protobuf: encodeOpenApiV2({ ...rest, paths, definitions }) }
 }
 
-/** The JSON with more paths and definitions, none of which it has yet. Neither object of the document may be empty. */
+/** Adds new paths and definitions to the JSON. Neither `paths` nor `definitions` of the document may be empty. */
 export function extendJson(json: Buffer, pathsEnd: number, { paths, definitions }: SwaggerParts): Buffer {
   const more = (object: JsonObject): Buffer =>
     Buffer.from(Object.keys(object).length === 0 ? '' : `,${members(object)}`)

@@ -1,7 +1,7 @@
-// Cells of HorizontalPodAutoscalers: what is measured and what is aimed at.
+// Cells of HorizontalPodAutoscalers: current and target values of their metrics.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, firstOf, nameOf } from '../format-cells.ts'
-import { numberAt, objectAt, objectsAt, scalarText, textAt, valueAt } from '../read-fields.ts'
+import { ageOf, firstOf, nameOf } from '../cells/format-cells.ts'
+import { numberAt, objectAt, objectsAt, scalarText, textAt, valueAt } from '../cells/read-fields.ts'
 
 export function autoscalerCells(object: JsonObject, nowMs: number): JsonValue[] {
   const statuses = objectsAt(object, 'status', 'currentMetrics')
@@ -12,7 +12,7 @@ export function autoscalerCells(object: JsonObject, nowMs: number): JsonValue[] 
   )
 }
 
-/** autoscaling/v1 knows one metric, in fields of its own; without a target it aims at 80 %. */
+/** autoscaling/v1 has one metric, in fields of its own, with a default target of 80 %. */
 export function autoscalerV1Cells(object: JsonObject, nowMs: number): JsonValue[] {
   const target = scalarText(valueAt(object, 'spec', 'targetCPUUtilizationPercentage'), '80')
   const current = valueAt(object, 'status', 'currentCPUUtilizationPercentage')

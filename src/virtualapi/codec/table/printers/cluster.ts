@@ -1,8 +1,8 @@
-// Cells of what a cluster consists of besides workloads: namespaces, nodes, data, quota, events.
+// Cells of namespaces, nodes, ConfigMaps, Secrets, quotas, leases, classes and Events.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, compareText, nameOf } from '../format-cells.ts'
-import { timeSince } from '../human-duration.ts'
-import { conditionAt, numberAt, objectAt, objectsAt, scalarText, textAt, valueAt } from '../read-fields.ts'
+import { ageOf, compareText, nameOf } from '../cells/format-cells.ts'
+import { timeSince } from '../cells/human-duration.ts'
+import { conditionAt, numberAt, objectAt, objectsAt, scalarText, textAt, valueAt } from '../cells/read-fields.ts'
 
 export function namespaceCells(object: JsonObject, nowMs: number): JsonValue[] {
   return [nameOf(object), textAt(object, 'status', 'phase'), ageOf(object, nowMs)]
@@ -98,7 +98,7 @@ export function runtimeClassCells(object: JsonObject, nowMs: number): JsonValue[
   return [nameOf(object), textAt(object, 'handler'), ageOf(object, nowMs)]
 }
 
-/** What an Event is called in the two groups that serve it. */
+/** Names of an Event's fields, which differ between core/v1 and events.k8s.io/v1. */
 interface EventFields {
   readonly subject: string
   readonly message: string

@@ -1,7 +1,7 @@
 // Cells of dynamic resource allocation.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, isDeleting, nameOf } from '../format-cells.ts'
-import { objectsAt, textAt, valueAt } from '../read-fields.ts'
+import { ageOf, isDeleting, nameOf } from '../cells/format-cells.ts'
+import { objectsAt, textAt, valueAt } from '../cells/read-fields.ts'
 
 export function nameAndAgeCells(object: JsonObject, nowMs: number): JsonValue[] {
   return [nameOf(object), ageOf(object, nowMs)]

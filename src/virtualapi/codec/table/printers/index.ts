@@ -1,4 +1,4 @@
-// Which cells each kind has; the columns are in the generated table.
+// The cell printer of each kind; the columns are in a generated table.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
 import { autoscalerCells, autoscalerV1Cells } from './autoscaling.ts'
 import * as cluster from './cluster.ts'
@@ -9,10 +9,10 @@ import * as policy from './policy.ts'
 import * as storage from './storage.ts'
 import * as workloads from './workloads.ts'
 
-/** The cells of one object, one per column, wide ones included. */
+/** Returns the cells of one object, one per column, with those of `-o wide`. */
 export type CellPrinter = (object: JsonObject, nowMs: number) => JsonValue[]
 
-/** By "apiVersion/Kind". Kinds without an entry show their name and when they were created. */
+/** Keyed by "apiVersion/Kind". Kinds without an entry show their name and creation time. */
 export const cellPrinters: ReadonlyMap<string, CellPrinter> = new Map<string, CellPrinter>([
   ['admissionregistration.k8s.io/v1/MutatingWebhookConfiguration', policy.webhookConfigurationCells],
   ['admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy', policy.admissionPolicyCells],

@@ -1,7 +1,7 @@
-// Cells of Services, what stands behind them, and what leads to them.
+// Cells of Services, Endpoints, Ingresses, NetworkPolicies and IP addresses.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, compareText, firstOf, labelsText, nameOf, selectorOrNone } from '../format-cells.ts'
-import { numberAt, objectAt, objectsAt, scalarText, textAt, textsAt, valueAt } from '../read-fields.ts'
+import { ageOf, compareText, firstOf, labelsText, nameOf, selectorOrNone } from '../cells/format-cells.ts'
+import { numberAt, objectAt, objectsAt, scalarText, textAt, textsAt, valueAt } from '../cells/read-fields.ts'
 
 export function serviceCells(object: JsonObject, nowMs: number): JsonValue[] {
   const ports = objectsAt(object, 'spec', 'ports').map(servicePort).join(',')
@@ -55,7 +55,7 @@ export function ingressCells(object: JsonObject, nowMs: number): JsonValue[] {
   ]
 }
 
-/** Three hosts at most; what is not shown is counted in rules, not hosts. */
+/** The first three hosts. As upstream, the number of further ones counts rules, not hosts. */
 function ingressHosts(rules: readonly JsonObject[]): string {
   const hosts: string[] = []
   let more = false
@@ -116,7 +116,7 @@ export function serviceCidrCells(object: JsonObject, nowMs: number): JsonValue[]
   return [nameOf(object), textsAt(object, 'spec', 'cidrs').join(','), ageOf(object, nowMs)]
 }
 
-/** One cell more than there are columns, as measured. */
+/** As in kube-apiserver, there is one cell more than columns. */
 export function ipAddressCells(object: JsonObject, nowMs: number): JsonValue[] {
   const parent = objectAt(object, 'spec', 'parentRef')
   const group = textAt(parent, 'group')

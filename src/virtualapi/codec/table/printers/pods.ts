@@ -1,8 +1,8 @@
-// Cells of Pods: the status that people look at is worked out of phases, containers and conditions.
+// Cells of Pods. The status column is computed from the phase, the containers and the conditions.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, isDeleting, nameOf } from '../format-cells.ts'
-import { timeSince } from '../human-duration.ts'
-import { conditionAt, numberAt, objectAt, objectsAt, textAt, valueAt } from '../read-fields.ts'
+import { ageOf, isDeleting, nameOf } from '../cells/format-cells.ts'
+import { timeSince } from '../cells/human-duration.ts'
+import { conditionAt, numberAt, objectAt, objectsAt, textAt, valueAt } from '../cells/read-fields.ts'
 
 /** metav1.TableRowCondition */
 export interface RowCondition {
@@ -16,7 +16,7 @@ interface Summary {
   reason: string
   ready: number
   restarts: number
-  /** When a container last ended, milliseconds; 0: never. */
+  /** When a container last terminated, milliseconds; 0: never. */
   lastRestartMs: number
 }
 
@@ -44,7 +44,7 @@ export function podCells(pod: JsonObject, nowMs: number): JsonValue[] {
   ]
 }
 
-/** That a Pod is over, for clients that hide such rows. */
+/** The row condition Completed of a Pod that has ended, for clients that hide such rows. */
 export function podRowConditions(pod: JsonObject): RowCondition[] | undefined {
   const phase = textAt(pod, 'status', 'phase')
   if (phase === 'Succeeded')
@@ -70,7 +70,7 @@ function summarize(pod: JsonObject, sidecars: ReadonlySet<string>, initCount: nu
   return summary
 }
 
-/** Of init containers: all of them as far as they came, and the restarts of those that go on beside the main ones. */
+/** The state of the init containers that have started, and separately the restarts of sidecars. */
 function initSummary(
   pod: JsonObject,
   sidecarNames: ReadonlySet<string>,
@@ -101,7 +101,7 @@ function initSummary(
 function mainSummary(pod: JsonObject, init: Summary, sidecars: Summary): Summary {
   const summary: Summary = { ...sidecars, reason: init.reason, ready: init.ready }
   let running = false
-  // From the last to the first: the first container that has something to say wins.
+  // From the last to the first, so that the reason of the first container wins.
   for (const status of objectsAt(pod, 'status', 'containerStatuses').reverse()) {
     countRestarts(summary, status)
     const waiting = textAt(status, 'state', 'waiting', 'reason')

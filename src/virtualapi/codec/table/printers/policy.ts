@@ -1,8 +1,8 @@
-// Cells of what decides who may do what, and how requests are treated.
+// Cells of RBAC bindings, signing requests, admission policies and flow control.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, nameOf, selectorText } from '../format-cells.ts'
-import { humanDuration } from '../human-duration.ts'
-import { conditionAt, numberAt, objectAt, objectsAt, textAt, valueAt } from '../read-fields.ts'
+import { ageOf, nameOf, selectorText } from '../cells/format-cells.ts'
+import { humanDuration } from '../cells/human-duration.ts'
+import { conditionAt, numberAt, objectAt, objectsAt, textAt, valueAt } from '../cells/read-fields.ts'
 
 export function roleBindingCells(object: JsonObject, nowMs: number): JsonValue[] {
   const subjects = objectsAt(object, 'subjects')

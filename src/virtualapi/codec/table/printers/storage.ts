@@ -1,7 +1,7 @@
 // Cells of volumes, their classes and their drivers.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, isDeleting, nameOf } from '../format-cells.ts'
-import { objectsAt, scalarText, textAt, textsAt, valueAt } from '../read-fields.ts'
+import { ageOf, isDeleting, nameOf } from '../cells/format-cells.ts'
+import { objectsAt, scalarText, textAt, textsAt, valueAt } from '../cells/read-fields.ts'
 
 const classAnnotation = 'volume.beta.kubernetes.io/storage-class'
 const defaultAnnotations = [
@@ -48,7 +48,7 @@ export function volumeClaimCells(object: JsonObject, nowMs: number): JsonValue[]
   ]
 }
 
-/** Each mode once, in the order of the table above. */
+/** Each mode once, in the order of `shortModes`. */
 function accessModes(modes: readonly string[]): string {
   return Object.entries(shortModes)
     .filter(([mode]) => modes.includes(mode))
@@ -56,7 +56,7 @@ function accessModes(modes: readonly string[]): string {
     .join(',')
 }
 
-/** The old annotation wins over the field. */
+/** The storage class; the old annotation takes precedence over the field. */
 function storageClass(object: JsonObject): string {
   const annotated = valueAt(object, 'metadata', 'annotations', classAnnotation)
   return typeof annotated === 'string' ? annotated : textAt(object, 'spec', 'storageClassName')

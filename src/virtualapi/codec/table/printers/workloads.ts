@@ -1,8 +1,16 @@
 // Cells of the kinds that run pods.
 import { parseApiVersion, type JsonObject, type JsonValue } from '../../../../apimachinery/meta/index.ts'
-import { ageOf, containerCells, isDeleting, labelsText, nameOf, selectorOrNone, selectorText } from '../format-cells.ts'
-import { humanDuration, timeSince } from '../human-duration.ts'
-import { conditionAt, numberAt, objectAt, objectsAt, scalarText, textAt, valueAt } from '../read-fields.ts'
+import {
+  ageOf,
+  containerCells,
+  isDeleting,
+  labelsText,
+  nameOf,
+  selectorOrNone,
+  selectorText,
+} from '../cells/format-cells.ts'
+import { humanDuration, timeSince } from '../cells/human-duration.ts'
+import { conditionAt, numberAt, objectAt, objectsAt, scalarText, textAt, valueAt } from '../cells/read-fields.ts'
 
 const templateSpec = ['spec', 'template', 'spec'] as const
 

@@ -1,0 +1,65 @@
+// Finds an installation for the commands that act on one, by the directory of `kcp start` or by its host.
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Option, type Command } from 'commander'
+import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '../../client/index.ts'
+import { openPki, type Pki } from '../../virtualapi/index.ts'
+import { ExitError } from '../process/exit-error.ts'
+import { installationKeys, openHost, tryPublishedAddress } from '../roles/host-installation.ts'
+
+export interface InstallationFlags {
+  readonly rootDir?: string
+  readonly hostKubeconfig?: string
+}
+
+export interface Installation extends AsyncDisposable {
+  /** Where LogicalClusters and MemberClusters live. */
+  readonly clusters: KubeClient
+  /** `https://host:port` of the direct listener. */
+  readonly directUrl: string
+  readonly pki: Pki
+}
+
+/** Adds `--root-dir` and `--host-kubeconfig`. */
+export function withInstallation(command: Command): Command {
+  return command
+    .addOption(new Option('--root-dir <dir>', 'directory of `kcp start`').conflicts('hostKubeconfig'))
+    .addOption(new Option('--host-kubeconfig <file>', 'kubeconfig of the host cluster'))
+}
+
+/** Opens the installation that the flags name. Rejects with ExitError saying which flag is missing or what to start. */
+export async function openInstallation(flags: InstallationFlags, signal: AbortSignal): Promise<Installation> {
+  if (flags.rootDir !== undefined) return openEmbedded(flags.rootDir)
+  if (flags.hostKubeconfig === undefined && process.env['KUBECONFIG'] === undefined)
+    throw new ExitError('which installation? give --root-dir DIR (of kcp start) or --host-kubeconfig FILE')
+  return openHosted(flags.hostKubeconfig, signal)
+}
+
+async function openEmbedded(rootDir: string): Promise<Installation> {
+  const file = join(rootDir, 'admin.kubeconfig')
+  await stat(file).catch(() => {
+    throw new ExitError(`"${file}" is missing: start 'kcp start --root-dir ${rootDir}' first`)
+  })
+  await readFile(file).catch((error: unknown) => {
+    throw new ExitError(`cannot read "${file}": ${String(error)}`)
+  })
+  const kubeconfig = await loadKubeconfig({ file }, { trusted: true })
+  const transport = httpTransport(kubeconfig)
+  return {
+    clusters: createClient(transport),
+    directUrl: new URL(kubeconfig.server).origin,
+    pki: await openPki(rootDir),
+    [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
+  }
+}
+
+async function openHosted(file: string | undefined, signal: AbortSignal): Promise<Installation> {
+  const host = await openHost(file)
+  const directUrl = await tryPublishedAddress(host.client, signal)
+  if (directUrl === undefined) {
+    await host[Symbol.asyncDispose]()
+    throw new ExitError('kcp apiserver has not published its address in this host yet: start it first')
+  }
+  const { pki } = await installationKeys(host.client, signal)
+  return { clusters: host.client, directUrl, pki, [Symbol.asyncDispose]: () => host[Symbol.asyncDispose]() }
+}

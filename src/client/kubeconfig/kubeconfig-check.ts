@@ -1,0 +1,146 @@
+// Which kubeconfigs we act on. One that came from a Secret is a stranger's text: everything in it that would read our
+// files, run our programs, or send us elsewhere than to a verified server is refused by name.
+import { badRequest } from '../../apimachinery/status/index.ts'
+
+/** A kubeconfig as YAML gives it: nothing checked yet. */
+export type RawKubeconfig = object
+
+export interface PlainCluster {
+  server: string
+  'certificate-authority-data'?: string
+  'tls-server-name'?: string
+  /** These two only where the kubeconfig needs its `files`. */
+  'certificate-authority'?: string
+  'insecure-skip-tls-verify'?: boolean
+}
+export interface PlainUser {
+  token?: string
+  'client-certificate-data'?: string
+  'client-key-data'?: string
+  /** These only where the kubeconfig needs its `files`. */
+  tokenFile?: string
+  'client-certificate'?: string
+  'client-key'?: string
+}
+export interface ChosenContext {
+  context: string
+  namespace?: string
+  cluster: PlainCluster
+  user: PlainUser
+  /** Besides itself: files of credentials, or a plugin and whatever else we know nothing of. */
+  needs: 'nothing' | 'files' | 'plugins'
+}
+
+const clusterFields = ['server', 'certificate-authority-data', 'tls-server-name', 'extensions', 'disable-compression']
+const userFields = ['token', 'client-certificate-data', 'client-key-data', 'extensions']
+const ownFields = ['certificate-authority', 'insecure-skip-tls-verify', 'client-certificate', 'client-key', 'tokenFile']
+
+const untyped = ['extensions', 'disable-compression', 'insecure-skip-tls-verify']
+
+const reasons: Record<string, string> = {
+  exec: 'it would run a program here',
+  'auth-provider': 'it would run a credentials plugin here',
+  'certificate-authority': 'it names a file here; use certificate-authority-data',
+  'client-certificate': 'it names a file here; use client-certificate-data',
+  'client-key': 'it names a file here; use client-key-data',
+  tokenFile: 'it names a file here; use token',
+  'proxy-url': 'the connection would leave for an address other than the server',
+  'insecure-skip-tls-verify': 'the server would not be verified; use certificate-authority-data',
+}
+
+/** The chosen context, checked. Throws BadRequest. */
+export function checkKubeconfig(
+  raw: RawKubeconfig,
+  { where, trusted, context }: { where: string; trusted: boolean; context?: string },
+): ChosenContext {
+  const config = raw as Record<string, unknown>
+  const name = context ?? config['current-context']
+  if (typeof name !== 'string' || name === '') throw badRequest(`${where} has no current-context`)
+  const chosen = entry(config, where, 'contexts', 'context', name)
+  const cluster = entry(config, where, 'clusters', 'cluster', text(chosen, 'cluster', `${where}: context "${name}"`))
+  const userName = chosen['user']
+  const user = typeof userName === 'string' && userName !== '' ? entry(config, where, 'users', 'user', userName) : {}
+  const foreign = [...foreignFields(cluster, clusterFields), ...foreignFields(user, userFields)]
+  const server = checkServer(text(cluster, 'server', `${where}: cluster of context "${name}"`), where, trusted)
+  if (!trusted && foreign[0] !== undefined) {
+    throw badRequest(
+      `${where} uses "${foreign[0]}", which is not allowed in a kubeconfig given to us: ${reasons[foreign[0]] ?? 'it is not known here'}`,
+    )
+  }
+  // Whoever set a proxy cannot or must not go directly.
+  if (foreign.includes('proxy-url'))
+    throw badRequest(`${where} uses "proxy-url", which is not supported: give one whose server is reached directly`)
+  const needs =
+    foreign.length === 0 ? 'nothing' : foreign.every((field) => ownFields.includes(field)) ? 'files' : 'plugins'
+  if (needs !== 'plugins') {
+    for (const field of [...clusterFields, ...userFields, ...ownFields])
+      checkText({ ...cluster, ...user }, field, where)
+    const has = (field: string): boolean => `${field}-data` in user || Boolean(user[field])
+    if (has('client-certificate') !== has('client-key'))
+      throw badRequest(`${where}: client-certificate-data and client-key-data must come together`)
+  }
+  const namespace = chosen['namespace']
+  return {
+    context: name,
+    ...(typeof namespace === 'string' && namespace !== '' && { namespace }),
+    cluster: { ...(cluster as unknown as PlainCluster), server },
+    user,
+    needs,
+  }
+}
+
+function entry(
+  config: Record<string, unknown>,
+  where: string,
+  list: string,
+  kind: string,
+  name: string,
+): Record<string, unknown> {
+  const items = config[list]
+  const found: unknown = Array.isArray(items)
+    ? items.find((item: unknown) => isRecord(item) && item['name'] === name)
+    : undefined
+  const value = isRecord(found) ? found[kind] : undefined
+  if (!isRecord(value)) throw badRequest(`${where} has no ${kind} "${name}"`)
+  return value
+}
+
+/** Names of fields that are set and that a plain kubeconfig does not have. `insecure-skip-tls-verify: false` is nothing. */
+function foreignFields(record: Record<string, unknown>, known: readonly string[]): string[] {
+  return Object.keys(record).filter((field) => {
+    const value = record[field]
+    return !known.includes(field) && value !== false && value !== null && value !== ''
+  })
+}
+
+function checkServer(server: string, where: string, trusted: boolean): string {
+  let url: URL
+  try {
+    url = new URL(server)
+  } catch (error) {
+    throw badRequest(`${where}: server "${server}" is not a URL`, error)
+  }
+  if (url.protocol !== 'https:' && !(trusted && url.protocol === 'http:')) {
+    throw badRequest(`${where}: server "${server}" must be an https URL`)
+  }
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+    throw badRequest(`${where}: server "${url.host}" must have no user, query or fragment`)
+  }
+  return server.replace(/\/+$/, '')
+}
+
+function text(record: Record<string, unknown>, field: string, where: string): string {
+  const value = record[field]
+  if (typeof value !== 'string' || value === '') throw badRequest(`${where} has no "${field}"`)
+  return value
+}
+
+function checkText(record: Record<string, unknown>, field: string, where: string): void {
+  const value = record[field]
+  if (untyped.includes(field) || value === undefined || value === null) return
+  if (typeof value !== 'string') throw badRequest(`${where}: "${field}" must be a string`)
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

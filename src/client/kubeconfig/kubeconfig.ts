@@ -1,0 +1,163 @@
+// Kubeconfigs: a person's own, whose plugins may run, and those kept in Secrets, which may name nothing but bytes.
+import { readFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { ConnectionOptions } from 'node:tls'
+import { parse } from 'yaml'
+import { badRequest } from '../../apimachinery/status/index.ts'
+import { checkedEndpoint, credentialFiles, endpointOf } from './credential-files.ts'
+import type { Endpoint, EndpointSource } from './endpoint.ts'
+import { checkKubeconfig, type RawKubeconfig } from './kubeconfig-check.ts'
+
+export interface Kubeconfig extends EndpointSource {
+  readonly server: string
+  readonly context: string
+  /** The namespace of the context, where it names one. */
+  readonly namespace?: string
+}
+
+export type KubeconfigSource = { readonly file: string } | { readonly text: string }
+
+export interface KubeconfigOptions {
+  /** Default: the file's current-context. */
+  readonly context?: string
+  /**
+   * True only for the kubeconfig of whoever runs the program: exec plugins, auth providers, files, proxies and
+   * insecure TLS are then theirs to use. Default false: these are refused.
+   */
+  readonly trusted?: boolean
+  /** Where a server refuses what an exec plugin gave, it is run again, no sooner than so long after the last time. Default 10 s. */
+  readonly pluginAgainMs?: number
+}
+
+/** Reads one context of a kubeconfig. Rejects with BadRequest that says what is missing, malformed or not allowed. */
+export async function loadKubeconfig(
+  source: KubeconfigSource,
+  { context, trusted = false, pluginAgainMs = 10_000 }: KubeconfigOptions = {},
+): Promise<Kubeconfig> {
+  const where = 'file' in source ? `kubeconfig "${source.file}"` : 'kubeconfig'
+  const text = 'file' in source ? await readText(source.file) : source.text
+  const raw = parseText(text, where)
+  const chosen = checkKubeconfig(raw, { where, trusted, ...(context === undefined ? {} : { context }) })
+  const shared = {
+    server: chosen.cluster.server,
+    context: chosen.context,
+    ...(chosen.namespace === undefined ? {} : { namespace: chosen.namespace }),
+  }
+  if (!trusted || chosen.needs === 'nothing') {
+    const plain = plainEndpoint(chosen.cluster, chosen.user)
+    const endpoint = trusted ? checkedEndpoint(plain, where) : plain
+    return { ...shared, endpoint: () => Promise.resolve(endpoint) }
+  }
+  const directory = 'file' in source ? dirname(source.file) : '.'
+  if (chosen.needs === 'files') return { ...shared, ...credentialFiles(chosen, { directory, where }) }
+  return { ...shared, ...(await withPlugins(text, { context: chosen.context, directory, where, pluginAgainMs })) }
+}
+
+/** The endpoint and ServiceAccount of the pod we run in. Rejects with BadRequest outside of a pod. */
+export async function inClusterConfig({
+  env = process.env,
+  directory = '/var/run/secrets/kubernetes.io/serviceaccount',
+}: { env?: NodeJS.ProcessEnv; directory?: string } = {}): Promise<Kubeconfig> {
+  const host = env['KUBERNETES_SERVICE_HOST']
+  const port = env['KUBERNETES_SERVICE_PORT']
+  if (!host || !port) throw badRequest('not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set')
+  const server = `https://${host.includes(':') ? `[${host}]` : host}:${port}`
+  const ca = await readText(`${directory}/ca.crt`)
+  const namespace = await readFile(`${directory}/namespace`, 'utf8').catch(() => undefined)
+  return {
+    server,
+    context: 'in-cluster',
+    ...(namespace === undefined ? {} : { namespace: namespace.trim() }),
+    // The kubelet renews the file long before the token expires.
+    refreshAfterMs: 60_000,
+    endpoint: async () => ({ server, ca, token: (await readText(`${directory}/token`)).trim() }),
+  }
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    throw badRequest(`could not read "${file}": ${(error as Error).message}`, error)
+  }
+}
+
+function parseText(text: string, where: string): RawKubeconfig {
+  let value: unknown
+  try {
+    value = parse(text, { maxAliasCount: 0 })
+  } catch (error) {
+    throw badRequest(`${where} is not YAML: ${(error as Error).message.split('\n')[0] ?? ''}`, error)
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw badRequest(`${where} is not a kubeconfig`)
+  return value
+}
+
+type Chosen = ReturnType<typeof checkKubeconfig>
+
+function plainEndpoint(cluster: Chosen['cluster'], user: Chosen['user']): Endpoint {
+  const pem = (data: string | undefined): Buffer | undefined => (data ? Buffer.from(data, 'base64') : undefined)
+  return endpointOf(cluster, {
+    ca: pem(cluster['certificate-authority-data']),
+    cert: pem(user['client-certificate-data']),
+    key: pem(user['client-key-data']),
+    token: user.token,
+  })
+}
+
+interface PluginOptions {
+  readonly context: string
+  readonly directory: string
+  readonly where: string
+  readonly pluginAgainMs: number
+}
+
+/**
+ * client-node knows exec plugins and auth providers. Loaded only where a kubeconfig asks for them: it takes
+ * 0.6 s and 90 MB (measured on Node 24), which a laptop's `kcp start` should not pay.
+ */
+async function withPlugins(
+  text: string,
+  { context, directory, where, pluginAgainMs }: PluginOptions,
+): Promise<EndpointSource> {
+  const { KubeConfig } = await import('@kubernetes/client-node')
+  const open = (): InstanceType<typeof KubeConfig> => {
+    const config = new KubeConfig()
+    config.loadFromString(text)
+    config.makePathsAbsolute(directory)
+    config.setCurrentContext(context)
+    return config
+  }
+  let config = open()
+  let openedAt = performance.now()
+  const server = config.getCurrentCluster()?.server ?? ''
+  return {
+    refreshAfterMs: 30_000,
+    async endpoint({ refused = false } = {}) {
+      // It keeps what a plugin gave for as long as that says it is good, or for ever: also where no server takes it any more.
+      if (refused && performance.now() - openedAt > pluginAgainMs) {
+        config = open()
+        openedAt = performance.now()
+      }
+      const options: ConnectionOptions & { headers?: Record<string, string>; auth?: string } = {}
+      try {
+        await config.applyToHTTPSOptions(options)
+      } catch (error) {
+        throw badRequest(`${where}: no credentials for context "${context}": ${(error as Error).message}`, error)
+      }
+      const headers: Record<string, string> = {}
+      for (const [name, value] of Object.entries(options.headers ?? {})) headers[name.toLowerCase()] = value
+      if (options.auth) headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`
+      return {
+        server,
+        ...(options.ca && { ca: options.ca as Buffer }),
+        ...(options.cert && { cert: options.cert as Buffer }),
+        ...(options.key && { key: options.key as Buffer }),
+        ...(options.servername && { serverName: options.servername }),
+        ...(options.rejectUnauthorized === false && { insecureSkipTlsVerify: true }),
+        headers,
+      }
+    },
+  }
+}

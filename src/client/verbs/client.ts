@@ -1,0 +1,91 @@
+// The verbs of the Kubernetes API over a Transport. Objects pass through untouched: fields we do not know are kept.
+import type { GroupVersionResource, KubeList, KubeObject } from '../../apimachinery/meta/index.ts'
+
+export interface Waiting {
+  readonly signal: AbortSignal
+}
+export interface ObjectRef {
+  readonly namespace?: string
+  readonly name: string
+}
+export interface ListOptions extends Waiting {
+  readonly namespace?: string
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+  readonly resourceVersion?: string
+  /** Pages are asked for and joined until the end when absent. */
+  readonly limit?: number
+  /** The next page of a list that had a limit. */
+  readonly continue?: string
+  /** Objects come with apiVersion, kind and metadata alone, kind PartialObjectMetadata where the server can. */
+  readonly metadataOnly?: boolean
+}
+export interface WatchOptions extends Waiting {
+  readonly namespace?: string
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+  readonly resourceVersion?: string
+  readonly sendInitialEvents?: boolean
+  /** The server ends the watch after this. Default: as the server likes. */
+  readonly timeoutSeconds?: number
+  readonly metadataOnly?: boolean
+}
+export type WatchEvent<T extends KubeObject> =
+  { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: T } | { type: 'BOOKMARK'; object: T }
+
+export type PatchType = 'json' | 'merge' | 'strategic' | 'apply'
+
+export interface WriteOptions extends Waiting {
+  readonly subresource?: string
+  readonly dryRun?: boolean
+  readonly fieldManager?: string
+  /** apply only */
+  readonly force?: boolean
+  /** Sent besides our own, such as `kcp-keep-uid`. Lower-case names. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+export interface DeleteOptions extends Waiting {
+  readonly uid?: string
+  readonly resourceVersion?: string
+  readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan'
+  readonly gracePeriodSeconds?: number
+}
+
+/**
+ * One API: a host, a member, or a logical cluster. Every method rejects with the server's StatusError, with
+ * ServiceUnavailable when there was no answer, with signal.reason when aborted.
+ */
+export interface KubeClient {
+  get<T extends KubeObject>(
+    gvr: GroupVersionResource,
+    ref: ObjectRef,
+    options: Waiting & { subresource?: string },
+  ): Promise<T>
+  /** As get, undefined for NotFound. */
+  tryGet<T extends KubeObject>(gvr: GroupVersionResource, ref: ObjectRef, options: Waiting): Promise<T | undefined>
+  list<T extends KubeObject>(gvr: GroupVersionResource, options: ListOptions): Promise<KubeList<T>>
+  /** One connection; ends when the server ends it. An ERROR event rejects with its StatusError (410 Expired: list again). */
+  watch<T extends KubeObject>(gvr: GroupVersionResource, options: WatchOptions): AsyncIterable<WatchEvent<T>>
+  create<T extends KubeObject>(gvr: GroupVersionResource, object: T, options: WriteOptions): Promise<T>
+  /** PUT; conflicts by the object's own resourceVersion. */
+  update<T extends KubeObject>(gvr: GroupVersionResource, object: T, options: WriteOptions): Promise<T>
+  patch<T extends KubeObject>(
+    gvr: GroupVersionResource,
+    ref: ObjectRef,
+    type: PatchType,
+    patch: unknown,
+    options: WriteOptions,
+  ): Promise<T>
+  delete(gvr: GroupVersionResource, ref: ObjectRef, options: DeleteOptions): Promise<void>
+  /** The parsed JSON that any path answers, such as `/version`; undefined where the answer is empty. */
+  raw(path: string, options: RawOptions): Promise<unknown>
+}
+
+export interface RawOptions extends Waiting {
+  /** Default GET. */
+  readonly method?: string
+  /** Sent as JSON. */
+  readonly body?: unknown
+  /** Default `application/json`. */
+  readonly accept?: string
+}

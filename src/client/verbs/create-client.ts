@@ -1,0 +1,317 @@
+// KubeClient over a Transport. Strict: what a server may not say is an error, never silently dropped.
+import {
+  resourcePath,
+  type GroupVersionResource,
+  type KubeList,
+  type KubeObject,
+} from '../../apimachinery/meta/index.ts'
+import { internalError, isStatusError } from '../../apimachinery/status/index.ts'
+import type {
+  DeleteOptions,
+  KubeClient,
+  ListOptions,
+  ObjectRef,
+  PatchType,
+  RawOptions,
+  Waiting,
+  WatchEvent,
+  WatchOptions,
+  WriteOptions,
+} from './client.ts'
+import { isStatus, readBody, readJson, statusErrorOf } from './response.ts'
+import { SilentConnection, type Transport, type TransportResponse } from './transport.ts'
+import { linesOf } from './watch-lines.ts'
+
+export interface ClientOptions {
+  /** Put before every path, such as `/clusters/acme` or `/clusters/*`. */
+  readonly basePath?: string
+  /** Objects per page of a list. Default 500. */
+  readonly pageSize?: number
+  /** Largest answer that is read. Default 256 MiB. */
+  readonly maxBytes?: number
+  /** Largest event of a watch. Default 16 MiB. */
+  readonly maxEventBytes?: number
+  /**
+   * An answer of which nothing more comes for so long fails, and a watch ends: a server that lives sends a bookmark a minute.
+   * Default 75 s.
+   */
+  readonly maxSilenceMs?: number
+}
+
+const patchTypes: Record<PatchType, string> = {
+  json: 'application/json-patch+json',
+  merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+  apply: 'application/apply-patch+yaml',
+}
+
+const json = 'application/json'
+const metadataList = `application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,${json}`
+const metadataOne = `application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,${json}`
+
+/** The verbs over this transport, which stays the caller's to dispose of. */
+export function createClient(transport: Transport, options: ClientOptions = {}): KubeClient {
+  return new Client(transport, options)
+}
+
+class Client implements KubeClient {
+  readonly #transport: Transport
+  readonly #options: Required<ClientOptions>
+
+  constructor(
+    transport: Transport,
+    {
+      basePath = '',
+      pageSize = 500,
+      maxBytes = 256 << 20,
+      maxEventBytes = 16 << 20,
+      maxSilenceMs = 75_000,
+    }: ClientOptions,
+  ) {
+    this.#transport = transport
+    this.#options = { basePath: basePath.replace(/\/+$/, ''), pageSize, maxBytes, maxEventBytes, maxSilenceMs }
+  }
+
+  async get<T extends KubeObject>(
+    gvr: GroupVersionResource,
+    ref: ObjectRef,
+    { signal, subresource }: Waiting & { subresource?: string },
+  ): Promise<T> {
+    return (await this.#json('GET', pathOf(gvr, ref, subresource), { signal })) as T
+  }
+
+  async tryGet<T extends KubeObject>(
+    gvr: GroupVersionResource,
+    ref: ObjectRef,
+    options: Waiting,
+  ): Promise<T | undefined> {
+    try {
+      return await this.get<T>(gvr, ref, options)
+    } catch (error) {
+      if (isStatusError(error, 'NotFound')) return undefined
+      throw error
+    }
+  }
+
+  async list<T extends KubeObject>(gvr: GroupVersionResource, options: ListOptions): Promise<KubeList<T>> {
+    if (options.limit !== undefined || options.continue !== undefined) return await this.#page<T>(gvr, options)
+    try {
+      return await this.#joined<T>(gvr, options)
+    } catch (error) {
+      // The server forgot the first page's revision before we asked for the last: one answer has no such limit.
+      if (!isStatusError(error, 'Expired')) throw error
+      return await this.#page<T>(gvr, options)
+    }
+  }
+
+  async #joined<T extends KubeObject>(gvr: GroupVersionResource, options: ListOptions): Promise<KubeList<T>> {
+    const list = await this.#page<T>(gvr, { ...options, limit: this.#options.pageSize })
+    while (list.metadata.continue) {
+      const { resourceVersion: _first, ...rest } = options
+      const next = await this.#page<T>(gvr, {
+        ...rest,
+        limit: this.#options.pageSize,
+        continue: list.metadata.continue,
+      })
+      for (const item of next.items) list.items.push(item)
+      list.metadata = next.metadata
+    }
+    delete list.metadata.remainingItemCount
+    return list
+  }
+
+  async #page<T extends KubeObject>(gvr: GroupVersionResource, options: ListOptions): Promise<KubeList<T>> {
+    const query = selection(options)
+    if (options.limit !== undefined) query.set('limit', String(options.limit))
+    if (options.continue) query.set('continue', options.continue)
+    if (options.resourceVersion !== undefined && options.resourceVersion !== '') {
+      query.set('resourceVersion', options.resourceVersion)
+      // Without it, a limit would turn "at least this new" into "exactly this one".
+      query.set('resourceVersionMatch', 'NotOlderThan')
+    }
+    const accept = options.metadataOnly ? metadataList : json
+    const path = withQuery(resourcePath(gvr, spaceOf(options)), query)
+    return listOf<T>(await this.#json('GET', path, { signal: options.signal, accept }), path)
+  }
+
+  async *watch<T extends KubeObject>(gvr: GroupVersionResource, options: WatchOptions): AsyncGenerator<WatchEvent<T>> {
+    const query = selection(options)
+    query.set('watch', 'true')
+    query.set('allowWatchBookmarks', 'true')
+    if (options.resourceVersion) query.set('resourceVersion', options.resourceVersion)
+    if (options.timeoutSeconds !== undefined) query.set('timeoutSeconds', String(options.timeoutSeconds))
+    if (options.sendInitialEvents) {
+      query.set('sendInitialEvents', 'true')
+      query.set('resourceVersionMatch', 'NotOlderThan')
+    }
+    const path = withQuery(resourcePath(gvr, spaceOf(options)), query)
+    const { signal } = options
+    const response = await this.#send('GET', path, { signal, accept: options.metadataOnly ? metadataOne : json })
+    if (response.status !== 200) await readJson(response, { maxBytes: this.#options.maxBytes })
+    try {
+      for await (const line of linesOf(response.body, { maxBytes: this.#options.maxEventBytes })) yield eventOf<T>(line)
+    } catch (error) {
+      // Whose server went away without a word is told as one whose server ended it: both go on where they were.
+      if (!((error as Error).cause instanceof SilentConnection)) throw error
+    }
+    signal.throwIfAborted()
+  }
+
+  async create<T extends KubeObject>(gvr: GroupVersionResource, object: T, options: WriteOptions): Promise<T> {
+    const { namespace, name } = object.metadata
+    const target = options.subresource === undefined ? {} : { name: name ?? '', subresource: options.subresource }
+    const path = resourcePath(gvr, { ...(namespace === undefined ? {} : { namespace }), ...target })
+    return await this.#write<T>('POST', path, object, json, options)
+  }
+
+  async update<T extends KubeObject>(gvr: GroupVersionResource, object: T, options: WriteOptions): Promise<T> {
+    const { namespace, name = '' } = object.metadata
+    const path = pathOf(gvr, { name, ...(namespace === undefined ? {} : { namespace }) }, options.subresource)
+    return await this.#write<T>('PUT', path, object, json, options)
+  }
+
+  async patch<T extends KubeObject>(
+    gvr: GroupVersionResource,
+    ref: ObjectRef,
+    type: PatchType,
+    patch: unknown,
+    options: WriteOptions,
+  ): Promise<T> {
+    return await this.#write<T>('PATCH', pathOf(gvr, ref, options.subresource), patch, patchTypes[type], options)
+  }
+
+  async delete(gvr: GroupVersionResource, ref: ObjectRef, { signal, ...options }: DeleteOptions): Promise<void> {
+    const { uid, resourceVersion, ...rest } = options
+    const preconditions = {
+      ...(uid === undefined ? {} : { uid }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    }
+    const asked = Object.keys(preconditions).length > 0 ? { ...rest, preconditions } : rest
+    const body = Object.keys(asked).length > 0 ? { kind: 'DeleteOptions', apiVersion: 'v1', ...asked } : undefined
+    await this.#json('DELETE', pathOf(gvr, ref), { signal, body })
+  }
+
+  async raw(path: string, { signal, method = 'GET', body, accept = json }: RawOptions): Promise<unknown> {
+    const response = await this.#send(method, path, { signal, accept, body })
+    if (response.status >= 200 && response.status <= 299) {
+      const bytes = await readBody(response, { maxBytes: this.#options.maxBytes })
+      return bytes.length === 0 ? undefined : parsed(bytes.toString('utf8'), path)
+    }
+    return await readJson(response, { maxBytes: this.#options.maxBytes })
+  }
+
+  async #write<T>(
+    method: string,
+    path: string,
+    value: unknown,
+    contentType: string,
+    options: WriteOptions,
+  ): Promise<T> {
+    const query = new URLSearchParams()
+    if (options.dryRun) query.set('dryRun', 'All')
+    if (options.fieldManager !== undefined) query.set('fieldManager', options.fieldManager)
+    if (options.force !== undefined) query.set('force', String(options.force))
+    const { signal, headers } = options
+    const request = { signal, body: value, contentType, ...(headers === undefined ? {} : { headers }) }
+    return (await this.#json(method, withQuery(path, query), request)) as T
+  }
+
+  async #json(method: string, path: string, request: SendOptions): Promise<unknown> {
+    return await readJson(await this.#send(method, path, request), { maxBytes: this.#options.maxBytes })
+  }
+
+  async #send(
+    method: string,
+    path: string,
+    { signal, accept = json, body, contentType = json, headers = {} }: SendOptions,
+  ): Promise<TransportResponse> {
+    return await this.#transport.request({
+      method,
+      path: this.#options.basePath + path,
+      headers: { ...headers, accept, ...(body === undefined ? {} : { 'content-type': contentType }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal,
+      maxSilenceMs: this.#options.maxSilenceMs,
+    })
+  }
+}
+
+interface SendOptions {
+  readonly signal: AbortSignal
+  readonly accept?: string
+  readonly body?: unknown
+  readonly contentType?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+function pathOf(gvr: GroupVersionResource, { namespace, name }: ObjectRef, subresource?: string): string {
+  // An empty name would turn one object into the whole collection.
+  if (name === '') throw internalError(`no name was given for ${gvr.resource}`)
+  return resourcePath(gvr, {
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(subresource === undefined ? {} : { subresource }),
+  })
+}
+
+function spaceOf({ namespace }: { readonly namespace?: string }): { namespace?: string } {
+  return namespace === undefined ? {} : { namespace }
+}
+
+function selection({
+  labelSelector,
+  fieldSelector,
+}: {
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+}): URLSearchParams {
+  const query = new URLSearchParams()
+  if (labelSelector) query.set('labelSelector', labelSelector)
+  if (fieldSelector) query.set('fieldSelector', fieldSelector)
+  return query
+}
+
+function withQuery(path: string, query: URLSearchParams): string {
+  return query.size === 0 ? path : `${path}?${query.toString()}`
+}
+
+/** Real servers leave apiVersion and kind out of the items of built-in lists: they are said once, by the list. */
+function listOf<T extends KubeObject>(value: unknown, path: string): KubeList<T> {
+  const list = value as KubeList<T>
+  if (typeof list.kind !== 'string' || typeof list.apiVersion !== 'string' || typeof list.metadata !== 'object') {
+    throw internalError(`"${path}" answered something that is not a list`)
+  }
+  // Go writes an empty slice as null.
+  const items = (list.items as T[] | null | undefined) ?? []
+  const kind = list.kind.replace(/List$/, '')
+  for (const [index, item] of items.entries()) {
+    if ((item.kind as string | undefined) === undefined) items[index] = { ...item, apiVersion: list.apiVersion, kind }
+  }
+  return { ...list, items }
+}
+
+function eventOf<T extends KubeObject>(line: string): WatchEvent<T> {
+  const event = parsed(line, 'a watch') as { type?: unknown; object?: unknown }
+  switch (event.type) {
+    case 'ADDED':
+    case 'MODIFIED':
+    case 'DELETED':
+    case 'BOOKMARK':
+      return event as WatchEvent<T>
+    case 'ERROR':
+      if (isStatus(event.object)) throw statusErrorOf(event.object)
+      throw internalError('a watch told of an error that is not a Status')
+    default:
+      throw internalError(
+        `a watch told of an event of unknown type "${typeof event.type === 'string' ? event.type : typeof event.type}"`,
+      )
+  }
+}
+
+function parsed(text: string, where: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch (error) {
+    throw internalError(`"${where}" answered something that is not JSON`, error)
+  }
+}

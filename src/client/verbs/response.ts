@@ -1,0 +1,84 @@
+// From the bytes of an answer to its JSON, or to the StatusError it means.
+import {
+  fromStatus,
+  internalError,
+  requestEntityTooLarge,
+  statusError,
+  type Status,
+  type StatusError,
+} from '../../apimachinery/status/index.ts'
+import type { TransportResponse } from './transport.ts'
+
+/** The whole body. Rejects with RequestEntityTooLarge beyond `maxBytes`. */
+export async function readBody({ body }: TransportResponse, { maxBytes }: { maxBytes: number }): Promise<Buffer> {
+  const parts: Uint8Array[] = []
+  let size = 0
+  for await (const part of body) {
+    size += part.length
+    if (size > maxBytes) throw requestEntityTooLarge(`the answer is larger than ${maxBytes} bytes`)
+    parts.push(part)
+  }
+  if (parts.length === 1 && parts[0]) return Buffer.from(parts[0].buffer, parts[0].byteOffset, parts[0].byteLength)
+  return Buffer.concat(parts, size)
+}
+
+/** The JSON of a success. Rejects with the server's StatusError otherwise. */
+export async function readJson(response: TransportResponse, { maxBytes }: { maxBytes: number }): Promise<unknown> {
+  const failed = response.status < 200 || response.status > 299
+  const bytes = await readBody(response, { maxBytes: failed ? Math.min(maxBytes, 1 << 20) : maxBytes })
+  if (failed) throw errorOf(response, bytes)
+  try {
+    return JSON.parse(bytes.toString('utf8')) as unknown
+  } catch (error) {
+    throw internalError(`the server answered ${response.status} with something that is not JSON`, error)
+  }
+}
+
+/** An object that says it is a failure. */
+export function isStatus(value: unknown): value is Status {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    (value as { kind?: unknown }).kind === 'Status' &&
+    typeof (value as { code?: unknown }).code === 'number'
+  )
+}
+
+/** What a Status object sent by a server means, in an answer or in a watch. */
+export function statusErrorOf(status: Status): StatusError {
+  return fromStatus(status)
+}
+
+const reasons: Record<number, string> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  406: 'NotAcceptable',
+  409: 'Conflict',
+  410: 'Gone',
+  413: 'RequestEntityTooLarge',
+  415: 'UnsupportedMediaType',
+  422: 'Invalid',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+  504: 'Timeout',
+}
+
+/** A proxy in between may answer in its own words: the code still says what it is. */
+function errorOf({ status: code, headers }: TransportResponse, bytes: Buffer): StatusError {
+  const text = bytes.toString('utf8')
+  try {
+    const value: unknown = JSON.parse(text)
+    if (isStatus(value)) return statusErrorOf(value)
+  } catch {
+    // Not JSON: told below.
+  }
+  const said = text.trim().slice(0, 200)
+  const message = `the server answered ${code}${said === '' ? '' : `: "${said}"`}`
+  const retryAfterSeconds = Number(headers['retry-after'])
+  const details = retryAfterSeconds > 0 ? { details: { retryAfterSeconds } } : {}
+  return statusError(code, reasons[code] ?? 'Unknown', message, details)
+}

@@ -1,0 +1,181 @@
+// Compiles a CustomResourceDefinition into what is needed to serve it: rows of the resource table, schemas, columns.
+// Results are interned by content: a thousand logical clusters with the same CRD share one compiled form.
+import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { apiVersionOf, compareVersions, type JsonObject } from '../../apimachinery/meta/index.ts'
+import { parseStructuralSchema, type SchemaNode } from '../../apimachinery/schema/index.ts'
+import type { ResourceInfo, SubresourceInfo } from '../resources/resource-info.ts'
+import type { CrdColumn, CrdVersion, CustomResourceDefinition } from './crd-types.ts'
+
+/** One served version of a CustomResourceDefinition. */
+export interface CompiledVersion {
+  readonly info: ResourceInfo
+  readonly listKind: string
+  readonly schema: SchemaNode
+  /** Columns of kubectl's table after NAME: those of the CRD, or Age if it has none. */
+  readonly columns: readonly CrdColumn[]
+  readonly scale?: {
+    readonly specReplicasPath: string
+    readonly statusReplicasPath: string
+    readonly labelSelectorPath?: string
+  }
+  readonly hasStatus: boolean
+  /** Field selectors besides metadata.name and metadata.namespace, such as `spec.color`. */
+  readonly selectableFields: readonly string[]
+  /** Text of the `Warning` header on every response for this version. */
+  readonly deprecationWarning?: string
+}
+
+/** Immutable and shared. */
+export interface CompiledCrd {
+  /** Hash of everything that the compiled form depends on. */
+  readonly hash: string
+  /** Whether the definition was changed since it was created: stored objects may still follow an older schema. */
+  readonly changed: boolean
+  /** Served versions, in the order of the spec. */
+  readonly versions: readonly CompiledVersion[]
+  /** The same versions as rows of the resource table. */
+  readonly resourceInfos: readonly ResourceInfo[]
+  readonly storageVersion: string
+  /** Schema of the storage version: stored objects follow it, whichever version they are read in. */
+  readonly storageSchema: SchemaNode
+  /** apiVersion of stored objects. */
+  readonly storageApiVersion: string
+  /** `None` only rewrites apiVersion; `Webhook` calls the conversion webhook. */
+  readonly conversion: string
+}
+
+// Entries are weighed by the length of their source text, because one schema may be a thousand times larger than
+// another.
+const maxCharacters = 64 * 1024 * 1024
+const compiled = new LRUCache<string, CompiledCrd>({ max: 10_000, maxSize: maxCharacters })
+const schemas = new LRUCache<string, SchemaNode>({ max: 20_000, maxSize: maxCharacters })
+
+/**
+ * The compiled form of a CRD that passed validateCrd and has its defaults. Equal content gives the same object while it
+ * is in the cache. Uses status.acceptedNames if there are any, else spec.names.
+ */
+export function compileCrd(crd: CustomResourceDefinition): CompiledCrd {
+  const { spec, status, metadata } = crd
+  const changed = (metadata.generation ?? 1) > 1
+  const { group, scope, versions, conversion } = spec
+  const names = status?.acceptedNames?.plural ? status.acceptedNames : spec.names
+  const text = JSON.stringify([group, scope, names, versions, conversion?.strategy, changed])
+  const hash = createHash('sha256').update(text).digest('base64url')
+  let entry = compiled.get(hash)
+  if (entry === undefined) {
+    entry = compile(crd, names, { hash, changed })
+    compiled.set(hash, entry, { size: text.length })
+  }
+  return entry
+}
+
+/** Parses a schema; equal schemas give the same object while it is in the cache. */
+export function internSchema(schema: JsonObject): SchemaNode {
+  const text = JSON.stringify(schema)
+  const hash = createHash('sha256').update(text).digest('base64url')
+  let node = schemas.get(hash)
+  if (node === undefined) {
+    node = parseStructuralSchema(schema)
+    schemas.set(hash, node, { size: text.length })
+  }
+  return node
+}
+
+function compile(
+  { spec }: CustomResourceDefinition,
+  names: CustomResourceDefinition['spec']['names'],
+  { hash, changed }: { hash: string; changed: boolean },
+): CompiledCrd {
+  const { group, versions: all } = spec
+  const storageVersion = all.find(({ storage }) => storage)?.name ?? all[0]?.name ?? ''
+  const versions = all
+    .filter(({ served }) => served)
+    .map((version) => compileVersion(spec, names, version, storageVersion))
+  return {
+    hash,
+    changed,
+    versions,
+    resourceInfos: versions.map(({ info }) => info),
+    storageVersion,
+    storageSchema: internSchema(all.find(({ name }) => name === storageVersion)?.schema?.openAPIV3Schema ?? {}),
+    storageApiVersion: apiVersionOf({ group, version: storageVersion }),
+    conversion: spec.conversion?.strategy ?? 'None',
+  }
+}
+
+/** In the order of upstream's discovery documents. */
+const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch']
+const subresourceVerbs = ['get', 'patch', 'update']
+
+const ageColumn: CrdColumn = {
+  name: 'Age',
+  type: 'date',
+  jsonPath: '.metadata.creationTimestamp',
+  description:
+    'CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata',
+}
+
+function compileVersion(
+  { group, scope, versions: all }: CustomResourceDefinition['spec'],
+  names: CustomResourceDefinition['spec']['names'],
+  source: CrdVersion,
+  storageVersion: string,
+): CompiledVersion {
+  const { name: version, schema, subresources, additionalPrinterColumns = [], selectableFields = [] } = source
+  const {
+    kind,
+    plural,
+    singular = kind.toLowerCase(),
+    listKind = `${kind}List`,
+    shortNames = [],
+    categories = [],
+  } = names
+  const hasStatus = subresources?.status !== undefined
+  const scale = subresources?.scale
+  const below: SubresourceInfo[] = []
+  if (hasStatus) below.push({ name: 'status', group, version, kind, verbs: subresourceVerbs })
+  if (scale) below.push({ name: 'scale', group: 'autoscaling', version: 'v1', kind: 'Scale', verbs: subresourceVerbs })
+  const info: ResourceInfo = {
+    group,
+    version,
+    resource: plural,
+    singular,
+    kind,
+    namespaced: scope === 'Namespaced',
+    verbs,
+    shortNames,
+    categories,
+    subresources: below,
+    storageVersionHash: storageVersionHash(group, storageVersion, kind),
+    builtIn: false,
+  }
+  const warning = source.deprecationWarning ?? deprecationText(all, { group, version, kind })
+  return {
+    info,
+    listKind,
+    schema: internSchema(schema?.openAPIV3Schema ?? {}),
+    columns: additionalPrinterColumns.length > 0 ? additionalPrinterColumns : [ageColumn],
+    ...(scale === undefined ? {} : { scale }),
+    hasStatus,
+    selectableFields: selectableFields.map(({ jsonPath }) => jsonPath.replace(/^\./, '')),
+    ...(source.deprecated === true ? { deprecationWarning: warning } : {}),
+  }
+}
+
+/** The default deprecation warning; it names the newest version that is not deprecated, if there is a newer one. */
+function deprecationText(
+  versions: readonly CrdVersion[],
+  { group, version, kind }: { group: string; version: string; kind: string },
+): string {
+  const text = `${group}/${version} ${kind} is deprecated`
+  const better = versions
+    .filter(({ name, served, deprecated }) => served && deprecated !== true && compareVersions(name, version) < 0)
+    .map(({ name }) => name)
+    .sort(compareVersions)
+  return better[0] === undefined ? text : `${text}; use ${group}/${better[0]} ${kind}`
+}
+
+function storageVersionHash(group: string, version: string, kind: string): string {
+  return createHash('sha256').update(`${group}/${version}/${kind}`).digest().subarray(0, 8).toString('base64')
+}

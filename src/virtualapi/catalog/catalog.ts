@@ -1,0 +1,24 @@
+// What a logical cluster serves. The write path, endpoints and loops know this interface only: resources may come from
+// elsewhere than the logical cluster's own CustomResourceDefinitions.
+import type { GroupVersionResource } from '../../apimachinery/meta/index.ts'
+import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
+import type { CompiledCrd } from '../apiextensions/index.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
+
+/** A CustomResourceDefinition that is served: its stored entry, and the compiled form. */
+export interface ServedCrd {
+  readonly entry: Entry
+  readonly compiled: CompiledCrd
+}
+
+export interface Catalog {
+  /** The resource of this name and version in this logical cluster, or undefined if it is not served. */
+  find(objects: ClusterObjects, gvr: GroupVersionResource): ResourceDefinition | undefined
+  /** The resource if it is built in; built-in resources are the same in every logical cluster. */
+  findBuiltIn(gvr: GroupVersionResource): ResourceDefinition | undefined
+  /** Everything that this logical cluster serves, for discovery. */
+  all(objects: ClusterObjects): readonly ResourceInfo[]
+  /** The CustomResourceDefinitions that this logical cluster serves, compiled. */
+  crds(objects: ClusterObjects): readonly ServedCrd[]
+}

@@ -1,0 +1,42 @@
+// Estimates the cost to decode, validate and encode a document from its bytes, in a hundredth of that time.
+import { defaultMaxJsonDepth, defaultMaxJsonValues, surveyJson } from '../../apimachinery/json/index.ts'
+
+/** Bytes below which nothing is expensive. */
+export const alwaysLight = 3 * 1024
+/** Maximum cost on the main thread, in JSON values: each takes some 2.5 µs to decode, validate and encode, as does 1 KiB. */
+const maxLightValues = 1500
+/** Bytes of YAML, and of protobuf, that cost as much as one JSON value. */
+const yamlBytesPerValue = 2
+const protobufBytesPerValue = 16
+/** How many times as long it takes to write YAML as JSON. */
+const yamlWriting = 8
+/** Maximum number of values of a document that is reformatted; above that of the largest object. */
+const mostWritten = { yaml: 100_000, json: 1_000_000 }
+
+/** The effort to reformat this JSON of any depth and size: `little` on the main thread, `much` on the offload thread, `too much`. */
+export function effortToReformat(body: Uint8Array, format: 'json' | 'yaml'): 'little' | 'much' | 'too much' {
+  if (body.length <= alwaysLight) return 'little'
+  const { values } = surveyJson(body, Infinity)
+  if (values > mostWritten[format]) return 'too much'
+  return (values + body.length / 1024) * (format === 'yaml' ? yamlWriting : 1) > maxLightValues ? 'much' : 'little'
+}
+
+/** True if this body is too expensive to decode and validate on the main thread. `contentType` as sent. */
+export function isLargeBody(body: Uint8Array, contentType: string): boolean {
+  if (body.length <= alwaysLight) return false
+  if (contentType.includes('yaml')) return body.length / yamlBytesPerValue > maxLightValues
+  if (contentType.includes('protobuf')) return body.length / protobufBytesPerValue > maxLightValues
+  return isLargeJson(body)
+}
+
+/** True if this JSON is too expensive to decode on the main thread. */
+export function isLargeJson(bytes: Uint8Array): boolean {
+  return weightOf(bytes) > maxLightValues
+}
+
+/** Cost of JSON, in values; 0 for JSON that will be refused for its depth or number of values, which is cheap to find out. */
+function weightOf(bytes: Uint8Array): number {
+  if (bytes.length <= alwaysLight) return 0
+  const { depth, values } = surveyJson(bytes)
+  return depth > defaultMaxJsonDepth || values > defaultMaxJsonValues ? 0 : values + bytes.length / 1024
+}

@@ -1,0 +1,21 @@
+// What is read of a message, before it becomes JSON.
+import type { JsonValue } from '../../../apimachinery/meta/index.ts'
+import type { MessageType } from './message-table.ts'
+
+/** A decoded message: the value of each field that was sent. */
+export interface MessageValue {
+  readonly type: MessageType
+  readonly fields: (FieldValue | undefined)[]
+}
+export type SingleValue = boolean | number | string | Uint8Array | SpecialValue | MessageValue
+export type FieldValue = SingleValue | SingleValue[] | Map<string, SingleValue>
+
+/** A value of a special type: its JSON form or, for the JSONSchemaPropsOr types, decoded schemas. */
+export interface SpecialValue {
+  readonly json: JsonValue
+  /** True if Go omits it under omitempty or omitzero. */
+  readonly empty: boolean
+  /** Replaces `json` if set; `schemas` too. */
+  readonly schema?: MessageValue
+  readonly schemas?: readonly MessageValue[]
+}

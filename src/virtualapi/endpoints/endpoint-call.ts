@@ -1,0 +1,92 @@
+// What an endpoint gets: the exchange, the definition of the requested resource, and the target for the registry.
+import { goQuote } from '../../apimachinery/text/index.ts'
+import { badRequest, notFound, pathNotFound } from '../../apimachinery/status/index.ts'
+import type { ClusterObjects } from '../../store/hub/index.ts'
+import { negotiate, type Representation } from '../codec/negotiate.ts'
+import type { FieldValidation } from '../codec/read-object.ts'
+import type { LogicalCluster } from '../clusters/directory.ts'
+import { refuseServerSideApply } from './server-side-apply.ts'
+import { fieldManagerOf } from './field-manager.ts'
+import { writeOptionsOf } from './write-options.ts'
+import { groupNotServed, requirePath } from './served-path.ts'
+import type { RequestInfo, ResourceTarget } from '../request/request-info.ts'
+import type { RegistryTarget } from '../registry/registry.ts'
+import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import type { ObjectParts } from './parts.ts'
+
+/** A verb on a resource of one logical cluster. */
+export interface EndpointCall<Parts extends ObjectParts = ObjectParts> {
+  readonly exchange: Exchange
+  readonly parts: Parts
+  readonly cluster: LogicalCluster
+  readonly objects: ClusterObjects
+  readonly definition: ResourceDefinition
+  readonly request: ResourceTarget
+  readonly query: URLSearchParams
+  readonly representation: Representation
+  /** What unknown and duplicate fields cause: nothing, a warning, or an error. */
+  readonly fieldValidation: FieldValidation
+  /** What the registry's functions take: definition, namespace, user, options. */
+  readonly target: RegistryTarget
+}
+
+/** Finds the resource and gathers what its verbs need. Throws 404 for what is not served. */
+export async function prepareCall<Parts extends ObjectParts>(
+  exchange: Exchange,
+  parts: Parts,
+  request: ResourceTarget,
+): Promise<EndpointCall<Parts>> {
+  const { cluster, signal, info } = exchange
+  if (cluster === undefined) throw pathNotFound()
+  const objects = await parts.hub.cluster(cluster.id, { signal })
+  const definition = parts.catalog.find(objects, request)
+  if (definition === undefined) throw groupNotServed(request.group)
+  requirePath(definition.info, request, info)
+  requireName(request.name)
+  refuseServerSideApply(exchange)
+  const options = writeOptionsOf(info.query, info.verb)
+  const { deprecationWarning } = definition
+  if (deprecationWarning !== undefined) exchange.warnings.push(deprecationWarning)
+  const context: RequestContext = {
+    cluster,
+    objects,
+    user: exchange.user,
+    dryRun: options.dryRun,
+    // Reads ask for none.
+    get fieldManager() {
+      return fieldManagerOf(info.query.get('fieldManager'), exchange.header('user-agent'))
+    },
+    warnings: exchange.warnings,
+    now: parts.clock.now(),
+  }
+  // Status writes of our own controllers may be committed later, with other writes: nobody waits for them to be on disk.
+  const deferrable = exchange.request.loopbackUser !== undefined && request.subresource === 'status'
+  return {
+    exchange,
+    parts,
+    cluster,
+    objects,
+    definition,
+    request,
+    query: info.query,
+    fieldValidation: options.fieldValidation,
+    representation: negotiate(exchange.header('accept'), negotiationOf(definition, info)),
+    target: { definition, context, signal, namespace: request.namespace, deferrable },
+  }
+}
+
+/** Refuses `%` in a name. Names of dots and names with slashes were refused with the path. */
+function requireName(name: string): void {
+  if (name.includes('%')) throw badRequest(`Name parameter invalid: ${goQuote(name)}: may not contain '%'`)
+}
+
+function negotiationOf({ info }: ResourceDefinition, { verb }: RequestInfo): Parameters<typeof negotiate>[1] {
+  return verb === 'list' || verb === 'watch' || verb === 'deletecollection' ? { info, reads: verb } : { info }
+}
+
+/** Throws 404 if the resource has no subresource of this name. */
+export function requireSubresource({ definition, request }: EndpointCall): void {
+  if (!definition.info.subresources.some(({ name }) => name === request.subresource))
+    throw notFound(definition.info, request.name)
+}

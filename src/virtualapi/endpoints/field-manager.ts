@@ -1,0 +1,25 @@
+// In whose name a request writes fields (managedFields): what the client says, else the program that it is.
+import { Buffer } from 'node:buffer'
+
+/** Bytes. */
+export const maxFieldManagerLength = 128
+
+/** The parameter `fieldManager`, else the part of the User-Agent before the first `/`, as kube-apiserver cuts it. */
+export function fieldManagerOf(parameter: string | null, userAgent = ''): string {
+  if (parameter !== null && parameter !== '') return parameter
+  const [program = ''] = userAgent.split('/', 1)
+  let name = ''
+  let bytes = 0
+  for (const character of program) {
+    if (!isPrintable(character)) continue
+    bytes += Buffer.byteLength(character)
+    if (bytes > maxFieldManagerLength) break
+    name += character
+  }
+  return name
+}
+
+/** As Go's unicode.IsPrint. */
+export function isPrintable(character: string): boolean {
+  return /[\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.test(character)
+}

@@ -1,0 +1,49 @@
+// Schedules the delivery of watch events: a change that thousands watch is delivered to a few watches at a time, in the turns
+// of their logical cluster (see LoopShare), so that requests of other logical clusters are served in between.
+import type { LoopShare } from './loop-share.ts'
+
+export interface Delivered {
+  /** Delivers a part of what is pending; returns its size in bytes. Must not throw. */
+  deliver(): number
+}
+
+/** Bounds of one turn, some tens of microseconds: deliveries, and bytes after which no further one is created. */
+const perTurn = 8
+const bytesPerTurn = 64 * 1024
+/** Served entries at the front of a queue before they are removed from the array. */
+const maxServedPrefix = 1024
+
+export class Deliveries {
+  readonly #loopShare: LoopShare
+  /** Queues by flow; a queue exists while it is served. Each watch is queued at most once. */
+  readonly #queues = new Map<string | undefined, Delivered[]>()
+
+  constructor(loopShare: LoopShare) {
+    this.#loopShare = loopShare
+  }
+
+  /** Queues a delivery, which runs after the caller. Without a flow it does not wait for turns. */
+  add(flow: string | undefined, delivered: Delivered): void {
+    const queue = this.#queues.get(flow)
+    if (queue !== undefined) {
+      queue.push(delivered)
+      return
+    }
+    const created = [delivered]
+    this.#queues.set(flow, created)
+    queueMicrotask(() => void this.#serve(flow, created))
+  }
+
+  async #serve(flow: string | undefined, queue: Delivered[]): Promise<void> {
+    for (let next = 0; next < queue.length;) {
+      const turn = flow === undefined ? undefined : this.#loopShare.turn(flow)
+      if (turn !== undefined) await turn
+      let bytes = 0
+      for (const end = next + perTurn; next < end && bytes < bytesPerTurn; next++) bytes += queue[next]?.deliver() ?? 0
+      if (next < maxServedPrefix) continue
+      queue.splice(0, next)
+      next = 0
+    }
+    this.#queues.delete(flow)
+  }
+}

@@ -1,0 +1,75 @@
+import { expect } from 'chai'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import { Fairness } from './fairness.ts'
+
+describe('Fairness', () => {
+  for (const { kind, limits } of [
+    { kind: 'request', limits: { requests: 2 } },
+    { kind: 'watch', limits: { watches: 2 } },
+  ] as const) {
+    it(`allows two of kind ${kind} if the limit is two, refuses the third with Retry-After, and does not affect others`, () => {
+      const fairness = new Fairness(limits)
+      const leave = fairness.enter('acme', kind)
+      fairness.enter('acme', kind)
+      const refused = thrownBy(() => fairness.enter('acme', kind))
+      expect(isStatusError(refused, 'TooManyRequests') && refused.headers['Retry-After']).to.equal('1')
+      fairness.enter('globex', kind)
+      leave()
+      leave()
+      fairness.enter('acme', kind)
+      expect(thrownBy(() => fairness.enter('acme', kind))).to.satisfy(isStatusError)
+    })
+  }
+
+  it('queues large bodies in the order of arrival, and skips clients that are gone', async () => {
+    const fairness = new Fairness({ largeRequests: 1, waitingLarge: 3 })
+    const { signal } = new AbortController()
+    const leave = await fairness.enterLarge('acme', signal)
+    await fairness.enterLarge('globex', signal)
+    const gone = new AbortController()
+    const order: string[] = []
+    const first = fairness.enterLarge('acme', gone.signal).catch((error: unknown) => error)
+    const second = fairness.enterLarge('acme', signal).then((end) => (order.push('second'), end))
+    const third = fairness.enterLarge('acme', signal).then((end) => (order.push('third'), end))
+    const refused = await fairness.enterLarge('acme', signal).catch((error: unknown) => error)
+    expect(isStatusError(refused, 'TooManyRequests') && refused.headers['Retry-After']).to.equal('1')
+    gone.abort(new Error('gone'))
+    leave()
+    leave()
+    expect(await first).to.have.property('message', 'gone')
+    ;(await second)()
+    expect(order).to.deep.equal(['second'])
+    ;(await third)()
+    ;(await fairness.enterLarge('acme', signal))()
+  })
+
+  it('refuses a large body that waited too long, and bounds the queue of all logical clusters', async () => {
+    const fairness = new Fairness({ largeRequests: 1, allWaitingLarge: 1, largeWaitMs: 1 })
+    const { signal } = new AbortController()
+    for (const flow of ['acme', 'globex']) await fairness.enterLarge(flow, signal)
+    const late = fairness.enterLarge('acme', signal).catch((error: unknown) => error)
+    const beyond = await fairness.enterLarge('globex', signal).catch((error: unknown) => error)
+    expect(beyond).to.satisfy(isStatusError)
+    expect(await late).to.satisfy(isStatusError)
+    const again = await fairness.enterLarge('globex', signal).catch((error: unknown) => error)
+    expect(again).to.satisfy(isStatusError)
+  })
+
+  for (const kind of ['request', 'watch'] as const)
+    it(`bounds kind ${kind} over all logical clusters`, () => {
+      const fairness = new Fairness({ allRequests: 1, allWatches: 1 })
+      const leave = fairness.enter('acme', kind)
+      expect(thrownBy(() => fairness.enter('globex', kind))).to.satisfy(isStatusError)
+      leave()
+      fairness.enter('globex', kind)
+    })
+})
+
+function thrownBy(run: () => unknown): unknown {
+  try {
+    run()
+  } catch (error) {
+    return error
+  }
+  return undefined
+}

@@ -1,0 +1,170 @@
+// Limits per logical cluster, so that one tenant's load does not hurt the others. Only counters: nothing is kept for a logical
+// cluster without requests.
+import { tooManyRequests, type StatusError } from '../../apimachinery/status/index.ts'
+
+export interface FairnessLimits {
+  /** Concurrent requests of one logical cluster, without watches. Default 200. */
+  readonly requests?: number
+  /** Open watches of one logical cluster. Default 5000. */
+  readonly watches?: number
+  /** Concurrent requests of one logical cluster with a large body. Default 2. */
+  readonly largeRequests?: number
+  /** Requests of one logical cluster with a large body that wait; their bodies are not read meanwhile. Default 64. */
+  readonly waitingLarge?: number
+  /** The same of all logical clusters: over HTTP/2 an unread body takes up to 1 MiB. Default 128. */
+  readonly allWaitingLarge?: number
+  /** How long they wait at most, milliseconds. Default 15,000. */
+  readonly largeWaitMs?: number
+  /** Concurrent requests of all logical clusters. Default 2000. */
+  readonly allRequests?: number
+  /** Open watches of all logical clusters, each some 20 KiB of memory. Default 50,000. */
+  readonly allWatches?: number
+  /** Bytes of large answers of one logical cluster that its clients have not read yet. Default 128 MiB. */
+  readonly answerBytes?: number
+  /** The same of all logical clusters. Default 1 GiB. */
+  readonly allAnswerBytes?: number
+}
+
+const MiB = 1024 * 1024
+
+interface Large {
+  taken: number
+  readonly waiting: (() => void)[]
+}
+
+export class Fairness {
+  private readonly limits: Required<FairnessLimits>
+  private readonly requests = new Map<string, number>()
+  private readonly watches = new Map<string, number>()
+  private readonly large = new Map<string, Large>()
+  private waitingLarge = 0
+  private readonly answers = new Map<string, number>()
+  private readonly all = { request: 0, watch: 0 }
+  private allAnswers = 0
+
+  constructor({
+    requests = 200,
+    watches = 5000,
+    largeRequests = 2,
+    waitingLarge = 64,
+    allWaitingLarge = 128,
+    largeWaitMs = 15_000,
+    allRequests = 2000,
+    allWatches = 50_000,
+    answerBytes = 128 * MiB,
+    allAnswerBytes = 1024 * MiB,
+  }: FairnessLimits = {}) {
+    this.limits = {
+      ...{ requests, watches, allRequests, allWatches, answerBytes, allAnswerBytes },
+      ...{ largeRequests, waitingLarge, allWaitingLarge, largeWaitMs },
+    }
+  }
+
+  /**
+   * Reserves bytes for a large answer until the client has read it; the result releases them. Throws 429 with Retry-After above
+   * the limit. The only large answer of a logical cluster is always allowed.
+   */
+  hold(flow: string, bytes: number): () => void {
+    const held = this.answers.get(flow) ?? 0
+    const { answerBytes, allAnswerBytes } = this.limits
+    if (held > 0 && (held + bytes > answerBytes || this.allAnswers + bytes > allAnswerBytes))
+      throw tooManyRequests('too many large answers of this logical cluster are not read yet, please try again later')
+    this.answers.set(flow, held + bytes)
+    this.allAnswers += bytes
+    let released = false
+    return () => {
+      if (released) return
+      released = true
+      this.allAnswers -= bytes
+      const now = (this.answers.get(flow) ?? bytes) - bytes
+      if (now === 0) this.answers.delete(flow)
+      else this.answers.set(flow, now)
+    }
+  }
+
+  /**
+   * Waits for a slot for a large body, first come, first served; the result releases it. The body of a waiting request is not
+   * read, so it takes no more memory than the buffers of its connection. Rejects with 429 and Retry-After if too many wait or
+   * it takes too long, and with signal.reason.
+   */
+  async enterLarge(flow: string, signal: AbortSignal): Promise<() => void> {
+    const { largeRequests, waitingLarge, allWaitingLarge, largeWaitMs } = this.limits
+    let large = this.large.get(flow)
+    if (large === undefined) this.large.set(flow, (large = { taken: 0, waiting: [] }))
+    if (large.taken < largeRequests) large.taken++
+    else {
+      if (large.waiting.length >= waitingLarge || this.waitingLarge >= allWaitingLarge) throw tooManyLarge()
+      await this.wait(large, signal, largeWaitMs)
+    }
+    return this.leaveLarge(flow, large)
+  }
+
+  private async wait({ waiting }: Large, signal: AbortSignal, ms: number): Promise<void> {
+    signal.throwIfAborted()
+    const turn = Promise.withResolvers<undefined>()
+    const begin = (): void => turn.resolve(undefined)
+    // Leave the queue at once: a slot must not be given to a client that is gone.
+    const giveUp = (error: Error): void => {
+      const at = waiting.indexOf(begin)
+      if (at >= 0) waiting.splice(at, 1)
+      turn.reject(error)
+    }
+    const abort = (): void => giveUp(asError(signal.reason))
+    const timer = setTimeout(() => giveUp(tooManyLarge()), ms)
+    signal.addEventListener('abort', abort, { once: true })
+    waiting.push(begin)
+    this.waitingLarge++
+    try {
+      await turn.promise
+    } finally {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', abort)
+      this.waitingLarge--
+    }
+  }
+
+  private leaveLarge(flow: string, large: Large): () => void {
+    let released = false
+    return () => {
+      if (released) return
+      released = true
+      // The slot goes to the longest waiting request.
+      const next = large.waiting.shift()
+      if (next !== undefined) next()
+      else if (--large.taken === 0) this.large.delete(flow)
+    }
+  }
+
+  /** Counts a request or watch; the result releases it. Throws 429 with Retry-After above the limit. */
+  enter(flow: string, kind: 'request' | 'watch'): () => void {
+    const { requests, watches, allRequests, allWatches } = this.limits
+    const { counts, limit, most, what } = {
+      request: { counts: this.requests, limit: requests, most: allRequests, what: 'requests' },
+      watch: { counts: this.watches, limit: watches, most: allWatches, what: 'watches' },
+    }[kind]
+    const current = counts.get(flow) ?? 0
+    if (current >= limit || this.all[kind] >= most)
+      throw tooManyRequests(`too many ${what} of this logical cluster under way, please try again later`)
+    counts.set(flow, current + 1)
+    this.all[kind]++
+    let released = false
+    return () => {
+      if (released) return
+      released = true
+      const now = (counts.get(flow) ?? 1) - 1
+      if (now === 0) counts.delete(flow)
+      else counts.set(flow, now)
+      this.all[kind]--
+    }
+  }
+}
+
+function tooManyLarge(): StatusError {
+  return tooManyRequests(
+    'too many requests with large bodies of this logical cluster under way, please try again later',
+  )
+}
+
+function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error('aborted', { cause: reason })
+}

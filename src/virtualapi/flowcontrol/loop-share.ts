@@ -1,0 +1,71 @@
+// Shares the event loop fairly among logical clusters. Without this, all of a tenant's many concurrent requests would be
+// answered before the next tenant's single one.
+
+/** How long requests run at once in an iteration of the event loop before those of busy flows must wait, milliseconds. */
+const sliceMs = 2
+
+/**
+ * In each iteration of the event loop every flow (logical cluster) gets at least one turn; flows that want more share the rest
+ * of two milliseconds, round robin. The callers bound the queues: each request, watch and answer waits for one turn at a time.
+ */
+export class LoopShare {
+  readonly #waiting = new Map<string, (() => void)[]>()
+  /** Flows that had a turn in this iteration. */
+  readonly #served = new Set<string>()
+  #sliceEnd = 0
+  #isPassing = false
+
+  /** The number of waiting callers. */
+  get waiting(): number {
+    let count = 0
+    for (const queue of this.#waiting.values()) count += queue.length
+    return count
+  }
+
+  /** Resolves when it is this flow's turn; undefined: no need to wait. */
+  turn(flow: string): Promise<void> | undefined {
+    if (!this.#isPassing) this.#beginPass()
+    const queue = this.#waiting.get(flow)
+    if (queue === undefined && (!this.#served.has(flow) || performance.now() < this.#sliceEnd)) {
+      this.#served.add(flow)
+      return undefined
+    }
+    return new Promise((resolve) => {
+      if (queue === undefined) this.#waiting.set(flow, [resolve])
+      else queue.push(resolve)
+    })
+  }
+
+  #beginPass(): void {
+    this.#isPassing = true
+    this.#served.clear()
+    this.#sliceEnd = performance.now() + sliceMs
+    setImmediate(this.#nextPass)
+  }
+
+  readonly #nextPass = (): void => {
+    this.#isPassing = false
+    if (this.#waiting.size === 0) return
+    this.#beginPass()
+    this.#serve()
+  }
+
+  readonly #serveMore = (): void => {
+    if (performance.now() < this.#sliceEnd) this.#serve()
+  }
+
+  /** Gives one turn, and the next after the microtasks of the first. */
+  #serve(): void {
+    for (const [flow, queue] of this.#waiting) {
+      // Move the flow to the end of the queue.
+      this.#waiting.delete(flow)
+      const resolve = queue.shift()
+      if (queue.length > 0) this.#waiting.set(flow, queue)
+      this.#served.add(flow)
+      resolve?.()
+      break
+    }
+    // process.nextTick from a microtask runs after all microtasks, also those of the turn.
+    if (this.#waiting.size > 0) queueMicrotask(() => process.nextTick(this.#serveMore))
+  }
+}

@@ -1,0 +1,81 @@
+// The Strategy of built-in kinds: facts from a table, decoding by generated Go structs, rules from rules/.
+import { groupResourceText, type JsonObject } from '../../apimachinery/meta/index.ts'
+import type { Strategy } from '../resources/resource-definition.ts'
+import type { ResourceInfo } from '../resources/resource-info.ts'
+import { factsOf } from './facts.ts'
+import type { KindRules } from './rules/kind-rules.ts'
+import { rulesOf, statusCauses } from './rules/index.ts'
+import { selectableFieldsOf } from './selectable-fields.ts'
+import { storageOf } from './conversions.ts'
+import { applyTypedDefaults } from './defaults/apply-defaults.ts'
+import { decodeTyped } from '../resources/typed/decode.ts'
+import { structOfKind } from '../resources/typed/go-types.ts'
+import { apiVersionOf } from '../../apimachinery/meta/index.ts'
+
+export * from './conversions.ts'
+export * from './scale.ts'
+export { allocateBy, allocationFor, type Allocation, type AllocationRequest } from './rules/service-allocation.ts'
+
+const strategies = new Map<string, Strategy>()
+
+/** The Strategy of a built-in resource. The same object for the same resource version. */
+export function builtInStrategy(info: ResourceInfo): Strategy {
+  const key = `${apiVersionOf(info)}/${info.resource}`
+  let strategy = strategies.get(key)
+  if (strategy === undefined) {
+    strategy = createStrategy(info)
+    strategies.set(key, strategy)
+  }
+  return strategy
+}
+
+function createStrategy(info: ResourceInfo): Strategy {
+  const groupResource = groupResourceText(info)
+  // The write path handles objects in their storage version.
+  const { storageApiVersion } = storageOf(info)
+  const rules = rulesOf([apiVersionOf(info), storageApiVersion], info.kind)
+  const struct = structOfKind(storageApiVersion, info.kind)
+  const { prepareForCreate, prepareForUpdate, gracePeriodSeconds, countsChange } = rules
+  const { endsItself = false, bornWithStatus = false } = rules
+  return {
+    ...factsOf(info),
+    endsItself,
+    bornWithStatus,
+    ...(countsChange ? { countsChange } : {}),
+    ...warningsBy(rules),
+    statusMembers: ['status'],
+    hasStatus: info.subresources.some(({ name }) => name === 'status'),
+    selectableFields: selectableFieldsOf(groupResource),
+    applyDefaults(object) {
+      rules.beforeDefaults?.(object)
+      if (struct === undefined) return
+      decodeTyped(object, struct)
+      applyTypedDefaults(struct, object as unknown as JsonObject)
+    },
+    ...(prepareForCreate ? { prepareForCreate } : {}),
+    ...(prepareForUpdate ? { prepareForUpdate } : {}),
+    ...(gracePeriodSeconds ? { gracePeriodSeconds } : {}),
+    validateCreate: (object, context) => rules.validate?.(object, undefined, context) ?? [],
+    validateUpdate(object, old, context, subresource) {
+      if (subresource === '') {
+        const causes = rules.validate?.(object, old, context) ?? []
+        const repeated = rules.asksTwice === true ? causes : []
+        return [...causes, ...repeated, ...(rules.validateChange?.(object, old, context) ?? [])]
+      }
+      return [
+        ...(subresource === 'status' ? statusCauses(storageApiVersion, object, old) : []),
+        ...(rules.validatePart?.(object, old, subresource) ?? []),
+      ]
+    },
+  }
+}
+
+function warningsBy(rules: KindRules): Pick<Strategy, 'warningsOf'> {
+  if (rules.warningsOf === undefined && rules.statusWarningsOf === undefined) return {}
+  return {
+    warningsOf(object, old, _context, subresource) {
+      if (subresource === 'status') return rules.statusWarningsOf?.(object) ?? []
+      return subresource === '' || subresource === 'scale' ? (rules.warningsOf?.(object, old) ?? []) : []
+    },
+  }
+}

@@ -1,0 +1,76 @@
+// ValidatingAdmissionPolicyBinding: a policy, its parameters, and the actions on a violation.
+import type { V1ParamRef, V1ValidatingAdmissionPolicyBindingSpec } from '@kubernetes/client-node'
+import {
+  fieldDuplicate,
+  fieldForbidden,
+  fieldInvalid,
+  fieldNotSupported,
+  fieldRequired,
+} from '../../../apimachinery/field/index.ts'
+import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import { pathSegmentName } from '../../resources/names.ts'
+import type { KindRules } from './kind-rules.ts'
+import type { Data } from '../../resources/typed/data.ts'
+import { labelSelectorCauses } from '../validation/label-selector.ts'
+import { matchResourcesCauses } from '../validation/match-resources.ts'
+import { objectName } from '../validation/values.ts'
+
+type Spec = Data<V1ValidatingAdmissionPolicyBindingSpec>
+
+const actions = ['Audit', 'Deny', 'Warn']
+const notBoth = 'name and selector are mutually exclusive'
+
+export const admissionPolicyBindingRules: KindRules = {
+  validate(object) {
+    const spec = object['spec'] as Spec
+    return [
+      ...objectName('spec.policyName', spec.policyName),
+      ...paramRefCauses('spec.paramRef', spec.paramRef),
+      ...matchResourcesCauses('spec.matchResources', spec.matchResources),
+      ...actionCauses('spec.validationActions', spec.validationActions),
+    ]
+  },
+}
+
+function actionCauses(path: string, list: readonly string[] = []): StatusCause[] {
+  const seen = new Set<string>()
+  const causes: StatusCause[] = []
+  for (const [index, action] of list.entries()) {
+    const at = `${path}[${index}]`
+    if (!actions.includes(action)) causes.push(fieldNotSupported(at, action, actions))
+    if (seen.has(action)) causes.push(fieldDuplicate(at, action))
+    seen.add(action)
+  }
+  if (seen.has('Deny') && seen.has('Warn'))
+    causes.push(
+      fieldInvalid(
+        path,
+        [...list],
+        'must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)',
+      ),
+    )
+  if (list.length === 0) causes.push(fieldRequired(path, 'at least one validation action is required'))
+  return causes
+}
+
+function paramRefCauses(path: string, reference: Data<V1ParamRef> | undefined): StatusCause[] {
+  if (reference === undefined) return []
+  const { name = '', selector, parameterNotFoundAction: action = '' } = reference
+  const both = name !== '' && selector !== undefined
+  return [
+    ...(name === ''
+      ? []
+      : pathSegmentName(name, { prefix: false }).map((text) => fieldInvalid(`${path}.name`, name, text))),
+    ...(both ? [fieldForbidden(`${path}.name`, notBoth)] : []),
+    ...labelSelectorCauses(`${path}.selector`, selector),
+    ...(both ? [fieldForbidden(`${path}.selector`, notBoth)] : []),
+    ...(name === '' && selector === undefined
+      ? [fieldRequired(path, 'one of name or selector must be specified')]
+      : []),
+    ...(action === ''
+      ? [fieldRequired(`${path}.parameterNotFoundAction`)]
+      : action === 'Deny' || action === 'Allow'
+        ? []
+        : [fieldNotSupported(`${path}.parameterNotFoundAction`, action, ['Deny', 'Allow'])]),
+  ]
+}

@@ -1,0 +1,160 @@
+// ValidatingAdmissionPolicy. Its CEL expressions are stored without being compiled.
+import type {
+  V1ParamKind,
+  V1ValidatingAdmissionPolicySpec,
+  V1ValidatingAdmissionPolicyStatus,
+  V1Validation,
+  V1Variable,
+} from '@kubernetes/client-node'
+import {
+  byteLength,
+  dns1035LabelErrors,
+  dns1123SubdomainErrors,
+  fieldDuplicate,
+  fieldInvalid,
+  fieldRequired,
+} from '../../../apimachinery/field/index.ts'
+import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import type { KindRules } from './kind-rules.ts'
+import type { Data } from '../../resources/typed/data.ts'
+import { failurePolicies } from '../validation/admission-rules.ts'
+import { conditionsCauses } from '../validation/conditions.ts'
+import { internalText } from '../../resources/typed/internal-form.ts'
+import { matchConditionCauses } from '../validation/match-conditions.ts'
+import { matchConstraintsCauses } from '../validation/match-resources.ts'
+import { qualifiedName, supported } from '../validation/values.ts'
+
+type Spec = Data<V1ValidatingAdmissionPolicySpec>
+type Annotation = NonNullable<Spec['auditAnnotations']>[number]
+
+const reasons = ['Forbidden', 'Invalid', 'RequestEntityTooLarge']
+const mostAnnotations = 20
+const longestValueExpression = 5 * 1024
+
+export const admissionPolicyRules: KindRules = {
+  validate(object) {
+    const spec = object['spec'] as Spec
+    return [
+      ...supported('spec.failurePolicy', spec.failurePolicy, failurePolicies),
+      ...paramKindCauses('spec.paramKind', spec.paramKind),
+      ...matchConstraintsCauses('spec.matchConstraints', spec.matchConstraints),
+      ...matchConditionCauses('spec.matchConditions', spec.matchConditions ?? []),
+      ...(spec.variables ?? []).flatMap((variable, index) => variableCauses(`spec.variables[${index}]`, variable)),
+      ...outcomeCauses(object.metadata.name ?? '', spec),
+    ]
+  },
+  validatePart(object, _old, subresource) {
+    if (subresource !== 'status') return []
+    const { typeChecking, conditions = [] } = object['status'] as Data<V1ValidatingAdmissionPolicyStatus>
+    return [
+      ...(typeChecking?.expressionWarnings ?? []).flatMap(({ warning, fieldRef }, index) => {
+        const at = `status.typeChecking.expressionWarnings[${index}]`
+        return [
+          ...(warning === '' ? [fieldRequired(`${at}.warning`)] : []),
+          ...(fieldRef.trim() === '' ? [fieldRequired(`${at}.fieldRef`)] : []),
+        ]
+      }),
+      ...conditionsCauses('status.conditions', conditions),
+    ]
+  },
+}
+
+function outcomeCauses(policy: string, { validations = [], auditAnnotations = [] }: Spec): StatusCause[] {
+  const oneOf = 'validations or auditAnnotations must contain at least one item'
+  if (validations.length === 0 && auditAnnotations.length === 0)
+    return [fieldRequired('spec.validations', oneOf), fieldRequired('spec.auditAnnotations', oneOf)]
+  return [
+    ...validations.flatMap((validation, index) => validationCauses(`spec.validations[${index}]`, validation)),
+    ...annotationsCauses('spec.auditAnnotations', policy, auditAnnotations),
+  ]
+}
+
+function paramKindCauses(path: string, kindOf: Data<V1ParamKind> | undefined): StatusCause[] {
+  if (kindOf === undefined) return []
+  const { apiVersion = '', kind = '' } = kindOf
+  const wrongKind = kind === '' ? [] : dns1035LabelErrors(kind.toLowerCase())
+  return [
+    ...apiVersionCauses(`${path}.apiVersion`, apiVersion),
+    ...(kind === '' ? [fieldRequired(`${path}.kind`)] : []),
+    ...(wrongKind.length > 0
+      ? [fieldInvalid(`${path}.kind`, kind, `may have mixed case, but should otherwise match: ${wrongKind.join(',')}`)]
+      : []),
+  ]
+}
+
+function apiVersionCauses(path: string, apiVersion: string): StatusCause[] {
+  if (apiVersion === '') return [fieldRequired(path)]
+  const parts = apiVersion === '/' ? ['', ''] : apiVersion.split('/')
+  if (parts.length > 2) return [fieldInvalid(path, apiVersion, `unexpected GroupVersion string: ${apiVersion}`)]
+  const [group, version] = parts.length === 2 ? [parts[0] ?? '', parts[1] ?? ''] : ['', apiVersion]
+  const wrongGroup = group === '' ? [] : dns1123SubdomainErrors(group)
+  const wrongVersion = version === '' ? [] : dns1035LabelErrors(version)
+  return [
+    ...(wrongGroup.length > 0 ? [fieldInvalid(path, group, wrongGroup.join(','))] : []),
+    ...(version === '' ? [fieldInvalid(path, apiVersion, 'version must be specified')] : []),
+    ...(wrongVersion.length > 0 ? [fieldInvalid(path, version, wrongVersion.join(','))] : []),
+  ]
+}
+
+const reserved: ReadonlySet<string> = new Set(
+  (
+    'true false null in as break const continue else for function if import let loop package namespace return var ' +
+    'void while'
+  ).split(' '),
+)
+
+function variableCauses(path: string, { name, expression }: Data<V1Variable>): StatusCause[] {
+  const isIdentifier = /^[_a-zA-Z][_a-zA-Z0-9]*$/.test(name) && !reserved.has(name)
+  return [
+    ...(name.trim() === ''
+      ? [fieldRequired(`${path}.name`, 'name is not specified')]
+      : isIdentifier
+        ? []
+        : [fieldInvalid(`${path}.name`, name, 'must be a valid CEL identifier')]),
+    ...(expression.trim() === '' ? [fieldRequired(`${path}.expression`, 'expression is not specified')] : []),
+  ]
+}
+
+function validationCauses(
+  path: string,
+  { expression, message = '', messageExpression = '', reason }: Data<V1Validation>,
+): StatusCause[] {
+  const blank = (member: string, text: string): StatusCause[] =>
+    text !== '' && text.trim() === '' ? [fieldInvalid(`${path}.${member}`, text, 'must be non-empty if specified')] : []
+  return [
+    ...(expression.trim() === '' ? [fieldRequired(`${path}.expression`, 'expression is not specified')] : []),
+    ...blank('messageExpression', messageExpression),
+    ...blank('message', message),
+    ...(/[\n\r]/.test(message.trim())
+      ? [fieldInvalid(`${path}.message`, message, 'must not contain line breaks')]
+      : []),
+    ...supported(`${path}.reason`, reason, reasons),
+  ]
+}
+
+function annotationsCauses(path: string, policy: string, annotations: readonly Annotation[]): StatusCause[] {
+  const keys = new Set<string>()
+  const causes: StatusCause[] = []
+  if (annotations.length > mostAnnotations)
+    causes.push({
+      reason: 'FieldValueInvalid',
+      message: `Invalid value: ${listText(annotations)}: must not have more than ${mostAnnotations} auditAnnotations`,
+      field: path,
+    })
+  for (const [index, { key, valueExpression }] of annotations.entries()) {
+    const at = `${path}[${index}]`
+    causes.push(...qualifiedName(`${at}.key`, `${policy}/${key}`))
+    const expression = valueExpression.trim()
+    if (expression === '') causes.push(fieldRequired(`${at}.valueExpression`, 'valueExpression is not specified'))
+    else if (byteLength(expression) > longestValueExpression)
+      causes.push(fieldRequired(`${at}.valueExpression`, `must not exceed ${longestValueExpression} bytes in length`))
+    if (keys.has(key)) causes.push(fieldDuplicate(`${at}.key`, key))
+    keys.add(key)
+  }
+  return causes
+}
+
+function listText(annotations: readonly Annotation[]): string {
+  const texts = annotations.map((one) => internalText('admissionregistration.AuditAnnotation', one))
+  return `[${texts.join(',')}]`
+}

@@ -1,0 +1,182 @@
+// PersistentVolumeClaims: mostly immutable requests for storage.
+import { isDeepStrictEqual } from 'node:util'
+import type { V1PersistentVolumeClaimStatus } from '@kubernetes/client-node'
+import {
+  fieldForbidden,
+  fieldInvalid,
+  fieldNotSupported,
+  qualifiedNameErrors,
+} from '../../../apimachinery/field/index.ts'
+import type { JsonValue, KubeObject } from '../../../apimachinery/meta/index.ts'
+import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import type { KindRules } from './kind-rules.ts'
+import type { Data } from '../../resources/typed/data.ts'
+import { internalDiff } from '../../resources/typed/internal-diff.ts'
+import { quantityOf } from '../../resources/typed/quantity.ts'
+import { claimSpecCauses, type ClaimSpec } from '../validation/claim-spec.ts'
+import { isNative } from '../validation/resource-names.ts'
+import { nonNegativeQuantity } from '../validation/resources.ts'
+import { claimWarnings } from '../warnings/persistent-volume-warnings.ts'
+import { fieldImmutable } from '../validation/values.ts'
+import { basicResource } from './persistent-volume.ts'
+import { protect } from './protect.ts'
+
+type Status = Data<V1PersistentVolumeClaimStatus>
+
+interface Claim extends KubeObject {
+  spec: ClaimSpec
+  status?: Status
+}
+
+const classAnnotation = 'volume.beta.kubernetes.io/storage-class'
+const immutableText =
+  'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims'
+const resizeStatuses = [
+  'ControllerResizeInProgress',
+  'ControllerResizeInfeasible',
+  'NodeResizeInProgress',
+  'NodeResizeInfeasible',
+  'NodeResizePending',
+].sort()
+
+/** Copies dataSource and dataSourceRef to each other, so that both are set and equal. */
+function alignSources(spec: ClaimSpec): void {
+  const { dataSource, dataSourceRef } = spec
+  if (dataSource && !dataSourceRef) spec.dataSourceRef = structuredClone(dataSource)
+  if (dataSourceRef && !dataSource && !dataSourceRef.namespace) {
+    const { apiGroup, kind, name } = dataSourceRef
+    spec.dataSource = { ...(apiGroup === undefined ? {} : { apiGroup }), kind, name }
+  }
+}
+
+/**
+ * Drops a dataSourceRef with a namespace, as upstream's default feature gates do, unless the stored claim has a
+ * dataSourceRef.
+ */
+function dropForeignSource(spec: ClaimSpec, old?: ClaimSpec): void {
+  if (spec.dataSourceRef?.namespace && !old?.dataSourceRef) delete spec.dataSourceRef
+}
+
+export const claimRules: KindRules = {
+  warningsOf: (object) => claimWarnings(object.metadata.annotations, (object as Claim).spec.resources),
+  asksTwice: true,
+  prepareForCreate(object) {
+    dropForeignSource((object as Claim).spec)
+    alignSources((object as Claim).spec)
+    protect(object, 'kubernetes.io/pvc-protection')
+  },
+  prepareForUpdate(object, old, _context, subresource) {
+    if (subresource !== '') return
+    dropForeignSource((object as Claim).spec, (old as Claim).spec)
+    alignSources((object as Claim).spec)
+  },
+  validate: (object) => claimSpecCauses('spec', (object as Claim).spec),
+  validateChange: (object, old) => changeCauses(object as Claim, old as Claim),
+}
+
+function changeCauses(next: Claim, old: Claim): StatusCause[] {
+  const causes: StatusCause[] = []
+  const [annotation, before] = [next, old].map(({ metadata }) => metadata.annotations?.[classAnnotation] ?? '')
+  const comparable = comparableSpec(next, old)
+  const moves = movesClass(next, old)
+  if (!moves && annotation !== before)
+    causes.push(fieldInvalid(`metadata.annotations[${classAnnotation}]`, annotation ?? '', fieldImmutable))
+  const wanted = old.spec.volumeName ? old.spec : withVolume(old.spec, next.spec.volumeName)
+  if (!isDeepStrictEqual(comparable, wanted)) {
+    const difference = internalDiff('core.PersistentVolumeClaimSpec', wanted, comparable)
+    causes.push(fieldForbidden('spec', `${immutableText}\n${difference}`))
+  }
+  return [...causes, ...sizeCauses(next, old), ...attributeCauses(next, old)]
+}
+
+/** Binding a claim sets its volumeName, which is allowed once. */
+function withVolume(spec: ClaimSpec, volumeName: string | undefined): ClaimSpec {
+  const { volumeName: _v, ...rest } = spec
+  return volumeName === undefined ? rest : { ...rest, volumeName }
+}
+
+/** True if the class moves from the annotation to spec.storageClassName. */
+function movesClass(next: Claim, old: Claim): boolean {
+  const before = old.metadata.annotations?.[classAnnotation]
+  const now = next.metadata.annotations?.[classAnnotation]
+  return (
+    before !== undefined &&
+    old.spec.storageClassName === undefined &&
+    next.spec.storageClassName === before &&
+    (now === undefined || now === before)
+  )
+}
+
+/** The new spec with the old values of mutable members, to be compared with the old spec. */
+function comparableSpec(next: Claim, old: Claim): ClaimSpec {
+  const spec = { ...next.spec }
+  const annotation = old.metadata.annotations?.[classAnnotation]
+  const fromNothing =
+    old.spec.storageClassName === undefined &&
+    spec.storageClassName !== undefined &&
+    (annotation === undefined || annotation === spec.storageClassName)
+  if (fromNothing) delete spec.storageClassName
+  if (next.status?.phase !== 'Bound') return spec
+  const storage = old.spec.resources?.requests?.['storage']
+  if (spec.resources?.requests !== undefined && storage !== undefined)
+    spec.resources = { ...spec.resources, requests: { ...spec.resources.requests, storage } }
+  delete spec.volumeAttributesClassName
+  if (old.spec.volumeAttributesClassName !== undefined)
+    spec.volumeAttributesClassName = old.spec.volumeAttributesClassName
+  return spec
+}
+
+/** The request may shrink, but not to the current capacity or below; volumeMode is immutable. */
+function sizeCauses(next: Claim, old: Claim): StatusCause[] {
+  const size = (amounts: Readonly<Record<string, string>> | undefined): bigint =>
+    quantityOf(amounts?.['storage'] ?? '0').nanos
+  const now = size(next.spec.resources?.requests)
+  const causes: StatusCause[] = []
+  if (now < size(old.spec.resources?.requests) && now <= size(old.status?.capacity))
+    causes.push(fieldForbidden('spec.resources.requests.storage', 'field can not be less than status.capacity'))
+  const { volumeMode } = next.spec
+  if (volumeMode !== old.spec.volumeMode)
+    causes.push(fieldInvalid('volumeMode', (volumeMode as JsonValue | undefined) ?? null, fieldImmutable))
+  return causes
+}
+
+function attributeCauses({ spec }: Claim, old: Claim): StatusCause[] {
+  const { volumeAttributesClassName: name } = spec
+  const applied = (old.status as { currentVolumeAttributesClassName?: string } | undefined)
+    ?.currentVolumeAttributesClassName
+  if (applied === undefined || name === old.spec.volumeAttributesClassName || name) return []
+  const to = name === undefined ? 'nil' : 'empty string'
+  const detail = `update to ${to} is forbidden when status.currentVolumeAttributesClassName is not nil`
+  return [fieldForbidden('spec.volumeAttributesClassName', detail)]
+}
+
+/** Validation errors of an update through the subresource `status`. */
+export function claimStatusCauses(object: KubeObject): StatusCause[] {
+  const {
+    capacity,
+    allocatedResourceStatuses: statuses,
+    allocatedResources: allocated,
+  } = (object as Claim).status ?? {}
+  const path = 'status.allocatedResourceStatuses'
+  return [
+    ...Object.entries(capacity ?? {}).flatMap(([name, text]) => basicResource(`status.capacity[${name}]`, text)),
+    ...Object.entries(statuses ?? {}).flatMap(([name, status]) => [
+      ...resourceKeyCauses(path, name),
+      ...(resizeStatuses.includes(status) ? [] : [fieldNotSupported(path, name, resizeStatuses)]),
+    ]),
+    ...Object.entries(allocated ?? {}).flatMap(([name, text]) => {
+      const at = `status.allocatedResources[${name}]`
+      const wrong = resourceKeyCauses('status.allocatedResources', name)
+      if (wrong.length > 0) return wrong
+      const basic = basicResource(at, text)
+      return basic.length > 0 ? basic : nonNegativeQuantity(at, text)
+    }),
+  ]
+}
+
+/** Names without a domain must be `storage`. */
+function resourceKeyCauses(path: string, name: string): StatusCause[] {
+  const causes = qualifiedNameErrors(name).map((text) => fieldInvalid(path, name, text))
+  if (causes.length > 0 || !isNative(name) || name === 'storage') return causes
+  return [fieldNotSupported(path, name, ['storage'])]
+}

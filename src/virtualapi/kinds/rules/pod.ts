@@ -1,0 +1,168 @@
+// Pods: defaults of new pods, mutable fields per subresource, and the grace period of a deletion.
+import { isDeepStrictEqual } from 'node:util'
+import { timestamp } from '../../../async/index.ts'
+import { fieldForbidden } from '../../../apimachinery/field/index.ts'
+import { isJsonObject } from '../../../apimachinery/meta/index.ts'
+import type { StatusCause } from '../../../apimachinery/status/index.ts'
+import type { KindRules } from './kind-rules.ts'
+import { completeStruct } from '../../resources/typed/decode.ts'
+import { appArmorCauses } from '../validation/confinement.ts'
+import {
+  appArmorOfContainer,
+  podAnnotationsCauses,
+  profileMatchCauses,
+  profileOfAnnotation,
+} from '../validation/pod-annotations.ts'
+import { podSpecCauses, type PodSpec } from '../validation/pod-spec.ts'
+import type { Pod } from './pod-object.ts'
+import { mergeLabelKeys } from './pod-label-keys.ts'
+import { qosClassOf } from './pod-qos.ts'
+import { podResizeCauses } from './pod-resize.ts'
+import { podStatusCauses } from './pod-status.ts'
+import { addedContainersCauses, annotationChangeCauses, podChangeCauses } from './pod-update.ts'
+import { pathsOfContainers } from '../warnings/container-warnings.ts'
+import { ipWarnings } from '../warnings/ip-warnings.ts'
+import { appArmorWarning, podWarnings } from '../warnings/pod-warnings.ts'
+
+export const podRules: KindRules = {
+  beforeDefaults({ spec }) {
+    // As upstream: in pods, but not in templates, a negative grace period becomes 1.
+    if (!isJsonObject(spec)) return
+    const { terminationGracePeriodSeconds: seconds } = spec
+    if (typeof seconds === 'number' && seconds < 0) spec['terminationGracePeriodSeconds'] = 1
+  },
+  // As upstream, no warnings on update: most updates come from controllers, and they are frequent.
+  warningsOf: (object, old) => (old === undefined ? podWarnings(object) : []),
+  statusWarningsOf(object) {
+    const { podIPs = [], hostIPs = [] } = (object as Pod).status
+    return [
+      ...podIPs.flatMap(({ ip }, index) => ipWarnings(`status.podIPs[${index}].ip`, ip)),
+      ...hostIPs.flatMap(({ ip }, index) => ipWarnings(`status.hostIPs[${index}].ip`, ip)),
+    ]
+  },
+  prepareForCreate(object, { now, warnings }) {
+    const { spec, status, metadata } = object as Pod
+    mergeLabelKeys(spec, metadata.labels ?? {})
+    if (metadata.annotations !== undefined) takeAppArmorProfiles(spec, metadata.annotations, warnings)
+    // A copy of a pod that runs in a member cluster already has a status.
+    status.phase ??= 'Pending'
+    status.qosClass ??= qosClassOf(spec)
+    if ((spec.schedulingGates?.length ?? 0) > 0 && !status.conditions?.length)
+      status.conditions = [gated(timestamp(now))]
+  },
+  prepareForUpdate(object, old, _context, subresource) {
+    const [pod, before] = [object as Pod, old as Pod]
+    if (subresource === 'status') keepInStatus(pod, before)
+    else if (subresource === 'ephemeralcontainers') {
+      const { ephemeralContainers } = pod.spec
+      restoreOld(pod, before)
+      if (ephemeralContainers === undefined) delete pod.spec.ephemeralContainers
+      else pod.spec.ephemeralContainers = ephemeralContainers
+    } else if (subresource === 'resize') {
+      const { containers, initContainers } = pod.spec
+      // If the number of containers differs, nothing is restored, so that validation reports it.
+      if (!sameNumber(pod.spec, before.spec)) return
+      restoreOld(pod, before)
+      for (const [member, asked] of Object.entries({ containers, initContainers }))
+        resize(pod.spec[member as 'containers' | 'initContainers'] ?? [], asked ?? [])
+    }
+  },
+  validate: (object, old) => podCauses(object as Pod).concat(old === undefined ? newPodCauses(object as Pod) : []),
+  validatePart(object, old, subresource) {
+    const [pod, before] = [object as Pod, old as Pod]
+    if (subresource === 'status') return podStatusCauses(pod, before)
+    if (subresource === 'resize') return [...podCauses(pod), ...podResizeCauses(pod, before)]
+    return subresource === 'ephemeralcontainers' ? [...podCauses(pod), ...addedContainersCauses(pod, before)] : []
+  },
+  validateChange: (object, old) => [
+    ...annotationChangeCauses(object as Pod, old as Pod),
+    ...podChangeCauses((object as Pod).spec, (old as Pod).spec),
+  ],
+  gracePeriodSeconds(object, asked) {
+    const { spec, status } = object as Pod
+    const seconds = asked ?? spec.terminationGracePeriodSeconds ?? 0
+    const finished = status.phase === 'Failed' || status.phase === 'Succeeded'
+    if (!spec.nodeName || finished) return 0
+    return seconds < 0 ? 1 : seconds
+  },
+}
+
+/** Copies AppArmor profiles from the deprecated annotations to the fields of the containers, with a warning. */
+function takeAppArmorProfiles(spec: PodSpec, annotations: Readonly<Record<string, string>>, warnings: string[]): void {
+  if (spec.os?.name === 'windows') return
+  const ofPod = spec.securityContext?.appArmorProfile
+  for (const [, container] of pathsOfContainers('', spec)) {
+    const annotation = annotations[appArmorOfContainer + container.name]
+    if (annotation === undefined || container.securityContext?.appArmorProfile !== undefined) continue
+    const meant = profileOfAnnotation(annotation)
+    const profile = appArmorCauses('', meant).length === 0 ? meant : undefined
+    if (profile !== undefined && isDeepStrictEqual(profile, ofPod)) continue
+    if (profile !== undefined) container.securityContext = { ...container.securityContext, appArmorProfile: profile }
+    warnings.push(appArmorWarning('', container.name))
+  }
+}
+
+/** Validation that applies to new and changed pods. */
+function podCauses({ metadata, spec }: Pod): StatusCause[] {
+  return [
+    ...podAnnotationsCauses('metadata.annotations', metadata.annotations, spec),
+    ...podSpecCauses('spec', spec, { pod: metadata }),
+  ]
+}
+
+function gated(lastTransitionTime: string): NonNullable<Pod['status']['conditions']>[number] {
+  const condition = {
+    type: 'PodScheduled',
+    status: 'False',
+    reason: 'SchedulingGated',
+    message: 'Scheduling is blocked due to non-empty scheduling gates',
+    lastTransitionTime,
+  }
+  return completeStruct('core.v1.PodCondition', condition) as unknown as typeof condition
+}
+
+/**
+ * Restores what an update of the status must not change: owner references and the QoS class. Aligns podIP and podIPs.
+ */
+function keepInStatus(pod: Pod, { metadata, status }: Pod): void {
+  if (metadata.ownerReferences === undefined) delete pod.metadata.ownerReferences
+  else pod.metadata.ownerReferences = structuredClone(metadata.ownerReferences)
+  const { podIP, podIPs = [] } = pod.status
+  // Old kubelets set only podIP; it wins.
+  if (podIP && podIPs[0]?.ip !== podIP) pod.status.podIPs = [{ ip: podIP }]
+  if (!podIP && podIPs[0] !== undefined) pod.status.podIP = podIPs[0].ip
+  if (!pod.status.qosClass && status.qosClass !== undefined) pod.status.qosClass = status.qosClass
+}
+
+function restoreOld(pod: Pod, old: Pod): void {
+  pod.spec = structuredClone(old.spec)
+  pod.status = structuredClone(old.status)
+  pod.metadata = { ...structuredClone(old.metadata) }
+}
+
+function sameNumber(spec: PodSpec, old: PodSpec): boolean {
+  return (['containers', 'initContainers'] as const).every(
+    (member) => (spec[member] ?? []).length === (old[member] ?? []).length,
+  )
+}
+
+/** Copies the requested resources into the containers of the same name. */
+function resize(containers: PodSpec['containers'], asked: PodSpec['containers']): void {
+  for (const container of containers) {
+    const other = asked.find(({ name }) => name === container.name)
+    if (other === undefined) continue
+    if (other.resources === undefined) delete container.resources
+    else container.resources = other.resources
+    if (other.resizePolicy !== undefined) container.resizePolicy = other.resizePolicy
+  }
+}
+
+/** Validation that applies to new pods only. */
+function newPodCauses({ metadata, spec }: Pod): StatusCause[] {
+  const causes: StatusCause[] = []
+  if (spec.ephemeralContainers?.length)
+    causes.push(fieldForbidden('spec.ephemeralContainers', 'cannot be set on create'))
+  if (spec.nodeName && spec.schedulingGates?.length)
+    causes.push(fieldForbidden('spec.nodeName', 'cannot be set until all schedulingGates have been cleared'))
+  return [...causes, ...profileMatchCauses('spec', metadata, spec)]
+}

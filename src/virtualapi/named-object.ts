@@ -1,0 +1,19 @@
+// Looks up the objects that tokens are bound to, in the hub's current state.
+import { Buffer } from 'node:buffer'
+import type { Hub } from '../store/hub/index.ts'
+import type { FindNamedObject } from './authn/index.ts'
+import { decodeMetadata } from './resources/object-bytes.ts'
+
+/** Returns a function that finds an object that a token names. It decodes only objects that may be being deleted. */
+export function findNamedObject(hub: Hub): FindNamedObject {
+  return async (cluster, { resource, namespace, name }, signal) => {
+    const objects = await hub.cluster(cluster, { signal })
+    const entry = objects.get(resource, namespace, name)
+    if (entry === undefined) return undefined
+    const { uid } = entry.facts
+    if (!Buffer.from(entry.bytes.buffer, entry.bytes.byteOffset, entry.bytes.length).includes('"deletionTimestamp"'))
+      return { uid }
+    const { deletionTimestamp } = decodeMetadata(entry.bytes)
+    return deletionTimestamp === undefined ? { uid } : { uid, deletedMs: Date.parse(deletionTimestamp) }
+  }
+}

@@ -1,0 +1,146 @@
+// Messages between the main thread and the worker. Bytes are transferred, never objects: cloning an object of 100,000 values
+// takes as long as decoding it.
+import type { MessagePort } from 'node:worker_threads'
+import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
+import type { Status } from '../../apimachinery/status/index.ts'
+import type { ObjectKey, StoreErrorCode } from '../../store/index.ts'
+import type { ClusterObjects } from '../../store/hub/index.ts'
+import type { Named } from '../audit/index.ts'
+import type { UserInfo } from '../authn/user-info.ts'
+import type { ReadableForm } from '../codec/answers.ts'
+import type { LogicalCluster } from '../clusters/directory.ts'
+import type { Allocation, AllocationRequest } from '../kinds/index.ts'
+import type { BytesAnswer } from '../exchange/exchange.ts'
+
+/** A request that was authenticated and authorized on the main thread. */
+export interface OffloadedRequest {
+  readonly method: string
+  readonly url: string
+  readonly rawHeaders: readonly string[]
+  readonly body: Uint8Array
+  readonly user: UserInfo
+  readonly cluster: LogicalCluster
+  readonly isLoopback: boolean
+  /** Wall clock in milliseconds since the epoch. */
+  readonly now: number
+}
+
+/** A write to one object of the request's logical cluster. */
+export type Write = { readonly key: Omit<ObjectKey, 'cluster'> } & (
+  | { readonly do: 'create'; readonly value: Uint8Array }
+  | { readonly do: 'update'; readonly value: Uint8Array; readonly ifRevision: Revision }
+  | { readonly do: 'delete'; readonly ifRevision: Revision }
+)
+
+export type WriteResult =
+  | {
+      readonly is: 'written'
+      readonly revision: Revision
+      readonly createRevision: Revision
+      /** The last state of a deleted object; absent for creates and updates. */
+      readonly bytes?: Uint8Array
+    }
+  | { readonly is: 'store error'; readonly code: StoreErrorCode; readonly message: string }
+  | { readonly is: 'failure'; readonly message: string }
+
+/** A read in one logical cluster. The worker blocks until it is answered, which is from memory. */
+export type Read =
+  | {
+      readonly do: 'get'
+      readonly resource: string
+      readonly namespace: string
+      readonly name: string
+      readonly known: number
+    }
+  | {
+      readonly do: 'list'
+      readonly resource: string
+      readonly namespace?: string
+      readonly known: ReadonlyMap<string, number>
+    }
+  | { readonly do: 'revision' }
+  | { readonly do: 'changes'; readonly resource: string }
+  | { readonly do: 'changedNames'; readonly resource: string; readonly since: number }
+  | { readonly do: 'life' }
+  | {
+      readonly do: 'allocate'
+      readonly request: AllocationRequest
+      readonly method: keyof Allocation
+      readonly value?: string | number
+    }
+
+/** An object as sent to the worker; without bytes if the worker has this revision. */
+export interface ToldEntry {
+  readonly namespace: string
+  readonly name: string
+  readonly revision: Revision
+  readonly createRevision: Revision
+  readonly base: boolean
+  readonly bytes: Uint8Array | undefined
+}
+
+/** The type of the answer of each read. */
+export interface ReadAnswers {
+  get: ToldEntry | undefined
+  list: readonly ToldEntry[]
+  revision: Revision
+  changes: number
+  changedNames: ReturnType<ClusterObjects['changedNames']>
+  /** Differs after the logical cluster was evicted and loaded again, when `changes` starts again. */
+  life: number
+  allocate: string | number | undefined
+}
+
+/** The answer of a read. */
+export type ReadResult =
+  | { readonly is: 'answer'; readonly answer: unknown }
+  /** A StoreError if there is a code, as when the logical cluster was just deleted. */
+  | { readonly is: 'failure'; readonly code: StoreErrorCode | undefined; readonly message: string }
+
+/** Messages to the worker. */
+export type ToWorker =
+  | { readonly do: 'answer'; readonly job: number; readonly request: OffloadedRequest }
+  | { readonly do: 'reformat'; readonly job: number; readonly answer: BytesAnswer; readonly form: ReadableForm }
+  /** The request was aborted. */
+  | { readonly do: 'abort'; readonly job: number }
+  | { readonly do: 'written'; readonly write: number; readonly result: WriteResult }
+
+/** Results of a request besides its answer. */
+export interface Told {
+  readonly warnings: readonly string[]
+  readonly named: Named | undefined
+}
+
+export type JobResult =
+  | ({ readonly is: 'answer'; readonly answer: BytesAnswer } & Told)
+  | ({
+      readonly is: 'refused'
+      readonly status: Status
+      readonly headers: Readonly<Record<string, string>>
+      readonly text: string | undefined
+      /** The stack of the cause, for the log. */
+      readonly cause: string | undefined
+    } & Told)
+  /** An unexpected error, for the log. */
+  | { readonly is: 'failed'; readonly stack: string }
+
+/** Messages from the worker. */
+export type FromWorker =
+  | { readonly is: 'done'; readonly job: number; readonly outcome: JobResult }
+  | { readonly is: 'read'; readonly cluster: ClusterId; readonly read: Read }
+  | { readonly is: 'write'; readonly job: number; readonly write: number; readonly what: Write }
+
+/** What the worker is started with. */
+export interface WorkerSettings {
+  /** LogicalClusters live in our own logical cluster `root`. */
+  readonly hasRoot: boolean
+  /** Counts answers to reads; the worker waits on it with Atomics.wait. */
+  readonly answered: Int32Array<SharedArrayBuffer>
+  /** Receives the answers to reads. */
+  readonly answers: MessagePort
+}
+
+/** A copy of the bytes in a buffer of their own, which can be transferred. */
+export function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(bytes)
+}

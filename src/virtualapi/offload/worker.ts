@@ -1,0 +1,199 @@
+// The offload thread: runs the same endpoints over RemoteObjects, at a lower priority.
+import { Buffer } from 'node:buffer'
+import { getPriority, setPriority } from 'node:os'
+import { LRUCache } from 'lru-cache'
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import { isStoreError, StoreError } from '../../store/index.ts'
+import type { Hub } from '../../store/hub/index.ts'
+import { createAuthorizer } from '../authz/index.ts'
+import { reformat } from '../codec/answers.ts'
+import { dispatchOffloaded } from '../endpoints/dispatch.ts'
+import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
+import { createRegistry } from '../registry/create-registry.ts'
+import { fromStoreError } from '../registry/store-errors.ts'
+import { parseRequest } from '../request/parse-request.ts'
+import { Exchange } from '../exchange/exchange.ts'
+import type { ObjectParts } from '../endpoints/parts.ts'
+import {
+  owned,
+  type FromWorker,
+  type OffloadedRequest,
+  type JobResult,
+  type Read,
+  type ReadResult,
+  type Told,
+  type ToWorker,
+  type WorkerSettings,
+  type Write,
+  type WriteResult,
+} from './protocol.ts'
+import { createKnownEntries, RemoteObjects, type Link } from './remote-objects.ts'
+
+/** Added to the nice value: the main thread gets about three times the share of a contended processor. */
+const niceness = 5
+const maxNiceness = 19
+/** Logical clusters whose compiled roles are cached here. */
+const maxCached = 20
+
+const port = parentPort
+if (!port) throw new Error('this file runs as a worker thread')
+const { hasRoot, answered, answers } = workerData as WorkerSettings
+try {
+  // On Linux, pid 0 means the calling thread only.
+  if (process.platform === 'linux') setPriority(0, Math.min(maxNiceness, getPriority(0) + niceness))
+} catch {
+  // Not permitted: runs with normal priority.
+}
+
+const known = createKnownEntries()
+const jobs = new Map<number, AbortController>()
+const writes = new Map<
+  number,
+  { resolve: (result: Extract<WriteResult, { is: 'written' }>) => void; reject: (error: Error) => void }
+>()
+let lastWrite = 0
+
+function tell(message: FromWorker, transfer: readonly ArrayBuffer[] = []): void {
+  port?.postMessage(message, transfer)
+}
+
+/** Reads through the main thread, and blocks until it has answered. */
+function read(cluster: ClusterId, what: Read): unknown {
+  const before = Atomics.load(answered, 0)
+  tell({ is: 'read', cluster, read: what })
+  Atomics.wait(answered, 0, before)
+  const received = receiveMessageOnPort(answers) as { message: ReadResult } | undefined
+  if (received === undefined) throw new Error('the main thread gave no answer')
+  const { message } = received
+  if (message.is === 'answer') return message.answer
+  throw message.code === undefined ? new Error(message.message) : new StoreError(message.code, message.message)
+}
+
+function linkOf(job: number): Link {
+  return {
+    read,
+    write: (what: Write, transfer) =>
+      new Promise((resolve, reject) => {
+        const write = ++lastWrite
+        writes.set(write, { resolve, reject })
+        tell({ is: 'write', job, write, what }, transfer)
+      }),
+  }
+}
+
+function hubOf(link: Link): Pick<Hub, 'cluster'> {
+  return { cluster: (id) => Promise.resolve(new RemoteObjects(id, { link, known })) }
+}
+
+/** A hub for the authorizer, which caches compiled roles by ClusterObjects: returns the same ones until they are reloaded. */
+function cachingHubOf(link: Link): Pick<Hub, 'cluster'> {
+  const cached = new LRUCache<ClusterId, { readonly life: unknown; readonly objects: RemoteObjects }>({
+    max: maxCached,
+  })
+  const find = (id: ClusterId): RemoteObjects => {
+    const life = link.read(id, { do: 'life' })
+    const kept = cached.get(id)
+    if (kept !== undefined && kept.life === life) return kept.objects
+    const objects = new RemoteObjects(id, { link, known })
+    cached.set(id, { life, objects })
+    return objects
+  }
+  return { cluster: async (id) => Promise.resolve(find(id)) }
+}
+
+const authorizer = createAuthorizer({ hub: cachingHubOf(linkOf(0)) })
+const registry = createRegistry({ authorizer, hasRoot })
+const catalog = new ClusterCatalog()
+
+/** The parts that the endpoints use on this thread; the others exist on the main thread only. */
+function partsOf(job: number, now: number): ObjectParts {
+  return {
+    hub: hubOf(linkOf(job)),
+    registry,
+    catalog,
+    clock: { now: () => now, monotonic: () => performance.now() },
+  }
+}
+
+async function answer(job: number, request: OffloadedRequest, signal: AbortSignal): Promise<JobResult> {
+  const exchange = exchangeOf(request, signal)
+  const told = (): Told => ({ warnings: exchange.warnings, named: named(exchange) })
+  try {
+    const { method, url, isLoopback } = request
+    const hasBearerToken = /^bearer /i.test(exchange.header('authorization') ?? '')
+    exchange.info = parseRequest(method, url, { hasBearerToken, loopback: isLoopback })
+    const result = await dispatchOffloaded(exchange, partsOf(job, request.now))
+    if (result.kind !== 'bytes') throw new Error(`an offloaded request was answered in ${result.kind}`)
+    return { is: 'answer', answer: result, ...told() }
+  } catch (error) {
+    return refusal(error, told())
+  }
+}
+
+function exchangeOf(request: OffloadedRequest, signal: AbortSignal): Exchange {
+  const { method, url, rawHeaders, user, cluster, body } = request
+  const exchange = new Exchange({
+    ...{ method, url, rawHeaders, peerCertificate: undefined, signal },
+    body: () => Promise.resolve(Buffer.from(body.buffer, body.byteOffset, body.byteLength)),
+  })
+  exchange.user = user
+  exchange.cluster = cluster
+  return exchange
+}
+
+/** Only the names of the object, since the result is sent to the main thread. */
+function named({ named: of }: Exchange): Told['named'] {
+  if (of === undefined) return undefined
+  const { name, namespace, uid, resourceVersion } = of
+  return { name, namespace, uid, resourceVersion }
+}
+
+function refusal(error: unknown, told: Told): JobResult {
+  const refused = isStoreError(error) ? fromStoreError(error, { group: '', resource: '' }, '') : error
+  if (!isStatusError(refused))
+    return { is: 'failed', stack: error instanceof Error ? (error.stack ?? error.message) : String(error) }
+  const { status, headers, text, cause } = refused
+  return { is: 'refused', status, headers, text, cause: cause instanceof Error ? cause.stack : undefined, ...told }
+}
+
+async function run(message: Extract<ToWorker, { do: 'answer' | 'reformat' }>): Promise<void> {
+  const { job } = message
+  const life = new AbortController()
+  jobs.set(job, life)
+  let outcome: JobResult
+  if (message.do === 'answer') outcome = await answer(job, message.request, life.signal)
+  else {
+    const told: Told = { warnings: [], named: undefined }
+    try {
+      outcome = { is: 'answer', answer: reformat(message.answer, message.form), ...told }
+    } catch (error) {
+      outcome = refusal(error, told)
+    }
+  }
+  jobs.delete(job)
+  if (outcome.is !== 'answer') {
+    tell({ is: 'done', job, outcome })
+    return
+  }
+  // A copy, because the answer may be a cached object.
+  const body = owned(outcome.answer.body)
+  tell({ is: 'done', job, outcome: { ...outcome, answer: { ...outcome.answer, body } } }, [body.buffer])
+}
+
+function written(write: number, result: WriteResult): void {
+  const waiting = writes.get(write)
+  writes.delete(write)
+  if (result.is === 'written') waiting?.resolve(result)
+  else
+    waiting?.reject(
+      result.is === 'store error' ? new StoreError(result.code, result.message) : new Error(result.message),
+    )
+}
+
+port.on('message', (message: ToWorker) => {
+  if (message.do === 'abort') jobs.get(message.job)?.abort(new DOMException('nobody waits for it', 'AbortError'))
+  else if (message.do === 'written') written(message.write, message.result)
+  else void run(message)
+})

@@ -1,0 +1,24 @@
+// The last change of a written object before it is validated: the same place for a create, an update and a patch.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { AdmissionRequest } from '../admission/admission.ts'
+import { tidyMeta } from '../resources/object-meta.ts'
+import { generationChanged } from './spec-and-status.ts'
+
+/**
+ * Counts the generation and drops what is empty. What metadata.managedFields are made of is at hand here: the operation
+ * and the subresource of the request, the field manager of its context, and the object before and after the change.
+ */
+export function completeMeta(
+  { definition, subresource }: AdmissionRequest,
+  object: KubeObject,
+  old: KubeObject | undefined,
+): void {
+  const { strategy } = definition
+  const { metadata } = object
+  tidyMeta(metadata)
+  if (old === undefined) {
+    if (strategy.hasGeneration) metadata.generation = 1
+  } else if (subresource !== 'status' && subresource !== 'binding') {
+    if (generationChanged(strategy, object, old)) metadata.generation = (old.metadata.generation ?? 0) + 1
+  }
+}

@@ -1,0 +1,43 @@
+import { expect } from 'chai'
+import { encodeJson } from '../../apimachinery/meta/index.ts'
+import type { SchemaNode } from '../../apimachinery/schema/index.ts'
+import { formOnRead } from './form-on-read.ts'
+import { decodeObject } from './object-bytes.ts'
+
+const schema: SchemaNode = {
+  type: 'object',
+  properties: {
+    spec: { type: 'object', properties: { size: { type: 'integer', default: 3 }, color: { type: 'string' } } },
+  },
+}
+const bytesOf = (spec: object): Uint8Array =>
+  Buffer.from(encodeJson({ kind: 'Widget', apiVersion: 'e.com/v1', metadata: { name: 'w' }, spec }))
+
+const unchanged = { changed: false }
+
+describe('formOnRead', () => {
+  it('adds defaults that the definition got after the object was written', () => {
+    const complete = formOnRead(schema, unchanged)
+    const bytes = bytesOf({ color: 'red' })
+    const shown = complete?.(bytes) ?? bytes
+    expect(decodeObject(shown)).to.deep.include({ spec: { color: 'red', size: 3 } })
+    expect(complete?.(bytes), 'decoded once').to.equal(shown)
+  })
+
+  it('leaves the bytes of a complete object alone', () => {
+    const bytes = bytesOf({ size: 5 })
+    expect(formOnRead(schema, unchanged)?.(bytes)).to.equal(bytes)
+  })
+
+  it('is undefined for a schema without defaults, even a recursive one', () => {
+    const recursive: SchemaNode = { type: 'object', properties: {} }
+    recursive.additionalProperties = recursive
+    expect(formOnRead(recursive, unchanged)).to.equal(undefined)
+    expect(formOnRead(undefined, unchanged)).to.equal(undefined)
+  })
+
+  it('drops fields that the changed definition no longer has', () => {
+    const shown = formOnRead(schema, { changed: true })?.(bytesOf({ size: 1, shape: 'round' }))
+    expect(decodeObject(shown ?? bytesOf({}))).to.deep.include({ spec: { size: 1 } })
+  })
+})

@@ -1,0 +1,9 @@
+// How often, and how closely, a kind looks at the metadata of a changed object.
+
+/** One additional validation of changed metadata; see `Strategy.metaChecks`. */
+export interface MetaCheck {
+  /** True: validate everything, as for a new object. False: only check the immutable fields. */
+  readonly whole: boolean
+  /** Also check that finalizers are standard ones or qualified. */
+  readonly ownFinalizers: boolean
+}

@@ -1,0 +1,131 @@
+// The one layout of objects as bytes: `{"kind":K,"apiVersion":V,"metadata":{...},...}` in this order; stored metadata
+// has no resourceVersion. Because of the fixed order, a revision is inserted without decoding, and a list drops or
+// replaces the head of its items.
+import { Buffer } from 'node:buffer'
+import { encodeJson, type KubeObject, type ObjectMeta, type Revision } from '../../apimachinery/meta/index.ts'
+import { isTombstone, type EntryFacts } from '../../store/hub/index.ts'
+
+const metadataKey = Buffer.from('"metadata":{')
+
+/** Encodes an object for the store, in the layout above. Leaves out its resourceVersion. */
+export function encodeObject(object: KubeObject): Buffer {
+  const { kind, apiVersion, metadata, ...rest } = object
+  const { resourceVersion: _, ...meta } = metadata
+  return Buffer.from(encodeJson({ kind, apiVersion, metadata: meta, ...rest }))
+}
+
+/** Offset of the first member of metadata. Throws for bytes that are not in the layout above. */
+function metadataOffset(bytes: Buffer): number {
+  const at = bytes.indexOf(metadataKey)
+  if (at < 0) throw new Error('the object bytes have no metadata')
+  return at + metadataKey.length
+}
+
+/** Throws for a value that is neither an object in the layout above nor a tombstone: another program wrote it. */
+export function requireObjectBytes(value: Uint8Array): void {
+  if (isTombstone(value)) return
+  const bytes = asBuffer(value)
+  const { kind, apiVersion, metadata } = JSON.parse(bytes.toString()) as Partial<KubeObject>
+  if (typeof kind !== 'string' || typeof apiVersion !== 'string' || typeof metadata?.uid !== 'string')
+    throw new Error('the payload is not an object')
+  const layout = Buffer.from(`{${headOf(kind, apiVersion)}"metadata":{`)
+  if (!bytes.subarray(0, layout.length).equals(layout)) throw new Error('the payload was not written by kcp')
+}
+
+/** The same bytes, seen as a Buffer. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+/**
+ * Stored bytes -> bytes for the wire: inserts the revision as metadata's first member, replacing one stamped before.
+ */
+export function stampRevision(value: Uint8Array, revision: Revision): Buffer {
+  const bytes = asBuffer(value)
+  const at = metadataOffset(bytes)
+  const rest = afterStamp(bytes, at)
+  const stamp = `"resourceVersion":"${revision}"${bytes[rest] === 0x7d ? '' : ','}`
+  const result = Buffer.allocUnsafeSlow(at + stamp.length + bytes.length - rest)
+  bytes.copy(result, 0, 0, at)
+  result.write(stamp, at, 'latin1')
+  bytes.copy(result, at + stamp.length, rest)
+  return result
+}
+
+const stampStart = Buffer.from('"resourceVersion":"')
+
+/** Offset of the first member after the stamp at `at`; `at` itself if there is no stamp. */
+function afterStamp(bytes: Buffer, at: number): number {
+  if (bytes.compare(stampStart, 0, stampStart.length, at, at + stampStart.length) !== 0) return at
+  const end = bytes.indexOf(0x22, at + stampStart.length) + 1
+  return bytes[end] === 0x2c ? end + 1 : end
+}
+
+/** Decodes the object in wire bytes. */
+export function decodeObject(bytes: Uint8Array): KubeObject {
+  return JSON.parse(asBuffer(bytes).toString()) as KubeObject
+}
+
+/** Decodes the metadata in wire bytes only; the rest of the object, however large, is skipped. */
+export function decodeMetadata(bytes: Uint8Array): ObjectMeta {
+  const buffer = asBuffer(bytes)
+  const from = metadataOffset(buffer) - 1
+  return JSON.parse(buffer.toString('utf8', from, endOfObject(buffer, from))) as ObjectMeta
+}
+
+const [quote, backslash, openBrace, closeBrace] = [0x22, 0x5c, 0x7b, 0x7d]
+
+/** Offset after the closing brace of the JSON object that begins at `from`. */
+function endOfObject(bytes: Buffer, from: number): number {
+  let depth = 0
+  for (let i = from; i < bytes.length; i++) {
+    const byte = bytes[i]
+    if (byte === openBrace) depth++
+    else if (byte === closeBrace) {
+      if (--depth === 0) return i + 1
+    } else if (byte === quote) {
+      // Skip the string; the byte after a backslash does not end it.
+      for (i++; i < bytes.length && bytes[i] !== quote; i++) if (bytes[i] === backslash) i++
+    }
+  }
+  throw new Error('the metadata in the object bytes is cut off')
+}
+
+const none: readonly string[] = []
+
+/** The facts of an entry that selectors and garbage collection need. */
+export function readFacts(bytes: Uint8Array): EntryFacts {
+  const { uid = '', labels, ownerReferences } = decodeMetadata(bytes)
+  // Most objects have no owners: they share the empty list.
+  if (ownerReferences === undefined) return { uid, labels, ownerUids: none, blockedUids: none }
+  const blocked = ownerReferences.filter(({ blockOwnerDeletion }) => blockOwnerDeletion === true)
+  const uidsOf = (owners: typeof ownerReferences): string[] => owners.map((owner) => owner.uid)
+  return { uid, labels, ownerUids: uidsOf(ownerReferences), blockedUids: blocked.length === 0 ? none : uidsOf(blocked) }
+}
+
+/** `"kind":"K","apiVersion":"V",`: the head after the opening brace, which `rehead` drops or replaces. */
+export function headOf(kind: string, apiVersion: string): string {
+  return `"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},`
+}
+
+/** Offset of `"metadata"`. It is the same for most objects of a kind, so the previous offset is tried first. */
+export function metadataStart(bytes: Buffer, guess: number): number {
+  const fits = guess > 0 && bytes[guess - 1] === 0x2c && startsAt(bytes, guess)
+  return fits ? guess : bytes.indexOf(metadataKey)
+}
+
+function startsAt(bytes: Buffer, at: number): boolean {
+  for (let i = 0; i < metadataKey.length; i++) if (bytes[at + i] !== metadataKey[i]) return false
+  return true
+}
+
+/** The bytes with `head` between the opening brace and metadata. The head is empty for items of built-in lists. */
+export function rehead(bytes: Uint8Array, head: string): Buffer {
+  const source = asBuffer(bytes)
+  const from = source.indexOf(metadataKey)
+  const result = Buffer.allocUnsafe(1 + head.length + source.length - from)
+  result[0] = 0x7b
+  result.write(head, 1, 'latin1')
+  source.copy(result, 1 + head.length, from)
+  return result
+}

@@ -1,0 +1,263 @@
+// Brings a built-in object into the form that Go's typed decoding and encoding gives it: members in the order of the
+// struct, without null and empty ones that Go omits, with those that Go always prints.
+import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import { parseApiVersion } from '../../../apimachinery/meta/index.ts'
+import { badRequest } from '../../../apimachinery/status/index.ts'
+import { goStructName, structNamed, type Member, type StructType } from './go-types.ts'
+import { notQuantity, quantityText, roundUpToMilli, tryQuantity } from './quantity.ts'
+import { goMicroTime, goTime } from './times.ts'
+
+class DecodeError extends Error {}
+
+/**
+ * Decodes `object` in place. Throws 400 with Go's message if a value has the wrong type. Metadata stays the same
+ * JavaScript object, because callers hold a reference to it.
+ */
+export function decodeTyped(object: KubeObject, struct: StructType): void {
+  const { kind, apiVersion, metadata } = object
+  try {
+    const { metadata: meta, ...rest } = decodeStruct(struct, object as unknown as JsonObject, [])
+    replaceMembers(metadata, isJsonObject(meta) ? meta : {})
+    replaceMembers(object, { kind, apiVersion, metadata, ...rest })
+  } catch (error) {
+    if (!(error instanceof DecodeError)) throw error
+    const { version } = parseApiVersion(apiVersion)
+    throw badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${error.message}`)
+  }
+}
+
+/** Adds the members that Go always prints to a struct that a default function made. */
+export function completeStruct(name: string, value: JsonObject): JsonObject {
+  return decodeStruct(structNamed(name), value, [])
+}
+
+/** Decoded metadata, or Go's error message if it cannot be decoded. */
+export function decodeObjectMeta(value: JsonValue): JsonObject | string {
+  if (!isJsonObject(value)) return `json: cannot unmarshal ${typeName(value)} into Go value of type v1.ObjectMeta`
+  try {
+    return completeStruct('meta.v1.ObjectMeta', value)
+  } catch (error) {
+    if (error instanceof DecodeError) return error.message
+    throw error
+  }
+}
+
+function typeName(value: JsonValue): string {
+  if (Array.isArray(value)) return 'array'
+  return typeof value === 'boolean' ? 'bool' : typeof value
+}
+
+function replaceMembers(target: object, members: object): void {
+  for (const member of Object.keys(target)) Reflect.deleteProperty(target, member)
+  Object.assign(target, members)
+}
+
+function decodeStruct(struct: StructType, value: JsonObject, path: readonly string[]): JsonObject {
+  const result: JsonObject = {}
+  for (const member of struct.members) {
+    const raw = Object.hasOwn(value, member.name) ? (value[member.name] ?? undefined) : undefined
+    const decoded = raw === undefined ? zeroOf(member, path) : decodeMember(struct, member, raw, [...path, member.name])
+    if (decoded === undefined || (member.omitEmpty && isEmpty(member, raw, decoded))) continue
+    result[member.name] = decoded
+  }
+  return result
+}
+
+/** What Go prints for an unset member; undefined if it prints nothing. */
+function zeroOf(member: Member, path: readonly string[]): JsonValue | undefined {
+  const { code, container, pointer, omitEmpty, omitZero } = member
+  if (container !== 'none' || pointer) return omitEmpty ? undefined : null
+  if (omitZero) return undefined
+  switch (code) {
+    case '@':
+      return decodeStruct(structNamed(member.struct), {}, [...path, member.name])
+    case 'T':
+    case 'U':
+      return null
+    case 'R':
+      return omitEmpty ? undefined : null
+    case 'Q':
+      return '0'
+    case 'D':
+      return '0s'
+    case 'I':
+      return 0
+    default:
+      return omitEmpty ? undefined : zeroScalar(member)
+  }
+}
+
+function zeroScalar({ code }: Member): JsonValue {
+  return code === 's' ? '' : code === 'b' ? false : code === 'y' ? null : 0
+}
+
+function isEmpty({ code, container, pointer }: Member, raw: JsonValue | undefined, value: JsonValue): boolean {
+  if (container === 'list') return Array.isArray(value) && value.length === 0
+  // decodeMember returns the same map if it is not empty; only a new map can be empty.
+  if (container !== 'none') return value !== raw && isJsonObject(value) && Object.keys(value).length === 0
+  return !pointer && 'silbyd'.includes(code) && (value === '' || value === 0 || value === false)
+}
+
+function decodeMember(struct: StructType, member: Member, raw: JsonValue, path: readonly string[]): JsonValue {
+  const { container } = member
+  if (isMapOfTexts(member) && isJsonObject(raw) && hasTextsOnly(raw)) return raw
+  if (container === 'none') return decodeValue(struct, member, raw, path)
+  if (container === 'list') return decodeList(struct, member, raw, path)
+  if (!isJsonObject(raw)) throw mismatch(struct, member, raw, path, { whole: true })
+  const result: JsonObject = {}
+  for (const [key, value] of Object.entries(raw))
+    result[key] =
+      container === 'mapOfLists'
+        ? value === null
+          ? null
+          : decodeList(struct, member, value, path)
+        : value === null
+          ? zeroItem(member, path)
+          : inResourceList(member, decodeValue(struct, member, value, path))
+  return result
+}
+
+function isMapOfTexts({ container, code }: Member): boolean {
+  return container === 'map' && code === 's'
+}
+
+/**
+ * True for most maps: they are used as they are. Copying one of 100,000 members would take three times as long as this
+ * check.
+ */
+function hasTextsOnly(map: JsonObject): boolean {
+  let isEmptyMap = true
+  for (const key in map) {
+    if (typeof map[key] !== 'string') return false
+    isEmptyMap = false
+  }
+  return !isEmptyMap
+}
+
+/** Rounds quantities of a ResourceList up to thousandths, as Go does. */
+function inResourceList({ code }: Member, value: JsonValue): JsonValue {
+  if (code !== 'Q' || typeof value !== 'string' || !/[nu.]|e-/i.test(value)) return value
+  const quantity = tryQuantity(value)
+  return quantity === undefined ? value : quantityText(roundUpToMilli(quantity))
+}
+
+function decodeList(struct: StructType, member: Member, raw: JsonValue, path: readonly string[]): JsonValue {
+  if (!Array.isArray(raw)) throw mismatch(struct, member, raw, path, { whole: true })
+  // Upstream stores no difference between an empty list and none.
+  if (raw.length === 0) return member.omitEmpty ? [] : null
+  return raw.map((item) => (item === null ? zeroItem(member, path) : decodeValue(struct, member, item, path)))
+}
+
+function zeroItem(member: Member, path: readonly string[]): JsonValue {
+  if (member.code === '@') return decodeStruct(structNamed(member.struct), {}, path)
+  if (member.code === 'Q') return '0'
+  if (member.code === 'y') return ''
+  return 'silbd'.includes(member.code) ? zeroScalar(member) : null
+}
+
+function decodeValue(struct: StructType, member: Member, raw: JsonValue, path: readonly string[]): JsonValue {
+  const { code } = member
+  switch (code) {
+    case '@':
+      if (!isJsonObject(raw)) throw mismatch(struct, member, raw, path)
+      return decodeStruct(structNamed(member.struct), raw, path)
+    case 's':
+    case 'D':
+      if (typeof raw !== 'string') throw mismatch(struct, member, raw, path)
+      return raw
+    case 'y':
+      if (Array.isArray(raw)) return Buffer.from(raw.map(Number)).toString('base64')
+      if (typeof raw !== 'string') throw mismatch(struct, member, raw, path)
+      return decodeBytes(raw)
+    case 'b':
+      if (typeof raw !== 'boolean') throw mismatch(struct, member, raw, path)
+      return raw
+    case 'i':
+    case 'l':
+      if (typeof raw !== 'number' || !Number.isInteger(raw) || Math.abs(raw) > (code === 'i' ? 2 ** 31 : 2 ** 63))
+        throw mismatch(struct, member, raw, path)
+      return raw
+    case 'd':
+      if (typeof raw !== 'number') throw mismatch(struct, member, raw, path)
+      return raw
+    case 'I':
+      if (typeof raw !== 'string' && (typeof raw !== 'number' || !Number.isInteger(raw)))
+        throw mismatch(struct, member, raw, path)
+      return raw
+    case 'Q':
+      return decodeQuantity(struct, member, raw, path)
+    case 'T':
+    case 'U': {
+      if (typeof raw !== 'string') throw mismatch(struct, member, raw, path)
+      const time = code === 'T' ? goTime(raw) : goMicroTime(raw)
+      if ('error' in time) throw new DecodeError(time.error)
+      return time.text
+    }
+    case 'R':
+      return raw
+  }
+}
+
+function decodeQuantity(struct: StructType, member: Member, raw: JsonValue, path: readonly string[]): JsonValue {
+  if (typeof raw !== 'string' && typeof raw !== 'number') throw mismatch(struct, member, raw, path)
+  const quantity = tryQuantity(String(raw))
+  if (quantity === undefined) throw new DecodeError(notQuantity)
+  return quantityText(quantity)
+}
+
+/** Decodes base64 as Go does: ignores line breaks and refuses everything else. Returns the standard encoding. */
+function decodeBytes(text: string): string {
+  const compact = text.replace(/[\r\n]/g, '')
+  const bad = /[^A-Za-z0-9+/=]/.exec(compact)
+  const padded = /^[A-Za-z0-9+/]*={0,2}$/.test(compact) && compact.length % 4 === 0
+  if (bad !== null || !padded) {
+    const at = bad?.index ?? firstMisplaced(compact)
+    throw new DecodeError(`illegal base64 data at input byte ${at}`)
+  }
+  return fillsLastByte(compact) ? compact : Buffer.from(compact, 'base64').toString('base64')
+}
+
+/** True if the unused bits before the padding are zero, as in the standard encoding. */
+function fillsLastByte(text: string): boolean {
+  const equals = text.indexOf('=', text.length - 2)
+  if (equals < 0) return true
+  return (equals === text.length - 2 ? 'AQgw' : 'AEIMQUYcgkosw048').includes(text.charAt(equals - 1))
+}
+
+function firstMisplaced(text: string): number {
+  const equals = text.indexOf('=')
+  return equals < 0 ? text.length - (text.length % 4) + (text.length % 4 === 1 ? 0 : 0) : equals
+}
+
+/** Go's UnmarshalTypeError. `whole`: the list or map itself has the wrong type, not one of its items. */
+function mismatch(
+  struct: StructType,
+  member: Member,
+  raw: JsonValue,
+  path: readonly string[],
+  { whole = false } = {},
+): DecodeError {
+  const what = Array.isArray(raw)
+    ? 'array'
+    : typeof raw === 'number'
+      ? numberText(member, raw)
+      : typeof raw === 'boolean'
+        ? 'bool'
+        : typeof raw
+  const owner = goStructName(struct.name).split('.').at(-1) ?? ''
+  return new DecodeError(
+    `json: cannot unmarshal ${what} into Go struct field ${owner}.${path.join('.')} of type ${whole ? targetName(member, raw) : member.goName}`,
+  )
+}
+
+function numberText({ code, container }: Member, value: number): string {
+  return container !== 'list' && 'il'.includes(code) ? `number ${value}` : 'number'
+}
+
+function targetName({ goName, container, collectionName }: Member, raw: JsonValue): string {
+  if (collectionName !== undefined && (container === 'list' ? !Array.isArray(raw) : !isJsonObject(raw)))
+    return collectionName
+  if (container === 'list' && !Array.isArray(raw)) return `[]${goName}`
+  if (container === 'map' && !isJsonObject(raw)) return `map[string]${goName}`
+  return goName
+}

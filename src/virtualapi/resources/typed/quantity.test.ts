@@ -1,0 +1,48 @@
+import { expect } from 'chai'
+import { quantityText, roundUpToMilli, tryQuantity } from './quantity.ts'
+
+describe('quantities', () => {
+  for (const [text, canonical] of [
+    ['0', '0'],
+    ['0Mi', '0'],
+    ['1000m', '1'],
+    ['1500m', '1500m'],
+    ['0.5', '500m'],
+    ['.5Gi', '512Mi'],
+    ['1.5Gi', '1536Mi'],
+    ['1024Mi', '1Gi'],
+    ['1000', '1k'],
+    ['2147483648', '2147483648'],
+    ['12e6', '12e6'],
+    ['1E', '1E'],
+    ['100Ki', '100Ki'],
+    ['512', '512'],
+    ['-1Gi', '-1Gi'],
+    ['+5', '5'],
+    ['1u', '1u'],
+  ] as const)
+    it(`${text} is printed as ${canonical}`, () => {
+      const quantity = tryQuantity(text)
+      expect(quantity && quantityText(quantity)).to.equal(canonical)
+    })
+
+  for (const text of ['', 'lots', '1 Gi', '1gi', '--1', '1.2.3', '1e', '0x10', '.'])
+    it(`${JSON.stringify(text)} is not a quantity`, () => expect(tryQuantity(text)).to.equal(undefined))
+
+  it('refuses long text quickly', () => {
+    const started = performance.now()
+    for (const text of [
+      `${'1'.repeat(200_000)}!`,
+      '1'.repeat(2_000_000),
+      `1.${'1'.repeat(200_000)}!`,
+      `1e${'0'.repeat(200_000)}!`,
+    ])
+      expect(tryQuantity(text)).to.equal(undefined)
+    expect(performance.now() - started).to.be.lessThan(3000)
+  })
+
+  it('are rounded up to thousandths in resource lists', () => {
+    const quantity = tryQuantity('1.0001')
+    expect(quantity && quantityText(roundUpToMilli(quantity))).to.equal('1001m')
+  })
+})

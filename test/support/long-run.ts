@@ -1,0 +1,9 @@
+// `make test-long` runs the same specs with more rounds and seeds, and the specs of test/long besides.
+
+/** True in `make test-long`. */
+export const isLongRun = process.env['KCP_TEST_LONG'] === '1'
+
+/** How often a test repeats what it does: `short` in `make test`, `long` in `make test-long`. */
+export function rounds({ short, long }: { short: number; long: number }): number {
+  return isLongRun ? long : short
+}
