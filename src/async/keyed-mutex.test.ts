@@ -4,7 +4,7 @@ import { KeyedMutex } from './keyed-mutex.ts'
 describe('KeyedMutex', () => {
   const { signal } = new AbortController()
 
-  it('is held by one at a time for a key, in the order of asking, and forgets a key that nobody wants', async () => {
+  it('is held by one caller at a time per key, in the order of requests, and drops unused keys', async () => {
     const mutex = new KeyedMutex()
     const order: number[] = []
     let inside = 0
@@ -22,7 +22,7 @@ describe('KeyedMutex', () => {
     expect(mutex.size).to.equal(0)
   })
 
-  it('of different keys do not wait for one another', async () => {
+  it('does not make callers of different keys wait', async () => {
     const mutex = new KeyedMutex()
     const leave = await mutex.take('a', signal)
     ;(await mutex.take('b', signal))()
@@ -30,7 +30,7 @@ describe('KeyedMutex', () => {
     expect(mutex.size).to.equal(0)
   })
 
-  it('of somebody who gave up waiting pass to the next, not before it is due', async () => {
+  it('passes to the next caller when one gives up waiting, but not before the holder releases it', async () => {
     const mutex = new KeyedMutex()
     const first = await mutex.take('a', signal)
     const gone = new AbortController()

@@ -1,4 +1,4 @@
-// One at a time, for each key: for those who would otherwise only run into one another.
+// A mutex per key, for callers that would otherwise conflict with each other.
 import { abortable } from './abortable.ts'
 
 export class KeyedMutex {
@@ -9,7 +9,7 @@ export class KeyedMutex {
     return this.#last.size
   }
 
-  /** Resolves, in the order of asking, with the function that gives the key back. Rejects with signal.reason. */
+  /** Resolves, in the order of calls, with the function that releases the key. Rejects with signal.reason. */
   async take(key: string, signal: AbortSignal): Promise<() => void> {
     const before = this.#last.get(key) ?? Promise.resolve()
     let end = (): void => undefined

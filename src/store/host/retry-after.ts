@@ -1,10 +1,10 @@
-// A host under load says "later".
+// Retries reads while the host answers 429.
 import { sleep } from '../../async/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 
 /**
- * Asks again where the host answered 429, after as long as it wants: it says so before it begins anything. Rejects with that
- * answer where it wants more than is left of `withinMs`: whoever asks would have been told "too late" before.
+ * Retries after the time that the host's 429 answer names; such a request has had no effect. Rejects with that answer if the
+ * time exceeds the rest of `withinMs`.
  */
 export async function retryAfter<T>(
   ask: () => Promise<T>,

@@ -12,7 +12,7 @@ export const looksPerIdle = 4
 const slack = 1 / 8
 
 export interface ClusterCacheOptions {
-  /** One that was not asked for in so long goes. */
+  /** A cluster that was not used for this long is evicted, milliseconds. */
   readonly idleMs: number
   /** Memory limit of all clusters together; beyond it the least recently used are evicted. */
   readonly memoryBytes: number

@@ -36,7 +36,7 @@ export interface HubCore {
   readonly watcherBytes: number
   watcherBegan(watcher: HubWatcher): void
   watcherEnded(watcher: HubWatcher): void
-  /** A watch began: it must be among what is in memory, where it may have been let go of. */
+  /** A watch began: puts the cluster back into the cache if it was evicted. */
   keep(state: ClusterState): void
   /** Adds to the memory accounting of a counted cluster; negative for removals. */
   count(objects: number, bytes: number): void
@@ -58,7 +58,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   readonly #account: QuotaAccount
   /** When it was last asked for; higher is later. Kept by the ClusterCache. */
   lastUse = 0
-  /** Whether what it holds counts as in memory; kept by the ClusterCache. */
+  /** Whether its objects count towards the memory limit; kept by the ClusterCache. */
   isCounted = false
 
   constructor(cluster: ClusterId, core: HubCore, items: readonly StoredObject[], loadedAt: Revision) {

@@ -298,7 +298,7 @@ class MemoryHub implements Hub, HubCore {
     const key = change.type === 'put' ? change.object.key : change.key
     this.#loading.get(key.cluster)?.changes.push(change)
     const state = this.#cache.peek(key.cluster)
-    // What a load's list had already is no news to that logical cluster, but it is to who watches all of them.
+    // A change that the load's list included is not new to that logical cluster, but it is to watchers of all of them.
     const known = state === undefined || state.wasLoadedWith(change)
     const applied = known ? undefined : state.apply(change)
     const event = known ? this.#unloadedEvent(change) : applied?.event

@@ -78,7 +78,7 @@ export interface HubOptions {
    * one stays. Default 256 MiB.
    */
   readonly memoryBytes?: number
-  /** Where the writes of a logical cluster are charged; made anew when it is loaded. Default: no bound. */
+  /** The account that is charged for writes of a logical cluster; called again at each load. Default: no limit. */
   readonly quotaAccount?: (cluster: ClusterId) => QuotaAccount
   /** Bytes buffered for one slow watcher before it is ended (it lists again). Default 8 MiB. */
   readonly watcherBufferBytes?: number

@@ -26,7 +26,7 @@ describe('the thread of the database', function () {
     rmSync(directory, { recursive: true, force: true })
   })
 
-  /** Resolves with what a call came to. */
+  /** Resolves with the answer, or with the error message. */
   const outcome = (call: DatabaseCall): Promise<string> =>
     new Promise((resolve) =>
       thread.call({

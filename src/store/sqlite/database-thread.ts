@@ -16,7 +16,7 @@ const maxBatchCalls = 1000
 const maxBatchBytes = 8 * 1024 * 1024
 /** How long a call that is deferrable waits for another to go with. */
 const deferralMs = 5
-/** Calls that may wait; a caller beyond that is told so instead of growing the queue. */
+/** Calls that may wait; more are rejected instead of growing the queue. */
 const maxWaitingCalls = 100_000
 
 /** A call whose value, if it has one, is not yet copied into the batch's buffer. */
@@ -25,7 +25,7 @@ export interface PendingCall {
   readonly value?: Uint8Array
   /** Goes with the next call, or alone after a few milliseconds. */
   readonly deferrable?: boolean
-  /** Called in the order of the calls, before anybody else hears of the batch. */
+  /** Called in the order of the calls, before `afterBatch`. */
   readonly answered: (answer: DatabaseAnswer, values: ArrayBuffer) => void
   readonly failed: (error: Error) => void
 }

@@ -232,7 +232,7 @@ class SqliteStore implements Store {
             reject(new StoreError(answer.code, answer.message))
             return
           }
-          // `read` also notes events, so it runs even where nobody waits any more.
+          // `read` also records events, so it runs even if the caller has gone.
           const result = read(answer as Extract<DatabaseAnswer, { is: Kind }>, values)
           this.#events.afterFlush(() => resolve(result))
         },

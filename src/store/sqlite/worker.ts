@@ -100,7 +100,7 @@ interface Opened {
   readonly files: OwnFiles
 }
 
-/** False where what was written is nowhere any more: then nothing was answered, and nothing will be. */
+/** False if the database's files are gone: nothing is answered, now or later. */
 function answer(opened: Opened, calls: readonly DatabaseCall[], values: Uint8Array): boolean {
   const { tables, files } = opened
   const packer = new Packer()
