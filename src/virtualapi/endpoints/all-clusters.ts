@@ -1,14 +1,14 @@
 // `/clusters/*`: list and watch of one resource over all logical clusters. Read only. Every object says whose it is by the
 // annotation `kcp.dev/logical-cluster`.
 import { Buffer } from 'node:buffer'
-import { encodeJson, groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { forbidden, methodNotAllowed, pathNotFound } from '../../apimachinery/status/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
 import { negotiate, type Representation } from '../codec/negotiate.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
 import type { ClusterDirectory } from '../clusters/directory.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
+import { decodeObject, layOut } from '../registry/object-bytes.ts'
 import { storageKeyOf, type ResourceDefinition } from '../registry/resource-definition.ts'
 import { customStrategy } from '../registry/custom-strategy.ts'
 import type { Answer, Exchange } from '../server/exchange.ts'
@@ -155,7 +155,7 @@ function annotatedView(
       const object: KubeObject = decodeObject(entry.bytes)
       const name = directory.byId(entry.key.cluster)?.name ?? ''
       object.metadata.annotations = { ...object.metadata.annotations, [clusterAnnotation]: name }
-      const bytes = Buffer.from(encodeJson(object))
+      const bytes = Buffer.from(layOut(object))
       annotated.set(entry, bytes)
       return bytes
     },

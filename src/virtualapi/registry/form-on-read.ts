@@ -1,8 +1,8 @@
 // The form in which readers see a custom resource that was written when its definition was another: with the defaults and
 // without the fields that the definition got and lost since.
-import { encodeJson, type JsonObject } from '../../apimachinery/meta/index.ts'
+import type { JsonObject } from '../../apimachinery/meta/index.ts'
 import { applyDefaults, pruneUnknown, type SchemaNode } from '../../apimachinery/schema/index.ts'
-import { decodeObject } from './object-bytes.ts'
+import { decodeObject, layOut } from './object-bytes.ts'
 
 /** Bytes at rest -> the same bytes, or others with what was missing. Asked again for the same bytes it remembers. */
 export type CompleteBytes = (bytes: Uint8Array) => Uint8Array
@@ -34,12 +34,12 @@ export function formOnRead(schema: SchemaNode | undefined, { changed, shownAs }:
 
 function completed(bytes: Uint8Array, schema: SchemaNode, shownAs: SchemaNode | undefined): Uint8Array {
   const object = decodeObject(bytes)
-  const before = encodeJson(object)
+  const before = layOut(object)
   pruneUnknown(object as unknown as JsonObject, schema, { isResourceRoot: true })
   // What does not fit is left out: whoever made such defaults can still read, and delete, what has them.
   applyDefaults(object as unknown as JsonObject, schema)
   if (shownAs !== undefined) pruneUnknown(object as unknown as JsonObject, shownAs, { isResourceRoot: true })
-  const after = encodeJson(object)
+  const after = layOut(object)
   return after === before ? bytes : Buffer.from(after)
 }
 
