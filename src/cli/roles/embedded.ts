@@ -190,7 +190,12 @@ async function isOurs(dir: string, entries: readonly string[]): Promise<boolean>
 
 async function openStore(rootDir: string, { mayBeNew }: { mayBeNew: boolean }) {
   try {
-    return await openSqliteStore({ file: join(rootDir, 'data', 'kcp.db'), mayBeNew })
+    return await openSqliteStore({
+      file: join(rootDir, 'data', 'kcp.db'),
+      mayBeNew,
+      // Not in `data`: whoever copies that directory has no key to its Secrets.
+      sealKeyFile: join(rootDir, 'seal.key'),
+    })
   } catch (error) {
     throw new ExitError(messageOf(error), { cause: error })
   }
