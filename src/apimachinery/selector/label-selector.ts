@@ -66,11 +66,6 @@ export function selectorOf(requirements: readonly LabelRequirement[]): LabelSele
   }
 }
 
-/** The selector that asks for exactly these labels, such as those of a ReplicationController or a Service. */
-export function selectorFromLabels(labels: Labels): LabelSelector {
-  return selectorOf(Object.entries(labels).map(([key, value]) => ({ key, operator: '=', values: [value] })))
-}
-
 const operatorOf: Readonly<Record<string, LabelRequirement['operator']>> = {
   In: 'in',
   NotIn: 'notin',
@@ -94,19 +89,6 @@ export function selectorFromObject(source: LabelSelectorSource | undefined): Lab
     if (error !== undefined) throw badRequest(error)
   }
   return selectorOf(requirements)
-}
-
-/** What is wrong with a metav1.LabelSelector at `path`, for the validation of the object that carries it. */
-export function labelSelectorErrors(source: LabelSelectorSource, path: string): StatusCause[] {
-  const causes: StatusCause[] = []
-  for (const [key, value] of Object.entries(source.matchLabels ?? {})) {
-    const field = `${path}.matchLabels`
-    for (const text of qualifiedNameErrors(key)) causes.push(fieldInvalid(field, key, text))
-    for (const text of labelValueErrors(value)) causes.push(fieldInvalid(field, value, text))
-  }
-  for (const [i, { key, operator, values = [] }] of (source.matchExpressions ?? []).entries())
-    causes.push(...labelRequirementErrors({ key, operator, values }, `${path}.matchExpressions[${String(i)}]`))
-  return causes
 }
 
 /** What is wrong with a metav1.LabelSelectorRequirement at `field`. */

@@ -77,6 +77,7 @@ export interface WorkerSettings {
   readonly keptDeletions: number
   readonly maxFileBytes: number
   readonly mayBeNew: boolean
+  readonly sealKeyFile?: string
 }
 
 /** Lays values one after another into a buffer of its own, which can be transferred. */
