@@ -1,7 +1,7 @@
-// In whose name a request writes fields (managedFields): what the client says, else the program that it is.
+// The field manager of a request (managedFields): given by the client, else derived from its User-Agent.
 import { Buffer } from 'node:buffer'
 
-/** Bytes. */
+/** Maximum length, bytes. */
 export const maxFieldManagerLength = 128
 
 /** The parameter `fieldManager`, else the part of the User-Agent before the first `/`, as kube-apiserver cuts it. */
