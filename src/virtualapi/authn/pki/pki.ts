@@ -5,7 +5,7 @@ import { isIP } from 'node:net'
 import { systemClock, type Clock } from '../../../async/index.ts'
 import { createCertificateAuthority, createSigningKey, signCertificate, type KeyPair } from './certificate-authority.ts'
 import { realmUri, type CertificateRealm } from './realm-uri.ts'
-import { isRenewalDue } from './renewal.ts'
+import { isRenewalDue } from './is-renewal-due.ts'
 
 /** The stored keys, all PEM. */
 export interface PkiMaterial {
