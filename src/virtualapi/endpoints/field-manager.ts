@@ -4,10 +4,14 @@ import { Buffer } from 'node:buffer'
 /** Maximum length, bytes. */
 export const maxFieldManagerLength = 128
 
+const plainProgram = /^[ -~]{1,128}$/
+
 /** The parameter `fieldManager`, else the part of the User-Agent before the first `/`, as kube-apiserver cuts it. */
 export function fieldManagerOf(parameter: string | null, userAgent = ''): string {
   if (parameter !== null && parameter !== '') return parameter
   const [program = ''] = userAgent.split('/', 1)
+  // Nearly all are: every write comes by here.
+  if (plainProgram.test(program)) return program
   let name = ''
   let bytes = 0
   for (const character of program) {
