@@ -5,11 +5,16 @@ export {
   createPkiMaterial,
   frontProxyFromHost,
   hasPki,
+  isRenewalDue,
   openPki,
   pkiFromSecret,
   pkiToSecret,
+  renewedClientCertificate,
+  tryKeyPair,
   type FrontProxyConfig,
+  type KeyPair,
   type Pki,
+  type ServingCertificateStore,
 } from './authn/index.ts'
 export { createMembers, type Members } from './members/index.ts'
 export { rootCluster } from './clusters/index.ts'

@@ -1,32 +1,31 @@
 // kill -9 during writes to the embedded store: acknowledged writes are kept, and no write is stored in part.
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { openSqliteStore } from '../../src/store/sqlite/index.ts'
-import { rounds } from '../support/index.ts'
+import { rounds, waitFor } from '../support/index.ts'
 import { freshCluster } from './store.ts'
 
 const { signal } = new AbortController()
 const crashes = rounds({ short: 5, long: 20 })
 const program = join(import.meta.dirname, 'store-writer.ts')
 
-/** Runs the writer, kills it after `acknowledgements` acknowledgements, returns its output lines. */
-async function killedAfter(acknowledgements: number, args: readonly string[]): Promise<string[]> {
+/** Runs the writer, kills it after it acknowledged `acknowledgements`, gives back the lines it wrote to `output`. */
+async function killedAfter(acknowledgements: number, output: string, args: readonly string[]): Promise<string[]> {
+  const descriptor = openSync(output, 'w')
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program, ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', descriptor, 'inherit'],
   })
-  let said = ''
-  let lines = 0
-  child.stdout.on('data', (chunk: Buffer) => {
-    said += chunk.toString()
-    for (const byte of chunk) if (byte === 10) lines++
-    if (lines > acknowledgements) child.kill('SIGKILL')
-  })
-  const how = await new Promise((resolve) => child.once('close', (_, by) => resolve(by)))
-  expect(how).to.equal('SIGKILL')
-  return said.slice(0, said.lastIndexOf('\n')).split('\n')
+  closeSync(descriptor)
+  const closed = new Promise<NodeJS.Signals | null>((resolve) => child.once('close', (_, by) => resolve(by)))
+  const lines = (): string[] => readFileSync(output, 'utf8').split('\n').slice(0, -1)
+  const isEnough = (): boolean => child.exitCode !== null || lines().length > acknowledgements
+  await waitFor(isEnough, { what: `${acknowledgements} acknowledged writes`, deadlineMs: 60_000, intervalMs: 2 })
+  child.kill('SIGKILL')
+  expect(await closed).to.equal('SIGKILL')
+  return lines()
 }
 
 describe('the embedded store, killed in the middle of writes', function () {
@@ -40,11 +39,11 @@ describe('the embedded store, killed in the middle of writes', function () {
     let newest = 0
     let checked = 0
     for (let round = 0; round < crashes; round++) {
-      const [ready = '', ...lines] = await killedAfter(20 + Math.floor(Math.random() * 600), [
-        file,
-        cluster,
-        String(round),
-      ])
+      const [ready = '', ...lines] = await killedAfter(
+        20 + Math.floor(Math.random() * 600),
+        join(directory, 'acknowledged'),
+        [file, cluster, String(round)],
+      )
       expect(Number(ready.split(' ')[1])).to.be.at.least(newest)
       const last = new Map<string, number>()
       for (const line of lines) {

@@ -66,11 +66,6 @@ export function selectorOf(requirements: readonly LabelRequirement[]): LabelSele
   }
 }
 
-/** The selector that requires exactly these labels, as the map selectors of ReplicationControllers and Services do. */
-export function selectorFromLabels(labels: Labels): LabelSelector {
-  return selectorOf(Object.entries(labels).map(([key, value]) => ({ key, operator: '=', values: [value] })))
-}
-
 const operatorOf: Readonly<Record<string, LabelRequirement['operator']>> = {
   In: 'in',
   NotIn: 'notin',
@@ -96,20 +91,7 @@ export function selectorFromObject(source: LabelSelectorSource | undefined): Lab
   return selectorOf(requirements)
 }
 
-/** The errors of a metav1.LabelSelector at `path`. */
-export function labelSelectorErrors(source: LabelSelectorSource, path: string): StatusCause[] {
-  const causes: StatusCause[] = []
-  for (const [key, value] of Object.entries(source.matchLabels ?? {})) {
-    const field = `${path}.matchLabels`
-    for (const text of qualifiedNameErrors(key)) causes.push(fieldInvalid(field, key, text))
-    for (const text of labelValueErrors(value)) causes.push(fieldInvalid(field, value, text))
-  }
-  for (const [i, { key, operator, values = [] }] of (source.matchExpressions ?? []).entries())
-    causes.push(...labelRequirementErrors({ key, operator, values }, `${path}.matchExpressions[${String(i)}]`))
-  return causes
-}
-
-/** The errors of a metav1.LabelSelectorRequirement at `field`. */
+/** What is wrong with a metav1.LabelSelectorRequirement at `field`. */
 export function labelRequirementErrors(
   { key, operator, values }: { readonly key: string; readonly operator: string; readonly values: readonly string[] },
   field: string,

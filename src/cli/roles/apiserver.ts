@@ -9,6 +9,8 @@ import { createMembers, createVirtualApi, frontProxyFromHost, requireObjectBytes
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { registerApiService, serviceHosts } from './api-service.ts'
 import { installationKeys, publishAddress, type Host } from './host-installation.ts'
+import { keepRenewed } from './keep-renewed.ts'
+import { servingCertificateRenewal } from './serving-certificate.ts'
 
 export interface ApiserverOptions {
   readonly host: Host
@@ -70,8 +72,10 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   )
   await api.follow(client)
   const hosts = [...new Set([advertiseAddress, bindAddress])].filter((name) => name !== '0.0.0.0' && name !== '::')
-  const { certificate, key } = await pki.servingCertificate([...hosts, ...serviceHosts])
-  const listener = stack.use(await api.listen({ host: bindAddress, port: options.port, certificate, key }))
+  const servingHosts = [...hosts, ...serviceHosts]
+  const current = await pki.servingCertificate(servingHosts)
+  const listener = stack.use(await api.listen({ host: bindAddress, port: options.port, ...current }))
+  stack.use(keepRenewed([servingCertificateRenewal({ pki, hosts: servingHosts, listener, current, log })], { log }))
   stack.use(
     await startControllers({
       cluster: (name) => api.client(name as ClusterName),

@@ -1,7 +1,7 @@
 // `kcp start`: store, server, controllers and operator in one process. No Kubernetes needed.
 import { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { access, constants, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { access, constants, mkdir, readdir, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { rootClusterName, type ClusterName } from '../../apimachinery/meta/index.ts'
@@ -22,9 +22,11 @@ import {
   rootCluster,
 } from '../../virtualapi/index.ts'
 import { ExitError, messageOf } from '../process/exit-error.ts'
-import { kubeconfigText } from './kubeconfig-writer.ts'
+import { adminKubeconfigRenewal } from './admin-kubeconfig.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
+import { keepRenewed } from './keep-renewed.ts'
 import { memberControllers } from './member-controllers.ts'
+import { servingCertificateRenewal } from './serving-certificate.ts'
 
 export interface EmbeddedOptions {
   readonly rootDir: string
@@ -88,12 +90,9 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const rootClient = api.client(rootClusterName)
   await putCrds(rootClient, kcpCrds(), signal)
   await api.follow(rootClient)
-  const serving = await pki.servingCertificate(
-    [advertiseAddress, bindAddress].filter((host) => host !== '0.0.0.0' && host !== '::'),
-  )
-  const listener = stack.use(
-    await api.listen({ host: bindAddress, port: options.port, certificate: serving.certificate, key: serving.key }),
-  )
+  const hosts = [advertiseAddress, bindAddress].filter((host) => host !== '0.0.0.0' && host !== '::')
+  const current = await pki.servingCertificate(hosts)
+  const listener = stack.use(await api.listen({ host: bindAddress, port: options.port, ...current }))
   port.value = listener.port
   const broken = Promise.withResolvers<never>()
   broken.promise.catch(() => undefined)
@@ -122,25 +121,14 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   )
   operator.done.catch((error: unknown) => broken.reject(error))
   api.broken.catch((error: unknown) => broken.reject(error))
-  const admin = await pki.issueClientCertificate({
-    commonName: 'kcp-admin',
-    organizations: ['system:masters'],
-    realm: 'installation',
-    days: 365,
-  })
   const adminKubeconfig = join(rootDir, 'admin.kubeconfig')
-  const text = kubeconfigText({
-    name: 'root',
-    server: `${local}/clusters/root`,
-    ca: pki.servingCa,
-    cert: admin.certificate,
-    key: admin.key,
-  })
-  await writePrivate(adminKubeconfig, text).catch((error: unknown) => {
-    // The file of the last start is valid for a year, and a server with a full disk can still be read from.
+  const admin = adminKubeconfigRenewal({ pki, file: adminKubeconfig, server: `${local}/clusters/root` })
+  await admin.renew().catch((error: unknown) => {
+    // The one of the last start is good for a year: a full disk is read from.
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC' || !existsSync(adminKubeconfig)) throw error
     log.warn('the disk is full: admin.kubeconfig is that of the last start', { error })
   })
+  stack.use(keepRenewed([servingCertificateRenewal({ pki, hosts, listener, current, log }), admin], { log }))
   const owned = stack.move()
   return {
     adminKubeconfig,
@@ -208,7 +196,12 @@ async function isOurs(dir: string, entries: readonly string[]): Promise<boolean>
 
 async function openStore(rootDir: string, { mayBeNew }: { mayBeNew: boolean }) {
   try {
-    return await openSqliteStore({ file: join(rootDir, 'data', 'kcp.db'), mayBeNew })
+    return await openSqliteStore({
+      file: join(rootDir, 'data', 'kcp.db'),
+      mayBeNew,
+      // Not in `data`: whoever copies that directory has no key to its Secrets.
+      sealKeyFile: join(rootDir, 'seal.key'),
+    })
   } catch (error) {
     throw new ExitError(messageOf(error), { cause: error })
   }
@@ -231,16 +224,5 @@ async function putCrds(
     } catch (error) {
       if (!isStatusError(error, 'AlreadyExists')) throw error
     }
-  }
-}
-
-async function writePrivate(file: string, text: string): Promise<void> {
-  const temporary = `${file}.${process.pid}`
-  try {
-    await writeFile(temporary, text, { mode: 0o600 })
-    await rename(temporary, file)
-  } catch (error) {
-    await rm(temporary, { force: true })
-    throw error
   }
 }

@@ -17,6 +17,7 @@ import { installationKeysName } from '../../crds/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import { createPki, createPkiMaterial, pkiFromSecret, pkiToSecret, type Pki } from '../../virtualapi/index.ts'
 import { ExitError } from '../process/exit-error.ts'
+import { hostServingCertificates } from './host-serving-certificates.ts'
 
 export const installationNamespace = 'kcp-system'
 const keysName = installationKeysName
@@ -73,7 +74,8 @@ export async function installationKeys(client: KubeClient, signal: AbortSignal):
     throw new ExitError(
       `Secret "${installationNamespace}/${keysName}" has no "seal.key": restore it, tenants' Secrets are sealed with it`,
     )
-  return { pki: createPki(pkiFromSecret(data)), sealKey: Buffer.from(seal, 'base64') }
+  const store = hostServingCertificates(client, { namespace: installationNamespace, signal })
+  return { pki: createPki(pkiFromSecret(data), { store }), sealKey: Buffer.from(seal, 'base64') }
 }
 
 async function createKeys(client: KubeClient, signal: AbortSignal): Promise<Secret> {

@@ -8,6 +8,7 @@ import { kcpCrds } from '../../crds/index.ts'
 import { ensureCrds, startOperator, type RunningOperator } from '../../operator/index.ts'
 import { runAsLeader } from '../../reconcile/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
+import { renewedClientCertificate } from '../../virtualapi/index.ts'
 import { installationKeys, installationNamespace, publishedAddress, type Host } from './host-installation.ts'
 import { memberControllers } from './member-controllers.ts'
 
@@ -20,6 +21,8 @@ export interface OperatorRoleOptions {
 }
 
 const certificateDays = 365
+/** How often it is asked whether the certificate must be renewed. */
+const credentialsAgainMs = 5 * 60_000
 const leaseName = 'kcp-operator'
 
 /**
@@ -31,7 +34,7 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
   const { client, kubeconfig } = host
   await ensureCrds(client, { crds: kcpCrds(), signal })
   const { pki } = await installationKeys(client, signal)
-  const certificate = await pki.issueClientCertificate({
+  const credentials = renewedClientCertificate(pki, {
     commonName: 'kcp:operator',
     organizations: ['kcp:system'],
     realm: 'installation',
@@ -42,10 +45,11 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
   const operate = async (direct: string, round: AbortSignal): Promise<void> => {
     const { hostname: host, port } = new URL(direct)
     await using transport = httpTransport({
-      server: direct,
-      ca: pki.servingCa,
-      cert: certificate.certificate,
-      key: certificate.key,
+      refreshAfterMs: credentialsAgainMs,
+      async endpoint() {
+        const { certificate: cert, key } = await credentials()
+        return { server: direct, ca: pki.servingCa, cert, key }
+      },
     })
     await using operator = await startOperator({
       clusters: client,

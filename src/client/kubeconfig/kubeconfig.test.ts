@@ -173,7 +173,7 @@ describe('a kubeconfig', () => {
     }
   })
 
-  it('of a pod follows its token as the kubelet renews it', async () => {
+  it('of a pod follows its token and authorities as the kubelet renews them', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'kcp-'))
     try {
       await writeFile(join(directory, 'ca.crt'), 'CA')
@@ -182,7 +182,25 @@ describe('a kubeconfig', () => {
       const kubeconfig = await inClusterConfig({ env, directory })
       expect(await kubeconfig.endpoint()).to.deep.equal({ server: 'https://[fd00::1]:443', ca: 'CA', token: 'one' })
       await writeFile(join(directory, 'token'), 'two\n')
+      await writeFile(join(directory, 'ca.crt'), 'CA2')
+      expect(await kubeconfig.endpoint()).to.include({ ca: 'CA2', token: 'two' })
+    } finally {
+      await rm(directory, { recursive: true })
+    }
+  })
+
+  it('of a person follows what is inside the file as it is written anew', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'kcp-'))
+    const file = join(directory, 'kubeconfig')
+    try {
+      await writeFile(file, config({ user: { token: 'one' } }))
+      const kubeconfig = await loadKubeconfig({ file }, { trusted: true })
+      expect(kubeconfig.refreshAfterMs).to.be.a('number')
+      expect((await kubeconfig.endpoint()).token).to.equal('one')
+      await writeFile(file, config({ user: { token: 'two' } }))
       expect((await kubeconfig.endpoint()).token).to.equal('two')
+      await writeFile(file, config({ user: { tokenFile: 'token' } }))
+      expect(await messageOf(kubeconfig.endpoint())).to.contain('start this program again')
     } finally {
       await rm(directory, { recursive: true })
     }

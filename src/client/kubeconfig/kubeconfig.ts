@@ -46,11 +46,23 @@ export async function loadKubeconfig(
   if (!trusted || chosen.needs === 'nothing') {
     const plain = plainEndpoint(chosen.cluster, chosen.user)
     const endpoint = trusted ? checkedEndpoint(plain, where) : plain
-    return { ...shared, endpoint: () => Promise.resolve(endpoint) }
+    if (!trusted || !('file' in source)) return { ...shared, endpoint: () => Promise.resolve(endpoint) }
+    return { ...shared, refreshAfterMs: fileAgainMs, endpoint: () => endpointInFile(source.file, chosen.context) }
   }
   const directory = 'file' in source ? dirname(source.file) : '.'
   if (chosen.needs === 'files') return { ...shared, ...credentialFiles(chosen, { directory, where }) }
   return { ...shared, ...(await withPlugins(text, { context: chosen.context, directory, where, pluginAgainMs })) }
+}
+
+/** A kubeconfig with its certificates inside is written anew by whoever renews them, such as kubeadm. */
+const fileAgainMs = 30_000
+
+async function endpointInFile(file: string, context: string): Promise<Endpoint> {
+  const where = `kubeconfig "${file}"`
+  const raw = parseText(await readText(file), where)
+  const { cluster, user, needs } = checkKubeconfig(raw, { where, trusted: true, context })
+  if (needs !== 'nothing') throw badRequest(`${where} was changed to need more than itself: start this program again`)
+  return checkedEndpoint(plainEndpoint(cluster, user), where)
 }
 
 /** The endpoint and ServiceAccount of the pod we run in. Rejects with BadRequest outside of a pod. */
@@ -62,15 +74,18 @@ export async function inClusterConfig({
   const port = env['KUBERNETES_SERVICE_PORT']
   if (!host || !port) throw badRequest('not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set')
   const server = `https://${host.includes(':') ? `[${host}]` : host}:${port}`
-  const ca = await readText(`${directory}/ca.crt`)
   const namespace = await readFile(`${directory}/namespace`, 'utf8').catch(() => undefined)
   return {
     server,
     context: 'in-cluster',
     ...(namespace === undefined ? {} : { namespace: namespace.trim() }),
-    // The kubelet renews the file long before the token expires.
+    // The kubelet renews the token long before it expires, and adds authorities long before they sign.
     refreshAfterMs: 60_000,
-    endpoint: async () => ({ server, ca, token: (await readText(`${directory}/token`)).trim() }),
+    endpoint: async () => ({
+      server,
+      ca: await readText(`${directory}/ca.crt`),
+      token: (await readText(`${directory}/token`)).trim(),
+    }),
   }
 }
 

@@ -21,7 +21,7 @@ import { retryAfter } from './retry-after.ts'
 import { RecordCodec } from './record-codec.ts'
 import { RecordStream } from './record-stream.ts'
 import { RecordWriter, type RecordWrite } from './record-writer.ts'
-import { Seal } from './seal.ts'
+import { Seal } from '../seal.ts'
 
 export interface HostStoreOptions {
   /** A client with admin rights for Records and the bucket namespaces in the host. */

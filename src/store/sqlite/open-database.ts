@@ -4,20 +4,25 @@ import { randomUUID } from 'node:crypto'
 import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import type { Seal } from '../seal.ts'
+import { DatabaseRefused } from './database-refused.ts'
 import { longLogPages } from './log-mover.ts'
+import { readOrCreateSeal, readSeal, requireSealKey } from './seal-key.ts'
+import { sealAll } from './sealed-values.ts'
 
-/** Format of the tables below; kept as the file's user_version. */
-export const formatVersion = 1
+/** Format of the tables below; kept as the file's user_version. In a sealed one, values of Secrets are sealed. */
+const formats = { plain: 1, sealed: 2 } as const
+const formatVersion = formats.sealed
 
 /** "kcp1" in the file's header: tells our databases from others. */
 const applicationId = 0x6b637031
-
-/** The file cannot be used: the message is one line for the person who started the program. */
-export class DatabaseRefused extends Error {}
+const sqliteFull = 13
 
 export interface OpenDatabase {
   readonly database: DatabaseSync
   readonly instanceId: string
+  /** Of a sealed database. */
+  readonly seal: Seal | undefined
   close(): void
 }
 
@@ -66,16 +71,19 @@ export interface DatabaseLimits {
    * database.
    */
   readonly mayBeNew: boolean
+  /** Where the key is that Secrets are sealed with, made with the database; none are sealed where absent. */
+  readonly sealKeyFile?: string
 }
 
-/** Opens or creates the database. Throws DatabaseRefused with a one-line message for the user. */
-export function openDatabase(file: string, { maxFileBytes, mayBeNew }: DatabaseLimits): OpenDatabase {
+/** Opens or makes the database. Throws DatabaseRefused with one line for people. */
+export function openDatabase(file: string, { maxFileBytes, mayBeNew, sealKeyFile }: DatabaseLimits): OpenDatabase {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   // Reads the header before SQLite sees the file: opening a database may write beside it, and for an empty file it
   // removes the log, which may hold all the data.
   const header = readHeader(file)
   if (header === undefined && !mayBeNew) throw lost(file)
   refuseForeign(file, header ?? { version: 0, applicationId: 0 })
+  if (header?.version === formats.sealed) requireSealKey(sealKeyFile, file)
   let database: DatabaseSync
   try {
     // Readable by its owner only, as are the files that SQLite creates beside it: they hold Secrets.
@@ -104,6 +112,8 @@ export function openDatabase(file: string, { maxFileBytes, mayBeNew }: DatabaseL
     if (maxFileBytes > 0) {
       database.exec(`PRAGMA max_page_count = ${Math.ceil(maxFileBytes / pragma(database, 'page_size'))}`)
     }
+    const seal = openSeal(database, file, sealKeyFile)
+    if (seal !== undefined && version === formats.plain) removeTraces(database)
     const row = database.prepare('SELECT instance_id AS id FROM meta').get() as { id: string } | undefined
     if (row === undefined) throw new DatabaseRefused(`${file} is damaged: its own row is gone; restore the file`)
     // Only for the error message of a second process; the lock is SQLite's.
@@ -112,6 +122,7 @@ export function openDatabase(file: string, { maxFileBytes, mayBeNew }: DatabaseL
     return {
       database,
       instanceId: row.id,
+      seal,
       close: () => {
         rmSync(pidFile, { force: true })
         database.close()
@@ -175,8 +186,39 @@ function create(database: DatabaseSync): void {
   // Revisions begin above 1: objects of the base layer show 1, and no live object shows 0.
   database.prepare('INSERT INTO meta VALUES (1, ?, 1, 0, 0, 0)').run(randomUUID())
   database.exec(`PRAGMA application_id = ${applicationId}`)
-  database.exec(`PRAGMA user_version = ${formatVersion}`)
+  database.exec(`PRAGMA user_version = ${formats.plain}`)
   database.exec('COMMIT')
+}
+
+/** The seal of a database that has one; given a key, one that has none gets it, and what is in the clear is sealed. */
+function openSeal(database: DatabaseSync, file: string, keyFile: string | undefined): Seal | undefined {
+  if (pragma(database, 'user_version') === formats.sealed) {
+    requireSealKey(keyFile, file)
+    const seal = readSeal(keyFile as string)
+    const { id } = database.prepare('SELECT seal_key_id AS id FROM meta').get() as { id: string }
+    if (id === seal.keyId) return seal
+    throw new DatabaseRefused(`${keyFile} is not the key that Secrets in ${file} are sealed with: restore that one`)
+  }
+  if (keyFile === undefined) return undefined
+  const seal = readOrCreateSeal(keyFile)
+  database.exec('BEGIN EXCLUSIVE')
+  database.exec("ALTER TABLE meta ADD COLUMN seal_key_id TEXT NOT NULL DEFAULT ''")
+  database.prepare('UPDATE meta SET seal_key_id = ?').run(seal.keyId)
+  sealAll(database, seal)
+  database.exec(`PRAGMA user_version = ${formats.sealed}`)
+  database.exec('COMMIT')
+  return seal
+}
+
+/** Earlier states of Secrets are left in pages that nothing uses, and in the log. */
+function removeTraces(database: DatabaseSync): void {
+  try {
+    database.exec('VACUUM')
+  } catch (error) {
+    // Without room for a copy those pages are overwritten as they are used again.
+    if (((error as { errcode?: number }).errcode ?? 0) !== sqliteFull) throw error
+  }
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
 }
 
 function pragma(database: DatabaseSync, name: string): number {

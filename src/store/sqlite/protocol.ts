@@ -79,6 +79,7 @@ export interface WorkerSettings {
   readonly keptDeletions: number
   readonly maxFileBytes: number
   readonly mayBeNew: boolean
+  readonly sealKeyFile?: string
 }
 
 /** Copies values one after another into a buffer that can be transferred. */

@@ -29,6 +29,11 @@ export interface SqliteStoreOptions {
   readonly maxFileBytes?: number
   /** False if data existed before: an empty or missing file is then refused instead of created. Default true. */
   readonly mayBeNew?: boolean
+  /**
+   * The file of the key that Secrets are sealed with, made (mode 0600) where there is neither it nor a sealed database. What an
+   * older database holds in the clear is sealed when it is opened. Default: Secrets are kept in the clear.
+   */
+  readonly sealKeyFile?: string
 }
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
@@ -53,8 +58,9 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   openFiles.add(file)
   try {
     const events = new EventLog()
-    const settings = { file, keptDeletions, maxFileBytes, mayBeNew }
-    // Ends the watches of the store: otherwise reads from memory would go on and become stale.
+    const { sealKeyFile } = options
+    const settings = { file, keptDeletions, maxFileBytes, mayBeNew, ...(sealKeyFile !== undefined && { sealKeyFile }) }
+    // Who follows the store must hear that nothing comes any more: reads from memory would go on as if nothing had happened.
     const onLost = (error: StoreError): void => events.fail(error)
     const thread = await DatabaseThread.start(settings, { afterBatch: () => events.flush(), onLost })
     events.start(thread.firstRevision as Revision)

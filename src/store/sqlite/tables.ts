@@ -1,6 +1,7 @@
 // The SQL of the embedded store: one class over an open database, synchronous, independent of threads.
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import type { Seal } from '../seal.ts'
 import type { ListScope, ObjectKey } from '../store.ts'
 import {
   type Packer,
@@ -10,6 +11,7 @@ import {
   type ReadCall,
   type WriteCall,
 } from './protocol.ts'
+import { openedValue, sealedResource, sealedValue } from './sealed-values.ts'
 
 type Row = readonly [string, string, string, string, number, number, Uint8Array]
 
@@ -33,14 +35,18 @@ const maxDeletionBytes = 64 * 1024 * 1024
 export class Tables {
   readonly #database: DatabaseSync
   readonly #keptDeletions: number
+  readonly #seal: Seal | undefined
   readonly #statements = new Map<string, StatementSync>()
   #now: Counters
   #before: Counters
   #forgetting = false
 
-  constructor(database: DatabaseSync, keptDeletions: number) {
+  /** @param seal of a sealed database */
+  constructor(database: DatabaseSync, keptDeletions: number, seal: Seal | undefined) {
     this.#database = database
     this.#keptDeletions = keptDeletions
+    this.#seal = seal
+    if (seal !== undefined) defineOpened(database, seal)
     const row = this.#sql('SELECT revision, floor, deletions, deletion_bytes FROM meta').get() as unknown as number[]
     const [revision = 1, floor = 0, deletions = 0, deletionBytes = 0] = row
     this.#now = { revision, floor, deletions, deletionBytes }
@@ -107,7 +113,7 @@ export class Tables {
       case 'get': {
         const row = this.#sql(`SELECT ${columns} FROM objects WHERE ${byKey}`).get(...keyOf(call.key)) as unknown as
           Row | undefined
-        return { is: 'object', object: row && pack(row, packer) }
+        return { is: 'object', object: row && this.#pack(row, packer) }
       }
       case 'list':
         return this.#list(call.scope, call.limit, call.after, packer)
@@ -122,7 +128,7 @@ export class Tables {
     const revision = this.#now.revision + 1
     const { changes } = this.#sql(
       `INSERT INTO objects (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-    ).run(...keyOf(key), revision, revision, value)
+    ).run(...keyOf(key), revision, revision, this.#atRest(key, value))
     if (Number(changes) === 0) return { is: 'error', code: 'KeyExists', message: `${keyText(key)} exists already` }
     this.#now.revision = revision
     return { is: 'put', revision, createRevision: revision }
@@ -132,7 +138,7 @@ export class Tables {
     const revision = this.#now.revision + 1
     const row = this.#sql(
       `UPDATE objects SET revision = ?, value = ? WHERE ${byKey} AND revision = ? RETURNING create_revision`,
-    ).get(revision, value, ...keyOf(key), ifRevision) as unknown as [number] | undefined
+    ).get(revision, this.#atRest(key, value), ...keyOf(key), ifRevision) as unknown as [number] | undefined
     if (!row) return this.#mismatch(key, ifRevision)
     this.#now.revision = revision
     return { is: 'put', revision, createRevision: row[0] }
@@ -163,7 +169,7 @@ export class Tables {
   #remember(row: Row, packer: Packer): PackedDeletion {
     const revision = ++this.#now.revision
     const [cluster, resource, namespace, name, lastRevision, createRevision, value] = row
-    if (this.#forgetting) return { revision, previous: pack(row, packer) }
+    if (this.#forgetting) return { revision, previous: this.#pack(row, packer) }
     this.#sql('INSERT INTO deletions VALUES (?, ?, ?, ?, ?, ?, ?, ?)').run(
       revision,
       cluster,
@@ -176,7 +182,7 @@ export class Tables {
     )
     this.#now.deletions++
     this.#now.deletionBytes += value.length
-    return { revision, previous: pack(row, packer) }
+    return { revision, previous: this.#pack(row, packer) }
   }
 
   /** Drops the oldest deletions when there are too many, and raises the floor. */
@@ -223,7 +229,7 @@ export class Tables {
     }
     const more = limit !== undefined && rows.length > limit
     if (more) rows.length = limit
-    return { is: 'list', objects: rows.map((row) => pack(row, packer)), revision: this.#now.revision, more }
+    return { is: 'list', objects: rows.map((row) => this.#pack(row, packer)), revision: this.#now.revision, more }
   }
 
   #range(scope: ListScope, after: ObjectKey | undefined, limit: number): Row[] {
@@ -243,8 +249,9 @@ export class Tables {
       for (const column of open) values.push(after[column])
     }
     if (scope.containing !== undefined) {
-      terms.push(`(${scope.containing.map(() => 'instr(value, ?) > 0').join(' OR ') || 'FALSE'})`)
-      // As bytes: a text parameter would make SQLite decode every value.
+      const value = this.#seal === undefined ? 'value' : openedSql
+      terms.push(`(${scope.containing.map(() => `instr(${value}, ?) > 0`).join(' OR ') || 'FALSE'})`)
+      // As bytes: a text would have every value decoded first.
       for (const text of scope.containing) values.push(Buffer.from(text))
     }
     const where = terms.length > 0 ? `WHERE ${terms.join(' AND ')}` : ''
@@ -282,7 +289,7 @@ export class Tables {
       const rows = this.#sql(
         `SELECT ${columns} FROM objects INDEXED BY objects_by_revision WHERE cluster = ? AND revision > ?${only}`,
       ).all(one, since, ...wanted) as unknown as Row[]
-      for (const row of rows) puts.push(pack(row, packer))
+      for (const row of rows) puts.push(this.#pack(row, packer))
       if (cluster === undefined && resource !== undefined && puts.length > maxChangesOfAll)
         return { is: 'error', code: 'Compacted', message: `more than ${maxChangesOfAll} changes after ${since}` }
     }
@@ -291,8 +298,20 @@ export class Tables {
       `SELECT cluster, resource, namespace, name, last_revision, create_revision, value, revision
        FROM deletions WHERE revision > ?${inCluster}${only} ORDER BY revision`,
     ).all(since, ...(cluster === undefined ? [] : [cluster]), ...wanted) as unknown as [...Row, number][]
-    const deletions = rows.map((row) => ({ revision: row[7], previous: pack(row as unknown as Row, packer) }))
+    const deletions = rows.map((row) => ({ revision: row[7], previous: this.#pack(row as unknown as Row, packer) }))
     return { is: 'changes', puts, deletions, revision: this.#now.revision }
+  }
+
+  #atRest(key: ObjectKey, value: Uint8Array): Uint8Array {
+    return this.#seal === undefined ? value : sealedValue(this.#seal, key, value)
+  }
+
+  #pack(row: Row, packer: Packer): PackedObject {
+    const [cluster, resource, namespace, name, revision, createRevision, stored] = row
+    const key = { cluster: cluster as ClusterId, resource, namespace, name }
+    const value = this.#seal === undefined ? stored : openedValue(this.#seal, key, stored)
+    const { at, length } = packer.add(value)
+    return [cluster, resource, namespace, name, revision, createRevision, at, length]
   }
 
   #sql(text: string): StatementSync {
@@ -314,7 +333,12 @@ function keyText(key: ObjectKey): string {
   return `"${key.resource}/${key.namespace === '' ? '' : `${key.namespace}/`}${key.name}"`
 }
 
-function pack(row: Row, packer: Packer): PackedObject {
-  const { at, length } = packer.add(row[6])
-  return [row[0], row[1], row[2], row[3], row[4], row[5], at, length]
+/** The value as it was given, in SQL: what is not sealed costs no call. */
+const openedSql = `CASE resource WHEN '${sealedResource}' THEN opened(cluster, resource, namespace, name, value) ELSE value END`
+
+function defineOpened(database: DatabaseSync, seal: Seal): void {
+  database.function('opened', { deterministic: true }, (cluster, resource, namespace, name, value) => {
+    const key = { cluster, resource, namespace, name } as ObjectKey
+    return openedValue(seal, key, value as Uint8Array)
+  })
 }

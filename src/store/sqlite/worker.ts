@@ -3,7 +3,8 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { DiskRoom } from './disk-room.ts'
 import { LogMover } from './log-mover.ts'
-import { DatabaseRefused, openDatabase, type OpenDatabase } from './open-database.ts'
+import { DatabaseRefused } from './database-refused.ts'
+import { openDatabase, type OpenDatabase } from './open-database.ts'
 import { OwnFiles } from './own-files.ts'
 import {
   Packer,
@@ -133,7 +134,7 @@ function open(): OpenDatabase | undefined {
 
 const opened = open()
 if (opened) {
-  const tables = new Tables(opened.database, settings.keptDeletions)
+  const tables = new Tables(opened.database, settings.keptDeletions, opened.seal)
   const room = new DiskRoom(opened.database, settings.file)
   const log = new LogMover(opened.database)
   const files = new OwnFiles(settings.file)

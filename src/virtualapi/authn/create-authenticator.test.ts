@@ -108,7 +108,7 @@ describe('authentication', () => {
       const peer = await issue('bob', ['system:masters'], a.id)
       for (const cluster of [b, 'missing', 'all'] as const) expect(await ask({ peer, cluster })).to.equal(401)
     })
-    it('without a realm, with two realms, or with one in disguise is 401', async () => {
+    it('without a realm, with two realms, or with an invalid one is 401', async () => {
       for (const uris of [
         [],
         [`kcp://clusters/${b.id}`, 'kcp://installation'],
@@ -127,7 +127,7 @@ describe('authentication', () => {
         await ask({ peer: peerOf(await client(material.clientCa, '', { uris: ['kcp://installation'] })) }),
       ).to.equal(401)
     })
-    it('expired or not yet valid is 401, also when it was verified before', async () => {
+    it('expired or not yet valid is 401, also if it was verified before', async () => {
       const uris = [`kcp://clusters/${a.id}`]
       const past = await client(material.clientCa, 'bob', { uris, from: -2 * day, to: -day })
       const future = await client(material.clientCa, 'bob', { uris, from: day, to: 2 * day })
@@ -164,7 +164,7 @@ describe('authentication', () => {
       const uris = ['kcp://installation']
       expect(await ask({ peer: peerOf(await client(material.clientCa, 'x', { uris, usage: 'server' })) })).to.equal(401)
     })
-    it('signed by a certificate of the authority that is none itself is 401', async () => {
+    it('signed by a certificate that is no authority is 401', async () => {
       const leaf = await client(material.clientCa, 'leaf', { uris: ['kcp://installation'], usage: 'server' })
       const forged = peerOf(await client(leaf, 'admin', { uris: ['kcp://installation'] }))
       forged.issuerCertificate = peerOf(leaf)
@@ -173,7 +173,7 @@ describe('authentication', () => {
     it('that is garbage is 401', async () => {
       expect(await ask({ peer: { raw: Buffer.from('no certificate') } as DetailedPeerCertificate })).to.equal(401)
     })
-    it('arrives over a real TLS connection, and none does as an empty object', async () => {
+    it('is read from a real TLS connection; without one Node gives an empty object', async () => {
       const serving = await pki.servingCertificate()
       const pair = await pki.issueClientCertificate({ commonName: 'bob', organizations: [], realm: a.id, days: 1 })
       expect(await ask({ peer: await throughTls(serving, pki.servingCa, pair) })).to.have.nested.property(
@@ -187,7 +187,7 @@ describe('authentication', () => {
   describe('by the front proxy', () => {
     const identity = ['X-Remote-User', 'alice', 'X-Remote-Group', 'dev', 'x-remote-group', 'system:authenticated']
 
-    it('is whom the headers name, as a host identity', async () => {
+    it('gives the user in the headers, as a host identity', async () => {
       const headers = [
         ...identity,
         'X-Remote-Uid',
@@ -207,7 +207,7 @@ describe('authentication', () => {
         },
       })
     })
-    it('takes one header value for one group', async () => {
+    it('takes a header value with a comma for one group', async () => {
       const headers = ['X-Remote-User', 'alice', 'X-Remote-Group', 'dev, system:masters', 'X-Remote-Group', 'a,b']
       expect(await ask({ way: 'aggregated', peer: peerOf(proxy), headers }))
         .to.have.nested.property('user.groups')
@@ -235,7 +235,7 @@ describe('authentication', () => {
           .deep.equal(['host:system:masters', 'system:authenticated'])
       })
     }
-    it('is anonymous where the host says so, or says nothing', async () => {
+    it('is anonymous if the headers say so, or are absent', async () => {
       for (const headers of [[], ['X-Remote-User', 'system:anonymous', 'X-Remote-Group', 'system:unauthenticated']]) {
         expect(await ask({ way: 'aggregated', peer: peerOf(proxy), headers })).to.equal('anonymous')
       }
@@ -247,13 +247,13 @@ describe('authentication', () => {
         'alice',
       )
     })
-    it('may ask for discovery above all logical clusters', async () => {
+    it('is accepted on discovery paths outside logical clusters', async () => {
       expect(await ask({ cluster: 'none', peer: peerOf(proxy), headers: identity })).to.have.nested.property(
         'user.name',
         'alice',
       )
     })
-    it('headers without any certificate make nobody of anybody', async () => {
+    it('headers without a certificate are ignored', async () => {
       const headers = ['X-Remote-User', 'admin', 'X-Remote-Group', 'system:masters']
       for (const way of ['direct', 'aggregated', 'pathless'] as const) {
         for (const cluster of [a, 'all', 'none'] as const) {
@@ -268,7 +268,7 @@ describe('authentication', () => {
         expect(await ask({ way, peer, headers }), way).to.have.nested.property('user.name', 'bob')
       }
     })
-    it('certificate counts for nothing on the direct way', async () => {
+    it('certificate is 401 on direct paths of logical clusters', async () => {
       for (const cluster of [a, 'all', 'missing'] as const) {
         expect(await ask({ cluster, peer: peerOf(proxy), headers: identity })).to.equal(401)
       }
@@ -277,7 +277,7 @@ describe('authentication', () => {
       const other = await client(proxyCa, 'somebody-else')
       expect(await ask({ way: 'aggregated', peer: peerOf(other), headers: identity })).to.equal(401)
     })
-    it('with an empty list of names is refused entirely', async () => {
+    it('is 401 with an empty list of allowed names', async () => {
       const options = { frontProxy: () => ({ ...frontProxyConfig, allowedNames: [] }) }
       expect(await ask({ way: 'aggregated', peer: peerOf(proxy), headers: identity, options })).to.equal(401)
     })
@@ -294,7 +294,7 @@ describe('authentication', () => {
       const pair = await client(proxyCa, 'front-proxy-client', { uris: ['kcp://installation'] })
       expect(await ask({ peer: peerOf(pair), headers: identity })).to.equal(401)
     })
-    it('is refused before the host has told who it is', async () => {
+    it('is refused before the ConfigMap of the host was read', async () => {
       expect(
         await ask({
           way: 'aggregated',
@@ -304,7 +304,7 @@ describe('authentication', () => {
         }),
       ).to.equal(401)
     })
-    it('follows a rotation: the old authority ends when the new one comes', async () => {
+    it('follows a rotation: only the new authority is trusted', async () => {
       let config = frontProxyConfig
       const authenticator = createAuthenticator({ pki, directory, frontProxy: () => config })
       const request = {
@@ -336,7 +336,7 @@ describe('authentication', () => {
       podName: 'web-0',
       podUid: 'pod-1',
     }
-    /** A member that really verifies the signature, and counts how often it is asked. */
+    /** A member that verifies the signature and counts the reviews. */
     function member(identity: MemberTokenIdentity | undefined = pod) {
       const asked: string[] = []
       return {
@@ -352,7 +352,7 @@ describe('authentication', () => {
     const bearer = (token: string) => ['authorization', `Bearer ${token}`]
     const good = () => jwt({ aud: [`${a.id}.member-1`], exp: inHour() })
 
-    it('is the upstream ServiceAccount in its logical cluster', async () => {
+    it('gives the upstream ServiceAccount in its logical cluster', async () => {
       expect(await ask({ headers: bearer(good()), options: { memberTokens: member() } })).to.deep.equal({
         user: {
           name: 'system:serviceaccount:shop:web',
@@ -366,7 +366,7 @@ describe('authentication', () => {
         },
       })
     })
-    it('tells the logical cluster where the path does not', async () => {
+    it('gives the logical cluster if the path has none', async () => {
       const answer = await ask({
         way: 'pathless',
         cluster: 'none',
@@ -386,7 +386,7 @@ describe('authentication', () => {
     for (const { title, payload } of [
       { title: 'for another member', payload: { aud: `${a.id}.member-2`, exp: inHour() } },
       { title: 'for the member itself', payload: { aud: ['https://kubernetes.default.svc'], exp: inHour() } },
-      { title: 'for an id that is none', payload: { aud: ['shop.member-1'], exp: inHour() } },
+      { title: 'for an invalid id', payload: { aud: ['shop.member-1'], exp: inHour() } },
       { title: 'expired', payload: { aud: [`${a.id}.member-1`], exp: inHour() - 7200 } },
       { title: 'without an expiry', payload: { aud: [`${a.id}.member-1`] } },
       { title: 'for two members', payload: { aud: [`${a.id}.member-1`, `${a.id}.member-2`], exp: inHour() } },
@@ -395,7 +395,7 @@ describe('authentication', () => {
         expect(await ask({ headers: bearer(jwt(payload)), options: { memberTokens: member() } })).to.equal(401)
       })
     }
-    it('that names two logical clusters is 401 where the path names none', async () => {
+    it('for two logical clusters is 401 if the path names none', async () => {
       const headers = bearer(jwt({ aud: [`${a.id}.member-1`, `${b.id}.member-1`], exp: inHour() }))
       expect(await ask({ way: 'pathless', cluster: 'none', headers, options: { memberTokens: member() } })).to.equal(
         401,
@@ -428,17 +428,17 @@ describe('authentication', () => {
       const headers = bearer(jwt({ aud: [`${a.id}.member-1`], exp: inHour() }, other.privateKey))
       expect(await ask({ headers, options: { memberTokens: member() } })).to.equal(401)
     })
-    it('unknown to us is 401, and asks nobody', async () => {
+    it('that is malformed is 401, without a TokenReview', async () => {
       const asked = member()
       for (const token of ['abc', 'a.b.c', 'x'.repeat(100_000), jwt({})]) {
         expect(await ask({ headers: bearer(token), options: { memberTokens: asked } })).to.equal(401)
       }
       expect(asked.asked).to.deep.equal([])
     })
-    it('is asked about once while it is believed, for good and for bad', async () => {
+    it('is reviewed once while its result is cached, valid or not', async () => {
       const asked = member()
       let now = Date.now()
-      // The time of day is set back meanwhile: it says nothing of how long an answer is believed.
+      // The wall clock runs backwards here: it must not matter for how long a result is cached.
       const start = now
       const clock = { now: () => 2 * start - now, monotonic: () => now - start }
       const authenticator = createAuthenticator({ pki, directory, memberTokens: asked, clock })
@@ -462,7 +462,7 @@ describe('authentication', () => {
     })
   })
 
-  it('without any proof is anonymous; basic authentication is no proof', async () => {
+  it('without credentials is anonymous; basic authentication is ignored', async () => {
     expect(await ask({})).to.equal('anonymous')
     expect(await ask({ headers: ['Authorization', 'Basic YTpi'] })).to.equal('anonymous')
   })
@@ -523,7 +523,7 @@ function client(
   return signCertificate(by, { subject: { commonName }, usage, uris, notBefore, notAfter })
 }
 
-/** As node:tls tells of it, reduced to what is looked at. */
+/** A peer certificate as node:tls gives it, with only the members that are read. */
 function peerOf({ certificate }: KeyPair): DetailedPeerCertificate {
   return { raw: new X509Certificate(certificate).raw } as DetailedPeerCertificate
 }

@@ -6,7 +6,7 @@ import { clusterIdOf, type ClusterName, type KubeObject } from '../../apimachine
 import { createClient, httpTransport, type KubeClient, type Transport } from '../../client/index.ts'
 import { createLogger } from '../../telemetry/index.ts'
 import type { LogicalCluster } from './directory.ts'
-import { createDirectory, rootCluster, watchDirectory, type Followed } from './kept-directory.ts'
+import { createDirectory, rootCluster, type Followed } from './kept-directory.ts'
 
 describe('the directory of logical clusters', () => {
   let api: Api
@@ -30,9 +30,9 @@ describe('the directory of logical clusters', () => {
     await api.stop()
   })
   const follow = async () => {
-    const directory = watchDirectory({ client, log, signal: life.signal })
-    followed = directory
-    await directory.synced(life.signal)
+    const directory = createDirectory()
+    followed = directory.follow({ client, log, signal: life.signal })
+    await followed.synced(life.signal)
     return directory
   }
 

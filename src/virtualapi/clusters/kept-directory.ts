@@ -50,18 +50,6 @@ export function createDirectory({ root }: { readonly root?: LogicalCluster } = {
   return new InformedDirectory(root)
 }
 
-/** A directory that follows the LogicalClusters of `client` from the start. */
-export function watchDirectory(source: {
-  readonly client: KubeClient
-  readonly log: Logger
-  readonly signal: AbortSignal
-  readonly root?: LogicalCluster
-}): ClusterDirectory & Followed {
-  const directory = new InformedDirectory(source.root)
-  const followed = directory.follow(source)
-  return Object.assign(directory, followed)
-}
-
 class InformedDirectory implements KeptDirectory {
   readonly #root: LogicalCluster | undefined
   readonly #byName = new Map<ClusterName, LogicalCluster>()

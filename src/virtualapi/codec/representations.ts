@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
-import { decodeMetadata, decodeObject, headOf, rehead } from '../resources/object-bytes.ts'
+import { decodeMetadata, decodeObject, headOf, layOut, rehead } from '../resources/object-bytes.ts'
 import type { Pieces } from '../exchange/exchange.ts'
 import { asIs, listPieces, textPieces, type ListMeta } from './list-pieces.ts'
 import { tableColumns, tableRow } from './table/index.ts'
@@ -63,7 +63,7 @@ function wholeView(definition: ResourceDefinition): ObjectView {
 /** The function that converts stored bytes to the requested version. */
 function converter(definition: ResourceDefinition): (bytes: Uint8Array) => Uint8Array {
   const { info, storageApiVersion, fromStorage, complete } = definition
-  if (fromStorage !== undefined) return (bytes) => Buffer.from(encodeJson(fromStorage(decodeObject(bytes))))
+  if (fromStorage !== undefined) return (bytes) => Buffer.from(layOut(fromStorage(decodeObject(bytes))))
   const apiVersion = apiVersionOf(info)
   if (apiVersion === storageApiVersion) return complete ?? asIs
   const head = headOf(info.kind, apiVersion)

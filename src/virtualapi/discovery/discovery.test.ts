@@ -14,7 +14,6 @@ import {
   discoveryDocument,
   matchesEtag,
   servedGroups,
-  storageVersionHash,
   versionInfo,
 } from './index.ts'
 
@@ -129,11 +128,6 @@ describe('discovery documents', () => {
     expect(matchesEtag(`"x", W/${one.etag}`, one.etag)).to.equal(true)
     expect(matchesEtag('"x"', one.etag)).to.equal(false)
     expect(matchesEtag(undefined, one.etag)).to.equal(false)
-  })
-
-  it('name the hash of the storage version as kube-apiserver does', () => {
-    expect(storageVersionHash({ group: 'apps', version: 'v1', kind: 'Deployment' })).to.equal('8aSe+NMegvE=')
-    expect(storageVersionHash({ group: 'example.dev', version: 'v1', kind: 'Widget' })).to.equal('dGliDuVrUiQ=')
   })
 
   it('have a version that semantic-version parsers accept', () => {

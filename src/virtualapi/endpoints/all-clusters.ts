@@ -1,14 +1,14 @@
 // `/clusters/*`: list and watch of one resource over all logical clusters. Read only. The annotation
 // `kcp.dev/logical-cluster` of every object names its logical cluster.
 import { Buffer } from 'node:buffer'
-import { encodeJson, groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { forbidden, methodNotAllowed, pathNotFound } from '../../apimachinery/status/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
 import { negotiate, type Representation } from '../codec/negotiate.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
 import type { ClusterDirectory } from '../clusters/directory.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
+import { decodeObject, layOut } from '../resources/object-bytes.ts'
 import { storageKeyOf, type ResourceDefinition } from '../resources/resource-definition.ts'
 import { customStrategy } from '../apiextensions/custom-strategy.ts'
 import type { Answer, Exchange } from '../exchange/exchange.ts'
@@ -159,7 +159,7 @@ function annotatedView(
       const object: KubeObject = decodeObject(entry.bytes)
       const name = directory.byId(entry.key.cluster)?.name ?? ''
       object.metadata.annotations = { ...object.metadata.annotations, [clusterAnnotation]: name }
-      const bytes = Buffer.from(encodeJson(object))
+      const bytes = Buffer.from(layOut(object))
       annotated.set(entry, bytes)
       return bytes
     },

@@ -58,7 +58,12 @@ describe('endpoints', () => {
     store = await openSqliteStore({ file: join(directory, 'objects.db') })
     hub = await createHub(store, { stamp: stampRevision, readFacts, signal })
     const registry = new Registry({ admission: createAdmission([]) })
-    parts = { hub, registry, catalog: new ClusterCatalog(), clock: systemClock } as Partial<EndpointParts> as EndpointParts
+    parts = {
+      hub,
+      registry,
+      catalog: new ClusterCatalog(),
+      clock: systemClock,
+    } as Partial<EndpointParts> as EndpointParts
   })
   after(async () => {
     await hub[Symbol.asyncDispose]()

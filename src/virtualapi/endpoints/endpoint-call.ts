@@ -53,10 +53,9 @@ export async function prepareCall<Parts extends ObjectParts>(
     objects,
     user: exchange.user,
     dryRun: options.dryRun,
-    // Reads ask for none.
-    get fieldManager() {
-      return fieldManagerOf(info.query.get('fieldManager'), exchange.header('user-agent'))
-    },
+    fieldManager: writesObject(info.verb)
+      ? fieldManagerOf(info.query.get('fieldManager'), exchange.header('user-agent'))
+      : '',
     warnings: exchange.warnings,
     now: parts.clock.now(),
   }
@@ -74,6 +73,10 @@ export async function prepareCall<Parts extends ObjectParts>(
     representation: negotiate(exchange.header('accept'), negotiationOf(definition, info)),
     target: { definition, context, signal, namespace: request.namespace, deferrable },
   }
+}
+
+function writesObject(verb: RequestInfo['verb']): boolean {
+  return verb === 'create' || verb === 'update' || verb === 'patch'
 }
 
 /** Refuses `%` in a name. Names of dots and names with slashes were refused with the path. */

@@ -1,13 +1,17 @@
-// In whose name a request writes fields (managedFields): what the client says, else the program that it is.
+// The field manager of a request (managedFields): given by the client, else derived from its User-Agent.
 import { Buffer } from 'node:buffer'
 
-/** Bytes. */
+/** Maximum length, bytes. */
 export const maxFieldManagerLength = 128
+
+const plainProgram = /^[ -~]{1,128}$/
 
 /** The parameter `fieldManager`, else the part of the User-Agent before the first `/`, as kube-apiserver cuts it. */
 export function fieldManagerOf(parameter: string | null, userAgent = ''): string {
   if (parameter !== null && parameter !== '') return parameter
   const [program = ''] = userAgent.split('/', 1)
+  // Nearly all are: every write comes by here.
+  if (plainProgram.test(program)) return program
   let name = ''
   let bytes = 0
   for (const character of program) {

@@ -1,4 +1,5 @@
 // GET of one object: answers the bytes in memory without decoding them where no other form is asked for.
+import type { Revision } from '../../apimachinery/meta/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
 import { isTrue } from '../request/parse-request.ts'
 import { jsonBytes } from '../codec/answers.ts'
@@ -10,20 +11,29 @@ import { requireRevision, waitForRevision } from './read-position.ts'
 
 export async function getObject(call: EndpointCall<EndpointParts>): Promise<Answer> {
   requireNoExport(call.query)
-  await waitForAskedRevision(call)
-  return readObject(call)
+  const revision = askedRevision(call.query)
+  if (revision !== undefined) await waitForRevision(call.parts, revision, call.exchange.signal)
+  return answerWithObject(call)
+}
+
+/** What the offload thread does of a GET; `waitForAskedRevision` was called before. */
+export async function readObject(call: EndpointCall): Promise<Answer> {
+  requireNoExport(call.query)
+  return answerWithObject(call)
 }
 
 /** Waits until the server knows the resourceVersion of the query, if there is one. Rejects as `waitForRevision`. */
 export async function waitForAskedRevision({ query, parts, exchange }: EndpointCall<EndpointParts>): Promise<void> {
-  const version = query.get('resourceVersion') ?? ''
-  if (version !== '' && version !== '0') await waitForRevision(parts, requireRevision(version), exchange.signal)
+  const revision = askedRevision(query)
+  if (revision !== undefined) await waitForRevision(parts, revision, exchange.signal)
 }
 
-/** The object as it is now. */
-export async function readObject(call: EndpointCall): Promise<Answer> {
-  const { definition, representation, query, parts, target, request } = call
-  requireNoExport(query)
+function askedRevision(query: URLSearchParams): Revision | undefined {
+  const version = query.get('resourceVersion') ?? ''
+  return version === '' || version === '0' ? undefined : requireRevision(version)
+}
+
+function answerWithObject({ definition, representation, query, parts, target, request }: EndpointCall): Answer {
   const entry = parts.registry.get(target, request.name)
   const view = viewOf(definition, representation, {
     includeObject: query.get('includeObject') ?? 'Metadata',

@@ -1,4 +1,4 @@
-// What endpoints work with: made once per thread, then only read.
+// What endpoints depend on. Created once per thread.
 import type { Clock } from '../../async/index.ts'
 import type { ClusterObjects, Hub } from '../../store/hub/index.ts'
 import type { Metrics } from '../../telemetry/index.ts'

@@ -28,7 +28,8 @@ describe('WatchClock', () => {
     const { watch, bookmark, end } = newWatch(20)
     clock.add(watch)
     expect(await Promise.race([bookmark, end])).to.equal('end')
-    expect(performance.now()).to.be.at.least(watch.endsAt - 1)
+    // Node may fire a timer some milliseconds early.
+    expect(performance.now()).to.be.at.least(watch.endsAt - 10)
   })
 
   it('does not tell a watch that was removed', async () => {

@@ -1,8 +1,8 @@
 // Brings a stored custom resource in line with today's definition when it is read: adds defaults that the definition
 // got since the object was written, and drops fields that it lost.
-import { encodeJson, type JsonObject } from '../../apimachinery/meta/index.ts'
+import type { JsonObject } from '../../apimachinery/meta/index.ts'
 import { applyDefaults, pruneUnknown, type SchemaNode } from '../../apimachinery/schema/index.ts'
-import { decodeObject } from './object-bytes.ts'
+import { decodeObject, layOut } from './object-bytes.ts'
 
 /**
  * Stored bytes -> the same bytes, or new ones with defaults added and unknown fields dropped. Caches its result per
@@ -37,12 +37,12 @@ export function formOnRead(schema: SchemaNode | undefined, { changed, shownAs }:
 
 function completed(bytes: Uint8Array, schema: SchemaNode, shownAs: SchemaNode | undefined): Uint8Array {
   const object = decodeObject(bytes)
-  const before = encodeJson(object)
+  const before = layOut(object)
   pruneUnknown(object as unknown as JsonObject, schema, { isResourceRoot: true })
   // Defaults that would make the object too large are left out, so that it can still be read and deleted.
   applyDefaults(object as unknown as JsonObject, schema)
   if (shownAs !== undefined) pruneUnknown(object as unknown as JsonObject, shownAs, { isResourceRoot: true })
-  const after = encodeJson(object)
+  const after = layOut(object)
   return after === before ? bytes : Buffer.from(after)
 }
 

@@ -8,10 +8,26 @@ import { isTombstone, type EntryFacts } from '../../store/hub/index.ts'
 const metadataKey = Buffer.from('"metadata":{')
 
 /** Encodes an object for the store, in the layout above. Leaves out its resourceVersion. */
-export function encodeObject(object: KubeObject): Buffer {
-  const { kind, apiVersion, metadata, ...rest } = object
-  const { resourceVersion: _, ...meta } = metadata
-  return Buffer.from(encodeJson({ kind, apiVersion, metadata: meta, ...rest }))
+export function encodeObject({ metadata, ...object }: KubeObject): Buffer {
+  const { resourceVersion: _, ...rest } = metadata
+  return Buffer.from(layOut({ ...object, metadata: rest }))
+}
+
+/**
+ * The JSON of an object in the layout above; its resourceVersion, if it has one, is metadata's first member. Written part
+ * by part: JavaScript enumerates members whose names are integers (`"1"`) before all others.
+ */
+export function layOut({ kind, apiVersion, metadata, ...rest }: KubeObject): string {
+  const { resourceVersion, ...others } = metadata
+  const stamp = resourceVersion === undefined ? [] : [`"resourceVersion":${encodeJson(resourceVersion)}`]
+  const meta = [...stamp, ...membersOf(others)].join()
+  return `{${[`${headOf(kind, apiVersion)}"metadata":{${meta}}`, ...membersOf(rest)].join()}}`
+}
+
+/** The members of an object as JSON without the braces, as one text; none where it has none. */
+function membersOf(object: object): string[] {
+  const members = encodeJson(object).slice(1, -1)
+  return members === '' ? [] : [members]
 }
 
 /** Offset of the first member of metadata. Throws for bytes that are not in the layout above. */
@@ -56,7 +72,8 @@ const stampStart = Buffer.from('"resourceVersion":"')
 
 /** Offset of the first member after the stamp at `at`; `at` itself if there is no stamp. */
 function afterStamp(bytes: Buffer, at: number): number {
-  if (bytes.compare(stampStart, 0, stampStart.length, at, at + stampStart.length) !== 0) return at
+  const until = Math.min(at + stampStart.length, bytes.length)
+  if (bytes.compare(stampStart, 0, stampStart.length, at, until) !== 0) return at
   const end = bytes.indexOf(0x22, at + stampStart.length) + 1
   return bytes[end] === 0x2c ? end + 1 : end
 }

@@ -26,7 +26,7 @@ export interface ListenOptions {
 
 export interface Listener extends AsyncDisposable {
   readonly port: number
-  /** Uses another certificate for new connections. */
+  /** Serves new connections with another certificate; open ones go on. */
   setCertificate(pair: { certificate: string; key: string }): void
 }
 
@@ -34,6 +34,7 @@ type Asked = { readonly raw: unknown; readonly originalUrl: string }
 
 /** How long open requests may take when the server stops, milliseconds. */
 const drainMs = 3000
+const minVersion = 'TLSv1.2'
 
 export async function listen(parts: ServerParts, options: ListenOptions): Promise<Listener> {
   const { host, port, certificate, key, signal, firstRequestMs = 60_000 } = options
@@ -60,7 +61,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
       maxSessionMemory: 256,
       maxHeaderListPairs: 1024,
       settings: { maxConcurrentStreams: 1000, maxHeaderListSize: 256 * 1024, initialWindowSize: 1024 * 1024 },
-      minVersion: 'TLSv1.2',
+      minVersion,
     },
   })
   app.removeAllContentTypeParsers()
@@ -102,7 +103,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   await app.listen({ host, port })
   return {
     port: (app.server.address() as AddressInfo).port,
-    setCertificate: ({ certificate: cert, key: newKey }) => app.server.setSecureContext({ cert, key: newKey }),
+    setCertificate: (pair) => app.server.setSecureContext({ cert: pair.certificate, key: pair.key, minVersion }),
     [Symbol.asyncDispose]: () => {
       firstRequestTimeout[Symbol.dispose]()
       signal.removeEventListener('abort', endPushes)

@@ -35,8 +35,11 @@ export async function openPki(dir: string, { clock = systemClock }: { clock?: Cl
     {
       clock,
       store: {
-        load: async () => splitPair(await readOptional(file)),
-        save: (pair) => writeWhole(file, pair.certificate + pair.key),
+        load: async () => tryKeyPair(await readOptional(file)),
+        save: async (_names, pair) => {
+          await writeWhole(file, pair.certificate + pair.key)
+          return pair
+        },
       },
     },
   )
@@ -135,8 +138,8 @@ async function readOptional(file: string): Promise<string | undefined> {
   }
 }
 
-/** The certificate and key of the file. Undefined if the file is damaged: a new certificate is made then. */
-function splitPair(text: string | undefined): KeyPair | undefined {
+/** The certificate and key of one text. Undefined if it is damaged: a new certificate is made then. */
+export function tryKeyPair(text: string | undefined): KeyPair | undefined {
   const key = text?.indexOf('-----BEGIN PRIVATE KEY-----') ?? -1
   if (text === undefined || key <= 0) return undefined
   const pair = { certificate: text.slice(0, key), key: text.slice(key) }

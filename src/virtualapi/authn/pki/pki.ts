@@ -5,6 +5,7 @@ import { isIP } from 'node:net'
 import { systemClock, type Clock } from '../../../async/index.ts'
 import { createCertificateAuthority, createSigningKey, signCertificate, type KeyPair } from './certificate-authority.ts'
 import { realmUri, type CertificateRealm } from './realm-uri.ts'
+import { isRenewalDue } from './is-renewal-due.ts'
 
 /** The stored keys, all PEM. */
 export interface PkiMaterial {
@@ -33,15 +34,17 @@ export interface Pki {
   issueClientCertificate(request: ClientCertificateRequest): Promise<KeyPair>
   /**
    * A serving certificate for our own names and `hosts` (DNS names and IP addresses). Returns the stored one while its names
-   * are the same and more than a third of its validity is left, else issues a new one: call it daily.
+   * are the same and its renewal is not due, else issues a new one: call it again and again.
    */
   servingCertificate(hosts?: readonly string[]): Promise<KeyPair>
 }
 
-/** Stores the serving certificate between starts. */
+/** Stores serving certificates between starts, and for other processes with the same names. */
 export interface ServingCertificateStore {
-  load(): Promise<KeyPair | undefined>
-  save(pair: KeyPair): Promise<void>
+  /** What is kept for a certificate of these names (sorted), usable or not. */
+  load(names: readonly string[]): Promise<KeyPair | undefined>
+  /** Resolves with what is kept now: `pair`, or what another process has kept instead in the meantime. */
+  save(names: readonly string[], pair: KeyPair): Promise<KeyPair>
 }
 
 /** Names that are always in our serving certificate; pods in members use `kubernetes.default.svc`. */
@@ -95,9 +98,13 @@ export function createPki(
       }),
     servingCertificate: async (hosts = []) => {
       const names = [...new Set([...ownServingNames, ...hosts])].sort()
-      serving ??= await store?.load()
-      if (serving !== undefined && isUsable(serving, material.servingCa, names, clock)) return serving
-      serving = await signCertificate(material.servingCa, {
+      const isGood = (pair: KeyPair | undefined): pair is KeyPair =>
+        pair !== undefined && isUsable(pair, material.servingCa, names, clock)
+      if (isGood(serving)) return serving
+      // Another process may have renewed it already.
+      serving = await store?.load(names)
+      if (isGood(serving)) return serving
+      const signed = await signCertificate(material.servingCa, {
         subject: { commonName: 'kcp' },
         usage: 'server',
         dnsNames: names.filter((name) => isIP(name) === 0),
@@ -105,16 +112,16 @@ export function createPki(
         notBefore: notBeforeNow(clock),
         notAfter: notAfter(material.servingCa, servingDays),
       })
-      await store?.save(serving)
+      const kept = await store?.save(names, signed)
+      serving = isGood(kept) ? kept : signed
       return serving
     },
   }
 }
 
 function isUsable(pair: KeyPair, authority: KeyPair, names: readonly string[], clock: Clock): boolean {
+  if (isRenewalDue(pair.certificate, { clock })) return false
   const certificate = new X509Certificate(pair.certificate)
-  const left = certificate.validToDate.getTime() - clock.now()
-  if (left < (servingDays * day) / 3 || certificate.validFromDate.getTime() > clock.now()) return false
   if (!certificate.verify(new X509Certificate(authority.certificate).publicKey)) return false
   const covered = (certificate.subjectAltName ?? '').split(', ').length === names.length
   return covered && names.every((name) => (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)))

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import type { ObjectKey } from '../store.ts'
+import type { ClusterId } from '../apimachinery/meta/index.ts'
+import type { ObjectKey } from './store.ts'
 import { Seal } from './seal.ts'
 
 const key: ObjectKey = { cluster: 'abcdefghij' as ClusterId, resource: 'secrets', namespace: 'shop', name: 'db' }

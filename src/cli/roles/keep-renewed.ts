@@ -1,0 +1,35 @@
+// What expires is looked at again and again for as long as the process runs.
+import { sleep } from '../../async/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
+
+export interface Renewal {
+  /** For the log, such as `serving certificate`. */
+  readonly what: string
+  /** Renews it where that is due, and does nothing else. Called again later where it rejects. */
+  readonly renew: () => Promise<void>
+}
+
+/** Far below a third of what any certificate lives, and the longest that a machine which slept uses an expired one. */
+const defaultEveryMs = 5 * 60_000
+
+/** Calls every `renew` each `everyMs` milliseconds (default five minutes) until it is disposed of. Failures are logged. */
+export function keepRenewed(
+  renewals: readonly Renewal[],
+  { log, everyMs = defaultEveryMs }: { readonly log: Logger; readonly everyMs?: number },
+): AsyncDisposable {
+  const life = new AbortController()
+  const run = async (): Promise<void> => {
+    for (;;) {
+      await sleep(everyMs, life.signal, { unref: true })
+      for (const { what, renew } of renewals)
+        await renew().catch((error: unknown) => log.warn('could not renew what will expire', { what, error }))
+    }
+  }
+  const done = run().catch(() => undefined)
+  return {
+    async [Symbol.asyncDispose]() {
+      life.abort(new DOMException('the process stops', 'AbortError'))
+      await done
+    },
+  }
+}

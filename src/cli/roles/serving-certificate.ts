@@ -1,0 +1,31 @@
+// The certificate that a listener serves with, replaced while it listens.
+import type { Logger } from '../../telemetry/index.ts'
+import type { KeyPair, Pki, VirtualApi } from '../../virtualapi/index.ts'
+import type { Renewal } from './keep-renewed.ts'
+
+type Listener = Awaited<ReturnType<VirtualApi['listen']>>
+
+export interface ServingCertificate {
+  readonly pki: Pick<Pki, 'servingCertificate'>
+  /** DNS names and addresses beside our own. */
+  readonly hosts: readonly string[]
+  readonly listener: Pick<Listener, 'setCertificate'>
+  /** What the listener was started with. */
+  readonly current: KeyPair
+  readonly log: Logger
+}
+
+/** New connections get a renewed certificate once it is there; those that are open go on. */
+export function servingCertificateRenewal({ pki, hosts, listener, current, log }: ServingCertificate): Renewal {
+  let served = current
+  return {
+    what: 'serving certificate',
+    async renew() {
+      const pair = await pki.servingCertificate(hosts)
+      if (pair.certificate === served.certificate) return
+      listener.setCertificate(pair)
+      served = pair
+      log.info('the serving certificate was renewed', {})
+    },
+  }
+}
