@@ -5,12 +5,12 @@ import type { Logger } from '../telemetry/index.ts'
 import type { KeyQueue } from './key-queue.ts'
 
 /** What a visit asks for: nothing, or another visit later. */
-export interface Outcome {
+export interface ReconcileResult {
   readonly requeueAfterSeconds?: number
 }
 
 /** Brings one object nearer to what is wanted. May run twice for one change; throws to be called again after a backoff. */
-export type Reconcile = (key: string, signal: AbortSignal) => Promise<Outcome | undefined> | Promise<void>
+export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult | undefined> | Promise<void>
 
 export interface ControllerOptions {
   readonly name: string

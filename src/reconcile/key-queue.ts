@@ -1,6 +1,6 @@
 // The queue between watches and workers. It holds keys, not events: ten changes are one visit. A key is with one worker
 // at a time; what changes meanwhile brings it back once that worker is done. Bounded by the number of objects there are.
-import { FairLine } from './fair-line.ts'
+import { FairQueue } from './fair-queue.ts'
 import { systemTimers, type Timers } from './timers.ts'
 
 export interface KeyQueue extends Disposable {
@@ -47,7 +47,7 @@ export function createKeyQueue(options: KeyQueueOptions = {}): KeyQueue {
 
 class Queue implements KeyQueue {
   readonly #options: Required<Omit<KeyQueueOptions, 'fairnessKey'>>
-  readonly #ready: FairLine
+  readonly #ready: FairQueue
   readonly #taken = new Set<string>()
   /** Asked for while taken. */
   readonly #again = new Set<string>()
@@ -63,7 +63,7 @@ class Queue implements KeyQueue {
     random = Math.random,
   }: KeyQueueOptions) {
     this.#options = { firstMs, maxMs, timers, random }
-    this.#ready = new FairLine(fairnessKey)
+    this.#ready = new FairQueue(fairnessKey)
   }
 
   get length(): number {

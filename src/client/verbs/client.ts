@@ -41,7 +41,7 @@ export interface WriteOptions extends Waiting {
   readonly fieldManager?: string
   /** apply only */
   readonly force?: boolean
-  /** Sent besides our own, such as `kcp-keep-uid`. Lower-case names. */
+  /** Additional headers. Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>
 }
 export interface DeleteOptions extends Waiting {

@@ -4,7 +4,14 @@ import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/i
 import { badRequest, conflict, serviceUnavailable } from '../../apimachinery/status/index.ts'
 import { sleep } from '../../async/index.ts'
 import { createClient, httpTransport, type Endpoint, type KubeClient, type Kubeconfig } from '../../client/index.ts'
-import { memberClusters, memberIdOf, systemNamespace, type MemberCluster } from '../../crds/index.ts'
+import {
+  kubeSystemUidAnnotation,
+  memberClusters,
+  memberIdOf,
+  memberParts,
+  systemNamespace,
+  type MemberCluster,
+} from '../../crds/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import { memberObjects, tokenSecret } from './member-objects.ts'
 
@@ -88,11 +95,8 @@ async function refuseTwice(
   return existing
 }
 
-/** Told by the joining, before the first status is. */
-export const memberUidAnnotationOfJoin = 'kcp.dev/kube-system-uid'
-
 function memberUid({ metadata, status }: MemberCluster): string | undefined {
-  return status?.id ?? metadata.annotations?.[memberUidAnnotationOfJoin]
+  return status?.id ?? metadata.annotations?.[kubeSystemUidAnnotation]
 }
 
 const resources: Readonly<Record<string, GroupVersionResource>> = {
@@ -142,8 +146,8 @@ function plainKubeconfig(server: string, endpoint: Endpoint, { token, ca }: { to
     kind: 'Config',
     'current-context': 'member',
     clusters: [{ name: 'member', cluster }],
-    users: [{ name: 'kcp-syncer', user: { token } }],
-    contexts: [{ name: 'member', context: { cluster: 'member', user: 'kcp-syncer' } }],
+    users: [{ name: memberParts.syncerAccount, user: { token } }],
+    contexts: [{ name: 'member', context: { cluster: 'member', user: memberParts.syncerAccount } }],
   })
 }
 
@@ -171,7 +175,7 @@ async function register({ clusters, name, uid, kubeconfig, serviceNetwork, signa
   const object: MemberCluster = {
     apiVersion: 'kcp.dev/v1alpha1',
     kind: 'MemberCluster',
-    metadata: { name, annotations: { [memberUidAnnotationOfJoin]: uid } },
+    metadata: { name, annotations: { [kubeSystemUidAnnotation]: uid } },
     spec: {
       connection: { kubeconfigSecretRef: { ...ref, key: 'kubeconfig' } },
       serviceNetwork: { type: serviceNetwork },

@@ -1,7 +1,13 @@
 // Pod templates on the way down, and pods and templates on the way up. What is changed is written into one annotation of
 // the template, so that the way up needs nothing but the object itself: the member's ReplicaSets and pods carry it too.
 import { cloneJson } from '../../apimachinery/meta/index.ts'
-import { contentHash, managedLabel, servingLabel } from '../../crds/index.ts'
+import {
+  contentHash,
+  managedLabel,
+  namespaceAnnotation,
+  servingLabel,
+  templateChangesAnnotation,
+} from '../../crds/index.ts'
 import type { ContainerSpec, PodSpec, PodTemplate, VolumeSpec } from './pod-types.ts'
 
 /** What a template of this logical cluster needs to know in this member. Stable: a change rolls out every workload. */
@@ -22,10 +28,6 @@ export interface PodContext {
   readonly accountAutomount?: boolean
 }
 
-/** On templates and pods in members: what was changed. */
-export const journalAnnotation = 'kcp.dev/changes'
-/** On templates and pods in members, where the downward API asks for the namespace by volume. */
-export const namespaceAnnotation = 'kcp.dev/namespace'
 export const apiAccessVolume = 'kcp-api-access'
 /** ConfigMap in every namespace of ours in a member: `ca.crt` of the logical cluster and `namespace`. */
 export const rootCaConfigMap = 'kcp-root-ca'
@@ -82,7 +84,7 @@ export function podTemplateDown(template: PodTemplate, context: PodContext): Pod
   metadata.annotations = {
     ...metadata.annotations,
     ...(journal.volumes && { [namespaceAnnotation]: context.namespace }),
-    [journalAnnotation]: JSON.stringify(journal),
+    [templateChangesAnnotation]: JSON.stringify(journal),
   }
   return out
 }
@@ -90,13 +92,13 @@ export function podTemplateDown(template: PodTemplate, context: PodContext): Pod
 /** A template, or a pod, as the tenant wrote it. Undoes podTemplateDown; what a member's own admission added stays. */
 export function podTemplateUp<T extends PodTemplate>(template: T): T {
   const out = cloneJson(template)
-  const text = out.metadata?.annotations?.[journalAnnotation]
+  const text = out.metadata?.annotations?.[templateChangesAnnotation]
   if (text === undefined || out.metadata === undefined) return out
   const journal = JSON.parse(text) as Journal
   const { metadata, spec } = out
   delete metadata.labels?.[managedLabel]
   delete metadata.labels?.[servingLabel]
-  delete metadata.annotations?.[journalAnnotation]
+  delete metadata.annotations?.[templateChangesAnnotation]
   if (journal.volumes) delete metadata.annotations?.[namespaceAnnotation]
   if (journal.noLabels && isEmpty(metadata.labels)) delete metadata.labels
   if (journal.noAnnotations && isEmpty(metadata.annotations)) delete metadata.annotations
@@ -115,7 +117,7 @@ export function podTemplateUp<T extends PodTemplate>(template: T): T {
 export function sourceHash(template: {
   readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> }
 }): string | undefined {
-  const text = template.metadata?.annotations?.[journalAnnotation]
+  const text = template.metadata?.annotations?.[templateChangesAnnotation]
   return text === undefined ? undefined : (JSON.parse(text) as Journal).hash
 }
 
