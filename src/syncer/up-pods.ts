@@ -143,7 +143,7 @@ function workloadOf(
 ): CachedObject | undefined {
   for (const { gvr, kind, history } of workloadKinds) {
     const between = history && ownerName(live, history.kind)
-    const owner = between && history ? downstreamObject(context, history.gvr.resource, memberNamespace, between) : live
+    const owner = between ? downstreamObject(context, history.gvr.resource, memberNamespace, between) : live
     const name = owner && ownerName(owner, kind)
     if (name !== undefined) return upstreamObject(context, gvr.resource, { cluster, namespace, name })
   }

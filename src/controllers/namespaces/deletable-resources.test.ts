@@ -24,7 +24,7 @@ describe('the resources that a namespace can contain', () => {
       ],
     },
     '/apis/apps/v1': { resources: [{ name: 'deployments', namespaced: true, verbs }] },
-    '/apis/gone.example.com/v1': notFound({ group: 'gone.example.com', version: 'v1', resource: '' }, ''),
+    '/apis/gone.example.com/v1': notFound({ group: 'gone.example.com', resource: 'things' }, ''),
     '/apis/down.example.com/v1': serviceUnavailable('the server is down'),
   }
   const raw = async (path: string): Promise<unknown> => {

@@ -46,6 +46,7 @@ export class PlacementInputs implements Disposable {
   readonly members: Informer<MemberCluster>
   readonly adminPlacements: Informer<Placement>
   readonly clusters: Informer<LogicalCluster>
+  readonly #informers: ReadonlyMap<WorkloadKind, Informer<KubeObject>>
   readonly #servicesByNamespace: ObjectIndex
   readonly #placementsByCluster: ObjectIndex<Placement>
   /** Copies of all workloads by member. */
@@ -60,6 +61,7 @@ export class PlacementInputs implements Disposable {
       const byCluster = new ObjectIndex(informer, (key) => [clusterInKey(key)])
       return { kind, informer, byNamespace: tenantInformers.byNamespace(kind.gvr), byCluster }
     })
+    this.#informers = new Map(this.workloads.map(({ kind, informer }) => [kind, informer]))
     this.services = tenantInformers.of(services)
     this.#servicesByNamespace = tenantInformers.byNamespace(services)
     this.namespaces = tenantInformers.of(namespaces)
@@ -96,7 +98,7 @@ export class PlacementInputs implements Disposable {
   }
 
   workload({ kind, objectKey }: WorkloadRef): CachedObject | undefined {
-    return this.workloads.find((one) => one.kind.gvr.resource === kind.gvr.resource)?.informer.store.get(objectKey)
+    return this.#informers.get(kind)?.store.get(objectKey)
   }
 
   /** Keys (workloadKey) of the workloads of a namespace, given as `CLUSTER|NAMESPACE`. */
