@@ -6,8 +6,8 @@ export {
   type KubeconfigOptions,
   type KubeconfigSource,
 } from './kubeconfig/kubeconfig.ts'
-export * from './transport/endpoint.ts'
-export { httpTransport, type HttpTransportOptions } from './transport/http-transport.ts'
-export * from './transport/transport.ts'
+export * from './kubeconfig/endpoint.ts'
+export { httpTransport, type HttpTransportOptions } from './verbs/http-transport.ts'
+export * from './verbs/transport.ts'
 export * from './verbs/client.ts'
 export { createClient, type ClientOptions } from './verbs/create-client.ts'

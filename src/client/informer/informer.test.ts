@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { silentLogger } from '../../telemetry/index.ts'
 import { createClient } from '../verbs/create-client.ts'
-import { httpTransport } from '../transport/http-transport.ts'
+import { httpTransport } from '../verbs/http-transport.ts'
 import { createInformer, type Informer, type InformerOptions } from './informer.ts'
 
 const configMaps = { group: '', version: 'v1', resource: 'configmaps' }

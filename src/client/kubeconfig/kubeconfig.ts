@@ -5,7 +5,7 @@ import type { ConnectionOptions } from 'node:tls'
 import { parse } from 'yaml'
 import { badRequest } from '../../apimachinery/status/index.ts'
 import { checkedEndpoint, credentialFiles, endpointOf } from './credential-files.ts'
-import type { Endpoint, EndpointSource } from '../transport/endpoint.ts'
+import type { Endpoint, EndpointSource } from './endpoint.ts'
 import { checkKubeconfig, type RawKubeconfig } from './kubeconfig-check.ts'
 
 export interface Kubeconfig extends EndpointSource {

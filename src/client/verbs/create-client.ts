@@ -19,7 +19,7 @@ import type {
   WriteOptions,
 } from './client.ts'
 import { isStatus, readBody, readJson, statusErrorOf } from './response.ts'
-import { SilentConnection, type Transport, type TransportResponse } from '../transport/transport.ts'
+import { SilentConnection, type Transport, type TransportResponse } from './transport.ts'
 import { linesOf } from './watch-lines.ts'
 
 export interface ClientOptions {

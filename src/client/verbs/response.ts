@@ -7,7 +7,7 @@ import {
   type Status,
   type StatusError,
 } from '../../apimachinery/status/index.ts'
-import type { TransportResponse } from '../transport/transport.ts'
+import type { TransportResponse } from './transport.ts'
 
 /** The whole body. Rejects with RequestEntityTooLarge beyond `maxBytes`. */
 export async function readBody({ body }: TransportResponse, { maxBytes }: { maxBytes: number }): Promise<Buffer> {

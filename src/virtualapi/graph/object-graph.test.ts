@@ -7,8 +7,8 @@ import type { ObjectChange } from '../../object-graph/index.ts'
 import { createHub, type ClusterObjects, type Hub } from '../../store/hub/index.ts'
 import { openSqliteStore } from '../../store/sqlite/index.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
-import { Catalog } from '../registry/catalog.ts'
-import { readFacts, stampRevision } from '../registry/object-bytes.ts'
+import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
+import { readFacts, stampRevision } from '../resources/object-bytes.ts'
 import { ObjectGraph } from './object-graph.ts'
 
 describe('the object graph', () => {
@@ -38,7 +38,7 @@ describe('the object graph', () => {
     stack.defer(() => rm(dir, { recursive: true, force: true }))
     const store = stack.use(await openSqliteStore({ file: join(dir, 'store.db') }))
     hub = stack.use(await createHub(store, { stamp: stampRevision, readFacts, signal }))
-    graph = new ObjectGraph({ hub, catalog: new Catalog(), directory })
+    graph = new ObjectGraph({ hub, catalog: new ClusterCatalog(), directory })
     objects = await hub.cluster(acme.id, { signal })
   })
   afterEach(() => stack.disposeAsync())

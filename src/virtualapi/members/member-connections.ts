@@ -71,8 +71,7 @@ export class MemberConnections implements AsyncDisposable {
     const { name } = member.metadata
     const found = await memberKubeconfig(member, this.#clusters, signal)
     if (found.kind === 'noReference') throw serviceUnavailable(`member cluster "${name}" has no connection`)
-    if (found.kind === 'noSecret')
-      throw serviceUnavailable(`the credentials for member cluster "${name}" do not exist`)
+    if (found.kind === 'noSecret') throw serviceUnavailable(`the credentials for member cluster "${name}" do not exist`)
     const known = this.#connections.get(name)
     if (known?.kubeconfig === found.text) return known
     const opened = await connectToMember(found.text, { answerTimeoutMs: memberTimeouts.streamAnswerMs })

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { serviceUnavailable } from '../../apimachinery/status/index.ts'
 import { abortable } from '../../async/index.ts'
-import type { Endpoint, EndpointSource } from './endpoint.ts'
+import type { Endpoint, EndpointSource } from '../kubeconfig/endpoint.ts'
 import {
   SilentConnection,
   type Transport,

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { sleep } from '../../async/index.ts'
-import { createClient } from '../verbs/create-client.ts'
+import { createClient } from './create-client.ts'
 import { httpTransport } from './http-transport.ts'
 import type { Transport, TransportResponse } from './transport.ts'
 
