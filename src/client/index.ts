@@ -1,8 +1,3 @@
-export * from './verbs/annotations.ts'
-export * from './verbs/client.ts'
-export { createClient, type ClientOptions } from './verbs/create-client.ts'
-export * from './kubeconfig/endpoint.ts'
-export { httpTransport, type HttpTransportOptions } from './verbs/http-transport.ts'
 export * from './informer/index.ts'
 export {
   inClusterConfig,
@@ -11,4 +6,8 @@ export {
   type KubeconfigOptions,
   type KubeconfigSource,
 } from './kubeconfig/kubeconfig.ts'
+export * from './kubeconfig/endpoint.ts'
+export { httpTransport, type HttpTransportOptions } from './verbs/http-transport.ts'
 export * from './verbs/transport.ts'
+export * from './verbs/client.ts'
+export { createClient, type ClientOptions } from './verbs/create-client.ts'

@@ -1,20 +1,20 @@
-// Conditions: what an object's controller says of it, for people, `kubectl wait` and GitOps.
+// Conditions in the status of an object, for people, `kubectl wait` and GitOps tools.
 import type { Condition } from '../apimachinery/meta/index.ts'
 import type { JsonSchema, PrinterColumn } from './crd.ts'
 
 export interface ConditionUpdate {
   readonly type: string
   readonly status: Condition['status']
-  /** CamelCase, one word for programs. */
+  /** CamelCase, for programs. */
   readonly reason: string
-  /** A sentence a person can act on. */
+  /** A sentence for people, on which they can act. */
   readonly message: string
   readonly observedGeneration?: number
 }
 
 /**
- * The conditions with this one put in its place. `now` (RFC 3339) becomes its lastTransitionTime only where the status
- * differs from before. Pure; the same array is returned where nothing changed.
+ * The conditions with this one replaced or added. `now` (RFC 3339) becomes its lastTransitionTime only if the status has
+ * changed. Pure; returns the same array if nothing has changed.
  */
 export function setCondition(
   conditions: readonly Readonly<Condition>[] | undefined,
@@ -48,12 +48,12 @@ export function findCondition(
   return object.status?.conditions?.find((condition) => condition.type === type)
 }
 
-/** True where the object says so of itself. */
+/** True if the object has this condition with status True. */
 export function isConditionTrue(object: Parameters<typeof findCondition>[0], type: string): boolean {
   return findCondition(object, type)?.status === 'True'
 }
 
-/** The schema of `status.conditions`. `types` tells people which to expect. */
+/** The schema of `status.conditions`. `types` lists the expected ones in the description. */
 export function conditionsSchema(types: readonly string[]): JsonSchema {
   return {
     type: 'array',
@@ -89,7 +89,7 @@ export const observedGenerationSchema: JsonSchema = {
   description: 'The metadata.generation that this status is about.',
 }
 
-/** A column that shows the status of one condition. */
+/** A printer column with the status of one condition. */
 export function conditionColumn(name: string, type: string, { priority }: { priority?: number } = {}): PrinterColumn {
   return {
     name,
@@ -109,5 +109,5 @@ export function reasonColumn(name: string, type: string, { priority }: { priorit
   }
 }
 
-/** How long ago the object was created. */
+/** A printer column with the age of the object. */
 export const ageColumn: PrinterColumn = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' }

@@ -1,7 +1,7 @@
-// A name for content: the same in every process that looks at the same object, whatever the order of its keys.
+// A hash of content: the same in every process, whatever the order of keys.
 import { createHash } from 'node:crypto'
 
-/** JSON with sorted keys: equal data gives equal text. */
+/** JSON with sorted keys: equal values give equal text. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) =>
     typeof part === 'object' && part !== null && !Array.isArray(part)
@@ -10,7 +10,7 @@ export function canonicalJson(value: unknown): string {
   )
 }
 
-/** A short name for this content: 80 bits of SHA-256 of its canonical JSON. */
+/** 80 bits of the SHA-256 of the canonical JSON. */
 export function contentHash(value: unknown): string {
   return createHash('sha256').update(canonicalJson(value)).digest('hex').slice(0, 20)
 }

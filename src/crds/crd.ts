@@ -1,7 +1,7 @@
-// What a CustomResourceDefinition looks like, as far as ours use it, and how one is made from a kind.
+// The parts of CustomResourceDefinition that ours use, and how to make one from a kind.
 import type { JsonValue, KubeObject } from '../apimachinery/meta/index.ts'
 
-/** JSONSchemaProps of apiextensions.k8s.io/v1, the part that structural schemas of ours use. */
+/** The parts of JSONSchemaProps (apiextensions.k8s.io/v1) that our schemas use. */
 export interface JsonSchema {
   type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean'
   description?: string
@@ -57,7 +57,7 @@ export interface CustomResourceDefinition extends KubeObject {
   }
 }
 
-/** One kind of ours: its words, its schema, its columns. */
+/** One kind of ours: names, schema, printer columns. */
 export interface Kind {
   readonly group: string
   readonly version: string
@@ -67,7 +67,7 @@ export interface Kind {
   readonly categories?: readonly string[]
   readonly scope: 'Cluster' | 'Namespaced'
   readonly description: string
-  /** Schemas of the members beside apiVersion, kind and metadata. */
+  /** Schemas of the fields besides apiVersion, kind and metadata. */
   readonly properties: Readonly<Record<string, JsonSchema>>
   readonly required?: readonly string[]
   readonly validations?: readonly { rule: string; message: string }[]

@@ -1,4 +1,4 @@
-// metav1.LabelSelector as a member of our kinds.
+// metav1.LabelSelector as a field of our kinds.
 import type { JsonSchema } from './crd.ts'
 
 export interface LabelSelector {
@@ -6,7 +6,7 @@ export interface LabelSelector {
   matchExpressions?: { key: string; operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist'; values?: string[] }[]
 }
 
-/** The schema of a LabelSelector; `description` says what it selects and what an empty one means. */
+/** The schema of a LabelSelector; `description` tells what it selects and what an empty selector means. */
 export function labelSelectorSchema(description: string): JsonSchema {
   return {
     type: 'object',

@@ -1,4 +1,4 @@
-// LogicalCluster: what a tenant gets. Cluster-scoped, in the host, or in logical cluster `root` where there is no host.
+// LogicalCluster: what a tenant gets. Cluster-scoped; in the host, or in logical cluster `root` without a host.
 import type { Condition, KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
 import { ageColumn, conditionColumn, conditionsSchema, observedGenerationSchema, reasonColumn } from './conditions.ts'
 import type { Kind } from './crd.ts'
@@ -30,7 +30,7 @@ export interface LogicalClusterStatus {
 
 export const logicalClusterConditions = ['Ready', 'ContentDeleted'] as const
 
-/** Kept on a LogicalCluster until its content is gone. */
+/** Finalizer of a LogicalCluster until its content is gone. */
 export const contentFinalizer = 'kcp.dev/content'
 
 export const logicalClusterKind: Kind = {

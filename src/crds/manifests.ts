@@ -1,4 +1,4 @@
-// All CustomResourceDefinitions of ours: what `kcp operator` installs in a host, what our own server serves in `root`.
+// Our CustomResourceDefinitions: `kcp operator` installs them in a host; our own server serves them in `root`.
 import { crdOf, type CustomResourceDefinition } from './crd.ts'
 import { logicalClusterKind } from './logical-cluster.ts'
 import { memberClusterKind } from './member-cluster.ts'
@@ -10,7 +10,7 @@ export function kcpCrds(): CustomResourceDefinition[] {
   return [logicalClusterKind, memberClusterKind, placementKind].map(crdOf)
 }
 
-/** Record: only for a host that keeps objects of logical clusters. */
+/** Record: only for a host whose etcd stores the objects of logical clusters. */
 export function storageCrds(): CustomResourceDefinition[] {
   return [crdOf(recordKind)]
 }

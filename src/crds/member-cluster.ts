@@ -1,4 +1,4 @@
-// MemberCluster: a physical cluster that runs workloads. Cluster-scoped, beside the LogicalClusters.
+// MemberCluster: a physical cluster that runs workloads. Cluster-scoped, in the same cluster as LogicalClusters.
 import type { Condition, KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
 import { ageColumn, conditionColumn, conditionsSchema, observedGenerationSchema, reasonColumn } from './conditions.ts'
 import type { Kind } from './crd.ts'
@@ -26,7 +26,7 @@ export interface MemberClusterStatus {
   id?: string
   version?: string
   nodes?: { ready: number; total: number }
-  /** Objects that have a copy there. */
+  /** Number of workloads with something there. */
   placed?: number
   lastHeartbeatTime?: string
   observedGeneration?: number

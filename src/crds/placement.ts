@@ -1,5 +1,4 @@
-// Placement: which members workloads run on. Beside the LogicalClusters it is the admins' word, inside a logical cluster
-// its tenant's.
+// Placement: which members workloads run on. Written by admins beside the LogicalClusters, by tenants inside one.
 import type { Condition, KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
 import { ageColumn, conditionColumn, conditionsSchema, observedGenerationSchema } from './conditions.ts'
 import type { Kind } from './crd.ts'

@@ -1,9 +1,9 @@
-// Record: one object of a logical cluster, kept in the host's etcd by store/host. Not an API for tenants.
+// Record: one object of a logical cluster, stored in the host's etcd by store/host. Not an API for tenants.
 import type { KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
 import { ageColumn } from './conditions.ts'
 import type { Kind } from './crd.ts'
 
-/** Members lie at the top, not under `spec`: nobody edits them, and each byte is kept for every object of every tenant. */
+/** Fields are at the top and not in `spec`: people do not edit Records, and each byte counts for every object. */
 export interface StorageRecord extends KubeObject {
   apiVersion: 'storage.kcp.dev/v1'
   kind: 'Record'
@@ -15,11 +15,11 @@ export interface StorageRecord extends KubeObject {
   /** Empty or absent for cluster-scoped objects. */
   namespace?: string
   name: string
-  /** The object: one string, so that the host neither decodes nor tracks its fields. */
+  /** The object as one string, so that the host neither decodes nor tracks its fields. */
   data: string
 }
 
-/** Labels of a Record: by these, and by its namespace (the bucket), the host selects. */
+/** Labels of a Record, by which, and by its namespace (the bucket), lists are selected. */
 export const recordClusterLabel = 'storage.kcp.dev/cluster'
 export const recordResourceLabel = 'storage.kcp.dev/resource'
 

@@ -1,39 +1,47 @@
-// The words in which the scheduler, the syncers of members and the API server speak to one another: annotations, labels
-// and finalizers on ordinary objects. They meet through the API only, so this file is all they share.
+// The annotations, labels, finalizers and headers by which the scheduler, the syncers of members and the API server
+// communicate. They meet through the API only, so everything they agree on is in this file.
 import { createHash } from 'node:crypto'
-import { isJsonObject, type ClusterId, type KubeObject } from '../apimachinery/meta/index.ts'
+import { isJsonObject, tryClusterId, type ClusterId, type KubeObject } from '../apimachinery/meta/index.ts'
 
-/** Tenant's: where an object, or all objects of a namespace, should run: `east` or `east,west`; `none` or empty: nowhere. */
+// --- Upstream: on objects of a logical cluster. ---
+
+/** Written by tenants, on objects and namespaces: member names such as `east,west`; `none` or empty means no member. */
 export const clustersAnnotation = 'kcp.dev/clusters'
-/** Scheduler's: the decision, JSON of PlacedOn. */
+/** Written by the scheduler: its decision, JSON of PlacedOn. */
 export const placedOnAnnotation = 'kcp.dev/placed-on'
-/** Syncer's, upstream, on what a member made: the member's name. */
-export const memberAnnotation = 'kcp.dev/member'
-/** Syncer's, upstream, on a copy whose server gave it another uid than the member did. */
-export const memberUidAnnotation = 'kcp.dev/member-uid'
-/** Syncer's, upstream, on EndpointSlices of members whose pods can be reached from other members. */
-export const reachableAnnotation = 'kcp.dev/reachable'
-/** Syncer's, downstream: whose copy this is, JSON of Locator. */
-export const locatorAnnotation = 'kcp.dev/locator'
-/** Syncer's, downstream: on everything of ours and on all that members make from it. */
-export const managedLabel = 'kcp.dev/managed'
-/** Syncer's, downstream, on pods: `true` while they take traffic; Services select on it, ReplicaSets do not. */
-export const servingLabel = 'kcp.dev/serving'
-/** The field manager of everything a syncer applies. */
-export const syncerFieldManager = 'kcp-syncer'
-/** Namespace of our own parts: in a member, and beside MemberCluster objects for their Secrets. */
-export const systemNamespace = 'kcp-system'
-/** In a host's systemNamespace: the Secret with the keys of the installation. */
-export const installationKeysName = 'kcp-keys'
-/** In a member's systemNamespace: the nameserver with its identity, and the syncer's identity with its token. */
-export const memberParts = {
-  nameserver: 'kcp-dns',
-  syncerAccount: 'kcp-syncer',
-  tokenSecret: 'kcp-syncer-token',
-} as const
-
-/** Scheduler's: why a workload that should run somewhere has no place; gone when it has one. */
+/** Written by the scheduler: why a workload is not placed, or not everywhere it should be. Absent otherwise. */
 export const heldAnnotation = 'kcp.dev/held'
+/** Written by a syncer on objects that a member created, such as pods: the name of the member. */
+export const memberAnnotation = 'kcp.dev/member'
+/** Written by a syncer if the server did not keep the uid of the member's object: that uid. */
+export const memberUidAnnotation = 'kcp.dev/member-uid'
+/** Written by a syncer on EndpointSlices whose pods can be reached from other members. */
+export const reachableAnnotation = 'kcp.dev/reachable'
+/** Written by syncers on ReplicaSets: the content hash of the pod template in the Deployment. */
+export const templateAnnotation = 'kcp.dev/template'
+/** Header of a create request: keep uid and status of the object. The server accepts it from the installation only. */
+export const keepUidHeader = 'kcp-keep-uid'
+
+export const memberStatusAnnotationPrefix = 'status.kcp.dev/'
+/** Annotation with what one member reports about its copy: JSON, such as WorkloadMemberStatus. */
+export function memberStatusAnnotation(member: string): string {
+  return `${memberStatusAnnotationPrefix}${member}`
+}
+
+export const syncerFinalizerPrefix = 'syncer.kcp.dev/'
+/** Finalizer that stays on a workload until the member has nothing of it. */
+export function syncerFinalizer(member: string): string {
+  return `${syncerFinalizerPrefix}${member}`
+}
+
+/** The members whose finalizer is on the object: they have, or may have, a copy. */
+export function finalizingMembers(object: {
+  readonly metadata: { readonly finalizers?: readonly string[] }
+}): string[] {
+  return (object.metadata.finalizers ?? [])
+    .filter((finalizer) => finalizer.startsWith(syncerFinalizerPrefix))
+    .map((finalizer) => finalizer.slice(syncerFinalizerPrefix.length))
+}
 
 const ownAnnotations: ReadonlySet<string> = new Set([
   placedOnAnnotation,
@@ -43,23 +51,55 @@ const ownAnnotations: ReadonlySet<string> = new Set([
   heldAnnotation,
 ])
 
-/** True for annotations in which the installation tells tenants what it decided: they read them, only we write them. */
+/** True for annotations that tenants can read and only the installation can write. */
 export function isOwnAnnotation(name: string): boolean {
-  return ownAnnotations.has(name) || name.startsWith(pieceAnnotationPrefix)
+  return ownAnnotations.has(name) || name.startsWith(memberStatusAnnotationPrefix)
 }
 
-/** Annotation upstream that holds what one member says of its copy: JSON of a piece. */
-export function pieceAnnotation(member: string): string {
-  return `status.kcp.dev/${member}`
-}
-export const pieceAnnotationPrefix = 'status.kcp.dev/'
+// --- Downstream: on objects in a member. ---
 
-/** Finalizer upstream: kept until nothing of the object is left in the member. */
-export function syncerFinalizer(member: string): string {
-  return `syncer.kcp.dev/${member}`
-}
+/** JSON of Locator: the upstream object that this is a copy of. */
+export const locatorAnnotation = 'kcp.dev/locator'
+/** On everything a syncer creates and on everything the member creates from it. */
+export const managedLabel = 'kcp.dev/managed'
+/** On pods: `true` while they take traffic. Services select on it, ReplicaSets do not. */
+export const servingLabel = 'kcp.dev/serving'
+/** On copies: the content hash of what the syncer applied, so that fields it no longer sets are removed. */
+export const appliedAnnotation = 'kcp.dev/applied'
+/**
+ * On copies of workloads: the content hash of the upstream spec. A generation would not do: upstream it also counts
+ * changes of annotations, including the syncer's own.
+ */
+export const sourceAnnotation = 'kcp.dev/source'
+/** On pod templates and pods: what the syncer changed in them, as JSON. */
+export const templateChangesAnnotation = 'kcp.dev/changes'
+/** On pod templates and pods that ask for their namespace by a downward API volume: the upstream namespace. */
+export const namespaceAnnotation = 'kcp.dev/namespace'
+/** The field manager of everything a syncer applies, and `managed-by` of the EndpointSlices it creates. */
+export const syncerFieldManager = 'kcp-syncer'
+/** Prefix of our annotations; those with it stay on the side where they were written. */
+export const ownAnnotationPrefix = 'kcp.dev/'
 
-/** States of one copy, in the order of a life; Held is the side state of a copy that may not come to be. */
+// --- The installation. ---
+
+/** Namespace of our own objects: in members, and in the cluster with the MemberClusters for their Secrets. */
+export const systemNamespace = 'kcp-system'
+/** Secret in the systemNamespace of a host: the keys of the installation. */
+export const installationKeysName = 'kcp-keys'
+/** Objects in the systemNamespace of a member: the nameserver with its identity, the syncer's identity and its token. */
+export const memberParts = {
+  nameserver: 'kcp-dns',
+  syncerAccount: 'kcp-syncer',
+  tokenSecret: 'kcp-syncer-token',
+} as const
+/** On a MemberCluster, until nothing of any logical cluster is left in the member. */
+export const memberFinalizer = 'kcp.dev/member'
+/** On a MemberCluster, written when it joins: the uid of the member's kube-system, until the first status has it. */
+export const kubeSystemUidAnnotation = 'kcp.dev/kube-system-uid'
+
+// --- The scheduler's decision. ---
+
+/** States of one copy, in the order of its life; Held: the copy is wanted and cannot be created. */
 export const copyStates = [
   'Assumed',
   'Syncing',
@@ -74,15 +114,15 @@ export type CopyState = (typeof copyStates)[number]
 
 export interface PlacedCopy {
   readonly state: CopyState
-  /** RFC 3339: when this state was entered. */
+  /** RFC 3339: when the copy entered this state. */
   readonly since?: string
   readonly reason?: string
   readonly message?: string
 }
-/** By member name. A member that is not named has no copy and gets none. */
+/** By member name. A member that is not in it has no copy and gets none. */
 export type PlacedOn = Readonly<Record<string, PlacedCopy>>
 
-/** The decision as written on the object; empty where there is none. */
+/** The decision that is written on the object; empty if there is none. */
 export function placedOn(object: KubeObject): PlacedOn {
   const value = parseAnnotation(object, placedOnAnnotation)
   const found: Record<string, PlacedCopy> = {}
@@ -93,12 +133,21 @@ export function placedOn(object: KubeObject): PlacedOn {
   return found
 }
 
-/** True where a copy is to exist in the member. */
+/** True if the copy should exist in the member. */
 export function hasCopy(copy: PlacedCopy | undefined): boolean {
   return copy !== undefined && !['Assumed', 'Terminating', 'Held'].includes(copy.state)
 }
 
-/** Whose copy a downstream object is. `uid` is the upstream object's, `clusterId` its logical cluster's. */
+/** The members in which a copy of the object should exist. */
+export function membersWithCopy(object: KubeObject): string[] {
+  return Object.entries(placedOn(object))
+    .filter(([, copy]) => hasCopy(copy))
+    .map(([member]) => member)
+}
+
+// --- Copies and what members report. ---
+
+/** The upstream object of a copy. `uid` is of that object, `clusterId` of its logical cluster. */
 export interface Locator {
   readonly cluster: string
   readonly clusterId: string
@@ -107,7 +156,7 @@ export interface Locator {
   readonly uid: string
 }
 
-/** The locator of a downstream object; undefined where it is not ours. */
+/** The locator of an object in a member; undefined if the object is not a copy of ours. */
 export function tryLocator(object: KubeObject): Locator | undefined {
   const value = parseAnnotation(object, locatorAnnotation)
   for (const field of ['cluster', 'clusterId', 'namespace', 'name', 'uid']) {
@@ -116,7 +165,7 @@ export function tryLocator(object: KubeObject): Locator | undefined {
   return value as unknown as Locator
 }
 
-/** A JSON object kept in an annotation; empty where there is none or it does not parse. */
+/** The JSON object in an annotation; empty if the annotation is absent or invalid. */
 export function parseAnnotation(object: KubeObject, annotation: string): Record<string, unknown> {
   const text = object.metadata.annotations?.[annotation]
   if (text === undefined) return {}
@@ -128,30 +177,30 @@ export function parseAnnotation(object: KubeObject, annotation: string): Record<
   }
 }
 
-/** All pieces on an upstream object, by member. */
-export function piecesOf<T>(object: KubeObject): Record<string, T> {
-  const pieces: Record<string, T> = {}
+/** What all members report about an upstream object, by member. */
+export function memberStatusesOf<T>(object: KubeObject): Record<string, T> {
+  const statuses: Record<string, T> = {}
   for (const annotation of Object.keys(object.metadata.annotations ?? {})) {
-    if (!annotation.startsWith(pieceAnnotationPrefix)) continue
-    pieces[annotation.slice(pieceAnnotationPrefix.length)] = parseAnnotation(object, annotation) as T
+    if (!annotation.startsWith(memberStatusAnnotationPrefix)) continue
+    statuses[annotation.slice(memberStatusAnnotationPrefix.length)] = parseAnnotation(object, annotation) as T
   }
-  return pieces
+  return statuses
 }
 
-/** What a member says of its copy of a Deployment. */
-export interface DeploymentPiece {
-  /** Content hash of the upstream spec that the member's controller has acted on. */
+/** What a member reports about its copy of a workload: the counts that its kind has, its conditions, an error. */
+export interface WorkloadMemberStatus {
+  /** Content hash of the upstream spec that the member's controller has processed. */
   readonly observed?: string
   readonly replicas?: number
   readonly updatedReplicas?: number
   readonly readyReplicas?: number
   readonly availableReplicas?: number
   readonly unavailableReplicas?: number
-  readonly conditions?: readonly PieceCondition[]
-  /** Why it can't be synced: the member's own words. */
+  readonly conditions?: readonly StatusCondition[]
+  /** Why the copy could not be synced: the message of the member's API server. */
   readonly error?: string
 }
-export interface PieceCondition {
+export interface StatusCondition {
   readonly type: string
   readonly status: string
   readonly reason?: string
@@ -160,23 +209,36 @@ export interface PieceCondition {
   readonly lastUpdateTime?: string
 }
 
-/** What a member says of its copy of a Service: how many ready endpoints it knows, by the member they run in. */
-export interface ServicePiece {
+/** What a member reports about its copy of a Service: the ready endpoints it knows, counted by the member they run in. */
+export interface ServiceMemberStatus {
   readonly endpoints?: Readonly<Record<string, number>>
   readonly error?: string
 }
 
-/** The namespace in a member of a namespace of a logical cluster. */
+// --- Names in members. ---
+
+const clusterIdLength = 10
+
+/** The namespace in a member for a namespace of a logical cluster: `ID-NAMESPACE`. */
 export function downstreamNamespace(id: ClusterId, namespace: string): string {
   return `${id}-${namespace}`
 }
 
-/** Longest name of a namespace that can be placed: a downstream one has at most 63 characters. */
-export const maxPlacedNamespaceLength = 63 - 11
+/** The reverse of downstreamNamespace; undefined for a namespace that is not of that form. */
+export function parseDownstreamNamespace(
+  name: string,
+): { readonly clusterId: ClusterId; readonly namespace: string } | undefined {
+  const clusterId = tryClusterId(name.slice(0, clusterIdLength))
+  if (clusterId === undefined || name[clusterIdLength] !== '-') return undefined
+  return { clusterId, namespace: name.slice(clusterIdLength + 1) }
+}
+
+/** Longest namespace that can be placed: in the member its name has the id before it, and at most 63 characters. */
+export const maxPlacedNamespaceLength = 63 - (clusterIdLength + 1)
 
 /**
- * Short id of a member, from the uid of its kube-system: 50 bits of SHA-256 in base32, as ids of logical clusters are
- * made. It is the second half of the audience `ID.MEMBERID` of tokens that pods in this member use.
+ * Short id of a member, from the uid of its kube-system: 50 bits of SHA-256 in base32, like the ids of logical clusters.
+ * Tokens of pods in the member have the audience `CLUSTERID.MEMBERID`.
  */
 export function memberIdOf(kubeSystemUid: string): string {
   const letters = 'abcdefghijklmnopqrstuvwxyz234567'

@@ -1,4 +1,4 @@
-// Brings our CustomResourceDefinitions into a cluster and waits until it serves them.
+// Installs our CustomResourceDefinitions and waits until the cluster serves them.
 import { childSignal, sleep } from '../async/index.ts'
 import { gone, isStatusError } from '../apimachinery/status/index.ts'
 import type { CustomResourceDefinition } from '../crds/index.ts'
@@ -15,8 +15,8 @@ interface Served extends CustomResourceDefinition {
 }
 
 /**
- * Applies these CustomResourceDefinitions, as they are now, and resolves once all are served. Harmless where they
- * are there already. Rejects with the server's StatusError, for example where a name is taken.
+ * Applies the CustomResourceDefinitions and resolves when all are served. May run again at any time. Rejects with the
+ * server's StatusError, for example if a name is taken.
  */
 export async function ensureCrds(
   client: KubeClient,
@@ -30,12 +30,12 @@ export async function ensureCrds(
   )
 }
 
-const servedWithinMs = 30_000
-const askAgainMs = 100
+const maxWaitMs = 30_000
+const retryMs = 100
 
-/** Established is what a server writes, served what it has heard of itself: a busy one answers 404 in between. */
+/** A busy server answers 404 for some time after it has set condition Established. */
 async function untilServed(client: KubeClient, { spec }: CustomResourceDefinition, signal: AbortSignal): Promise<void> {
-  const began = performance.now()
+  const startedAt = performance.now()
   for (const { name: version } of spec.versions.filter(({ served }) => served)) {
     const gvr = { group: spec.group, version, resource: spec.names.plural }
     for (;;) {
@@ -43,9 +43,9 @@ async function untilServed(client: KubeClient, { spec }: CustomResourceDefinitio
         await client.list(gvr, { limit: 1, metadataOnly: true, signal })
         break
       } catch (error) {
-        if (!isStatusError(error, 'NotFound') || performance.now() - began > servedWithinMs) throw error
+        if (!isStatusError(error, 'NotFound') || performance.now() - startedAt > maxWaitMs) throw error
       }
-      await sleep(askAgainMs, signal)
+      await sleep(retryMs, signal)
     }
   }
 }
@@ -65,7 +65,7 @@ async function ensureCrd(client: KubeClient, crd: CustomResourceDefinition, sign
     if (type === 'DELETED') break
     if (type !== 'BOOKMARK' && isEstablished(object)) return
   }
-  throw gone(`CustomResourceDefinition "${name}" went away, or its watch ended, before it was Established`)
+  throw gone(`CustomResourceDefinition "${name}" was deleted, or its watch ended, before it was Established`)
 }
 
 function isEstablished({ status }: Served): boolean {

@@ -1,4 +1,4 @@
-// Choosing members: filter, score, pick. The same input gives the same answer, and every member refused has a reason.
+// Chooses members: filter, score, pick. Pure: the same input gives the same answer. Every refused member has a reason.
 import { refuseTarget, type Target } from './target.ts'
 
 /** A member as placement sees it. */
@@ -9,7 +9,7 @@ export interface Candidate {
   readonly state: 'Active' | 'Cordoned' | 'Draining'
   /** The member's logicalClusterSelector matches this logical cluster. */
   readonly admits: boolean
-  /** Copies placed there already: fewer is better. */
+  /** Number of copies on the member: fewer is better. */
   readonly load: number
 }
 
@@ -28,20 +28,20 @@ export interface Rejection {
 }
 
 export interface Decision {
-  /** Where it should run. `none` is somebody's wish; `members` is never empty because of a lack of candidates. */
+  /** Where it should run. `none`: somebody asked for no member. `undecided`: nothing changes. `members` is never empty. */
   readonly wanted:
     | { readonly kind: 'members'; readonly names: readonly string[] }
     | { readonly kind: 'none' }
     | { readonly kind: 'undecided' }
-  /** Named members that can't take it now: their copies are Held, and nothing is taken away elsewhere meanwhile. */
+  /** Named members that cannot take it now: their copies are Held, and no other copy is removed meanwhile. */
   readonly held: readonly Rejection[]
   /** Members that were considered and refused. */
   readonly rejected: readonly Rejection[]
 }
 
 /**
- * Where an object with this target should run. `current` names the members that hold a copy already: a copy that runs
- * stays although its member became Cordoned or NotReady (sticky), only a Draining member lets go of it.
+ * Where an object with this target should run. `current`: members with a copy now. A copy stays when its member becomes
+ * Cordoned or NotReady, and leaves it only when the member drains.
  */
 export function choose({
   target,
@@ -52,7 +52,7 @@ export function choose({
   target: Target
   candidates: readonly Candidate[]
   current: readonly string[]
-  /** Members where its neighbours are: taken first, unless cordoned, draining or closed to this logical cluster. */
+  /** Members with other workloads of the namespace: preferred, unless cordoned, draining or not admitting it. */
   near?: readonly string[]
 }): Decision {
   if (target.kind === 'none') return { wanted: { kind: 'none' }, held: [], rejected: [] }
@@ -88,10 +88,10 @@ function chooseBest(candidates: readonly Candidate[], current: readonly string[]
   if (stay) return { wanted: { kind: 'members', names: [stay.name] }, held: [], rejected: [] }
   const byName = candidates.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const rejected = byName.map(refuse).filter((rejection) => rejection !== undefined)
-  // Beside its neighbours although they can't be reached just now: apart from them it may be of no use.
-  const home = candidates.filter(({ name, state, admits }) => near.includes(name) && state === 'Active' && admits)
+  // Preferred even if the member is not Ready: without the other workloads of its namespace it may be useless.
+  const preferred = candidates.filter(({ name, state, admits }) => near.includes(name) && state === 'Active' && admits)
   const fitting = candidates.filter((candidate) => refuse(candidate) === undefined)
-  const best = home.toSorted(byScore)[0] ?? fitting.toSorted(byScore)[0]
+  const best = preferred.toSorted(byScore)[0] ?? fitting.toSorted(byScore)[0]
   if (best) return { wanted: { kind: 'members', names: [best.name] }, held: [], rejected }
   const why = rejected.length === 0 ? 'there is no member cluster' : rejected.map(({ message }) => message).join('; ')
   return { wanted: { kind: 'undecided' }, held: [{ cluster: '', reason: 'NoClusterFits', message: why }], rejected }

@@ -1,19 +1,19 @@
-// The move engine: one transition function for every cause. It sees what each member says and answers with the next
-// decision; make before break. It never waits and never asks a clock: whoever calls it brings both.
+// The move engine: one transition function, whatever the cause of a move. From what each member reports it computes the next
+// decision; a new copy serves before an old one is removed. Pure: the caller brings the time and waits.
 import { hasCopy, type CopyState, type PlacedCopy, type PlacedOn } from '../crds/index.ts'
 import type { Decision } from './choose.ts'
 
-/** What is known of one member's copy. */
+/** What is known about one copy. */
 export interface CopySeen {
-  /** The member has acted on the object's present generation. */
+  /** The member's controller has processed the present spec. */
   readonly observed: boolean
-  /** Its rollout is complete there. Implies observed. */
+  /** The rollout of the present spec is complete. Implies observed. */
   readonly available: boolean
-  /** Its ready endpoints are known wherever its Services are asked for. */
+  /** Its ready endpoints are known in every member that can reach them. */
   readonly published: boolean
-  /** No Service counts endpoints of it any more. */
+  /** No member knows an endpoint of it. */
   readonly endpointsGone: boolean
-  /** The member has confirmed that nothing of it is left. */
+  /** The member's syncer has confirmed that nothing of it is left. */
   readonly gone: boolean
 }
 
@@ -22,23 +22,23 @@ export interface MoveInput {
   readonly placedOn: PlacedOn
   readonly decision: Decision
   readonly seen: (member: string) => CopySeen
-  /** The whole unit (the namespace, where pods of members can't reach each other) may let go of this copy. */
+  /** Whether the copy may drain: without a flat network, a namespace leaves a member as a whole. */
   readonly mayDrain: (member: string) => boolean
   readonly drainSeconds: number
-  /** How long a copy has been Serving before another one drains. */
+  /** How long a copy must be Serving before another one drains. */
   readonly soakSeconds: number
 }
 
 export interface MoveStep {
   readonly placedOn: PlacedOn
-  /** When time alone will change something. */
+  /** When the passing of time alone changes the result. */
   readonly requeueAfterMs?: number
 }
 
-/** The next decision, as far as it can be taken now. Running it again on its own answer changes nothing. */
+/** The next decision. Calling it again with its own result changes nothing. */
 export function move(input: MoveInput): MoveStep {
   let current = input.placedOn
-  // A life has eight states, so a chain of unguarded transitions ends well before this.
+  // There are eight states, so a chain of transitions is shorter than this.
   for (let i = 0; i < 8; i++) {
     const next = transition({ ...input, placedOn: current })
     if (next === current) break
@@ -50,7 +50,7 @@ export function move(input: MoveInput): MoveStep {
   return { placedOn: current, ...(waits.length > 0 && { requeueAfterMs: Math.min(...waits) }) }
 }
 
-/** One transition per copy at most; the same object where nothing changes. */
+/** At most one transition per copy; the same object if nothing changes. */
 export function transition(input: MoveInput): PlacedOn {
   const { decision } = input
   const wanted = new Set(decision.wanted.kind === 'members' ? decision.wanted.names : [])
@@ -64,20 +64,20 @@ export function transition(input: MoveInput): PlacedOn {
     const before = input.placedOn[name]
     const rejection = held.get(name)
     let after: PlacedCopy | undefined
-    if (wanted.has(name)) after = come(before, name, input)
-    // A copy that exists is never turned into Held: Held means that there is none and why.
+    if (wanted.has(name)) after = advance(before, name, input)
+    // Held means that there is no copy, so an existing copy never becomes Held.
     else if (rejection && (before === undefined || before.state === 'Held' || before.state === 'Assumed'))
       after = hold(before, rejection, input)
-    // The member was named but can't be had: what runs there and elsewhere stays as it is.
+    // The member is wanted and cannot take the copy now: existing copies stay as they are.
     else if (rejection && before?.state !== 'Terminating' && before?.state !== 'Draining') after = before
-    else after = leave(before, name, input)
+    else after = withdraw(before, name, input)
     if (after !== before) changed = true
     if (after !== undefined) next[name] = after
   }
   return changed ? next : input.placedOn
 }
 
-function come(before: PlacedCopy | undefined, name: string, input: MoveInput): PlacedCopy {
+function advance(before: PlacedCopy | undefined, name: string, input: MoveInput): PlacedCopy {
   const seen = input.seen(name)
   if (before === undefined) return enter('Assumed', input)
   switch (before.state) {
@@ -93,23 +93,23 @@ function come(before: PlacedCopy | undefined, name: string, input: MoveInput): P
       return seen.available && seen.published ? enter('Serving', input) : before
     case 'Serving':
       return before
-    // Called back before it let go: it takes traffic again, and proves it again.
+    // Wanted again while it drains: it must prove again that it serves.
     case 'Draining':
       return enter('Available', input)
-    // Half gone can't be called back: first gone, then a new life.
+    // A copy that is being deleted cannot come back: it starts again when it is gone.
     case 'Terminating':
       return seen.gone ? enter('Assumed', input) : before
   }
 }
 
-function leave(before: PlacedCopy | undefined, name: string, input: MoveInput): PlacedCopy | undefined {
+function withdraw(before: PlacedCopy | undefined, name: string, input: MoveInput): PlacedCopy | undefined {
   if (before === undefined) return undefined
   const seen = input.seen(name)
   switch (before.state) {
     case 'Held':
     case 'Assumed':
       return undefined
-    // It never took traffic: it goes as soon as somebody decided for another place. Undecided: it may be all there is.
+    // It never took traffic, so it can go at once, unless nothing is decided: then it may be the only copy.
     case 'Syncing':
       if (seen.available) return replaced(name, input) && input.mayDrain(name) ? enter('Draining', input) : before
       return input.decision.wanted.kind === 'undecided' || input.decision.held.length > 0
@@ -120,7 +120,7 @@ function leave(before: PlacedCopy | undefined, name: string, input: MoveInput): 
     case 'Serving':
       return replaced(name, input) && input.mayDrain(name) ? enter('Draining', input) : before
     case 'Draining': {
-      if (!mayStayDrained(name, input)) return enter('Available', input)
+      if (!mayContinueDrain(name, input)) return enter('Available', input)
       const elapsed = elapsedMs(before, input)
       const drained =
         elapsed >= input.drainSeconds * 1000 && (seen.endpointsGone || elapsed >= input.drainSeconds * 3000)
@@ -132,8 +132,8 @@ function leave(before: PlacedCopy | undefined, name: string, input: MoveInput): 
 }
 
 /**
- * True where all of the wanted copies serve, proven by what is seen now and not by what was decided before. No wanted
- * copy at all is not "all of them" (I2), unless somebody asked for none; one that is Held is not serving.
+ * True if all wanted copies serve now, by what members report and not only by their state. With no wanted copy it is false,
+ * unless somebody asked for no member.
  */
 function replaced(name: string, input: MoveInput): boolean {
   const { wanted, held } = input.decision
@@ -150,8 +150,8 @@ function serves(name: string, input: MoveInput): boolean {
   return seen.available && seen.published
 }
 
-/** A drain that is under way goes on while somebody serves; if the replacement fails meanwhile, it is undone. */
-function mayStayDrained(name: string, input: MoveInput): boolean {
+/** Whether another copy still serves; if not, the drain is undone. */
+function mayContinueDrain(name: string, input: MoveInput): boolean {
   if (input.decision.wanted.kind === 'none') return true
   return Object.entries(input.placedOn).some(
     ([other, copy]) => other !== name && copy.state === 'Serving' && input.seen(other).available,
@@ -187,7 +187,7 @@ function waitOf(copy: PlacedCopy, input: MoveInput): number | undefined {
   return undefined
 }
 
-/** Members that hold a copy, or are about to. */
+/** Members with a copy, or that will get one next. */
 export function currentMembers(placed: PlacedOn): string[] {
   return Object.entries(placed)
     .filter(([, copy]) => hasCopy(copy) || copy.state === 'Assumed')

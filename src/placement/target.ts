@@ -1,7 +1,7 @@
-// Which rule says where an object should run: its own annotation, its namespace's, a Placement, or none at all.
+// Which rule decides where an object should run: its own annotation, its namespace's, a Placement, or none.
 import { clustersAnnotation } from '../crds/index.ts'
 
-/** What somebody asked for: these members, no member, or whichever is best. */
+/** These members, no member, or the best member. */
 export type Target =
   | { readonly kind: 'members'; readonly names: readonly string[] }
   | { readonly kind: 'none' }
@@ -9,7 +9,7 @@ export type Target =
 
 type Annotations = Readonly<Record<string, string>> | undefined
 
-/** The part of a Placement that decides in the walking skeleton. */
+/** The part of a Placement that decides. */
 export interface PlacementRule {
   readonly name: string
   readonly priority: number
@@ -20,11 +20,11 @@ export interface PlacementRule {
 export interface Rules {
   readonly object: Annotations
   readonly namespace: Annotations
-  /** Placements that apply, level by level: the tenant's, the admin's for the logical cluster, the global ones. */
+  /** Placements that apply, in levels: the tenant's, then those of admins. */
   readonly placements: readonly (readonly PlacementRule[])[]
 }
 
-/** The target of one object. One rule decides as a whole; within a level the highest priority, then oldest, then name. */
+/** The target of an object. Exactly one rule decides; within a level the highest priority, then the oldest, then by name. */
 export function targetOf({
   object,
   namespace,
@@ -41,13 +41,13 @@ export function targetOf({
   return { kind: 'best', source: 'default' }
 }
 
-/** Names that one rule may give: each is answered for in annotations of the object, which have a bound of their own. */
+/** Names in one rule: each gets an entry in an annotation of the object, and the size of annotations is limited. */
 const maxNames = 100
-/** What a MemberCluster may be called. */
+/** A valid name of a MemberCluster. */
 const memberName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 const maxShown = 64
 
-/** Why nothing can be decided by this target, whatever members there are; undefined where it can. */
+/** Why this target is invalid, whatever members there are; undefined if it is valid. */
 export function refuseTarget(target: Target): string | undefined {
   if (target.kind !== 'members') return undefined
   if (target.names.length > maxNames)
@@ -55,10 +55,10 @@ export function refuseTarget(target: Target): string | undefined {
   const wrong = target.names.find((name) => !memberName.test(name))
   if (wrong === undefined) return undefined
   const shown = wrong.length > maxShown ? `${wrong.slice(0, maxShown)}...` : wrong
-  return `"${shown}" is no name of a member cluster`
+  return `"${shown}" is not a valid name of a member cluster`
 }
 
-/** `east`, `east,west`; `none` or nothing at all means no member. Order and repetition mean nothing. */
+/** Parses `east` or `east,west`; `none` or empty means no member. Order and duplicates do not matter. */
 export function parseTarget(text: string): Target {
   const names = text.split(',').map((name) => name.trim())
   return members(names.filter((name) => name !== '' && name !== 'none'))

@@ -1,27 +1,27 @@
-// The loop: workers take keys and reconcile them. Only here is decided what a failure means for the next visit.
+// The loop of a controller: workers take keys and reconcile them. Only this file decides what follows a failure.
 import { childSignal } from '../async/index.ts'
 import { isStatusError } from '../apimachinery/status/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import type { KeyQueue } from './key-queue.ts'
 
-/** What a visit asks for: nothing, or another visit later. */
-export interface Outcome {
+/** The result of a visit: nothing more to do, or another visit later. */
+export interface ReconcileResult {
   readonly requeueAfterSeconds?: number
 }
 
-/** Brings one object nearer to what is wanted. May run twice for one change; throws to be called again after a backoff. */
-export type Reconcile = (key: string, signal: AbortSignal) => Promise<Outcome | undefined> | Promise<void>
+/** Brings one object closer to its desired state. May run twice for one change. If it throws, it runs again after a backoff. */
+export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult | undefined> | Promise<void>
 
 export interface ControllerOptions {
   readonly name: string
   readonly queue: KeyQueue
-  /** Keys reconciled at a time. Default 4. */
+  /** Number of keys reconciled at the same time. Default 4. */
   readonly workers?: number
   readonly reconcile: Reconcile
   readonly log: Logger
-  /** Aborted: no new key is taken. */
+  /** When it aborts, no new key is taken. */
   readonly signal: AbortSignal
-  /** How long visits that run at the end may go on before their signal aborts. Default 5 s. */
+  /** After `signal` aborts, running visits may continue for this time. Default 5 s. */
   readonly graceMs?: number
   /** A visit that takes longer is aborted and counts as failed. Default 120 s. */
   readonly timeoutMs?: number
@@ -30,7 +30,7 @@ export interface ControllerOptions {
 /** Runs a controller until its signal aborts and its last visit has ended. Never rejects. */
 export async function runController(options: ControllerOptions): Promise<void> {
   const { workers = 4, signal, graceMs = 5000 } = options
-  // Visits live a little longer than the controller: they may finish what they began.
+  // Visits have a signal of their own, so that they can finish after the controller's signal aborts.
   const visits = new AbortController()
   let timer: NodeJS.Timeout | undefined
   const stop = (): void => {
@@ -68,20 +68,20 @@ async function visit(key: string, options: ControllerOptions, visits: AbortSigna
     if (outcome?.requeueAfterSeconds !== undefined) queue.addAfter(key, outcome.requeueAfterSeconds * 1000)
   } catch (error) {
     queue.done(key, 'failed')
-    if (!visits.aborted) tell(key, error, options)
+    if (!visits.aborted) logFailure(key, error, options)
   } finally {
     clearTimeout(timer)
   }
 }
 
-function tell(key: string, error: unknown, { name, queue, log }: ControllerOptions): void {
+function logFailure(key: string, error: unknown, { name, queue, log }: ControllerOptions): void {
   const failures = queue.failures(key)
   const keys = { controller: name, key, error, failures }
-  // Somebody else was faster: the next visit sees what they wrote.
-  const usual = isStatusError(error, 'Conflict') && failures < 5
-  if (usual) log.debug('a visit lost a race and is repeated', keys)
-  // Thousands of keys of one member that is away fail again and again: each is told of ever more rarely.
-  else if (!isPowerOfTwo(failures)) log.debug('a visit failed once more and is repeated', keys)
+  // Another writer was faster: the next visit sees what it wrote.
+  const isUsual = isStatusError(error, 'Conflict') && failures < 5
+  if (isUsual) log.debug('a visit had a conflict and is repeated', keys)
+  // If a member is down, thousands of keys fail repeatedly: each one is logged at failure 1, 2, 4, 8 and so on.
+  else if (!isPowerOfTwo(failures)) log.debug('a visit failed again and is repeated', keys)
   else log.warn('a visit failed and is repeated', keys)
 }
 

@@ -1,20 +1,20 @@
-// The queue between watches and workers. It holds keys, not events: ten changes are one visit. A key is with one worker
-// at a time; what changes meanwhile brings it back once that worker is done. Bounded by the number of objects there are.
-import { FairLine } from './fair-line.ts'
+// The queue between watches and workers. It holds keys, not events, so ten changes cause one visit. Only one worker has a key
+// at a time; a change meanwhile adds the key again when that worker is done. Bounded by the number of objects.
+import { FairQueue } from './fair-queue.ts'
 import { systemTimers, type Timers } from './timers.ts'
 
 export interface KeyQueue extends Disposable {
-  /** Asks for a visit now. Wakes a key that waits. */
+  /** Asks for a visit now, also for a key that waits for its backoff. */
   add(key: string): void
-  /** Asks for a visit in `ms` milliseconds; the earliest wish counts. */
+  /** Asks for a visit in `ms` milliseconds; of several such calls the earliest time counts. */
   addAfter(key: string, ms: number): void
-  /** The next key, which is the caller's until done(). Rejects with signal.reason. */
+  /** Takes the next key; the caller must give it back by done(). Rejects with signal.reason. */
   take(signal: AbortSignal): Promise<string>
-  /** Gives a key back. `failed` brings it again after its backoff, which starts over with the next `ok`. */
+  /** Gives a key back. `failed` adds it again after a backoff; `ok` resets the backoff. */
   done(key: string, outcome: 'ok' | 'failed'): void
-  /** How often in a row this key failed. */
+  /** Number of failures of this key in a row. */
   failures(key: string): number
-  /** Keys that wait for a worker, without those that wait for their time. */
+  /** Number of keys that wait for a worker, without those that wait for a time. */
   readonly length: number
 }
 
@@ -22,7 +22,7 @@ export interface KeyQueueOptions {
   /** Backoff of one key: doubled with each failure, half of it random. Default 50 ms to 60 s. */
   readonly firstMs?: number
   readonly maxMs?: number
-  /** On whose account a key is visited; those with keys that wait are taken from in rotation. Default: one for all. */
+  /** The group of a key, such as its logical cluster: groups with waiting keys are served in rotation. Default: one group. */
   readonly fairnessKey?: (key: string) => string
   readonly timers?: Timers
   /** In [0, 1). Default Math.random. */
@@ -36,20 +36,20 @@ interface Waiter {
 interface Delay {
   readonly at: number
   readonly cancel: () => void
-  /** Waits only because of a failure: moot once a visit succeeded. */
+  /** The delay is a backoff after a failure: it is cancelled when a visit succeeds. */
   readonly retry: boolean
 }
 
-/** A queue of keys. Dispose of it to forget what waits for its time. */
+/** A queue of keys. Its disposal forgets everything that waits for a time. */
 export function createKeyQueue(options: KeyQueueOptions = {}): KeyQueue {
   return new Queue(options)
 }
 
 class Queue implements KeyQueue {
   readonly #options: Required<Omit<KeyQueueOptions, 'fairnessKey'>>
-  readonly #ready: FairLine
+  readonly #ready: FairQueue
   readonly #taken = new Set<string>()
-  /** Asked for while taken. */
+  /** Keys that were added while a worker had them. */
   readonly #again = new Set<string>()
   readonly #delays = new Map<string, Delay>()
   readonly #failures = new Map<string, number>()
@@ -63,7 +63,7 @@ class Queue implements KeyQueue {
     random = Math.random,
   }: KeyQueueOptions) {
     this.#options = { firstMs, maxMs, timers, random }
-    this.#ready = new FairLine(fairnessKey)
+    this.#ready = new FairQueue(fairnessKey)
   }
 
   get length(): number {

@@ -1,5 +1,5 @@
-// One leader among several processes, on a Lease, by client-go's rules: a candidate takes over a Lease it has not seen
-// change for a whole lease duration, by its own monotonic clock; a leader that cannot renew stops before that.
+// One leader among several processes, by a Lease and client-go's rules: a candidate takes over a Lease that has not changed
+// for a whole lease duration by the candidate's own monotonic clock. A leader that cannot renew stops before that time.
 import { childSignal, sleep, systemClock, type Clock } from '../async/index.ts'
 import type { KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
 import { isStatusError } from '../apimachinery/status/index.ts'
@@ -10,17 +10,17 @@ export interface LeaderElectionOptions {
   readonly client: KubeClient
   readonly namespace: string
   readonly name: string
-  /** Of this process, unique among the candidates. */
+  /** Names this process; unique among the candidates. */
   readonly identity: string
-  /** What the leader does. Its signal aborts when leadership is lost or the election ends; it must then end soon. */
+  /** Runs while this process leads. Its signal aborts when leadership is lost or the election ends; it must then end soon. */
   readonly lead: (signal: AbortSignal) => Promise<void>
   readonly log: Logger
   readonly signal: AbortSignal
   /** Default 15 s. */
   readonly leaseMs?: number
-  /** A leader that could not renew for so long stops leading. Default 10 s. */
+  /** A leader stops leading if it could not renew for this time. Default 10 s. */
   readonly renewDeadlineMs?: number
-  /** Default 2 s, a fifth more at random. */
+  /** Time between attempts. Default 2 s, plus a random fifth. */
   readonly retryMs?: number
   readonly clock?: Clock
 }
@@ -38,14 +38,14 @@ interface Lease extends KubeObject {
   }
 }
 
-/** `raced`: somebody changed the Lease between our read and our write; whoever holds it is seen with the next try. */
+/** `raced`: another process changed the Lease between our read and our write; the next attempt sees who holds it. */
 type Attempt = 'held' | 'taken' | 'raced'
 
 const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases' } as const
 
 /**
- * Competes for the Lease until the signal aborts; leads whenever it holds it. A Lease that was lost is competed for
- * again. Resolves at the end, with the Lease given up; rejects with what `lead` rejects with.
+ * Competes for the Lease until the signal aborts, again after losing it, and runs `lead` while it holds the Lease. Resolves
+ * after giving up the Lease; rejects if `lead` rejects.
  */
 export async function runAsLeader(options: LeaderElectionOptions): Promise<void> {
   const election = new Election(options)
@@ -62,7 +62,7 @@ export async function runAsLeader(options: LeaderElectionOptions): Promise<void>
 
 class Election {
   readonly #options: Required<LeaderElectionOptions>
-  /** What was seen last, and when: other processes' clocks are never compared with ours. */
+  /** The Lease as seen last, and when by our clock: times of other processes are never compared with ours. */
   #seen: { readonly lease: Lease; readonly at: number } | undefined
 
   constructor({
@@ -85,7 +85,7 @@ class Election {
         }
       } catch (error) {
         signal.throwIfAborted()
-        log.debug('could not ask for a lease', { lease: name, error })
+        log.debug('could not read or write a lease', { lease: name, error })
       }
       await sleep(this.#retryMs(), signal)
     }
@@ -100,7 +100,7 @@ class Election {
       log.warn('lost leadership', { lease: name, identity })
       term.abort(new Error(`lost the lease "${name}"`))
     } catch {
-      // The end of the term: the leader ended, or the program does.
+      // The signal aborted: `lead` has ended, or the program ends.
     }
     try {
       await leading
@@ -131,7 +131,7 @@ class Election {
     }
   }
 
-  /** One that takes longer is no use to a leader, and would keep a candidate from seeing that the leader is gone. */
+  /** An attempt with a timeout: a slow answer is useless to a leader, and hides from a candidate that the leader is gone. */
   async #tryWithin(ms: number, signal: AbortSignal): Promise<Attempt> {
     using attempt = childSignal(signal)
     const timer = setTimeout(() => attempt.abort(new Error(`no answer within ${Math.round(ms)} ms`)), ms)
@@ -186,7 +186,7 @@ class Election {
     }
   }
 
-  /** Gives the lease up, so that the next leader need not wait. Best effort: it runs out by itself. */
+  /** Gives up the Lease so that the next leader need not wait. If this fails, the Lease expires by itself. */
   async #release(): Promise<void> {
     const { client, identity, clock, log, name } = this.#options
     const lease = this.#seen?.lease

@@ -1,4 +1,4 @@
-// Time as the loops use it: passed in, so that tests own it.
+// The time source of queues, passed in so that tests control it.
 
 export interface Timers {
   /** Monotonic milliseconds. */

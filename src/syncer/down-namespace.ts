@@ -1,4 +1,4 @@
-// The namespace in a member, made when something is to be there, with what every pod in it needs.
+// Creates the namespace in a member, with the root CA that every pod in it needs.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { conflict, isStatusError, serviceUnavailable, statusError } from '../apimachinery/status/index.ts'
 import {
@@ -8,11 +8,11 @@ import {
   syncerFieldManager,
   type Locator,
 } from '../crds/index.ts'
-import { saysAll } from './says-all.ts'
-import { gvrs } from './synced-kinds.ts'
+import { isSubset } from './is-subset.ts'
+import { gvrs } from './resources/resources.ts'
 import {
   downstreamObject,
-  downstreamSpace,
+  downstreamNamespaceOf,
   locatorOf,
   upstreamObject,
   type SyncContext,
@@ -20,14 +20,18 @@ import {
 } from './sync-context.ts'
 import { rootCaConfigMap } from './transform/pod-template.ts'
 
-type Space = Pick<Visit, 'cluster' | 'namespace'>
+type UpstreamNamespace = Pick<Visit, 'cluster' | 'namespace'>
 
-/** The namespace with the root CA in it. Rejects Conflict where a namespace of that name is not ours. */
-export async function ensureNamespace(context: SyncContext, space: Space, signal: AbortSignal): Promise<string> {
+/** Resolves with the name of the namespace in the member. Rejects with Conflict if it belongs to somebody else. */
+export async function ensureNamespace(
+  context: SyncContext,
+  upstreamNamespace: UpstreamNamespace,
+  signal: AbortSignal,
+): Promise<string> {
   const { downstream, upstream } = context
-  const { cluster, namespace } = space
+  const { cluster, namespace } = upstreamNamespace
   const clusterId = upstream.ids.idOf(cluster)
-  const name = downstreamSpace(context, space)
+  const name = downstreamNamespaceOf(context, upstreamNamespace)
   if (clusterId === undefined || name === undefined)
     throw statusError(503, 'ServiceUnavailable', `the id of logical cluster "${cluster}" is not known yet`)
   if (namespace.length > maxPlacedNamespaceLength)
@@ -53,13 +57,13 @@ export async function ensureNamespace(context: SyncContext, space: Space, signal
       )
     } catch (error) {
       if (!isStatusError(error, 'AlreadyExists')) throw error
-      // Our cache may be behind. If it isn't, somebody else's namespace has this name.
+      // Our cache may be behind; otherwise the namespace belongs to somebody else.
       refuseForeign(await downstream.get(gvrs.namespaces, { name }, { signal }), clusterId, name)
     }
   } else {
     refuseForeign(known as KubeObject, clusterId, name)
   }
-  await ensureRootCa(context, space, name, signal)
+  await ensureRootCa(context, upstreamNamespace, name, signal)
   return name
 }
 
@@ -70,17 +74,17 @@ function refuseForeign(object: KubeObject, clusterId: string, name: string): voi
     throw serviceUnavailable(`namespace "${name}" is still being deleted in the member`)
 }
 
-/** What pods mount beside their token: the CA by which they know their logical cluster, and their namespace's name. */
+/** The ConfigMap that pods mount beside their token: the CA of their logical cluster, and their upstream namespace. */
 async function ensureRootCa(
   context: SyncContext,
-  { cluster, namespace }: Space,
+  { cluster, namespace }: UpstreamNamespace,
   name: string,
   signal: AbortSignal,
 ): Promise<void> {
   const source = upstreamObject(context, 'configmaps', { cluster, namespace, name: 'kube-root-ca.crt' })
   const ca = (source?.['data'] as Record<string, string> | undefined)?.['ca.crt'] ?? ''
   const data = { 'ca.crt': ca, namespace }
-  if (saysAll(downstreamObject(context, 'configmaps', name, rootCaConfigMap)?.['data'], data)) return
+  if (isSubset(downstreamObject(context, 'configmaps', name, rootCaConfigMap)?.['data'], data)) return
   const metadata = { name: rootCaConfigMap, namespace: name, labels: { [managedLabel]: 'true' } }
   await context.downstream.patch(
     gvrs.configmaps,

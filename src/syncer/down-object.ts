@@ -1,17 +1,18 @@
-// One upstream object and its copy in the member: apply it, keep it true, take it away.
+// One upstream object and its copy in the member: apply the copy, keep it current, delete it.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { conflict, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
-import { contentHash, syncerFieldManager, syncerFinalizer } from '../crds/index.ts'
-import { saysAll } from './says-all.ts'
+import { appliedAnnotation, contentHash, syncerFieldManager, syncerFinalizer, templateOf } from '../crds/index.ts'
+import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
-import { leaveWith } from './leave-namespace.ts'
-import { clearError, clearPiece, reportError } from './piece.ts'
+import { deleteNamespacesOf } from './leave-namespace.ts'
+import { clearError, clearedMemberStatus, reportError } from './member-status.ts'
 import { referencesOf } from './references.ts'
-import { gvrs, syncedKinds, type SyncedKind } from './synced-kinds.ts'
+import { gvrs } from './resources/resources.ts'
+import { syncedKinds, type SyncedKind } from './synced-kinds.ts'
 import {
   downstreamObject,
-  downstreamSpace,
+  downstreamNamespaceOf,
   isOurs,
   locatorOf,
   upstreamObject,
@@ -20,10 +21,7 @@ import {
 } from './sync-context.ts'
 import type { PodSpec } from './transform/pod-types.ts'
 
-/** On downstream objects: the content we applied, so that a field we no longer set is taken back. */
-const appliedAnnotation = 'kcp.dev/applied'
-
-/** Makes the member agree with the upstream object. Returns the object upstream while it is wanted there. */
+/** Makes the copy in the member match the upstream object. Returns the upstream object if it should have a copy. */
 export async function visitObject(
   context: SyncContext,
   visit: Visit,
@@ -62,7 +60,7 @@ async function applyObject(
   const name = visit.name
   const current = downstreamObject(context, kind.resource, namespace, name)
   refuseForeign(kind, current, desired, visit)
-  if (current !== undefined && saysAll(current, desired)) return
+  if (current !== undefined && isSubset(current, desired)) return
   if (current?.metadata.deletionTimestamp !== undefined)
     throw conflict(gvrs[kind.resource], name, 'the copy in the member is still being deleted')
   await context.downstream.patch(gvrs[kind.resource], { namespace, name }, 'apply', desired, {
@@ -102,12 +100,11 @@ function accountAutomount(
   return account?.['automountServiceAccountToken'] as boolean | undefined
 }
 
-/** The pod spec of a workload's template. */
-export function podSpecOf(workload: DeepReadonly<KubeObject>): DeepReadonly<PodSpec> | undefined {
-  return (workload['spec'] as { template?: { spec?: DeepReadonly<PodSpec> } } | undefined)?.template?.spec
+function podSpecOf(workload: DeepReadonly<KubeObject>): DeepReadonly<PodSpec> | undefined {
+  return (templateOf(workload) as { spec?: DeepReadonly<PodSpec> } | undefined)?.spec
 }
 
-/** What the pods refer to is there before them, or they would start without it. */
+/** Applies what the pods refer to before the workload, so that no pod starts without it. */
 async function applyReferences(
   context: SyncContext,
   object: DeepReadonly<KubeObject>,
@@ -128,7 +125,7 @@ function refuseForeign(
 ): void {
   if (current === undefined) return
   const [is, should] = [locatorOf(current), locatorOf(desired)]
-  // The default ServiceAccount is made by the member in every namespace, ours too: ours to complete.
+  // The member creates the ServiceAccount `default` in every namespace; it becomes our copy.
   if (is === undefined && kind.resource !== 'serviceaccounts')
     throw conflict(gvrs[kind.resource], name, 'it exists in the member and was not made by kcp')
   if (kind.workload && is !== undefined && is.uid !== should?.uid)
@@ -152,8 +149,8 @@ async function addFinalizer(
 }
 
 /**
- * Takes the copy away. Only called with synced caches on both sides (I4): the object is deleted or gone upstream, or not
- * placed here any more, and the copy names it; the uid we saw is a precondition.
+ * Deletes the copy of an object that is deleted, gone, or no longer placed here. Only called with synced caches on both sides;
+ * the copy must name the object, and the uid we saw is a precondition.
  */
 async function removeObject(
   context: SyncContext,
@@ -162,7 +159,7 @@ async function removeObject(
   visit: Visit,
   signal: AbortSignal,
 ): Promise<void> {
-  const namespace = downstreamSpace(context, visit)
+  const namespace = downstreamNamespaceOf(context, visit)
   if (namespace === undefined) return
   const current = downstreamObject(context, kind.resource, namespace, visit.name)
   const locator = locatorOf(current)
@@ -171,7 +168,7 @@ async function removeObject(
     await deleteCopy(context, kind, current, namespace, signal)
     return
   }
-  if (kind.workload) await letGo(context, kind, object, namespace, visit, signal)
+  if (kind.workload) await release(context, kind, object, namespace, visit, signal)
 }
 
 async function deleteCopy(
@@ -183,7 +180,7 @@ async function deleteCopy(
 ): Promise<void> {
   const { name = '', uid, deletionTimestamp } = current.metadata
   if (deletionTimestamp !== undefined) return
-  // Foreground: a workload is gone only when its pods are, and the tenant's deletion waits for that.
+  // Foreground: the workload must be gone only after its pods, because the tenant's deletion waits for it.
   await downstream
     .delete(
       gvrs[kind.resource],
@@ -193,8 +190,8 @@ async function deleteCopy(
     .catch(tolerate('NotFound', 'Conflict'))
 }
 
-/** The member has nothing of it any more, asked and not just remembered: the deletion upstream may go on. */
-async function letGo(
+/** Removes the finalizer upstream, after asking the member (not only its cache) that the copy is gone. */
+async function release(
   context: SyncContext,
   kind: SyncedKind,
   object: DeepReadonly<KubeObject> | undefined,
@@ -203,21 +200,21 @@ async function letGo(
   signal: AbortSignal,
 ): Promise<void> {
   const { cluster, name } = visit
-  const space: Visit = { kind: 'namespace', cluster, namespace: visit.namespace, name: visit.namespace }
+  const namespaceVisit: Visit = { kind: 'namespace', cluster, namespace: visit.namespace, name: visit.namespace }
   const finalizer = syncerFinalizer(context.member.name)
   if (object?.metadata.finalizers?.includes(finalizer)) {
     const live = await context.downstream.tryGet(gvrs[kind.resource], { namespace, name }, { signal })
     if (live !== undefined && locatorOf(live)?.uid === object.metadata.uid) return
-    await leaveWith(context, visit, signal)
+    await deleteNamespacesOf(context, visit, signal)
     const finalizers = object.metadata.finalizers.filter((one) => one !== finalizer)
     const metadata = {
       resourceVersion: object.metadata.resourceVersion,
       finalizers,
-      annotations: clearPiece(context.member.name),
+      annotations: clearedMemberStatus(context.member.name),
     }
     await context.upstream
       .client(cluster)
       .patch(gvrs[kind.resource], { namespace: visit.namespace, name }, 'merge', { metadata }, { signal })
   }
-  context.enqueue(space)
+  context.enqueue(namespaceVisit)
 }

@@ -1,16 +1,17 @@
-// The end of a namespace in a member: when nothing of it is placed there any more, with everything in it.
+// Deletes a namespace in a member, with everything in it, when no workload of it is placed there any more.
 import type { DeepReadonly } from '../client/index.ts'
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { tolerate } from '../apimachinery/status/index.ts'
+import { workloadKinds } from '../crds/index.ts'
 import { ensureNamespace } from './down-namespace.ts'
-import { holdsHere } from './namespace-view.ts'
-import { gvrs } from './synced-kinds.ts'
-import { downstreamObject, downstreamSpace, locatorOf, type SyncContext, type Visit } from './sync-context.ts'
+import { isInMember } from './namespace-view.ts'
+import { gvrs } from './resources/resources.ts'
+import { downstreamObject, downstreamNamespaceOf, locatorOf, type SyncContext, type Visit } from './sync-context.ts'
 
-/** Keeps the namespace true: there while something of it is in the member, gone with everything in it after the last. */
+/** Creates the namespace while something of it should be in the member, and deletes it afterwards. */
 export async function visitNamespace(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
   const { cluster, namespace } = visit
-  if (downstreamSpace(context, visit) === undefined) return
+  if (downstreamNamespaceOf(context, visit) === undefined) return
   const { present, servicesWanted } = context.view(cluster, namespace)
   if (present) await ensureNamespace(context, visit, signal)
   if (present || (servicesWanted && hasServices(context, cluster, namespace))) return
@@ -18,13 +19,13 @@ export async function visitNamespace(context: SyncContext, visit: Visit, signal:
 }
 
 /**
- * Asks for the end of all that stands in the member for the sake of this workload alone. Before the workload is let go:
- * with the last of them its logical cluster, or the member, may go too, and then nobody is left who knows what stands there.
+ * Deletes the namespaces in the member that exist only because of this workload. Called before the finalizer is removed: with
+ * the last workload its logical cluster, or the member, may be deleted too, and nothing would lead to these namespaces.
  */
-export async function leaveWith(context: SyncContext, workload: Visit, signal: AbortSignal): Promise<void> {
+export async function deleteNamespacesOf(context: SyncContext, workload: Visit, signal: AbortSignal): Promise<void> {
   const { cluster, namespace, name } = workload
-  for (const other of context.upstreamIn('deployments', cluster, namespace))
-    if (other.metadata.name !== name && holdsHere(other, context.member.name)) return
+  for (const other of workloadsIn(context, cluster, namespace))
+    if (other.metadata.name !== name && isInMember(other, context.member.name)) return
   const elsewhere = [...context.presentIn(cluster)].some((present) => present !== namespace)
   if (!elsewhere) {
     for (const other of context.namespacesOf(cluster))
@@ -34,7 +35,7 @@ export async function leaveWith(context: SyncContext, workload: Visit, signal: A
   if (!reached) await leaveNamespace(context, cluster, namespace, signal)
 }
 
-/** A namespace of a logical cluster that is deleted, made while the last of it went. */
+/** A namespace of a deleted logical cluster, created while its last objects were deleted. */
 export async function visitLeftover(
   context: SyncContext,
   { cluster, name }: Visit,
@@ -43,6 +44,10 @@ export async function visitLeftover(
   const object = downstreamObject(context, 'namespaces', '', name)
   if (object === undefined || locatorOf(object)?.clusterId !== cluster) return
   if (context.upstream.ids.isGone(cluster)) await deleteNamespace(context, object, signal)
+}
+
+function* workloadsIn(context: SyncContext, cluster: string, namespace: string): Generator<DeepReadonly<KubeObject>> {
+  for (const { gvr } of workloadKinds) yield* context.upstreamIn(gvr.resource, cluster, namespace)
 }
 
 function hasServices(context: SyncContext, cluster: string, namespace: string): boolean {
@@ -56,12 +61,12 @@ async function leaveNamespace(
   namespace: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const name = downstreamSpace(context, { cluster, namespace })
+  const name = downstreamNamespaceOf(context, { cluster, namespace })
   if (name === undefined) return
   const object = downstreamObject(context, 'namespaces', '', name)
   if (object === undefined || locatorOf(object)?.clusterId !== context.upstream.ids.idOf(cluster)) return
-  // A workload that is still there has not been waited for: its own visit comes first, and asks for this one again.
-  for (const _ of context.downstreamIn('deployments', name)) return
+  // A workload that is left must be deleted first, by its own visit, which then asks for this one again.
+  for (const { gvr } of workloadKinds) for (const _ of context.downstreamIn(gvr.resource, name)) return
   await deleteNamespace(context, object, signal)
 }
 
@@ -72,8 +77,8 @@ async function deleteNamespace(
 ): Promise<void> {
   const { name = '', uid, deletionTimestamp } = metadata
   if (deletionTimestamp !== undefined) return
-  log.info('deleting a namespace in a member: nothing of it is placed there', { namespace: name })
-  // Conflict: another of that name, which its own visit looks at.
+  log.info('deleting a namespace in a member: no workload of it is placed there', { namespace: name })
+  // Conflict: another namespace of this name, which gets a visit of its own.
   await downstream
     .delete(gvrs.namespaces, { name }, { ...(uid && { uid }), signal })
     .catch(tolerate('NotFound', 'Conflict'))

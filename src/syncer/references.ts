@@ -1,4 +1,4 @@
-// Which fields of a pod name other objects: one table. What it finds follows a workload into a member.
+// The fields of a pod that name other objects, as one table. Objects that it finds are copied with the workload.
 import type { JsonValue } from '../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import type { PodSpec } from './transform/pod-types.ts'
@@ -10,7 +10,7 @@ export interface Reference {
   readonly name: string
 }
 
-/** Paths below a pod's spec; `*` is every element of a list. The value is a name. */
+/** Paths below a pod's spec to the name of an object; `*` stands for every element of a list. */
 export const podReferences: readonly { readonly resource: ReferencedResource; readonly path: string }[] = [
   { resource: 'serviceaccounts', path: 'serviceAccountName' },
   { resource: 'secrets', path: 'imagePullSecrets.*.name' },
@@ -32,7 +32,7 @@ export const podReferences: readonly { readonly resource: ReferencedResource; re
   })),
 ]
 
-/** Every object a pod with this spec refers to, once each. Without a ServiceAccount it uses `default`. */
+/** All objects that a pod with this spec refers to, without duplicates. Without a ServiceAccount a pod uses `default`. */
 export function referencesOf(spec: DeepReadonly<PodSpec>): Reference[] {
   const found = new Map<string, Reference>([
     ['serviceaccounts/default', { resource: 'serviceaccounts', name: 'default' }],

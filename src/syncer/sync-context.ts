@@ -1,11 +1,17 @@
-// What every step of one member's syncer works with: both sides' caches, the member, and where to ask for another visit.
-import { tryClusterId, type ClusterId, type KubeObject } from '../apimachinery/meta/index.ts'
+// What every step of a member's syncer needs: the caches of both sides, the member, and a way to ask for a visit.
+import type { ClusterId, KubeObject } from '../apimachinery/meta/index.ts'
 import type { Clock } from '../async/index.ts'
 import { clusterInKey, keyFor, parseKey, type DeepReadonly, type Informer, type KubeClient } from '../client/index.ts'
-import { downstreamNamespace, locatorAnnotation, parseAnnotation, type Locator } from '../crds/index.ts'
+import {
+  downstreamNamespace,
+  parseDownstreamNamespace,
+  tryLocator,
+  type Locator,
+  type WorkloadResource,
+} from '../crds/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import type { NamespaceView } from './namespace-view.ts'
-import type { ResourceName } from './synced-kinds.ts'
+import type { ResourceName } from './resources/resources.ts'
 import type { PodContext } from './transform/pod-template.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -17,25 +23,25 @@ export interface SyncedMember {
   readonly serviceNetwork: 'None' | 'Flat'
 }
 
-/** One kind of visit per line; the rest of a key says which object: upstream for all but pods and slices. */
+/** What a visit is about. Names in a key are upstream names unless it says otherwise. */
 export type VisitKind =
-  | 'deployments'
+  | WorkloadResource
   | 'services'
   | 'configmaps'
   | 'secrets'
   | 'serviceaccounts'
-  /** Namespace in the member. */
+  /** The namespace in the member. */
   | 'namespace'
-  /** A namespace in the member, by its name there, of a logical cluster (by its id) that is deleted. */
+  /** A namespace of a deleted logical cluster; `cluster` is the id and `name` the name in the member. */
   | 'leftover'
-  /** ReplicaSets of a Deployment. */
+  /** The ReplicaSets of a workload. */
   | 'history'
-  /** A pod, by its upstream name. */
+  /** A pod; its name is the same on both sides. */
   | 'pod'
-  /** An EndpointSlice that this member made, by its downstream name. */
+  /** An EndpointSlice that this member created, by its name in the member. */
   | 'slice'
   /** An EndpointSlice of another member, by its upstream name. */
-  | 'remote'
+  | 'remoteSlice'
 
 export interface Visit {
   readonly kind: VisitKind
@@ -48,15 +54,15 @@ export function visitKey({ kind, cluster, namespace, name }: Visit): string {
   return `${kind} ${keyFor({ cluster, namespace, name })}`
 }
 
-/** On whose account the visit of this key is: a logical cluster's. */
+/** The logical cluster of a key, by which the queue is fair. */
 export function clusterOfVisit(key: string): string {
   return clusterInKey(key.slice(key.indexOf(' ') + 1))
 }
 
 export function parseVisit(key: string): Visit {
-  const space = key.indexOf(' ')
-  const { cluster = '', namespace = '', name } = parseKey(key.slice(space + 1))
-  return { kind: key.slice(0, space) as VisitKind, cluster, namespace, name }
+  const blank = key.indexOf(' ')
+  const { cluster = '', namespace = '', name } = parseKey(key.slice(blank + 1))
+  return { kind: key.slice(0, blank) as VisitKind, cluster, namespace, name }
 }
 
 export interface SyncContext {
@@ -67,11 +73,13 @@ export interface SyncContext {
   readonly clock: Clock
   readonly log: Logger
   view(cluster: string, namespace: string): NamespaceView
-  /** Namespaces of a logical cluster upstream, and those of them with workloads in the member. */
+  /** Namespaces of a logical cluster. */
   namespacesOf(cluster: string): Iterable<string>
+  /** Those with workloads in the member. */
   presentIn(cluster: string): ReadonlySet<string>
-  /** Objects of a namespace upstream, or in the member by its downstream name. */
+  /** Objects of an upstream namespace. */
   upstreamIn(resource: ResourceName, cluster: string, namespace: string): Iterable<DeepReadonly<KubeObject>>
+  /** Objects of a namespace in the member, by its name there. */
   downstreamIn(resource: ResourceName, namespace: string): Iterable<DeepReadonly<KubeObject>>
   podContext(cluster: string, clusterId: ClusterId, namespace: string): Omit<PodContext, 'accountAutomount'>
   enqueue(visit: Visit): void
@@ -94,19 +102,18 @@ export function downstreamObject(
   return caches[resource].store.get(keyFor({ name, ...(namespace && { namespace }) }))
 }
 
-/** The namespace upstream of a namespace in the member; undefined where it is not of a logical cluster we know. */
-export function upstreamSpace(
+/** The upstream namespace of a namespace in the member; undefined if it is not of a known logical cluster. */
+export function upstreamNamespaceOf(
   { upstream }: SyncContext,
   downstream: string,
 ): { cluster: string; clusterId: ClusterId; namespace: string } | undefined {
-  const clusterId = tryClusterId(downstream.slice(0, 10))
-  if (clusterId === undefined || downstream[10] !== '-') return undefined
-  const cluster = upstream.ids.nameOf(clusterId)
-  return cluster === undefined ? undefined : { cluster, clusterId, namespace: downstream.slice(11) }
+  const parsed = parseDownstreamNamespace(downstream)
+  const cluster = parsed === undefined ? undefined : upstream.ids.nameOf(parsed.clusterId)
+  return parsed === undefined || cluster === undefined ? undefined : { cluster, ...parsed }
 }
 
-/** The namespace in the member; undefined while the id of the logical cluster is not known. */
-export function downstreamSpace(
+/** The name of a namespace in the member; undefined while the id of the logical cluster is not known. */
+export function downstreamNamespaceOf(
   { upstream }: SyncContext,
   { cluster, namespace }: { cluster: string; namespace: string },
 ): string | undefined {
@@ -114,18 +121,15 @@ export function downstreamSpace(
   return id === undefined ? undefined : downstreamNamespace(id, namespace)
 }
 
-/** Whose copy a cached downstream object is. */
+/** The upstream object of a cached object in the member; undefined if it is not a copy. */
 export function locatorOf(object: DeepReadonly<KubeObject> | undefined): Locator | undefined {
   if (object === undefined) return undefined
-  const value = parseAnnotation(object as KubeObject, locatorAnnotation)
-  const complete = ['cluster', 'clusterId', 'namespace', 'name', 'uid'].every(
-    (field) => typeof value[field] === 'string',
-  )
-  return complete ? (value as unknown as Locator) : undefined
+  return tryLocator(object as KubeObject)
 }
 
-/** The namespace exists in the member, carries our locator and is not being deleted. */
+/** True if the namespace exists in the member and was created for the logical cluster in its name. */
 export function isOurs(context: SyncContext, namespace: string): boolean {
   const object = downstreamObject(context, 'namespaces', '', namespace)
-  return locatorOf(object)?.clusterId === namespace.slice(0, 10)
+  const id = parseDownstreamNamespace(namespace)?.clusterId
+  return id !== undefined && locatorOf(object)?.clusterId === id
 }

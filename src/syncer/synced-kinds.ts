@@ -1,44 +1,38 @@
-// The table of kinds that go down into members. To sync another kind, add a line: where it is served, when a member gets
-// a copy, and what the copy looks like.
-import type { GroupVersionResource, KubeObject } from '../apimachinery/meta/index.ts'
+// The kinds that are copied into members. To sync another kind, add a row: when a member gets a copy, and what the copy
+// looks like. Workloads come from the table in crds/workload-kinds.ts.
+import type { KubeObject } from '../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
+import { workloadKinds, type WorkloadKind } from '../crds/index.ts'
 import type { NamespaceView } from './namespace-view.ts'
-import { contentDown, deploymentDown, serviceAccountDown, serviceDown, type Place } from './transform/down.ts'
+import type { ResourceName } from './resources/resources.ts'
+import { contentDown, serviceAccountDown, serviceDown, workloadDown, type OwnerCluster } from './transform/down.ts'
 import type { PodContext } from './transform/pod-template.ts'
-
-export const gvrs = {
-  namespaces: { group: '', version: 'v1', resource: 'namespaces' },
-  deployments: { group: 'apps', version: 'v1', resource: 'deployments' },
-  replicasets: { group: 'apps', version: 'v1', resource: 'replicasets' },
-  pods: { group: '', version: 'v1', resource: 'pods' },
-  services: { group: '', version: 'v1', resource: 'services' },
-  endpointslices: { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices' },
-  configmaps: { group: '', version: 'v1', resource: 'configmaps' },
-  secrets: { group: '', version: 'v1', resource: 'secrets' },
-  serviceaccounts: { group: '', version: 'v1', resource: 'serviceaccounts' },
-} as const satisfies Record<string, GroupVersionResource>
-export type ResourceName = keyof typeof gvrs
 
 export interface SyncedKind {
   readonly resource: ResourceName
-  /** Whether this member is to have a copy. Deleting upstream objects are never asked about. */
+  /** Whether this member should have a copy. Not called for objects that are being deleted. */
   readonly wanted: (object: DeepReadonly<KubeObject>, view: NamespaceView) => boolean
-  readonly down: (object: DeepReadonly<KubeObject>, place: Place, context: PodContext) => KubeObject
+  readonly down: (object: DeepReadonly<KubeObject>, owner: OwnerCluster, context: PodContext) => KubeObject
   /**
-   * A workload: deletion upstream waits, by a finalizer, until nothing of it is left in the member, and in the member it
-   * goes only when its pods have gone. Its pod template's references are applied before it and leave after it.
+   * A workload: a finalizer delays its deletion upstream until nothing of it is left in the member, and its copy is deleted
+   * in the foreground. Objects that its pod template refers to are applied before it and deleted after it.
    */
-  readonly workload?: true
+  readonly workload?: WorkloadKind
 }
 
-/** A member has its own controllers and these would fight over the object with us. */
-const memberKeepsItsOwn = new Set(['configmaps/kube-root-ca.crt'])
+/** Every member creates these itself: its controllers would overwrite a copy of ours. */
+const createdByMembers = new Set(['configmaps/kube-root-ca.crt'])
 
 export const syncedKinds: readonly SyncedKind[] = [
-  { resource: 'deployments', workload: true, wanted: (object, view) => view.placedHere(object), down: deploymentDown },
+  ...workloadKinds.map((workload) => ({
+    resource: workload.gvr.resource,
+    workload,
+    wanted: (object: DeepReadonly<KubeObject>, view: NamespaceView) => view.placedHere(object),
+    down: workloadDown,
+  })),
   {
     resource: 'services',
-    // Every cluster makes its own `kubernetes`; in a pod that name leads to the logical cluster.
+    // Every cluster has its own Service `kubernetes`. In pods this name leads to the API of the logical cluster.
     wanted: ({ metadata }, view) =>
       view.servicesWanted && !(metadata.name === 'kubernetes' && metadata.namespace === 'default'),
     down: serviceDown,
@@ -50,5 +44,5 @@ export const syncedKinds: readonly SyncedKind[] = [
 
 function referenced(resource: ResourceName): SyncedKind['wanted'] {
   return ({ metadata: { name = '' } }, view) =>
-    view.references.has(`${resource}/${name}`) && !memberKeepsItsOwn.has(`${resource}/${name}`)
+    view.references.has(`${resource}/${name}`) && !createdByMembers.has(`${resource}/${name}`)
 }

@@ -1,16 +1,23 @@
-// The syncer of one member: what is placed there goes down, what it makes of it comes up.
+// The syncer of one member: copies what is placed there into the member, and reports what the member makes of it upstream.
 import type { ClusterId, KubeObject } from '../apimachinery/meta/index.ts'
 import { childSignal, systemClock, type Clock } from '../async/index.ts'
-import { createInformer, type DeepReadonly, type Informer, type KubeClient } from '../client/index.ts'
-import { managedLabel } from '../crds/index.ts'
-import { createKeyQueue, runController, type KeyQueue, type Outcome } from '../reconcile/index.ts'
+import {
+  createInformer,
+  namespaceKeyOf,
+  ObjectIndex,
+  withoutManagedFields,
+  type DeepReadonly,
+  type Informer,
+  type KubeClient,
+} from '../client/index.ts'
+import { isWorkloadResource, managedLabel, workloadKinds } from '../crds/index.ts'
+import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '../reconcile/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import { visitLeftover, visitNamespace } from './leave-namespace.ts'
 import { visitObject } from './down-object.ts'
-import { indexesOf } from './namespace-index.ts'
 import { tenantZone } from './member-dns/corefile.ts'
-import { visitDeploymentStatus } from './piece.ts'
-import { gvrs, type ResourceName } from './synced-kinds.ts'
+import { visitWorkloadStatus } from './member-status.ts'
+import { gvrs, type ResourceName } from './resources/resources.ts'
 import {
   clusterOfVisit,
   parseVisit,
@@ -23,7 +30,7 @@ import { listen, type TriggerContext } from './triggers.ts'
 import { reportEndpoints, visitRemoteSlice, visitSlice } from './up-endpoint-slices.ts'
 import { visitHistory } from './up-history.ts'
 import { passOnDeletion, visitPod } from './up-pods.ts'
-import { slim, type Upstream } from './upstream.ts'
+import { forEachResource, type Upstream } from './upstream.ts'
 import { Views } from './views.ts'
 
 export interface SyncerOptions {
@@ -31,23 +38,23 @@ export interface SyncerOptions {
   readonly upstream: Upstream
   /** The member's API, with the rights that joining gave. */
   readonly downstream: KubeClient
-  /** Where pods of this member reach the API of their logical cluster: the direct listener's advertised address. */
+  /** Address at which pods of this member reach the API of their logical cluster. */
   readonly apiAddress: { readonly host: string; readonly port: number }
-  /** The address of the nameserver in the member that knows tenants; absent: pods keep the member's own DNS. */
+  /** Address of our nameserver in the member; absent: pods use the member's DNS. */
   readonly nameserver?: string
   readonly log: Logger
   readonly signal: AbortSignal
   readonly clock?: Clock
-  /** Visits at a time. Default 8. */
+  /** Number of visits that run at the same time. Default 8. */
   readonly workers?: number
 }
 
 export interface Syncer extends AsyncDisposable {
-  /** Resolves once both sides' caches are complete and the first visits have been asked for. */
+  /** Resolves when the caches of both sides are complete and the first visits are queued. */
   synced(signal: AbortSignal): Promise<void>
 }
 
-/** Starts to sync. Nothing is written before both sides' caches are complete. It ends with its signal or its disposal. */
+/** Starts a syncer. It writes nothing before the caches of both sides are complete, and ends with its signal or disposal. */
 export function startSyncer(options: SyncerOptions): Syncer {
   const life = childSignal(options.signal)
   const log = options.log.with({ member: options.member.name })
@@ -83,7 +90,7 @@ export function startSyncer(options: SyncerOptions): Syncer {
   }
 }
 
-/** A member that comes back is not kept waiting: asking nine times in five seconds costs nobody anything. */
+/** Of the informers in the member. Short, so that a member that comes back is noticed within seconds. */
 const backoff = { firstMs: 100, maxMs: 5000 }
 
 type Caches = Record<ResourceName, Informer<KubeObject>>
@@ -93,7 +100,7 @@ function downstreamCaches(client: KubeClient, log: Logger, signal: AbortSignal):
   return Object.fromEntries(
     Object.entries(gvrs).map(([resource, gvr]) => [
       resource,
-      createInformer<KubeObject>({ client, gvr, labelSelector, transform: slim, backoff, log, signal }),
+      createInformer<KubeObject>({ client, gvr, labelSelector, transform: withoutManagedFields, backoff, log, signal }),
     ]),
   ) as Caches
 }
@@ -101,13 +108,13 @@ function downstreamCaches(client: KubeClient, log: Logger, signal: AbortSignal):
 async function run(options: SyncerOptions, caches: Caches, queue: KeyQueue, started: () => void): Promise<void> {
   const { member, upstream, downstream, signal, log, workers = 8 } = options
   await Promise.all([upstream.synced(signal), ...Object.values(caches).map((informer) => informer.synced(signal))])
-  const up = upstream.spaces
-  const down = indexesOf(caches)
+  const up = upstream.byNamespace
+  const down = forEachResource((resource) => new ObjectIndex(caches[resource], (key) => [namespaceKeyOf(key)]))
   const upstreamIn = (resource: ResourceName, cluster: string, namespace: string): Iterable<DeepReadonly<KubeObject>> =>
     up[resource].of(`${cluster}|${namespace}`)
   const views = new Views(
     member,
-    (cluster, namespace) => upstreamIn('deployments', cluster, namespace),
+    (cluster, namespace) => workloadKinds.flatMap(({ gvr }) => [...upstreamIn(gvr.resource, cluster, namespace)]),
     (cluster) => [...up.namespaces.of(`${cluster}|`)].map(({ metadata }) => metadata.name ?? ''),
   )
   const deleted = new Map<string, DeepReadonly<KubeObject>>()
@@ -159,7 +166,7 @@ async function visitOne(
   key: string,
   deleted: Map<string, DeepReadonly<KubeObject>>,
   signal: AbortSignal,
-): Promise<Outcome | undefined> {
+): Promise<ReconcileResult | undefined> {
   const visit = parseVisit(key)
   if (visit.kind === 'pod') {
     const copy = deleted.get(key)
@@ -173,40 +180,26 @@ async function visitOne(
 }
 
 async function visitKind(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
+  if (isWorkloadResource(visit.kind)) {
+    await visitObject(context, visit, signal)
+    return visitWorkloadStatus(context, { ...visit, resource: visit.kind }, signal)
+  }
   switch (visit.kind) {
-    case 'namespace': {
-      await visitNamespace(context, visit, signal)
-      return
-    }
-    case 'leftover': {
-      await visitLeftover(context, visit, signal)
-      return
-    }
-    case 'history': {
-      await visitHistory(context, visit, signal)
-      return
-    }
-    case 'pod': {
-      await visitPod(context, visit, signal)
-      return
-    }
-    case 'slice': {
-      await visitSlice(context, visit, signal)
-      return
-    }
-    case 'remote': {
-      await visitRemoteSlice(context, visit, signal)
-      return
-    }
-    case 'deployments':
-      await visitObject(context, visit, signal)
-      {
-        await visitDeploymentStatus(context, visit, signal)
-        return
-      }
+    case 'namespace':
+      return visitNamespace(context, visit, signal)
+    case 'leftover':
+      return visitLeftover(context, visit, signal)
+    case 'history':
+      return visitHistory(context, visit, signal)
+    case 'pod':
+      return visitPod(context, visit, signal)
+    case 'slice':
+      return visitSlice(context, visit, signal)
+    case 'remoteSlice':
+      return visitRemoteSlice(context, visit, signal)
     case 'services': {
-      await reportEndpoints(context, visit, (await visitObject(context, visit, signal)) !== undefined, signal)
-      return
+      const copied = await visitObject(context, visit, signal)
+      return reportEndpoints(context, visit, copied !== undefined, signal)
     }
     case 'configmaps':
     case 'secrets':

@@ -1,16 +1,16 @@
-// EndpointSlices: those that this member made go up; those of other members, which pods here can reach, come down; and
-// beside each Service stands how many ready endpoints this member knows of it, which is what a move waits for.
+// EndpointSlices: those that this member created are copied upstream; those of other members whose pods can be reached are
+// copied into this member. Each Service gets a report of the ready endpoints this member knows: moves wait for it.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import { memberAnnotation, reachableAnnotation, syncerFieldManager } from '../crds/index.ts'
-import { saysAll } from './says-all.ts'
+import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
-import { writePiece } from './piece.ts'
-import { gvrs } from './synced-kinds.ts'
+import { writeMemberStatus } from './member-status.ts'
+import { gvrs } from './resources/resources.ts'
 import {
   downstreamObject,
-  downstreamSpace,
+  downstreamNamespaceOf,
   isOurs,
   locatorOf,
   upstreamObject,
@@ -18,29 +18,27 @@ import {
   type Visit,
 } from './sync-context.ts'
 import { remoteSliceDown } from './transform/down.ts'
+import { managedByLabel, serviceNameLabel } from './transform/slice-labels.ts'
 import { endpointSliceUp } from './transform/up.ts'
 
-type Kept = DeepReadonly<KubeObject>
+type CachedObject = DeepReadonly<KubeObject>
 
-export const serviceNameLabel = 'kubernetes.io/service-name'
-export const managedByLabel = 'endpointslice.kubernetes.io/managed-by'
-
-/** True for a slice that a syncer published for another member. */
-export function isRemote(slice: Kept): boolean {
+/** True for a slice that a syncer created for the pods of another member. */
+export function isRemote(slice: CachedObject): boolean {
   return slice.metadata.labels?.[managedByLabel] === syncerFieldManager
 }
 
-/** One slice of this member, upstream. */
+/** Copies one slice of this member upstream, or deletes the copy. */
 export async function visitSlice(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
   const { cluster, namespace, name } = visit
-  const space = downstreamSpace(context, visit)
-  if (space === undefined) return
-  const live = downstreamObject(context, 'endpointslices', space, name)
+  const memberNamespace = downstreamNamespaceOf(context, visit)
+  if (memberNamespace === undefined) return
+  const live = downstreamObject(context, 'endpointslices', memberNamespace, name)
   const copy = sliceUpstream(context, visit)
   const serviceName = live?.metadata.labels?.[serviceNameLabel] ?? ''
   const service = upstreamObject(context, 'services', { cluster, namespace, name: serviceName })
   const client = context.upstream.client(cluster)
-  if (live === undefined || service === undefined || !isOurs(context, space)) {
+  if (live === undefined || service === undefined || !isOurs(context, memberNamespace)) {
     if (copy !== undefined) await removeCopy(context, visit, copy, signal)
     return
   }
@@ -61,15 +59,15 @@ export async function visitSlice(context: SyncContext, visit: Visit, signal: Abo
     service: reference,
   })
   if (copy === undefined) await client.create(gvrs.endpointslices, desired, { signal })
-  else if (!saysAll(copy, desired)) {
+  else if (!isSubset(copy, desired)) {
     const { resourceVersion, uid } = copy.metadata
     const metadata = { ...desired.metadata, ...(resourceVersion && { resourceVersion }), ...(uid && { uid }) }
     await client.update(gvrs.endpointslices, { ...desired, metadata }, { signal })
   }
 }
 
-/** Names of slices are made by each member's own controller: on a collision a second one carries its member's id. */
-function sliceUpstream(context: SyncContext, { cluster, namespace, name }: Visit): Kept | undefined {
+/** Members choose names of slices independently: if a name is taken, the copy has the member's id as a suffix. */
+function sliceUpstream(context: SyncContext, { cluster, namespace, name }: Visit): CachedObject | undefined {
   for (const candidate of [name, suffixed(context, name)]) {
     const object = upstreamObject(context, 'endpointslices', { cluster, namespace, name: candidate })
     if (object?.metadata.annotations?.[memberAnnotation] === context.member.name) return object
@@ -88,7 +86,7 @@ function suffixed({ member }: SyncContext, name: string): string {
 async function removeCopy(
   { upstream }: SyncContext,
   { cluster, namespace }: Visit,
-  copy: Kept,
+  copy: CachedObject,
   signal: AbortSignal,
 ): Promise<void> {
   const { name = '', uid } = copy.metadata
@@ -98,31 +96,31 @@ async function removeCopy(
     .catch(tolerate('NotFound', 'Conflict'))
 }
 
-/** One slice of another member, published here while its Service is here and its pods can be reached. */
+/** Copies a slice of another member into this one while the Service is here and the pods can be reached. */
 export async function visitRemoteSlice(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
   const { cluster, name } = visit
-  const space = downstreamSpace(context, visit)
+  const memberNamespace = downstreamNamespaceOf(context, visit)
   const clusterId = context.upstream.ids.idOf(cluster)
-  if (space === undefined || clusterId === undefined) return
+  if (memberNamespace === undefined || clusterId === undefined) return
   const source = upstreamObject(context, 'endpointslices', visit)
   const here = `kcp-${name}`
-  const current = downstreamObject(context, 'endpointslices', space, here)
+  const current = downstreamObject(context, 'endpointslices', memberNamespace, here)
   if (source === undefined || !wantsRemote(context, visit, source)) {
     if (current !== undefined && isRemote(current) && locatorOf(current)?.name === name)
-      await removeRemote(context, space, current, signal)
+      await removeRemote(context, memberNamespace, current, signal)
     return
   }
   const desired = remoteSliceDown(source, { cluster, clusterId }, here)
-  if (current !== undefined && saysAll(current, desired)) return
+  if (current !== undefined && isSubset(current, desired)) return
   await ensureNamespace(context, visit, signal)
-  await context.downstream.patch(gvrs.endpointslices, { namespace: space, name: here }, 'apply', desired, {
+  await context.downstream.patch(gvrs.endpointslices, { namespace: memberNamespace, name: here }, 'apply', desired, {
     fieldManager: syncerFieldManager,
     force: true,
     signal,
   })
 }
 
-function wantsRemote(context: SyncContext, { cluster, namespace }: Visit, { metadata }: Kept): boolean {
+function wantsRemote(context: SyncContext, { cluster, namespace }: Visit, { metadata }: CachedObject): boolean {
   const from = metadata.annotations?.[memberAnnotation]
   if (from === undefined || from === context.member.name || context.member.serviceNetwork !== 'Flat') return false
   if (metadata.annotations?.[reachableAnnotation] !== 'true' || metadata.deletionTimestamp !== undefined) return false
@@ -137,7 +135,7 @@ function wantsRemote(context: SyncContext, { cluster, namespace }: Visit, { meta
 async function removeRemote(
   { downstream }: SyncContext,
   namespace: string,
-  { metadata: { name = '', uid } }: Kept,
+  { metadata: { name = '', uid } }: CachedObject,
   signal: AbortSignal,
 ): Promise<void> {
   await downstream
@@ -145,17 +143,17 @@ async function removeRemote(
     .catch(tolerate('NotFound', 'Conflict'))
 }
 
-/** How many ready endpoints of a Service this member knows, by the member they run in; no piece where it has no copy. */
+/** Reports how many ready endpoints of a Service this member knows, by the member they run in; nothing without a copy. */
 export async function reportEndpoints(
   context: SyncContext,
   visit: Visit,
   wanted: boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  const space = downstreamSpace(context, visit)
-  if (space === undefined || upstreamObject(context, 'services', visit) === undefined) return
+  const memberNamespace = downstreamNamespaceOf(context, visit)
+  if (memberNamespace === undefined || upstreamObject(context, 'services', visit) === undefined) return
   const endpoints: Record<string, number> = {}
-  for (const slice of context.downstreamIn('endpointslices', space)) {
+  for (const slice of context.downstreamIn('endpointslices', memberNamespace)) {
     if (slice.metadata.labels?.[serviceNameLabel] !== visit.name) continue
     const member = isRemote(slice) ? (slice.metadata.labels[memberAnnotation] ?? '') : context.member.name
     const ready = ((slice['endpoints'] ?? []) as { conditions?: { ready?: boolean } }[]).filter(
@@ -163,5 +161,5 @@ export async function reportEndpoints(
     )
     if (ready.length > 0) endpoints[member] = (endpoints[member] ?? 0) + ready.length
   }
-  await writePiece(context, 'services', visit, wanted ? { endpoints } : undefined, signal)
+  await writeMemberStatus(context, 'services', visit, wanted ? { endpoints } : undefined, signal)
 }

@@ -1,25 +1,32 @@
-// The ReplicaSets of a Deployment, upstream: one per template, whatever number of members have theirs of it. Revisions
-// are counted here, so that a rollout's history outlives the member it happened in.
+// The history of a workload upstream (ReplicaSets of a Deployment): one object per template, however many members have one.
+// Revisions are counted here, so that `kubectl rollout history` outlives the members in which rollouts happened.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
-import { canonicalJson, contentHash, pieceAnnotation, piecesOf } from '../crds/index.ts'
-import { gvrs } from './synced-kinds.ts'
-import { downstreamSpace, upstreamObject, type SyncContext, type Visit } from './sync-context.ts'
+import {
+  canonicalJson,
+  contentHash,
+  memberStatusAnnotation,
+  memberStatusesOf,
+  templateAnnotation,
+  templateOf,
+  valueAt,
+  workloadKinds,
+  type WorkloadKind,
+} from '../crds/index.ts'
+import { gvrs } from './resources/resources.ts'
+import { downstreamNamespaceOf, upstreamObject, type SyncContext, type Visit } from './sync-context.ts'
 import { sourceHash } from './transform/pod-template.ts'
 import type { PodTemplate } from './transform/pod-types.ts'
-import { metadataUp, replicaSetTemplateUp, templateHashLabel, withoutHash } from './transform/up.ts'
+import { metadataUp, replicaSetTemplateUp, withoutHash } from './transform/up.ts'
+import { ownerName } from './workload-owner.ts'
 
-export const revisionAnnotation = 'deployment.kubernetes.io/revision'
-/** On upstream ReplicaSets: the content hash of the Deployment's template that they are for. */
-export const templateAnnotation = 'kcp.dev/template'
-
-/** No Deployment comes so far by itself. */
+/** Tenants can write any number into the annotation: above this, it is ignored, so that counting on stays exact. */
 const maxRevision = 2 ** 40
 
-/** What a member says of its ReplicaSet of one template. */
-export interface ReplicaSetPiece {
-  /** Its name in the member: pods there are owned by it. */
+/** What a member reports about its ReplicaSet of one template. */
+export interface ReplicaSetMemberStatus {
+  /** Its name in the member, by which pods there name their owner. */
   readonly name: string
   /** spec.replicas */
   readonly desired: number
@@ -29,45 +36,65 @@ export interface ReplicaSetPiece {
   readonly fullyLabeledReplicas: number
 }
 
-type Kept = DeepReadonly<KubeObject>
-interface DeploymentSpec {
-  template: PodTemplate
-  revisionHistoryLimit?: number
-  selector?: { matchLabels?: Record<string, string> }
+type CachedObject = DeepReadonly<KubeObject>
+interface Selector {
+  readonly matchLabels?: Readonly<Record<string, string>>
 }
+type History = NonNullable<WorkloadKind['history']>
 
-/** One step nearer to: a ReplicaSet upstream for every template, its counts summed, the newest revision the present one. */
+/**
+ * Makes sure that every template has a ReplicaSet upstream with the summed counts of all members, and that the one of the
+ * present template has the highest revision.
+ */
 export async function visitHistory(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
-  const space = downstreamSpace(context, visit)
-  const deployment = upstreamObject(context, 'deployments', visit)
-  if (space === undefined || deployment === undefined) return
-  const live = [...context.downstreamIn('replicasets', space)].filter(
-    (one) => ownerName(one, 'Deployment') === visit.name,
+  const memberNamespace = downstreamNamespaceOf(context, visit)
+  const found = workloadWithHistory(context, visit)
+  if (memberNamespace === undefined || found === undefined) return
+  const { kind, history, workload } = found
+  const live = [...context.downstreamIn('replicasets', memberNamespace)].filter(
+    (one) => ownerName(one, kind.kind) === visit.name,
   )
-  const known = upstreamHistory(context, visit, deployment)
-  const present = contentHash((deployment['spec'] as DeploymentSpec).template)
+  const known = upstreamHistory(context, visit, workload)
+  const present = contentHash(templateOf(workload))
   for (const replicaSet of live) {
     const hash = sourceHash((replicaSet['spec'] as { template: PodTemplate }).template)
     if (hash === undefined) continue
     const copy = known.get(hash)?.[0]
-    if (copy === undefined) await createCopy(context, visit, { deployment, replicaSet, hash, present }, signal)
-    else await writeCopy(context, visit, copy, pieceOf(replicaSet), signal)
+    if (copy === undefined) await createCopy(context, visit, { ...found, replicaSet, hash, present }, signal)
+    else await writeCopy(context, visit, copy, memberStatusOf(replicaSet), signal)
   }
-  await forgetGone(context, visit, known, live, signal)
-  await settleHistory(context, visit, { deployment, known, present }, signal)
+  await removeOldReports(context, visit, known, live, signal)
+  await settleRevisions(context, visit, { kind, history, workload, known, present }, signal)
 }
 
-/** Upstream ReplicaSets of a Deployment by template; where two members were equally fast, the first by name counts. */
+interface WorkloadWithHistory {
+  readonly kind: WorkloadKind
+  readonly history: History
+  readonly workload: CachedObject
+}
+
+/** The workload of a visit. Only one kind has a history of this form, so its name is enough. */
+function workloadWithHistory(context: SyncContext, visit: Visit): WorkloadWithHistory | undefined {
+  for (const kind of workloadKinds) {
+    const { history } = kind
+    if (history === undefined) continue
+    const workload = upstreamObject(context, kind.gvr.resource, visit)
+    if (workload !== undefined) return { kind, history, workload }
+  }
+  return undefined
+}
+
+/** Upstream ReplicaSets of a workload by template hash. If two members created one at the same time, the first by name counts. */
 export function upstreamHistory(
   context: SyncContext,
   { cluster, namespace }: Visit,
-  deployment: Kept,
-): Map<string, Kept[]> {
-  const found = new Map<string, Kept[]>()
+  workload: CachedObject,
+): Map<string, CachedObject[]> {
+  const found = new Map<string, CachedObject[]>()
   for (const object of context.upstreamIn('replicasets', cluster, namespace)) {
     const hash = object.metadata.annotations?.[templateAnnotation]
     if (hash === undefined || object.metadata.deletionTimestamp !== undefined) continue
-    if (!object.metadata.ownerReferences?.some(({ uid }) => uid === deployment.metadata.uid)) continue
+    if (!object.metadata.ownerReferences?.some(({ uid }) => uid === workload.metadata.uid)) continue
     found.set(
       hash,
       [...(found.get(hash) ?? []), object].sort((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1)),
@@ -76,14 +103,9 @@ export function upstreamHistory(
   return found
 }
 
-/** The name of the controller of this kind. */
-export function ownerName(object: Kept, kind: string): string | undefined {
-  return object.metadata.ownerReferences?.find((owner) => owner.controller === true && owner.kind === kind)?.name
-}
-
-function pieceOf(replicaSet: Kept): ReplicaSetPiece {
+function memberStatusOf(replicaSet: CachedObject): ReplicaSetMemberStatus {
   const { replicas = 0 } = (replicaSet['spec'] ?? {}) as { replicas?: number }
-  const status = (replicaSet['status'] ?? {}) as Partial<ReplicaSetPiece>
+  const status = (replicaSet['status'] ?? {}) as Partial<ReplicaSetMemberStatus>
   return {
     name: replicaSet.metadata.name ?? '',
     desired: replicas,
@@ -94,9 +116,8 @@ function pieceOf(replicaSet: Kept): ReplicaSetPiece {
   }
 }
 
-interface Origin {
-  readonly deployment: Kept
-  readonly replicaSet: Kept
+interface Origin extends WorkloadWithHistory {
+  readonly replicaSet: CachedObject
   readonly hash: string
   readonly present: string
 }
@@ -104,16 +125,18 @@ interface Origin {
 async function createCopy(
   context: SyncContext,
   visit: Visit,
-  { deployment, replicaSet, hash, present }: Origin,
+  { kind, history, workload, replicaSet, hash, present }: Origin,
   signal: AbortSignal,
 ): Promise<void> {
   const { cluster, namespace } = visit
+  const { templateHashLabel } = history
   const templateHash = replicaSet.metadata.labels?.[templateHashLabel] ?? hash.slice(0, 10)
-  const spec = deployment['spec'] as DeploymentSpec
-  // Word for word what the tenant wrote while that is the present template: `rollout undo` brings it back as it was.
-  const template = hash === present ? withoutHash(spec.template) : replicaSetTemplateUp(replicaSet)
+  const own = templateOf(workload) as PodTemplate | undefined
+  const selector = valueAt(workload, kind.paths.selector) as Selector | undefined
+  // The tenant's own text, as long as it is the present template: `kubectl rollout undo` restores exactly that.
+  const template = hash === present && own !== undefined ? withoutHash(own) : replicaSetTemplateUp(replicaSet)
   const { labels, annotations } = metadataUp(replicaSet.metadata)
-  const piece = pieceOf(replicaSet)
+  const report = memberStatusOf(replicaSet)
   const withHash = { ...template.metadata?.labels, [templateHashLabel]: templateHash }
   const object: KubeObject = {
     apiVersion: 'apps/v1',
@@ -125,51 +148,51 @@ async function createCopy(
       annotations: {
         ...annotations,
         [templateAnnotation]: hash,
-        [pieceAnnotation(context.member.name)]: canonicalJson(piece),
+        [memberStatusAnnotation(context.member.name)]: canonicalJson(report),
       },
       ownerReferences: [
         {
-          apiVersion: 'apps/v1',
-          kind: 'Deployment',
+          apiVersion: kind.apiVersion,
+          kind: kind.kind,
           name: visit.name,
-          uid: deployment.metadata.uid ?? '',
+          uid: workload.metadata.uid ?? '',
           controller: true,
           blockOwnerDeletion: true,
         },
       ],
     },
     spec: {
-      replicas: piece.desired,
-      selector: { ...spec.selector, matchLabels: { ...spec.selector?.matchLabels, [templateHashLabel]: templateHash } },
+      replicas: report.desired,
+      selector: { ...selector, matchLabels: { ...selector?.matchLabels, [templateHashLabel]: templateHash } },
       template: { ...template, metadata: { ...template.metadata, labels: withHash } },
     },
   }
-  // There already: ours, and our cache is behind; its event brings us back.
+  // AlreadyExists: our cache is behind; the event of the existing one causes the next visit.
   await context.upstream.client(cluster).create(gvrs.replicasets, object, { signal }).catch(tolerate('AlreadyExists'))
 }
 
-/** This member's numbers, then the sum of all members' numbers. */
+/** Writes this member's report, then the sums over all members. */
 async function writeCopy(
   context: SyncContext,
   { cluster, namespace }: Visit,
-  copy: Kept,
-  piece: ReplicaSetPiece | undefined,
+  copy: CachedObject,
+  report: ReplicaSetMemberStatus | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const annotation = pieceAnnotation(context.member.name)
-  const pieces = piecesOf<ReplicaSetPiece>(copy as KubeObject)
-  const before = pieces[context.member.name]
-  if (piece === undefined) Reflect.deleteProperty(pieces, context.member.name)
-  else pieces[context.member.name] = piece
+  const annotation = memberStatusAnnotation(context.member.name)
+  const reports = memberStatusesOf<ReplicaSetMemberStatus>(copy as KubeObject)
+  const before = reports[context.member.name]
+  if (report === undefined) Reflect.deleteProperty(reports, context.member.name)
+  else reports[context.member.name] = report
   const client = context.upstream.client(cluster)
   const ref = { namespace, name: copy.metadata.name ?? '' }
-  const sum = (count: Exclude<keyof ReplicaSetPiece, 'name'>): number =>
-    Object.values(pieces).reduce((total, one) => total + one[count], 0)
+  const sum = (count: Exclude<keyof ReplicaSetMemberStatus, 'name'>): number =>
+    Object.values(reports).reduce((total, one) => total + one[count], 0)
   let current = copy
   const spec = { replicas: sum('desired') }
   const wasReplicas = (copy['spec'] as { replicas?: number } | undefined)?.replicas
-  if (canonicalJson(before ?? null) !== canonicalJson(piece ?? null) || wasReplicas !== spec.replicas) {
-    const annotations = { [annotation]: piece === undefined ? null : canonicalJson(piece) }
+  if (canonicalJson(before ?? null) !== canonicalJson(report ?? null) || wasReplicas !== spec.replicas) {
+    const annotations = { [annotation]: report === undefined ? null : canonicalJson(report) }
     const metadata = { resourceVersion: copy.metadata.resourceVersion, annotations }
     current = await client.patch(gvrs.replicasets, ref, 'merge', { metadata, spec }, { signal })
   }
@@ -186,38 +209,39 @@ async function writeCopy(
   await client.patch(gvrs.replicasets, ref, 'merge', patch, { subresource: 'status', signal })
 }
 
-/** The member's numbers leave where it has no such ReplicaSet any more, and where another copy of the template counts. */
-async function forgetGone(
+/** Removes this member's reports from ReplicaSets that it no longer has, and from duplicates. */
+async function removeOldReports(
   context: SyncContext,
   visit: Visit,
-  known: ReadonlyMap<string, Kept[]>,
-  live: readonly Kept[],
+  known: ReadonlyMap<string, CachedObject[]>,
+  live: readonly CachedObject[],
   signal: AbortSignal,
 ): Promise<void> {
   const names = new Set(live.map(({ metadata }) => metadata.name))
-  for (const [canonical, ...doubles] of known.values()) {
-    for (const copy of canonical === undefined ? doubles : [canonical, ...doubles]) {
-      const piece = piecesOf<ReplicaSetPiece>(copy as KubeObject)[context.member.name]
-      if (piece === undefined || (copy === canonical && names.has(piece.name))) continue
+  for (const [canonical, ...duplicates] of known.values()) {
+    for (const copy of canonical === undefined ? duplicates : [canonical, ...duplicates]) {
+      const report = memberStatusesOf<ReplicaSetMemberStatus>(copy as KubeObject)[context.member.name]
+      if (report === undefined || (copy === canonical && names.has(report.name))) continue
       await writeCopy(context, visit, copy, undefined, signal)
     }
   }
 }
 
-interface History {
-  readonly deployment: Kept
-  readonly known: ReadonlyMap<string, Kept[]>
+interface Revisions extends WorkloadWithHistory {
+  readonly known: ReadonlyMap<string, CachedObject[]>
   readonly present: string
 }
 
-/** The present template has the highest revision; doubles and what is beyond the history limit go. */
-async function settleHistory(
+/** Gives the present template the highest revision; deletes duplicates and what exceeds the history limit. */
+async function settleRevisions(
   context: SyncContext,
   { cluster, namespace, name }: Visit,
-  { deployment, known, present }: History,
+  { kind, history, workload, known, present }: Revisions,
   signal: AbortSignal,
 ): Promise<void> {
   const client = context.upstream.client(cluster)
+  const { revisionAnnotation } = history
+  const revisionOf = (one: CachedObject): number => revisionIn(one, revisionAnnotation)
   const [newest] = known.get(present) ?? []
   const canonical = [...known.values()].flatMap(([first]) => (first === undefined ? [] : [first]))
   if (newest !== undefined) {
@@ -235,27 +259,26 @@ async function settleHistory(
         { signal },
       )
     }
-    if (deployment.metadata.annotations?.[revisionAnnotation] !== String(revision)) {
-      await client.patch(gvrs.deployments, { namespace, name }, 'merge', { metadata: { annotations } }, { signal })
+    if (workload.metadata.annotations?.[revisionAnnotation] !== String(revision)) {
+      await client.patch(kind.gvr, { namespace, name }, 'merge', { metadata: { annotations } }, { signal })
     }
   }
-  const limit = (deployment['spec'] as DeploymentSpec).revisionHistoryLimit ?? 10
+  const limit = (valueAt(workload, history.limit) as number | undefined) ?? 10
   const idle = canonical.filter((one) => one !== newest && isIdle(one)).sort((a, b) => revisionOf(b) - revisionOf(a))
-  const doubles = [...known.values()].flatMap(([, ...rest]) => rest).filter(isIdle)
-  // Pods may still name a double as their owner: they run, and must not go with it.
-  const orphaning = doubles.map((one) => ({ one, policy: { propagationPolicy: 'Orphan' as const } }))
+  const duplicates = [...known.values()].flatMap(([, ...rest]) => rest).filter(isIdle)
+  // Running pods may name a duplicate as their owner: they must not be deleted with it.
+  const orphaning = duplicates.map((one) => ({ one, policy: { propagationPolicy: 'Orphan' as const } }))
   for (const { one, policy } of [...idle.slice(limit).map((old) => ({ one: old, policy: {} })), ...orphaning]) {
     const { name: copyName = '', uid } = one.metadata
     await client.delete(gvrs.replicasets, { namespace, name: copyName }, { ...(uid && { uid }), ...policy, signal })
   }
 }
 
-function revisionOf(replicaSet: Kept): number {
+function revisionIn(replicaSet: CachedObject, revisionAnnotation: string): number {
   const revision = Number(replicaSet.metadata.annotations?.[revisionAnnotation] ?? 0)
-  // Tenants may write there what they like: what is no number of ours is not counted on from.
   return Number.isInteger(revision) && revision >= 0 && revision < maxRevision ? revision : 0
 }
 
-function isIdle(replicaSet: Kept): boolean {
-  return Object.keys(piecesOf(replicaSet as KubeObject)).length === 0
+function isIdle(replicaSet: CachedObject): boolean {
+  return Object.keys(memberStatusesOf(replicaSet as KubeObject)).length === 0
 }

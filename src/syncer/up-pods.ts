@@ -1,73 +1,77 @@
-// Pods: made in the member, shown upstream with the member's uid and status; the tenant's deletion is passed on.
+// Pods: created in the member, copied upstream with the member's uid and status. A deletion upstream is passed on.
 import type { KubeObject, OwnerReference } from '../apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import {
   canonicalJson,
+  keepUidHeader,
   memberAnnotation,
   memberUidAnnotation,
-  piecesOf,
+  memberStatusesOf,
   placedOn,
   servingLabel,
+  workloadKinds,
 } from '../crds/index.ts'
-import { gvrs } from './synced-kinds.ts'
+import { gvrs } from './resources/resources.ts'
 import {
   downstreamObject,
-  downstreamSpace,
+  downstreamNamespaceOf,
   isOurs,
   upstreamObject,
   type SyncContext,
   type Visit,
 } from './sync-context.ts'
 import { podUp, templateHashLabel, type PodOwner } from './transform/up.ts'
-import { ownerName, type ReplicaSetPiece } from './up-history.ts'
+import type { ReplicaSetMemberStatus } from './up-history.ts'
+import { ownerName } from './workload-owner.ts'
 
-type Kept = DeepReadonly<KubeObject>
+type CachedObject = DeepReadonly<KubeObject>
 interface Bound {
   nodeName?: string
 }
 
-/** Asks the server to take uid and status as they are: the pod is the member's. */
-const keepUid = { 'kcp-keep-uid': 'true' }
+/** The upstream pod has the uid and status of the member's pod. */
+const keepUid = { [keepUidHeader]: 'true' }
 
-/** Makes the upstream pod agree with the member's, and the member's with what the tenant asked of the upstream one. */
+/** Makes the upstream pod match the member's, and passes a deletion of the upstream pod on to the member. */
 export async function visitPod(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
-  const space = downstreamSpace(context, visit)
-  if (space === undefined) return
-  const live = downstreamObject(context, 'pods', space, visit.name)
+  const memberNamespace = downstreamNamespaceOf(context, visit)
+  if (memberNamespace === undefined) return
+  const live = downstreamObject(context, 'pods', memberNamespace, visit.name)
   const copy = upstreamObject(context, 'pods', visit)
-  if (live === undefined || !isOurs(context, space)) {
-    await removeCopy(context, visit, space, copy, signal)
+  if (live === undefined || !isOurs(context, memberNamespace)) {
+    await removeCopy(context, visit, memberNamespace, copy, signal)
     return
   }
   if (copy !== undefined && memberUid(copy) !== live.metadata.uid) {
-    await removeCopy(context, visit, space, copy, signal)
+    await removeCopy(context, visit, memberNamespace, copy, signal)
     return
   }
-  const workload = workloadOf(context, visit, space, live)
-  await setServing(context, visit, space, live, workload, signal)
+  const workload = workloadOf(context, visit, memberNamespace, live)
+  await setServing(context, visit, memberNamespace, live, workload, signal)
   if (copy?.metadata.deletionTimestamp !== undefined && live.metadata.deletionTimestamp === undefined) {
-    await deleteLive(context, space, live, copy.metadata.deletionGracePeriodSeconds, signal)
+    await deleteLive(context, memberNamespace, live, copy.metadata.deletionGracePeriodSeconds, signal)
   }
-  const isEnding = live.metadata.deletionTimestamp !== undefined
-  // One that is going and not shown has been deleted upstream by force: it does not come back.
+  const isTerminating = live.metadata.deletionTimestamp !== undefined
+  // A pod that is being deleted and has no copy was deleted upstream by force: the copy is not created again.
   if (copy === undefined) {
-    if (!isEnding) await createCopy(context, visit, space, live, workload, signal)
+    if (!isTerminating) await createCopy(context, visit, memberNamespace, live, workload, signal)
     return
   }
   await updateCopy(context, visit, live, copy, signal)
-  if (isEnding && copy.metadata.deletionTimestamp === undefined) await showEnding(context, visit, live, copy, signal)
+  if (isTerminating && copy.metadata.deletionTimestamp === undefined)
+    await markTerminating(context, visit, live, copy, signal)
 }
 
-/** Terminating here as well, for as long as the member takes: `kubectl exec deployment/...` chooses another pod then. */
-async function showEnding(
+/** Deletes the upstream pod with the member's grace period, so that `kubectl exec deployment/...` chooses another pod. */
+async function markTerminating(
   { upstream }: SyncContext,
   { cluster, namespace, name }: Visit,
-  { metadata: { deletionGracePeriodSeconds = 30 } }: Kept,
-  { metadata: { uid } }: Kept,
+  { metadata: { deletionGracePeriodSeconds = 30 } }: CachedObject,
+  { metadata: { uid } }: CachedObject,
   signal: AbortSignal,
 ): Promise<void> {
-  // Without grace it would be gone at once, before the member's is.
+  // With 0 seconds the upstream pod would be gone before the member's.
   const gracePeriodSeconds = Math.max(1, deletionGracePeriodSeconds)
   await upstream
     .client(cluster)
@@ -75,30 +79,30 @@ async function showEnding(
     .catch(tolerate('NotFound', 'Conflict'))
 }
 
-/** The tenant's pod was deleted at once, with grace or by force: the member's goes the same way, if it is still the same. */
+/** The upstream pod is gone: deletes the member's pod with the same grace period, if it is the pod of that copy. */
 export async function passOnDeletion(
   context: SyncContext,
   visit: Visit,
-  copy: Kept,
+  copy: CachedObject,
   signal: AbortSignal,
 ): Promise<void> {
-  const space = downstreamSpace(context, visit)
-  if (space === undefined || !isOurs(context, space)) return
-  const live = downstreamObject(context, 'pods', space, visit.name)
+  const memberNamespace = downstreamNamespaceOf(context, visit)
+  if (memberNamespace === undefined || !isOurs(context, memberNamespace)) return
+  const live = downstreamObject(context, 'pods', memberNamespace, visit.name)
   if (live === undefined || live.metadata.uid !== memberUid(copy) || live.metadata.deletionTimestamp !== undefined)
     return
-  await deleteLive(context, space, live, copy.metadata.deletionGracePeriodSeconds, signal)
+  await deleteLive(context, memberNamespace, live, copy.metadata.deletionGracePeriodSeconds, signal)
 }
 
-/** The uid of the member's pod that an upstream pod stands for. */
-export function memberUid({ metadata }: Kept): string | undefined {
+/** The uid of the member's pod of which this upstream pod is a copy. */
+export function memberUid({ metadata }: CachedObject): string | undefined {
   return metadata.annotations?.[memberUidAnnotation] ?? metadata.uid
 }
 
 async function deleteLive(
   { downstream }: SyncContext,
   namespace: string,
-  { metadata: { name = '', uid } }: Kept,
+  { metadata: { name = '', uid } }: CachedObject,
   grace: number | undefined,
   signal: AbortSignal,
 ): Promise<void> {
@@ -111,17 +115,17 @@ async function deleteLive(
     .catch(tolerate('NotFound', 'Conflict'))
 }
 
-/** The upstream copy goes when the member's pod has gone: asked of the member, not only of our memory of it. */
+/** Deletes the upstream copy after asking the member, not only its cache, that the pod is gone. */
 async function removeCopy(
   context: SyncContext,
   visit: Visit,
-  space: string,
-  copy: Kept | undefined,
+  memberNamespace: string,
+  copy: CachedObject | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   if (copy?.metadata.annotations?.[memberAnnotation] !== context.member.name) return
   const { cluster, namespace, name } = visit
-  const live = await context.downstream.tryGet(gvrs.pods, { namespace: space, name }, { signal })
+  const live = await context.downstream.tryGet(gvrs.pods, { namespace: memberNamespace, name }, { signal })
   if (live !== undefined && live.metadata.uid === memberUid(copy)) return
   const { uid } = copy.metadata
   await context.upstream
@@ -130,21 +134,29 @@ async function removeCopy(
     .catch(tolerate('NotFound', 'Conflict'))
 }
 
-/** The upstream Deployment that made the pod. */
-function workloadOf(context: SyncContext, { cluster, namespace }: Visit, space: string, live: Kept): Kept | undefined {
-  const replicaSet = ownerName(live, 'ReplicaSet')
-  const owner = replicaSet === undefined ? undefined : downstreamObject(context, 'replicasets', space, replicaSet)
-  const name = owner === undefined ? undefined : ownerName(owner, 'Deployment')
-  return name === undefined ? undefined : upstreamObject(context, 'deployments', { cluster, namespace, name })
+/** The upstream workload of the member's pod, through the object of its history between them, if its kind has one. */
+function workloadOf(
+  context: SyncContext,
+  { cluster, namespace }: Visit,
+  memberNamespace: string,
+  live: CachedObject,
+): CachedObject | undefined {
+  for (const { gvr, kind, history } of workloadKinds) {
+    const between = history && ownerName(live, history.kind)
+    const owner = between ? downstreamObject(context, history.gvr.resource, memberNamespace, between) : live
+    const name = owner && ownerName(owner, kind)
+    if (name !== undefined) return upstreamObject(context, gvr.resource, { cluster, namespace, name })
+  }
+  return undefined
 }
 
-/** Pods of a copy that drains stop taking traffic; they live on until the drain is over. ReplicaSets don't notice. */
+/** Pods of a draining copy take no new traffic and keep running. The label is not in the selector of ReplicaSets. */
 async function setServing(
   context: SyncContext,
   { name }: Visit,
-  space: string,
-  live: Kept,
-  workload: Kept | undefined,
+  memberNamespace: string,
+  live: CachedObject,
+  workload: CachedObject | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   const state = workload === undefined ? undefined : placedOn(workload as KubeObject)[context.member.name]?.state
@@ -156,22 +168,22 @@ async function setServing(
   )
     return
   const metadata = { uid: live.metadata.uid, labels: { [servingLabel]: serving } }
-  await context.downstream.patch(gvrs.pods, { namespace: space, name }, 'merge', { metadata }, { signal })
+  await context.downstream.patch(gvrs.pods, { namespace: memberNamespace, name }, 'merge', { metadata }, { signal })
 }
 
 async function createCopy(
   context: SyncContext,
   visit: Visit,
-  space: string,
-  live: Kept,
-  workload: Kept | undefined,
+  memberNamespace: string,
+  live: CachedObject,
+  workload: CachedObject | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  // Shown from when it is bound, as then nothing but its status changes; or from when it is known that it can't be.
+  // Copied once it is bound, because then only its status changes; or once it is known to be unschedulable.
   if ((live['spec'] as Bound | undefined)?.nodeName === undefined && !isUnschedulable(live)) return
   const owner = workload === undefined ? undefined : ownerUpstream(context, visit, live)
   if (owner === undefined) {
-    // The ReplicaSet goes up first, so that garbage collection never finds a pod whose owner it does not know.
+    // The ReplicaSet is created first, so that garbage collection never finds a pod with an absent owner.
     if (workload !== undefined) context.enqueue({ ...visit, kind: 'history', name: workload.metadata.name ?? '' })
     return
   }
@@ -181,12 +193,12 @@ async function createCopy(
   try {
     created = await client.create<KubeObject>(gvrs.pods, object, { headers: keepUid, signal })
   } catch (error) {
-    // Ours, and our cache is behind: its event brings us back.
+    // Our cache is behind: the event of the existing pod causes the next visit.
     if (isStatusError(error, 'AlreadyExists')) return
     throw error
   }
   if (created.metadata.uid !== live.metadata.uid) {
-    // A server that gives uids of its own, such as an ordinary cluster: the member's is kept beside it.
+    // The server has set a uid of its own, as an ordinary cluster does: the member's uid is kept in an annotation.
     const metadata = { annotations: { [memberUidAnnotation]: live.metadata.uid } }
     created = await client.patch(
       gvrs.pods,
@@ -199,16 +211,16 @@ async function createCopy(
   await updateCopy(context, visit, live, created, signal)
 }
 
-function isUnschedulable(live: Kept): boolean {
+function isUnschedulable(live: CachedObject): boolean {
   const { conditions = [] } = (live['status'] ?? {}) as { conditions?: readonly { type: string; status: string }[] }
   return conditions.some(({ type, status }) => type === 'PodScheduled' && status === 'False')
 }
 
-/** The upstream ReplicaSet that stands for the pod's in this member. */
-function ownerUpstream(context: SyncContext, { cluster, namespace }: Visit, live: Kept): PodOwner | undefined {
+/** The upstream ReplicaSet of the pod's ReplicaSet in this member. */
+function ownerUpstream(context: SyncContext, { cluster, namespace }: Visit, live: CachedObject): PodOwner | undefined {
   const name = ownerName(live, 'ReplicaSet')
   for (const object of context.upstreamIn('replicasets', cluster, namespace)) {
-    if (piecesOf<ReplicaSetPiece>(object as KubeObject)[context.member.name]?.name !== name) continue
+    if (memberStatusesOf<ReplicaSetMemberStatus>(object as KubeObject)[context.member.name]?.name !== name) continue
     const reference: OwnerReference = {
       apiVersion: 'apps/v1',
       kind: 'ReplicaSet',
@@ -222,12 +234,12 @@ function ownerUpstream(context: SyncContext, { cluster, namespace }: Visit, live
   return undefined
 }
 
-/** Binding and status follow the member's. */
+/** Copies the binding and the status of the member's pod. */
 async function updateCopy(
   context: SyncContext,
   visit: Visit,
-  live: Kept,
-  copy: Kept,
+  live: CachedObject,
+  copy: CachedObject,
   signal: AbortSignal,
 ): Promise<void> {
   const { cluster, namespace, name } = visit
@@ -238,7 +250,7 @@ async function updateCopy(
     current = await bind(context, visit, copy, nodeName, signal)
   }
   if (canonicalJson(current['status'] ?? {}) === canonicalJson(live['status'] ?? {})) return
-  // A merge patch, not an update: the object from our cache says things that only a list over all clusters says.
+  // A merge patch, not an update: the cached object has the annotation that only lists over all clusters have.
   const was = (current['status'] ?? {}) as Record<string, unknown>
   const status = (live['status'] ?? {}) as Record<string, unknown>
   const cleared = Object.fromEntries(
@@ -253,10 +265,10 @@ async function updateCopy(
 async function bind(
   context: SyncContext,
   { cluster, namespace, name }: Visit,
-  copy: Kept,
+  copy: CachedObject,
   nodeName: string,
   signal: AbortSignal,
-): Promise<Kept> {
+): Promise<CachedObject> {
   const client = context.upstream.client(cluster)
   const target = { apiVersion: 'v1', kind: 'Node', name: nodeName }
   const { uid } = copy.metadata
@@ -269,7 +281,7 @@ async function bind(
   try {
     await client.create(gvrs.pods, binding, { subresource: 'binding', signal })
   } catch (error) {
-    // A server without that subresource can't be told where the pod runs now; its status it can.
+    // A server without this subresource cannot be told the node of the pod; its status can still be written.
     if (!isStatusError(error) || (error.code !== 404 && error.code !== 405)) throw error
     context.log.debug('a pod could not be bound upstream', { cluster, namespace, name, error })
     return copy

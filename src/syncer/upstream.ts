@@ -1,66 +1,55 @@
-// The logical clusters as the syncers of one process see them: one set of informers over all of them, shared by members.
+// The logical clusters as the syncers of one process see them: informers over all logical clusters, shared by all members.
 import type { ClusterId, KubeObject } from '../apimachinery/meta/index.ts'
-import { createInformer, type Informer, type KubeClient } from '../client/index.ts'
-import type { Logger } from '../telemetry/index.ts'
-import { indexesOf, type NamespaceIndex } from './namespace-index.ts'
-import { gvrs, type ResourceName } from './synced-kinds.ts'
+import type { Informer, KubeClient, ObjectIndex, SharedInformers } from '../client/index.ts'
+import { gvrs, type ResourceName } from './resources/resources.ts'
 
-/** Ids of logical clusters by name and back. Whoever starts syncers keeps it true. */
+/** Ids of logical clusters by name and back, kept current by the program that starts syncers. */
 export interface ClusterIds {
   idOf(cluster: string): ClusterId | undefined
   nameOf(id: string): string | undefined
-  /** Told of the name of each logical cluster that becomes known. Returns how to end it. */
+  /** Calls the listener with the name of each logical cluster that becomes known. Returns the function that ends it. */
   onKnown(listener: (cluster: string) => void): () => void
-  /** Was known and is deleted; of the latest such, not of all there ever were. */
+  /** True for recently deleted logical clusters; a limited number is remembered. */
   isGone(id: string): boolean
-  /** Told of the id of each logical cluster that is deleted. Returns how to end it. */
+  /** Calls the listener with the id of each deleted logical cluster. Returns the function that ends it. */
   onGone(listener: (id: string) => void): () => void
 }
 
 export interface UpstreamOptions {
-  /** Lists and watches over `/clusters/*`: every object says its logical cluster. */
-  readonly wildcard: KubeClient
+  /** Over `/clusters/*`, with `allClusters`. Their life is the caller's. */
+  readonly informers: SharedInformers
   /** Reads and writes one logical cluster. */
   readonly client: (cluster: string) => KubeClient
   readonly ids: ClusterIds
-  readonly log: Logger
-  readonly signal: AbortSignal
 }
 
-export interface Upstream extends AsyncDisposable {
+export interface Upstream {
   readonly ids: ClusterIds
   readonly informers: Readonly<Record<ResourceName, Informer<KubeObject>>>
-  /** The objects of each informer by `CLUSTER|NAMESPACE`, once for all members. */
-  readonly spaces: Readonly<Record<ResourceName, NamespaceIndex>>
+  /** The objects of each informer by `CLUSTER|NAMESPACE`. */
+  readonly byNamespace: Readonly<Record<ResourceName, ObjectIndex>>
   client(cluster: string): KubeClient
   /** Resolves when every informer has its first list. */
   synced(signal: AbortSignal): Promise<void>
 }
 
-/** Starts the shared informers. */
-export function createUpstream({ wildcard, client, ids, log, signal }: UpstreamOptions): Upstream {
-  const informers = Object.fromEntries(
-    Object.entries(gvrs).map(([resource, gvr]) => [
-      resource,
-      createInformer<KubeObject>({ client: wildcard, gvr, allClusters: true, transform: slim, log, signal }),
-    ]),
-  ) as Record<ResourceName, Informer<KubeObject>>
+/** Starts the informers that syncers need, unless they run already. */
+export function createUpstream({ informers: shared, client, ids }: UpstreamOptions): Upstream {
+  const informers = forEachResource((resource) => shared.of<KubeObject>(gvrs[resource]))
   return {
     ids,
     informers,
-    spaces: indexesOf(informers),
+    byNamespace: forEachResource((resource) => shared.byNamespace(gvrs[resource])),
     client,
-    async synced(waiting) {
-      await Promise.all(Object.values(informers).map((informer) => informer.synced(waiting)))
-    },
-    async [Symbol.asyncDispose]() {
-      await Promise.all(Object.values(informers).map((informer) => informer[Symbol.asyncDispose]()))
+    async synced(signal) {
+      await Promise.all(Object.values(informers).map((informer) => informer.synced(signal)))
     },
   }
 }
 
-/** managedFields are half of an object and say nothing to us. */
-export function slim<T extends KubeObject>(object: T): T {
-  delete object.metadata.managedFields
-  return object
+/** A record with one value for each resource that a syncer watches. */
+export function forEachResource<T>(make: (resource: ResourceName) => T): Record<ResourceName, T> {
+  return Object.fromEntries(
+    (Object.keys(gvrs) as ResourceName[]).map((resource) => [resource, make(resource)]),
+  ) as Record<ResourceName, T>
 }

@@ -1,14 +1,14 @@
-// The views of all namespaces of one member's syncer, kept until a workload changes.
+// The views of all namespaces for one member, cached until a workload changes.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
-import { viewNamespace, holdsHere, type NamespaceView } from './namespace-view.ts'
+import { viewNamespace, isInMember, type NamespaceView } from './namespace-view.ts'
 import type { SyncedMember } from './sync-context.ts'
 
 export interface ViewChanges {
-  /** References that came or went. */
+  /** References that were added or removed. */
   readonly references: readonly string[]
-  /** Namespaces whose Services came into, or went out of, the member's reach. */
-  readonly spaces: readonly string[]
+  /** Namespaces whose Services the member now needs, or no longer needs. */
+  readonly namespaces: readonly string[]
 }
 
 type Workloads = (cluster: string, namespace: string) => Iterable<DeepReadonly<KubeObject>>
@@ -18,10 +18,10 @@ const none: ReadonlySet<string> = new Set()
 export class Views {
   readonly #member: SyncedMember
   readonly #workloads: Workloads
-  /** Namespaces of a logical cluster, those without workloads included. */
+  /** Namespaces of a logical cluster, including those without workloads. */
   readonly #namespaces: (cluster: string) => Iterable<string>
   readonly #views = new Map<string, NamespaceView>()
-  /** Per logical cluster: namespaces with something in the member. */
+  /** By logical cluster: namespaces with workloads in the member. */
   readonly #present = new Map<string, Set<string>>()
 
   constructor(member: SyncedMember, workloads: Workloads, namespaces: (cluster: string) => Iterable<string>) {
@@ -52,40 +52,40 @@ export class Views {
     return this.#present.get(cluster) ?? none
   }
 
-  /** Looks at a namespace's workloads again. Says what is different. */
+  /** Reads the workloads of a namespace again, and returns what has changed. */
   refresh(cluster: string, namespace: string): ViewChanges {
     const key = `${cluster}|${namespace}`
     const before = this.#views.get(key)
     const reachedBefore = this.#reaches(cluster)
     this.#count(cluster, namespace)
     this.#views.delete(key)
-    const spaces = new Set<string>()
+    const namespaces = new Set<string>()
     if (this.#reaches(cluster) !== reachedBefore) {
       for (const other of this.#namespaces(cluster)) {
         this.#views.delete(`${cluster}|${other}`)
-        spaces.add(other)
+        namespaces.add(other)
       }
     }
     const after = this.of(cluster, namespace)
-    if (before?.servicesWanted !== after.servicesWanted || before.present !== after.present) spaces.add(namespace)
+    if (before?.servicesWanted !== after.servicesWanted || before.present !== after.present) namespaces.add(namespace)
     const known = before?.references ?? new Set<string>()
     const references = [...new Set([...known, ...after.references])].filter(
       (one) => known.has(one) !== after.references.has(one),
     )
-    return { references, spaces: [...spaces] }
+    return { references, namespaces: [...namespaces] }
   }
 
-  /** Pods of a member with a flat network reach pods everywhere, so they may ask for Services of any namespace. */
+  /** Pods of a member with a flat network reach pods of other members, so they may use Services of every namespace. */
   #reaches(cluster: string): boolean {
     return this.#member.serviceNetwork === 'Flat' && this.#present.has(cluster)
   }
 
   #count(cluster: string, namespace: string): void {
-    const spaces = this.#present.get(cluster) ?? new Set<string>()
-    if ([...this.#workloads(cluster, namespace)].some((workload) => holdsHere(workload, this.#member.name)))
-      spaces.add(namespace)
-    else spaces.delete(namespace)
-    if (spaces.size === 0) this.#present.delete(cluster)
-    else this.#present.set(cluster, spaces)
+    const present = this.#present.get(cluster) ?? new Set<string>()
+    if ([...this.#workloads(cluster, namespace)].some((workload) => isInMember(workload, this.#member.name)))
+      present.add(namespace)
+    else present.delete(namespace)
+    if (present.size === 0) this.#present.delete(cluster)
+    else this.#present.set(cluster, present)
   }
 }

@@ -3,7 +3,7 @@
 import { expect } from 'chai'
 import type { ClusterName, GroupVersionResource, KubeObject } from '../../src/apimachinery/meta/index.ts'
 import type { KubeClient } from '../../src/client/index.ts'
-import type { ObjectGraph } from '../../src/controllers/garbage/object-graph.ts'
+import type { ObjectGraph } from '../../src/object-graph/index.ts'
 import { startControllers } from '../../src/controllers/index.ts'
 import { silentLogger } from '../../src/telemetry/index.ts'
 import { startServedApi, untilTrue, type ServedApi, type ServedTenant } from './served-api.ts'

@@ -1,7 +1,7 @@
 // The operator's requests to host and members, with a real API server in both roles.
 import { expect } from 'chai'
 import type { KubeObject } from '../../src/apimachinery/meta/index.ts'
-import type { KubeClient } from '../../src/client/index.ts'
+import { sharedInformers, type KubeClient } from '../../src/client/index.ts'
 import {
   installationKeysName,
   kcpCrds,
@@ -14,7 +14,7 @@ import {
 } from '../../src/crds/index.ts'
 import { ensureCrds } from '../../src/operator/index.ts'
 import { PlacedWorkloads } from '../../src/operator/member-cluster/placed-workloads.ts'
-import { removeOurs } from '../../src/operator/member-cluster/remove-ours.ts'
+import { removeInstallation } from '../../src/operator/member-cluster/remove-installation.ts'
 import { releaseGone } from '../../src/operator/placement/release-gone.ts'
 import { silentLogger } from '../../src/telemetry/index.ts'
 import { startCluster, waitFor } from '../support/index.ts'
@@ -60,7 +60,7 @@ describe('the operator and its members', function () {
     await create('configmaps', 'ConfigMap', memberParts.nameserver)
     await create('serviceaccounts', 'ServiceAccount', memberParts.nameserver)
     await create('serviceaccounts', 'ServiceAccount', memberParts.syncerAccount)
-    await removeOurs(client, new Set(['abcdefghij']), signal)
+    await removeInstallation(client, new Set(['abcdefghij']), signal)
     const ended = async (name: string): Promise<boolean> => {
       const found = await client.tryGet<KubeObject>(core('namespaces'), { name }, { signal })
       return found === undefined || found.metadata.deletionTimestamp !== undefined
@@ -73,7 +73,7 @@ describe('the operator and its members', function () {
     expect(await exists('serviceaccounts', memberParts.syncerAccount)).to.equal(false)
     // A member that is not a host loses the whole namespace.
     await client.delete(core('secrets'), { namespace: systemNamespace, name: installationKeysName }, { signal })
-    await removeOurs(client, new Set(['abcdefghij']), signal)
+    await removeInstallation(client, new Set(['abcdefghij']), signal)
     expect(await ended(systemNamespace)).to.equal(true)
   })
 
@@ -91,7 +91,8 @@ describe('the operator and its members', function () {
     const life = new AbortController()
     let lists = 0
     const counting = countingLists(asWildcard(client, 'acme'), () => lists++)
-    await using placed = new PlacedWorkloads({ virtual: () => counting, log: silentLogger }, life.signal)
+    const informerOptions = { allClusters: true, log: silentLogger, signal: life.signal }
+    using placed = new PlacedWorkloads(sharedInformers(counting, informerOptions))
     expect(await placed.of('east', signal)).to.deep.equal([])
     const decision = JSON.stringify({ east: { state: 'Serving' }, west: { state: 'Held' } })
     await client.create(deployments, deployment('decided', { annotations: { [placedOnAnnotation]: decision } }), {

@@ -19,9 +19,13 @@ import {
   placementKind,
   placements,
 } from '../../src/crds/index.ts'
-import { sharedInformers } from '../../src/operator/informers.ts'
-import { followWorld } from '../../src/operator/placement/reasons.ts'
-import { World } from '../../src/operator/placement/world.ts'
+import { sharedInformers } from '../../src/client/index.ts'
+import type { Decision } from '../../src/placement/index.ts'
+import { enqueueChanges } from '../../src/operator/placement/enqueue.ts'
+import { observe } from '../../src/operator/placement/observe.ts'
+import { PlacementInputs } from '../../src/operator/placement/placement-inputs.ts'
+import { decide } from '../../src/operator/placement/plan.ts'
+import { parseWorkloadKey, type WorkloadRef } from '../../src/operator/placement/workload-key.ts'
 import { silentLogger } from '../../src/telemetry/index.ts'
 import { waitFor } from '../support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
@@ -37,8 +41,8 @@ describe('the scheduler', function () {
   const visited = new Set<string>()
   let kcp: KcpInstance
   let client: (basePath: string) => KubeClient
-  let world: World
-  let open: () => Promise<World>
+  let inputs: PlacementInputs
+  let open: () => Promise<PlacementInputs>
 
   before(async () => {
     kcp = stack.use(await startInstance())
@@ -51,13 +55,14 @@ describe('the scheduler', function () {
     const clusters = client('/clusters/root')
     const informers = sharedInformers(clusters, { log: silentLogger, signal })
     open = async () => {
-      const context = { clusters, informers, virtual: client, urls: () => ({ url: '' }), log: silentLogger }
-      const opened = stack.use(new World(context, signal))
+      const log = silentLogger
+      const tenantInformers = sharedInformers(client('/clusters/*'), { allClusters: true, log, signal })
+      const opened = stack.use(new PlacementInputs({ informers, tenantInformers }))
       await opened.synced(signal)
       return opened
     }
-    world = await open()
-    stack.defer(followWorld(world, (key) => visited.add(key)))
+    inputs = await open()
+    stack.defer(enqueueChanges(inputs, (key) => visited.add(objectKeyOf(key))))
     expect([...visited].sort(), 'all there is, at the start').to.deep.equal(names.flatMap(workloads))
     await quiet()
   })
@@ -77,13 +82,13 @@ describe('the scheduler', function () {
   }
   /** Waits until kcp's own scheduler has caught up: its writes would cause visits later. */
   const quiet = (): Promise<unknown> => {
-    const isQuiet = () => world.deployments.store.keys().every(isWritten)
+    const isQuiet = () => [...inputs.allWorkloadKeys()].map(objectKeyOf).every(isWritten)
     return waitFor(isQuiet, { what: "kcp's own scheduler to have followed", deadlineMs: 20_000, intervalMs: 10 })
   }
   const isWritten = (key: string): boolean => {
-    const workload = world.deployments.store.get(key)
+    const workload = inputs.workload(deploymentRef(key))
     if (workload === undefined) return true
-    const held = (world.decide(key, workload)?.held ?? []).map(({ message }) => message).join('; ')
+    const held = (decisionFor(key)?.held ?? []).map(({ message }) => message).join('; ')
     const { conditions = [] } = (workload['status'] ?? {}) as { conditions?: { type: string; message: string }[] }
     const told = conditions.find(({ type }) => type === 'Placed')?.message ?? ''
     return (workload.metadata.annotations?.[heldAnnotation] ?? '') === held && told === held
@@ -100,14 +105,18 @@ describe('the scheduler', function () {
     metadata: { name },
     spec,
   })
-  const rejections = (key: string): (string | undefined)[] => {
-    const workload = world.deployments.store.get(key)
-    return workload === undefined ? [] : (world.decide(key, workload)?.rejected ?? []).map(({ cluster }) => cluster)
+  const decisionFor = (key: string): Decision | undefined => {
+    const ref = deploymentRef(key)
+    const workload = inputs.workload(ref)
+    const observed = workload === undefined ? undefined : observe(ref, workload, inputs)
+    return observed === undefined ? undefined : decide(observed.choice)
   }
+  const rejections = (key: string): (string | undefined)[] =>
+    (decisionFor(key)?.rejected ?? []).map(({ cluster }) => cluster)
 
   it("visits the workloads of one tenant after a change of that tenant's Placement", async () => {
     const own = client('/clusters/a')
-    const informer = world.tenantPlacements
+    const informer = inputs.tenantPlacements
     const create = () => own.create(placements, placement('home', { clusters: ['east'] }), { signal })
     expect(await visitsOf(create, has(informer, 'a|home'))).to.deep.equal(['a'])
     expect(rejections('a|shop/web')).to.deep.equal(['east'])
@@ -126,11 +135,11 @@ describe('the scheduler', function () {
     const label = (name: Name) => () =>
       clusters.patch(logicalClusters, { name }, 'merge', { metadata: { labels: { tier: name } } }, { signal })
     for (const name of ['a', 'c'] as const) {
-      const isLabelled = has(world.clusters, name, ({ metadata }) => metadata.labels?.['tier'] === name)
+      const isLabelled = has(inputs.clusters, name, ({ metadata }) => metadata.labels?.['tier'] === name)
       expect(await visitsOf(label(name), isLabelled), 'a label of a logical cluster').to.deep.equal([name])
     }
     const spec = (tier: Name) => ({ clusters: ['east'], logicalClusterSelector: { matchLabels: { tier } } })
-    const informer = world.adminPlacements
+    const informer = inputs.adminPlacements
     const create = () => clusters.create(placements, placement('tier', spec('a')), { signal })
     expect(await visitsOf(create, has(informer, 'tier'))).to.deep.equal(['a'])
     expect(names.map((name) => rejections(`${name}|shop/web`))).to.deep.equal([['east'], [], []])
@@ -142,33 +151,45 @@ describe('the scheduler', function () {
 
   it('visits no other workloads after the deletion of a logical cluster', async () => {
     const remove = () => client('/clusters/root').delete(logicalClusters, { name: 'c' }, { signal })
-    const isGone = () => [...world.workloadsIn('c')].length === 0 && world.clusters.store.get('c') === undefined
+    const isGone = () =>
+      [...inputs.workloadKeysInCluster('c')].length === 0 && inputs.clusters.store.get('c') === undefined
     visited.clear()
     await remove()
     await waitFor(isGone, { what: 'the end', deadlineMs: 30_000, intervalMs: 10 })
     expect([...visited].filter((key) => key.startsWith('b|'))).to.deep.equal([])
-    expect([...world.workloadsIn('b')].sort()).to.deep.equal(workloads('b'))
+    expect([...inputs.workloadKeysInCluster('b')].map(objectKeyOf).sort()).to.deep.equal(workloads('b'))
   })
 
   it('visits all workloads after a change of a member or of a Placement that selects all', async () => {
     const clusters = client('/clusters/root')
     const create = () => clusters.create(placements, placement('all', { clusters: ['east'], priority: 5 }), { signal })
-    expect(await visitsOf(create, has(world.adminPlacements, 'all'))).to.deep.equal(['a', 'b'])
+    expect(await visitsOf(create, has(inputs.adminPlacements, 'all'))).to.deep.equal(['a', 'b'])
     const member = { apiVersion: 'kcp.dev/v1alpha1', kind: 'MemberCluster', metadata: { name: 'east' }, spec: {} }
     const join = () => clusters.create(memberClusters, member, { signal })
-    expect(await visitsOf(join, has(world.members, 'east'))).to.deep.equal(['a', 'b'])
+    expect(await visitsOf(join, has(inputs.members, 'east'))).to.deep.equal(['a', 'b'])
   })
 
   it('visits all workloads once after a restart', async () => {
     const again = await open()
     const seen = new Set<string>()
-    followWorld(again, (key) => seen.add(key))()
+    enqueueChanges(again, (key) => seen.add(objectKeyOf(key)))()
     expect([...seen].sort()).to.deep.equal([...workloads('a'), ...workloads('b')])
-    expect([...again.workloadsIn('a')].sort()).to.deep.equal(workloads('a'))
+    expect([...again.workloadKeysInCluster('a')].map(objectKeyOf).sort()).to.deep.equal(workloads('a'))
   })
 })
 
-/** The logical clusters that were visited completely. */
+/** The informer's key in a key of the placement queue. */
+function objectKeyOf(key: string): string {
+  return parseWorkloadKey(key)?.objectKey ?? key
+}
+
+function deploymentRef(objectKey: string): WorkloadRef {
+  const ref = parseWorkloadKey(`deployments ${objectKey}`)
+  if (ref === undefined) throw new Error('deployments are not a workload')
+  return ref
+}
+
+/** The logical clusters of the visited workloads; expects that all workloads of each one were visited. */
 function clustersOf(visited: ReadonlySet<string>): string[] {
   const clusters = [...new Set([...visited].map((key) => parseKey(key).cluster ?? ''))].sort()
   expect([...visited].sort()).to.deep.equal(clusters.flatMap(workloads))

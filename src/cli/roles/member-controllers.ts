@@ -1,5 +1,6 @@
 // Connects the operator's controllers with the syncer: neither of the two imports the other.
 import { clusterIdOf, type ClusterId } from '../../apimachinery/meta/index.ts'
+import type { KubeClient } from '../../client/index.ts'
 import { logicalClusters, type LogicalCluster } from '../../crds/index.ts'
 import {
   allControllers,
@@ -26,24 +27,18 @@ export function memberControllers({
 }: MemberControllersOptions): OperatorController[] {
   const upstreams = new WeakMap<OperatorContext, Upstream>()
   const members = memberClusterController({
-    async startSyncer({ name, id, serviceNetwork, client, log, signal }, context) {
+    async startSyncer({ name, id, serviceNetwork, client: downstream, log, signal }, context) {
       let upstream = upstreams.get(context)
       if (upstream === undefined) {
-        const { virtual } = context
-        const wildcard = virtual('/clusters/*')
-        upstream = createUpstream({
-          wildcard,
-          client: (cluster) => virtual(`/clusters/${cluster}`),
-          ids: clusterIds(context),
-          log,
-          signal,
-        })
+        const { virtual, tenantInformers } = context
+        const client = (cluster: string): KubeClient => virtual(`/clusters/${cluster}`)
+        upstream = createUpstream({ informers: tenantInformers, client, ids: clusterIds(context) })
         upstreams.set(context, upstream)
       }
       const image = nameserverImage === undefined ? {} : { image: nameserverImage }
-      const nameserver = await ensureNameserver({ member: client, apiAddress: advertise, ...image, signal })
+      const nameserver = await ensureNameserver({ member: downstream, apiAddress: advertise, ...image, signal })
       const member = { name, id, serviceNetwork }
-      return startSyncer({ member, upstream, downstream: client, apiAddress: advertise, nameserver, log, signal })
+      return startSyncer({ member, upstream, downstream, apiAddress: advertise, nameserver, log, signal })
     },
   })
   return [...allControllers, members, placementController(drainSeconds === undefined ? {} : { drainSeconds })]

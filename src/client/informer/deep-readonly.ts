@@ -1,4 +1,4 @@
-/** A value nobody may change: objects of a cache are shared. Copy, then change. */
+/** A value that must not be changed, because objects of a cache are shared: copy it first. */
 export type DeepReadonly<T> = T extends (infer U)[]
   ? readonly DeepReadonly<U>[]
   : T extends object

@@ -1,5 +1,5 @@
-// A local copy of one resource that stays true: list, then watch; resumed where it ended, listed again when the server
-// has forgotten our position. It never stops for good: only by its signal or its disposal.
+// A local copy of one resource: list, then watch. A watch that ends is resumed at its last resourceVersion; if the server has
+// dropped that version, the resource is listed again. Only its signal or disposal ends it.
 import { childSignal, sleep } from '../../async/index.ts'
 import { groupResourceText, type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
@@ -18,14 +18,13 @@ export interface InformerOptions<T extends KubeObject> {
   /** The client's base path is `/clusters/*`: keys begin with the logical cluster. Default false. */
   readonly allClusters?: boolean
   readonly metadataOnly?: boolean
-  /** What of an object is kept. Gets an object of its own, may change it. Metadata name, namespace, uid and resourceVersion must stay. */
+  /** Returns what is kept of an object; may change its argument. Name, namespace, uid and resourceVersion must stay. */
   readonly transform?: (object: T) => T
   readonly log: Logger
-  /** The informer's life. */
   readonly signal: AbortSignal
-  /** Waiting after a failure: doubled each time, half of it random. Default 100 ms to 30 s. */
+  /** Delay after a failure: doubled each time, half of it random. Default 100 ms to 30 s. */
   readonly backoff?: { readonly firstMs: number; readonly maxMs: number }
-  /** A watch is asked to end after so many seconds, and half more at random. Default 240. */
+  /** timeoutSeconds of a watch; up to half of it is added at random. Default 240. */
   readonly watchSeconds?: number
   /** In [0, 1). Default Math.random. */
   readonly random?: () => number
@@ -33,19 +32,22 @@ export interface InformerOptions<T extends KubeObject> {
 
 export interface Informer<T extends KubeObject> extends AsyncDisposable {
   readonly store: ObjectCache<T>
-  /** Told of everything there is, then of every change, in order; the object is then already in the store. Returns how to end it. */
+  /**
+   * Calls the listener for every object in the store, then for every change, in order and after the store has it. Returns the
+   * function that ends it.
+   */
   onChange(listener: ChangeListener<T>): () => void
-  /** Resolves once the first list is in the store. Rejects with signal.reason, or when the informer ends before. */
+  /** Resolves when the first list is in the store. Rejects with signal.reason, or if the informer ends before that. */
   synced(signal: AbortSignal): Promise<void>
   readonly hasSynced: boolean
 }
 
-/** Starts an informer. */
+/** Starts an informer. It lives until its signal aborts or it is disposed of. */
 export function createInformer<T extends KubeObject>(options: InformerOptions<T>): Informer<T> {
   return new ListWatchInformer<T>(options)
 }
 
-/** A watch that gave nothing and ended sooner than this counts as a failure, or a broken server would be asked in a loop. */
+/** A watch without events that ends sooner counts as a failure; otherwise a broken server would be asked in a loop. */
 const shortWatchMs = 1000
 
 class ListWatchInformer<T extends KubeObject> implements Informer<T> {
@@ -58,7 +60,7 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
   readonly #random: () => number
   #synced = false
   #failures = 0
-  /** Where a watch goes on; undefined: list first. */
+  /** Where the next watch starts; undefined: list first. */
   #resourceVersion: string | undefined
 
   constructor(options: InformerOptions<T>) {
@@ -67,7 +69,7 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
     this.#log = options.log.with({ resource: groupResourceText(options.gvr) })
     this.store = new CacheStore<T>((error, key) => this.#log.error('a listener of an informer failed', { key, error }))
     this.#life = childSignal(options.signal)
-    // Nobody may be waiting: not an unhandled rejection then.
+    // If nobody waits for it, its rejection must not count as unhandled.
     this.#firstList.promise.catch(() => undefined)
     this.#done = this.#run(this.#life.signal)
   }
@@ -129,7 +131,7 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
     const timeoutSeconds = Math.ceil(watchSeconds * (1 + this.#random() / 2))
     const started = performance.now()
     let events = 0
-    // A connection that died without a word (a network cut) ends no watch: the server should have ended it by then.
+    // After a network cut the connection never ends by itself; by this time the server should have ended the watch.
     using attempt = childSignal(signal)
     const timer = setTimeout(
       () => attempt.abort(new Error('the server did not end the watch in time')),
@@ -161,12 +163,12 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
 
   async #pause(error: unknown, signal: AbortSignal): Promise<void> {
     const { firstMs = 100, maxMs = 30_000 } = this.#options.backoff ?? {}
-    const forgotten = isStatusError(error) && (error.code === 410 || error.code === 400 || error.code === 404)
-    if (forgotten) this.#resourceVersion = undefined
+    const mustList = isStatusError(error) && (error.code === 410 || error.code === 400 || error.code === 404)
+    if (mustList) this.#resourceVersion = undefined
     const wait = Math.min(maxMs, firstMs * 2 ** Math.min(this.#failures, 20))
     const ms = wait / 2 + (wait / 2) * this.#random()
     this.#failures++
-    // The first list after an Expired is no failure of anybody.
+    // 410 Expired is normal after a long pause: list again without delay.
     if (isStatusError(error) && error.code === 410 && this.#failures === 1) return
     const keys = { error, failures: this.#failures, waitMs: Math.round(ms) }
     if (this.#failures > 2) this.#log.warn('an informer cannot reach its server', keys)
@@ -187,7 +189,7 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
   #accept(object: T, take: (key: string, kept: DeepReadonly<T>) => void): void {
     const { allClusters = false, transform } = this.#options
     if (allClusters && clusterOf(object) === undefined) {
-      this.#log.error('an object over all logical clusters does not say which is its own', {
+      this.#log.error('an object over all logical clusters has no annotation with its logical cluster', {
         name: object.metadata.name,
       })
       return
@@ -197,7 +199,7 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
   }
 }
 
-/** As signal.aborted, for where the compiler believes an answer from before an await. */
+/** signal.aborted, where the compiler would reuse the answer from before an await. */
 function isAborted(signal: AbortSignal): boolean {
   return signal.aborted
 }

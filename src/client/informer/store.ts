@@ -1,8 +1,8 @@
-// What an informer knows now, and who wants to hear of changes.
+// The objects of an informer, and the listeners for changes.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from './deep-readonly.ts'
 
-/** `before` is absent for what is new, `after` for what is gone. */
+/** `before` is undefined for a new object, `after` for a deleted one. */
 export interface Change<T extends KubeObject> {
   readonly key: string
   readonly before: DeepReadonly<T> | undefined
@@ -11,7 +11,7 @@ export interface Change<T extends KubeObject> {
 
 export type ChangeListener<T extends KubeObject> = (change: Change<T>) => void
 
-/** Objects by key, as the server told them last. */
+/** Objects by key, as the server sent them last. */
 export interface ObjectCache<T extends KubeObject> {
   readonly size: number
   get(key: string): DeepReadonly<T> | undefined
@@ -41,10 +41,10 @@ export class CacheStore<T extends KubeObject> implements ObjectCache<T> {
     return [...this.#objects.keys()]
   }
 
-  /** Tells `listener` of everything there is, then of every change. */
+  /** Calls the listener for every object, then for every change. */
   subscribe(listener: ChangeListener<T>): () => void {
     this.#listeners.add(listener)
-    for (const [key, after] of this.#objects) this.#tell(listener, { key, before: undefined, after })
+    for (const [key, after] of this.#objects) this.#notify(listener, { key, before: undefined, after })
     return () => void this.#listeners.delete(listener)
   }
 
@@ -52,17 +52,17 @@ export class CacheStore<T extends KubeObject> implements ObjectCache<T> {
     const before = this.#objects.get(key)
     if (before !== undefined && unchanged(before, after)) return
     this.#objects.set(key, after)
-    this.#announce({ key, before, after })
+    this.#notifyAll({ key, before, after })
   }
 
   remove(key: string): void {
     const before = this.#objects.get(key)
     if (before === undefined) return
     this.#objects.delete(key)
-    this.#announce({ key, before, after: undefined })
+    this.#notifyAll({ key, before, after: undefined })
   }
 
-  /** The whole truth at once: what is not in `objects` is gone. An object made anew under its name is told as both. */
+  /** Replaces all objects. An object with a new uid under the same key is reported as deleted, then as new. */
   replace(objects: ReadonlyMap<string, DeepReadonly<T>>): void {
     for (const key of this.keys()) if (!objects.has(key)) this.remove(key)
     for (const [key, object] of objects) {
@@ -72,11 +72,11 @@ export class CacheStore<T extends KubeObject> implements ObjectCache<T> {
     }
   }
 
-  #announce(change: Change<T>): void {
-    for (const listener of this.#listeners) this.#tell(listener, change)
+  #notifyAll(change: Change<T>): void {
+    for (const listener of this.#listeners) this.#notify(listener, change)
   }
 
-  #tell(listener: ChangeListener<T>, change: Change<T>): void {
+  #notify(listener: ChangeListener<T>, change: Change<T>): void {
     try {
       listener(change)
     } catch (error) {
@@ -85,7 +85,7 @@ export class CacheStore<T extends KubeObject> implements ObjectCache<T> {
   }
 }
 
-/** A relist and a resumed watch may tell of what we know. */
+/** A new list and a resumed watch repeat objects that are known. */
 function unchanged(before: DeepReadonly<KubeObject>, after: DeepReadonly<KubeObject>): boolean {
   const { uid, resourceVersion } = before.metadata
   return uid !== undefined && uid === after.metadata.uid && resourceVersion === after.metadata.resourceVersion

@@ -1,9 +1,9 @@
-// What one needs to reach an API server: where it is, whom to believe, what to show.
+// What is needed to reach an API server: its address, its CA, and our credentials.
 
 export interface Endpoint {
-  /** `https://host:port`, with a path where the API does not live at the root. */
+  /** `https://host:port`, with a path if the API is not at the root. */
   readonly server: string
-  /** PEM. Absent: the system's authorities. */
+  /** PEM. Absent: the CAs of the system. */
   readonly ca?: string | Buffer
   /** PEM, both or none. */
   readonly cert?: string | Buffer
@@ -11,17 +11,17 @@ export interface Endpoint {
   readonly token?: string
   /** Name to expect in the server's certificate instead of the host in `server`. */
   readonly serverName?: string
-  /** The server's certificate is not verified. Only ever from a person's own kubeconfig. */
+  /** Do not verify the server's certificate. Only from the kubeconfig of the person who runs the program. */
   readonly insecureSkipTlsVerify?: boolean
   /** Sent with every request, such as `authorization: Basic ...`. Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** An API server whose credentials may change while we talk to it (exec plugins, projected tokens). */
+/** An API server whose credentials may change during the connection (exec plugins, projected tokens). */
 export interface EndpointSource {
   /**
-   * The endpoint with credentials valid now. Asked again at `refreshAfterMs` after an answer, and after a 401: the former ones
-   * were `refused` then.
+   * The endpoint with credentials that are valid now. Called again `refreshAfterMs` after the last call, and after a 401 with
+   * `refused: true`.
    */
   endpoint(options?: { readonly refused?: boolean }): Promise<Endpoint>
   /** Undefined: the credentials never change. */

@@ -1,8 +1,8 @@
-// Which kubeconfigs we act on. One that came from a Secret is a stranger's text: everything in it that would read our
-// files, run our programs, or send us elsewhere than to a verified server is refused by name.
+// Which kubeconfigs are used. One from a Secret is not trusted: fields that would read files, run programs, or lead to an
+// unverified server are refused by name.
 import { badRequest } from '../../apimachinery/status/index.ts'
 
-/** A kubeconfig as YAML gives it: nothing checked yet. */
+/** A parsed kubeconfig, before any check. */
 export type RawKubeconfig = object
 
 export interface PlainCluster {
@@ -48,7 +48,7 @@ const reasons: Record<string, string> = {
   'insecure-skip-tls-verify': 'the server would not be verified; use certificate-authority-data',
 }
 
-/** The chosen context, checked. Throws BadRequest. */
+/** The chosen context, after the checks. Throws BadRequest. */
 export function checkKubeconfig(
   raw: RawKubeconfig,
   { where, trusted, context }: { where: string; trusted: boolean; context?: string },
@@ -67,7 +67,7 @@ export function checkKubeconfig(
       `${where} uses "${foreign[0]}", which is not allowed in a kubeconfig given to us: ${reasons[foreign[0]] ?? 'it is not known here'}`,
     )
   }
-  // Whoever set a proxy cannot or must not go directly.
+  // A proxy is set because the server cannot, or must not, be reached directly: connecting directly would be wrong.
   if (foreign.includes('proxy-url'))
     throw badRequest(`${where} uses "proxy-url", which is not supported: give one whose server is reached directly`)
   const needs =
@@ -105,7 +105,7 @@ function entry(
   return value
 }
 
-/** Names of fields that are set and that a plain kubeconfig does not have. `insecure-skip-tls-verify: false` is nothing. */
+/** Names of the fields that a plain kubeconfig does not have. `insecure-skip-tls-verify: false` does not count. */
 function foreignFields(record: Record<string, unknown>, known: readonly string[]): string[] {
   return Object.keys(record).filter((field) => {
     const value = record[field]

@@ -1,4 +1,4 @@
-// Kubeconfigs: a person's own, whose plugins may run, and those kept in Secrets, which may name nothing but bytes.
+// Kubeconfigs: that of the person who runs the program, whose plugins may run, and those from Secrets, which are not trusted.
 import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { ConnectionOptions } from 'node:tls'
@@ -11,7 +11,7 @@ import { checkKubeconfig, type RawKubeconfig } from './kubeconfig-check.ts'
 export interface Kubeconfig extends EndpointSource {
   readonly server: string
   readonly context: string
-  /** The namespace of the context, where it names one. */
+  /** The namespace of the context, if it has one. */
   readonly namespace?: string
 }
 
@@ -25,11 +25,11 @@ export interface KubeconfigOptions {
    * insecure TLS are then theirs to use. Default false: these are refused.
    */
   readonly trusted?: boolean
-  /** Where a server refuses what an exec plugin gave, it is run again, no sooner than so long after the last time. Default 10 s. */
+  /** If a server refuses the credentials of an exec plugin, the plugin runs again, at most once in this time. Default 10 s. */
   readonly pluginAgainMs?: number
 }
 
-/** Reads one context of a kubeconfig. Rejects with BadRequest that says what is missing, malformed or not allowed. */
+/** Reads one context of a kubeconfig. Rejects with BadRequest if something is missing, malformed or not allowed. */
 export async function loadKubeconfig(
   source: KubeconfigSource,
   { context, trusted = false, pluginAgainMs = 10_000 }: KubeconfigOptions = {},
@@ -65,7 +65,7 @@ async function endpointInFile(file: string, context: string): Promise<Endpoint> 
   return checkedEndpoint(plainEndpoint(cluster, user), where)
 }
 
-/** The endpoint and ServiceAccount of the pod we run in. Rejects with BadRequest outside of a pod. */
+/** The endpoint and ServiceAccount of the pod this process runs in. Rejects with BadRequest outside of a pod. */
 export async function inClusterConfig({
   env = process.env,
   directory = '/var/run/secrets/kubernetes.io/serviceaccount',
@@ -129,8 +129,8 @@ interface PluginOptions {
 }
 
 /**
- * client-node knows exec plugins and auth providers. Loaded only where a kubeconfig asks for them: it takes
- * 0.6 s and 90 MB (measured on Node 24), which a laptop's `kcp start` should not pay.
+ * client-node implements exec plugins and auth providers. It is loaded only if a kubeconfig uses them, because loading it
+ * takes 0.6 s and 90 MB (measured on Node 24).
  */
 async function withPlugins(
   text: string,
@@ -150,7 +150,7 @@ async function withPlugins(
   return {
     refreshAfterMs: 30_000,
     async endpoint({ refused = false } = {}) {
-      // It keeps what a plugin gave for as long as that says it is good, or for ever: also where no server takes it any more.
+      // client-node caches the credentials of a plugin until they expire, or forever, even if a server refuses them.
       if (refused && performance.now() - openedAt > pluginAgainMs) {
         config = open()
         openedAt = performance.now()

@@ -13,11 +13,11 @@ export interface ListOptions extends Waiting {
   readonly labelSelector?: string
   readonly fieldSelector?: string
   readonly resourceVersion?: string
-  /** Pages are asked for and joined until the end when absent. */
+  /** Absent: all pages are read and joined. */
   readonly limit?: number
   /** The next page of a list that had a limit. */
   readonly continue?: string
-  /** Objects come with apiVersion, kind and metadata alone, kind PartialObjectMetadata where the server can. */
+  /** Asks for apiVersion, kind and metadata only (PartialObjectMetadata). */
   readonly metadataOnly?: boolean
 }
 export interface WatchOptions extends Waiting {
@@ -26,7 +26,7 @@ export interface WatchOptions extends Waiting {
   readonly fieldSelector?: string
   readonly resourceVersion?: string
   readonly sendInitialEvents?: boolean
-  /** The server ends the watch after this. Default: as the server likes. */
+  /** The server ends the watch after this. Default: the server decides. */
   readonly timeoutSeconds?: number
   readonly metadataOnly?: boolean
 }
@@ -41,7 +41,7 @@ export interface WriteOptions extends Waiting {
   readonly fieldManager?: string
   /** apply only */
   readonly force?: boolean
-  /** Sent besides our own, such as `kcp-keep-uid`. Lower-case names. */
+  /** Additional headers. Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>
 }
 export interface DeleteOptions extends Waiting {
@@ -53,7 +53,7 @@ export interface DeleteOptions extends Waiting {
 
 /**
  * One API: a host, a member, or a logical cluster. Every method rejects with the server's StatusError, with
- * ServiceUnavailable when there was no answer, with signal.reason when aborted.
+ * ServiceUnavailable if there was no answer, and with signal.reason when aborted.
  */
 export interface KubeClient {
   get<T extends KubeObject>(
@@ -61,13 +61,13 @@ export interface KubeClient {
     ref: ObjectRef,
     options: Waiting & { subresource?: string },
   ): Promise<T>
-  /** As get, undefined for NotFound. */
+  /** As get, but undefined for NotFound. */
   tryGet<T extends KubeObject>(gvr: GroupVersionResource, ref: ObjectRef, options: Waiting): Promise<T | undefined>
   list<T extends KubeObject>(gvr: GroupVersionResource, options: ListOptions): Promise<KubeList<T>>
   /** One connection; ends when the server ends it. An ERROR event rejects with its StatusError (410 Expired: list again). */
   watch<T extends KubeObject>(gvr: GroupVersionResource, options: WatchOptions): AsyncIterable<WatchEvent<T>>
   create<T extends KubeObject>(gvr: GroupVersionResource, object: T, options: WriteOptions): Promise<T>
-  /** PUT; conflicts by the object's own resourceVersion. */
+  /** PUT; rejects with Conflict if the resourceVersion of the object is not the present one. */
   update<T extends KubeObject>(gvr: GroupVersionResource, object: T, options: WriteOptions): Promise<T>
   patch<T extends KubeObject>(
     gvr: GroupVersionResource,
@@ -77,7 +77,7 @@ export interface KubeClient {
     options: WriteOptions,
   ): Promise<T>
   delete(gvr: GroupVersionResource, ref: ObjectRef, options: DeleteOptions): Promise<void>
-  /** The parsed JSON that any path answers, such as `/version`; undefined where the answer is empty. */
+  /** The parsed JSON of any path, such as `/version`; undefined if the answer is empty. */
   raw(path: string, options: RawOptions): Promise<unknown>
 }
 

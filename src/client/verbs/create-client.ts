@@ -1,4 +1,4 @@
-// KubeClient over a Transport. Strict: what a server may not say is an error, never silently dropped.
+// KubeClient over a Transport. Strict: an answer that the API does not allow is an error and never ignored.
 import {
   resourcePath,
   type GroupVersionResource,
@@ -23,7 +23,7 @@ import { SilentConnection, type Transport, type TransportResponse } from './tran
 import { linesOf } from './watch-lines.ts'
 
 export interface ClientOptions {
-  /** Put before every path, such as `/clusters/acme` or `/clusters/*`. */
+  /** Prefix of every path, such as `/clusters/acme` or `/clusters/*`. */
   readonly basePath?: string
   /** Objects per page of a list. Default 500. */
   readonly pageSize?: number
@@ -32,7 +32,7 @@ export interface ClientOptions {
   /** Largest event of a watch. Default 16 MiB. */
   readonly maxEventBytes?: number
   /**
-   * An answer of which nothing more comes for so long fails, and a watch ends: a server that lives sends a bookmark a minute.
+   * If an answer pauses for longer, a request fails and a watch ends: a healthy server sends a bookmark every minute.
    * Default 75 s.
    */
   readonly maxSilenceMs?: number
@@ -49,7 +49,7 @@ const json = 'application/json'
 const metadataList = `application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,${json}`
 const metadataOne = `application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,${json}`
 
-/** The verbs over this transport, which stays the caller's to dispose of. */
+/** The verbs over this transport. The caller disposes of the transport. */
 export function createClient(transport: Transport, options: ClientOptions = {}): KubeClient {
   return new Client(transport, options)
 }
@@ -98,7 +98,7 @@ class Client implements KubeClient {
     try {
       return await this.#joined<T>(gvr, options)
     } catch (error) {
-      // The server forgot the first page's revision before we asked for the last: one answer has no such limit.
+      // The continue token expired before the last page: a list without pages has no token.
       if (!isStatusError(error, 'Expired')) throw error
       return await this.#page<T>(gvr, options)
     }
@@ -130,7 +130,7 @@ class Client implements KubeClient {
       query.set('resourceVersionMatch', 'NotOlderThan')
     }
     const accept = options.metadataOnly ? metadataList : json
-    const path = withQuery(resourcePath(gvr, spaceOf(options)), query)
+    const path = withQuery(resourcePath(gvr, scopeOf(options)), query)
     return listOf<T>(await this.#json('GET', path, { signal: options.signal, accept }), path)
   }
 
@@ -144,14 +144,14 @@ class Client implements KubeClient {
       query.set('sendInitialEvents', 'true')
       query.set('resourceVersionMatch', 'NotOlderThan')
     }
-    const path = withQuery(resourcePath(gvr, spaceOf(options)), query)
+    const path = withQuery(resourcePath(gvr, scopeOf(options)), query)
     const { signal } = options
     const response = await this.#send('GET', path, { signal, accept: options.metadataOnly ? metadataOne : json })
     if (response.status !== 200) await readJson(response, { maxBytes: this.#options.maxBytes })
     try {
       for await (const line of linesOf(response.body, { maxBytes: this.#options.maxEventBytes })) yield eventOf<T>(line)
     } catch (error) {
-      // Whose server went away without a word is told as one whose server ended it: both go on where they were.
+      // A silent connection counts as a watch that the server ended: the caller resumes either way.
       if (!((error as Error).cause instanceof SilentConnection)) throw error
     }
     signal.throwIfAborted()
@@ -254,7 +254,7 @@ function pathOf(gvr: GroupVersionResource, { namespace, name }: ObjectRef, subre
   })
 }
 
-function spaceOf({ namespace }: { readonly namespace?: string }): { namespace?: string } {
+function scopeOf({ namespace }: { readonly namespace?: string }): { namespace?: string } {
   return namespace === undefined ? {} : { namespace }
 }
 
@@ -275,11 +275,11 @@ function withQuery(path: string, query: URLSearchParams): string {
   return query.size === 0 ? path : `${path}?${query.toString()}`
 }
 
-/** Real servers leave apiVersion and kind out of the items of built-in lists: they are said once, by the list. */
+/** kube-apiserver leaves apiVersion and kind out of the items of lists of built-in kinds: they follow from the list. */
 function listOf<T extends KubeObject>(value: unknown, path: string): KubeList<T> {
   const list = value as KubeList<T>
   if (typeof list.kind !== 'string' || typeof list.apiVersion !== 'string' || typeof list.metadata !== 'object') {
-    throw internalError(`"${path}" answered something that is not a list`)
+    throw internalError(`the answer of "${path}" is not a list`)
   }
   // Go writes an empty slice as null.
   const items = (list.items as T[] | null | undefined) ?? []
@@ -300,10 +300,10 @@ function eventOf<T extends KubeObject>(line: string): WatchEvent<T> {
       return event as WatchEvent<T>
     case 'ERROR':
       if (isStatus(event.object)) throw statusErrorOf(event.object)
-      throw internalError('a watch told of an error that is not a Status')
+      throw internalError('a watch sent an ERROR event whose object is not a Status')
     default:
       throw internalError(
-        `a watch told of an event of unknown type "${typeof event.type === 'string' ? event.type : typeof event.type}"`,
+        `a watch sent an event of unknown type "${typeof event.type === 'string' ? event.type : typeof event.type}"`,
       )
   }
 }
@@ -312,6 +312,6 @@ function parsed(text: string, where: string): unknown {
   try {
     return JSON.parse(text) as unknown
   } catch (error) {
-    throw internalError(`"${where}" answered something that is not JSON`, error)
+    throw internalError(`the answer of "${where}" is not JSON`, error)
   }
 }

@@ -1,4 +1,4 @@
-// From the bytes of an answer to its JSON, or to the StatusError it means.
+// Reads the bytes of an answer into JSON, or into a StatusError.
 import {
   fromStatus,
   internalError,
@@ -34,7 +34,7 @@ export async function readJson(response: TransportResponse, { maxBytes }: { maxB
   }
 }
 
-/** An object that says it is a failure. */
+/** True for a Status object that reports a failure. */
 export function isStatus(value: unknown): value is Status {
   return (
     typeof value === 'object' &&
@@ -44,7 +44,7 @@ export function isStatus(value: unknown): value is Status {
   )
 }
 
-/** What a Status object sent by a server means, in an answer or in a watch. */
+/** The StatusError for a Status object from an answer or a watch. */
 export function statusErrorOf(status: Status): StatusError {
   return fromStatus(status)
 }
@@ -67,14 +67,14 @@ const reasons: Record<number, string> = {
   504: 'Timeout',
 }
 
-/** A proxy in between may answer in its own words: the code still says what it is. */
+/** A proxy may answer with text of its own; then the HTTP code decides. */
 function errorOf({ status: code, headers }: TransportResponse, bytes: Buffer): StatusError {
   const text = bytes.toString('utf8')
   try {
     const value: unknown = JSON.parse(text)
     if (isStatus(value)) return statusErrorOf(value)
   } catch {
-    // Not JSON: told below.
+    // Not JSON: handled below.
   }
   const said = text.trim().slice(0, 200)
   const message = `the server answered ${code}${said === '' ? '' : `: "${said}"`}`

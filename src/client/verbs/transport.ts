@@ -1,4 +1,4 @@
-// How bytes reach a Kubernetes API: over TLS (client/), or within the process (the virtual API server's loopback).
+// How bytes reach a Kubernetes API: over TLS, or inside the process (the loopback of the virtual API server).
 import type { Duplex } from 'node:stream'
 
 export interface TransportRequest {
@@ -8,11 +8,11 @@ export interface TransportRequest {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Uint8Array | string
   readonly signal: AbortSignal
-  /** Where nothing of the answer's body comes for so long, reading it fails with a SilentConnection. Default: it may take any time. */
+  /** If the body of the answer pauses for longer, reading it fails with SilentConnection. Default: no limit. */
   readonly maxSilenceMs?: number
 }
 
-/** The connection may be dead and nobody has told. As the reason of an abort: other connections there may be dead as well. */
+/** The connection may be dead without an error. As the reason of an abort: other connections to this server may be dead too. */
 export class SilentConnection extends Error {
   override readonly name = 'SilentConnection'
 }
@@ -21,11 +21,11 @@ export interface TransportResponse {
   readonly status: number
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
-  /** Chunks as they come. Must be read to its end or left by `return()`; the request's signal ends it too. */
+  /** Must be read to its end or ended by `return()`. The signal of the request ends it too. */
   readonly body: AsyncIterable<Uint8Array>
 }
 
-/** An HTTP upgrade that succeeded (101): `socket` speaks the other protocol from here on; `head` came already. */
+/** A successful HTTP upgrade (101). `socket` speaks the other protocol; `head` is what was already received of it. */
 export interface UpgradedConnection {
   readonly headers: readonly string[]
   readonly socket: Duplex
@@ -33,11 +33,11 @@ export interface UpgradedConnection {
 }
 
 export interface Transport extends AsyncDisposable {
-  /** Rejects with StatusError ServiceUnavailable when no answer came, with signal.reason when aborted. Any answer resolves. */
+  /** Resolves with any answer. Rejects with ServiceUnavailable if there was none, with signal.reason when aborted. */
   request(request: TransportRequest): Promise<TransportResponse>
   /**
    * Asks for an upgrade with these raw header pairs (Connection, Upgrade and the protocol's own among them).
-   * Resolves with the connection, or with the ordinary response where the server refused.
+   * Resolves with the connection, or with the response if the server refused.
    */
   upgrade(request: {
     readonly method: string

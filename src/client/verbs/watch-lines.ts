@@ -1,10 +1,9 @@
-// A watch is a stream of JSON documents, one per line. A line ends with \n and nothing else: U+2028 inside a string is
-// text, however Node's readline sees it.
+// A watch is a stream of JSON documents, one per line. Only \n ends a line; Node's readline would also end it at U+2028.
 import { requestEntityTooLarge } from '../../apimachinery/status/index.ts'
 
 const newline = 0x0a
 
-/** The lines of a stream of bytes, without their ends; an unfinished last line is dropped. Rejects when one is longer than `maxBytes`. */
+/** The lines of a byte stream, without \n. Drops an unfinished last line. Rejects if a line is longer than `maxBytes`. */
 export async function* linesOf(
   body: AsyncIterable<Uint8Array>,
   { maxBytes }: { maxBytes: number },

@@ -1,28 +1,29 @@
-// Garbage collection over all logical clusters: one queue of objects whose owners, finalizers or dependents changed, from which
-// logical clusters are served in rotation. Nothing is kept per logical cluster; who owns whom is read from the server's memory.
+// Garbage collection in all logical clusters. One queue holds the objects whose owners, finalizers or dependents changed;
+// logical clusters are served in rotation. Which object owns which is read from the server's memory (ObjectGraph).
 import type { OwnerReference } from '../../apimachinery/meta/index.ts'
 import { clusterInKey } from '../../client/index.ts'
-import { createKeyQueue, runController, type Outcome } from '../../reconcile/index.ts'
-import type { Loop, LoopContext } from '../start-controllers.ts'
-import { inParts } from './in-parts.ts'
-import type { ObjectPlace } from './object-graph.ts'
+import type { ObjectKey } from '../../object-graph/index.ts'
+import { createKeyQueue, runController, type ReconcileResult } from '../../reconcile/index.ts'
+import type { ControllerContext } from '../context/controller-context.ts'
+import { inBatches } from './in-batches.ts'
 import { GoneUids } from './owners.ts'
-import { letGoWhereNothingBlocks, visitObject, type VisitContext } from './visit-object.ts'
+import { releaseIfUnblocked, visitObject, type VisitContext } from './visit-object.ts'
 
 /** What a key of the queue asks for. */
 type Task =
-  | { readonly do: 'object'; readonly place: ObjectPlace }
-  /** The object is gone: its dependents are looked at. */
+  | { readonly do: 'object'; readonly object: ObjectKey }
+  /** An object was deleted: visit its dependents. */
   | { readonly do: 'gone'; readonly cluster: string; readonly uid: string }
-  /** A dependent has gone: this owner may have waited for it. */
+  /** A dependent was deleted: this owner may have waited for it. */
   | { readonly do: 'owner'; readonly cluster: string; readonly namespace: string; readonly owner: OwnerReference }
 
-/** Follows every object that has owners, and every one that is being deleted with its dependents in mind. */
-export async function startGarbageCollection({ graph, cluster: clientOf, log, signal }: LoopContext): Loop {
+/** Visits every object with owners, and every object whose deletion waits for its dependents, until the signal aborts. */
+export async function startGarbageCollection(context: ControllerContext): Promise<void> {
+  const { graph, cluster: clientOf, log, signal } = context
   using queue = createKeyQueue({ fairnessKey: clusterInKey })
   const gone = new GoneUids()
   const add = (task: Task): void => queue.add(keyOf(task))
-  const enqueue = (place: ObjectPlace): void => add({ do: 'object', place })
+  const enqueue = (object: ObjectKey): void => add({ do: 'object', object })
   const stop = graph.observe({
     touched: enqueue,
     gone: (cluster, uid) => {
@@ -34,51 +35,47 @@ export async function startGarbageCollection({ graph, cluster: clientOf, log, si
         add({ do: 'owner', cluster, namespace, owner: { apiVersion, kind, name, uid } })
     },
   })
-
-  const visit = async (task: Task, waiting: AbortSignal): Promise<Outcome | undefined> => {
-    const cluster = clusterOf(task)
-    const name = graph.nameOf(cluster)
-    if (name === undefined) return undefined
-    const context: VisitContext = { graph, client: clientOf(name), gone, enqueue }
-    switch (task.do) {
-      case 'gone':
-        for await (const place of inParts(await graph.dependents(cluster, task.uid, waiting), waiting)) enqueue(place)
-        return undefined
-      case 'owner': {
-        const served = await graph.resourceOf(cluster, task.owner, waiting)
-        if (served === undefined) return undefined
-        const namespace = served.namespaced ? task.namespace : ''
-        const place = { cluster, resource: served.resource, namespace, name: task.owner.name }
-        const owner = await graph.get(place, waiting)
-        if (owner?.metadata.uid === task.owner.uid) await letGoWhereNothingBlocks(owner, context, waiting)
-        return undefined
-      }
-      case 'object': {
-        const object = await graph.get(task.place, waiting)
-        return object && visitObject(object, context, waiting)
-      }
-    }
+  const reconcile = async (key: string, visit: AbortSignal): Promise<ReconcileResult | undefined> => {
+    const task = taskOf(key)
+    const name = graph.nameOf(clusterOf(task))
+    return name === undefined ? undefined : runTask(task, { graph, client: clientOf(name), gone, enqueue }, visit)
   }
-
   try {
-    await runController({
-      name: 'garbage-collection',
-      queue,
-      workers: 8,
-      log,
-      signal,
-      reconcile: (key, waiting) => visit(taskOf(key), waiting),
-    })
+    await runController({ name: 'garbage-collection', queue, workers: 8, log, signal, reconcile })
   } finally {
     stop()
   }
 }
 
-function clusterOf(task: Task): string {
-  return task.do === 'object' ? task.place.cluster : task.cluster
+async function runTask(task: Task, context: VisitContext, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  const { graph, enqueue } = context
+  switch (task.do) {
+    case 'gone': {
+      const dependents = await graph.dependents(task.cluster, task.uid, signal)
+      for await (const dependent of inBatches(dependents, signal)) enqueue(dependent)
+      return undefined
+    }
+    case 'owner': {
+      const { cluster, owner } = task
+      const served = await graph.resourceOf(cluster, owner, signal)
+      if (served === undefined) return undefined
+      const namespace = served.namespaced ? task.namespace : ''
+      const object = await graph.get({ cluster, resource: served.resource, namespace, name: owner.name }, signal)
+      if (object?.metadata.uid === owner.uid) await releaseIfUnblocked(object, context, signal)
+      return undefined
+    }
+    case 'object': {
+      const object = await graph.get(task.object, signal)
+      return object && visitObject(object, context, signal)
+    }
+  }
 }
 
-/** `CLUSTER|...`: no id has a bar in it. */
+function clusterOf(task: Task): string {
+  return task.do === 'object' ? task.object.cluster : task.cluster
+}
+
+/** `CLUSTER|JSON`: ids of logical clusters contain no `|`. */
 function keyOf(task: Task): string {
   return `${clusterOf(task)}|${JSON.stringify(task)}`
 }

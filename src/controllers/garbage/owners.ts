@@ -1,80 +1,77 @@
-// What has become of the owners that an object names.
+// The state of the owners that an object names.
 import { LRUCache } from 'lru-cache'
 import type { OwnerReference } from '../../apimachinery/meta/index.ts'
 import type { KubeClient } from '../../client/index.ts'
-import type { GraphObject, ObjectGraph } from './object-graph.ts'
+import type { GraphObject, ObjectGraph } from '../../object-graph/index.ts'
 
 export type OwnerState =
-  /** There, and not waiting for its dependents. */
+  /** The owner exists and does not wait for its dependents. */
   | 'solid'
-  /** Not there, or another object of that name. */
+  /** The owner does not exist, or its name belongs to another object now. */
   | 'absent'
-  /** Being deleted in the foreground: it goes when this object has gone. */
+  /** The owner is being deleted in the foreground: it goes after this object. */
   | 'waiting'
-  /** Of a kind that nobody serves, or that may not own this object: nothing is known, nothing is done. */
+  /** The kind is not served, or its objects cannot own this object. Nothing is known, so nothing is done. */
   | 'unresolvable'
 
 export interface Owner {
   readonly reference: OwnerReference
   readonly state: OwnerState
-  /** The owner is in this other namespace, which must not be. Empty: cluster-scoped object with a namespaced owner. */
+  /** The reference is invalid: the owner is in this other namespace, or, if empty, a cluster-scoped object names it. */
   readonly wrongNamespace?: string
 }
 
-/** Uids that were seen to go, or were looked for in vain; they spare a question for every dependent. Bounded. */
+/** Uids that no longer exist, so that dependents of one owner do not each ask for it. Bounded. */
 export class GoneUids {
-  private readonly uids = new LRUCache<string, true>({ max: 20_000 })
+  readonly #uids = new LRUCache<string, true>({ max: 20_000 })
 
-  /** `resource`: only of this one it is known that none has the uid; whoever names it may have meant another kind. */
+  /** `resource`: the uid is known to be absent from this resource only; a reference may name another kind. */
   add(cluster: string, uid: string, resource = ''): void {
-    this.uids.set(`${cluster}|${resource}|${uid}`, true)
+    this.#uids.set(`${cluster}|${resource}|${uid}`, true)
   }
   has(cluster: string, uid: string, resource = ''): boolean {
-    return this.uids.has(`${cluster}|${resource}|${uid}`)
+    return this.#uids.has(`${cluster}|${resource}|${uid}`)
   }
 }
 
-/** Asks the API for every owner that was not seen to go. */
-export async function ownersOf(
-  object: GraphObject,
-  { graph, client, gone }: { graph: ObjectGraph; client: KubeClient; gone: GoneUids },
-  signal: AbortSignal,
-): Promise<Owner[]> {
-  const { cluster, namespace } = object.place
+interface Lookup {
+  readonly graph: Pick<ObjectGraph, 'resourceOf' | 'namespaceOf'>
+  readonly client: Pick<KubeClient, 'tryGet'>
+  readonly gone: GoneUids
+}
+
+/** The owners of an object. Asks the API for each one that is not known to be gone. Rejects with StatusError. */
+export async function ownersOf(object: GraphObject, lookup: Lookup, signal: AbortSignal): Promise<Owner[]> {
   const owners: Owner[] = []
   for (const reference of object.metadata.ownerReferences ?? []) {
-    if (gone.has(cluster, reference.uid)) {
-      owners.push({ reference, state: 'absent' })
-      continue
-    }
-    const served = await graph.resourceOf(cluster, reference, signal)
-    if (served === undefined) {
-      owners.push({ reference, state: 'unresolvable' })
-      continue
-    }
-    if (served.namespaced && namespace === '') {
-      owners.push({ reference, state: 'unresolvable', wrongNamespace: '' })
-      continue
-    }
-    if (gone.has(cluster, reference.uid, served.resource)) {
-      owners.push({ reference, state: 'absent' })
-      continue
-    }
-    const ref = { name: reference.name, ...(served.namespaced ? { namespace } : {}) }
-    const found = await client.tryGet(served.gvr, ref, { signal })
-    if (found !== undefined && found.metadata.uid === reference.uid) {
-      owners.push({ reference, state: isDeletingInForeground(found.metadata) ? 'waiting' : 'solid' })
-      continue
-    }
-    const elsewhere = await graph.namespaceOf(cluster, served.resource, reference.uid, signal)
-    // No uid comes again, nor does one that never was.
-    if (elsewhere === undefined) gone.add(cluster, reference.uid, served.resource)
-    owners.push({ reference, state: 'absent', ...(elsewhere === undefined ? {} : { wrongNamespace: elsewhere }) })
+    owners.push({ reference, ...(await stateOf(object, reference, lookup, signal)) })
   }
   return owners
 }
 
-/** True while it waits for its dependents to go. */
+async function stateOf(
+  object: GraphObject,
+  reference: OwnerReference,
+  { graph, client, gone }: Lookup,
+  signal: AbortSignal,
+): Promise<Omit<Owner, 'reference'>> {
+  const { cluster, namespace } = object.key
+  const { uid, name } = reference
+  if (gone.has(cluster, uid)) return { state: 'absent' }
+  const served = await graph.resourceOf(cluster, reference, signal)
+  if (served === undefined) return { state: 'unresolvable' }
+  if (served.namespaced && namespace === '') return { state: 'unresolvable', wrongNamespace: '' }
+  if (gone.has(cluster, uid, served.resource)) return { state: 'absent' }
+  const found = await client.tryGet(served.gvr, { name, ...(served.namespaced && { namespace }) }, { signal })
+  if (found?.metadata.uid === uid) return { state: isDeletingInForeground(found.metadata) ? 'waiting' : 'solid' }
+  const elsewhere = await graph.namespaceOf(cluster, served.resource, uid, signal)
+  if (elsewhere !== undefined) return { state: 'absent', wrongNamespace: elsewhere }
+  // Uids are never used again, so this answer stays true.
+  gone.add(cluster, uid, served.resource)
+  return { state: 'absent' }
+}
+
+/** True while the object is being deleted and waits for its dependents. */
 export function isDeletingInForeground(metadata: GraphObject['metadata']): boolean {
   return metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes('foregroundDeletion') === true
 }

@@ -1,113 +1,110 @@
-// One object: goes when its owners have gone; lets its dependents go first, or free, where its deletion says so.
-import type { KubeClient } from '../../client/index.ts'
+// One visit of garbage collection to one object: deletes it when its owners are gone, and handles the finalizers
+// `foregroundDeletion` (dependents go first) and `orphan` (dependents lose this owner).
 import type { ObjectMeta } from '../../apimachinery/meta/index.ts'
 import { tolerate } from '../../apimachinery/status/index.ts'
-import type { Outcome } from '../../reconcile/index.ts'
-import type { GraphObject, ObjectGraph, ObjectPlace } from './object-graph.ts'
-import { inParts } from './in-parts.ts'
+import type { KubeClient, ObjectRef } from '../../client/index.ts'
+import type { GraphObject, ObjectGraph, ObjectKey } from '../../object-graph/index.ts'
+import type { ReconcileResult } from '../../reconcile/index.ts'
+import { decide } from './decide.ts'
+import { inBatches } from './in-batches.ts'
 import { isDeletingInForeground, ownersOf, type GoneUids, type Owner } from './owners.ts'
-import { tellWrongOwner } from './wrong-owner.ts'
+import { reportWrongOwner } from './report-wrong-owner.ts'
 
 export interface VisitContext {
   readonly graph: ObjectGraph
   readonly client: KubeClient
   readonly gone: GoneUids
-  /** Asks for a visit of another object. */
-  readonly enqueue: (place: ObjectPlace) => void
+  /** Asks for a visit to another object. */
+  readonly enqueue: (key: ObjectKey) => void
 }
 
-/** An owner's kind may be served later. */
-const unresolvedSeconds = 300
-/** Writes of one visit, until others have had their turn. */
-const maxFreed = 50
+/** An owner's kind that is not served now may be served later. */
+const unresolvableRetrySeconds = 300
+/** Dependents that one visit orphans, so that other keys are not kept waiting. */
+const maxOrphaned = 50
 
-/** One step; the change that it makes brings the next. Every write has the object's uid as a precondition. */
+/** Takes one step; the change it makes causes the next visit. Every write has the uid of the object as a precondition. */
 export async function visitObject(
   object: GraphObject,
   context: VisitContext,
   signal: AbortSignal,
-): Promise<Outcome | undefined> {
+): Promise<ReconcileResult | undefined> {
   const { metadata } = object
   if (metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes('orphan') === true)
-    return freeDependents(object, context, signal)
-  if (isDeletingInForeground(metadata)) return letDependentsGoFirst(object, context, signal)
+    return orphanDependents(object, context, signal)
+  if (isDeletingInForeground(metadata)) return visitDependentsFirst(object, context, signal)
   if (metadata.deletionTimestamp !== undefined || metadata.ownerReferences === undefined) return undefined
   const owners = await ownersOf(object, context, signal)
-  for (const owner of owners) await tellWrongOwner(object, owner, context, signal)
-  return judge(object, owners, context, signal)
+  for (const owner of owners) await reportWrongOwner(object, owner, context, signal)
+  return applyDecision(object, owners, context, signal)
 }
 
-async function judge(
+async function applyDecision(
   object: GraphObject,
   owners: readonly Owner[],
   context: VisitContext,
   signal: AbortSignal,
-): Promise<Outcome | undefined> {
-  const having = (state: Owner['state']): readonly Owner[] => owners.filter((owner) => owner.state === state)
-  const [absent, waiting] = [having('absent'), having('waiting')]
-  if (having('unresolvable').length > 0) return { requeueAfterSeconds: unresolvedSeconds }
-  if (having('solid').length > 0) {
-    // It stays for the sake of the others.
-    if (absent.length + waiting.length > 0) await dropOwners(object, [...absent, ...waiting], context, signal)
-    return undefined
-  }
-  if (owners.length === 0) return undefined
-  if (waiting.length > 0) {
-    const dependents = await context.graph.dependents(object.place.cluster, object.metadata.uid ?? '', signal)
-    if (dependents.length > 0) {
-      if (await isInCircle(dependents, context, signal)) await stopBlocking(object, context, signal)
+): Promise<ReconcileResult | undefined> {
+  const decision = decide(owners, object.metadata.finalizers ?? [])
+  switch (decision.do) {
+    case 'keep':
+      return undefined
+    case 'retry':
+      return { requeueAfterSeconds: unresolvableRetrySeconds }
+    case 'dropOwners':
+      await dropOwners(object, decision.owners, context, signal)
+      return undefined
+    case 'delete': {
+      const dependents = decision.foregroundIfDependents
+        ? await context.graph.dependents(object.key.cluster, object.metadata.uid ?? '', signal)
+        : []
+      if (dependents.length === 0) return remove(object, decision.policy, context, signal)
+      if (await isInOwnerCycle(dependents, context, signal)) await stopBlocking(object, context, signal)
       return remove(object, 'Foreground', context, signal)
     }
   }
-  const { finalizers = [] } = object.metadata
-  const policy = finalizers.includes('orphan')
-    ? 'Orphan'
-    : finalizers.includes('foregroundDeletion')
-      ? 'Foreground'
-      : 'Background'
-  return remove(object, policy, context, signal)
 }
 
-/** Has them all visited once. From then on they go by themselves, and each that goes asks about this one again. */
-async function letDependentsGoFirst(
+/** Enqueues all dependents once. Each one that is deleted later causes a check whether this owner is still blocked. */
+async function visitDependentsFirst(
   object: GraphObject,
   context: VisitContext,
   signal: AbortSignal,
 ): Promise<undefined> {
-  const dependents = await context.graph.dependents(object.place.cluster, object.metadata.uid ?? '', signal)
-  for await (const place of inParts(dependents, signal)) {
-    const dependent = await context.graph.get(place, signal)
-    // Else two that own each other would have each other visited for ever.
-    if (dependent !== undefined && !isDeletingInForeground(dependent.metadata)) context.enqueue(place)
+  const dependents = await context.graph.dependents(object.key.cluster, object.metadata.uid ?? '', signal)
+  for await (const key of inBatches(dependents, signal)) {
+    const dependent = await context.graph.get(key, signal)
+    // Two objects that own each other would otherwise enqueue each other forever.
+    if (dependent !== undefined && !isDeletingInForeground(dependent.metadata)) context.enqueue(key)
   }
-  return letGoWhereNothingBlocks(object, context, signal)
+  return releaseIfUnblocked(object, context, signal)
 }
 
 /**
- * Removes the finalizer `foregroundDeletion` once nothing that blocks is left. Asked for by each dependent that has gone, so it
- * looks at none of those that are left.
+ * Removes the finalizer `foregroundDeletion` when no dependent blocks the deletion. It is called after the deletion of each
+ * dependent, so its cost must not depend on how many are left.
  */
-export async function letGoWhereNothingBlocks(
+export async function releaseIfUnblocked(
   object: GraphObject,
   context: VisitContext,
   signal: AbortSignal,
 ): Promise<undefined> {
-  const { metadata, place } = object
+  const { metadata, key } = object
   if (!isDeletingInForeground(metadata)) return
-  if (await context.graph.isBlocked(place, metadata.uid ?? '', signal)) return
+  if (await context.graph.isBlocked(key, metadata.uid ?? '', signal)) return
   await removeFinalizer(object, 'foregroundDeletion', context, signal)
 }
 
-/** Takes the object out of the owner references of its dependents, so many in one visit, then lets it go. */
-async function freeDependents(object: GraphObject, context: VisitContext, signal: AbortSignal): Promise<undefined> {
+/** Removes this owner from a limited number of dependents per visit, then removes the finalizer `orphan`. */
+async function orphanDependents(object: GraphObject, context: VisitContext, signal: AbortSignal): Promise<undefined> {
   const { uid = '' } = object.metadata
-  let freed = 0
-  for await (const place of inParts(await context.graph.dependents(object.place.cluster, uid, signal), signal)) {
-    const dependent = await context.graph.get(place, signal)
+  let orphaned = 0
+  for await (const key of inBatches(await context.graph.dependents(object.key.cluster, uid, signal), signal)) {
+    const dependent = await context.graph.get(key, signal)
     const reference = dependent?.metadata.ownerReferences?.find((owner) => owner.uid === uid)
     if (dependent === undefined || reference === undefined) continue
-    if (freed++ === maxFreed) {
-      context.enqueue(object.place)
+    if (orphaned++ === maxOrphaned) {
+      context.enqueue(object.key)
       return
     }
     await dropOwners(dependent, [{ reference, state: 'absent' }], context, signal)
@@ -116,14 +113,14 @@ async function freeDependents(object: GraphObject, context: VisitContext, signal
   return undefined
 }
 
-/** Whether a dependent waits for its own dependents already: then waiting for it could be for ever. */
-async function isInCircle(
-  dependents: readonly ObjectPlace[],
+/** Whether a dependent already waits for its own dependents: then both could wait for each other forever. */
+async function isInOwnerCycle(
+  dependents: readonly ObjectKey[],
   { graph }: VisitContext,
   signal: AbortSignal,
 ): Promise<boolean> {
-  for (const place of dependents) {
-    const dependent = await graph.get(place, signal)
+  for (const key of dependents) {
+    const dependent = await graph.get(key, signal)
     if (dependent !== undefined && isDeletingInForeground(dependent.metadata)) return true
   }
   return false
@@ -132,8 +129,8 @@ async function isInCircle(
 async function stopBlocking(object: GraphObject, context: VisitContext, signal: AbortSignal): Promise<void> {
   const { ownerReferences = [] } = object.metadata
   if (!ownerReferences.some(({ blockOwnerDeletion }) => blockOwnerDeletion === true)) return
-  const free = ownerReferences.map((owner) => ({ ...owner, blockOwnerDeletion: false }))
-  await patchMetadata(object, { ownerReferences: free }, context, signal)
+  const unblocked = ownerReferences.map((owner) => ({ ...owner, blockOwnerDeletion: false }))
+  await patchMetadata(object, { ownerReferences: unblocked }, context, signal)
 }
 
 async function dropOwners(
@@ -143,13 +140,8 @@ async function dropOwners(
   signal: AbortSignal,
 ): Promise<void> {
   const uids = new Set(dropped.map(({ reference }) => reference.uid))
-  const ownerReferences = object.metadata.ownerReferences?.filter(({ uid }) => !uids.has(uid)) ?? []
-  await patchMetadata(
-    object,
-    { ownerReferences: ownerReferences.length === 0 ? null : ownerReferences },
-    context,
-    signal,
-  )
+  const kept = object.metadata.ownerReferences?.filter(({ uid }) => !uids.has(uid)) ?? []
+  await patchMetadata(object, { ownerReferences: kept.length === 0 ? null : kept }, context, signal)
 }
 
 async function removeFinalizer(
@@ -162,31 +154,31 @@ async function removeFinalizer(
   await patchMetadata(object, { finalizers: finalizers.length === 0 ? null : finalizers }, context, signal)
 }
 
-/** Rejects Conflict where the object has changed: the next visit sees how. */
+/** Rejects with Conflict if the object has changed since it was read: the next visit sees the change. */
 async function patchMetadata(
-  { gvr, place, metadata }: GraphObject,
+  { gvr, key, metadata }: GraphObject,
   change: Partial<Record<keyof ObjectMeta, unknown>>,
   { client }: VisitContext,
   signal: AbortSignal,
 ): Promise<void> {
   const { uid, resourceVersion } = metadata
   const patch = { metadata: { uid, resourceVersion, ...change } }
-  // Somebody else was faster: what was to go is gone.
-  await client.patch(gvr, refOf(place), 'merge', patch, { signal }).catch(tolerate('NotFound'))
+  await client.patch(gvr, refOf(key), 'merge', patch, { signal }).catch(tolerate('NotFound'))
 }
 
 async function remove(
-  { gvr, place, metadata }: GraphObject,
+  { gvr, key, metadata }: GraphObject,
   propagationPolicy: 'Background' | 'Foreground' | 'Orphan',
   { client }: VisitContext,
   signal: AbortSignal,
 ): Promise<undefined> {
   const { uid, resourceVersion } = metadata
-  // As it was looked at: it may have got another owner since. Not in a circle, where we changed it a moment ago.
+  // With the resourceVersion: the object may have got another owner since. Not in the foreground, where stopBlocking
+  // may have changed the object a moment ago.
   await client
-    .delete(gvr, refOf(place), {
-      ...(uid === undefined ? {} : { uid }),
-      ...(propagationPolicy === 'Foreground' || resourceVersion === undefined ? {} : { resourceVersion }),
+    .delete(gvr, refOf(key), {
+      ...(uid !== undefined && { uid }),
+      ...(propagationPolicy !== 'Foreground' && resourceVersion !== undefined && { resourceVersion }),
       propagationPolicy,
       signal,
     })
@@ -194,6 +186,6 @@ async function remove(
   return undefined
 }
 
-function refOf({ namespace, name }: ObjectPlace): { name: string; namespace?: string } {
+function refOf({ namespace, name }: ObjectKey): ObjectRef {
   return namespace === '' ? { name } : { name, namespace }
 }

@@ -1,11 +1,11 @@
-// What a namespace of one logical cluster may hold, from its own discovery: built-in kinds and custom ones.
+// The resources that a namespace of a logical cluster can contain, from the discovery of the logical cluster.
 import { groupVersionPath, parseApiVersion, type GroupVersionResource } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 
 export interface DeletableResources {
   readonly resources: readonly GroupVersionResource[]
-  /** Group versions that could not be asked, with why: nobody knows then whether the namespace is empty. */
+  /** Group versions whose discovery failed, with the error: then nobody knows whether the namespace is empty. */
   readonly failures: readonly string[]
 }
 
@@ -20,8 +20,11 @@ interface GroupList {
   readonly groups?: readonly { readonly name: string; readonly preferredVersion?: { readonly groupVersion: string } }[]
 }
 
-/** Namespaced resources with list and delete, each in its group's preferred version. Rejects when `/apis` can't be read. */
-export async function deletableResources(client: KubeClient, signal: AbortSignal): Promise<DeletableResources> {
+/** Namespaced resources with the verbs list and delete, in the preferred version of their group. Rejects if `/apis` fails. */
+export async function deletableResources(
+  client: Pick<KubeClient, 'raw'>,
+  signal: AbortSignal,
+): Promise<DeletableResources> {
   const { groups = [] } = (await client.raw('/apis', { signal })) as GroupList
   const groupVersions = ['v1', ...groups.flatMap(({ preferredVersion }) => preferredVersion?.groupVersion ?? [])]
   const resources: GroupVersionResource[] = []
@@ -36,7 +39,7 @@ export async function deletableResources(client: KubeClient, signal: AbortSignal
       }
     } catch (error) {
       signal.throwIfAborted()
-      // Its last CustomResourceDefinition has just gone, and its objects with it.
+      // The last CustomResourceDefinition of the group was deleted meanwhile, and its objects with it.
       if (isStatusError(error, 'NotFound')) continue
       failures.push(`${groupVersion}: ${error instanceof Error ? error.message : String(error)}`)
     }

@@ -1,33 +1,33 @@
-// Empties a namespace: one pass over everything in it, and what is left afterwards.
+// Deletes the content of a namespace: one pass over all resources, and what is left after it.
 import { groupResourceText, type GroupVersionResource } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
-import { deleteSome, VisitBudget } from '../delete-some.ts'
-import { pods } from '../resources.ts'
+import { DeletionBudget, deleteBatch } from '../deletion/delete-batch.ts'
+import { pods } from '../context/resources.ts'
 import { deletableResources } from './deletable-resources.ts'
 
 export interface Remaining {
-  /** Objects by resource, such as `pods`; only what is not zero. */
+  /** Number of objects by resource, such as `pods`; no zeros. */
   readonly byResource: ReadonlyMap<string, number>
   readonly byFinalizer: ReadonlyMap<string, number>
   readonly discoveryFailures: readonly string[]
   readonly deletionFailures: readonly string[]
 }
 
-/** A pass may be one of several, so that others have their turn in between: then nothing can be said of what is left. */
-export type Pass = Remaining | 'goes on'
+/** `unfinished`: one visit was not enough for all objects, so it is not known what will be left. */
+export type Pass = Remaining | 'unfinished'
 
 /**
- * Deletes every object in `namespace`; pods first, and the rest only once no pod is left (KEP-5080): what a pod depends
- * on, such as its Secrets and NetworkPolicies, outlives it.
+ * Deletes every object in `namespace`. Pods go first; the rest follows when no pod is left (KEP-5080), so that a pod keeps
+ * the Secrets and NetworkPolicies it depends on.
  */
 export async function deleteContent(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Pass> {
   const byResource = new Map<string, number>()
   const byFinalizer = new Map<string, number>()
   const deletionFailures: string[] = []
-  const budget = new VisitBudget()
+  const budget = new DeletionBudget()
   const { resources, failures } = await deletableResources(client, signal)
-  /** False where the pass has done enough. */
+  /** False when the budget of this visit is used up. */
   const visit = async (gvr: GroupVersionResource): Promise<boolean> => {
     try {
       const finalizers = await deleteAll(client, gvr, namespace, budget, signal)
@@ -36,31 +36,31 @@ export async function deleteContent(client: KubeClient, namespace: string, signa
       for (const finalizer of finalizers.flat()) byFinalizer.set(finalizer, (byFinalizer.get(finalizer) ?? 0) + 1)
     } catch (error) {
       signal.throwIfAborted()
-      // The resource has gone meanwhile: nothing of it is left.
+      // The resource is no longer served: nothing of it is left.
       if (isStatusError(error, 'NotFound') || isStatusError(error, 'MethodNotAllowed')) return true
       deletionFailures.push(`${groupResourceText(gvr)}: ${error instanceof Error ? error.message : String(error)}`)
     }
     return true
   }
   const isPods = ({ group, resource }: GroupVersionResource): boolean => group === '' && resource === 'pods'
-  if (resources.some(isPods) && !(await visit(pods))) return 'goes on'
+  if (resources.some(isPods) && !(await visit(pods))) return 'unfinished'
   if (byResource.size === 0 && deletionFailures.length === 0) {
-    for (const gvr of resources) if (!isPods(gvr) && !(await visit(gvr))) return 'goes on'
+    for (const gvr of resources) if (!isPods(gvr) && !(await visit(gvr))) return 'unfinished'
   }
   return { byResource, byFinalizer, discoveryFailures: failures, deletionFailures }
 }
 
-/** The finalizers of each object that is still there after what was done; undefined where the visit has done enough. */
+/** The finalizers of each object that is left after the deletion; undefined when the budget is used up. */
 async function deleteAll(
   client: KubeClient,
   gvr: GroupVersionResource,
   namespace: string,
-  budget: VisitBudget,
+  budget: DeletionBudget,
   signal: AbortSignal,
 ): Promise<string[][] | undefined> {
-  const pass = await deleteSome(client, gvr, { namespace, propagationPolicy: 'Background' }, budget, signal)
-  if (pass.done === 'some') return undefined
-  if (pass.seen === 0) return []
+  const batch = await deleteBatch(client, gvr, { namespace, propagationPolicy: 'Background' }, budget, signal)
+  if (!batch.finished) return undefined
+  if (batch.seen === 0) return []
   const left = await client.list(gvr, { namespace, metadataOnly: true, signal })
   return left.items.map(({ metadata }) => metadata.finalizers ?? [])
 }

@@ -1,4 +1,4 @@
-// status.conditions of a namespace that is being deleted: why it is still there. Types and reasons as clients know them.
+// status.conditions of a namespace that is being deleted: why it still exists. Types, reasons and messages are upstream's.
 import type { Remaining } from './delete-content.ts'
 
 export interface NamespaceCondition {
@@ -9,13 +9,13 @@ export interface NamespaceCondition {
   readonly lastTransitionTime: string
 }
 
-/** The conditions after a pass; those that did not change keep their time. Pure. */
+/** The conditions after a visit. An unchanged status keeps its lastTransitionTime. Pure. */
 export function namespaceConditions(
   remaining: Remaining,
   before: readonly NamespaceCondition[],
   now: string,
 ): NamespaceCondition[] {
-  return verdicts(remaining).map(({ type, problem, ok }) => {
+  return checksOf(remaining).map(({ type, problem, ok }) => {
     const [status, reason, message] = problem === undefined ? ['False', ...ok] : ['True', ...problem]
     const previous = before.find((condition) => condition.type === type)
     const isSame = previous?.status === status && previous.reason === reason && previous.message === message
@@ -26,20 +26,20 @@ export function namespaceConditions(
 }
 
 type ReasonAndMessage = readonly [reason: string, message: string]
-interface Verdict {
+interface Check {
   readonly type: string
-  /** Undefined: all is well. */
+  /** Undefined if there is none. */
   readonly problem: ReasonAndMessage | undefined
   readonly ok: ReasonAndMessage
 }
 
-function verdicts({ byResource, byFinalizer, discoveryFailures, deletionFailures }: Remaining): Verdict[] {
+function checksOf({ byResource, byFinalizer, discoveryFailures, deletionFailures }: Remaining): Check[] {
   const counted = (counts: ReadonlyMap<string, number>, text: (name: string, count: number) => string): string =>
     [...counts]
       .map(([name, count]) => text(name, count))
       .sort()
       .join(', ')
-  // A resource is written with its group, which is empty for the core: `pods. has 2 resource instances`.
+  // Upstream prints `RESOURCE.GROUP`; the core group is empty: `pods. has 2 resource instances`.
   const resourceText = (name: string, count: number): string =>
     `${name.includes('.') ? name : `${name}.`} has ${count} resource instances`
   const finalizerText = (name: string, count: number): string => `${name} in ${count} resource instances`

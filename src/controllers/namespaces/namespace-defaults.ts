@@ -1,35 +1,35 @@
-// What every namespace must have: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. Namespaces that a
-// logical cluster is born with have both from the base layer: nothing is written for them unless somebody deleted it.
+// Creates what every namespace must have: ServiceAccount `default` and ConfigMap `kube-root-ca.crt`. The namespaces that
+// every logical cluster is created with have both in the base layer: nothing is written for them until one is deleted.
 import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import { clusterInKey, keyFor, parseKey, type KubeClient } from '../../client/index.ts'
+import type { ObjectKey } from '../../object-graph/index.ts'
 import { createKeyQueue, runController } from '../../reconcile/index.ts'
-import type { ObjectPlace } from '../garbage/object-graph.ts'
-import { configMaps, serviceAccounts } from '../resources.ts'
-import type { Loop, LoopContext } from '../start-controllers.ts'
+import type { ControllerContext } from '../context/controller-context.ts'
+import { configMaps, serviceAccounts } from '../context/resources.ts'
 
 const accountName = 'default'
 const rootCaName = 'kube-root-ca.crt'
-/** After a deletion: a logical cluster or a namespace that is being emptied shall not be written to. */
-const healAfterMs = 500
+/** Delay after a deletion: the namespace or the logical cluster may be about to be deleted as a whole. */
+const recreateAfterMs = 500
 
-/** Follows namespaces, and the two objects in each. */
-export async function startNamespaceDefaults(context: LoopContext): Loop {
+/** Watches namespaces and the two objects in each, until the signal aborts. */
+export async function startNamespaceDefaults(context: ControllerContext): Promise<void> {
   const { graph, rootCa, log, signal } = context
   using queue = createKeyQueue({ fairnessKey: clusterInKey })
-  // Of two kinds: a namespace to fill, and the ConfigMap in one to repair.
-  const inNamespace = ({ cluster, namespace }: ObjectPlace): string => keyFor({ cluster, name: namespace })
+  // Keys without a namespace name a namespace to complete; keys with one name a ConfigMap to repair.
+  const namespaceKey = ({ cluster, namespace }: ObjectKey): string => keyFor({ cluster, name: namespace })
   const stops = [
-    graph.follow('namespaces', ({ place: { cluster, name }, exists, isNew, deleting }) => {
+    graph.follow('namespaces', ({ key: { cluster, name }, exists, isNew, deleting }) => {
       if (exists && isNew && !deleting) queue.add(keyFor({ cluster, name }))
     }),
-    graph.follow('serviceaccounts', ({ place, exists }) => {
-      if (place.name === accountName && !exists) queue.addAfter(inNamespace(place), healAfterMs)
+    graph.follow('serviceaccounts', ({ key, exists }) => {
+      if (key.name === accountName && !exists) queue.addAfter(namespaceKey(key), recreateAfterMs)
     }),
-    graph.follow('configmaps', ({ place, exists, object }) => {
-      if (place.name !== rootCaName) return
-      if (!exists) queue.addAfter(inNamespace(place), healAfterMs)
-      else if (!isCurrent(object(), rootCa)) queue.add(keyFor(place))
+    graph.follow('configmaps', ({ key, exists, object }) => {
+      if (key.name !== rootCaName) return
+      if (!exists) queue.addAfter(namespaceKey(key), recreateAfterMs)
+      else if (!isCurrent(object(), rootCa)) queue.add(keyFor(key))
     }),
   ]
   await runController({
@@ -37,32 +37,32 @@ export async function startNamespaceDefaults(context: LoopContext): Loop {
     queue,
     log,
     signal,
-    reconcile: (key, visit) => fillNamespace(key, context, visit),
+    reconcile: (key, visit) => completeNamespace(key, context, visit),
   })
   for (const stop of stops) stop()
 }
 
-async function fillNamespace(
+async function completeNamespace(
   key: string,
-  { graph, clusterOf, rootCa }: LoopContext,
+  { graph, clientOf, rootCa }: ControllerContext,
   signal: AbortSignal,
 ): Promise<void> {
   const { cluster = '', name, namespace = name } = parseKey(key)
-  const client = clusterOf(cluster)
+  const client = clientOf(cluster)
   const found = await graph.get({ cluster, resource: 'namespaces', namespace: '', name: namespace }, signal)
   if (client === undefined || found === undefined || found.metadata.deletionTimestamp !== undefined) return
   if (namespace !== name) return repairRootCa(client, namespace, rootCa, signal)
   const account = { cluster, resource: 'serviceaccounts', namespace, name: accountName }
   if ((await graph.get(account, signal)) === undefined) {
     const object = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: accountName, namespace } }
-    await createOnce(client, serviceAccounts, object, signal)
+    await createIfAbsent(client, serviceAccounts, object, signal)
   }
-  const authority = { cluster, resource: 'configmaps', namespace, name: rootCaName }
-  if ((await graph.get(authority, signal)) === undefined)
-    await createOnce(client, configMaps, rootCaConfigMap(namespace, rootCa), signal)
+  const rootCaKey = { cluster, resource: 'configmaps', namespace, name: rootCaName }
+  if ((await graph.get(rootCaKey, signal)) === undefined)
+    await createIfAbsent(client, configMaps, rootCaConfigMap(namespace, rootCa), signal)
 }
 
-async function createOnce(
+async function createIfAbsent(
   client: KubeClient,
   gvr: Parameters<KubeClient['create']>[0],
   object: KubeObject,
@@ -71,8 +71,7 @@ async function createOnce(
   try {
     await client.create(gvr, object, { signal })
   } catch (error) {
-    // There already, or namespace or logical cluster on their way out: nothing left to do. What is on its way out needs
-    // none; what is not will be seen again.
+    // The object exists already, or the namespace or logical cluster is being deleted and needs none.
     const isDone = isStatusError(error, 'AlreadyExists') || isStatusError(error, 'NotFound')
     if (!isDone && !isTerminating(error)) throw error
   }
@@ -85,7 +84,7 @@ function isTerminating(error: unknown): boolean {
   )
 }
 
-/** Somebody edited it, or the authority is a new one. Labels and annotations of others stay. */
+/** Restores the content after an edit, or after a change of the CA. Labels and annotations are kept. */
 async function repairRootCa(client: KubeClient, namespace: string, rootCa: string, signal: AbortSignal): Promise<void> {
   const current = await client.tryGet(configMaps, { namespace, name: rootCaName }, { signal })
   if (current === undefined || isCurrent(current, rootCa)) return

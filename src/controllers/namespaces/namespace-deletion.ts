@@ -1,13 +1,13 @@
-// Ends namespaces: deletes what is in one, says what is in the way, and lets it go once it is empty.
+// Finishes the deletion of namespaces: deletes the content, reports what is left, and finalizes the empty namespace.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { tolerate } from '../../apimachinery/status/index.ts'
 import { systemClock, timestamp } from '../../async/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import type { Outcome } from '../../reconcile/index.ts'
-import { followDeletedOf, type ObjectRef } from '../follow-deleted.ts'
-import { patienceSeconds } from '../patience.ts'
-import { namespaces } from '../resources.ts'
-import type { Loop, LoopContext } from '../start-controllers.ts'
+import type { KubeClient, ObjectRef } from '../../client/index.ts'
+import type { ReconcileResult } from '../../reconcile/index.ts'
+import type { ControllerContext } from '../context/controller-context.ts'
+import { followDeletedOf } from '../deletion/follow-deleted.ts'
+import { namespaces } from '../context/resources.ts'
+import { retryAfterSeconds } from '../deletion/retry-after.ts'
 import { deleteContent, type Remaining } from './delete-content.ts'
 import { namespaceConditions, type NamespaceCondition } from './namespace-conditions.ts'
 
@@ -18,27 +18,27 @@ interface Namespace extends KubeObject {
   status?: { phase?: string; conditions?: NamespaceCondition[] }
 }
 
-/** Follows every namespace that has a deletionTimestamp. */
-export function startNamespaceDeletion(context: LoopContext): Loop {
+/** Visits every namespace with a deletionTimestamp, until the signal aborts. */
+export function startNamespaceDeletion(context: ControllerContext): Promise<void> {
   return followDeletedOf(namespaces, { name: 'namespace-deletion', finish: finishNamespace }, context)
 }
 
-/** One pass over a namespace that is being deleted. Asks for another one while something is left. */
+/** One visit to a namespace that is being deleted. Asks for another visit while something is left. */
 async function finishNamespace(
   client: KubeClient,
   { name }: ObjectRef,
   signal: AbortSignal,
-): Promise<Outcome | undefined> {
+): Promise<ReconcileResult | undefined> {
   const namespace = await client.tryGet<Namespace>(namespaces, { name }, { signal })
   if (namespace?.metadata.deletionTimestamp === undefined) return undefined
   if (!(namespace.spec?.finalizers ?? []).includes(finalizer)) return undefined
   const remaining = await deleteContent(client, name, signal)
-  if (remaining === 'goes on') return { requeueAfterSeconds: 0 }
+  if (remaining === 'unfinished') return { requeueAfterSeconds: 0 }
   if (!isEmpty(remaining)) {
-    await tell(client, namespace, remaining, signal)
-    return { requeueAfterSeconds: patienceSeconds(namespace.metadata.deletionTimestamp) }
+    await writeConditions(client, namespace, remaining, signal)
+    return { requeueAfterSeconds: retryAfterSeconds(namespace.metadata.deletionTimestamp, systemClock.now()) }
   }
-  await release(client, namespace, signal)
+  await finalize(client, namespace, signal)
   return undefined
 }
 
@@ -46,7 +46,7 @@ function isEmpty({ byResource, discoveryFailures, deletionFailures }: Remaining)
   return byResource.size === 0 && discoveryFailures.length === 0 && deletionFailures.length === 0
 }
 
-async function tell(
+async function writeConditions(
   client: KubeClient,
   namespace: Namespace,
   remaining: Remaining,
@@ -62,7 +62,7 @@ async function tell(
   )
 }
 
-async function release(client: KubeClient, namespace: Namespace, signal: AbortSignal): Promise<void> {
+async function finalize(client: KubeClient, namespace: Namespace, signal: AbortSignal): Promise<void> {
   const finalizers = (namespace.spec?.finalizers ?? []).filter((name) => name !== finalizer)
   await client
     .update(namespaces, { ...namespace, spec: { ...namespace.spec, finalizers } }, { subresource: 'finalize', signal })

@@ -1,13 +1,13 @@
-// The rules of a ClusterRole with an aggregationRule: those of all ClusterRoles that its selectors choose. Pure.
+// The rules of a ClusterRole with an aggregationRule: the rules of all ClusterRoles that its selectors match. Pure.
 import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
 
-/** Has this ClusterRole its rules gathered? */
+/** Whether the rules of this ClusterRole are aggregated from others. */
 export function isAggregated(role: KubeObject): boolean {
   return selectorsOf(role).length > 0
 }
 
-/** What `role` should hold, given all ClusterRoles that it may gather from: by selector, then by name, each rule once. */
+/** The rules `role` should have, given all ClusterRoles: ordered by selector, then by name, without duplicates. */
 export function aggregatedRules(role: KubeObject, all: readonly KubeObject[]): unknown[] {
   const sorted = [...all].sort((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1))
   const rules = new Map<string, unknown>()
@@ -24,13 +24,13 @@ export function aggregatedRules(role: KubeObject, all: readonly KubeObject[]): u
   return [...rules.values()]
 }
 
-/** Whether any of these ClusterRoles may gather from one with such labels. */
-export function gathersFrom(roles: readonly KubeObject[]): (labels: Readonly<Record<string, string>>) => boolean {
+/** Whether one of these ClusterRoles aggregates from a ClusterRole with these labels. */
+export function aggregatesFrom(roles: readonly KubeObject[]): (labels: Readonly<Record<string, string>>) => boolean {
   const selectors = roles.flatMap(selectorsOf).map((source) => selectorFromObject(source))
   return (labels) => selectors.some((selector) => selector.matches(labels))
 }
 
-/** The same rules in the same order, whatever the order of their members. */
+/** Whether both are the same rules in the same order; the order of fields inside a rule does not matter. */
 export function sameRules(a: unknown, b: unknown): boolean {
   return canonical(a ?? []) === canonical(b ?? [])
 }
@@ -41,7 +41,7 @@ function selectorsOf(role: KubeObject): LabelSelectorSource[] {
   return Array.isArray(selectors) ? selectors.filter(isJsonObject) : []
 }
 
-/** JSON with sorted keys, without members that are empty lists. */
+/** JSON with sorted keys and without empty lists. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) => {
     if (!isJsonObject(part)) return part

@@ -1,17 +1,17 @@
-// Fills Secrets of type kubernetes.io/service-account-token: older programs read a token from there. It is an ordinary token,
-// bound to the Secret, that lives as long as tokens may; and the Secret goes with its ServiceAccount.
+// Fills Secrets of type kubernetes.io/service-account-token, from which older programs read a token. The token is bound to
+// the Secret and has the longest possible lifetime. The Secret is deleted with its ServiceAccount.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
 import { clusterInKey, keyFor, parseKey, type KubeClient } from '../../client/index.ts'
 import { createKeyQueue, runController } from '../../reconcile/index.ts'
-import { secrets, serviceAccounts } from '../resources.ts'
-import type { Loop, LoopContext } from '../start-controllers.ts'
+import type { ControllerContext } from '../context/controller-context.ts'
+import { secrets, serviceAccounts } from '../context/resources.ts'
 
 const type = 'kubernetes.io/service-account-token'
 const nameAnnotation = 'kubernetes.io/service-account.name'
 const uidAnnotation = 'kubernetes.io/service-account.uid'
-/** The longest life that a TokenRequest may ask for. */
-const longestSeconds = 2 ** 32
+/** The longest expirationSeconds that a TokenRequest accepts. */
+const maxExpirationSeconds = 2 ** 32
 
 interface Secret extends KubeObject {
   data?: Record<string, string>
@@ -20,15 +20,15 @@ interface TokenRequest extends KubeObject {
   status?: { token?: string }
 }
 
-/** Follows every Secret of the type, and ServiceAccounts that go; reads a Secret whole only to fill it. */
-export async function startTokenSecrets({ graph, clusterOf, rootCa, log, signal }: LoopContext): Loop {
+/** Watches Secrets of the type, and deletions of ServiceAccounts. A Secret is decoded only to fill it. */
+export async function startTokenSecrets({ graph, clientOf, rootCa, log, signal }: ControllerContext): Promise<void> {
   using queue = createKeyQueue({ fairnessKey: clusterInKey })
   const stops = [
-    graph.follow('secrets', ({ place: { cluster, namespace, name }, exists, deleting, contains }) => {
+    graph.follow('secrets', ({ key: { cluster, namespace, name }, exists, deleting, contains }) => {
       if (exists && !deleting && contains(type)) queue.add(keyFor({ cluster, namespace, name }))
     }),
-    // The key of the namespace: what was its in there is looked for.
-    graph.follow('serviceaccounts', ({ place: { cluster, namespace }, exists }) => {
+    // A key without a namespace: visit all such Secrets of the namespace it names.
+    graph.follow('serviceaccounts', ({ key: { cluster, namespace }, exists }) => {
       if (!exists) queue.add(keyFor({ cluster, name: namespace }))
     }),
   ]
@@ -39,7 +39,7 @@ export async function startTokenSecrets({ graph, clusterOf, rootCa, log, signal 
     signal,
     reconcile: async (key, visit) => {
       const { cluster = '', namespace, name } = parseKey(key)
-      const client = clusterOf(cluster)
+      const client = clientOf(cluster)
       if (client === undefined) return
       if (namespace !== undefined) await fillSecret(client, { namespace, name }, rootCa, visit)
       else for (const secret of await secretsIn(client, name, visit)) queue.add(keyFor({ cluster, ...secret }))
@@ -59,13 +59,13 @@ async function secretsIn(
     const { items } = await client.list(secrets, options)
     return items.map(({ metadata: { name = '' } }) => ({ namespace, name }))
   } catch (error) {
-    // The logical cluster has gone.
+    // The logical cluster was deleted.
     if (isStatusError(error, 'NotFound')) return []
     throw error
   }
 }
 
-/** One Secret: filled where anything is missing, deleted where its ServiceAccount is not there. */
+/** Completes one Secret, or deletes it if its ServiceAccount does not exist. */
 async function fillSecret(
   client: KubeClient,
   ref: { namespace: string; name: string },
@@ -84,8 +84,8 @@ async function fillSecret(
   }
   const { data = {} } = secret
   const wanted = { 'ca.crt': base64(rootCa), namespace: base64(namespace) }
-  const isWhole = data['token'] !== undefined && accountUid !== undefined && data['ca.crt'] === wanted['ca.crt']
-  if (isWhole && data['namespace'] === wanted.namespace) return
+  const isComplete = data['token'] !== undefined && accountUid !== undefined && data['ca.crt'] === wanted['ca.crt']
+  if (isComplete && data['namespace'] === wanted.namespace) return
   const token = data['token'] ?? base64(await requestToken(client, accountName, secret, signal))
   const filled: Secret = {
     ...secret,
@@ -106,10 +106,10 @@ async function requestToken(
     apiVersion: 'authentication.k8s.io/v1',
     kind: 'TokenRequest',
     metadata: { name: accountName, namespace },
-    spec: { expirationSeconds: longestSeconds, boundObjectRef: { apiVersion: 'v1', kind: 'Secret', name, uid } },
+    spec: { expirationSeconds: maxExpirationSeconds, boundObjectRef: { apiVersion: 'v1', kind: 'Secret', name, uid } },
   }
   const { status } = await client.create(serviceAccounts, request, { subresource: 'token', signal })
-  if (status?.token === undefined) throw new Error(`no token was given for ServiceAccount "${accountName}"`)
+  if (status?.token === undefined) throw new Error(`the server returned no token for ServiceAccount "${accountName}"`)
   return status.token
 }
 

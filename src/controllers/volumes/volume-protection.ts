@@ -1,11 +1,11 @@
-// Lets claims and volumes go that nobody uses any more: what holds them is there to outlive their users, no longer.
+// Removes the protection finalizers from claims and volumes that are being deleted and no longer used.
 import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
 import { tolerate } from '../../apimachinery/status/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import type { Outcome } from '../../reconcile/index.ts'
-import { followDeletedOf, type ObjectRef } from '../follow-deleted.ts'
-import { persistentVolumeClaims, persistentVolumes, pods } from '../resources.ts'
-import type { Loop, LoopContext } from '../start-controllers.ts'
+import type { KubeClient, ObjectRef } from '../../client/index.ts'
+import type { ReconcileResult } from '../../reconcile/index.ts'
+import type { ControllerContext } from '../context/controller-context.ts'
+import { followDeletedOf } from '../deletion/follow-deleted.ts'
+import { persistentVolumeClaims, persistentVolumes, pods } from '../context/resources.ts'
 
 interface Pod extends KubeObject {
   spec?: { volumes?: { name: string; persistentVolumeClaim?: { claimName?: string }; ephemeral?: object }[] }
@@ -15,14 +15,14 @@ interface Volume extends KubeObject {
   status?: { phase?: string }
 }
 
-/** How a resource is held, and whether an object of it is still in use. */
+/** The finalizer that protects a resource, and how to tell that an object is in use. */
 interface Protection {
   readonly gvr: GroupVersionResource
   readonly finalizer: string
   readonly isUsed: (client: KubeClient, object: KubeObject, signal: AbortSignal) => Promise<boolean>
 }
 
-/** Seconds between looks at a claim that a pod still uses. */
+/** Between visits to a claim that a pod still uses. */
 const usedRequeueSeconds = 5
 
 const claims: Protection = {
@@ -49,9 +49,9 @@ const volumes: Protection = {
   isUsed: (_client, object) => Promise.resolve((object as Volume).status?.phase === 'Bound'),
 }
 
-/** Follows claims and volumes that are being deleted. */
-export async function startVolumeProtection(context: LoopContext): Loop {
-  const follow = (protection: Protection): Loop => {
+/** Visits claims and volumes that are being deleted, until the signal aborts. */
+export async function startVolumeProtection(context: ControllerContext): Promise<void> {
+  const follow = (protection: Protection): Promise<void> => {
     const { gvr } = protection
     return followDeletedOf(
       gvr,
@@ -65,13 +65,13 @@ export async function startVolumeProtection(context: LoopContext): Loop {
   await Promise.all([follow(claims), follow(volumes)])
 }
 
-/** Takes the finalizer away from an object that is being deleted and not in use. */
+/** Removes the finalizer from an object that is being deleted and not in use. */
 async function release(
   client: KubeClient,
   ref: ObjectRef,
   { gvr, finalizer, isUsed }: Protection,
   signal: AbortSignal,
-): Promise<Outcome | undefined> {
+): Promise<ReconcileResult | undefined> {
   const object = await client.tryGet<KubeObject>(gvr, ref, { signal })
   const { deletionTimestamp, finalizers = [] } = object?.metadata ?? {}
   if (object === undefined || deletionTimestamp === undefined || !finalizers.includes(finalizer)) return undefined

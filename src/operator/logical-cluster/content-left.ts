@@ -1,30 +1,30 @@
-// What of a logical cluster's content must be gone before the rest may be dropped: objects that members still run.
+// The objects of a logical cluster that members still run: they must be gone before the rest can be purged.
 import type { GroupVersionResource } from '../../apimachinery/meta/index.ts'
 
-/** One object that a syncer still holds. */
+/** An object with the finalizer of a syncer. */
 export interface HeldObject {
   readonly gvr: GroupVersionResource
   readonly namespace?: string
   readonly name: string
   readonly uid: string
   readonly deleting: boolean
-  /** The syncers' finalizers, each of which names a member. */
+  /** The finalizers of syncers; each names a member. */
   readonly finalizers: readonly string[]
 }
 
 export interface ContentLeft {
   readonly total: number
-  /** Some of them, at most maxHeld. */
+  /** At most maxHeld of them, without those that are being deleted. */
   readonly held: readonly HeldObject[]
   readonly counts: readonly { readonly resource: string; readonly finalizer: string; readonly count: number }[]
 }
 
-/** Objects that one visit deletes; the next takes the next ones. */
+/** Objects that one visit deletes. The next visit deletes more. */
 export const maxHeld = 500
 
 const maxLines = 20
 
-/** One sentence: what is left and who holds it. */
+/** One sentence for a condition: what is left, and which finalizers hold it. */
 export function describeContent({ total, counts }: ContentLeft): string {
   const lines = counts.map(({ resource, finalizer, count }) => `${count} ${resource} held by finalizer "${finalizer}"`)
   const more = lines.length > maxLines ? ` and ${lines.length - maxLines} more kinds` : ''

@@ -1,4 +1,4 @@
-// Which resources an API serves, one version of each.
+// The resources that an API serves, in one version each, from its discovery.
 import { parseApiVersion, type GroupVersionResource } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
@@ -19,7 +19,7 @@ interface GroupList {
 
 const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json'
 
-/** Every resource that can be listed, in the version its server prefers. */
+/** Every resource with the verb list, in the version the server prefers. */
 export async function listableResources(client: KubeClient, signal: AbortSignal): Promise<GroupVersionResource[]> {
   const [core, groups] = await Promise.all([
     client.raw('/api', { signal, accept: aggregated }),
@@ -62,7 +62,7 @@ function fromAggregated({ items = [] }: Aggregated): GroupVersionResource[] {
   return [...found.values()]
 }
 
-/** A group that goes while we look, or whose server is away, serves nothing now. */
+/** A group that was removed meanwhile, or whose aggregated server is down, counts as empty. */
 async function resourceList(client: KubeClient, path: string, signal: AbortSignal): Promise<ResourceList> {
   try {
     return (await client.raw(path, { signal })) as ResourceList

@@ -1,17 +1,15 @@
-// Looks for what members still hold, over all resources that the logical cluster serves.
+// Lists all resources of a logical cluster to find the objects that members still hold.
 import { groupResourceText, type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
+import { syncerFinalizerPrefix } from '../../crds/index.ts'
 import { maxHeld, type ContentLeft, type HeldObject } from './content-left.ts'
 import { listableResources } from './discover.ts'
 
-/** Prefix of the finalizers of syncers: what carries one has, or may have, a copy in a member. */
-const syncerFinalizerPrefix = 'syncer.kcp.dev/'
-
-/** Namespaces that no request can delete: what they hold is deleted, they themselves go with the logical cluster. */
+/** Namespaces that cannot be deleted by a request. Their content can; they themselves go with the logical cluster. */
 const undeletable = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
 
-/** Everything in the logical cluster that carries a syncer's finalizer. `client` is of that logical cluster. */
+/** All objects with the finalizer of a syncer. `client` is the API of the logical cluster. */
 export async function findContent(client: KubeClient, signal: AbortSignal): Promise<ContentLeft> {
   const counts = new Map<string, { resource: string; finalizer: string; count: number }>()
   const held: HeldObject[] = []
@@ -35,7 +33,7 @@ export async function findContent(client: KubeClient, signal: AbortSignal): Prom
   return { total, held, counts: [...counts.values()] }
 }
 
-/** A resource may go while we look: then it holds nothing. */
+/** A resource that is no longer served counts as empty. */
 async function listMetadata(client: KubeClient, gvr: GroupVersionResource, signal: AbortSignal): Promise<KubeObject[]> {
   try {
     return (await client.list(gvr, { metadataOnly: true, signal })).items

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { clusterIdOf, type Condition } from '../../apimachinery/meta/index.ts'
 import type { LogicalCluster } from '../../crds/index.ts'
-import { contentSeconds, plan, type Observed } from './plan.ts'
+import { contentRetrySeconds, plan, type Observed } from './plan.ts'
 
 const now = '2026-03-01T00:00:00Z'
 const urls = { url: 'https://host/acme', directURL: 'https://direct/clusters/acme' }
@@ -40,7 +40,7 @@ describe('the plan for a LogicalCluster', () => {
     {
       title: 'takes the finalizer first, then asks whether its API answers',
       given: observed(),
-      steps: ['takeFinalizer', 'probe'],
+      steps: ['addFinalizer', 'probe'],
     },
     { title: 'asks only once it has the finalizer', given: observed({ metadata: held }), steps: ['probe'] },
     {
@@ -81,7 +81,7 @@ describe('the plan for a LogicalCluster', () => {
     {
       title: 'looks at the content of one that is deleted',
       given: observed({ metadata: deleting }),
-      steps: ['lookAtContent'],
+      steps: ['inspectContent'],
     },
     {
       title: 'deletes what members hold, says what is left, and waits',
@@ -143,7 +143,7 @@ describe('the plan for a LogicalCluster', () => {
       metadata: { name: 'a', deletionTimestamp },
     }
     const after = (seconds: number): number =>
-      contentSeconds(object as LogicalCluster, Date.parse(deletionTimestamp) + seconds * 1000)
+      contentRetrySeconds(object as LogicalCluster, Date.parse(deletionTimestamp) + seconds * 1000)
     expect([0, 20, 100, 600, 86_400].map(after)).to.deep.equal([1, 1, 5, 30, 30])
   })
 })

@@ -1,109 +1,91 @@
 // What is left to do for one LogicalCluster. Pure: the same observation gives the same steps.
-import { tryClusterName, clusterIdOf, type Condition } from '../../apimachinery/meta/index.ts'
-import { contentFinalizer, setCondition, type LogicalCluster, type LogicalClusterStatus } from '../../crds/index.ts'
+import { tryClusterName } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
-import type { ClusterUrls } from '../operator-context.ts'
+import { contentFinalizer, type LogicalCluster, type LogicalClusterStatus } from '../../crds/index.ts'
+import type { ClusterUrls } from '../framework/operator-context.ts'
 import { describeContent, type ContentLeft } from './content-left.ts'
+import { logicalClusterStatus, type ConditionUpdate } from './status.ts'
 
 export interface Observed {
   readonly object: DeepReadonly<LogicalCluster>
   readonly urls: ClusterUrls
-  /** Whether its API answers; absent: nobody has asked. */
+  /** Whether its API answers; absent: not asked yet. */
   readonly served?: { readonly ok: true } | { readonly ok: false; readonly message: string }
-  /** What of its content must be gone before the rest is dropped; absent: nobody has looked. */
+  /** The objects that must be gone before it is purged; absent: not asked yet. */
   readonly content?: ContentLeft
   /** RFC 3339, for conditions. */
   readonly now: string
 }
 
-export type Step =
-  | { readonly do: 'takeFinalizer' }
-  /** Ask whether its API answers, then plan again. */
-  | { readonly do: 'probe' }
+/** A step that writes. */
+export type WriteStep =
+  | { readonly do: 'addFinalizer' }
   | { readonly do: 'setStatus'; readonly status: LogicalClusterStatus }
-  /** Find what is left of its content, then plan again. */
-  | { readonly do: 'lookAtContent' }
   | { readonly do: 'deleteObjects' }
-  /** Ask for another visit. */
-  | { readonly do: 'waitForContent' }
-  /** Drop all that is stored, then let the object go. */
+  /** Drop everything that is stored, then remove the finalizer. */
   | { readonly do: 'purgeAndRelease' }
 
-/** The steps, in order. A step that finds something out is the last: the next plan goes on from there. */
-export function plan(seen: Observed): readonly Step[] {
-  return seen.object.metadata.deletionTimestamp === undefined ? planLife(seen) : planEnd(seen)
+export type Step =
+  | WriteStep
+  /** Ask whether its API answers, then plan again. */
+  | { readonly do: 'probe' }
+  /** Find the content that is left, then plan again. */
+  | { readonly do: 'inspectContent' }
+  /** Ask for another visit. */
+  | { readonly do: 'waitForContent' }
+
+/** The steps, in order. A step that observes something is the last one: planning continues with its result. */
+export function plan(observed: Observed): readonly Step[] {
+  return observed.object.metadata.deletionTimestamp === undefined ? planReady(observed) : planDeletion(observed)
 }
 
 /**
- * When to look again while members still hold content. A look asks for every resource there is, and a member that is away
- * may hold hundreds of logical clusters for days: soon at first, then ever more rarely.
+ * Seconds until the next look while members still hold content. A look lists every resource, and a member that is away may
+ * hold hundreds of logical clusters for days: 1 s at first, at most 30 s later.
  */
-export function contentSeconds({ metadata }: DeepReadonly<LogicalCluster>, nowMs: number): number {
-  const waited = (nowMs - Date.parse(metadata.deletionTimestamp ?? '')) / 1000
-  return Number.isNaN(waited) ? 1 : Math.min(30, Math.max(1, waited / 20))
+export function contentRetrySeconds({ metadata }: DeepReadonly<LogicalCluster>, nowMs: number): number {
+  const waitedSeconds = (nowMs - Date.parse(metadata.deletionTimestamp ?? '')) / 1000
+  return Number.isNaN(waitedSeconds) ? 1 : Math.min(30, Math.max(1, waitedSeconds / 20))
 }
 
-function planLife(seen: Observed): Step[] {
-  const { object, served } = seen
-  const name = object.metadata.name
-  const refused = refusedName(name)
-  if (refused !== undefined) return statusStep(seen, { status: 'False', reason: 'NameNotAllowed', message: refused })
-  const steps: Step[] = hasFinalizer(object) ? [] : [{ do: 'takeFinalizer' }]
+function planReady(observed: Observed): Step[] {
+  const { object, served } = observed
+  const nameError = nameErrorOf(object.metadata.name)
+  if (nameError !== undefined)
+    return statusStep(observed, [{ type: 'Ready', status: 'False', reason: 'NameNotAllowed', message: nameError }])
+  const steps: Step[] = hasFinalizer(object) ? [] : [{ do: 'addFinalizer' }]
   const ready = object.status?.conditions?.find(({ type }) => type === 'Ready')
   if (served === undefined && ready?.status !== 'True') return [...steps, { do: 'probe' }]
-  if (served?.ok === false) {
-    return [...steps, ...statusStep(seen, { status: 'False', reason: 'NotServed', message: served.message })]
-  }
-  return [...steps, ...statusStep(seen, { status: 'True', reason: 'Served', message: 'its API is served' })]
+  const condition: ConditionUpdate =
+    served?.ok === false
+      ? { type: 'Ready', status: 'False', reason: 'NotServed', message: served.message }
+      : { type: 'Ready', status: 'True', reason: 'Served', message: 'its API is served' }
+  return [...steps, ...statusStep(observed, [condition])]
 }
 
-function planEnd(seen: Observed): Step[] {
-  const { object, content } = seen
+function planDeletion(observed: Observed): Step[] {
+  const { object, content } = observed
   if (!hasFinalizer(object)) return []
-  if (content === undefined) return [{ do: 'lookAtContent' }]
+  if (content === undefined) return [{ do: 'inspectContent' }]
   if (content.total === 0) return [{ do: 'purgeAndRelease' }]
-  const message = describeContent(content)
-  const deleting = { status: 'False', reason: 'Deleting', message: 'it is being deleted' } as const
-  const left = { type: 'ContentDeleted', status: 'False', reason: 'ContentRemains', message } as const
-  return [{ do: 'deleteObjects' }, ...statusStep(seen, deleting, [left]), { do: 'waitForContent' }]
+  const status = statusStep(observed, [
+    { type: 'Ready', status: 'False', reason: 'Deleting', message: 'it is being deleted' },
+    { type: 'ContentDeleted', status: 'False', reason: 'ContentRemains', message: describeContent(content) },
+  ])
+  return [{ do: 'deleteObjects' }, ...status, { do: 'waitForContent' }]
 }
 
-type Word = Pick<Condition, 'status' | 'reason' | 'message'>
-
-/** No step where the object says all of it already: one write per change, none per visit. */
-function statusStep(seen: Observed, ready: Word, more: readonly (Word & { type: string })[] = []): Step[] {
-  const { object, urls, now } = seen
-  const observedGeneration = object.metadata.generation ?? 0
-  let conditions: readonly DeepReadonly<Condition>[] = object.status?.conditions ?? []
-  for (const word of [{ type: 'Ready', ...ready }, ...more]) {
-    conditions = setCondition(conditions, { ...word, observedGeneration }, now)
-  }
-  const status: LogicalClusterStatus = {
-    ...(object.status as LogicalClusterStatus | undefined),
-    id: clusterIdOf(object.metadata.uid ?? ''),
-    url: urls.url,
-    observedGeneration,
-    conditions: [...conditions],
-  }
-  delete status.directURL
-  if (urls.directURL !== undefined) status.directURL = urls.directURL
-  const before = object.status
-  const same =
-    before !== undefined &&
-    before.id === status.id &&
-    before.url === status.url &&
-    before.directURL === status.directURL &&
-    before.observedGeneration === observedGeneration &&
-    conditions === before.conditions
-  return same ? [] : [{ do: 'setStatus', status }]
+/** No step if the status is already right: one write per change, none per visit. */
+function statusStep({ object, urls, now }: Observed, conditions: readonly ConditionUpdate[]): Step[] {
+  const status = logicalClusterStatus(object, { urls, conditions, now })
+  return status === undefined ? [] : [{ do: 'setStatus', status }]
 }
 
-/** Why there can be no logical cluster of this name. A host's CEL rules say the same when they are there. */
-function refusedName(name: string): string | undefined {
+/** Why no logical cluster can have this name. The CRD's CEL rules say the same on hosts that run them. */
+function nameErrorOf(name: string): string | undefined {
   if (name === 'root') return 'the name "root" is reserved; create the LogicalCluster under another name'
-  if (tryClusterName(name) === undefined) {
+  if (tryClusterName(name) === undefined)
     return `the name "${name}" is not an RFC 1123 label; create the LogicalCluster under another name`
-  }
   return undefined
 }
 

@@ -1,1 +1,2 @@
-export { memberClusterController, type MemberClusterDeps, type MemberToSync } from './controller.ts'
+export type { MemberToSync } from './apply.ts'
+export { memberClusterController, type MemberClusterDeps } from './controller.ts'

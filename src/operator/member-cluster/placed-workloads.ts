@@ -1,78 +1,36 @@
-// Which workloads have anything in which member: by their decision, or by the syncer's own mark. Kept true by one watch for
-// all members, so that no look at a member reads the workloads of all logical clusters.
+// Which workloads have something in which member: by the scheduler's decision or by the finalizer of the member's syncer.
+// An index on the shared informers, so that a visit to a member does not read the workloads of all logical clusters.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { createInformer, type DeepReadonly, type Informer } from '../../client/index.ts'
-import { hasCopy, placedOn, placedOnAnnotation, syncerFinalizer } from '../../crds/index.ts'
-import type { OperatorContext } from '../operator-context.ts'
+import { ObjectIndex, type DeepReadonly, type Informer, type SharedInformers } from '../../client/index.ts'
+import { finalizingMembers, membersWithCopy, workloadKinds } from '../../crds/index.ts'
 
-const deployments = { group: 'apps', version: 'v1', resource: 'deployments' } as const
-const finalizerPrefix = syncerFinalizer('')
+export class PlacedWorkloads implements Disposable {
+  readonly #kinds: readonly { readonly informer: Informer<KubeObject>; readonly byMember: ObjectIndex }[]
 
-export class PlacedWorkloads implements AsyncDisposable {
-  readonly #informer: Informer<KubeObject>
-  /** Keys of workloads by member. */
-  readonly #placed = new Map<string, Map<string, string>>()
-
-  constructor({ virtual, log }: Pick<OperatorContext, 'virtual' | 'log'>, signal: AbortSignal) {
-    const client = virtual('/clusters/*')
-    const options = { client, gvr: deployments, allClusters: true, metadataOnly: true, transform: marksOnly }
-    this.#informer = createInformer<KubeObject>({ ...options, log, signal })
-    this.#informer.onChange(({ key, before, after }) => {
-      for (const member of membersOf(before)) this.#forget(member, key)
-      for (const member of membersOf(after)) this.#remember(member, key, after)
+  constructor(informers: SharedInformers) {
+    this.#kinds = workloadKinds.map(({ gvr }) => {
+      const informer = informers.of(gvr)
+      return { informer, byMember: new ObjectIndex(informer, (_, workload) => membersOf(workload)) }
     })
   }
 
-  /** `NAMESPACE/NAME` of each workload with anything in the member, once the first list is there. */
+  /** `NAMESPACE/NAME` of each workload with something in the member. Waits for the first lists. */
   async of(member: string, signal: AbortSignal): Promise<string[]> {
-    await this.#informer.synced(signal)
-    return [...(this.#placed.get(member)?.values() ?? [])]
+    await Promise.all(this.#kinds.map(({ informer }) => informer.synced(signal)))
+    return this.#kinds.flatMap(({ byMember }) => [...byMember.of(member)].map(nameOf))
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#informer[Symbol.asyncDispose]()
-  }
-
-  #remember(member: string, key: string, workload: DeepReadonly<KubeObject> | undefined): void {
-    const { namespace = '', name = '' } = workload?.metadata ?? {}
-    const keys = this.#placed.get(member) ?? new Map<string, string>()
-    this.#placed.set(member, keys.set(key, `${namespace}/${name}`))
-  }
-
-  #forget(member: string, key: string): void {
-    const keys = this.#placed.get(member)
-    keys?.delete(key)
-    if (keys?.size === 0) this.#placed.delete(member)
+  [Symbol.dispose](): void {
+    for (const { byMember } of this.#kinds) byMember[Symbol.dispose]()
   }
 }
 
-/** Members in which the workload has something. */
-export function membersOf(workload: DeepReadonly<KubeObject> | undefined): string[] {
-  if (workload === undefined) return []
-  const marked = (workload.metadata.finalizers ?? [])
-    .filter((finalizer) => finalizer.startsWith(finalizerPrefix))
-    .map((finalizer) => finalizer.slice(finalizerPrefix.length))
-  const decided = Object.entries(placedOn(workload as KubeObject))
-    .filter(([, copy]) => hasCopy(copy))
-    .map(([member]) => member)
-  return [...new Set([...marked, ...decided])]
+/** Members that have, or are to have, something of the workload. */
+export function membersOf(workload: DeepReadonly<KubeObject>): string[] {
+  return [...new Set([...finalizingMembers(workload), ...membersWithCopy(workload as KubeObject)])]
 }
 
-/** All that is kept of a workload: nothing a tenant writes without bound, but its finalizers. */
-function marksOnly(object: KubeObject): KubeObject {
-  const { name, namespace, uid, resourceVersion, finalizers, annotations } = object.metadata
-  const decision = annotations?.[placedOnAnnotation]
-  const marks = finalizers?.filter((finalizer) => finalizer.startsWith(finalizerPrefix)) ?? []
-  return {
-    apiVersion: object.apiVersion,
-    kind: object.kind,
-    metadata: {
-      ...(name !== undefined && { name }),
-      ...(namespace !== undefined && { namespace }),
-      ...(uid !== undefined && { uid }),
-      ...(resourceVersion !== undefined && { resourceVersion }),
-      ...(marks.length > 0 && { finalizers: marks }),
-      ...(decision !== undefined && { annotations: { [placedOnAnnotation]: decision } }),
-    },
-  }
+/** `NAMESPACE/NAME`, for people. */
+export function nameOf({ metadata: { namespace = '', name = '' } }: DeepReadonly<KubeObject>): string {
+  return `${namespace}/${name}`
 }

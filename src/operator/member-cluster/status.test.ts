@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { memberStatus, type Probe, type StatusInput } from './status.ts'
+import { memberClusterStatus, type Probe, type StatusInput } from './status.ts'
 
 const answered: Probe = { kind: 'answered', uid: 'u', version: 'v1.34.3', nodes: { ready: 1, total: 2 } }
 const start = Date.parse('2026-01-01T00:00:00Z')
@@ -15,7 +15,7 @@ const input = (parts: Partial<StatusInput> = {}): StatusInput => ({
   ...parts,
 })
 const words = (parts: Partial<StatusInput>): string =>
-  (memberStatus(input(parts)).conditions ?? []).map(({ type, status }) => `${type}=${status}`).join(' ')
+  (memberClusterStatus(input(parts)).conditions ?? []).map(({ type, status }) => `${type}=${status}`).join(' ')
 
 describe('the status of a MemberCluster', () => {
   for (const { title, parts, expected } of [
@@ -48,29 +48,31 @@ describe('the status of a MemberCluster', () => {
     it(title, () => expect(words(parts)).to.equal(expected))
   }
   for (const [placed, message] of [
-    [[], 'its state is Draining: nothing is placed there any more'],
-    [['shop/web', 'shop/api'], 'its state is Draining: still there are shop/api, shop/web'],
+    [[], 'its state is Draining: no workloads are left there'],
+    [['shop/web', 'shop/api'], 'its state is Draining: workloads are left there: shop/api, shop/web'],
     [
       ['a/1', 'a/2', 'a/3', 'a/4', 'a/5', 'a/6', 'a/7'],
-      'its state is Draining: still there are a/1, a/2, a/3, a/4, a/5 and 2 more',
+      'its state is Draining: workloads are left there: a/1, a/2, a/3, a/4, a/5 and 2 more',
     ],
   ] as const) {
     it(`says of a drained member what is there: ${placed.length}`, () => {
-      const status = memberStatus(input({ state: 'Draining', placed }))
+      const status = memberClusterStatus(input({ state: 'Draining', placed }))
       expect(status.placed).to.equal(placed.length)
       expect(status.conditions?.find(({ type }) => type === 'Schedulable')?.message).to.equal(message)
     })
   }
   it('keeps what a silent member said last', () => {
-    const previous = memberStatus(input())
-    const silent = memberStatus(input({ previous, probe: { kind: 'unreachable', message: 'm' } }))
+    const previous = memberClusterStatus(input())
+    const silent = memberClusterStatus(input({ previous, probe: { kind: 'unreachable', message: 'm' } }))
     expect(silent).to.include({ version: 'v1.34.3', lastHeartbeatTime: '2026-01-01T00:00:00Z' })
   })
   it('writes a heartbeat at most every 30 s', () => {
-    const previous = memberStatus(input())
-    expect(memberStatus(input({ previous, nowMs: start + 29_000, now: '2026-01-01T00:00:29Z' }))).to.equal(previous)
+    const previous = memberClusterStatus(input())
+    expect(memberClusterStatus(input({ previous, nowMs: start + 29_000, now: '2026-01-01T00:00:29Z' }))).to.equal(
+      previous,
+    )
     expect(
-      memberStatus(input({ previous, nowMs: start + 30_000, now: '2026-01-01T00:00:30Z' })).lastHeartbeatTime,
+      memberClusterStatus(input({ previous, nowMs: start + 30_000, now: '2026-01-01T00:00:30Z' })).lastHeartbeatTime,
     ).to.equal('2026-01-01T00:00:30Z')
   })
 })

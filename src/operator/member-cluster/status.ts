@@ -1,8 +1,8 @@
-// The status of a MemberCluster: a pure function of what a probe found.
+// The status of a MemberCluster. Pure.
 import type { Condition } from '../../apimachinery/meta/index.ts'
 import { setCondition, type MemberClusterStatus } from '../../crds/index.ts'
 
-/** What one look at a member gave. */
+/** The result of asking a member. */
 export type Probe =
   | {
       readonly kind: 'answered'
@@ -10,10 +10,10 @@ export type Probe =
       readonly version: string
       readonly nodes: { readonly ready: number; readonly total: number }
     }
-  /** It answered that it does not believe us, or that we may not ask. */
+  /** It answered 401 or 403. */
   | { readonly kind: 'refused'; readonly message: string }
   | { readonly kind: 'unreachable'; readonly message: string }
-  /** We have nothing to reach it with. */
+  /** There is no usable kubeconfig. */
   | { readonly kind: 'unusable'; readonly message: string }
 
 export interface StatusInput {
@@ -23,22 +23,22 @@ export interface StatusInput {
   readonly probe: Probe
   /** The name of an older MemberCluster for the same physical cluster. */
   readonly twin: string | undefined
-  /** Workloads that have something there. */
+  /** `NAMESPACE/NAME` of the workloads with something in the member. */
   readonly placed: readonly string[]
   readonly nowMs: number
   /** RFC 3339 of nowMs. */
   readonly now: string
 }
 
-/** A heartbeat alone is written no more often than this. */
+/** A new heartbeat alone causes a write after this time only. */
 export const heartbeatMs = 30_000
 
-/** The next status; the same object where there is nothing to write. */
-export function memberStatus(input: StatusInput): MemberClusterStatus {
+/** The next status; `previous` itself if nothing has changed. */
+export function memberClusterStatus(input: StatusInput): MemberClusterStatus {
   const { previous = {}, generation, probe, placed, nowMs, now } = input
   let conditions: readonly Readonly<Condition>[] = previous.conditions ?? []
-  const words = conditionsOf(input)
-  for (const word of words) conditions = setCondition(conditions, { ...word, observedGeneration: generation }, now)
+  for (const update of conditionsOf(input))
+    conditions = setCondition(conditions, { ...update, observedGeneration: generation }, now)
   const answered = probe.kind === 'answered'
   const beat = answered && nowMs - Date.parse(previous.lastHeartbeatTime ?? '1970-01-01T00:00:00Z') >= heartbeatMs
   const status: MemberClusterStatus = {
@@ -52,15 +52,15 @@ export function memberStatus(input: StatusInput): MemberClusterStatus {
   return JSON.stringify(status) === JSON.stringify(previous) ? previous : status
 }
 
-interface Word {
+interface ConditionUpdate {
   readonly type: string
   readonly status: Condition['status']
   readonly reason: string
   readonly message: string
 }
 
-function conditionsOf({ probe, twin, state, placed }: StatusInput): Word[] {
-  const word = (type: string, status: Condition['status'], reason: string, message: string): Word => ({
+function conditionsOf({ probe, twin, state, placed }: StatusInput): ConditionUpdate[] {
+  const condition = (type: string, status: Condition['status'], reason: string, message: string): ConditionUpdate => ({
     type,
     status,
     reason,
@@ -68,22 +68,22 @@ function conditionsOf({ probe, twin, state, placed }: StatusInput): Word[] {
   })
   const accepted =
     twin === undefined
-      ? word('Accepted', 'True', 'Accepted', 'it is registered once')
-      : word('Accepted', 'False', 'RegisteredTwice', `the same cluster is registered as "${twin}"`)
+      ? condition('Accepted', 'True', 'Accepted', 'it is registered once')
+      : condition('Accepted', 'False', 'RegisteredTwice', `the same cluster is registered as "${twin}"`)
   if (probe.kind === 'answered') {
     const ready =
       twin === undefined
-        ? word('Ready', 'True', 'Answers', 'its API answers')
-        : word('Ready', 'False', 'NotAccepted', accepted.message)
+        ? condition('Ready', 'True', 'Answers', 'its API answers')
+        : condition('Ready', 'False', 'NotAccepted', accepted.message)
     const open = twin === undefined && state === 'Active'
     return [
       accepted,
-      word('Reachable', 'True', 'Answers', 'its API answers'),
-      word('CredentialsValid', 'True', 'Believed', 'our credentials are believed'),
+      condition('Reachable', 'True', 'Answers', 'its API answers'),
+      condition('CredentialsValid', 'True', 'Accepted', 'the member accepts our credentials'),
       ready,
       open
-        ? word('Schedulable', 'True', 'Active', 'it takes workloads')
-        : word(
+        ? condition('Schedulable', 'True', 'Active', 'it takes workloads')
+        : condition(
             'Schedulable',
             'False',
             twin === undefined ? state : 'NotAccepted',
@@ -95,29 +95,29 @@ function conditionsOf({ probe, twin, state, placed }: StatusInput): Word[] {
   if (probe.kind === 'refused') {
     return [
       accepted,
-      word('Reachable', 'True', 'Answers', 'its API answers'),
-      word('CredentialsValid', 'False', 'Refused', message),
-      word('Ready', 'Unknown', 'CredentialsInvalid', message),
-      word('Schedulable', 'False', 'NotReady', message),
+      condition('Reachable', 'True', 'Answers', 'its API answers'),
+      condition('CredentialsValid', 'False', 'Refused', message),
+      condition('Ready', 'Unknown', 'CredentialsInvalid', message),
+      condition('Schedulable', 'False', 'NotReady', message),
     ]
   }
   const reason = probe.kind === 'unusable' ? 'ConnectionUnusable' : 'Unreachable'
   return [
     accepted,
-    word('Reachable', 'False', reason, message),
-    word('CredentialsValid', 'Unknown', reason, message),
-    word('Ready', 'Unknown', reason, message),
-    word('Schedulable', 'False', 'NotReady', message),
+    condition('Reachable', 'False', reason, message),
+    condition('CredentialsValid', 'Unknown', reason, message),
+    condition('Ready', 'Unknown', reason, message),
+    condition('Schedulable', 'False', 'NotReady', message),
   ]
 }
 
-const namedAtMost = 5
+const maxNamed = 5
 
-/** Who drains a member wants to know when it is empty, and what keeps it from being so. */
+/** Why the member takes no workloads; while it drains, also what is still there. */
 function closedMessage(state: StatusInput['state'], placed: readonly string[]): string {
   if (state !== 'Draining') return `its state is ${state}`
-  if (placed.length === 0) return 'its state is Draining: nothing is placed there any more'
-  const named = placed.toSorted().slice(0, namedAtMost).join(', ')
-  const more = placed.length > namedAtMost ? ` and ${placed.length - namedAtMost} more` : ''
-  return `its state is Draining: still there are ${named}${more}`
+  if (placed.length === 0) return 'its state is Draining: no workloads are left there'
+  const named = placed.toSorted().slice(0, maxNamed).join(', ')
+  const more = placed.length > maxNamed ? ` and ${placed.length - maxNamed} more` : ''
+  return `its state is Draining: workloads are left there: ${named}${more}`
 }

@@ -1,4 +1,4 @@
-// How many copies each member has, kept as they come and go.
+// The number of copies on each member, updated with every change of a workload.
 
 export class CopyCount {
   readonly #members = new Map<string, number>()
@@ -11,7 +11,7 @@ export class CopyCount {
     return this.#members.get(member) ?? 0
   }
 
-  /** One workload has its copies in other members than before. */
+  /** The copies of one workload are on the members `after` instead of `before`. */
   replace(before: readonly string[], after: readonly string[]): void {
     for (const member of after) this.#members.set(member, this.of(member) + 1)
     for (const member of before) {
@@ -21,7 +21,7 @@ export class CopyCount {
     }
   }
 
-  /** Members with any copy but these, one in each. */
+  /** Members that have copies besides one copy on each of `own`. */
   without(own: readonly string[]): string[] {
     const ours = new Set(own)
     return [...this.#members].filter(([member, count]) => count > (ours.has(member) ? 1 : 0)).map(([member]) => member)

@@ -1,10 +1,17 @@
-// Registers a physical cluster that we can reach (push): an identity of ours in it, and a MemberCluster that names it.
+// Registers a physical cluster that kcp can reach (push): creates the syncer's identity in it, and a MemberCluster for it.
 import { stringify } from 'yaml'
 import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest, conflict, serviceUnavailable } from '../../apimachinery/status/index.ts'
 import { sleep } from '../../async/index.ts'
 import { createClient, httpTransport, type Endpoint, type KubeClient, type Kubeconfig } from '../../client/index.ts'
-import { memberClusters, memberIdOf, systemNamespace, type MemberCluster } from '../../crds/index.ts'
+import {
+  kubeSystemUidAnnotation,
+  memberClusters,
+  memberIdOf,
+  memberParts,
+  systemNamespace,
+  type MemberCluster,
+} from '../../crds/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import { memberObjects, tokenSecret } from './member-objects.ts'
 
@@ -13,9 +20,9 @@ const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
 
 export interface JoinOptions {
   readonly name: string
-  /** Of an admin of the member; used once, not kept. */
+  /** An admin's kubeconfig of the member. Used once and not stored. */
   readonly memberKubeconfig: Kubeconfig
-  /** Where MemberClusters live: the host, or logical cluster `root`. */
+  /** The API with the MemberClusters: the host's, or that of logical cluster `root`. */
   readonly clusters: KubeClient
   /** Default None. */
   readonly serviceNetwork?: 'None' | 'Flat'
@@ -29,8 +36,8 @@ export interface JoinedMember {
 }
 
 /**
- * Joins a member. Running it again for the same member under the same name renews what it made. Rejects with Conflict
- * where the member is registered under another name, or the name belongs to another member.
+ * Joins a member. Joining it again under the same name renews everything. Rejects with Conflict if the member is registered
+ * under another name, or if the name belongs to another member.
  */
 export async function joinMember({
   name,
@@ -42,7 +49,7 @@ export async function joinMember({
 }: JoinOptions): Promise<JoinedMember> {
   if (!/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name))
     throw badRequest(
-      `"${name}" is no name for a member cluster: lower-case letters, digits and "-", at most 63 characters`,
+      `"${name}" is not a valid name of a member cluster: lower-case letters, digits and "-", at most 63 characters`,
     )
   await using transport = httpTransport(memberKubeconfig)
   const member = createClient(transport)
@@ -51,7 +58,7 @@ export async function joinMember({
   const existing = await refuseTwice(clusters, name, uid, signal)
   if (existing?.metadata.deletionTimestamp !== undefined)
     throw conflict(memberClusters, name, 'it is being deleted: join again when it has gone')
-  await oursHasGone(member, signal)
+  await untilFormerIsGone(member, signal)
   for (const object of memberObjects()) await apply(member, object, signal)
   log.info('made an identity for the syncer in the member', { member: name })
   const endpoint = await memberKubeconfig.endpoint()
@@ -61,8 +68,8 @@ export async function joinMember({
   return { id: memberIdOf(uid) }
 }
 
-/** What an earlier registration left may still be going: an identity made meanwhile would go with it. */
-async function oursHasGone(member: KubeClient, signal: AbortSignal): Promise<void> {
+/** Waits while the namespace of a former registration is being deleted: an identity created in it now would go with it. */
+async function untilFormerIsGone(member: KubeClient, signal: AbortSignal): Promise<void> {
   for (let attempt = 0; attempt < 120; attempt++) {
     const found = await member.tryGet<KubeObject>(namespaces, { name: systemNamespace }, { signal })
     if (found?.metadata.deletionTimestamp === undefined) return
@@ -71,7 +78,7 @@ async function oursHasGone(member: KubeClient, signal: AbortSignal): Promise<voi
   throw serviceUnavailable(`namespace "${systemNamespace}" in the member is still being deleted after 60 s`)
 }
 
-/** The same physical cluster under two names would be counted, filled and cleaned twice. */
+/** Under two names, the same physical cluster would be counted, filled and cleaned up twice. */
 async function refuseTwice(
   clusters: KubeClient,
   name: string,
@@ -88,11 +95,8 @@ async function refuseTwice(
   return existing
 }
 
-/** Told by the joining, before the first status is. */
-export const memberUidAnnotationOfJoin = 'kcp.dev/kube-system-uid'
-
 function memberUid({ metadata, status }: MemberCluster): string | undefined {
-  return status?.id ?? metadata.annotations?.[memberUidAnnotationOfJoin]
+  return status?.id ?? metadata.annotations?.[kubeSystemUidAnnotation]
 }
 
 const resources: Readonly<Record<string, GroupVersionResource>> = {
@@ -106,7 +110,7 @@ const resources: Readonly<Record<string, GroupVersionResource>> = {
 
 async function apply(client: KubeClient, object: KubeObject, signal: AbortSignal): Promise<KubeObject> {
   const gvr = resources[object.kind]
-  if (gvr === undefined) throw badRequest(`"${object.kind}" is nothing that joining makes`)
+  if (gvr === undefined) throw badRequest(`"${object.kind}" is not created by joining`)
   const { name = '', namespace } = object.metadata
   return await client.patch(gvr, { name, ...(namespace && { namespace }) }, 'apply', object, {
     fieldManager: 'kcp-join',
@@ -115,7 +119,7 @@ async function apply(client: KubeClient, object: KubeObject, signal: AbortSignal
   })
 }
 
-/** The member's controllers fill the Secret; without them there are no tokens, and no pods either. */
+/** Waits for the member's controllers to fill the Secret. */
 async function readToken(member: KubeClient, signal: AbortSignal): Promise<{ token: string; ca: string }> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const secret = await member.get<KubeObject>(secrets, { namespace: systemNamespace, name: tokenSecret }, { signal })
@@ -128,9 +132,9 @@ async function readToken(member: KubeClient, signal: AbortSignal): Promise<{ tok
   )
 }
 
-/** Server, CA and token: nothing that would make our process run or read anything. */
+/** A kubeconfig with server, CA and token only: nothing in it runs programs or reads files. */
 function plainKubeconfig(server: string, endpoint: Endpoint, { token, ca }: { token: string; ca: string }): string {
-  // The admin's own CA is what the connection was verified with; the member's is for endpoints that have no other.
+  // The CA of the admin's kubeconfig, which verified this connection; without one, the CA from the member's Secret.
   const authority = endpoint.ca === undefined ? ca : Buffer.from(endpoint.ca).toString('base64')
   const cluster = {
     server,
@@ -142,8 +146,8 @@ function plainKubeconfig(server: string, endpoint: Endpoint, { token, ca }: { to
     kind: 'Config',
     'current-context': 'member',
     clusters: [{ name: 'member', cluster }],
-    users: [{ name: 'kcp-syncer', user: { token } }],
-    contexts: [{ name: 'member', context: { cluster: 'member', user: 'kcp-syncer' } }],
+    users: [{ name: memberParts.syncerAccount, user: { token } }],
+    contexts: [{ name: 'member', context: { cluster: 'member', user: memberParts.syncerAccount } }],
   })
 }
 
@@ -171,7 +175,7 @@ async function register({ clusters, name, uid, kubeconfig, serviceNetwork, signa
   const object: MemberCluster = {
     apiVersion: 'kcp.dev/v1alpha1',
     kind: 'MemberCluster',
-    metadata: { name, annotations: { [memberUidAnnotationOfJoin]: uid } },
+    metadata: { name, annotations: { [kubeSystemUidAnnotation]: uid } },
     spec: {
       connection: { kubeconfigSecretRef: { ...ref, key: 'kubeconfig' } },
       serviceNetwork: { type: serviceNetwork },
@@ -189,7 +193,7 @@ async function ensureSystemNamespace(clusters: KubeClient, signal: AbortSignal):
   )
 }
 
-/** Create or merge: a logical cluster serves these before it serves apply. */
+/** Create or merge patch, because a logical cluster does not serve server-side apply yet. */
 async function put(
   client: KubeClient,
   gvr: GroupVersionResource,

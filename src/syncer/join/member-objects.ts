@@ -1,17 +1,16 @@
-// What joining makes in a member: an identity for the syncer with no more rights than syncing needs, and one for the
-// nameserver. Made by whoever joins, since no identity may give away rights it does not have.
+// The objects that joining creates in a member: an identity for the syncer with only the rights it needs, and one for the
+// nameserver. The admin who joins creates them, because nobody can grant rights they do not have.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { managedLabel, memberParts, systemNamespace } from '../../crds/index.ts'
 
-const { syncerAccount } = memberParts
-export const nameserverAccount = memberParts.nameserver
-/** Holds the syncer's token: of type kubernetes.io/service-account-token, so it does not expire; deleting it revokes it. */
+const { syncerAccount, nameserver: nameserverAccount } = memberParts
+/** Secret of type kubernetes.io/service-account-token: the syncer's token does not expire; deleting the Secret revokes it. */
 export const { tokenSecret } = memberParts
 
 const read = ['get', 'list', 'watch']
 const write = ['create', 'update', 'patch', 'delete']
 
-/** Rules of the syncer. Secrets are read because their copies are compared; wildcards are nowhere. */
+/** Rules of the syncer, without wildcards. It reads Secrets to compare them with the copies it should have. */
 export const syncerRules = [
   {
     apiGroups: [''],
@@ -21,7 +20,7 @@ export const syncerRules = [
   { apiGroups: ['apps'], resources: ['deployments'], verbs: [...read, ...write] },
   { apiGroups: ['apps'], resources: ['replicasets'], verbs: read },
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: [...read, ...write] },
-  // An EndpointSlice with addresses of other members' pods counts as restricted.
+  // EndpointSlices with addresses outside of the member need this right.
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices/restricted'], verbs: ['create', 'update'] },
   { apiGroups: [''], resources: ['pods'], verbs: [...read, 'patch', 'delete'] },
   { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] },
@@ -30,13 +29,13 @@ export const syncerRules = [
   { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
 ] as const
 
-/** Rules of the nameserver: what CoreDNS needs to answer for Services and to know pods by their address. */
+/** Rules of the nameserver: CoreDNS reads Services, and pods to know them by their address. */
 export const nameserverRules = [
   { apiGroups: [''], resources: ['services', 'pods', 'namespaces'], verbs: ['list', 'watch'] },
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list', 'watch'] },
 ] as const
 
-/** Everything, in the order in which it is applied. */
+/** All objects, in the order in which they are applied. */
 export function memberObjects(): KubeObject[] {
   const labels = { 'app.kubernetes.io/part-of': 'kcp' }
   const role = (name: string, rules: readonly unknown[]): KubeObject[] => [

@@ -1,31 +1,31 @@
-// How the nameserver in a member answers: each pod sees the Services of its own logical cluster under their usual names.
+// The configuration of the nameserver in a member: each pod finds the Services of its own logical cluster by their usual names.
 //
-// Two ways lead to the same Services. Relative names come with a search domain `ID.kcp` that names the logical cluster:
-// a view lets only pods of that logical cluster use it, a rewrite makes `web.shop.ID.kcp` the Service `web` in the
-// member's namespace `ID-shop`, and what does not exist is NXDOMAIN, which musl needs to go on to the next name. Absolute
-// names say nothing of the tenant: there the source pod's namespace does, by a template. A template can't tell NXDOMAIN
-// from no data, so an absolute name that does not exist has an alias and no address.
+// Relative names get the search domain `ID.kcp` of the logical cluster. A view allows it to pods of this logical cluster only,
+// a rewrite maps `web.shop.ID.kcp` to Service `web` in the member's namespace `ID-shop`, and names that do not exist are
+// answered NXDOMAIN, which musl needs to try the next search domain. Absolute names do not contain the logical cluster: a
+// template takes it from the namespace of the asking pod. A template cannot answer NXDOMAIN for a missing Service, so an
+// absolute name that does not exist has a CNAME without an address.
 import type { SyncerAddress } from './nameserver-objects.ts'
 
-/** Last label of names that carry an id; never asked of anybody else. */
+/** The top-level domain of names with an id. Never forwarded. */
 export const tenantZone = 'kcp'
 
 export interface CorefileOptions {
   readonly apiAddress: SyncerAddress
   /** Default 53. */
   readonly port?: number
-  /** Where names outside of the cluster are asked. Default the node's own resolvers. */
+  /** Resolver for names outside of the cluster. Default: those of the node. */
   readonly forward?: string
-  /** For a nameserver outside of its cluster: flags of the kubernetes plugin such as `kubeconfig FILE`. */
+  /** Options of the kubernetes plugin, such as `kubeconfig FILE` for a nameserver outside of its cluster. */
   readonly kubernetes?: string
-  /** Where its readiness is told. Default `:8181`; empty: nowhere. */
+  /** Address of the readiness check. Default `:8181`; empty: none. */
   readonly ready?: string
 }
 
 const id = '[a-z][a-z2-7]{9}'
 const label = '[^.]+'
 
-/** The Corefile. The same text gives the same answers for any number of logical clusters: nothing reloads for a new one. */
+/** The Corefile. It does not depend on which logical clusters exist, so a new one needs no reload. */
 export function corefile({
   apiAddress,
   port = 53,

@@ -1,9 +1,9 @@
-// Brings the nameserver into a member and tells its address.
+// Installs the nameserver in a member.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { serviceUnavailable } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import { syncerFieldManager, systemNamespace } from '../../crds/index.ts'
-import { gvrs } from '../synced-kinds.ts'
+import { gvrs } from '../resources/resources.ts'
 import { corefile } from './corefile.ts'
 import { defaultNameserverImage, nameserverName, nameserverObjects, type SyncerAddress } from './nameserver-objects.ts'
 
@@ -22,7 +22,7 @@ export interface NameserverOptions {
   readonly signal: AbortSignal
 }
 
-/** Applies the nameserver; resolves with the address that pods are to ask, which stays the same for the member's life. */
+/** Applies the nameserver. Resolves with its cluster IP, which does not change. Rejects with the member's StatusError. */
 export async function ensureNameserver({
   member,
   apiAddress,

@@ -1,7 +1,6 @@
-// The parts of the nameserver in a member.
+// The objects of the nameserver in a member.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { contentHash, memberParts, systemNamespace } from '../../crds/index.ts'
-import { nameserverAccount } from '../join/member-objects.ts'
 
 export interface SyncerAddress {
   readonly host: string
@@ -37,8 +36,8 @@ export function nameserverObjects({ corefile, image }: { corefile: string; image
     volumeMounts: [{ name: 'config', mountPath: '/etc/coredns', readOnly: true }],
   }
   const pod = {
-    serviceAccountName: nameserverAccount,
-    // What it does not know itself it asks of the member's own DNS.
+    serviceAccountName: nameserverName,
+    // It forwards names that it does not know to the member's DNS.
     dnsPolicy: 'ClusterFirst',
     containers: [container],
     volumes: [{ name: 'config', configMap: { name: nameserverName } }],

@@ -1,4 +1,4 @@
-// Objects on their way into a member: what is left of an upstream object when a member is to have a copy.
+// Copies for a member, made from upstream objects.
 import { cloneJson, type ClusterId, type KubeObject } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import {
@@ -7,41 +7,47 @@ import {
   locatorAnnotation,
   managedLabel,
   memberAnnotation,
+  memberStatusAnnotationPrefix,
+  ownAnnotationPrefix,
   servingLabel,
+  sourceAnnotation,
+  templateOf,
+  withTemplate,
+  workloadKinds,
+  syncerFieldManager,
   type Locator,
 } from '../../crds/index.ts'
+import { managedByLabel, serviceNameLabel } from './slice-labels.ts'
 import { podTemplateDown, type PodContext } from './pod-template.ts'
 import type { PodTemplate } from './pod-types.ts'
 
-/**
- * On downstream workloads: the content hash of the upstream spec they were made from. Not its generation: that also counts
- * changes of annotations, our own among them.
- */
-export const sourceAnnotation = 'kcp.dev/source'
-
-export interface Place {
+/** The logical cluster of an object. */
+export interface OwnerCluster {
   readonly cluster: string
   readonly clusterId: ClusterId
 }
 
-/** Annotations that say something only where they were written. */
-const ownAnnotations = [
-  'kcp.dev/',
-  'status.kcp.dev/',
+/** Prefixes of annotations that are not copied between upstream and member: they mean something only where they are. */
+const localAnnotations = [
+  ownAnnotationPrefix,
+  memberStatusAnnotationPrefix,
   'kubectl.kubernetes.io/last-applied-configuration',
-  'deployment.kubernetes.io/',
+  ...workloadKinds.map(({ controllerAnnotationPrefix }) => controllerAnnotationPrefix),
 ]
 
-/** True for an annotation that stays upstream. */
-export function staysUpstream(annotation: string): boolean {
-  return ownAnnotations.some((prefix) => annotation.startsWith(prefix))
+/** True for an annotation that is not copied to the other side. */
+export function isLocalAnnotation(annotation: string): boolean {
+  return localAnnotations.some((prefix) => annotation.startsWith(prefix))
 }
 
-/** Name, namespace, labels and annotations of the copy; nothing that the upstream server owns. */
-export function copyMetadata(object: DeepReadonly<KubeObject>, { cluster, clusterId }: Place): KubeObject['metadata'] {
+/** Name, namespace, labels and annotations of a copy; nothing that the upstream server sets. */
+export function copyMetadata(
+  object: DeepReadonly<KubeObject>,
+  { cluster, clusterId }: OwnerCluster,
+): KubeObject['metadata'] {
   const { name = '', namespace = '', uid = '', labels = {}, annotations = {} } = object.metadata
   const locator: Locator = { cluster, clusterId, namespace, name, uid }
-  const kept = Object.entries(annotations).filter(([annotation]) => !staysUpstream(annotation))
+  const kept = Object.entries(annotations).filter(([annotation]) => !isLocalAnnotation(annotation))
   return {
     name,
     namespace: downstreamNamespace(clusterId, namespace),
@@ -50,76 +56,69 @@ export function copyMetadata(object: DeepReadonly<KubeObject>, { cluster, cluste
   }
 }
 
-interface DeploymentSpec {
-  template: PodTemplate
-  [field: string]: unknown
-}
-
-/** A Deployment for a member. */
-export function deploymentDown(object: DeepReadonly<KubeObject>, place: Place, context: PodContext): KubeObject {
-  const spec = cloneJson(object['spec']) as DeploymentSpec
-  const metadata = copyMetadata(object, place)
-  return {
+/** A workload for a member. */
+export function workloadDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster, context: PodContext): KubeObject {
+  const metadata = copyMetadata(object, owner)
+  const annotations = { ...metadata.annotations, [sourceAnnotation]: contentHash(object['spec']) }
+  const copy: KubeObject = {
     apiVersion: object.apiVersion,
     kind: object.kind,
-    metadata: {
-      ...metadata,
-      annotations: { ...metadata.annotations, [sourceAnnotation]: contentHash(object['spec']) },
-    },
-    spec: { ...spec, template: podTemplateDown(spec.template, context) },
+    metadata: { ...metadata, annotations },
+    spec: cloneJson(object['spec']),
   }
+  const template = templateOf(copy) as PodTemplate | undefined
+  return template === undefined ? copy : withTemplate(copy, podTemplateDown(template, context))
 }
 
-/** Given by the member's own API server, or meaningless in another cluster. */
-const serviceFieldsOfAServer = [
+/** Fields that the API server of the member sets, or that mean nothing in another cluster. */
+const serverSetServiceFields = [
   'clusterIP',
   'clusterIPs',
   'healthCheckNodePort',
   'ipFamilies',
   'loadBalancerClass',
 ] as const
-/** Every node of the member would send what goes to these addresses to the tenant's pods, whoever's they are. */
-const addressesOfOthers = 'externalIPs'
+/** Nodes of the member would send traffic for these addresses to the tenant's pods, whoever owns the addresses. */
+const externalAddresses = 'externalIPs'
 
-/** A Service for a member: its selector also asks for pods that take traffic. */
-export function serviceDown(object: DeepReadonly<KubeObject>, place: Place): KubeObject {
+/** A Service for a member. Its selector also requires that pods take traffic. */
+export function serviceDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster): KubeObject {
   const spec = cloneJson(object['spec'] ?? {}) as Record<string, unknown> & {
     clusterIP?: string
     selector?: Record<string, string>
     ports?: { nodePort?: number }[]
   }
   const headless = spec.clusterIP === 'None'
-  for (const field of [...serviceFieldsOfAServer, addressesOfOthers]) Reflect.deleteProperty(spec, field)
+  for (const field of [...serverSetServiceFields, externalAddresses]) Reflect.deleteProperty(spec, field)
   if (headless) spec.clusterIP = 'None'
   for (const port of spec.ports ?? []) delete port.nodePort
   if (spec.selector && Object.keys(spec.selector).length > 0)
     spec.selector = { ...spec.selector, [servingLabel]: 'true' }
-  return { apiVersion: object.apiVersion, kind: object.kind, metadata: copyMetadata(object, place), spec }
+  return { apiVersion: object.apiVersion, kind: object.kind, metadata: copyMetadata(object, owner), spec }
 }
 
 const tokenType = 'kubernetes.io/service-account-token'
 const tokenAnnotations = 'kubernetes.io/service-account.'
 
 /**
- * ConfigMaps and Secrets: their content as it is. A Secret with a token holds one of the logical cluster. It goes down as
- * ordinary bytes: the member would write a token of its own into one of that type, for its own API, or delete it, again
- * and again, where it knows no such ServiceAccount.
+ * ConfigMaps and Secrets with unchanged content. A Secret with a ServiceAccount token becomes type Opaque: the member's
+ * controllers would replace the token by one for the member's API, or delete the Secret if it has no such ServiceAccount.
  */
-export function contentDown(object: DeepReadonly<KubeObject>, place: Place): KubeObject {
+export function contentDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster): KubeObject {
   const { metadata: _metadata, status: _status, ...content } = cloneJson(object) as KubeObject
-  const metadata = copyMetadata(object, place)
+  const metadata = copyMetadata(object, owner)
   if (object['type'] !== tokenType) return { ...content, metadata }
   const kept = Object.entries(metadata.annotations ?? {}).filter(([name]) => !name.startsWith(tokenAnnotations))
   return { ...content, type: 'Opaque', metadata: { ...metadata, annotations: Object.fromEntries(kept) } }
 }
 
-/** A ServiceAccount: its name and its pull secrets. Tokens are the member's own, with our audience. */
-export function serviceAccountDown(object: DeepReadonly<KubeObject>, place: Place): KubeObject {
+/** A ServiceAccount: its name and image pull Secrets. The member issues the tokens of pods, with our audience. */
+export function serviceAccountDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster): KubeObject {
   const pullSecrets = object['imagePullSecrets']
   return {
     apiVersion: 'v1',
     kind: 'ServiceAccount',
-    metadata: copyMetadata(object, place),
+    metadata: copyMetadata(object, owner),
     ...(pullSecrets !== undefined && { imagePullSecrets: cloneJson(pullSecrets) }),
   }
 }
@@ -134,15 +133,15 @@ interface Endpoint {
   deprecatedTopology?: unknown
 }
 
-/** The EndpointSlice of another member, for this one: ready endpoints only, of pods and nodes that don't exist here. */
-export function remoteSliceDown(object: DeepReadonly<KubeObject>, place: Place, name: string): KubeObject {
+/** The EndpointSlice of another member, for this one: ready addresses only, because its pods and nodes do not exist here. */
+export function remoteSliceDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster, name: string): KubeObject {
   const slice = cloneJson(object) as KubeObject & {
     endpoints?: Endpoint[] | null
     ports?: unknown
     addressType?: unknown
   }
-  const service = slice.metadata.labels?.['kubernetes.io/service-name'] ?? ''
-  const metadata = copyMetadata(object, place)
+  const service = slice.metadata.labels?.[serviceNameLabel] ?? ''
+  const metadata = copyMetadata(object, owner)
   const from = slice.metadata.annotations?.[memberAnnotation] ?? ''
   return {
     apiVersion: slice.apiVersion,
@@ -151,8 +150,8 @@ export function remoteSliceDown(object: DeepReadonly<KubeObject>, place: Place, 
       ...metadata,
       name,
       labels: {
-        'kubernetes.io/service-name': service,
-        'endpointslice.kubernetes.io/managed-by': 'kcp-syncer',
+        [serviceNameLabel]: service,
+        [managedByLabel]: syncerFieldManager,
         [managedLabel]: 'true',
         [memberAnnotation]: from,
       },

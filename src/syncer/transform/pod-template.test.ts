@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { apiAccessVolume, journalAnnotation, podTemplateDown, podTemplateUp, type PodContext } from './pod-template.ts'
+import { templateChangesAnnotation } from '../../crds/index.ts'
+import { apiAccessVolume, podTemplateDown, podTemplateUp, type PodContext } from './pod-template.ts'
 import type { ContainerSpec, EnvVar, PodTemplate } from './pod-types.ts'
 
 const context: PodContext = {
@@ -182,6 +183,6 @@ describe('pod templates down and up again', () => {
   it('leave alone what is not ours', () => {
     const template = { metadata: { annotations: {} }, spec: { containers: containers() } }
     expect(podTemplateUp(template)).to.deep.equal(template)
-    expect(template.metadata.annotations).to.not.have.property(journalAnnotation)
+    expect(template.metadata.annotations).to.not.have.property(templateChangesAnnotation)
   })
 })

@@ -1,33 +1,35 @@
-// Pod templates on the way down, and pods and templates on the way up. What is changed is written into one annotation of
-// the template, so that the way up needs nothing but the object itself: the member's ReplicaSets and pods carry it too.
+// Changes pod templates for a member, and undoes the changes in templates and pods of the member. The changes are recorded in
+// an annotation of the template, which the member's ReplicaSets and pods have too, so undoing needs only the object.
 import { cloneJson } from '../../apimachinery/meta/index.ts'
-import { contentHash, managedLabel, servingLabel } from '../../crds/index.ts'
+import {
+  contentHash,
+  managedLabel,
+  namespaceAnnotation,
+  servingLabel,
+  templateChangesAnnotation,
+} from '../../crds/index.ts'
 import type { ContainerSpec, PodSpec, PodTemplate, VolumeSpec } from './pod-types.ts'
 
-/** What a template of this logical cluster needs to know in this member. Stable: a change rolls out every workload. */
+/** What the template depends on besides itself. It must be stable: each change causes a rollout of every workload. */
 export interface PodContext {
-  /** The namespace upstream. */
+  /** The upstream namespace. */
   readonly namespace: string
-  /** `ID.MEMBERID`: the audience of tokens by which the server knows logical cluster and member. */
+  /** `CLUSTERID.MEMBERID`: the audience of tokens, from which the server knows logical cluster and member. */
   readonly audience: string
-  /** Where pods of the member reach the API of their logical cluster. */
+  /** Address at which pods of the member reach the API of their logical cluster. */
   readonly apiAddress: { readonly host: string; readonly port: number }
-  /** The nameserver that knows the tenant from the source pod. Absent: the member's own DNS is used. */
+  /** Our nameserver in the member, which knows the tenant by the asking pod. Absent: pods use the member's DNS. */
   readonly nameserver?: {
     readonly address: string
     /** The search domain of the logical cluster: `ID.kcp`. */
     readonly domain: string
   }
-  /** automountServiceAccountToken of the pod's ServiceAccount, where it says something. */
+  /** automountServiceAccountToken of the pod's ServiceAccount, if set. */
   readonly accountAutomount?: boolean
 }
 
-/** On templates and pods in members: what was changed. */
-export const journalAnnotation = 'kcp.dev/changes'
-/** On templates and pods in members, where the downward API asks for the namespace by volume. */
-export const namespaceAnnotation = 'kcp.dev/namespace'
 export const apiAccessVolume = 'kcp-api-access'
-/** ConfigMap in every namespace of ours in a member: `ca.crt` of the logical cluster and `namespace`. */
+/** ConfigMap in every namespace of a tenant in a member: `ca.crt` of the logical cluster, and the upstream `namespace`. */
 export const rootCaConfigMap = 'kcp-root-ca'
 
 const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
@@ -35,99 +37,99 @@ const hostName = 'KUBERNETES_SERVICE_HOST'
 const portName = 'KUBERNETES_SERVICE_PORT'
 const namespaceField = 'metadata.namespace'
 
-/** What the way up needs to restore. Absent members were not changed. */
-interface Journal {
-  /** Name of the upstream template's content: the same in every member. */
+/** The recorded changes. Absent fields mean that nothing was changed. */
+interface Changes {
+  /** Content hash of the upstream template: the same in every member. */
   hash: string
-  /** The tenant's automountServiceAccountToken, null where it was not set. */
+  /** The tenant's automountServiceAccountToken; null if it was not set. */
   automount: boolean | null
   /** Containers that got the volume mount. */
   mounts?: string[]
   /** Containers that got the environment variables. */
   env?: string[]
-  /** Containers whose env list we made: it is removed again. */
+  /** Containers that had no env. */
   noEnv?: string[]
-  /** Containers whose volumeMounts list we made. */
+  /** Containers that had no volumeMounts. */
   noMounts?: string[]
   /** The pod had no volumes. */
   noVolumes?: true
-  /** The tenant's dnsPolicy and dnsConfig, null where not set. */
+  /** The tenant's dnsPolicy and dnsConfig; null if not set. */
   dns?: { policy: string | null; config: unknown }
-  /** container/variable whose fieldRef metadata.namespace became a value; with the fieldRef as it was. */
+  /** Variables whose fieldRef metadata.namespace was replaced by a value, with the original valueFrom. */
   fields?: { container: string; name: string; valueFrom: unknown }[]
-  /** Volumes of the downward API whose metadata.namespace became an annotation. */
+  /** Downward API volumes ask for an annotation instead of metadata.namespace. */
   volumes?: true
-  /** The template had no labels, annotations or metadata at all. */
+  /** The template had no labels, no annotations, or no metadata. */
   noLabels?: true
   noAnnotations?: true
   noMetadata?: true
 }
 
-/** The template as it goes into the member. Pure: the same template and context give the same bytes. */
+/** The template for a member. Pure: the same template and context give the same bytes. */
 export function podTemplateDown(template: PodTemplate, context: PodContext): PodTemplate {
   const out = cloneJson(template)
   const spec = out.spec
-  const journal: Journal = { hash: contentHash(template), automount: spec.automountServiceAccountToken ?? null }
+  const changes: Changes = { hash: contentHash(template), automount: spec.automountServiceAccountToken ?? null }
   spec.automountServiceAccountToken = false
-  if (journal.automount ?? context.accountAutomount ?? true) addApiAccess(spec, context, journal)
-  addEnvironment(spec, context, journal)
-  fixFields(spec, context, journal)
-  fixDownwardVolumes(out, context, journal)
-  if (context.nameserver !== undefined) setNameserver(spec, context.nameserver, context.namespace, journal)
-  if (out.metadata === undefined) journal.noMetadata = true
+  if (changes.automount ?? context.accountAutomount ?? true) addApiAccess(spec, context, changes)
+  addEnvironment(spec, context, changes)
+  replaceFields(spec, context, changes)
+  replaceDownwardVolumes(out, context, changes)
+  if (context.nameserver !== undefined) setNameserver(spec, context.nameserver, context.namespace, changes)
+  if (out.metadata === undefined) changes.noMetadata = true
   const metadata = (out.metadata ??= {})
-  if (metadata.labels === undefined) journal.noLabels = true
-  if (metadata.annotations === undefined) journal.noAnnotations = true
+  if (metadata.labels === undefined) changes.noLabels = true
+  if (metadata.annotations === undefined) changes.noAnnotations = true
   metadata.labels = { ...metadata.labels, [managedLabel]: 'true', [servingLabel]: 'true' }
   metadata.annotations = {
     ...metadata.annotations,
-    ...(journal.volumes && { [namespaceAnnotation]: context.namespace }),
-    [journalAnnotation]: JSON.stringify(journal),
+    ...(changes.volumes && { [namespaceAnnotation]: context.namespace }),
+    [templateChangesAnnotation]: JSON.stringify(changes),
   }
   return out
 }
 
-/** A template, or a pod, as the tenant wrote it. Undoes podTemplateDown; what a member's own admission added stays. */
+/** Undoes podTemplateDown in a template or pod. Additions of the member's admission stay. */
 export function podTemplateUp<T extends PodTemplate>(template: T): T {
   const out = cloneJson(template)
-  const text = out.metadata?.annotations?.[journalAnnotation]
+  const text = out.metadata?.annotations?.[templateChangesAnnotation]
   if (text === undefined || out.metadata === undefined) return out
-  const journal = JSON.parse(text) as Journal
+  const changes = JSON.parse(text) as Changes
   const { metadata, spec } = out
   delete metadata.labels?.[managedLabel]
   delete metadata.labels?.[servingLabel]
-  delete metadata.annotations?.[journalAnnotation]
-  if (journal.volumes) delete metadata.annotations?.[namespaceAnnotation]
-  if (journal.noLabels && isEmpty(metadata.labels)) delete metadata.labels
-  if (journal.noAnnotations && isEmpty(metadata.annotations)) delete metadata.annotations
-  if (journal.noMetadata && isEmpty(metadata)) delete out.metadata
-  if (journal.automount === null) delete spec.automountServiceAccountToken
-  else spec.automountServiceAccountToken = journal.automount
-  removeApiAccess(spec, journal)
-  removeEnvironment(spec, journal)
-  restoreFields(spec, journal)
-  if (journal.volumes) restoreDownwardVolumes(spec)
-  if (journal.dns) restoreDns(spec, journal.dns)
+  delete metadata.annotations?.[templateChangesAnnotation]
+  if (changes.volumes) delete metadata.annotations?.[namespaceAnnotation]
+  if (changes.noLabels && isEmpty(metadata.labels)) delete metadata.labels
+  if (changes.noAnnotations && isEmpty(metadata.annotations)) delete metadata.annotations
+  if (changes.noMetadata && isEmpty(metadata)) delete out.metadata
+  if (changes.automount === null) delete spec.automountServiceAccountToken
+  else spec.automountServiceAccountToken = changes.automount
+  removeApiAccess(spec, changes)
+  removeEnvironment(spec, changes)
+  restoreFields(spec, changes)
+  if (changes.volumes) restoreDownwardVolumes(spec)
+  if (changes.dns) restoreDns(spec, changes.dns)
   return out
 }
 
-/** The content hash of the upstream template that this template, or pod, was made from; undefined where it is not ours. */
+/** The content hash of the upstream template of a template or pod in a member; undefined if it is not a copy. */
 export function sourceHash(template: {
   readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> }
 }): string | undefined {
-  const text = template.metadata?.annotations?.[journalAnnotation]
-  return text === undefined ? undefined : (JSON.parse(text) as Journal).hash
+  const text = template.metadata?.annotations?.[templateChangesAnnotation]
+  return text === undefined ? undefined : (JSON.parse(text) as Changes).hash
 }
 
 function containersOf(spec: PodSpec): ContainerSpec[] {
   return [...(spec.initContainers ?? []), ...spec.containers]
 }
 
-function addApiAccess(spec: PodSpec, { audience }: PodContext, journal: Journal): void {
+function addApiAccess(spec: PodSpec, { audience }: PodContext, changes: Changes): void {
   const mounts: string[] = []
   for (const container of containersOf(spec)) {
     if (container.volumeMounts?.some(({ mountPath }) => mountPath === accountDirectory)) continue
-    if (container.volumeMounts === undefined) (journal.noMounts ??= []).push(container.name)
+    if (container.volumeMounts === undefined) (changes.noMounts ??= []).push(container.name)
     container.volumeMounts = [
       ...(container.volumeMounts ?? []),
       { name: apiAccessVolume, mountPath: accountDirectory, readOnly: true },
@@ -135,8 +137,8 @@ function addApiAccess(spec: PodSpec, { audience }: PodContext, journal: Journal)
     mounts.push(container.name)
   }
   if (mounts.length === 0) return
-  journal.mounts = mounts
-  if (spec.volumes === undefined) journal.noVolumes = true
+  changes.mounts = mounts
+  if (spec.volumes === undefined) changes.noVolumes = true
   spec.volumes = [...(spec.volumes ?? []), apiAccess(audience)]
 }
 
@@ -157,23 +159,23 @@ function apiAccess(audience: string): VolumeSpec {
   }
 }
 
-function removeApiAccess(spec: PodSpec, journal: Journal): void {
-  if (journal.mounts === undefined) return
+function removeApiAccess(spec: PodSpec, changes: Changes): void {
+  if (changes.mounts === undefined) return
   for (const container of containersOf(spec)) {
-    if (!journal.mounts.includes(container.name)) continue
+    if (!changes.mounts.includes(container.name)) continue
     container.volumeMounts = container.volumeMounts?.filter(({ name }) => name !== apiAccessVolume) ?? []
-    if (container.volumeMounts.length === 0 && journal.noMounts?.includes(container.name)) delete container.volumeMounts
+    if (container.volumeMounts.length === 0 && changes.noMounts?.includes(container.name)) delete container.volumeMounts
   }
   spec.volumes = spec.volumes?.filter(({ name }) => name !== apiAccessVolume) ?? []
-  if (spec.volumes.length === 0 && journal.noVolumes) delete spec.volumes
+  if (spec.volumes.length === 0 && changes.noVolumes) delete spec.volumes
 }
 
-/** Before the tenant's own, so that $(KUBERNETES_SERVICE_HOST) can be used in theirs; a tenant's own setting wins. */
-function addEnvironment(spec: PodSpec, { apiAddress }: PodContext, journal: Journal): void {
+/** Added before the tenant's variables, which may use $(KUBERNETES_SERVICE_HOST). Not added if the tenant sets one of them. */
+function addEnvironment(spec: PodSpec, { apiAddress }: PodContext, changes: Changes): void {
   const env: string[] = []
   for (const container of containersOf(spec)) {
     if (container.env?.some(({ name }) => name === hostName || name === portName)) continue
-    if (container.env === undefined) (journal.noEnv ??= []).push(container.name)
+    if (container.env === undefined) (changes.noEnv ??= []).push(container.name)
     container.env = [
       { name: hostName, value: apiAddress.host },
       { name: portName, value: String(apiAddress.port) },
@@ -181,31 +183,31 @@ function addEnvironment(spec: PodSpec, { apiAddress }: PodContext, journal: Jour
     ]
     env.push(container.name)
   }
-  if (env.length > 0) journal.env = env
+  if (env.length > 0) changes.env = env
 }
 
-function removeEnvironment(spec: PodSpec, journal: Journal): void {
+function removeEnvironment(spec: PodSpec, changes: Changes): void {
   for (const container of containersOf(spec)) {
-    if (!journal.env?.includes(container.name)) continue
+    if (!changes.env?.includes(container.name)) continue
     container.env = container.env?.filter(({ name }) => name !== hostName && name !== portName) ?? []
-    if (container.env.length === 0 && journal.noEnv?.includes(container.name)) delete container.env
+    if (container.env.length === 0 && changes.noEnv?.includes(container.name)) delete container.env
   }
 }
 
-function fixFields(spec: PodSpec, { namespace }: PodContext, journal: Journal): void {
+function replaceFields(spec: PodSpec, { namespace }: PodContext, changes: Changes): void {
   for (const container of containersOf(spec)) {
     for (const variable of container.env ?? []) {
       if (variable.valueFrom?.fieldRef?.fieldPath !== namespaceField) continue
       const { name, valueFrom } = variable
-      ;(journal.fields ??= []).push({ container: container.name, name, valueFrom })
+      ;(changes.fields ??= []).push({ container: container.name, name, valueFrom })
       delete variable.valueFrom
       variable.value = namespace
     }
   }
 }
 
-function restoreFields(spec: PodSpec, journal: Journal): void {
-  for (const { container, name, valueFrom } of journal.fields ?? []) {
+function restoreFields(spec: PodSpec, changes: Changes): void {
+  for (const { container, name, valueFrom } of changes.fields ?? []) {
     const variable = containersOf(spec)
       .find((candidate) => candidate.name === container)
       ?.env?.find((candidate) => candidate.name === name && candidate.valueFrom === undefined)
@@ -224,11 +226,11 @@ function downwardItems(spec: PodSpec): { fieldRef?: { fieldPath: string } }[] {
 
 const namespaceByAnnotation = `metadata.annotations['${namespaceAnnotation}']`
 
-function fixDownwardVolumes({ spec }: PodTemplate, _: PodContext, journal: Journal): void {
+function replaceDownwardVolumes({ spec }: PodTemplate, _: PodContext, changes: Changes): void {
   for (const { fieldRef } of downwardItems(spec)) {
     if (fieldRef?.fieldPath !== namespaceField) continue
     fieldRef.fieldPath = namespaceByAnnotation
-    journal.volumes = true
+    changes.volumes = true
   }
 }
 
@@ -238,15 +240,15 @@ function restoreDownwardVolumes(spec: PodSpec): void {
   }
 }
 
-/** Pods with cluster DNS only. In the host's network the source is the node, which tells nothing of the tenant. */
+/** Only pods that use cluster DNS. With hostNetwork the source address is the node's, which does not tell the tenant. */
 function setNameserver(
   spec: PodSpec,
   { address, domain }: NonNullable<PodContext['nameserver']>,
   namespace: string,
-  journal: Journal,
+  changes: Changes,
 ): void {
   if (spec.hostNetwork || (spec.dnsPolicy ?? 'ClusterFirst') !== 'ClusterFirst') return
-  journal.dns = { policy: spec.dnsPolicy ?? null, config: spec.dnsConfig ?? null }
+  changes.dns = { policy: spec.dnsPolicy ?? null, config: spec.dnsConfig ?? null }
   const own = spec.dnsConfig ?? {}
   const options = own.options ?? []
   spec.dnsPolicy = 'None'
@@ -258,7 +260,7 @@ function setNameserver(
   }
 }
 
-function restoreDns(spec: PodSpec, { policy, config }: NonNullable<Journal['dns']>): void {
+function restoreDns(spec: PodSpec, { policy, config }: NonNullable<Changes['dns']>): void {
   if (policy === null) delete spec.dnsPolicy
   else spec.dnsPolicy = policy
   if (config === null) delete spec.dnsConfig

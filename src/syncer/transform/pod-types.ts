@@ -1,4 +1,4 @@
-// The parts of a pod that the syncer changes or looks into; everything else passes through untouched.
+// The parts of a pod that the syncer reads or changes. Everything else is copied unchanged.
 import type { ObjectMeta } from '../../apimachinery/meta/index.ts'
 
 export interface EnvVar {

@@ -1,14 +1,22 @@
-// Objects that a member made, on their way up: as if the tenant's own cluster had made them.
+// Upstream copies of objects that a member created, in the form the tenant's own cluster would have given them.
 import { cloneJson, type KubeObject, type ObjectMeta, type OwnerReference } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
-import { managedLabel, memberAnnotation, reachableAnnotation, servingLabel } from '../../crds/index.ts'
-import { staysUpstream } from './down.ts'
+import {
+  managedLabel,
+  memberAnnotation,
+  reachableAnnotation,
+  servingLabel,
+  syncerFieldManager,
+} from '../../crds/index.ts'
+import { isLocalAnnotation } from './down.ts'
+import { managedByLabel } from './slice-labels.ts'
 import { podTemplateUp } from './pod-template.ts'
 import type { PodSpec, PodTemplate } from './pod-types.ts'
 
+/** Label with the hash of a pod template, on ReplicaSets and pods. */
 export const templateHashLabel = 'pod-template-hash'
 
-/** Labels and annotations without ours. */
+/** Labels and annotations without those of syncers. */
 export function metadataUp({
   labels = {},
   annotations = {},
@@ -16,7 +24,7 @@ export function metadataUp({
   const keptLabels = Object.entries(labels).filter(
     ([label]) => label !== managedLabel && label !== servingLabel && label !== memberAnnotation,
   )
-  const keptAnnotations = Object.entries(annotations).filter(([annotation]) => !staysUpstream(annotation))
+  const keptAnnotations = Object.entries(annotations).filter(([annotation]) => !isLocalAnnotation(annotation))
   return { labels: Object.fromEntries(keptLabels), annotations: Object.fromEntries(keptAnnotations) }
 }
 
@@ -56,13 +64,13 @@ export function podUp(
   }
 }
 
-/** The template of a member's ReplicaSet as the tenant wrote it, without the hash that names one ReplicaSet. */
+/** The template of a member's ReplicaSet as the tenant wrote it, without the pod-template-hash. */
 export function replicaSetTemplateUp(replicaSet: DeepReadonly<KubeObject>): PodTemplate {
   const spec = cloneJson(replicaSet['spec']) as { template: PodTemplate }
   return withoutHash(podTemplateUp(spec.template))
 }
 
-/** A template without pod-template-hash: what two ReplicaSets of one revision have in common. */
+/** A template without pod-template-hash, which differs between members. */
 export function withoutHash(template: DeepReadonly<PodTemplate>): PodTemplate {
   const out = cloneJson(template) as PodTemplate
   delete out.metadata?.labels?.[templateHashLabel]
@@ -73,7 +81,7 @@ interface EndpointUp {
   targetRef?: { kind?: string; namespace?: string; name?: string; uid?: string }
 }
 
-/** A member's EndpointSlice, upstream. */
+/** The upstream copy of a member's EndpointSlice. */
 export function endpointSliceUp(
   slice: DeepReadonly<KubeObject>,
   {
@@ -94,7 +102,7 @@ export function endpointSliceUp(
     metadata: {
       name,
       namespace,
-      labels: { ...labels, 'endpointslice.kubernetes.io/managed-by': 'kcp-syncer' },
+      labels: { ...labels, [managedByLabel]: syncerFieldManager },
       annotations: { ...annotations, [memberAnnotation]: member, ...(reachable && { [reachableAnnotation]: 'true' }) },
       ownerReferences: [service],
     },

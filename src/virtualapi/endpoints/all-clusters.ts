@@ -3,6 +3,7 @@
 import { Buffer } from 'node:buffer'
 import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { forbidden, methodNotAllowed, pathNotFound } from '../../apimachinery/status/index.ts'
+import { logicalClusterAnnotation } from '../../client/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
 import { negotiate, type Representation } from '../codec/negotiate.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
@@ -18,8 +19,6 @@ import { listOptionsOf } from './list-options.ts'
 import { encodeToken, expiredList, expiredToken, listPosition, waitForRevision } from './read-position.ts'
 import { selectionOf } from './selection.ts'
 import { notThere, openWatch, watchAnswer, watchOptions } from './watch.ts'
-
-const clusterAnnotation = 'kcp.dev/logical-cluster'
 
 export async function allClusters(exchange: Exchange, parts: EndpointParts, request: ResourceTarget): Promise<Answer> {
   const { verb } = exchange.info
@@ -158,7 +157,7 @@ function annotatedView(
       if (known !== undefined) return known
       const object: KubeObject = decodeObject(entry.bytes)
       const name = directory.byId(entry.key.cluster)?.name ?? ''
-      object.metadata.annotations = { ...object.metadata.annotations, [clusterAnnotation]: name }
+      object.metadata.annotations = { ...object.metadata.annotations, [logicalClusterAnnotation]: name }
       const bytes = Buffer.from(layOut(object))
       annotated.set(entry, bytes)
       return bytes

@@ -1,6 +1,7 @@
 // Logs, exec, attach and port-forward of a pod. We find the pod; the API server of its member cluster answers the request.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest, serviceUnavailable } from '../../apimachinery/status/index.ts'
+import { memberAnnotation } from '../../crds/index.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
 import type { PodConnection } from '../members/pod-connector.ts'
 import type { Answer } from '../exchange/exchange.ts'
@@ -71,7 +72,7 @@ function requireContainer(pod: KubeObject, { request, query }: EndpointCall): vo
 }
 
 function memberOf({ metadata }: KubeObject): string | undefined {
-  return metadata.annotations?.['kcp.dev/member']
+  return metadata.annotations?.[memberAnnotation]
 }
 
 export function notConnected(): Error {

@@ -1,6 +1,7 @@
 // POST of a new object.
 import type { ObjectMeta } from '../../apimachinery/meta/index.ts'
 import { badRequest, unsupportedMediaType } from '../../apimachinery/status/index.ts'
+import { keepUidHeader } from '../../crds/index.ts'
 import { jsonBytes } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
@@ -14,7 +15,7 @@ export async function createObject(call: EndpointCall): Promise<Answer> {
   const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
   exchange.names(object.metadata)
   requireNamespace(object.metadata, request.namespace)
-  const keepUid = exchange.user.realm.kind === 'installation' && exchange.header('kcp-keep-uid') === 'true'
+  const keepUid = exchange.user.realm.kind === 'installation' && exchange.header(keepUidHeader) === 'true'
   const stored = definition.toStorage?.(object) ?? { ...object, apiVersion: definition.storageApiVersion }
   const written = await parts.registry.create(target, stored, { keepUid })
   const view = viewOf(definition, representation, { now: target.context.now })

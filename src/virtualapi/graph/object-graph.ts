@@ -5,11 +5,19 @@ import {
   parseApiVersion,
   tryClusterId,
   type ClusterId,
-  type GroupVersionResource,
   type KubeObject,
-  type ObjectMeta,
-  type OwnerReference,
 } from '../../apimachinery/meta/index.ts'
+import type {
+  Candidate,
+  ChangeListener,
+  GraphObject,
+  GraphObserver,
+  ObjectChange,
+  ObjectFeed,
+  ObjectGraph as ObjectGraphContract,
+  ObjectKey,
+  ServedResource,
+} from '../../object-graph/index.ts'
 import type { ClusterObjects, Entry, Hub, HubEvent } from '../../store/hub/index.ts'
 import type { ClusterDirectory } from '../clusters/index.ts'
 import { builtInResources } from '../resources/builtin-resources.ts'
@@ -21,55 +29,16 @@ import { storageOf } from '../kinds/conversions.ts'
 import { takeFirstLooks } from './first-looks.ts'
 import { linksOf, sameLinks, unsettled } from './object-links.ts'
 
-interface ObjectPlace {
-  readonly cluster: string
-  readonly resource: string
-  readonly namespace: string
-  readonly name: string
-}
-interface ServedResource {
-  readonly resource: string
-  readonly gvr: GroupVersionResource
-  readonly namespaced: boolean
-}
-interface GraphObject extends ServedResource {
-  readonly place: ObjectPlace
-  readonly apiVersion: string
-  readonly kind: string
-  readonly metadata: ObjectMeta
-}
-interface GraphObserver {
-  touched(place: ObjectPlace): void
-  gone(cluster: string, uid: string): void
-  released(cluster: string, namespace: string, owners: readonly OwnerReference[]): void
-}
-interface Candidate {
-  readonly labels: Readonly<Record<string, string>>
-  readonly contains: (text: string) => boolean
-}
-interface ObjectNews {
-  readonly place: ObjectPlace
-  readonly exists: boolean
-  readonly isNew: boolean
-  readonly deleting: boolean
-  readonly contains: (text: string) => boolean
-  readonly object: () => KubeObject | undefined
-}
-type NewsListener = (news: ObjectNews) => void
-
 /** Garbage collection skips these: they have no dependents and no owners that matter, and are most of all changes. */
 const ignored = new Set(['events', 'leases.coordination.k8s.io'])
 
-/**
- * What controllers read (see `ObjectGraph` in controllers/garbage and `NewsSource` in controllers). Loads a logical cluster
- * only to answer a question about it.
- */
-export class ObjectGraph {
+/** The server's side of src/object-graph. Loads a logical cluster only to answer a question about it. */
+export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   private readonly hub: Hub
   private readonly catalog: Catalog
   private readonly directory: ClusterDirectory
   private readonly observers = new Set<GraphObserver>()
-  private readonly listeners = new Map<string, Set<NewsListener>>()
+  private readonly listeners = new Map<string, Set<ChangeListener>>()
   /** Logical clusters that were loaded since this process began. Observers hear of all their changes since, loaded or not. */
   private readonly looked = new Set<ClusterId>()
 
@@ -93,14 +62,14 @@ export class ObjectGraph {
     return () => void this.observers.delete(observer)
   }
 
-  follow(resource: string, listener: NewsListener): () => void {
+  follow(resource: string, listener: ChangeListener): () => void {
     const listeners = this.listeners.get(resource) ?? new Set()
     this.listeners.set(resource, listeners.add(listener))
     for (const objects of this.inMemory()) notifyWritten(listener, objects, resource)
     return () => void listeners.delete(listener)
   }
 
-  lookAtAll(signal: AbortSignal): Promise<void> {
+  loadUnfinished(signal: AbortSignal): Promise<void> {
     const { hub, directory } = this
     return takeFirstLooks({ hub, directory, looked: (id) => this.looked.has(id) }, signal)
   }
@@ -110,21 +79,21 @@ export class ObjectGraph {
     return id === undefined ? undefined : this.directory.byId(id)?.name
   }
 
-  async get(place: ObjectPlace, signal: AbortSignal): Promise<GraphObject | undefined> {
-    const objects = await this.objects(place.cluster, signal)
-    const entry = objects?.get(place.resource, place.namespace, place.name)
-    const info = objects === undefined ? undefined : this.served(objects, place.resource)
+  async get(key: ObjectKey, signal: AbortSignal): Promise<GraphObject | undefined> {
+    const objects = await this.objects(key.cluster, signal)
+    const entry = objects?.get(key.resource, key.namespace, key.name)
+    const info = objects === undefined ? undefined : this.served(objects, key.resource)
     if (entry === undefined || info === undefined) return undefined
     const metadata = decodeMetadata(entry.bytes)
-    return { ...servedOf(info), place, apiVersion: apiVersionOf(info), kind: info.kind, metadata }
+    return { ...servedOf(info), key, apiVersion: apiVersionOf(info), kind: info.kind, metadata }
   }
 
-  async dependents(cluster: string, uid: string, signal: AbortSignal): Promise<readonly ObjectPlace[]> {
+  async dependents(cluster: string, uid: string, signal: AbortSignal): Promise<readonly ObjectKey[]> {
     const objects = await this.objects(cluster, signal)
-    return (objects?.dependents(uid) ?? []).filter(({ key }) => !ignored.has(key.resource)).map(placeOf)
+    return (objects?.dependents(uid) ?? []).filter(({ key }) => !ignored.has(key.resource)).map(keyOf)
   }
 
-  async isBlocked({ cluster, namespace }: ObjectPlace, uid: string, signal: AbortSignal): Promise<boolean> {
+  async isBlocked({ cluster, namespace }: ObjectKey, uid: string, signal: AbortSignal): Promise<boolean> {
     const objects = await this.objects(cluster, signal)
     for (const blocker of objects?.blockers(uid) ?? []) {
       if (namespace !== '' && blocker.namespace !== namespace) continue
@@ -193,8 +162,8 @@ export class ObjectGraph {
     const listeners = this.listeners.get(event.entry.key.resource)
     if (listeners === undefined) return
     const exists = event.type !== 'DELETED'
-    const news = newsOf(event.entry, { exists, isNew: event.type === 'ADDED' })
-    for (const listener of listeners) listener(news)
+    const change = changeOf(event.entry, { exists, isNew: event.type === 'ADDED' })
+    for (const listener of listeners) listener(change)
   }
 
   /** The resource in one of its served versions. */
@@ -224,7 +193,7 @@ function servedOf(info: ResourceInfo): ServedResource {
   return { resource: storageKey, gvr: { group, version, resource }, namespaced }
 }
 
-function placeOf({ key: { cluster, resource, namespace, name } }: Entry): ObjectPlace {
+function keyOf({ key: { cluster, resource, namespace, name } }: Entry): ObjectKey {
   return { cluster, resource, namespace, name }
 }
 
@@ -237,10 +206,10 @@ function candidateOf(entry: Entry): Candidate {
   }
 }
 
-function newsOf(entry: Entry, { exists, isNew }: Pick<ObjectNews, 'exists' | 'isNew'>): ObjectNews {
+function changeOf(entry: Entry, { exists, isNew }: Pick<ObjectChange, 'exists' | 'isNew'>): ObjectChange {
   const contains = (text: string): boolean => asBuffer(entry.bytes).includes(text)
   return {
-    place: placeOf(entry),
+    key: keyOf(entry),
     exists,
     isNew,
     get deleting() {
@@ -252,20 +221,20 @@ function newsOf(entry: Entry, { exists, isNew }: Pick<ObjectNews, 'exists' | 'is
 }
 
 /** Notifies of every written object of a resource, and of every deleted bootstrap object. */
-function notifyWritten(listener: NewsListener, objects: ClusterObjects, resource: string): void {
+function notifyWritten(listener: ChangeListener, objects: ClusterObjects, resource: string): void {
   for (const [written, entries] of objects.written()) {
     if (written !== resource) continue
-    for (const entry of entries) listener(newsOf(entry, { exists: true, isNew: true }))
+    for (const entry of entries) listener(changeOf(entry, { exists: true, isNew: true }))
   }
   for (const { namespace, name } of objects.hidden(resource)) {
-    const place = { cluster: objects.cluster, resource, namespace, name }
+    const key = { cluster: objects.cluster, resource, namespace, name }
     const nothing = { contains: () => false, object: () => undefined }
-    listener({ place, exists: false, isNew: true, deleting: false, ...nothing })
+    listener({ key, exists: false, isNew: true, deleting: false, ...nothing })
   }
 }
 
 function notifyUnsettled(observer: GraphObserver, objects: ClusterObjects): void {
-  for (const entry of unsettled(objects, ignored)) observer.touched(placeOf(entry))
+  for (const entry of unsettled(objects, ignored)) observer.touched(keyOf(entry))
 }
 
 /** Notifies garbage collection of a change. Called for every change, so it decodes only objects with owners. */
@@ -284,7 +253,7 @@ function notifyObserver(observer: GraphObserver, event: HubEvent): void {
   const now = linksOf(entry.bytes)
   const before = previous === undefined ? undefined : linksOf(previous.bytes)
   if (before !== undefined && sameLinks(now, before)) return
-  if (now.owners !== '' || now.deleting) observer.touched(placeOf(entry))
+  if (now.owners !== '' || now.deleting) observer.touched(keyOf(entry))
   if (previous !== undefined && before !== undefined && before.owners !== now.owners)
     notifyReleased(observer, previous, entry)
 }

@@ -1,20 +1,16 @@
 // Connections from the API server to members, made when needed, with the kubeconfig Secret that the operator uses too.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError, serviceUnavailable } from '../../apimachinery/status/index.ts'
 import {
   createClient,
   createInformer,
-  httpTransport,
-  loadKubeconfig,
   type DeepReadonly,
   type Informer,
   type KubeClient,
   type Transport,
 } from '../../client/index.ts'
 import { memberClusters, memberIdOf, type MemberCluster } from '../../crds/index.ts'
+import { connectToMember, memberKubeconfig, memberTimeouts } from '../../member-connection/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
-
-const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 
 export interface MemberConnection {
   readonly name: string
@@ -73,23 +69,17 @@ export class MemberConnections implements AsyncDisposable {
   /** Reads the Secret each time, so that rotated credentials count at once and revoked ones are not used again. */
   async #connect(member: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<MemberConnection> {
     const { name } = member.metadata
-    const ref = member.spec?.connection?.kubeconfigSecretRef
-    if (ref === undefined) throw serviceUnavailable(`member cluster "${name}" has no connection`)
-    const secret = await this.#clusters.tryGet<KubeObject>(
-      secrets,
-      { namespace: ref.namespace, name: ref.name },
-      { signal },
-    )
-    const data = (secret?.['data'] as Record<string, string> | undefined)?.[ref.key ?? 'kubeconfig']
-    if (data === undefined) throw serviceUnavailable(`the credentials for member cluster "${name}" do not exist`)
+    const found = await memberKubeconfig(member, this.#clusters, signal)
+    if (found.kind === 'noReference') throw serviceUnavailable(`member cluster "${name}" has no connection`)
+    if (found.kind === 'noSecret') throw serviceUnavailable(`the credentials for member cluster "${name}" do not exist`)
     const known = this.#connections.get(name)
-    if (known?.kubeconfig === data) return known
-    // The kubeconfig is not trusted: it may hold only a server, a CA, and a token or certificate (no exec plugins or files).
-    const transport = httpTransport(await loadKubeconfig({ text: Buffer.from(data, 'base64').toString() }))
-    const connection = { name, transport, client: createClient(transport), kubeconfig: data }
+    if (known?.kubeconfig === found.text) return known
+    const opened = await connectToMember(found.text, { answerTimeoutMs: memberTimeouts.streamAnswerMs })
+    const { transport, client, kubeconfig } = opened
+    const connection = { name, transport, client, kubeconfig }
     // Another request may have connected meanwhile and use its connection: keep that one.
     const raced = this.#connections.get(name)
-    if (raced?.kubeconfig === data) {
+    if (raced?.kubeconfig === kubeconfig) {
       await transport[Symbol.asyncDispose]()
       return raced
     }

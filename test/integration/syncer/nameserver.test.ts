@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { clusterIdOf, type KubeObject } from '../../../src/apimachinery/meta/index.ts'
 import type { KubeClient } from '../../../src/client/index.ts'
 import { corefile } from '../../../src/syncer/member-dns/corefile.ts'
-import { gvrs } from '../../../src/syncer/synced-kinds.ts'
+import { gvrs } from '../../../src/syncer/resources/resources.ts'
 import { ensurePrograms, freePort, startCluster, startProcess, waitFor } from '../../support/index.ts'
 import { clientOf } from './ordinary-upstream.ts'
 

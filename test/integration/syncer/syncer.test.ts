@@ -3,18 +3,18 @@ import { clusterIdOf, type KubeObject } from '../../../src/apimachinery/meta/ind
 import { asWildcard, clientOf, oneCluster } from './ordinary-upstream.ts'
 import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 import { startCluster, waitFor, type Cluster } from '../../support/index.ts'
-import type { KubeClient } from '../../../src/client/index.ts'
+import { sharedInformers, type KubeClient } from '../../../src/client/index.ts'
 import {
   locatorAnnotation,
   managedLabel,
-  pieceAnnotation,
+  memberStatusAnnotation,
   placedOnAnnotation,
   syncerFinalizer,
   type CopyState,
 } from '../../../src/crds/index.ts'
 import { createLogger } from '../../../src/telemetry/index.ts'
 import { startSyncer } from '../../../src/syncer/syncer.ts'
-import { gvrs } from '../../../src/syncer/synced-kinds.ts'
+import { gvrs } from '../../../src/syncer/resources/resources.ts'
 import { createUpstream, type Upstream } from '../../../src/syncer/upstream.ts'
 
 const namespace = 'shop'
@@ -59,9 +59,9 @@ describe('a syncer between a logical cluster and real members', function () {
     const upstreamFlags = { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] }
     const upCluster = stack.use(await startCluster({ name: 'up', flags: upstreamFlags }))
     up = await clientOf(upCluster.kubeconfig, stack)
-    upstream = stack.use(
-      createUpstream({ wildcard: asWildcard(up, 'acme'), client: () => up, ids, log, signal: life.signal }),
-    )
+    stack.defer(() => life.abort())
+    const informers = sharedInformers(asWildcard(up, 'acme'), { allClusters: true, log, signal: life.signal })
+    upstream = createUpstream({ informers, client: () => up, ids })
     for (const [index, name] of ['east', 'west'].entries()) {
       const cluster = stack.use(await startCluster({ name, controllerManager: true }))
       const client = await clientOf(cluster.kubeconfig, stack)
@@ -334,7 +334,7 @@ describe('a syncer between a logical cluster and real members', function () {
     }
     await up.patch(gvrs.deployments, { namespace: space, name: 'web' }, 'json', [added], { signal })
     const said = async (): Promise<string | undefined> =>
-      (await get(up, 'configmaps', space, 'clash'))?.metadata.annotations?.[pieceAnnotation('east')]
+      (await get(up, 'configmaps', space, 'clash'))?.metadata.annotations?.[memberStatusAnnotation('east')]
     expect(await until('the error', said)).to.contain('was not made by kcp')
     await east.delete(gvrs.configmaps, below, { signal })
     await up.patch(gvrs.configmaps, ref, 'merge', { data: { a: '1' } }, { signal })

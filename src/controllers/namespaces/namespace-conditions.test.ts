@@ -1,0 +1,71 @@
+import { expect } from 'chai'
+import type { Remaining } from './delete-content.ts'
+import { namespaceConditions } from './namespace-conditions.ts'
+
+describe('conditions of a namespace that is being deleted', () => {
+  const [before, now] = ['2026-01-01T00:00:00Z', '2026-01-01T00:01:00Z']
+  const remaining = (more: Partial<Remaining> = {}): Remaining => ({
+    byResource: new Map(),
+    byFinalizer: new Map(),
+    discoveryFailures: [],
+    deletionFailures: [],
+    ...more,
+  })
+  const messageOf = (given: Remaining, type: string): string => {
+    const condition = namespaceConditions(given, [], now).find((one) => one.type === type)
+    return `${condition?.status ?? ''} ${condition?.reason ?? ''}: ${condition?.message ?? ''}`
+  }
+
+  it('are all False when nothing is left', () => {
+    const conditions = namespaceConditions(remaining(), [], now)
+    expect(conditions.map(({ type, status }) => `${type} ${status}`)).to.deep.equal([
+      'NamespaceDeletionDiscoveryFailure False',
+      'NamespaceDeletionGroupVersionParsingFailure False',
+      'NamespaceDeletionContentFailure False',
+      'NamespaceContentRemaining False',
+      'NamespaceFinalizersRemaining False',
+    ])
+  })
+
+  for (const { type, given, message } of [
+    {
+      type: 'NamespaceContentRemaining',
+      given: remaining({
+        byResource: new Map([
+          ['pods', 2],
+          ['deployments.apps', 1],
+        ]),
+      }),
+      message:
+        'True SomeResourcesRemain: Some resources are remaining: deployments.apps has 1 resource instances, pods. has 2 resource instances',
+    },
+    {
+      type: 'NamespaceFinalizersRemaining',
+      given: remaining({ byFinalizer: new Map([['example.com/x', 3]]) }),
+      message:
+        'True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/x in 3 resource instances',
+    },
+    {
+      type: 'NamespaceDeletionDiscoveryFailure',
+      given: remaining({ discoveryFailures: ['a/v1: no', 'b/v1: no'] }),
+      message: 'True DiscoveryFailed: Discovery failed for some groups, 2 failing: a/v1: no; b/v1: no',
+    },
+    {
+      type: 'NamespaceDeletionContentFailure',
+      given: remaining({ deletionFailures: ['pods: no'] }),
+      message: 'True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: pods: no',
+    },
+  ]) {
+    it(`have upstream's message in ${type}`, () => expect(messageOf(given, type)).to.equal(message))
+  }
+
+  it('keep the time of a status that stays, and of a condition that stays altogether', () => {
+    const first = namespaceConditions(remaining({ byResource: new Map([['pods', 2]]) }), [], before)
+    const second = namespaceConditions(remaining({ byResource: new Map([['pods', 1]]) }), first, now)
+    const third = namespaceConditions(remaining(), second, now)
+    const timeOf = (conditions: typeof first): string | undefined =>
+      conditions.find(({ type }) => type === 'NamespaceContentRemaining')?.lastTransitionTime
+    expect([first, second, third].map(timeOf)).to.deep.equal([before, before, now])
+    expect(second[0]).to.equal(first[0])
+  })
+})

@@ -1,0 +1,36 @@
+// The one way to connect to a member, for the operator with its syncers and for the API server.
+import { createClient, httpTransport, loadKubeconfig, type KubeClient, type Transport } from '../client/index.ts'
+
+/** How long a member may take, in milliseconds. A member that takes longer counts as unreachable. */
+export const memberTimeouts = {
+  /** For the health check of a MemberCluster, all its requests together. */
+  probeMs: 10_000,
+  /** For the first byte of an answer to the operator or a syncer. The first byte of a watch comes at once. */
+  answerMs: 30_000,
+  /** For the first byte of an answer to a tenant: logs of a container that is silent begin with its first line. */
+  streamAnswerMs: 90_000,
+} as const
+
+export interface MemberConnection extends AsyncDisposable {
+  readonly transport: Transport
+  readonly client: KubeClient
+  /** The text the connection was made from: another text needs another connection. */
+  readonly kubeconfig: string
+}
+
+/**
+ * Prepares a connection; nothing is sent yet. The kubeconfig is not trusted: it may contain a server, a CA and a token or
+ * certificate, but no plugins, files, proxies or disabled TLS verification. Rejects with BadRequest for any of these.
+ */
+export async function connectToMember(
+  kubeconfig: string,
+  { answerTimeoutMs }: { readonly answerTimeoutMs: number },
+): Promise<MemberConnection> {
+  const transport = httpTransport(await loadKubeconfig({ text: kubeconfig }), { answerTimeoutMs })
+  return {
+    transport,
+    client: createClient(transport),
+    kubeconfig,
+    [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
+  }
+}

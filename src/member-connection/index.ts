@@ -1,0 +1,2 @@
+export * from './connect-to-member.ts'
+export * from './member-kubeconfig.ts'

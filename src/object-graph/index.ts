@@ -1,0 +1,2 @@
+export * from './object-feed.ts'
+export * from './object-graph.ts'

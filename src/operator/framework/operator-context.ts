@@ -1,0 +1,33 @@
+// What every controller of the operator gets.
+import type { KubeClient, SharedInformers } from '../../client/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
+
+export interface ClusterUrls {
+  /** The `server` of a kubeconfig for the logical cluster. */
+  readonly url: string
+  /** The same without the host's API server in between, if the installation has such an address. */
+  readonly directURL?: string
+}
+
+export interface OperatorContext {
+  /** The API with LogicalClusters, MemberClusters and Placements: the host's, or that of logical cluster `root`. */
+  readonly clusters: KubeClient
+  /** A client of the virtual API server with a base path: `/clusters/*` or `/clusters/NAME`. */
+  readonly virtual: (basePath: string) => KubeClient
+  /** The addresses of the logical cluster with this name. */
+  readonly urls: (name: string) => ClusterUrls
+  /** Over `clusters`. */
+  readonly informers: SharedInformers
+  /** Over `virtual('/clusters/*')`: objects of all logical clusters. Shared by placement, members and syncers. */
+  readonly tenantInformers: SharedInformers
+  readonly log: Logger
+}
+
+export interface OperatorController {
+  readonly name: string
+  /**
+   * Runs until the signal aborts; resolves when all its work has ended. Calls `started` when it has its first data and
+   * works.
+   */
+  run(context: OperatorContext, life: { readonly signal: AbortSignal; readonly started: () => void }): Promise<void>
+}

@@ -1,0 +1,114 @@
+// The steps of a plan for a MemberCluster. Each may run twice.
+import { clusterIdOf } from '../../apimachinery/meta/index.ts'
+import { tolerate } from '../../apimachinery/status/index.ts'
+import type { DeepReadonly, KubeClient } from '../../client/index.ts'
+import {
+  logicalClusters,
+  memberClusters,
+  memberFinalizer,
+  type LogicalCluster,
+  type MemberCluster,
+} from '../../crds/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
+import type { OperatorContext } from '../framework/operator-context.ts'
+import type { ConnectedMembers } from './connected-members.ts'
+import type { Step } from './plan.ts'
+import { removeInstallation } from './remove-installation.ts'
+
+const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
+
+/** A member that answers, to be synced with until `signal` aborts. */
+export interface MemberToSync {
+  readonly name: string
+  /** memberIdOf the uid of its kube-system. */
+  readonly id: string
+  readonly serviceNetwork: 'None' | 'Flat'
+  readonly client: KubeClient
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+export type StartSyncer = (member: MemberToSync, context: OperatorContext) => Promise<AsyncDisposable>
+
+export interface ApplyContext {
+  readonly operator: OperatorContext
+  readonly connected: ConnectedMembers
+  readonly startSyncer: StartSyncer
+  /** The life of syncers: that of the controller, longer than the visit. */
+  readonly controllerSignal: AbortSignal
+  readonly logRemaining: () => void
+}
+
+/** Applies one step to the object. Rejects with the StatusError of a failed write. */
+export async function apply(
+  step: Step,
+  object: DeepReadonly<MemberCluster>,
+  context: ApplyContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const { connected, operator } = context
+  const { name, finalizers = [] } = object.metadata
+  switch (step.do) {
+    case 'addFinalizer':
+      return writeFinalizers(object, [...finalizers, memberFinalizer], operator.clusters, signal)
+    case 'removeFinalizer':
+      return writeFinalizers(
+        object,
+        finalizers.filter((one) => one !== memberFinalizer),
+        operator.clusters,
+        signal,
+      )
+    case 'setStatus': {
+      const { status } = step
+      await operator.clusters.patch(memberClusters, { name }, 'merge', { status }, { subresource: 'status', signal })
+      return
+    }
+    case 'sync':
+      return sync(step.memberId, object, context)
+    case 'stopSyncer':
+      return connected.stopSyncer(name)
+    case 'logRemaining':
+      context.logRemaining()
+      return
+    case 'removeInstallation': {
+      const member = connected.clientOf(name)
+      if (member !== undefined) await removeInstallation(member, clusterIds(operator), signal)
+      return
+    }
+    case 'deleteKubeconfig':
+      return operator.clusters
+        .delete(secrets, { namespace: step.namespace, name: step.name }, { signal })
+        .catch(tolerate('NotFound'))
+    case 'disconnect':
+      return connected.disconnect(name)
+  }
+}
+
+/** Rejects with Conflict if the object has changed since it was read. */
+async function writeFinalizers(
+  { metadata: { name, resourceVersion } }: DeepReadonly<MemberCluster>,
+  finalizers: readonly string[],
+  clusters: KubeClient,
+  signal: AbortSignal,
+): Promise<void> {
+  await clusters.patch(memberClusters, { name }, 'merge', { metadata: { resourceVersion, finalizers } }, { signal })
+}
+
+async function sync(
+  id: string,
+  object: DeepReadonly<MemberCluster>,
+  { operator, connected, startSyncer, controllerSignal }: ApplyContext,
+): Promise<void> {
+  const { name } = object.metadata
+  const serviceNetwork = object.spec?.serviceNetwork?.type ?? 'None'
+  await connected.sync(name, `${id} ${serviceNetwork}`, async (client) => {
+    const { log } = operator
+    log.info('starting to sync with a member', { member: name, id, serviceNetwork })
+    return startSyncer({ name, id, serviceNetwork, client, log, signal: controllerSignal }, operator)
+  })
+}
+
+function clusterIds({ informers }: OperatorContext): ReadonlySet<string> {
+  const clusters = informers.of<LogicalCluster>(logicalClusters).store.list()
+  return new Set(clusters.map(({ metadata }) => clusterIdOf(metadata.uid ?? '')))
+}

@@ -1,0 +1,79 @@
+// The members this process is connected to, and their running syncers.
+import type { DeepReadonly, KubeClient } from '../../client/index.ts'
+import type { MemberCluster } from '../../crds/index.ts'
+import {
+  connectToMember,
+  memberKubeconfig,
+  memberTimeouts,
+  type MemberConnection,
+} from '../../member-connection/index.ts'
+
+interface RunningSyncer {
+  readonly connection: MemberConnection
+  /** What the syncer was started with; with another value it must be started again. */
+  readonly identity: string
+  readonly syncer: AsyncDisposable
+}
+
+export type StartSyncer = (client: KubeClient) => Promise<AsyncDisposable>
+
+export class ConnectedMembers implements AsyncDisposable {
+  readonly #clusters: KubeClient
+  readonly #connections = new Map<string, MemberConnection>()
+  readonly #syncers = new Map<string, RunningSyncer>()
+
+  /** `clusters`: the API with the MemberClusters and the Secrets of their kubeconfigs. */
+  constructor(clusters: KubeClient) {
+    this.#clusters = clusters
+  }
+
+  clientOf(name: string): KubeClient | undefined {
+    return this.#connections.get(name)?.client
+  }
+
+  /** Connects to the member, again if its kubeconfig has changed. Rejects if there is no usable kubeconfig. */
+  async connect(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<KubeClient> {
+    const { name } = object.metadata
+    const found = await memberKubeconfig(object, this.#clusters, signal)
+    if (found.kind === 'noReference') throw new Error('it has no spec.connection: an agent is expected to connect')
+    if (found.kind === 'noSecret') throw new Error(`Secret "${found.secret}" with key "${found.key}" is not there`)
+    const known = this.#connections.get(name)
+    if (known?.kubeconfig === found.text) return known.client
+    const connection = await connectToMember(found.text, { answerTimeoutMs: memberTimeouts.answerMs })
+    this.#connections.set(name, connection)
+    // A syncer on the old connection is replaced by sync(), which then closes that connection.
+    if (known !== undefined && this.#syncers.get(name)?.connection !== known) await known[Symbol.asyncDispose]()
+    return connection.client
+  }
+
+  /** Makes sure that a syncer with this identity runs on the present connection. */
+  async sync(name: string, identity: string, start: StartSyncer): Promise<void> {
+    const connection = this.#connections.get(name)
+    if (connection === undefined) return
+    const running = this.#syncers.get(name)
+    if (running?.connection === connection && running.identity === identity) return
+    await this.stopSyncer(name)
+    this.#syncers.set(name, { connection, identity, syncer: await start(connection.client) })
+  }
+
+  async stopSyncer(name: string): Promise<void> {
+    const running = this.#syncers.get(name)
+    if (running === undefined) return
+    this.#syncers.delete(name)
+    await running.syncer[Symbol.asyncDispose]()
+    if (this.#connections.get(name) !== running.connection) await running.connection[Symbol.asyncDispose]()
+  }
+
+  /** Stops the syncer and closes the connection. */
+  async disconnect(name: string): Promise<void> {
+    await this.stopSyncer(name)
+    const connection = this.#connections.get(name)
+    this.#connections.delete(name)
+    await connection?.[Symbol.asyncDispose]()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const names = new Set([...this.#syncers.keys(), ...this.#connections.keys()])
+    await Promise.all([...names].map((name) => this.disconnect(name)))
+  }
+}

@@ -1,0 +1,74 @@
+// What a visit to a MemberCluster looks at: the member itself, other MemberClusters, and the workloads placed there.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import { childSignal } from '../../async/index.ts'
+import type { DeepReadonly, KubeClient } from '../../client/index.ts'
+import { workloadKinds, type MemberCluster } from '../../crds/index.ts'
+import { memberTimeouts } from '../../member-connection/index.ts'
+import { membersOf, nameOf } from './placed-workloads.ts'
+import type { Probe } from './status.ts'
+
+const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
+const nodes = { group: '', version: 'v1', resource: 'nodes' } as const
+
+/** Asks the member for its uid, version and nodes. Rejects only if the signal aborts. */
+export async function probe(client: KubeClient, signal: AbortSignal): Promise<Probe> {
+  const timeoutMs = memberTimeouts.probeMs
+  using attempt = childSignal(signal)
+  const timer = setTimeout(() => attempt.abort(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs)
+  try {
+    const options = { signal: attempt.signal }
+    const [kubeSystem, version, list] = await Promise.all([
+      client.get<KubeObject>(namespaces, { name: 'kube-system' }, options),
+      client.raw('/version', options),
+      client.list<KubeObject>(nodes, options),
+    ])
+    const { gitVersion = '' } = version as { gitVersion?: string }
+    return {
+      kind: 'answered',
+      uid: kubeSystem.metadata.uid ?? '',
+      version: gitVersion,
+      nodes: { ready: list.items.filter(isReady).length, total: list.items.length },
+    }
+  } catch (error) {
+    if (signal.aborted) throw error
+    const message = error instanceof Error ? error.message : String(error)
+    const refused = isStatusError(error) && (error.code === 401 || error.code === 403)
+    return { kind: refused ? 'refused' : 'unreachable', message }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** The name of an older MemberCluster for the same physical cluster; undefined if there is none. */
+export function olderTwinOf(
+  object: DeepReadonly<MemberCluster>,
+  uid: string,
+  all: readonly DeepReadonly<MemberCluster>[],
+): string | undefined {
+  const isOlder = (other: DeepReadonly<MemberCluster>): boolean => {
+    const [a = '', b = ''] = [other.metadata.creationTimestamp, object.metadata.creationTimestamp]
+    return a < b || (a === b && other.metadata.name < object.metadata.name)
+  }
+  return all.find((other) => other.metadata.name !== object.metadata.name && other.status?.id === uid && isOlder(other))
+    ?.metadata.name
+}
+
+/** The workloads with something in the member, asked of the server: a member is not released because of a cache alone. */
+export async function listPlacedWorkloads(
+  allClusters: KubeClient,
+  member: string,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const found: string[] = []
+  for (const { gvr } of workloadKinds) {
+    const { items } = await allClusters.list<KubeObject>(gvr, { metadataOnly: true, signal })
+    found.push(...items.filter((item) => membersOf(item).includes(member)).map(nameOf))
+  }
+  return found
+}
+
+function isReady(node: KubeObject): boolean {
+  const { conditions = [] } = (node['status'] ?? {}) as { conditions?: { type: string; status: string }[] }
+  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
+}

@@ -1,0 +1,53 @@
+// Deletes everything of this installation in a member: namespaces of logical clusters, then our own objects, the identity
+// of the syncer last.
+import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
+import { tolerate } from '../../apimachinery/status/index.ts'
+import type { KubeClient } from '../../client/index.ts'
+import {
+  installationKeysName,
+  locatorAnnotation,
+  managedLabel,
+  memberParts,
+  parseAnnotation,
+  systemNamespace,
+} from '../../crds/index.ts'
+
+const core = (resource: string): GroupVersionResource => ({ group: '', version: 'v1', resource })
+const namespaces = core('namespaces')
+const secrets = core('secrets')
+
+/** The objects in our namespace. The last one is the identity that these deletions need. */
+const parts: readonly (readonly [GroupVersionResource, string])[] = [
+  [{ group: 'apps', version: 'v1', resource: 'deployments' }, memberParts.nameserver],
+  [core('services'), memberParts.nameserver],
+  [core('configmaps'), memberParts.nameserver],
+  [core('serviceaccounts'), memberParts.nameserver],
+  // The member deletes its token Secret with it.
+  [core('serviceaccounts'), memberParts.syncerAccount],
+]
+
+/**
+ * Deletes the namespaces of the logical clusters with these ids, and our namespace with everything in it. Namespaces of other
+ * installations stay: their ids differ. If the member is the host of an installation, our namespace contains its keys:
+ * then only the objects of the member are deleted in it. Rejects with StatusError.
+ */
+export async function removeInstallation(
+  member: KubeClient,
+  clusterIds: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { items } = await member.list<KubeObject>(namespaces, { labelSelector: `${managedLabel}=true`, signal })
+  for (const item of items) {
+    const { name = '', uid, deletionTimestamp } = item.metadata
+    const clusterId = parseAnnotation(item, locatorAnnotation)['clusterId']
+    if (deletionTimestamp !== undefined || typeof clusterId !== 'string' || !clusterIds.has(clusterId)) continue
+    await member.delete(namespaces, { name }, { ...(uid && { uid }), signal }).catch(tolerate('NotFound'))
+  }
+  const keys = { namespace: systemNamespace, name: installationKeysName }
+  if ((await member.tryGet(secrets, keys, { signal })) === undefined) {
+    await member.delete(namespaces, { name: systemNamespace }, { signal }).catch(tolerate('NotFound'))
+    return
+  }
+  for (const [gvr, name] of parts)
+    await member.delete(gvr, { namespace: systemNamespace, name }, { signal }).catch(tolerate('NotFound'))
+}

@@ -1,0 +1,68 @@
+import { expect } from 'chai'
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { contentHash } from '../../crds/index.ts'
+import { copySeen } from './copy-seen.ts'
+
+const spec = { replicas: 2, template: { metadata: { labels: { app: 'web' } } } }
+const complete = { observed: contentHash(spec), replicas: 2, updatedReplicas: 2, availableReplicas: 2 }
+
+function workload(pieces: Record<string, object>): KubeObject {
+  const annotations = Object.entries(pieces).map(([member, piece]) => [
+    `status.kcp.dev/${member}`,
+    JSON.stringify(piece),
+  ])
+  const metadata = { name: 'web', annotations: Object.fromEntries(annotations) as Record<string, string> }
+  return { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec }
+}
+
+function service(known: Record<string, Record<string, number>>, app = 'web'): KubeObject {
+  const annotations = Object.entries(known).map(([member, endpoints]) => [
+    `status.kcp.dev/${member}`,
+    JSON.stringify({ endpoints }),
+  ])
+  const metadata = { name: app, annotations: Object.fromEntries(annotations) as Record<string, string> }
+  return { apiVersion: 'v1', kind: 'Service', metadata, spec: { selector: { app } } }
+}
+
+describe('what is seen of the copy in west, with a copy in east', () => {
+  const all = (): boolean => true
+  const rows: [string, Record<string, Record<string, number>>, { flat?: string[]; ready?: string[] }, object][] = [
+    ['is published where both know its endpoints', { east: { west: 2 }, west: { west: 2 } }, {}, { published: true }],
+    [
+      'is not published where east does not know them',
+      { east: { east: 2 }, west: { west: 2 } },
+      {},
+      { published: false },
+    ],
+    ['is not published where west has said nothing', { east: { west: 2 } }, {}, { published: false }],
+    [
+      'waits for no member that does not answer',
+      { east: { east: 2 }, west: { west: 2 } },
+      { ready: ['west'] },
+      { published: true },
+    ],
+    [
+      'waits for no member that its pods do not reach',
+      { east: { east: 2 }, west: { west: 2 } },
+      { flat: [] },
+      { published: true },
+    ],
+    ['has endpoints while anybody knows of some', { east: { west: 1 }, west: {} }, {}, { endpointsGone: false }],
+    [
+      'has none of which only the silent know',
+      { east: { west: 1 }, west: {} },
+      { ready: ['west'] },
+      { endpointsGone: true },
+    ],
+  ]
+  for (const [title, known, { flat, ready }, expected] of rows) {
+    it(title, () => {
+      const surroundings = {
+        services: [service(known), service({ east: { west: 9 } }, 'another')],
+        isFlat: flat === undefined ? all : (member: string) => flat.includes(member),
+        isReady: ready === undefined ? all : (member: string) => ready.includes(member),
+      }
+      expect(copySeen(workload({ west: complete }), 'west', surroundings)).to.include(expected)
+    })
+  }
+})

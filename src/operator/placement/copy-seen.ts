@@ -1,0 +1,66 @@
+// What the move engine must know about one copy of a workload, from what members report about workload and Services.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { DeepReadonly } from '../../client/index.ts'
+import {
+  contentHash,
+  isComplete,
+  memberStatusesOf,
+  replicasOf,
+  syncerFinalizer,
+  templateOf,
+  workloadKindOfObject,
+  type ServiceMemberStatus,
+  type WorkloadMemberStatus,
+} from '../../crds/index.ts'
+import type { CopySeen } from '../../placement/index.ts'
+
+type CachedObject = DeepReadonly<KubeObject>
+
+export interface Surroundings {
+  /** Services of the workload's namespace. */
+  readonly services: Iterable<CachedObject>
+  /** The member has a flat network: its pods reach those of other such members, and are reached by them. */
+  readonly isFlat: (member: string) => boolean
+  /** The member answers. One that does not answer cannot learn of endpoints, so it is not waited for. */
+  readonly isReady: (member: string) => boolean
+}
+
+/** What is known about the copy of the workload in one member. */
+export function copySeen(workload: CachedObject, member: string, { services, ...others }: Surroundings): CopySeen {
+  const kind = workloadKindOfObject(workload)
+  const reported = memberStatusesOf<WorkloadMemberStatus>(workload as KubeObject)[member]
+  const replicas = replicasOf(workload)
+  const labels =
+    (templateOf(workload) as { metadata?: { labels?: Record<string, string> } } | undefined)?.metadata?.labels ?? {}
+  const observed = reported?.observed === contentHash(workload['spec'])
+  const available = observed && kind !== undefined && isComplete(kind, reported, replicas)
+  const counts = [...services]
+    .filter((service) => selects(service, labels))
+    .map((service) => countsOf(service, member, others))
+  return {
+    observed,
+    available,
+    published: replicas === 0 || counts.every((known) => known.length > 0 && known.every((count) => count >= replicas)),
+    endpointsGone: counts.every((known) => known.every((count) => count === 0)),
+    gone: reported === undefined && !workload.metadata.finalizers?.includes(syncerFinalizer(member)),
+  }
+}
+
+/** The number of endpoints in `member` that each member which can reach them knows. Empty: `member` reported nothing. */
+function countsOf(
+  service: CachedObject,
+  member: string,
+  { isFlat, isReady }: Omit<Surroundings, 'services'>,
+): number[] {
+  const reported = memberStatusesOf<ServiceMemberStatus>(service as KubeObject)
+  if (reported[member] === undefined) return []
+  return Object.entries(reported)
+    .filter(([other]) => other === member || (isFlat(member) && isFlat(other) && isReady(other)))
+    .map(([, { endpoints }]) => endpoints?.[member] ?? 0)
+}
+
+function selects(service: CachedObject, labels: Readonly<Record<string, string>>): boolean {
+  const { selector = {} } = (service['spec'] ?? {}) as { selector?: Record<string, string> }
+  const wanted = Object.entries(selector)
+  return wanted.length > 0 && wanted.every(([label, value]) => labels[label] === value)
+}

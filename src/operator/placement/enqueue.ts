@@ -1,0 +1,62 @@
+// Turns changes of the inputs into keys of workloads to decide about again, limited to the namespace or logical cluster that
+// a change concerns.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { clusterInKey, namespaceKeyOf, parseKey, type DeepReadonly } from '../../client/index.ts'
+import { placedOnAnnotation, type LogicalCluster, type Placement } from '../../crds/index.ts'
+import { matches, type PlacementInputs } from './placement-inputs.ts'
+import { workloadKey } from './workload-key.ts'
+
+/** Calls `enqueue` with the keys of all workloads, then on every change. Returns the function that ends it. */
+export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) => void): () => void {
+  const enqueueAll = (keys: Iterable<string>): void => {
+    for (const key of keys) enqueue(key)
+  }
+  const unsubscribe = [
+    ...inputs.workloads.map(({ kind, informer }) =>
+      informer.onChange(({ key, before, after }) => {
+        enqueue(workloadKey(kind, key))
+        // Siblings may wait for this workload before they drain.
+        if (before?.metadata.annotations?.[placedOnAnnotation] !== after?.metadata.annotations?.[placedOnAnnotation])
+          enqueueAll(inputs.workloadKeysInNamespace(namespaceKeyOf(key)))
+      }),
+    ),
+    inputs.services.onChange(({ key }) => enqueueAll(inputs.workloadKeysInNamespace(namespaceKeyOf(key)))),
+    inputs.namespaces.onChange(({ key }) => {
+      const { cluster = '', name } = parseKey(key)
+      enqueueAll(inputs.workloadKeysInNamespace(`${cluster}|${name}`))
+    }),
+    // Every workload could be placed on the member. Its heartbeats change no decision.
+    inputs.members.onChange(({ before, after }) => {
+      if (decisiveFieldsOf(before) !== decisiveFieldsOf(after)) enqueueAll(inputs.allWorkloadKeys())
+    }),
+    inputs.tenantPlacements.onChange(({ key }) => enqueueAll(inputs.workloadKeysInCluster(clusterInKey(key)))),
+    inputs.adminPlacements.onChange(({ before, after }) => {
+      for (const cluster of inputs.clusters.store.list()) {
+        if (appliesTo(before, cluster) || appliesTo(after, cluster))
+          enqueueAll(inputs.workloadKeysInCluster(cluster.metadata.name))
+      }
+    }),
+    inputs.clusters.onChange(({ key, before, after }) => {
+      if (JSON.stringify(before?.metadata.labels) !== JSON.stringify(after?.metadata.labels) || before === undefined)
+        enqueueAll(inputs.workloadKeysInCluster(key))
+    }),
+  ]
+  return () => {
+    for (const end of unsubscribe) end()
+  }
+}
+
+/** Whether an admin's Placement selects this logical cluster. */
+function appliesTo(rule: DeepReadonly<Placement> | undefined, cluster: DeepReadonly<LogicalCluster>): boolean {
+  return rule !== undefined && matches(rule.spec?.logicalClusterSelector, cluster.metadata.labels)
+}
+
+/** The fields of a MemberCluster that decisions depend on, as text. */
+function decisiveFieldsOf(member: DeepReadonly<KubeObject> | undefined): string {
+  const { conditions = [] } = (member?.['status'] ?? {}) as { conditions?: { type: string; status: string }[] }
+  return JSON.stringify([
+    member?.['spec'],
+    member?.metadata.deletionTimestamp,
+    conditions.find(({ type }) => type === 'Ready')?.status,
+  ])
+}

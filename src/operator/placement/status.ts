@@ -1,0 +1,69 @@
+// What a tenant sees of a decision: condition Placed while a wish cannot be met, and an Event. Pure.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { DeepReadonly } from '../../client/index.ts'
+import type { Rejection } from '../../placement/index.ts'
+import type { WorkloadRef } from './workload-key.ts'
+
+interface Condition {
+  readonly type: string
+  readonly message?: string
+}
+
+const conditionType = 'Placed'
+
+/** Why copies are held, in one line; empty if none is. */
+export function heldMessage(held: readonly Rejection[]): string {
+  return held.map(({ message }) => message).join('; ')
+}
+
+/** Whether condition Placed already says this; for an empty message, whether it is absent. */
+export function hasPlacedCondition(workload: DeepReadonly<KubeObject>, message: string): boolean {
+  const placed = conditionsOf(workload).find(({ type }) => type === conditionType)
+  return placed?.message === (message === '' ? undefined : message)
+}
+
+/** The conditions of a workload with condition Placed False, or without it if nothing is held. */
+export function conditionsWithPlaced(
+  workload: DeepReadonly<KubeObject>,
+  held: readonly Rejection[],
+  now: string,
+): readonly Condition[] {
+  const others = conditionsOf(workload).filter(({ type }) => type !== conditionType)
+  if (held.length === 0) return others
+  const placed = {
+    type: conditionType,
+    status: 'False',
+    reason: held[0]?.reason ?? 'Held',
+    message: heldMessage(held),
+    lastTransitionTime: now,
+    lastUpdateTime: now,
+  }
+  return [...others, placed]
+}
+
+/** A Warning for the tenant on the workload. */
+export function heldEvent(
+  { kind, namespace, name }: WorkloadRef,
+  workload: DeepReadonly<KubeObject>,
+  held: readonly Rejection[],
+  now: string,
+): KubeObject {
+  const { uid = '', resourceVersion = '' } = workload.metadata
+  return {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { namespace, generateName: `${name}.` },
+    involvedObject: { apiVersion: kind.apiVersion, kind: kind.kind, namespace, name, uid, resourceVersion },
+    type: 'Warning',
+    reason: held[0]?.reason ?? 'Held',
+    message: heldMessage(held),
+    source: { component: 'kcp-placement' },
+    firstTimestamp: now,
+    lastTimestamp: now,
+    count: 1,
+  }
+}
+
+function conditionsOf(workload: DeepReadonly<KubeObject>): readonly Condition[] {
+  return ((workload['status'] ?? {}) as { conditions?: readonly Condition[] }).conditions ?? []
+}

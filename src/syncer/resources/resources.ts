@@ -1,0 +1,15 @@
+// The resources that a syncer watches, upstream and in the member.
+import type { GroupVersionResource } from '../../apimachinery/meta/index.ts'
+
+export const gvrs = {
+  namespaces: { group: '', version: 'v1', resource: 'namespaces' },
+  deployments: { group: 'apps', version: 'v1', resource: 'deployments' },
+  replicasets: { group: 'apps', version: 'v1', resource: 'replicasets' },
+  pods: { group: '', version: 'v1', resource: 'pods' },
+  services: { group: '', version: 'v1', resource: 'services' },
+  endpointslices: { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices' },
+  configmaps: { group: '', version: 'v1', resource: 'configmaps' },
+  secrets: { group: '', version: 'v1', resource: 'secrets' },
+  serviceaccounts: { group: '', version: 'v1', resource: 'serviceaccounts' },
+} as const satisfies Record<string, GroupVersionResource>
+export type ResourceName = keyof typeof gvrs
