@@ -4,6 +4,7 @@
 import { goQuote } from '../text/index.ts'
 import type { JsonValue } from '../meta/index.ts'
 import { badRequest, requestEntityTooLarge } from '../status/index.ts'
+import { parseJsonText } from './parse-text.ts'
 import { scanJson } from './scan-json.ts'
 
 /**
@@ -58,7 +59,7 @@ export function parseJson(
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
   let value: JsonValue
   try {
-    value = JSON.parse(text) as JsonValue
+    value = parseJsonText(text)
   } catch (cause) {
     throw badRequest(scanJson(text).error ?? 'invalid JSON', cause)
   }

@@ -1,4 +1,5 @@
 // KubeClient over a Transport. Strict: an answer that the API does not allow is an error and never ignored.
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import {
   resourcePath,
   type GroupVersionResource,
@@ -310,7 +311,7 @@ function eventOf<T extends KubeObject>(line: string): WatchEvent<T> {
 
 function parsed(text: string, where: string): unknown {
   try {
-    return JSON.parse(text) as unknown
+    return parseJsonText(text)
   } catch (error) {
     throw internalError(`the answer of "${where}" is not JSON`, error)
   }

@@ -1,4 +1,5 @@
 // Reads the bytes of an answer into JSON, or into a StatusError.
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import {
   fromStatus,
   internalError,
@@ -28,7 +29,7 @@ export async function readJson(response: TransportResponse, { maxBytes }: { maxB
   const bytes = await readBody(response, { maxBytes: failed ? Math.min(maxBytes, 1 << 20) : maxBytes })
   if (failed) throw errorOf(response, bytes)
   try {
-    return JSON.parse(bytes.toString('utf8')) as unknown
+    return parseJsonText(bytes.toString('utf8'))
   } catch (error) {
     throw internalError(`the server answered ${response.status} with something that is not JSON`, error)
   }

@@ -2,6 +2,7 @@
 // has no resourceVersion. Because of the fixed order, a revision is inserted without decoding, and a list drops or
 // replaces the head of its items.
 import { Buffer } from 'node:buffer'
+import { parseJsonText } from '../../apimachinery/json/index.ts'
 import { encodeJson, type KubeObject, type ObjectMeta, type Revision } from '../../apimachinery/meta/index.ts'
 import { isTombstone, type EntryFacts } from '../../store/hub/index.ts'
 
@@ -80,7 +81,7 @@ function afterStamp(bytes: Buffer, at: number): number {
 
 /** Decodes the object in wire bytes. */
 export function decodeObject(bytes: Uint8Array): KubeObject {
-  return JSON.parse(asBuffer(bytes).toString()) as KubeObject
+  return parseJsonText(asBuffer(bytes).toString()) as unknown as KubeObject
 }
 
 /** Decodes the metadata in wire bytes only; the rest of the object, however large, is skipped. */
