@@ -52,8 +52,25 @@ const operator: PolicyRule[] = [
     verbs: ['update'],
   },
   { apiGroups: ['', 'events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] },
+  { apiGroups: [''], resources: ['namespaces'], resourceNames: [systemNamespace], verbs: ['get'] },
   ...installCrds,
 ]
+
+/** Applied by name: RBAC asks for `create` too where an apply makes the object. */
+const registerApiService: PolicyRule = {
+  apiGroups: ['apiregistration.k8s.io'],
+  resources: ['apiservices'],
+  resourceNames: ['v1alpha1.virtual.kcp.dev'],
+  verbs: ['create', 'patch'],
+}
+
+/** Where the direct listener is reached, told from process to process. */
+const publishAddress: PolicyRule = {
+  apiGroups: [''],
+  resources: ['configmaps'],
+  resourceNames: ['kcp-apiserver'],
+  verbs: ['create', 'patch', ...read],
+}
 
 const apiserver: PolicyRule[] = [
   { apiGroups: ['kcp.dev'], resources: ['logicalclusters', 'memberclusters', 'placements'], verbs: read },
@@ -63,6 +80,7 @@ const apiserver: PolicyRule[] = [
     verbs: ['create', 'delete', 'deletecollection', 'patch', 'update', ...read],
   },
   { apiGroups: [''], resources: ['namespaces'], verbs: ['create', ...read] },
+  registerApiService,
   { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
   { apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'], verbs: ['create'] },
   ...installCrds,
@@ -82,14 +100,25 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
   // Kubeconfigs of members are Secrets in our namespace.
   'operator.yaml': rolesOf('kcp-operator', operator, [
     leaderElection,
-    { apiGroups: [''], resources: ['secrets'], verbs: read },
+    { apiGroups: [''], resources: ['secrets'], verbs: ['create', ...read] },
+    { ...publishAddress, verbs: read },
   ]),
+  // Runs before an uninstallation removes the server.
+  'unregister.yaml': [
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      metadata: { name: 'kcp-unregister' },
+      rules: [{ ...registerApiService, verbs: ['delete'] }],
+    },
+  ],
   // Keys and certificates of the installation, and kubeconfigs of members for connections to pods. The host's own role
   // grants reading the front proxy's authorities.
   'apiserver.yaml': [
     ...rolesOf('kcp-apiserver', apiserver, [
       leaderElection,
       { apiGroups: [''], resources: ['secrets'], verbs: ['create', 'update', ...read] },
+      publishAddress,
     ]),
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',

@@ -6,6 +6,7 @@ import { kubeconfigCommand } from './commands/kubeconfig.ts'
 import { memberCommand } from './commands/member.ts'
 import { operatorCommand } from './commands/operator.ts'
 import { startCommand } from './commands/start.ts'
+import { unregisterCommand } from './commands/unregister.ts'
 import { messageOf } from './process/exit-error.ts'
 
 const program = new Command('kcp')
@@ -17,6 +18,7 @@ const program = new Command('kcp')
   .addCommand(memberCommand())
   .addCommand(operatorCommand())
   .addCommand(apiserverCommand())
+  .addCommand(unregisterCommand())
 
 // Separately created commands inherit no settings from the program.
 for (const command of commandsOf(program)) command.showHelpAfterError('(try --help)')

@@ -1,11 +1,12 @@
 // `kcp apiserver`: the virtual API server in front of a host.
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { createLogger, type LogLevel } from '../../telemetry/index.ts'
 import { auditOf, withAuditFlags, type AuditFlags } from './audit-flags.ts'
 import { storageOf, withStorageFlags, type StorageFlags } from './storage-flags.ts'
 import { logLevelOption } from './log-level-option.ts'
 import { aborted, processSignal, untilStopped } from '../process/process-signal.ts'
 import { settleMemory } from '../process/settle-memory.ts'
+import { registrations, type Registration } from '../roles/api-service.ts'
 import { startApiserver } from '../roles/apiserver.ts'
 import { openHost } from '../roles/host-installation.ts'
 import { ownAddress } from '../roles/own-address.ts'
@@ -16,7 +17,8 @@ interface Flags extends AuditFlags, StorageFlags {
   readonly port: number
   readonly bindAddress: string
   readonly advertiseAddress?: string
-  readonly register: boolean
+  readonly advertisePort?: number
+  readonly register: Registration
   readonly logLevel: LogLevel
 }
 
@@ -30,7 +32,16 @@ export function apiserverCommand(): Command {
       '--advertise-address <host>',
       "address by which the host's kube-apiserver and pods in members reach us (default: this machine's own)",
     )
-    .option('--no-register', 'do not create Service, EndpointSlice and APIService: the chart does')
+    .option('--advertise-port <port>', 'port under that address, where it is not --port', parsePort)
+    .addOption(
+      new Option(
+        '--register <what>',
+        'what to apply in the host: Service, EndpointSlice and APIService; or only the APIService, for a Service ' +
+          'kcp-apiserver that selects our pods; or nothing',
+      )
+        .choices(registrations)
+        .default('all'),
+    )
     .addOption(logLevelOption('info'))
   return withStorageFlags(withAuditFlags(command)).action(run)
 }
@@ -44,13 +55,14 @@ async function serve(flags: Flags, signal: AbortSignal): Promise<void> {
   const stopping = new AbortController()
   signal.addEventListener('abort', () => stopping.abort(signal.reason), { once: true })
   await using host = await openHost(flags.kubeconfig)
-  const { port, bindAddress, register, advertiseAddress = ownAddress() } = flags
+  const { port, bindAddress, register, advertiseAddress = ownAddress(), advertisePort } = flags
   const log = createLogger({ level: flags.logLevel })
   await using server = await startApiserver({
     host,
     port,
     bindAddress,
     advertiseAddress,
+    ...(advertisePort !== undefined && { advertisePort }),
     register,
     ...auditOf(flags),
     ...storageOf(flags),

@@ -2,6 +2,7 @@
 // and the APIService, which comes last so that the host never calls a server that it cannot find.
 import type { KubeClient } from '../../client/index.ts'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { tolerate } from '../../apimachinery/status/index.ts'
 import { installationNamespace } from './host-installation.ts'
 
 const serviceName = 'kcp-apiserver'
@@ -11,7 +12,7 @@ export const serviceHosts = [
   `${serviceName}.${installationNamespace}`,
 ] as const
 
-export interface Registration {
+export interface Endpoint {
   /** A non-loopback address of this machine that the host's kube-apiserver can reach. */
   readonly address: string
   readonly port: number
@@ -19,62 +20,81 @@ export interface Registration {
   readonly ca: string
 }
 
-/** Applies the three objects; does nothing if they are up to date. */
-export async function registerApiService(
+/** `all`: for a process beside the host; `apiservice`: for pods that the Service kcp-apiserver selects. */
+export const registrations = ['all', 'apiservice', 'none'] as const
+export type Registration = (typeof registrations)[number]
+
+interface Gvr {
+  readonly group: string
+  readonly version: string
+  readonly resource: string
+}
+
+const services: Gvr = { group: '', version: 'v1', resource: 'services' }
+const endpointSlices: Gvr = { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices' }
+const apiServices: Gvr = { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' }
+const apiServiceName = 'v1alpha1.virtual.kcp.dev'
+
+/** Applies what the host needs to find us; harmless if it is there already. */
+export async function register(
   client: KubeClient,
-  { address, port, ca }: Registration,
+  what: Registration,
+  endpoint: Endpoint,
   signal: AbortSignal,
 ): Promise<void> {
-  const options = { fieldManager: 'kcp-apiserver', force: true, signal }
-  const apply = async (
-    gvr: { group: string; version: string; resource: string },
-    object: KubeObject,
-  ): Promise<void> => {
+  if (what === 'none') return
+  const apply = async (gvr: Gvr, object: KubeObject): Promise<void> => {
     const { name = '', namespace } = object.metadata
+    const options = { fieldManager: 'kcp-apiserver', force: true, signal }
     await client.patch(gvr, { name, ...(namespace === undefined ? {} : { namespace }) }, 'apply', object, options)
   }
-  const metadata = { name: serviceName, namespace: installationNamespace }
-  await apply(
-    { group: '', version: 'v1', resource: 'services' },
-    {
-      apiVersion: 'v1',
-      kind: 'Service',
-      metadata,
-      spec: { ports: [{ name: 'https', port: 443, targetPort: port, protocol: 'TCP' }] },
+  if (what === 'all') {
+    await apply(services, service(endpoint))
+    await apply(endpointSlices, endpointSlice(endpoint))
+  }
+  await apply(apiServices, apiService(endpoint))
+}
+
+/** Deletes the APIService: while it is there and nobody answers, the host can delete no namespace. */
+export async function unregister(client: KubeClient, signal: AbortSignal): Promise<void> {
+  await client.delete(apiServices, { name: apiServiceName }, { signal }).catch(tolerate('NotFound'))
+}
+
+const metadata = { name: serviceName, namespace: installationNamespace }
+
+function service({ port }: Endpoint): KubeObject {
+  const spec = { ports: [{ name: 'https', port: 443, targetPort: port, protocol: 'TCP' }] }
+  return { apiVersion: 'v1', kind: 'Service', metadata, spec }
+}
+
+function endpointSlice({ address, port }: Endpoint): KubeObject {
+  const labels = {
+    'kubernetes.io/service-name': serviceName,
+    'endpointslice.kubernetes.io/managed-by': 'kcp-apiserver',
+  }
+  return {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { ...metadata, labels },
+    addressType: address.includes(':') ? 'IPv6' : 'IPv4',
+    endpoints: [{ addresses: [address], conditions: { ready: true } }],
+    ports: [{ name: 'https', port, protocol: 'TCP' }],
+  }
+}
+
+function apiService({ ca }: Endpoint): KubeObject {
+  return {
+    apiVersion: 'apiregistration.k8s.io/v1',
+    kind: 'APIService',
+    metadata: { name: apiServiceName },
+    spec: {
+      group: 'virtual.kcp.dev',
+      version: 'v1alpha1',
+      // Below those of CustomResourceDefinitions (1000): kubectl must find LogicalClusters in kcp.dev first.
+      groupPriorityMinimum: 100,
+      versionPriority: 10,
+      service: { name: serviceName, namespace: installationNamespace, port: 443 },
+      caBundle: Buffer.from(ca).toString('base64'),
     },
-  )
-  await apply(
-    { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices' },
-    {
-      apiVersion: 'discovery.k8s.io/v1',
-      kind: 'EndpointSlice',
-      metadata: {
-        ...metadata,
-        labels: {
-          'kubernetes.io/service-name': serviceName,
-          'endpointslice.kubernetes.io/managed-by': 'kcp-apiserver',
-        },
-      },
-      addressType: address.includes(':') ? 'IPv6' : 'IPv4',
-      endpoints: [{ addresses: [address], conditions: { ready: true } }],
-      ports: [{ name: 'https', port, protocol: 'TCP' }],
-    },
-  )
-  await apply(
-    { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' },
-    {
-      apiVersion: 'apiregistration.k8s.io/v1',
-      kind: 'APIService',
-      metadata: { name: 'v1alpha1.virtual.kcp.dev' },
-      spec: {
-        group: 'virtual.kcp.dev',
-        version: 'v1alpha1',
-        // Below the priority of CustomResourceDefinitions (1000): kubectl must find LogicalClusters in kcp.dev first.
-        groupPriorityMinimum: 100,
-        versionPriority: 10,
-        service: { name: serviceName, namespace: installationNamespace, port: 443 },
-        caBundle: Buffer.from(ca).toString('base64'),
-      },
-    },
-  )
+  }
 }

@@ -7,7 +7,7 @@ import { openHostStore } from '../../store/host/index.ts'
 import { createMetrics, type Logger } from '../../telemetry/index.ts'
 import { createMembers, createVirtualApi, frontProxyFromHost, requireObjectBytes } from '../../virtualapi/index.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
-import { registerApiService, serviceHosts } from './api-service.ts'
+import { register, serviceHosts, type Registration } from './api-service.ts'
 import { installationKeys, publishAddress, type Host } from './host-installation.ts'
 import { keepRenewed } from './keep-renewed.ts'
 import { servingCertificateRenewal } from './serving-certificate.ts'
@@ -18,8 +18,10 @@ export interface ApiserverOptions {
   readonly bindAddress: string
   /** Address at which the host's kube-apiserver and pods in members reach us. */
   readonly advertiseAddress: string
-  /** False if a chart has created the Service and the APIService. */
-  readonly register: boolean
+  /** Port of the published address; default: the one we listen on. */
+  readonly advertisePort?: number
+  /** What is applied in the host so that its aggregator finds us. */
+  readonly register: Registration
   /** Where audit lines are written; absent: no audit lines. */
   readonly audit?: AuditLogOptions
   /** How much one logical cluster may keep, in bytes; absent: no limit. */
@@ -85,9 +87,13 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       signal,
     }),
   )
-  await publishAddress(client, `https://${advertiseAddress}:${listener.port}`, signal)
-  if (options.register)
-    await registerApiService(client, { address: advertiseAddress, port: listener.port, ca: pki.servingCa }, signal)
+  await publishAddress(client, `https://${advertiseAddress}:${options.advertisePort ?? listener.port}`, signal)
+  await register(
+    client,
+    options.register,
+    { address: advertiseAddress, port: listener.port, ca: pki.servingCa },
+    signal,
+  )
   const owned = stack.move()
   return { port: listener.port, failed: api.broken, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }

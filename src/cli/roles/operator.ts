@@ -16,6 +16,8 @@ export interface OperatorRoleOptions {
   readonly host: Host
   /** URL of the virtual API server's direct listener; default: the one that the server has published in the host. */
   readonly apiserverUrl?: string
+  /** The host's API endpoint as tenants reach it; default: as we reach it. */
+  readonly hostUrl?: string
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -55,7 +57,7 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
       clusters: client,
       virtual: (basePath) => createClient(transport, { basePath }),
       urls: (name) => ({
-        url: `${kubeconfig.server}/apis/virtual.kcp.dev/v1alpha1/logicalclusters/${name}/proxy`,
+        url: `${options.hostUrl ?? kubeconfig.server}/apis/virtual.kcp.dev/v1alpha1/logicalclusters/${name}/proxy`,
         directURL: `${direct}/clusters/${name}`,
       }),
       controllers: memberControllers({ advertise: { host, port: Number(port || 443) } }),

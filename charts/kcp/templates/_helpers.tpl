@@ -1,0 +1,88 @@
+{{/* Our processes and their keys are always here, whatever namespace the release is recorded in. */}}
+{{- define "kcp.namespace" -}}kcp-system{{- end }}
+
+{{- define "kcp.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* Call with (dict "root" $ "component" "apiserver"). */}}
+{{- define "kcp.selectorLabels" -}}
+app.kubernetes.io/name: kcp
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "kcp.labels" -}}
+{{ include "kcp.selectorLabels" . }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
+{{- end }}
+
+{{- define "kcp.directHost" -}}
+{{ .Values.direct.host | default (printf "kcp-apiserver.%s.svc" (include "kcp.namespace" .)) }}
+{{- end }}
+
+{{/* What PodSecurity "restricted" asks of a pod and of a container. */}}
+{{- define "kcp.podSecurityContext" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+{{- define "kcp.containerSecurityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{/* What all pods share. Call with (dict "root" $ "component" NAME "values" VALUES). */}}
+{{- define "kcp.podSpec" -}}
+serviceAccountName: kcp-{{ .component }}
+securityContext:
+  {{- include "kcp.podSecurityContext" . | nindent 2 }}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "kcp.selectorLabels" . | nindent 8 }}
+{{- end }}
+
+{{/* Call with the port's name. */}}
+{{- define "kcp.probes" -}}
+startupProbe:
+  httpGet: {path: /readyz, port: https, scheme: HTTPS}
+  periodSeconds: 2
+  failureThreshold: 150
+readinessProbe:
+  httpGet: {path: /readyz, port: https, scheme: HTTPS}
+  periodSeconds: 5
+  timeoutSeconds: 5
+livenessProbe:
+  httpGet: {path: /livez, port: https, scheme: HTTPS}
+  periodSeconds: 10
+  timeoutSeconds: 10
+  failureThreshold: 6
+{{- end }}
