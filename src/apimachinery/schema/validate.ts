@@ -12,8 +12,8 @@ import {
 import { goJson, goNumber } from '../text/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
 import type { StatusCause } from '../status/index.ts'
+import { WorkBudget } from '../work-budget/index.ts'
 import { fieldBefore, isUnchanged, itemBefore } from './correlate.ts'
-import { CheckBudget, checkSteps } from './check-budget.ts'
 import { formatCheck } from './formats.ts'
 import { listCauses } from './list-types.ts'
 import { compilePattern } from './pattern.ts'
@@ -23,18 +23,21 @@ import { pathText, type ValuePath } from './value-path.ts'
 
 /** Stops after this many failures: the response must not be larger than the request. */
 const maxCauses = 500
+/** One check of one value by one node of a schema, in steps of the work budget. */
+const checkSteps = 5
+const tooLong = 'the object takes too long to be checked against the schema of its kind'
 
 /**
  * The errors in the value; empty if it is valid. Includes uniqueness of lists of type set and map. `old`: the value it
  * replaces; an error in an unchanged part is not reported. `path`: the path of the value within its object. Throws
- * RequestEntityTooLarge when the check costs too much.
+ * RequestEntityTooLarge when `work` is spent, to which alternatives and expressions on long texts are charged, too.
  */
 export function validate(
   value: JsonValue,
   schema: SchemaNode,
-  { old, path = [] }: { old?: JsonValue; path?: ValuePath } = {},
+  { old, path = [], work = new WorkBudget() }: { old?: JsonValue; path?: ValuePath; work?: WorkBudget } = {},
 ): StatusCause[] {
-  const found = new Findings([...path], new CheckBudget())
+  const found = new Findings([...path], work)
   check(value, schema, found, old)
   const lists = old === undefined || listCauses(old, schema).length === 0
   if (lists && found.causes.length < maxCauses) found.causes.push(...listCauses(value, schema))
@@ -44,13 +47,13 @@ export function validate(
 class Findings {
   readonly causes: StatusCause[] = []
   readonly path: ValuePath
-  readonly budget: CheckBudget
+  readonly work: WorkBudget
   /** Number of checks that ran: if all alternatives fail, upstream explains the one that got furthest. */
   checks = 0
 
-  constructor(path: ValuePath, budget: CheckBudget) {
+  constructor(path: ValuePath, work: WorkBudget) {
     this.path = path
-    this.budget = budget
+    this.work = work
   }
   get name(): string {
     return pathText(this.path)
@@ -68,7 +71,7 @@ function check(value: JsonValue, schema: SchemaNode, found: Findings, old?: Json
   const before = found.causes.length
   if (before >= maxCauses) return
   found.checks += 2
-  found.budget.spend(checkSteps)
+  found.work.spend(checkSteps, tooLong)
   checkType(value, schema, found)
   if (value !== null) {
     if (schema.anyOf ?? schema.oneOf ?? schema.allOf ?? schema.not) checkCombinations(value, schema, found)
@@ -146,7 +149,7 @@ function checkCombinations(value: JsonValue, { anyOf, oneOf, allOf, not }: Schem
 }
 
 function trial(value: JsonValue, schema: SchemaNode, found: Findings): Findings {
-  const own = new Findings(found.path, found.budget)
+  const own = new Findings(found.path, found.work)
   check(value, schema, own)
   found.checks += own.checks
   return own
@@ -179,7 +182,7 @@ function checkString(value: string, { minLength, maxLength, pattern, format }: S
     if ('error' in compiled)
       found.invalid(value, `should match '${pattern}, but pattern is invalid: ${compiled.error}'`)
     else {
-      found.budget.spend(compiled.size * value.length)
+      found.work.spend(compiled.size * value.length, tooLong)
       if (!compiled.test(value)) found.invalid(value, `should match '${pattern}'`)
     }
   }
@@ -248,7 +251,7 @@ function checkEnum(value: JsonValue, allowed: JsonValue[], found: Findings): voi
       : optionsOf(allowed).values.has(value)
   )
     return
-  found.budget.spend(checkSteps * allowed.length)
+  found.work.spend(checkSteps * allowed.length, tooLong)
   found.causes.push(
     fieldNotSupported(
       found.name,

@@ -50,13 +50,13 @@ function verbFor(subresource: string, object: KubeObject, old: KubeObject): 'app
 /** True if the user has the verb on the signer, or on all signers of its domain (`DOMAIN/*`). */
 async function maySign(
   authorizer: Pick<Authorizer, 'authorize'>,
-  { context: { user, cluster }, signal }: AdmissionRequest,
+  { context: { user, cluster, work }, signal }: AdmissionRequest,
   verb: string,
   signerName: string,
 ): Promise<boolean> {
   const target = { group, version: '*', resource: 'signers', subresource: '', namespace: '' }
   for (const name of [signerName, `${signerName.split('/')[0] ?? ''}/*`])
-    if ((await authorizer.authorize(user, { verb, resource: { ...target, name } }, cluster, signal)).allowed)
+    if ((await authorizer.authorize(user, { verb, resource: { ...target, name } }, cluster, work, signal)).allowed)
       return true
   return false
 }

@@ -7,9 +7,9 @@ export function rbacWrites(check: RbacWriteCheck): AdmissionPlugin {
     name: 'RbacWrites',
     async validate({ operation, definition, context, signal }, object, old) {
       if (object === undefined || definition.info.group !== 'rbac.authorization.k8s.io') return
-      const { user, cluster } = context
+      const { user, cluster, work } = context
       const verb = operation === 'CREATE' ? 'create' : 'update'
-      await check({ verb, object, user, cluster, ...(old === undefined ? {} : { old }) }, signal)
+      await check({ verb, object, user, cluster, work, ...(old === undefined ? {} : { old }) }, signal)
     },
   }
 }

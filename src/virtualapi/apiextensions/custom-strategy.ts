@@ -8,7 +8,7 @@ import { isTerminatingCrd } from './crd-strategy.ts'
 import { embeddedCauses } from './embedded-resources.ts'
 import { subdomainName } from '../resources/names.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
-import type { CustomFacts, Strategy } from '../resources/resource-definition.ts'
+import type { CustomFacts, RequestContext, Strategy } from '../resources/resource-definition.ts'
 
 interface CustomKind {
   readonly info: ResourceInfo
@@ -24,11 +24,11 @@ interface CustomKind {
 export function customStrategy({ info, schema, storageSchema, selectableFields = [], scale }: CustomKind): Strategy {
   const hasStatus = info.subresources.some(({ name }) => name === 'status')
   const asJson = (object: KubeObject): JsonObject => object as unknown as JsonObject
-  const check = (object: KubeObject, old?: KubeObject): StatusCause[] =>
+  const check = (object: KubeObject, { work }: RequestContext, old?: KubeObject): StatusCause[] =>
     schema === undefined
       ? []
       : [
-          ...validate(asJson(object), schema, old === undefined ? {} : { old: asJson(old) }),
+          ...validate(asJson(object), schema, { work, ...(old === undefined ? {} : { old: asJson(old) }) }),
           ...(scale === undefined
             ? []
             : [...replicaCauses(object, scale.specReplicasPath), ...scaleStatusCauses(object, scale)]),
@@ -57,17 +57,17 @@ export function customStrategy({ info, schema, storageSchema, selectableFields =
           'create not allowed while custom resource definition is terminating',
         )
     },
-    validateCreate: (object) => check(object),
+    validateCreate: (object, context) => check(object, context),
     warningsOf: (object, old, _context, subresource) =>
       object.metadata.finalizers === undefined || subresource === 'status' ? [] : finalizerWarnings(object, old),
-    validateUpdate(object, old, _context, subresource) {
-      if (subresource !== 'status') return check(object, old)
+    validateUpdate(object, old, context, subresource) {
+      if (subresource !== 'status') return check(object, context, old)
       const { status } = asJson(object)
       const { status: before } = asJson(old)
       if (status === undefined) return []
-      const ratchet = before === undefined ? {} : { old: before }
+      const options = { path: ['status'], work: context.work, ...(before === undefined ? {} : { old: before }) }
       return [
-        ...(statusSchema === undefined ? [] : validate(status, statusSchema, { ...ratchet, path: ['status'] })),
+        ...(statusSchema === undefined ? [] : validate(status, statusSchema, options)),
         ...(scale === undefined ? [] : scaleStatusCauses(object, scale)),
       ]
     },

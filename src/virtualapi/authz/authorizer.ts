@@ -1,4 +1,5 @@
 // The contract of authorization.
+import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import type { UserInfo } from '../authn/user-info.ts'
@@ -25,8 +26,17 @@ export interface Attributes {
 }
 
 export interface Authorizer {
-  /** Decides whether `user` may do this in `cluster`. Loads the logical cluster if necessary. */
-  authorize(user: UserInfo, attributes: Attributes, cluster: LogicalCluster, signal: AbortSignal): Promise<Decision>
+  /**
+   * Decides whether `user` may do this in `cluster`. Loads the logical cluster if necessary. A user with more roles than
+   * `work` allows to evaluate is refused, with that as the reason.
+   */
+  authorize(
+    user: UserInfo,
+    attributes: Attributes,
+    cluster: LogicalCluster,
+    work: WorkBudget,
+    signal: AbortSignal,
+  ): Promise<Decision>
   /** Decides about requests over all logical clusters and to the process's own paths (health, discovery, metrics). */
   authorizeAll(user: UserInfo, info: RequestInfo): Decision
 }

@@ -1,4 +1,5 @@
 // Authorization: RBAC inside a logical cluster, owners from its spec, and requests over all logical clusters.
+import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import type { Hub } from '../../store/hub/index.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
@@ -6,9 +7,11 @@ import type { RequestInfo } from '../request/request-info.ts'
 import type { Attributes, Authorizer, Decision } from './authorizer.ts'
 import { createClusterPolicies } from './cluster-policies.ts'
 import { isOwner } from './owners.ts'
-import type { Policy } from './policy.ts'
-import { ruleAllows, type PolicyRule } from './policy-rules.ts'
-import type { Grant } from './rbac-index.ts'
+import { CompiledRules } from './compiled-rules.ts'
+import { decide } from './decide.ts'
+import { heldRules, type HeldRules } from './held-rules.ts'
+import type { PolicyRule } from './policy-rules.ts'
+import { CompiledRoles } from './stored-role.ts'
 
 /** Group of our own processes, which have certificates of the installation. */
 export const kcpSystemGroup = 'kcp:system'
@@ -20,13 +23,14 @@ const mastersGroup = 'system:masters'
 export interface RbacAuthorizer extends Authorizer {
   /** True if the user may do everything in `cluster`, regardless of RBAC. */
   isSuperuser(user: UserInfo, cluster: LogicalCluster): boolean
-  /** All rules that are granted to `user` in `namespace` (empty: at the cluster scope). */
+  /** All rules that are granted to `user` in `namespace` (empty: at the cluster scope), role by role. */
   rulesFor(
     user: UserInfo,
     namespace: string,
     cluster: LogicalCluster,
+    work: WorkBudget,
     signal: AbortSignal,
-  ): Promise<readonly PolicyRule[]>
+  ): Promise<HeldRules>
   /** The rules of a role; undefined if it does not exist. */
   roleRules(
     role: RoleReference,
@@ -49,6 +53,8 @@ export const allRules: readonly PolicyRule[] = [
   { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },
   { verbs: ['*'], nonResourceURLs: ['*'] },
 ]
+const everything: HeldRules = { roles: [new CompiledRules(allRules)], problems: [], isComplete: true }
+const none: HeldRules = { roles: [], problems: [], isComplete: true }
 
 const openPaths = /^\/(healthz|livez|readyz|version)\/?$/
 
@@ -59,53 +65,30 @@ export function isOpenPath({ verb, path }: Attributes): boolean {
 
 export function createAuthorizer({ hub }: { readonly hub: Pick<Hub, 'cluster'> }): RbacAuthorizer {
   const policies = createClusterPolicies(hub)
+  const compiled = new CompiledRoles()
   return {
-    authorize: async (user, attributes, cluster, signal) => {
+    authorize: async (user, attributes, cluster, work, signal) => {
       if (isOpenPath(attributes)) return allow('')
       if (isAnonymous(user)) return deny('')
       // Defence in depth: authentication should have refused an identity of another logical cluster already.
       if (isForeign(user, cluster)) return deny('')
       const reason = superuserReason(user, cluster)
       if (reason !== undefined) return allow(reason)
-      return decide(await policies.of(cluster.id, signal), user, attributes)
+      return decide({ policy: await policies.of(cluster.id, signal), compiled, work, signal }, user, attributes)
     },
     authorizeAll,
     isSuperuser: (user, cluster) => !isForeign(user, cluster) && superuserReason(user, cluster) !== undefined,
-    rulesFor: async (user, namespace, cluster, signal) => {
-      if (isAnonymous(user) || isForeign(user, cluster)) return []
-      if (superuserReason(user, cluster) !== undefined) return allRules
-      const policy = await policies.of(cluster.id, signal)
-      return [...policy.grantsOf(user, namespace)].flatMap((grant) => rulesOfGrant(policy, grant) ?? [])
+    rulesFor: async (user, namespace, cluster, work, signal) => {
+      if (isAnonymous(user) || isForeign(user, cluster)) return none
+      if (superuserReason(user, cluster) !== undefined) return everything
+      return heldRules({ policy: await policies.of(cluster.id, signal), compiled, work, signal }, user, namespace)
     },
-    roleRules: async ({ kind, name, namespace }, cluster, signal) =>
-      (await policies.of(cluster.id, signal)).rulesOf(kind, name, namespace),
+    roleRules: async ({ kind, name, namespace }, cluster, signal) => {
+      const role = (await policies.of(cluster.id, signal)).roleOf(kind, name, namespace)
+      return role === undefined ? undefined : compiled.rulesOf(role).rules
+    },
     mayKnowAll: isInstallationAdmin,
   }
-}
-
-function decide(policy: Policy, user: UserInfo, attributes: Attributes): Decision {
-  const missing: string[] = []
-  // Thousands of bindings may refer to one role; its rules are evaluated once.
-  const evaluated = new Set<readonly PolicyRule[]>()
-  for (const grant of policy.grantsOf(user, attributes.resource?.namespace ?? '')) {
-    const rules = rulesOfGrant(policy, grant)
-    if (rules === undefined)
-      missing.push(`${grant.roleKind.toLowerCase()}.rbac.authorization.k8s.io "${grant.roleName}" not found`)
-    else if (evaluated.has(rules)) continue
-    else if (rules.some((rule) => ruleAllows(rule, attributes))) return allow(`RBAC: allowed by ${grantText(grant)}`)
-    else evaluated.add(rules)
-  }
-  if (missing.length === 0) return deny('')
-  return deny(`RBAC: ${missing.length === 1 ? missing.join() : `[${[...new Set(missing)].join(', ')}]`}`)
-}
-
-function rulesOfGrant(policy: Policy, grant: Grant): readonly PolicyRule[] | undefined {
-  return policy.rulesOf(grant.roleKind, grant.roleName, grant.namespace)
-}
-
-function grantText({ namespace, binding, roleKind, roleName, subjectText }: Grant): string {
-  const name = namespace === '' ? `ClusterRoleBinding "${binding}"` : `RoleBinding "${binding}/${namespace}"`
-  return `${name} of ${roleKind} "${roleName}" to ${subjectText}`
 }
 
 /** Why this user may do everything in `cluster` (may be empty); undefined: RBAC decides. */

@@ -2,11 +2,14 @@
 import { goQuote } from '../../apimachinery/text/index.ts'
 import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { forbidden, notFound } from '../../apimachinery/status/index.ts'
+import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
+import { CompiledRules } from './compiled-rules.ts'
 import { allRules, type RbacAuthorizer } from './create-authorizer.ts'
 import { rbacGroup } from './rbac-index.ts'
-import { compactRules, parseRules, quotedList, ruleText, uncoveredRules, type PolicyRule } from './policy-rules.ts'
+import { compactRules, parseRules, quotedList, ruleText, type PolicyRule } from './policy-rules.ts'
+import { uncoveredRules } from './uncovered-rules.ts'
 
 export interface RbacWrite {
   readonly verb: 'create' | 'update' | 'patch'
@@ -15,6 +18,8 @@ export interface RbacWrite {
   readonly old?: KubeObject
   readonly user: UserInfo
   readonly cluster: LogicalCluster
+  /** What the request may still cost. */
+  readonly work: WorkBudget
 }
 
 /** Rejects with 403 if `user` would grant more than they hold. Does not change the object. */
@@ -44,18 +49,19 @@ async function checkRole(
   write: RbacWrite,
   signal: AbortSignal,
 ): Promise<void> {
-  const { object, old, user, cluster } = write
+  const { object, old, user, cluster, work } = write
   const { name = '', namespace = '' } = object.metadata
   if (await may(authorizer, 'escalate', resource, namespace, name, write, signal)) return
   const refuse = (message: string): never => {
     throw forbidden({ group: rbacGroup, resource }, name, message)
   }
-  const missing = await escalationCheck(authorizer, parseRules(object['rules']), namespace, write, signal)
+  const { rules } = new CompiledRules(parseRules(object['rules']))
+  const missing = await escalationCheck(authorizer, rules, namespace, write, signal)
   if (missing !== undefined) refuse(missing)
   // An aggregation rule also includes future roles, so only cluster-admins may set one or write a role that has one.
   if (resource === 'clusterroles' && (hasAggregation(object) || (old !== undefined && hasAggregation(old)))) {
-    const held = await authorizer.rulesFor(user, '', cluster, signal)
-    if (uncoveredRules(held, allRules).length > 0)
+    const held = await authorizer.rulesFor(user, '', cluster, work, signal)
+    if (uncoveredRules(held.roles, allRules, work).length > 0)
       refuse('must have cluster-admin privileges to use the aggregationRule')
   }
 }
@@ -84,10 +90,11 @@ export async function escalationCheck(
   authorizer: RbacAuthorizer,
   rules: readonly PolicyRule[],
   namespace: string,
-  { user, cluster }: { readonly user: UserInfo; readonly cluster: LogicalCluster },
+  { user, cluster, work }: Pick<RbacWrite, 'user' | 'cluster' | 'work'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const missing = uncoveredRules(await authorizer.rulesFor(user, namespace, cluster, signal), rules)
+  const held = await authorizer.rulesFor(user, namespace, cluster, work, signal)
+  const missing = uncoveredRules(held.roles, rules, work)
   if (missing.length === 0) return undefined
   const texts = [...new Set(compactRules(missing).map(ruleText))].sort()
   const who = `user ${goQuote(user.name)} (groups=${quotedList(user.groups)})`
@@ -100,11 +107,11 @@ async function may(
   resource: string,
   namespace: string,
   name: string,
-  { user, cluster }: RbacWrite,
+  { user, cluster, work }: RbacWrite,
   signal: AbortSignal,
 ): Promise<boolean> {
   const target = { group: rbacGroup, version: '*', resource, subresource: '', namespace, name }
-  return (await authorizer.authorize(user, { verb, resource: target }, cluster, signal)).allowed
+  return (await authorizer.authorize(user, { verb, resource: target }, cluster, work, signal)).allowed
 }
 
 function hasAggregation(object: KubeObject): boolean {

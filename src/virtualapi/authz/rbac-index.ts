@@ -1,7 +1,7 @@
-// An index of compiled RBAC objects by subject. Objects are added, replaced and removed one by one, so that a change does not
-// cost a recompilation of all.
+// An index of RBAC objects by subject. Objects are added, replaced and removed one by one, so that a change does not cost a
+// recompilation of all. All bindings that grant one role to one subject are one grant.
 import { isJsonObject } from '../../apimachinery/meta/index.ts'
-import { parseRules, type PolicyRule } from './policy-rules.ts'
+import { StoredRole, type RbacSource } from './stored-role.ts'
 
 export const rbacGroup = 'rbac.authorization.k8s.io'
 /** The resources as in store keys. */
@@ -12,14 +12,13 @@ export const rbacResources = {
   roleBindings: `rolebindings.${rbacGroup}`,
 } as const
 
-/** One subject of one binding. */
-export interface Grant {
+/** What one binding grants, to each of its subjects. */
+export interface Binding {
   /** Empty: a ClusterRoleBinding. */
   readonly namespace: string
-  readonly binding: string
+  readonly name: string
   readonly roleKind: string
   readonly roleName: string
-  readonly subjectText: string
 }
 
 /** Key of an RBAC object within its logical cluster. */
@@ -30,39 +29,40 @@ export interface RbacPlace {
   readonly name: string
 }
 
-interface Compiled {
+interface Indexed {
   readonly place: RbacPlace
-  /** Revision of the object it was compiled from. */
+  /** Revision of the object. */
   readonly revision: number
-  /** Rules of a role; empty for a binding. */
-  readonly rules: readonly PolicyRule[]
-  /** Subjects of a binding: keys of `#grants`. */
+  /** Absent for a binding. */
+  readonly role?: StoredRole
+  /** Absent for a role. */
+  readonly binding?: Binding
+  /** Subjects of a binding; see `subjectKey`. */
   readonly subjects: readonly string[]
 }
 
-export class RbacIndex {
-  readonly #objects = new Map<string, Map<string, Compiled>>()
-  /** By subject; each list is sorted by namespace and binding, so ClusterRoleBindings come first. */
-  readonly #grants = new Map<string, Grant[]>()
+/** The bindings of one role to one subject: one, or several. */
+type Bindings = Binding | Set<Binding>
 
-  /** Compiles the object and adds it, or replaces the former one. */
-  set(place: RbacPlace, revision: number, object: Readonly<Record<string, unknown>>): void {
-    this.remove(place)
+export class RbacIndex {
+  readonly #objects = new Map<string, Map<string, Indexed>>()
+  /** By namespace and subject, then by role. */
+  readonly #grants = new Map<string, Map<string, Bindings>>()
+
+  /** Adds the object, or replaces the former one. */
+  set(place: RbacPlace, revision: number, source: RbacSource): void {
     const { resource, namespace, name } = place
-    const isRole = resource === rbacResources.roles || resource === rbacResources.clusterRoles
-    const grants = isRole ? [] : grantsIn(namespace, name, object)
-    for (const [subject, grant] of grants) this.#grant(subject, grant)
-    const rules = isRole ? parseRules(object['rules']) : []
-    const subjects = [...new Set(grants.map(([subject]) => subject))]
     let known = this.#objects.get(resource)
-    if (known === undefined) this.#objects.set(resource, (known = new Map<string, Compiled>()))
-    known.set(`${namespace}/${name}`, { place, revision, rules, subjects })
+    if (known === undefined) this.#objects.set(resource, (known = new Map<string, Indexed>()))
+    const former = known.get(`${namespace}/${name}`)
+    known.set(`${namespace}/${name}`, { place, revision, ...this.#indexed(place, source) })
+    this.#revokeAll(former)
   }
 
   /** Removes an object if it is in the index. */
   remove({ resource, namespace, name }: RbacPlace): void {
     const known = this.#objects.get(resource)
-    for (const subject of known?.get(`${namespace}/${name}`)?.subjects ?? []) this.#revoke(subject, namespace, name)
+    this.#revokeAll(known?.get(`${namespace}/${name}`))
     known?.delete(`${namespace}/${name}`)
   }
 
@@ -76,65 +76,78 @@ export class RbacIndex {
     return [...(this.#objects.get(resource)?.values() ?? [])].map(({ place }) => place)
   }
 
-  /** The rules of a role; undefined if it does not exist. */
-  rulesOf({ resource, namespace, name }: RbacPlace): readonly PolicyRule[] | undefined {
-    return this.#objects.get(resource)?.get(`${namespace}/${name}`)?.rules
+  /** A role; undefined if it does not exist. */
+  roleAt({ resource, namespace, name }: RbacPlace): StoredRole | undefined {
+    return this.#objects.get(resource)?.get(`${namespace}/${name}`)?.role
   }
 
-  /** The grants of a subject: `User/NAME` or `Group/NAME`. */
-  grantsOf(subject: string): readonly Grant[] {
-    return this.#grants.get(subject) ?? []
+  /** For each role that is granted to `subject` by bindings in `namespace` (empty: ClusterRoleBindings), those bindings. */
+  *bindingsOf(subject: string, namespace: string): Generator<Iterable<Binding>> {
+    for (const bindings of this.#grants.get(grantKey(namespace, subject))?.values() ?? [])
+      yield bindings instanceof Set ? bindings : [bindings]
   }
 
-  #grant(subject: string, grant: Grant): void {
-    const list = this.#grants.get(subject)
-    if (list === undefined) this.#grants.set(subject, [grant])
-    else list.splice(firstAfter(list, grant.namespace, grant.binding), 0, grant)
+  #indexed(place: RbacPlace, source: RbacSource): Pick<Indexed, 'role' | 'binding' | 'subjects'> {
+    const { resource, namespace, name } = place
+    if (resource === rbacResources.roles || resource === rbacResources.clusterRoles)
+      return { role: new StoredRole(source), subjects: [] }
+    const object = source.read()
+    const { roleRef } = object
+    if (!isJsonObject(roleRef)) return { subjects: [] }
+    const binding = { namespace, name, roleKind: textOf(roleRef['kind']), roleName: textOf(roleRef['name']) }
+    const subjects = subjectsIn(namespace, object['subjects'])
+    for (const subject of subjects) this.#grant(subject, binding)
+    return { binding, subjects }
   }
 
-  #revoke(subject: string, namespace: string, binding: string): void {
-    const list = this.#grants.get(subject)
-    if (list === undefined) return
-    const end = firstAfter(list, namespace, binding)
-    let from = end
-    while (list[from - 1]?.binding === binding && list[from - 1]?.namespace === namespace) from--
-    list.splice(from, end - from)
-    if (list.length === 0) this.#grants.delete(subject)
+  #grant(subject: string, binding: Binding): void {
+    const key = grantKey(binding.namespace, subject)
+    let roles = this.#grants.get(key)
+    if (roles === undefined) this.#grants.set(key, (roles = new Map<string, Bindings>()))
+    const role = roleKey(binding)
+    const there = roles.get(role)
+    if (there === undefined) roles.set(role, binding)
+    else if (there instanceof Set) there.add(binding)
+    else roles.set(role, new Set([there, binding]))
+  }
+
+  #revokeAll({ binding, subjects = [] }: Partial<Indexed> = {}): void {
+    if (binding !== undefined) for (const subject of subjects) this.#revoke(subject, binding)
+  }
+
+  #revoke(subject: string, binding: Binding): void {
+    const key = grantKey(binding.namespace, subject)
+    const roles = this.#grants.get(key)
+    const bindings = roles?.get(roleKey(binding))
+    if (bindings instanceof Set && bindings.size > 1) bindings.delete(binding)
+    else roles?.delete(roleKey(binding))
+    if (roles?.size === 0) this.#grants.delete(key)
   }
 }
 
-/** Index of the first grant after those of the binding. */
-function firstAfter(list: readonly Grant[], namespace: string, binding: string): number {
-  let low = 0
-  let high = list.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    const grant = list[middle] as Grant
-    const isAfter = grant.namespace === namespace ? grant.binding > binding : grant.namespace > namespace
-    if (isAfter) high = middle
-    else low = middle + 1
-  }
-  return low
-}
-
-function grantsIn(namespace: string, binding: string, object: Readonly<Record<string, unknown>>): [string, Grant][] {
-  const { roleRef, subjects } = object
-  if (!isJsonObject(roleRef) || !Array.isArray(subjects)) return []
-  const [roleKind, roleName] = [textOf(roleRef['kind']), textOf(roleRef['name'])]
-  return subjects.filter(isJsonObject).flatMap((subject): [string, Grant][] => {
-    const [kind, name] = [textOf(subject['kind']), textOf(subject['name'])]
-    // In a RoleBinding, a ServiceAccount without a namespace is in that of the binding.
-    const accountNamespace = textOf(subject['namespace']) || namespace
-    const key = subjectKey(kind, name, accountNamespace)
-    if (key === undefined || name === '') return []
-    const subjectText = kind === 'ServiceAccount' ? `ServiceAccount "${name}/${accountNamespace}"` : `${kind} "${name}"`
-    return [[key, { namespace, binding, roleKind, roleName, subjectText }]]
-  })
-}
-
-function subjectKey(kind: string, name: string, namespace: string): string | undefined {
+/** `User/NAME`, `Group/NAME` or `ServiceAccount/NAME/NAMESPACE`; undefined for other kinds, which are granted nothing. */
+export function subjectKey(kind: string, name: string, namespace = ''): string | undefined {
   if (kind === 'User' || kind === 'Group') return `${kind}/${name}`
-  return kind === 'ServiceAccount' && namespace !== '' ? `User/system:serviceaccount:${namespace}:${name}` : undefined
+  return kind === 'ServiceAccount' && namespace !== '' ? `ServiceAccount/${name}/${namespace}` : undefined
+}
+
+function grantKey(namespace: string, subject: string): string {
+  return `${namespace}/${subject}`
+}
+
+function roleKey({ roleKind, roleName }: Binding): string {
+  return `${roleKind}/${roleName}`
+}
+
+function subjectsIn(namespace: string, subjects: unknown): string[] {
+  if (!Array.isArray(subjects)) return []
+  const keys = subjects.filter(isJsonObject).flatMap((subject) => {
+    const name = textOf(subject['name'])
+    // In a RoleBinding, a ServiceAccount without a namespace is in that of the binding.
+    const key = subjectKey(textOf(subject['kind']), name, textOf(subject['namespace']) || namespace)
+    return key === undefined || name === '' ? [] : [key]
+  })
+  return [...new Set(keys)]
 }
 
 function textOf(value: unknown): string {

@@ -57,6 +57,7 @@ export async function prepareCall<Parts extends ObjectParts>(
       ? fieldManagerOf(info.query.get('fieldManager'), exchange.header('user-agent'))
       : '',
     warnings: exchange.warnings,
+    work: exchange.work,
     now: parts.clock.now(),
   }
   // Status writes of our own controllers may be committed later, with other writes: nobody waits for them to be on disk.

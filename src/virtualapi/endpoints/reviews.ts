@@ -16,7 +16,7 @@ export function isReview(target: ResourceTarget): boolean {
 
 /** POST of a review; the answer is the same object with a status. */
 export async function createReview(exchange: Exchange, parts: EndpointParts, target: ResourceTarget): Promise<Answer> {
-  const { cluster, info, user, signal } = exchange
+  const { cluster, info, user, work, signal } = exchange
   const review = reviewOf(target)
   const definition = parts.catalog.findBuiltIn(target)
   if (cluster === undefined || review === undefined || definition === undefined) throw pathNotFound()
@@ -33,6 +33,6 @@ export async function createReview(exchange: Exchange, parts: EndpointParts, tar
   })
   const { authorizer, tokenReviewer } = parts
   const now = parts.clock.now()
-  const context = { user, cluster, namespace: target.namespace, authorizer, tokenReviewer, signal, now }
+  const context = { user, cluster, namespace: target.namespace, authorizer, tokenReviewer, work, signal, now }
   return jsonDocument(await review(object, context), { status: 201 })
 }

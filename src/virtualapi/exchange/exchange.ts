@@ -1,5 +1,6 @@
 // A request and its answer, and what the stages have found out about it.
 import type { DetailedPeerCertificate } from 'node:tls'
+import { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import { abortable } from '../../async/index.ts'
 import { auditIdOf, type Named, type RequestAudit } from '../audit/index.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
@@ -112,6 +113,8 @@ export class Exchange {
   signal: AbortSignal
   /** Texts for the `Warning` header. */
   readonly warnings: string[] = []
+  /** What this request may still cost. */
+  readonly work = new WorkBudget()
   /** Called when the answer is complete, in reverse order. */
   readonly cleanups: (() => void)[] = []
   answer: Answer | undefined

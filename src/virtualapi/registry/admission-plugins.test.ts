@@ -1,4 +1,5 @@
 // Tests the plugins and Service allocation on the real write path: registry, hub, embedded store.
+import { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -63,7 +64,7 @@ describe('standard admission plugins', () => {
       definition,
       signal,
       namespace,
-      context: { cluster, objects, user, dryRun: false, fieldManager: '', warnings, now: Date.now() },
+      context: { cluster, objects, user, dryRun: false, fieldManager: '', work: new WorkBudget(), warnings, now: Date.now() },
     }
   }
 

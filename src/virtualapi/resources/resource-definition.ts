@@ -2,6 +2,7 @@
 import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
 import type { SchemaNode } from '../../apimachinery/schema/index.ts'
 import type { StatusCause } from '../../apimachinery/status/index.ts'
+import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
@@ -20,6 +21,8 @@ export interface RequestContext {
   readonly fieldManager: string
   /** Texts for `Warning` headers; hooks append to it. */
   readonly warnings: string[]
+  /** What the request may still cost; hooks charge loops over what tenants wrote. */
+  readonly work: WorkBudget
   /** Wall clock in milliseconds since the epoch. */
   readonly now: number
 }

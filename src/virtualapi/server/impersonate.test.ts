@@ -1,3 +1,4 @@
+import { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import { expect } from 'chai'
 import { Buffer } from 'node:buffer'
 import { clusterIdOf, type ClusterName } from '../../apimachinery/meta/index.ts'
@@ -12,7 +13,8 @@ const authorizer = { authorize: async () => ({ allowed: true, reason: '' }) }
 async function groupsOf(...headers: string[]): Promise<readonly string[] | undefined> {
   const wanted = wantedIdentity(headers)
   if (wanted === undefined) return undefined
-  return (await impersonated(admin, wanted, cluster, { authorizer, signal: new AbortController().signal })).groups
+  const { signal } = new AbortController()
+  return (await impersonated(admin, wanted, cluster, { authorizer, work: new WorkBudget(), signal })).groups
 }
 
 describe('impersonation headers', () => {

@@ -1,4 +1,5 @@
 // Impersonation (`kubectl --as`). Each impersonated user, group, uid and extra value needs a permission of its own.
+import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../apimachinery/field/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
 import { headerText } from '../authn/header-text.ts'
@@ -55,10 +56,14 @@ export async function impersonated(
   user: UserInfo,
   wanted: Wanted,
   cluster: LogicalCluster,
-  { authorizer, signal }: { authorizer: Pick<RbacAuthorizer, 'authorize'>; signal: AbortSignal },
+  {
+    authorizer,
+    work,
+    signal,
+  }: { authorizer: Pick<RbacAuthorizer, 'authorize'>; work: WorkBudget; signal: AbortSignal },
 ): Promise<UserInfo> {
   for (const attributes of permissions(wanted)) {
-    const { allowed } = await authorizer.authorize(user, attributes, cluster, signal)
+    const { allowed } = await authorizer.authorize(user, attributes, cluster, work, signal)
     if (!allowed) throw forbiddenError(user, attributes)
   }
   const { user: name, uid, extra } = wanted

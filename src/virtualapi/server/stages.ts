@@ -166,7 +166,7 @@ async function impersonate(exchange: Exchange, { authorizer }: ServerParts): Pro
   const wanted = wantedIdentity(request.rawHeaders)
   if (wanted === undefined) return
   if (cluster === undefined) throw badRequest('impersonation is for one logical cluster: use /clusters/NAME')
-  exchange.user = await impersonated(user, wanted, cluster, { authorizer, signal })
+  exchange.user = await impersonated(user, wanted, cluster, { authorizer, work: exchange.work, signal })
   exchange.audit?.impersonating(exchange.user)
 }
 
@@ -181,7 +181,7 @@ async function authorize(exchange: Exchange, { authorizer }: ServerParts): Promi
   const decision =
     cluster === undefined
       ? authorizer.authorizeAll(user, info)
-      : await authorizer.authorize(user, attributes, cluster, exchange.signal)
+      : await authorizer.authorize(user, attributes, cluster, exchange.work, exchange.signal)
   exchange.audit?.decided(decision)
   if (!decision.allowed) throw forbiddenError(user, attributes, decision.reason)
   // The logical cluster does not exist, and the client may know.

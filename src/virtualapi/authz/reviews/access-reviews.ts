@@ -43,9 +43,9 @@ export const localSubjectAccessReview: Review = async (object, context) => {
 async function decide(
   object: KubeObject,
   user: UserInfo,
-  { authorizer, cluster, signal }: ReviewContext,
+  { authorizer, cluster, work, signal }: ReviewContext,
 ): Promise<KubeObject> {
-  const { allowed, reason } = await authorizer.authorize(user, attributesOf(object), cluster, signal)
+  const { allowed, reason } = await authorizer.authorize(user, attributesOf(object), cluster, work, signal)
   const evaluationError = selectorProblems(specOf(object)['resourceAttributes'])
   return answered(object, {
     allowed,

@@ -1,6 +1,7 @@
 // The review APIs: requests that look like the creation of an object, but are answered and never stored. Each is one
 // function from the sent object and its sender to the object with a status.
 import { isJsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
+import type { WorkBudget } from '../../../apimachinery/work-budget/index.ts'
 import type { TokenReviewer } from '../../authn/token-reviewer.ts'
 import type { UserInfo } from '../../authn/user-info.ts'
 import type { RbacAuthorizer } from '../index.ts'
@@ -15,6 +16,8 @@ export interface ReviewContext {
   readonly namespace: string
   readonly authorizer: Pick<RbacAuthorizer, 'authorize' | 'rulesFor'>
   readonly tokenReviewer: TokenReviewer | undefined
+  /** What the request may still cost. */
+  readonly work: WorkBudget
   readonly signal: AbortSignal
   /** Wall clock in milliseconds since the epoch. */
   readonly now: number

@@ -1,8 +1,10 @@
 import { expect } from 'chai'
 import { clusterIdOf, type ClusterName, type KubeObject } from '../../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../../apimachinery/status/index.ts'
+import { WorkBudget } from '../../../apimachinery/work-budget/index.ts'
 import type { UserInfo } from '../../authn/user-info.ts'
 import type { Attributes } from '../authorizer.ts'
+import { CompiledRules } from '../compiled-rules.ts'
 import { reviewOf, type ReviewContext } from './index.ts'
 
 const id = clusterIdOf('acme')
@@ -18,10 +20,17 @@ const context: ReviewContext = {
       asked.push({ user, attributes })
       return attributes.verb === 'get' ? { allowed: true, reason: 'RBAC: allowed' } : { allowed: false, reason: '' }
     },
-    rulesFor: async (_user, namespace) => [
-      { verbs: ['get'], apiGroups: [''], resources: ['pods'], resourceNames: [namespace] },
-      { verbs: ['get'], nonResourceURLs: ['/version'] },
-    ],
+    rulesFor: async (_user, namespace) => ({
+      roles: [
+        new CompiledRules([
+          { verbs: ['get'], apiGroups: [''], resources: ['pods'], resourceNames: [namespace] },
+          { verbs: ['get'], nonResourceURLs: ['/version'] },
+        ]),
+        new CompiledRules([{ verbs: ['get'], nonResourceURLs: ['/version'] }]),
+      ],
+      problems: namespace === 'none' ? ['clusterrole.rbac.authorization.k8s.io "r" not found'] : [],
+      isComplete: namespace !== 'full',
+    }),
   },
   tokenReviewer: {
     reviewToken: async (token, audiences, cluster) =>
@@ -29,6 +38,7 @@ const context: ReviewContext = {
         ? { user: bob, audiences: audiences.length > 0 ? audiences : ['api'] }
         : undefined,
   },
+  work: new WorkBudget(),
   signal: new AbortController().signal,
   now: Date.parse('2026-01-01T00:00:00Z'),
 }
@@ -142,6 +152,14 @@ describe('the review APIs', () => {
       nonResourceRules: [{ verbs: ['get'], nonResourceURLs: ['/version'] }],
       incomplete: false,
     })
+  })
+  it('list each rule once, and say which roles are missing and that rules may be', async () => {
+    const evaluationError = 'clusterrole.rbac.authorization.k8s.io "r" not found'
+    expect(await review('SelfSubjectRulesReview', { namespace: 'none' })).to.include({
+      incomplete: false,
+      evaluationError,
+    })
+    expect(await review('SelfSubjectRulesReview', { namespace: 'full' })).to.have.property('incomplete', true)
   })
   it('return the requesting user', async () => {
     expect(await review('SelfSubjectReview')).to.deep.equal({

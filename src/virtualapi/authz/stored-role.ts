@@ -1,0 +1,74 @@
+// A role as it is stored, and the compiled rules of the roles that were needed last. Tenants may store a gibibyte of roles;
+// compiled, that would be many times as much.
+import { CompiledRules } from './compiled-rules.ts'
+import { parseRules } from './policy-rules.ts'
+
+/** An RBAC object as it is read from the store. */
+export interface RbacSource {
+  /** Size of its JSON. */
+  readonly bytes: number
+  /** Parses it. Called at once for a binding, and for a role whenever its rules are to be compiled. */
+  read(): Readonly<Record<string, unknown>>
+}
+
+/** Compiled rules take some five times the bytes of their JSON. */
+const maxCachedBytes = 32 * 1024 * 1024
+/** What a cached role takes besides its rules. */
+const overheadBytes = 1024
+
+/** One role. Its rules are compiled when a decision needs them. */
+export class StoredRole {
+  readonly #source: RbacSource
+  #bytes: number | undefined
+  compiled: CompiledRules | undefined
+  /** It was needed since the cache last looked for roles to drop. */
+  wasUsed = false
+
+  constructor(source: RbacSource) {
+    this.#source = source
+  }
+
+  /** Size of its JSON. */
+  get bytes(): number {
+    return (this.#bytes ??= this.#source.bytes)
+  }
+
+  /** Parses the stored object and returns its rules, valid or not. */
+  readRules(): unknown {
+    return this.#source.read()['rules']
+  }
+}
+
+/** Keeps the compiled rules of the roles that were used last, of all logical clusters together. */
+export class CompiledRoles {
+  readonly #kept = new Set<StoredRole>()
+  #bytes = 0
+
+  /** The rules of this role, compiled now unless they are in the cache. */
+  rulesOf(role: StoredRole): CompiledRules {
+    role.wasUsed = true
+    return role.compiled ?? this.#compile(role)
+  }
+
+  #compile(role: StoredRole): CompiledRules {
+    const compiled = new CompiledRules(parseRules(role.readRules()))
+    role.compiled = compiled
+    this.#kept.add(role)
+    this.#bytes += role.bytes + overheadBytes
+    for (const oldest of this.#kept) {
+      if (this.#bytes <= maxCachedBytes) break
+      this.#kept.delete(oldest)
+      if (oldest.wasUsed) {
+        // A second chance: one pass over the cache clears all marks.
+        oldest.wasUsed = false
+        this.#kept.add(oldest)
+      } else this.#drop(oldest)
+    }
+    return compiled
+  }
+
+  #drop(role: StoredRole): void {
+    role.compiled = undefined
+    this.#bytes -= role.bytes + overheadBytes
+  }
+}
