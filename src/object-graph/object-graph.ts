@@ -34,6 +34,17 @@ export interface Candidate {
   readonly contains: (text: string) => boolean
 }
 
+/** An object that is decoded on demand. */
+export interface SelectedObject {
+  readonly key: ObjectKey
+  /** Differs for every change of the object. */
+  readonly revision: number
+  readonly labels: Readonly<Record<string, string>>
+  /** Size of its JSON. */
+  readonly bytes: number
+  readonly object: () => KubeObject
+}
+
 /** Called while changes are applied: must return quickly and must not throw. */
 export interface GraphObserver {
   /** An object was loaded, or its owners, finalizers or deletionTimestamp changed. */
@@ -64,13 +75,13 @@ export interface ObjectGraph {
     kind: { apiVersion: string; kind: string },
     signal: AbortSignal,
   ): Promise<ServedResource | undefined>
-  /** The objects of a resource for which `isWanted` is true. Only these are decoded. */
+  /** The objects of a resource for which `isWanted` is true, by name. Looks at them in slices; decodes none. */
   select(
     cluster: string,
     resource: string,
     isWanted: (candidate: Candidate) => boolean,
     signal: AbortSignal,
-  ): Promise<readonly KubeObject[]>
+  ): Promise<readonly SelectedObject[]>
   /** The namespace of the object with this uid; undefined if the resource has no such object. */
   namespaceOf(cluster: string, resource: string, uid: string, signal: AbortSignal): Promise<string | undefined>
 }

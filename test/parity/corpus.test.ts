@@ -1,11 +1,6 @@
-<<<<<<< HEAD
 // Replays the corpus on our write path over a real store: every stored object and every refusal must equal those of a
 // real kube-apiserver. Differences are listed in known-differences.ts; a listed case that does not differ fails.
-=======
-// The corpus replayed on our write path, over a real store: every object stored and every refusal as a real
-// kube-apiserver had it. What differs is listed by name in known-differences.ts, and must differ: the list cannot rot.
 import { WorkBudget } from '../../src/apimachinery/work-budget/index.ts'
->>>>>>> b00c5b5 (authz, work-budget: bound what RBAC objects of tenants can cost)
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,6 +1,8 @@
 import { expect } from 'chai'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { aggregatedRules, aggregatesFrom, isAggregated, sameRules } from './aggregate-rules.ts'
+import { WorkBudget } from '../../apimachinery/work-budget/index.ts'
+import { aggregatedRules, aggregatesFrom, sameRules } from './aggregate-rules.ts'
+import { decodeRole } from './decoded-roles.ts'
 
 describe('aggregation of ClusterRoles', () => {
   const get = (...resources: string[]): object => ({ apiGroups: [''], resources, verbs: ['get'] })
@@ -23,32 +25,67 @@ describe('aggregation of ClusterRoles', () => {
     role('d', {}, [get('events')]),
   ]
 
-  it('takes rules by selector, then by name, each one once', () => {
-    expect(aggregatedRules(aggregated('x', toEdit, toView), all)).to.deep.equal([
+  const rulesOf = async (
+    of: KubeObject,
+    from: readonly KubeObject[],
+    work = new WorkBudget(),
+  ): Promise<unknown[] | undefined> => {
+    const sources = from
+      .map((source) => {
+        const { name = '', labels = {} } = source.metadata
+        return { name, labels, bytes: JSON.stringify(source).length, rules: () => decodeRole(source).rules }
+      })
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
+    const rules = await aggregatedRules(decodeRole(of), sources, { work, pause: () => undefined })
+    return rules?.map(({ rule }) => rule)
+  }
+
+  it('takes rules by selector, then by name, each one once', async () => {
+    expect(await rulesOf(aggregated('x', toEdit, toView), all)).to.deep.equal([
       get('secrets'),
       get('nodes'),
       get('pods'),
     ])
   })
 
-  it('takes no rules of the role itself', () => {
+  it('takes no rules of the role itself', async () => {
     const own = {
       ...aggregated('own', toView),
       metadata: { name: 'own', labels: { view: 'true' } },
       rules: [get('own')],
     }
-    expect(aggregatedRules(own, [own])).to.deep.equal([])
+    expect(await rulesOf(own, [own])).to.deep.equal([])
+  })
+
+  it('compares like selectors once', () => {
+    const { selectors } = decodeRole(aggregated('x', toView, toEdit, toView, { ...toView, matchExpressions: [] }))
+    expect(selectors).to.have.length(2)
+  })
+
+  it('stops when the rules are too many or too long, or the roles are too large', async () => {
+    const many = (count: number, length = 1): KubeObject =>
+      role(
+        'many',
+        { view: 'true' },
+        Array.from({ length: count }, (_, i) => get(`${'x'.repeat(length)}${i}`)),
+      )
+    expect(await rulesOf(aggregated('x', toView), [many(10_000)])).to.have.length(10_000)
+    expect(await rulesOf(aggregated('x', toView), [many(10_000), ...all])).to.equal(undefined)
+    expect(await rulesOf(aggregated('x', toView), [many(1000, 2000)])).to.equal(undefined)
+    expect(await rulesOf(aggregated('x', toView), all, new WorkBudget({ bytes: 100 }))).to.equal(undefined)
+    const selectors = Array.from({ length: 1001 }, (_, i) => ({ matchLabels: { view: `${i}` } }))
+    expect(aggregatesFrom([decodeRole(aggregated('x', ...selectors))])).to.equal(undefined)
   })
 
   it('concerns roles with selectors only', () => {
-    expect(isAggregated(aggregated('x', toView))).to.equal(true)
-    expect(isAggregated(aggregated('x'))).to.equal(false)
-    expect(isAggregated(role('x', {}, []))).to.equal(false)
+    expect(decodeRole(aggregated('x', toView)).selectors).to.have.length(1)
+    expect(decodeRole(aggregated('x')).selectors).to.deep.equal([])
+    expect(decodeRole(role('x', {}, [])).selectors).to.deep.equal([])
   })
 
   it('knows the labels of its sources', () => {
-    const isSource = aggregatesFrom([aggregated('x', toView), aggregated('y', toEdit)])
-    expect([isSource({ view: 'true' }), isSource({ edit: 'any' }), isSource({ view: 'false' })]).to.deep.equal([
+    const isSource = aggregatesFrom([decodeRole(aggregated('x', toView)), decodeRole(aggregated('y', toEdit))])
+    expect([isSource?.({ view: 'true' }), isSource?.({ edit: 'any' }), isSource?.({ view: 'false' })]).to.deep.equal([
       true,
       true,
       false,
@@ -71,6 +108,9 @@ describe('aggregation of ClusterRoles', () => {
     { title: 'for absent and empty rules', a: undefined, b: [], same: true },
     { title: 'but not in another order', a: [get('a'), get('b')], b: [get('b'), get('a')], same: false },
   ]) {
-    it(`sees the same rules ${title}`, () => expect(sameRules(a, b)).to.equal(same))
+    it(`sees the same rules ${title}`, () => {
+      const rules = (given: object[] | undefined) => decodeRole({ ...role('x', {}, []), rules: given }).rules
+      expect(sameRules(rules(a), rules(b))).to.equal(same)
+    })
   }
 })

@@ -1,12 +1,10 @@
 // Keeps the rules of aggregated ClusterRoles (admin, edit, view and tenants' own) current. The ClusterRoles that every
 // logical cluster is created with are aggregated already, so only ClusterRoles of tenants cause work.
 import { groupResourceText } from '../../apimachinery/meta/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import type { ObjectGraph } from '../../object-graph/index.ts'
 import { createKeyQueue, runController } from '../../reconcile/index.ts'
 import type { ControllerContext } from '../context/controller-context.ts'
 import { clusterRoles } from '../context/resources.ts'
-import { aggregatedRules, aggregatesFrom, isAggregated, sameRules } from './aggregate-rules.ts'
+import { AggregationVisits } from './aggregation-visits.ts'
 
 const bootstrapping = 'kubernetes.io/bootstrapping'
 
@@ -16,6 +14,7 @@ export async function startRoleAggregation({ graph, clientOf, log, signal }: Con
   const stop = graph.follow(groupResourceText(clusterRoles), ({ key, object }) => {
     if (object()?.metadata.labels?.[bootstrapping] !== 'rbac-defaults') queue.add(key.cluster)
   })
+  const visits = new AggregationVisits({ graph, log })
   await runController({
     name: 'role-aggregation',
     queue,
@@ -24,28 +23,8 @@ export async function startRoleAggregation({ graph, clientOf, log, signal }: Con
     workers: 1,
     reconcile: async (id, visit) => {
       const client = clientOf(id)
-      if (client !== undefined) await aggregateRoles(id, client, graph, visit)
+      if (client !== undefined) await visits.visit(id, client, visit)
     },
   })
   stop()
-}
-
-/** Updates every aggregated ClusterRole of one logical cluster. A role that aggregates another one follows a round later. */
-async function aggregateRoles(id: string, client: KubeClient, graph: ObjectGraph, signal: AbortSignal): Promise<void> {
-  const resource = groupResourceText(clusterRoles)
-  // Three rounds are enough for the default chain view, edit, admin. The bound ends roles that aggregate each other.
-  for (let round = 0; round < 10; round++) {
-    const marked = await graph.select(id, resource, ({ contains }) => contains('"aggregationRule"'), signal)
-    const aggregated = marked.filter(isAggregated)
-    const isSource = aggregatesFrom(aggregated)
-    const sources = await graph.select(id, resource, ({ labels }) => isSource(labels), signal)
-    let changed = false
-    for (const role of aggregated) {
-      const rules = aggregatedRules(role, sources)
-      if (sameRules(role['rules'], rules)) continue
-      await client.update(clusterRoles, { ...role, rules }, { signal })
-      changed = true
-    }
-    if (!changed) return
-  }
 }

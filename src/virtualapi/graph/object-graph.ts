@@ -1,12 +1,7 @@
 // What controllers see of all logical clusters: changes of objects, and owner references. Reads from the hub, and notifies
 // its listeners when the hub applies a change.
-import {
-  apiVersionOf,
-  parseApiVersion,
-  tryClusterId,
-  type ClusterId,
-  type KubeObject,
-} from '../../apimachinery/meta/index.ts'
+import { yieldEvery } from '../../async/index.ts'
+import { apiVersionOf, parseApiVersion, tryClusterId, type ClusterId } from '../../apimachinery/meta/index.ts'
 import type {
   Candidate,
   ChangeListener,
@@ -17,6 +12,7 @@ import type {
   ObjectGraph as ObjectGraphContract,
   ObjectKey,
   ServedResource,
+  SelectedObject,
 } from '../../object-graph/index.ts'
 import type { ClusterObjects, Entry, Hub, HubEvent } from '../../store/hub/index.ts'
 import type { ClusterDirectory } from '../clusters/index.ts'
@@ -31,6 +27,8 @@ import { linksOf, sameLinks, unsettled } from './object-links.ts'
 
 /** Garbage collection skips these: they have no dependents and no owners that matter, and are most of all changes. */
 const ignored = new Set(['events', 'leases.coordination.k8s.io'])
+/** How long looking at many objects holds up others. */
+const sliceMs = 5
 
 /** The server's side of src/object-graph. Loads a logical cluster only to answer a question about it. */
 export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
@@ -125,10 +123,16 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     resource: string,
     isWanted: (candidate: Candidate) => boolean,
     signal: AbortSignal,
-  ): Promise<readonly KubeObject[]> {
+  ): Promise<readonly SelectedObject[]> {
     const objects = await this.objects(cluster, signal)
-    const entries = objects?.list({ resource }) ?? []
-    return entries.filter((entry) => isWanted(candidateOf(entry))).map(({ bytes }) => decodeObject(bytes))
+    const selected: SelectedObject[] = []
+    const pause = yieldEvery(sliceMs, signal)
+    for (const entry of objects?.list({ resource }) ?? []) {
+      const due = pause()
+      if (due !== undefined) await due
+      if (isWanted(candidateOf(entry))) selected.push(selectedOf(entry))
+    }
+    return selected.sort((a, b) => (a.key.name < b.key.name ? -1 : 1))
   }
 
   async namespaceOf(cluster: string, resource: string, uid: string, signal: AbortSignal): Promise<string | undefined> {
@@ -195,6 +199,16 @@ function servedOf(info: ResourceInfo): ServedResource {
 
 function keyOf({ key: { cluster, resource, namespace, name } }: Entry): ObjectKey {
   return { cluster, resource, namespace, name }
+}
+
+function selectedOf(entry: Entry): SelectedObject {
+  return {
+    key: keyOf(entry),
+    revision: entry.revision,
+    labels: entry.facts.labels ?? {},
+    bytes: entry.bytes.length,
+    object: () => decodeObject(entry.bytes),
+  }
 }
 
 function candidateOf(entry: Entry): Candidate {

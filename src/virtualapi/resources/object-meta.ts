@@ -1,15 +1,15 @@
 // The metadata that the server sets on every object, and the validation of the rest (metav1 ObjectMeta).
 import { randomBytes, randomUUID } from 'node:crypto'
-import { isDeepStrictEqual } from 'node:util'
 import { timestamp } from '../../async/index.ts'
 import {
   fieldForbidden,
   fieldInvalid,
   fieldRequired,
+  fieldTooMany,
   labelValueErrors,
   qualifiedNameErrors,
 } from '../../apimachinery/field/index.ts'
-import type { KubeObject, ObjectMeta, OwnerReference } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type KubeObject, type ObjectMeta, type OwnerReference } from '../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../apimachinery/status/index.ts'
 import { pathSegmentName, type NameCheck } from './names.ts'
 import type { MetaCheck } from './meta-check.ts'
@@ -17,6 +17,8 @@ import type { ResourceDefinition } from './resource-definition.ts'
 import { goTime } from './typed/times.ts'
 
 const maxAnnotationsBytes = 256 * 1024
+/** Upstream has no bound; here the links of all objects of a logical cluster are kept in memory. */
+const maxOwners = 1000
 const suffixLetters = 'bcdfghjklmnpqrstvwxz2456789'
 
 /** Five random characters after `generateName`, from an alphabet without vowels, as Kubernetes does. */
@@ -80,15 +82,23 @@ export function serverMetaCauses(next: ObjectMeta, old: ObjectMeta): StatusCause
 export function dropRepeatedOwners(meta: ObjectMeta): string[] {
   const { ownerReferences } = meta
   if (!Array.isArray(ownerReferences) || ownerReferences.length < 2) return []
-  const kept: OwnerReference[] = []
+  const kept = new Map<string, OwnerReference>()
   const repeated = new Set<string>()
-  for (const owner of ownerReferences)
+  for (const owner of ownerReferences) {
+    const text = sortedJson(owner)
     // Not validated yet: any field may be missing.
-    if (kept.some((other) => isDeepStrictEqual(other, owner)))
-      repeated.add((owner as Partial<OwnerReference> | null)?.uid ?? '')
-    else kept.push(owner)
-  if (repeated.size > 0) meta.ownerReferences = kept
+    if (kept.has(text)) repeated.add((owner as Partial<OwnerReference> | null)?.uid ?? '')
+    else kept.set(text, owner)
+  }
+  if (repeated.size > 0) meta.ownerReferences = [...kept.values()]
   return [...repeated]
+}
+
+/** JSON with sorted keys: like values have the same text. */
+function sortedJson(value: unknown): string {
+  return JSON.stringify(value, (_, part: unknown) =>
+    isJsonObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
+  )
 }
 
 /** Drops empty members, as Go's omitempty does, so that the encoding of an unchanged object stays the same. */
@@ -147,8 +157,8 @@ function nameCauses(metadata: ObjectMeta, { namespaced }: Rules['info'], validat
   return causes
 }
 
-function contentCauses(metadata: ObjectMeta): StatusCause[] {
-  return [...labelCauses(metadata.labels), ...annotationCauses(metadata.annotations), ...ownerCauses(metadata)]
+function contentCauses(metadata: ObjectMeta, old?: ObjectMeta): StatusCause[] {
+  return [...labelCauses(metadata.labels), ...annotationCauses(metadata.annotations), ...ownerCauses(metadata, old)]
 }
 
 /** Most built-in kinds, but not custom resources, require finalizers to be standard ones or qualified. */
@@ -178,7 +188,7 @@ export function metaUpdateCauses(
   kept: readonly StatusCause[],
   { info, strategy, checks }: Rules & { readonly checks: readonly MetaCheck[] },
 ): StatusCause[] {
-  const content = contentCauses(metadata)
+  const content = contentCauses(metadata, old)
   const finalizers = finalizerCauses(metadata.finalizers ?? [])
   const change = [...changeCauses(metadata, old), ...kept, ...content]
   const whole = [...content, ...finalizers]
@@ -231,8 +241,11 @@ function annotationCauses(annotations: Record<string, string> | undefined): Stat
   return causes
 }
 
-function ownerCauses({ ownerReferences = [] }: ObjectMeta): StatusCause[] {
+function ownerCauses({ ownerReferences = [] }: ObjectMeta, old?: ObjectMeta): StatusCause[] {
   const path = 'metadata.ownerReferences'
+  // Objects that were stored with more stay writable, as long as they do not grow.
+  if (ownerReferences.length > Math.max(maxOwners, old?.ownerReferences?.length ?? 0))
+    return [fieldTooMany(path, ownerReferences.length, maxOwners)]
   const causes: StatusCause[] = []
   for (const owner of ownerReferences) {
     const { apiVersion, kind } = owner
@@ -272,7 +285,8 @@ function changeCauses(next: ObjectMeta, old: ObjectMeta): StatusCause[] {
   if ((next.namespace ?? '') !== (old.namespace ?? ''))
     causes.push(fieldInvalid('metadata.namespace', next.namespace ?? '', 'field is immutable'))
   if (old.deletionTimestamp !== undefined) {
-    const added = (next.finalizers ?? []).filter((finalizer) => !(old.finalizers ?? []).includes(finalizer))
+    const before = new Set(old.finalizers)
+    const added = (next.finalizers ?? []).filter((finalizer) => !before.has(finalizer))
     if (added.length > 0)
       causes.push(
         fieldForbidden(

@@ -1,11 +1,14 @@
 // SelfSubjectAccessReview, SubjectAccessReview and LocalSubjectAccessReview: is a user allowed to do something?
-import { fieldInvalid } from '../../../apimachinery/field/index.ts'
+import { fieldInvalid, fieldTooMany } from '../../../apimachinery/field/index.ts'
 import { isJsonObject, type JsonObject, type KubeObject } from '../../../apimachinery/meta/index.ts'
 import { badRequest, invalid, type StatusCause } from '../../../apimachinery/status/index.ts'
 import type { UserInfo } from '../../authn/user-info.ts'
 import type { Attributes } from '../authorizer.ts'
 import { selectorCauses, selectorProblems } from './selector-attributes.ts'
 import { answered, specOf, textOf, textsOf, type Review, type ReviewContext } from './review.ts'
+
+/** Groups of one user in a review. Upstream has no bound. */
+const maxGroups = 10_000
 
 /** Reviews the access of the requesting user. */
 export const selfSubjectAccessReview: Review = async (object, context) => {
@@ -107,6 +110,8 @@ function attributesCauses(object: KubeObject): StatusCause[] {
 
 function subjectCauses(object: KubeObject): StatusCause[] {
   const { user, groups } = specOf(object)
+  const { length } = textsOf(groups)
+  if (length > maxGroups) return [fieldTooMany('spec.groups', length, maxGroups)]
   if (textOf(user) !== '' || textsOf(groups).length > 0) return []
   return [
     {

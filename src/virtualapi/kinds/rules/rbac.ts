@@ -1,7 +1,7 @@
 // Roles, ClusterRoles and their bindings.
 import { isDeepStrictEqual } from 'node:util'
 import type { RbacV1Subject, V1PolicyRule, V1RoleRef } from '@kubernetes/client-node'
-import { fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
+import { fieldInvalid, fieldNotSupported, fieldRequired, fieldTooMany } from '../../../apimachinery/field/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import { pathSegmentName } from '../../resources/names.ts'
@@ -11,6 +11,10 @@ import { labelSelectorCauses, type LabelSelector } from '../validation/label-sel
 import { subdomain } from '../validation/values.ts'
 
 const group = 'rbac.authorization.k8s.io'
+/** Upstream has no bounds on these lists; here other tenants would wait. All are far beyond what is used. */
+const maxRules = 10_000
+const maxSubjects = 10_000
+const maxSelectors = 100
 
 function ruleCauses(path: string, rule: Data<V1PolicyRule>, { namespaced }: { namespaced: boolean }): StatusCause[] {
   const { apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] } = rule
@@ -42,24 +46,46 @@ function rulesOf(object: KubeObject): readonly Data<V1PolicyRule>[] {
   return (object['rules'] as Data<V1PolicyRule>[] | null | undefined) ?? []
 }
 
+/** Refuses a list that is too long, unless it was stored when longer ones were allowed and does not grow. */
+function lengthCauses(path: string, list: readonly unknown[], before: readonly unknown[], max: number): StatusCause[] {
+  return list.length > Math.max(max, before.length) ? [fieldTooMany(path, list.length, max)] : []
+}
+
+function ruleListCauses(
+  object: KubeObject,
+  old: KubeObject | undefined,
+  scope: { namespaced: boolean },
+): StatusCause[] {
+  const rules = rulesOf(object)
+  const tooMany = lengthCauses('rules', rules, old === undefined ? [] : rulesOf(old), maxRules)
+  if (tooMany.length > 0) return tooMany
+  return rules.flatMap((rule, index) => ruleCauses(`rules[${index}]`, rule, scope))
+}
+
 export const roleRules: KindRules = {
   asksTwice: true,
-  validate: (object) =>
-    rulesOf(object).flatMap((rule, index) => ruleCauses(`rules[${index}]`, rule, { namespaced: true })),
+  validate: (object, old) => ruleListCauses(object, old, { namespaced: true }),
 }
 
 export const clusterRoleRules: KindRules = {
   asksTwice: true,
-  validate(object) {
-    const aggregation = object['aggregationRule'] as { clusterRoleSelectors?: LabelSelector[] } | undefined
-    const causes = rulesOf(object).flatMap((rule, index) => ruleCauses(`rules[${index}]`, rule, { namespaced: false }))
-    if (aggregation === undefined) return causes
+  validate(object, old) {
+    const causes = ruleListCauses(object, old, { namespaced: false })
+    const selectors = selectorsOf(object)
+    if (selectors === undefined) return causes
     const at = 'aggregationRule.clusterRoleSelectors'
-    const selectors = aggregation.clusterRoleSelectors ?? []
+    const tooMany = lengthCauses(at, selectors, (old && selectorsOf(old)) ?? [], maxSelectors)
+    if (tooMany.length > 0) return [...causes, ...tooMany]
     if (selectors.length === 0)
       causes.push(fieldRequired(at, 'at least one clusterRoleSelector required if aggregationRule is non-nil'))
     return [...causes, ...selectors.flatMap((selector, index) => selectorCauses(`${at}[${index}]`, selector))]
   },
+}
+
+/** Undefined without an aggregation rule. */
+function selectorsOf(object: KubeObject): readonly LabelSelector[] | undefined {
+  const aggregation = object['aggregationRule'] as { clusterRoleSelectors?: LabelSelector[] } | undefined
+  return aggregation === undefined ? undefined : (aggregation.clusterRoleSelectors ?? [])
 }
 
 /** As upstream, the additional error for an invalid selector prints null. */
@@ -71,7 +97,7 @@ function selectorCauses(path: string, selector: LabelSelector): StatusCause[] {
 function bindingRules(kinds: readonly string[], { namespaced }: { namespaced: boolean }): KindRules {
   return {
     asksTwice: true,
-    validate(object) {
+    validate(object, old) {
       const { apiGroup = '', kind, name } = object['roleRef'] as Data<V1RoleRef>
       const causes = apiGroup === group ? [] : [fieldNotSupported('roleRef.apiGroup', apiGroup, [group])]
       if (!kinds.includes(kind)) causes.push(fieldNotSupported('roleRef.kind', kind, kinds))
@@ -79,7 +105,9 @@ function bindingRules(kinds: readonly string[], { namespaced }: { namespaced: bo
       else
         for (const text of pathSegmentName(name, { prefix: false }))
           causes.push(fieldInvalid('roleRef.name', name, text))
-      const subjects = (object['subjects'] as Data<RbacV1Subject>[] | undefined) ?? []
+      const subjects = subjectsOf(object)
+      const tooMany = lengthCauses('subjects', subjects, old === undefined ? [] : subjectsOf(old), maxSubjects)
+      if (tooMany.length > 0) return [...causes, ...tooMany]
       return [
         ...causes,
         ...subjects.flatMap((subject, index) => subjectCauses(`subjects[${index}]`, subject, namespaced)),
@@ -96,6 +124,10 @@ function bindingRules(kinds: readonly string[], { namespaced }: { namespaced: bo
 
 export const roleBindingRules = bindingRules(['Role', 'ClusterRole'], { namespaced: true })
 export const clusterRoleBindingRules = bindingRules(['ClusterRole'], { namespaced: false })
+
+function subjectsOf(object: KubeObject): readonly Data<RbacV1Subject>[] {
+  return (object['subjects'] as Data<RbacV1Subject>[] | null | undefined) ?? []
+}
 
 function subjectCauses(path: string, subject: Data<RbacV1Subject>, namespaced: boolean): StatusCause[] {
   const { kind, name, namespace = '', apiGroup = '' } = subject
