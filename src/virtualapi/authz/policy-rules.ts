@@ -16,19 +16,21 @@ export function parseRules(value: unknown): PolicyRule[] {
   return Array.isArray(value) ? value.filter(isJsonObject).map(parseRule) : []
 }
 
+const optionalLists = ['apiGroups', 'resources', 'resourceNames', 'nonResourceURLs'] as const
+
 function parseRule(value: Readonly<Record<string, unknown>>): PolicyRule {
-  const list = (name: string): string[] => {
-    const items = value[name]
-    return Array.isArray(items) ? items.filter((item): item is string => typeof item === 'string') : []
+  const rule: { -readonly [field in keyof PolicyRule]: PolicyRule[field] } = { verbs: textsOf(value['verbs']) }
+  for (const field of optionalLists) {
+    const texts = textsOf(value[field])
+    if (texts.length > 0) rule[field] = texts
   }
-  const optional = (name: string): Record<string, string[]> => (list(name).length === 0 ? {} : { [name]: list(name) })
-  return {
-    verbs: list('verbs'),
-    ...optional('apiGroups'),
-    ...optional('resources'),
-    ...optional('resourceNames'),
-    ...optional('nonResourceURLs'),
-  }
+  return rule
+}
+
+function textsOf(items: unknown): readonly string[] {
+  if (!Array.isArray(items)) return []
+  const isText = (item: unknown): item is string => typeof item === 'string'
+  return items.every(isText) ? items : items.filter(isText)
 }
 
 /** A rule with one verb and one resource, name or URL. */

@@ -64,7 +64,16 @@ describe('standard admission plugins', () => {
       definition,
       signal,
       namespace,
-      context: { cluster, objects, user, dryRun: false, fieldManager: '', work: new WorkBudget(), warnings, now: Date.now() },
+      context: {
+        cluster,
+        objects,
+        user,
+        dryRun: false,
+        fieldManager: '',
+        work: new WorkBudget(),
+        warnings,
+        now: Date.now(),
+      },
     }
   }
 

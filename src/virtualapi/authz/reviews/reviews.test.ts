@@ -126,7 +126,7 @@ describe('the review APIs', () => {
     ['SelfSubjectRulesReview', {}, /^400 no namespace on request/],
     ['TokenReview', {}, /^400 token is required/],
   ] as const) {
-    it(`refuse ${kind} ${String(JSON.stringify(spec)).slice(0, 200)}`, async () => {
+    it(`refuse ${kind} ${JSON.stringify(spec ?? {}).slice(0, 200)}`, async () => {
       expect(await review(kind, spec)).to.match(text)
       expect(asked).to.deep.equal([])
     })
