@@ -1,6 +1,5 @@
 // The metadata that the server sets on every object, and the validation of the rest (metav1 ObjectMeta).
 import { randomBytes, randomUUID } from 'node:crypto'
-import { isDeepStrictEqual } from 'node:util'
 import { timestamp } from '../../async/index.ts'
 import {
   fieldForbidden,
@@ -80,15 +79,21 @@ export function serverMetaCauses(next: ObjectMeta, old: ObjectMeta): StatusCause
 export function dropRepeatedOwners(meta: ObjectMeta): string[] {
   const { ownerReferences } = meta
   if (!Array.isArray(ownerReferences) || ownerReferences.length < 2) return []
-  const kept: OwnerReference[] = []
+  const kept = new Map<string, OwnerReference>()
   const repeated = new Set<string>()
-  for (const owner of ownerReferences)
+  for (const owner of ownerReferences) {
+    const content = contentOf(owner)
     // Not validated yet: any field may be missing.
-    if (kept.some((other) => isDeepStrictEqual(other, owner)))
-      repeated.add((owner as Partial<OwnerReference> | null)?.uid ?? '')
-    else kept.push(owner)
-  if (repeated.size > 0) meta.ownerReferences = kept
+    if (kept.has(content)) repeated.add((owner as Partial<OwnerReference> | null)?.uid ?? '')
+    else kept.set(content, owner)
+  }
+  if (repeated.size > 0) meta.ownerReferences = [...kept.values()]
   return [...repeated]
+}
+
+/** JSON with sorted members: equal for owners with equal members. */
+function contentOf(owner: OwnerReference | null): string {
+  return JSON.stringify(Object.entries(owner ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 /** Drops empty members, as Go's omitempty does, so that the encoding of an unchanged object stays the same. */
@@ -272,7 +277,8 @@ function changeCauses(next: ObjectMeta, old: ObjectMeta): StatusCause[] {
   if ((next.namespace ?? '') !== (old.namespace ?? ''))
     causes.push(fieldInvalid('metadata.namespace', next.namespace ?? '', 'field is immutable'))
   if (old.deletionTimestamp !== undefined) {
-    const added = (next.finalizers ?? []).filter((finalizer) => !(old.finalizers ?? []).includes(finalizer))
+    const known = new Set(old.finalizers)
+    const added = (next.finalizers ?? []).filter((finalizer) => !known.has(finalizer))
     if (added.length > 0)
       causes.push(
         fieldForbidden(
