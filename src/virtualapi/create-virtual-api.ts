@@ -31,6 +31,7 @@ import { LoopShare } from './flowcontrol/loop-share.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
 import type { ServerParts } from './server/parts.ts'
+import { PassMonitor } from './server/pass-monitor.ts'
 import { serverMetrics } from './server/server-metrics.ts'
 
 export interface VirtualApiOptions {
@@ -127,6 +128,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     authorizer,
     fairness: new Fairness(limits),
     loopShare,
+    passMonitor: new PassMonitor({ log, metrics }),
     deliveries: new Deliveries(loopShare),
     offload,
     get podConnector() {

@@ -162,11 +162,16 @@ function flowOf({ user, cluster }: Exchange): string {
 }
 
 /** Waits for a turn of the event loop. A request with a body waits later, when the body was read. */
-async function awaitTurn(exchange: Exchange, { loopShare }: ServerParts): Promise<void> {
+async function awaitTurn(exchange: Exchange, { loopShare, passMonitor }: ServerParts): Promise<void> {
   if (exchange.info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
   const flow = flowOf(exchange)
   exchange.flow = flow
-  exchange.turn = () => loopShare.turn(flow)
+  const mark = (): void => passMonitor.mark(exchange)
+  exchange.turn = () => {
+    const turn = loopShare.turn(flow)
+    if (turn === undefined) mark()
+    return turn?.then(mark)
+  }
   if (exchange.announcedBytes === 0) await exchange.turn()
 }
 
