@@ -143,17 +143,24 @@ async function authenticate(exchange: Exchange, parts: ServerParts): Promise<voi
   exchange.audit?.inCluster(exchange.cluster)
 }
 
-async function applyLimits(exchange: Exchange, { fairness }: ServerParts): Promise<void> {
+async function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerParts): Promise<void> {
   const { info } = exchange
   // Our own controllers are few and bounded, and all tenants depend on them: they have no limits.
   if (info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
   const flow = flowOf(exchange)
+  if (exchange.cluster !== undefined && exchange.user !== anonymous && takesMemory(exchange))
+    memoryGuard.requireMemory(exchange.cluster.id)
   exchange.cleanups.push(
     exchange.user === anonymous
       ? fairness.enterAnonymous(exchange.request.peerAddress?.() ?? '')
       : fairness.enter(flow, isLongRunning(info) ? 'watch' : 'request'),
   )
   if (exchange.announcedBytes > largeBodyBytes) exchange.cleanups.push(await fairness.enterLarge(flow, exchange.signal))
+}
+
+/** True for what may take much memory: lists, watches and large bodies. */
+function takesMemory({ info, announcedBytes }: Exchange): boolean {
+  return info.verb === 'list' || info.verb === 'watch' || announcedBytes > largeBodyBytes
 }
 
 /** The fairness key: the logical cluster; one of its own for all anonymous requests, which must not spend a tenant's budget. */
