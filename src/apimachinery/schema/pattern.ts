@@ -4,9 +4,9 @@ import { RE2JS } from 're2js'
 import { estimatePatternSize } from './pattern-size.ts'
 
 export interface Pattern {
-  /** Found anywhere in the value. Takes up to `size` steps for each of its characters. */
+  /** True if the pattern matches anywhere in the value. Takes up to `size` steps per character. */
   readonly test: (value: string) => boolean
-  /** Instructions that it was compiled to. */
+  /** Number of compiled instructions. */
   readonly size: number
 }
 
@@ -21,7 +21,7 @@ const compiled = new LRUCache<string, Pattern | { error: string }>({
   sizeCalculation: (entry, pattern) => ('size' in entry ? entry.size : 1) + pattern.length,
 })
 
-/** The pattern as a test, or what is wrong with it. One that is too large is not compiled. */
+/** The compiled pattern, or the syntax error. One that is too large is not compiled. */
 export function compilePattern(pattern: string): Pattern | { error: string } {
   let entry = compiled.get(pattern)
   if (entry === undefined) compiled.set(pattern, (entry = compile(pattern)))
