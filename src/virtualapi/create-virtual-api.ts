@@ -31,6 +31,8 @@ import { LoopShare } from './flowcontrol/loop-share.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
 import type { ServerParts } from './server/parts.ts'
+import { MemoryGuard } from './server/memory-guard.ts'
+import { PassMonitor } from './server/pass-monitor.ts'
 import { serverMetrics } from './server/server-metrics.ts'
 
 export interface VirtualApiOptions {
@@ -118,6 +120,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     ...(frontProxy === undefined ? {} : { frontProxy }),
   })
   const offload = new OffloadThread({ hasRoot: root !== undefined })
+  const memoryGuard = new MemoryGuard({ hub, exempt: root?.id, log, metrics })
   const parts: ServerParts = {
     hub,
     directory,
@@ -127,6 +130,8 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     authorizer,
     fairness: new Fairness(limits),
     loopShare,
+    passMonitor: new PassMonitor({ log, metrics }),
+    memoryGuard,
     deliveries: new Deliveries(loopShare),
     offload,
     get podConnector() {
@@ -165,6 +170,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
       life[Symbol.dispose]()
       await expiring
       await offload[Symbol.asyncDispose]()
+      memoryGuard[Symbol.dispose]()
       watchClock[Symbol.dispose]()
       await lazy.members?.[Symbol.asyncDispose]()
       await hub[Symbol.asyncDispose]()

@@ -33,7 +33,10 @@ export interface KcpInstance extends AsyncDisposable {
 }
 
 /** Starts kcp on an empty directory and resolves when it is ready. Everything is removed when it is disposed of. */
-export async function startInstance(args: readonly string[] = []): Promise<KcpInstance> {
+export async function startInstance(
+  args: readonly string[] = [],
+  { env = {} }: { env?: Readonly<Record<string, string>> } = {},
+): Promise<KcpInstance> {
   await using stack = new AsyncDisposableStack()
   const dir = mkdtempSync(join(tmpdir(), 'kcp-integration-'))
   stack.defer(() => rmSync(dir, { recursive: true, force: true }))
@@ -43,6 +46,7 @@ export async function startInstance(args: readonly string[] = []): Promise<KcpIn
   const process = stack.use(
     await startKcp(['start', '--root-dir', rootDir, '--port', String(port), ...args], {
       name: `kcp-${port}`,
+      env,
       ready: async (signal) => existsSync(adminFile) && (await isReady(port, signal)),
     }),
   )

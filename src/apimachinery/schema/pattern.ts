@@ -1,6 +1,7 @@
 // Regular expressions from users: Go's syntax, linear time, compiled once per text.
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
+import { estimatePatternSize } from './pattern-size.ts'
 
 export interface Pattern {
   /** True if the pattern matches anywhere in the value. Takes up to `size` steps per character. */
@@ -9,19 +10,30 @@ export interface Pattern {
   readonly size: number
 }
 
-const compiled = new LRUCache<string, Pattern | { error: string }>({ max: 2000 })
+/** The limit of one pattern, in instructions: some 50 ms to compile. Go's is three million. */
+const maxPatternSize = 10_000
+/** Instructions of all patterns that are kept compiled, some 100 bytes each. */
+const maxKeptSize = 1_000_000
 
-/** The compiled pattern, or the syntax error. */
+const compiled = new LRUCache<string, Pattern | { error: string }>({
+  max: 2000,
+  maxSize: maxKeptSize,
+  sizeCalculation: (entry, pattern) => ('size' in entry ? entry.size : 1) + pattern.length,
+})
+
+/** The compiled pattern, or the syntax error. One that is too large is not compiled. */
 export function compilePattern(pattern: string): Pattern | { error: string } {
   let entry = compiled.get(pattern)
-  if (entry === undefined) {
-    try {
-      const re = RE2JS.compile(pattern)
-      entry = { test: (value) => re.matcher(value).find(), size: re.programSize() }
-    } catch (error) {
-      entry = { error: error instanceof Error ? error.message : 'invalid pattern' }
-    }
-    compiled.set(pattern, entry)
-  }
+  if (entry === undefined) compiled.set(pattern, (entry = compile(pattern)))
   return entry
+}
+
+function compile(pattern: string): Pattern | { error: string } {
+  if (estimatePatternSize(pattern) > maxPatternSize) return { error: 'error parsing regexp: expression too large' }
+  try {
+    const re = RE2JS.compile(pattern)
+    return { test: (value) => re.matcher(value).find(), size: re.programSize() }
+  } catch (error) {
+    return { error: error instanceof Error ? error.message : 'invalid pattern' }
+  }
 }

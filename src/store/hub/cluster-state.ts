@@ -83,6 +83,11 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return this.#watches > 0
   }
 
+  /** Open watches. */
+  get watches(): number {
+    return this.#watches
+  }
+
   revision(): Revision {
     return Math.max(this.#core.applied(), this.#loadedAt) as Revision
   }

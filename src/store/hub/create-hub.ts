@@ -15,7 +15,17 @@ import {
 import { BaseEntries } from './base-entries.ts'
 import { ClusterState, type HubCore } from './cluster-state.ts'
 import { EventWindow } from './event-window.ts'
-import type { ClusterObjects, Entry, Hub, HubEvent, HubObserver, HubOptions, HubWatch, WatchScope } from './hub.ts'
+import type {
+  ClusterLoad,
+  ClusterObjects,
+  Entry,
+  Hub,
+  HubEvent,
+  HubObserver,
+  HubOptions,
+  HubWatch,
+  WatchScope,
+} from './hub.ts'
 import { mergeByKey } from './lists.ts'
 import { looksPerIdle, ClusterCache } from './cluster-cache.ts'
 import { replayOf } from './replay.ts'
@@ -234,6 +244,13 @@ class MemoryHub implements Hub, HubCore {
     const { resource } = watcher.scope
     const all = this.#wildcards.get(resource)
     if (all?.delete(watcher) === true && all.size === 0) this.#wildcards.delete(resource)
+  }
+
+  *loads(): Iterable<ClusterLoad> {
+    for (const cluster of this.#cache.ids()) {
+      const state = this.#cache.peek(cluster)
+      if (state !== undefined) yield { cluster, objects: state.size, bytes: state.bytes, watches: state.watches }
+    }
   }
 
   usage(): { clusters: number; objects: number; bytes: number; watchers: number } {

@@ -171,6 +171,14 @@ export interface HubObserver {
   loaded(objects: ClusterObjects): void
 }
 
+/** What a logical cluster holds in memory. */
+export interface ClusterLoad {
+  readonly cluster: ClusterId
+  readonly objects: number
+  readonly bytes: number
+  readonly watches: number
+}
+
 /** All logical clusters of this process. */
 export interface Hub extends AsyncDisposable {
   /**
@@ -214,6 +222,8 @@ export interface Hub extends AsyncDisposable {
   revision(): Revision
   /** Waits until everything up to `revision` is applied; for reads "not older than". Rejects when aborted. */
   reached(revision: Revision, options: Waiting): Promise<void>
+  /** What each loaded logical cluster holds: objects, their bytes, open watches. */
+  loads(): Iterable<ClusterLoad>
   /** For metrics: loaded logical clusters, objects, bytes, watchers. */
   usage(): { clusters: number; objects: number; bytes: number; watchers: number }
 }

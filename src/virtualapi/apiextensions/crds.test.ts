@@ -52,6 +52,35 @@ describe('defaultCrd', () => {
   })
 })
 
+describe('patterns of a CRD', () => {
+  const withPatterns = (patterns: readonly string[]): CustomResourceDefinition =>
+    crd((base) => {
+      const fields = patterns.map((pattern, i) => [`f${i}`, { type: 'string', pattern }] as const)
+      first(base).schema = { openAPIV3Schema: { type: 'object', properties: Object.fromEntries(fields) } }
+    })
+
+  it('are refused without compiling them if one or all together are too large, in less than a second', () => {
+    const before = process.cpuUsage()
+    const three = withPatterns(['(a|b)', '(a|c)', '(a|d)'].map((text) => text.repeat(40_000)))
+    const many = withPatterns(Array.from({ length: 5000 }, (_, i) => `(${'abcdefg'.repeat(20)}${i}){60}`))
+    const one = withPatterns(['(a|b)'.repeat(4_000)])
+    const [tooMany, tooLarge] = [three, many].map((base) => validateCrd(base).map(causeText))
+    const all =
+      'spec.versions: Forbidden: all patterns together must not be larger than 50000 instructions of a regular expression'
+    expect(tooMany).to.deep.equal([all])
+    expect(tooLarge).to.deep.equal([all])
+    const [cause] = validateCrd(one)
+    expect(cause?.message).to.match(/must be a valid regular expression, but isn't: .*expression too large$/)
+    const { user, system } = process.cpuUsage(before)
+    expect((user + system) / 1e6).to.be.lessThan(1)
+  })
+
+  it('count once where they are equal', () => {
+    const pattern = `(${'abcdefg'.repeat(20)}){60}`
+    expect(validateCrd(withPatterns(Array.from({ length: 500 }, () => pattern)))).to.deep.equal([])
+  })
+})
+
 describe('validation of a CRD', () => {
   const root = 'spec.validation.openAPIV3Schema'
   const cases: { title: string; change: (crd: CustomResourceDefinition) => void; causes: string[] }[] = [

@@ -14,6 +14,7 @@ import type { StatusCause } from '../../apimachinery/status/index.ts'
 import type { CrdColumn, CrdNames, CrdSubresources, CrdVersion, CustomResourceDefinition } from './crd-types.ts'
 import { approvalAnnotation, approvalOf } from './api-approval.ts'
 import { isEstablished } from './crd-conditions.ts'
+import { patternLimitCauses } from './pattern-limit.ts'
 import { validateCrdSchema, validateSelectableFields } from './validate-crd-schema.ts'
 import { caBundleCauses, webhookClientCauses } from '../kinds/validation/webhook-client.ts'
 
@@ -27,6 +28,9 @@ export function validateCrd(crd: CustomResourceDefinition): StatusCause[] {
 
 function validateBody(crd: CustomResourceDefinition, old?: CustomResourceDefinition): StatusCause[] {
   const { spec } = crd
+  const tooLarge = patternLimitCauses(crd)
+  // Nothing else is checked: that would compile the patterns.
+  if (tooLarge.length > 0) return tooLarge
   const causes = [...validateSpec(crd, old), ...validateStoredVersions(crd), ...validateApproval(crd, old)]
   if (spec.preserveUnknownFields === true && old?.spec.preserveUnknownFields !== true) {
     const why =

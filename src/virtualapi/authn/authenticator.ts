@@ -10,6 +10,8 @@ export interface AuthnRequest {
   readonly rawHeaders: readonly string[]
   /** The client's certificate, unverified (TLS requests one and verifies none); undefined if there is none. */
   readonly peerCertificate: DetailedPeerCertificate | undefined
+  /** The address of the connection's peer, which invalid tokens are counted for. */
+  readonly peerAddress?: string | undefined
   /** The logical cluster of the path; undefined if it does not exist. */
   readonly cluster: LogicalCluster | undefined
 }
@@ -20,7 +22,7 @@ export interface Authentication {
   readonly cluster?: LogicalCluster
 }
 
-/** Authenticates a request; undefined: anonymous. Rejects with 401 if there are credentials and none is valid. */
+/** Authenticates a request; undefined: anonymous. Rejects with 401 if there are credentials and none is valid, 429 after too many. */
 export interface Authenticator {
   authenticate(request: AuthnRequest, signal: AbortSignal): Promise<Authentication | undefined>
 }

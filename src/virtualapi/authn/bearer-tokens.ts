@@ -5,6 +5,7 @@ import { LRUCache } from 'lru-cache'
 import { tryClusterId, type ClusterId } from '../../apimachinery/meta/index.ts'
 import type { Clock } from '../../async/index.ts'
 import type { ClusterDirectory, LogicalCluster } from '../clusters/directory.ts'
+import { FailureBudget } from './failure-budget.ts'
 import type { MemberTokenIdentity, MemberTokens } from './member-tokens.ts'
 import type { UserInfo } from './user-info.ts'
 
@@ -16,11 +17,14 @@ export interface TokenAuthentication {
 }
 
 export interface BearerTokens {
-  /** The user of a valid token; `wanted` is the logical cluster of the path, if any. Undefined: the token is not valid. */
+  /**
+   * The user of a valid token; `wanted` is the logical cluster of the path, if any. Undefined: the token is not valid. Rejects
+   * with 429 if too many tokens of `source` were not.
+   */
   authenticate(
     token: string,
     wanted: ClusterId | undefined,
-    signal: AbortSignal,
+    context: { readonly source: string; readonly signal: AbortSignal },
   ): Promise<TokenAuthentication | undefined>
 }
 
@@ -29,6 +33,8 @@ const positiveMs = 60_000
 /** How long an invalid token is cached, so that a retrying client does not cause a TokenReview each time. */
 const negativeMs = 5_000
 const maxCached = 20_000
+/** Invalid tokens have a cache of their own, so that they cannot displace valid ones. */
+const maxInvalid = 5_000
 const maxTokenLength = 16 * 1024
 
 /** Unverified claims of a token. They only say which member to ask. */
@@ -44,28 +50,46 @@ export function createBearerTokens(deps: {
   readonly clock: Clock
 }): BearerTokens {
   const { memberTokens, directory, clock } = deps
-  const cache = new LRUCache<string, { user: UserInfo | undefined; expiresAt: number }>({ max: maxCached })
+  const valid = new LRUCache<string, { user: UserInfo; expiresAt: number }>({ max: maxCached })
+  const invalid = new LRUCache<string, { user: undefined; expiresAt: number }>({ max: maxInvalid })
+  const failures = new FailureBudget({ clock })
 
-  const userOf = async (token: string, claim: Claim, signal: AbortSignal): Promise<UserInfo | undefined> => {
+  const review = async (token: string, claim: Claim, signal: AbortSignal): Promise<UserInfo | undefined> => {
+    const identity = await memberTokens?.verify(claim.memberId, token, signal)
+    return identity === undefined ? undefined : podUser(identity, claim.clusterId)
+  }
+
+  const userOf = async (
+    token: string,
+    claim: Claim,
+    { source, signal }: { source: string; signal: AbortSignal },
+  ): Promise<UserInfo | undefined> => {
     // The claim is part of the key: a token with several audiences may be valid for one logical cluster only.
     const key = createHash('sha256').update(`${claim.clusterId}.${claim.memberId}\0${token}`).digest('base64')
-    const known = cache.get(key)
+    const known = valid.get(key) ?? invalid.get(key)
     if (known !== undefined && clock.monotonic() < known.expiresAt) return known.user
-    const identity = await memberTokens?.verify(claim.memberId, token, signal)
-    const user = identity === undefined ? undefined : podUser(identity, claim.clusterId)
-    const life = user === undefined ? negativeMs : positiveMs
+    const giveBack = failures.spend(source)
+    const user = await review(token, claim, signal).catch((error: unknown) => {
+      // The member could not be asked, which is not the client's fault.
+      if (!signal.aborted) giveBack()
+      throw error
+    })
     // The monotonic clock: if the wall clock is set back, entries must not live longer.
-    cache.set(key, { user, expiresAt: clock.monotonic() + life })
+    if (user === undefined) invalid.set(key, { user, expiresAt: clock.monotonic() + negativeMs })
+    else {
+      giveBack()
+      valid.set(key, { user, expiresAt: clock.monotonic() + positiveMs })
+    }
     return user
   }
 
   return {
-    authenticate: async (token, wanted, signal) => {
+    authenticate: async (token, wanted, context) => {
       const claim = claimOf(token, wanted)
       if (claim === undefined || clock.now() >= claim.expiresMs) return undefined
       const cluster = directory.byId(claim.clusterId)
       if (cluster === undefined) return undefined
-      const user = await userOf(token, claim, signal)
+      const user = await userOf(token, claim, context)
       return user === undefined ? undefined : { user, cluster, audience: `${claim.clusterId}.${claim.memberId}` }
     },
   }

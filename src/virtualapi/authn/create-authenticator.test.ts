@@ -435,6 +435,32 @@ describe('authentication', () => {
       }
       expect(asked.asked).to.deep.equal([])
     })
+    it('is not asked about after 30 invalid ones of the same peer, unless it is known to be valid', async () => {
+      const asked = member()
+      let now = 0
+      const clock = { now: () => Date.now(), monotonic: () => now }
+      const authenticator = createAuthenticator({ pki, directory, memberTokens: asked, clock })
+      const info = requestInfo('direct', scopeOf(a))
+      const codeOf = async (token: string, peerAddress: string): Promise<number> => {
+        const request = { info, rawHeaders: bearer(token), peerCertificate: undefined, peerAddress, cluster: a }
+        return authenticator.authenticate(request, signal).then(
+          () => 200,
+          (error: unknown) => (isStatusError(error) ? error.code : 0),
+        )
+      }
+      const [known, fresh] = [good(), jwt({ aud: [`${a.id}.member-1`], exp: inHour() + 1 })]
+      expect(await codeOf(known, '192.0.2.1')).to.equal(200)
+      const invalid = Array.from({ length: 100 }, (_, i) => jwt({ aud: [`${a.id}.member-9`], exp: inHour() + i }))
+      const codes = await Promise.all(invalid.map((token) => codeOf(token, '192.0.2.1')))
+      expect(codes.filter((code) => code === 401)).to.have.length(30)
+      expect(codes.filter((code) => code === 429)).to.have.length(70)
+      expect(asked.asked).to.have.length(31)
+      expect(await codeOf(known, '192.0.2.1')).to.equal(200)
+      expect(await codeOf(fresh, '192.0.2.1')).to.equal(429)
+      expect(await codeOf(fresh, '192.0.2.2')).to.equal(200)
+      now += 2000
+      expect(await codeOf(jwt({ aud: [`${a.id}.member-1`], exp: inHour() + 2 }), '192.0.2.1')).to.equal(200)
+    })
     it('is reviewed once while its result is cached, valid or not', async () => {
       const asked = member()
       let now = Date.now()

@@ -40,10 +40,10 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   const tokenFor = async (
     token: string,
     wanted: ClusterId | undefined,
-    signal: AbortSignal,
+    context: { readonly source: string; readonly signal: AbortSignal },
   ): Promise<Required<Authentication> | undefined> => {
-    if (accountTokens?.claimsToBeOurs(token) !== true) return tokens.authenticate(token, wanted, signal)
-    const found = await accountTokens.verify(token, wanted, signal)
+    if (accountTokens?.claimsToBeOurs(token) !== true) return tokens.authenticate(token, wanted, context)
+    const found = await accountTokens.verify(token, wanted, context.signal)
     return found?.audiences.some((audience) => isForApi(audience, found.cluster.id)) === true ? found : undefined
   }
 
@@ -55,14 +55,14 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
         const accepted = asked.filter((audience) => account?.audiences.includes(audience))
         return account === undefined || accepted.length === 0 ? undefined : { user: account.user, audiences: accepted }
       }
-      const found = await tokens.authenticate(token, cluster.id, signal)
+      const found = await tokens.authenticate(token, cluster.id, { source: cluster.id, signal })
       if (found === undefined) return undefined
       // A pod's token is for this API, whatever its audience is called in the member.
       const accepted = audiences.filter((audience) => audience === found.audience || audience === apiAudience)
       if (audiences.length > 0 && accepted.length === 0) return undefined
       return { user: found.user, audiences: accepted.length > 0 ? accepted : [apiAudience] }
     },
-    authenticate: async ({ info, rawHeaders, peerCertificate, cluster }, signal) => {
+    authenticate: async ({ info, rawHeaders, peerCertificate, peerAddress = '', cluster }, signal) => {
       if (info.way === 'loopback') return undefined
       const peer = hasCertificate(peerCertificate) ? peerCertificate : undefined
       const proxyConfig = acceptsFrontProxy(info) ? frontProxy?.() : undefined
@@ -81,7 +81,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       if (token !== undefined) {
         // The path names a logical cluster that does not exist: no token is valid there.
         const isMissing = info.cluster.kind === 'one' && cluster === undefined
-        const found = isMissing ? undefined : await tokenFor(token, cluster?.id, signal)
+        const found = isMissing ? undefined : await tokenFor(token, cluster?.id, { source: peerAddress, signal })
         if (found !== undefined) return tokenAnswer(found, info)
         invalid = true
       }

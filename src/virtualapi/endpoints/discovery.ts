@@ -51,7 +51,11 @@ const documents = new LRUCache<string, DiscoveryDocument>({
   maxSize: 64 << 20,
   sizeCalculation: ({ body }) => body.length,
 })
-const openApiDocuments = new LRUCache<string, OpenApiDocument>({ max: 500 })
+const openApiDocuments = new LRUCache<string, OpenApiDocument>({
+  max: 500,
+  maxSize: 64 << 20,
+  sizeCalculation: (document) => document.json().length,
+})
 
 export async function discovery(exchange: Exchange, parts: EndpointParts, path: string): Promise<Answer> {
   const { info } = exchange
@@ -206,32 +210,48 @@ function allOpenApi(crds: readonly ServedCrd[]): ReadonlyMap<string, OpenApiDocu
     ({ version }) => openApiKey(version.info),
   )
   for (const [key, members] of byGroupVersion) {
+    const [first] = members
+    if (first === undefined) continue
     // Logical clusters with equal definitions share one document.
     const content = `${key}|${members
       .map(({ compiled, version }) => `${compiled.hash}/${version.info.version}`)
       .sort()
       .join(',')}`
-    let document = openApiDocuments.get(content)
-    const [first] = members
-    if (document === undefined && first !== undefined) {
-      const resources = members.map(({ entry, version: { info, listKind } }) => openApiOf(entry, info, listKind))
-      document = encodeOpenApiDocument(openApiV3ForCustomResources(first.version.info, resources))
-      openApiDocuments.set(content, document)
-    }
-    if (document !== undefined) all.set(key, document)
+    all.set(
+      key,
+      lazyDocument(content, () => {
+        const resources = members.map(({ entry, version: { info, listKind } }) => openApiOf(entry, info, listKind))
+        return openApiV3ForCustomResources(first.version.info, resources)
+      }),
+    )
   }
   return all
 }
 
+/** A document that is generated when its bytes are first asked for. Its hash is that of its definitions. */
+function lazyDocument(content: string, make: () => unknown): OpenApiDocument {
+  const document = (): OpenApiDocument => {
+    let known = openApiDocuments.get(content)
+    if (known === undefined) openApiDocuments.set(content, (known = encodeOpenApiDocument(make())))
+    return known
+  }
+  // The version, because another one may generate another document.
+  return {
+    hash: contentHash(`${programVersion} ${content}`),
+    json: () => document().json(),
+    gzip: () => document().gzip(),
+  }
+}
+
 /** All custom resources of a logical cluster. `content` is equal for equal definitions. */
 function customResources(crds: readonly ServedCrd[]): CustomResourceSet {
-  const names = crds.map(({ entry, compiled }) => `${entry.key.name}@${compiled.hash}`).sort()
+  const hashes = crds.map(({ compiled }) => compiled.hash).sort()
   return {
-    content: names.length === 0 ? '' : contentHash(names.join(',')),
-    resources: () =>
-      crds.flatMap(({ entry, compiled }) =>
-        compiled.versions.map(({ info, listKind }) => openApiOf(entry, info, listKind)),
-      ),
+    content: hashes.length === 0 ? '' : contentHash(hashes.join(',')),
+    sources: crds.map(({ entry, compiled }) => ({
+      content: compiled.hash,
+      resources: () => compiled.versions.map(({ info, listKind }) => openApiOf(entry, info, listKind)),
+    })),
   }
 }
 

@@ -21,6 +21,17 @@ describe('Fairness', () => {
     })
   }
 
+  it('counts requests without credentials by the network of their peer, apart from those of logical clusters', () => {
+    const fairness = new Fairness({ requests: 1, allRequests: 1, anonymousRequests: 1, allAnonymousRequests: 2 })
+    const leave = fairness.enterAnonymous('2001:db8::1')
+    expect(thrownBy(() => fairness.enterAnonymous('2001:db8::2'))).to.satisfy(isStatusError)
+    fairness.enterAnonymous('192.0.2.1')
+    expect(thrownBy(() => fairness.enterAnonymous('192.0.2.2'))).to.satisfy(isStatusError)
+    fairness.enter('acme', 'request')
+    leave()
+    fairness.enterAnonymous('2001:db8::2')
+  })
+
   it('queues large bodies in the order of arrival, and skips clients that are gone', async () => {
     const fairness = new Fairness({ largeRequests: 1, waitingLarge: 3 })
     const { signal } = new AbortController()

@@ -1,6 +1,7 @@
 // Limits per logical cluster, so that one tenant's load does not hurt the others. Only counters: nothing is kept for a logical
 // cluster without requests.
 import { tooManyRequests, type StatusError } from '../../apimachinery/status/index.ts'
+import { networkOf } from './network-of.ts'
 
 export interface FairnessLimits {
   /** Concurrent requests of one logical cluster, without watches. Default 200. */
@@ -19,6 +20,10 @@ export interface FairnessLimits {
   readonly allRequests?: number
   /** Open watches of all logical clusters, each some 20 KiB of memory. Default 50,000. */
   readonly allWatches?: number
+  /** Concurrent requests without credentials from one address. Default 20. */
+  readonly anonymousRequests?: number
+  /** The same from all addresses. Default 200. */
+  readonly allAnonymousRequests?: number
   /** Bytes of large answers of one logical cluster that its clients have not read yet. Default 128 MiB. */
   readonly answerBytes?: number
   /** The same of all logical clusters. Default 1 GiB. */
@@ -36,10 +41,11 @@ export class Fairness {
   private readonly limits: Required<FairnessLimits>
   private readonly requests = new Map<string, number>()
   private readonly watches = new Map<string, number>()
+  private readonly anonymous = new Map<string, number>()
   private readonly large = new Map<string, Large>()
   private waitingLarge = 0
   private readonly answers = new Map<string, number>()
-  private readonly all = { request: 0, watch: 0 }
+  private readonly all = { request: 0, watch: 0, anonymous: 0 }
   private allAnswers = 0
 
   constructor({
@@ -51,12 +57,14 @@ export class Fairness {
     largeWaitMs = 15_000,
     allRequests = 2000,
     allWatches = 50_000,
+    anonymousRequests = 20,
+    allAnonymousRequests = 200,
     answerBytes = 128 * MiB,
     allAnswerBytes = 1024 * MiB,
   }: FairnessLimits = {}) {
     this.limits = {
       ...{ requests, watches, allRequests, allWatches, answerBytes, allAnswerBytes },
-      ...{ largeRequests, waitingLarge, allWaitingLarge, largeWaitMs },
+      ...{ largeRequests, waitingLarge, allWaitingLarge, largeWaitMs, anonymousRequests, allAnonymousRequests },
     }
   }
 
@@ -138,13 +146,25 @@ export class Fairness {
   /** Counts a request or watch; the result releases it. Throws 429 with Retry-After above the limit. */
   enter(flow: string, kind: 'request' | 'watch'): () => void {
     const { requests, watches, allRequests, allWatches } = this.limits
-    const { counts, limit, most, what } = {
-      request: { counts: this.requests, limit: requests, most: allRequests, what: 'requests' },
-      watch: { counts: this.watches, limit: watches, most: allWatches, what: 'watches' },
-    }[kind]
+    return kind === 'request'
+      ? this.count(this.requests, flow, { kind, limit: requests, most: allRequests, what: tooManyOf('requests') })
+      : this.count(this.watches, flow, { kind, limit: watches, most: allWatches, what: tooManyOf('watches') })
+  }
+
+  /** Counts a request without credentials, watches too, by the address of its peer; otherwise as `enter`. */
+  enterAnonymous(address: string): () => void {
+    const { anonymousRequests: limit, allAnonymousRequests: most } = this.limits
+    const what = 'too many requests without credentials under way'
+    return this.count(this.anonymous, networkOf(address), { kind: 'anonymous', limit, most, what })
+  }
+
+  private count(
+    counts: Map<string, number>,
+    flow: string,
+    { kind, limit, most, what }: { kind: 'request' | 'watch' | 'anonymous'; limit: number; most: number; what: string },
+  ): () => void {
     const current = counts.get(flow) ?? 0
-    if (current >= limit || this.all[kind] >= most)
-      throw tooManyRequests(`too many ${what} of this logical cluster under way, please try again later`)
+    if (current >= limit || this.all[kind] >= most) throw tooManyRequests(`${what}, please try again later`)
     counts.set(flow, current + 1)
     this.all[kind]++
     let released = false
@@ -157,6 +177,10 @@ export class Fairness {
       this.all[kind]--
     }
   }
+}
+
+function tooManyOf(what: string): string {
+  return `too many ${what} of this logical cluster under way`
 }
 
 function tooManyLarge(): StatusError {

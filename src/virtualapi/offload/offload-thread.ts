@@ -1,66 +1,54 @@
-// Runs offloaded requests on a worker thread, which starts with the first of them and stops after an idle time.
-import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
-import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import { serviceUnavailable, StatusError, tooManyRequests } from '../../apimachinery/status/index.ts'
-import type { ClusterObjects } from '../../store/hub/index.ts'
+// Runs offloaded requests on worker threads: one, and a second one while a logical cluster waits for another's long request.
+import { requestEntityTooLarge, serviceUnavailable, StatusError, timedOut } from '../../apimachinery/status/index.ts'
 import type { ReadableForm } from '../codec/answers.ts'
 import type { Offload, OffloadableCall } from '../endpoints/parts.ts'
 import type { BytesAnswer, Exchange } from '../exchange/exchange.ts'
-import { readFor, writeFor } from './main-side.ts'
-import { owned, type FromWorker, type JobResult, type ToWorker, type WorkerSettings } from './protocol.ts'
+import type { Job } from './job.ts'
+import { JobQueue } from './job-queue.ts'
+import { owned, type JobResult } from './protocol.ts'
+import { WorkerThread, type Loss } from './worker-thread.ts'
 
-/** Bounds of the queues of one logical cluster and of all; above them 429. */
-const maxWaiting = { jobs: 64, bytes: 16 * 1024 * 1024, allJobs: 1024, allBytes: 128 * 1024 * 1024 }
-/** Two jobs: one computes while the other waits for its write to be durable. */
+/** Two jobs: one computes while the other waits for its write to be durable. Both are of one logical cluster. */
 const maxRunning = 2
+const maxThreads = 2
+/** A job that has waited so long for those of other logical clusters starts the second thread, milliseconds. */
+const secondThreadAfterMs = 100
+/** A job whose thread ended because of another one is given to a thread this many times. */
+const maxAttempts = 3
 const defaultIdleMs = 60_000
-/** Enough for two bodies of the maximum size. */
-const maxHeapMb = 768
+/** A lawful request computes for less than a second; this leaves room for a busy machine. */
+const defaultMaxComputeMs = 15_000
 
-interface Job {
-  readonly id: number
-  readonly flow: string
-  readonly bytes: number
-  readonly objects: ClusterObjects | undefined
-  readonly signal: AbortSignal
-  readonly message: () => { readonly message: ToWorker; readonly transfer: ArrayBuffer[] }
-  readonly settle: (outcome: JobResult | Error) => void
-}
-
-interface Thread {
-  readonly worker: Worker
-  readonly answered: Int32Array<SharedArrayBuffer>
-  readonly answers: MessagePort
+export interface OffloadThreadOptions {
+  /** LogicalClusters live in our own logical cluster `root`. */
+  readonly hasRoot: boolean
+  /** A thread without jobs ends after this time, milliseconds. Default one minute. */
+  readonly idleMs?: number
+  /** How long a request may compute at once before its thread is ended, milliseconds. Default 15 s. */
+  readonly maxComputeMs?: number
 }
 
 /**
- * Answers requests that would block the event loop for tens of milliseconds on a worker thread of lower priority. Logical
- * clusters are served round robin; the queues are bounded.
+ * Answers requests that would block the event loop for tens of milliseconds on worker threads of lower priority. Logical
+ * clusters are served round robin, each on one thread at a time; the queues are bounded. A request that computes for too long,
+ * or needs too much memory, ends its thread: it alone fails, and the others run again on a new one.
  */
 export class OffloadThread implements Offload, AsyncDisposable {
-  readonly #hasRoot: boolean
-  readonly #idleMs: number
-  readonly #waiting = new Map<string, Job[]>()
-  readonly #running = new Map<number, Job>()
-  #waitingJobs = 0
-  #waitingBytes = 0
+  readonly #options: Required<OffloadThreadOptions>
+  readonly #queue = new JobQueue()
+  readonly #threads = new Set<WorkerThread>()
   #lastJob = 0
-  #thread: Thread | undefined
-  #idle: NodeJS.Timeout | undefined
+  #secondThread: NodeJS.Timeout | undefined
   #isClosed = false
 
-  /** `hasRoot`: LogicalClusters live in our own logical cluster `root`. `idleMs`: default one minute. */
-  constructor({ hasRoot, idleMs = defaultIdleMs }: { hasRoot: boolean; idleMs?: number }) {
-    this.#hasRoot = hasRoot
-    this.#idleMs = idleMs
+  constructor({ hasRoot, idleMs = defaultIdleMs, maxComputeMs = defaultMaxComputeMs }: OffloadThreadOptions) {
+    this.#options = { hasRoot, idleMs, maxComputeMs }
   }
 
-  /** True while the thread exists. */
-  get isRunning(): boolean {
-    return this.#thread !== undefined
-  }
-
-  /** The answer of this call's endpoint. Rejects with 429 if the queue is full, 503 if the thread ended. */
+  /**
+   * The answer of this call's endpoint. Rejects with 429 if the queue is full, 504 if it computed for too long, 413 if it needed
+   * too much memory, 503 if the thread ended for another reason.
+   */
   async answer({ exchange, cluster, objects, target }: OffloadableCall): Promise<BytesAnswer> {
     const { request, user } = exchange
     const { method, url, rawHeaders } = request
@@ -96,8 +84,13 @@ export class OffloadThread implements Offload, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
-    clearTimeout(this.#idle)
-    await this.#end(new Error('the server is shutting down'))
+    clearTimeout(this.#secondThread)
+    const jobs = [...this.#threads].flatMap((thread) => thread.jobs)
+    const ended = [...this.#threads].map((thread) => thread.end())
+    this.#threads.clear()
+    const why = new Error('the server is shutting down')
+    for (const { settle } of [...jobs, ...this.#queue.clear()]) settle(threadEnded(why))
+    await Promise.all(ended)
   }
 
   #run(
@@ -106,11 +99,10 @@ export class OffloadThread implements Offload, AsyncDisposable {
   ): Promise<JobResult> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted()
-      const queue = this.#waiting.get(flow) ?? []
-      this.#requireRoom(queue, bytes)
+      if (this.#isClosed) throw threadEnded(new Error('the server is shutting down'))
       const id = ++this.#lastJob
       const abort = (): void => {
-        this.#withdraw(job)
+        if (!this.#queue.remove(job)) for (const thread of this.#threads) thread.abort(job)
         job.settle(signal.reason instanceof Error ? signal.reason : new Error('aborted', { cause: signal.reason }))
       }
       const settle = (outcome: JobResult | Error): void => {
@@ -118,131 +110,85 @@ export class OffloadThread implements Offload, AsyncDisposable {
         if (outcome instanceof Error) reject(outcome)
         else resolve(outcome)
       }
-      const job: Job = { id, flow, bytes, objects, signal, message: () => message(id), settle }
+      const job: Job = {
+        ...{ id, flow, bytes, objects, signal, message: () => message(id), settle },
+        ...{ queuedAt: performance.now(), attempts: 0, hasWritten: false },
+      }
+      this.#queue.add(job)
       signal.addEventListener('abort', abort, { once: true })
-      this.#waiting.set(flow, queue)
-      queue.push(job)
-      this.#count(1, bytes)
       this.#next()
     })
   }
 
-  #requireRoom(queue: readonly Job[], bytes: number): void {
-    const queued = queue.reduce((sum, job) => sum + job.bytes, 0)
-    const isFull =
-      queue.length >= maxWaiting.jobs ||
-      (queue.length > 0 && queued + bytes > maxWaiting.bytes) ||
-      this.#waitingJobs >= maxWaiting.allJobs ||
-      this.#waitingBytes + bytes > maxWaiting.allBytes
-    if (isFull) throw tooManyRequests('too many requests about large objects are waiting, please try again later')
-  }
-
-  #count(jobs: number, bytes: number): void {
-    this.#waitingJobs += jobs
-    this.#waitingBytes += bytes
-  }
-
-  /** Starts waiting jobs, one of each logical cluster at a time, round robin. */
+  /** Starts waiting jobs, logical clusters round robin, as far as threads are free. */
   #next(): void {
-    while (this.#running.size < maxRunning && !this.#isClosed) {
-      const [first] = this.#waiting
-      if (first === undefined) break
-      const [flow, queue] = first
-      // Move the flow to the end of the queue.
-      this.#waiting.delete(flow)
-      const job = queue.shift()
-      if (queue.length > 0) this.#waiting.set(flow, queue)
-      if (job !== undefined) this.#start(job)
+    clearTimeout(this.#secondThread)
+    if (this.#isClosed) return
+    for (let isStarted = true; isStarted;) {
+      isStarted = false
+      const { flows } = this.#queue
+      for (const flow of flows) {
+        const thread = this.#threadFor(flow, flows.length)
+        const job = thread === undefined ? undefined : this.#queue.take(flow)
+        if (job === undefined) continue
+        thread?.start(job)
+        isStarted = true
+      }
     }
-    clearTimeout(this.#idle)
-    if (this.#running.size > 0 || this.#thread === undefined) return
-    this.#idle = setTimeout(() => void this.#end(new Error('the thread was not needed')), this.#idleMs)
-    this.#idle.unref()
+    if (this.#queue.flows.length === 0 || this.#threads.size >= maxThreads) return
+    this.#secondThread = setTimeout(() => this.#next(), secondThreadAfterMs)
   }
 
-  #start(job: Job): void {
-    this.#count(-1, -job.bytes)
-    this.#running.set(job.id, job)
-    this.#thread ??= this.#open()
-    const { message, transfer } = job.message()
-    this.#thread.worker.postMessage(message, transfer)
+  /**
+   * The thread for the next job of a logical cluster; undefined: it must wait. Jobs of two logical clusters never run on one
+   * thread at the same time, so that a job that ends its thread takes no job of others with it after their write.
+   */
+  #threadFor(flow: string, waitingFlows: number): WorkerThread | undefined {
+    let free: WorkerThread | undefined
+    for (const thread of this.#threads) {
+      const { jobs } = thread
+      if (jobs.length === 0) free ??= thread
+      else if (jobs[0]?.flow === flow) return jobs.length < maxRunning && waitingFlows === 1 ? thread : undefined
+    }
+    if (free !== undefined) return free
+    const waitedMs = performance.now() - (this.#queue.peek(flow)?.queuedAt ?? 0)
+    const mayOpen = this.#threads.size === 0 || (this.#threads.size < maxThreads && waitedMs >= secondThreadAfterMs)
+    return mayOpen ? this.#open() : undefined
   }
 
-  #withdraw(job: Job): void {
-    const queue = this.#waiting.get(job.flow) ?? []
-    const at = queue.indexOf(job)
-    if (at >= 0) {
-      queue.splice(at, 1)
-      if (queue.length === 0) this.#waiting.delete(job.flow)
-      this.#count(-1, -job.bytes)
-    } else this.#thread?.worker.postMessage({ do: 'abort', job: job.id } satisfies ToWorker)
-  }
-
-  #open(): Thread {
-    // The worker has the extension of this file: .ts in a checkout, .js when built.
-    const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
-    const { port1, port2 } = new MessageChannel()
-    const answered = new Int32Array(new SharedArrayBuffer(4))
-    const worker = new Worker(file, {
-      workerData: { hasRoot: this.#hasRoot, answered, answers: port2 } satisfies WorkerSettings,
-      transferList: [port2],
-      execArgv: ['--disable-warning=ExperimentalWarning'],
-      resourceLimits: { maxOldGenerationSizeMb: maxHeapMb },
-      name: 'offload',
+  #open(): WorkerThread {
+    const thread = new WorkerThread({
+      ...this.#options,
+      onDone: ({ settle }, outcome) => {
+        settle(outcome)
+        this.#next()
+      },
+      onLost: (lost, loss) => this.#lose(lost, loss),
     })
-    const thread: Thread = { worker, answered, answers: port1 }
-    worker.on('message', (message: FromWorker) => this.#hear(thread, message))
-    const lost = (error: Error): void => {
-      if (this.#thread === thread) void this.#end(error)
-    }
-    worker.on('error', lost)
-    worker.on('exit', () => lost(new Error('the thread ended')))
+    this.#threads.add(thread)
     return thread
   }
 
-  /** Ends the thread and rejects its running jobs. The next job starts a new thread. */
-  async #end(why: Error): Promise<void> {
-    const thread = this.#thread
-    this.#thread = undefined
-    const running = [...this.#running.values()]
-    this.#running.clear()
-    for (const { settle } of running)
-      settle(serviceUnavailable('the thread for large objects ended, please try again', why))
-    if (this.#isClosed) for (const { settle } of [...this.#waiting.values()].flat()) settle(why)
-    thread?.answers.close()
-    const ended = thread?.worker.terminate()
-    this.#next()
-    await ended
-  }
-
-  #hear(thread: Thread, message: FromWorker): void {
-    switch (message.is) {
-      case 'read': {
-        thread.answers.postMessage(readFor(this.#objectsOf(message.cluster), message.read))
-        Atomics.add(thread.answered, 0, 1)
-        Atomics.notify(thread.answered, 0)
-        return
-      }
-      case 'write': {
-        const job = this.#running.get(message.job)
-        void writeFor(job?.objects, message.what, job?.signal).then((result) =>
-          thread.worker.postMessage({ do: 'written', write: message.write, result } satisfies ToWorker),
-        )
-        return
-      }
-      case 'done': {
-        const job = this.#running.get(message.job)
-        this.#running.delete(message.job)
-        job?.settle(message.outcome)
-        this.#next()
-      }
+  /** Fails the job that ended the thread; the others run again, unless they have written already. */
+  #lose(thread: WorkerThread, { culprit, running, why, cause }: Loss): void {
+    this.#threads.delete(thread)
+    for (const job of running.toReversed()) {
+      if (job.signal.aborted) continue
+      if (job === culprit) job.settle(refusalOf(why, this.#options.maxComputeMs))
+      else if (job.hasWritten || job.attempts >= maxAttempts) job.settle(threadEnded(cause))
+      else this.#queue.putBack(job)
     }
+    this.#next()
   }
+}
 
-  #objectsOf(cluster: ClusterId): ClusterObjects | undefined {
-    for (const { objects } of this.#running.values()) if (objects?.cluster === cluster) return objects
-    return undefined
-  }
+function refusalOf(why: Loss['why'], maxComputeMs: number): StatusError {
+  if (why === 'memory') return requestEntityTooLarge('the request was given up, because it needs too much memory')
+  return timedOut(`the request was given up, because it computed for more than ${maxComputeMs / 1000} s`)
+}
+
+function threadEnded(cause: Error): StatusError {
+  return serviceUnavailable('the thread for large objects ended, please try again', cause)
 }
 
 function hasBody(exchange: Exchange): boolean {

@@ -138,6 +138,8 @@ export interface WorkerSettings {
   readonly answered: Int32Array<SharedArrayBuffer>
   /** Receives the answers to reads. */
   readonly answers: MessagePort
+  /** The job that computes (0: none), and a number that the worker increments with each step of a job. */
+  readonly progress: Int32Array<SharedArrayBuffer>
 }
 
 /** A copy of the bytes in a buffer of their own, which can be transferred. */

@@ -39,7 +39,7 @@ const maxCached = 20
 
 const port = parentPort
 if (!port) throw new Error('this file runs as a worker thread')
-const { hasRoot, answered, answers } = workerData as WorkerSettings
+const { hasRoot, answered, answers, progress } = workerData as WorkerSettings
 try {
   // On Linux, pid 0 means the calling thread only.
   if (process.platform === 'linux') setPriority(0, Math.min(maxNiceness, getPriority(0) + niceness))
@@ -51,7 +51,7 @@ const known = createKnownEntries()
 const jobs = new Map<number, AbortController>()
 const writes = new Map<
   number,
-  { resolve: (result: Extract<WriteResult, { is: 'written' }>) => void; reject: (error: Error) => void }
+  { job: number; resolve: (result: Extract<WriteResult, { is: 'written' }>) => void; reject: (error: Error) => void }
 >()
 let lastWrite = 0
 
@@ -77,7 +77,7 @@ function linkOf(job: number): Link {
     write: (what: Write, transfer) =>
       new Promise((resolve, reject) => {
         const write = ++lastWrite
-        writes.set(write, { resolve, reject })
+        writes.set(write, { job, resolve, reject })
         tell({ is: 'write', job, write, what }, transfer)
       }),
   }
@@ -192,8 +192,28 @@ function written(write: number, result: WriteResult): void {
     )
 }
 
+/**
+ * Tells the watchdog which job computes from now on. All that a job does follows from its message or from the answer to a write,
+ * within the microtasks of that message.
+ */
+function computes(job: number): void {
+  Atomics.store(progress, 0, job)
+  Atomics.add(progress, 1, 1)
+  setImmediate(rests)
+}
+
+/** Nothing computes between two messages. */
+function rests(): void {
+  Atomics.store(progress, 0, 0)
+}
+
 port.on('message', (message: ToWorker) => {
   if (message.do === 'abort') jobs.get(message.job)?.abort(new DOMException('nobody waits for it', 'AbortError'))
-  else if (message.do === 'written') written(message.write, message.result)
-  else void run(message)
+  else if (message.do === 'written') {
+    computes(writes.get(message.write)?.job ?? 0)
+    written(message.write, message.result)
+  } else {
+    computes(message.job)
+    void run(message)
+  }
 })

@@ -52,7 +52,10 @@ export async function handle(request: IncomingRequest, parts: ServerParts): Prom
   const started = parts.clock.monotonic()
   let answer: Answer
   try {
-    for (const stage of stages) await stage(exchange, parts)
+    for (const stage of stages) {
+      parts.passMonitor.mark(exchange)
+      await stage(exchange, parts)
+    }
     if (exchange.answer === undefined) throw new Error('no stage gave an answer')
     answer = await reformatted(exchange, exchange.answer, parts)
     holdBytes(exchange, answer, parts)

@@ -1,7 +1,7 @@
 // Impersonation (`kubectl --as`). Each impersonated user, group, uid and extra value needs a permission of its own.
 import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../apimachinery/field/index.ts'
-import { badRequest } from '../../apimachinery/status/index.ts'
+import { badRequest, type StatusError } from '../../apimachinery/status/index.ts'
 import { headerText } from '../authn/header-text.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import { forbiddenError, type Attributes, type RbacAuthorizer } from '../authz/index.ts'
@@ -76,13 +76,19 @@ export async function impersonated(
   }
 }
 
-function permissions({ user, uid, groups, extra }: Wanted): Attributes[] {
+/** The refusal of a user without any permission to impersonate. */
+export function impersonationForbidden(user: UserInfo, wanted: Wanted): StatusError {
+  const [attributes] = permissions(wanted)
+  return forbiddenError(user, attributes)
+}
+
+function permissions({ user, uid, groups, extra }: Wanted): [Attributes, ...Attributes[]] {
   const ask = (group: string, resource: string, name: string, subresource = '', namespace = ''): Attributes => ({
     verb: 'impersonate',
     resource: { group, version: 'v1', resource, subresource, namespace, name },
   })
   const account = serviceAccountOf(user)
-  const list =
+  const list: [Attributes, ...Attributes[]] =
     account === undefined ? [ask('', 'users', user)] : [ask('', 'serviceaccounts', account.name, '', account.namespace)]
   for (const group of groups) list.push(ask('', 'groups', group))
   if (uid !== undefined) list.push(ask('authentication.k8s.io', 'uids', uid))

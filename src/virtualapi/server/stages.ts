@@ -12,7 +12,7 @@ import { parseRequest } from '../request/parse-request.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { RequestAudit } from '../audit/index.ts'
-import { impersonated, wantedIdentity } from './impersonate.ts'
+import { impersonated, impersonationForbidden, wantedIdentity } from './impersonate.ts'
 import type { ServerParts } from './parts.ts'
 
 type Stage = (exchange: Exchange, parts: ServerParts) => void | Promise<void>
@@ -133,7 +133,9 @@ async function authenticate(exchange: Exchange, parts: ServerParts): Promise<voi
     return
   }
   const { info, cluster } = exchange
-  const result = await parts.authenticator.authenticate({ info, rawHeaders, peerCertificate, cluster }, exchange.signal)
+  const peerAddress = exchange.request.peerAddress?.()
+  const asked = { info, rawHeaders, peerCertificate, peerAddress, cluster }
+  const result = await parts.authenticator.authenticate(asked, exchange.signal)
   if (result === undefined && info.way === 'pathless') throw unauthorized()
   exchange.user = result?.user ?? anonymous
   exchange.audit?.authenticated(exchange.user)
@@ -141,31 +143,58 @@ async function authenticate(exchange: Exchange, parts: ServerParts): Promise<voi
   exchange.audit?.inCluster(exchange.cluster)
 }
 
-async function applyLimits(exchange: Exchange, { fairness }: ServerParts): Promise<void> {
-  const { info, cluster } = exchange
+async function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerParts): Promise<void> {
+  const { info } = exchange
   // Our own controllers are few and bounded, and all tenants depend on them: they have no limits.
   if (info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
-  const flow = cluster?.id ?? '-'
-  exchange.cleanups.push(fairness.enter(flow, isLongRunning(info) ? 'watch' : 'request'))
+  const flow = flowOf(exchange)
+  if (exchange.cluster !== undefined && exchange.user !== anonymous && takesMemory(exchange))
+    memoryGuard.requireMemory(exchange.cluster.id)
+  exchange.cleanups.push(
+    exchange.user === anonymous
+      ? fairness.enterAnonymous(exchange.request.peerAddress?.() ?? '')
+      : fairness.enter(flow, isLongRunning(info) ? 'watch' : 'request'),
+  )
   if (exchange.announcedBytes > largeBodyBytes) exchange.cleanups.push(await fairness.enterLarge(flow, exchange.signal))
 }
 
+/** True for what may take much memory: lists, watches and large bodies. */
+function takesMemory({ info, announcedBytes }: Exchange): boolean {
+  return info.verb === 'list' || info.verb === 'watch' || announcedBytes > largeBodyBytes
+}
+
+/** The fairness key: the logical cluster; one of its own for all anonymous requests, which must not spend a tenant's budget. */
+function flowOf({ user, cluster }: Exchange): string {
+  return user === anonymous ? 'anonymous' : (cluster?.id ?? '-')
+}
+
 /** Waits for a turn of the event loop. A request with a body waits later, when the body was read. */
-async function awaitTurn(exchange: Exchange, { loopShare }: ServerParts): Promise<void> {
+async function awaitTurn(exchange: Exchange, { loopShare, passMonitor }: ServerParts): Promise<void> {
   if (exchange.info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
-  const flow = exchange.cluster?.id ?? '-'
+  const flow = flowOf(exchange)
   exchange.flow = flow
-  exchange.turn = () => loopShare.turn(flow)
+  const mark = (): void => passMonitor.mark(exchange)
+  exchange.turn = () => {
+    const turn = loopShare.turn(flow)
+    if (turn === undefined) mark()
+    return turn?.then(mark)
+  }
   if (exchange.announcedBytes === 0) await exchange.turn()
 }
 
 async function impersonate(exchange: Exchange, { authorizer }: ServerParts): Promise<void> {
   const { info, user, cluster, signal, request } = exchange
-  // Requests through the host were impersonated there, by its kube-apiserver.
-  if (info.way === 'loopback' || info.way === 'aggregated') return
+  if (info.way === 'loopback') return
   const wanted = wantedIdentity(request.rawHeaders)
   if (wanted === undefined) return
-  if (cluster === undefined) throw badRequest('impersonation is for one logical cluster: use /clusters/NAME')
+  // The host's kube-apiserver removes these headers when it impersonates: this client did not come through it.
+  if (info.way === 'aggregated') throw badRequest('impersonation is not supported on this path: use /clusters/NAME')
+  if (cluster === undefined) {
+    if (info.cluster.kind !== 'one') throw badRequest('impersonation is for one logical cluster: use /clusters/NAME')
+    // The same refusal as in a logical cluster that exists, except for administrators of the installation.
+    if (!authorizer.mayKnowAll(user)) throw impersonationForbidden(user, wanted)
+    throw pathNotFound()
+  }
   exchange.user = await impersonated(user, wanted, cluster, { authorizer, work: exchange.work, signal })
   exchange.audit?.impersonating(exchange.user)
 }

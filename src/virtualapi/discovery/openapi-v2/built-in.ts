@@ -3,7 +3,7 @@
 import type { Buffer } from 'node:buffer'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { gunzipSync, gzipSync } from 'node:zlib'
+import { gzipSync } from 'node:zlib'
 import type { JsonObject } from '../../../apimachinery/meta/index.ts'
 import { builtInResources } from '../../resources/builtin-resources.ts'
 import { openApiFromTables } from '../built-in-openapi.ts'
@@ -38,11 +38,6 @@ let known: BuiltInSwagger | undefined
 /** The document; only its gzipped form is kept in memory or on disk. */
 export function builtInSwagger(): BuiltInSwagger {
   return (known ??= readBuilt() ?? swaggerFromTables())
-}
-
-/** The body of the document in one format. */
-export function unzipped(swagger: BuiltInSwagger, format: OpenApiV2Format): Buffer {
-  return gunzipSync(swagger.gzip(format))
 }
 
 function readBuilt(): BuiltInSwagger | undefined {

@@ -1,14 +1,13 @@
 // The OpenAPI v2 document of a logical cluster: the built-in one with the paths and definitions of its custom resources.
 // Cached by content, so that thousands of logical clusters with equal CustomResourceDefinitions share it.
 import { Buffer } from 'node:buffer'
+import { setImmediate as nextPass } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
 import { LRUCache } from 'lru-cache'
-import type { CustomResourceOpenApi } from '../custom-openapi.ts'
 import { contentHash } from '../discovery-document.ts'
-import { builtInSwagger, unzipped, type OpenApiV2Format } from './built-in.ts'
-import { swaggerForCustomResources } from './custom.ts'
-import { encodeOpenApiV2 } from './encode-document.ts'
+import { builtInSwagger, type OpenApiV2Format } from './built-in.ts'
+import { fragmentOf, isFragmentKnown, type CustomResourceSource, type Fragment } from './fragment.ts'
 import { extendJson } from './swagger.ts'
 
 const deflate = promisify(gzip)
@@ -18,7 +17,7 @@ const inflate = promisify(gunzip)
 export interface CustomResourceSet {
   /** Cache key: equal for sets with equal documents. Empty if there are no custom resources. */
   readonly content: string
-  resources(): readonly CustomResourceOpenApi[]
+  readonly sources: readonly CustomResourceSource[]
 }
 
 interface ComposeOptions {
@@ -56,9 +55,25 @@ async function zippedBody(custom: CustomResourceSet, format: OpenApiV2Format): P
 
 async function compose({ format, custom }: ComposeOptions): Promise<Buffer> {
   const builtIn = builtInSwagger()
-  const parts = swaggerForCustomResources(custom.resources(), new Set(builtIn.definitions))
-  const whole = unzipped(builtIn, format)
-  if (format === 'json') return deflate(extendJson(whole, builtIn.pathsEnd, parts))
+  const whole = await inflate(builtIn.gzip(format))
+  const fragments = await fragmentsOf(custom, format, new Set(builtIn.definitions))
+  const paths = fragments.flatMap(({ paths: own }) => (own.length === 0 ? [] : [own]))
+  const definitions = [...new Map(fragments.flatMap((fragment) => [...fragment.definitions])).values()]
+  if (format === 'json') return deflate(extendJson(whole, builtIn.pathsEnd, { paths, definitions }))
   // Concatenated protobuf messages are merged.
-  return deflate(Buffer.concat([whole, encodeOpenApiV2({ ...parts })]))
+  return deflate(Buffer.concat([whole, ...paths, ...definitions]))
+}
+
+/** The fragments of all definitions. Yields the event loop after each that was made. */
+async function fragmentsOf(
+  { sources }: CustomResourceSet,
+  format: OpenApiV2Format,
+  known: ReadonlySet<string>,
+): Promise<readonly Fragment[]> {
+  const fragments: Fragment[] = []
+  for (const source of sources) {
+    if (!isFragmentKnown(source, format)) await nextPass()
+    fragments.push(fragmentOf(source, format, known))
+  }
+  return fragments
 }

@@ -6,6 +6,7 @@ import { swaggerFromTables } from './built-in.ts'
 import { narrow, swaggerForCustomResources } from './custom.ts'
 import { openApiV2Body, openApiV2Hash } from './document.ts'
 import { encodeOpenApiV2 } from './encode-document.ts'
+import type { CustomResourceSource } from './fragment.ts'
 
 /** proto.Marshal of what gnostic-models v0.7.0 parses of the document below. */
 const marshalledByGnostic =
@@ -35,6 +36,8 @@ const info = {
   subresources: [],
   builtIn: false,
 }
+
+const widgets = { content: 'widgets', resources: () => [{ info, openAPIV3Schema: { type: 'object' } }] }
 
 describe('a structural schema in OpenAPI v2', () => {
   const keep = 'x-kubernetes-preserve-unknown-fields'
@@ -97,8 +100,8 @@ describe('the OpenAPI v2 document', () => {
   })
 
   it('has each custom resource once, and a hash that depends on them', async () => {
-    const custom = { content: 'widgets', resources: () => [{ info, openAPIV3Schema: { type: 'object' } }] }
-    const none = { content: '', resources: () => [] }
+    const custom = { content: 'widgets', sources: [widgets] }
+    const none = { content: '', sources: [] }
     const body = await openApiV2Body(custom, { format: 'json', gzipped: false })
     const { paths, definitions } = JSON.parse(String(body)) as Swagger
     expect(definitions).to.include.keys('dev.example.v1.Widget', 'dev.example.v1.WidgetList', 'io.k8s.api.core.v1.Pod')
@@ -108,8 +111,33 @@ describe('the OpenAPI v2 document', () => {
     expect(openApiV2Hash(custom)).to.not.equal(openApiV2Hash(none))
   })
 
+  for (const format of ['json', 'protobuf'] as const)
+    it(`in ${format} encodes only the definition that has changed, and has all`, async () => {
+      const encoded: string[] = []
+      const sourceOf = (kind: string, description: string): CustomResourceSource => ({
+        content: `${kind} ${description}`,
+        resources: () => {
+          encoded.push(`${kind} ${description}`)
+          const own = { ...info, kind, resource: `${kind.toLowerCase()}s` }
+          return [{ info: own, openAPIV3Schema: { type: 'object', description } }]
+        },
+      })
+      const bodyOf = async (...sources: CustomResourceSource[]): Promise<string> => {
+        const content = sources.map((source) => source.content).join()
+        return String(await openApiV2Body({ content, sources }, { format, gzipped: false }))
+      }
+      await bodyOf(sourceOf('Gear', 'one'), sourceOf('Wheel', 'one'))
+      const body = await bodyOf(sourceOf('Gear', 'one'), sourceOf('Wheel', 'two'))
+      expect(encoded).to.deep.equal(['Gear one', 'Wheel one', 'Wheel two'])
+      for (const name of ['dev.example.v1.Gear', 'dev.example.v1.WheelList']) expect(body).to.include(name)
+      if (format === 'protobuf') return
+      const { paths, definitions } = JSON.parse(body) as Swagger
+      expect(paths).to.include.keys('/apis/example.dev/v1/gears', '/apis/example.dev/v1/wheels', '/api/v1/pods')
+      expect(definitions['dev.example.v1.Wheel']).to.have.property('description', 'two')
+    })
+
   it('has all definitions that custom resources refer to', async () => {
-    const document = await openApiV2Body({ content: '', resources: () => [] }, { format: 'json', gzipped: false })
+    const document = await openApiV2Body({ content: '', sources: [] }, { format: 'json', gzipped: false })
     const { definitions } = JSON.parse(String(document)) as Swagger
     const parts = swaggerForCustomResources([{ info, openAPIV3Schema: { type: 'object' } }], new Set())
     const names = new Set([...Object.keys(definitions), ...Object.keys(parts.definitions)])
@@ -125,8 +153,8 @@ describe('the OpenAPI v2 document', () => {
   })
 
   it('in protobuf is the built-in message followed by another one', async () => {
-    const custom = { content: 'widgets', resources: () => [{ info, openAPIV3Schema: { type: 'object' } }] }
-    const plain = await openApiV2Body({ content: '', resources: () => [] }, { format: 'protobuf', gzipped: false })
+    const custom = { content: 'widgets', sources: [widgets] }
+    const plain = await openApiV2Body({ content: '', sources: [] }, { format: 'protobuf', gzipped: false })
     const whole = gunzipSync(await openApiV2Body(custom, { format: 'protobuf', gzipped: true }))
     expect(whole.subarray(0, plain.length).equals(plain)).to.equal(true)
     expect(String(whole.subarray(plain.length))).to.include('dev.example.v1.Widget')

@@ -13,23 +13,23 @@ export class ProtoWriter {
 
   /** Writes a message or bytes, even if empty. */
   bytes(field: number, value: Uint8Array): void {
-    this.chunks.push(varint(BigInt(field) * 8n + 2n), varint(BigInt(value.length)), value)
+    this.chunks.push(small(field * 8 + 2), small(value.length), value)
   }
 
   /** Writes true; with `always` (members of a oneof) false too. */
   bool(field: number, value: boolean, { always = false }: { always?: boolean } = {}): void {
-    if (value || always) this.chunks.push(varint(BigInt(field) * 8n), Uint8Array.of(value ? 1 : 0))
+    if (value || always) this.chunks.push(small(field * 8), Uint8Array.of(value ? 1 : 0))
   }
 
   int64(field: number, value: number): void {
-    if (value !== 0) this.chunks.push(varint(BigInt(field) * 8n), varint(BigInt.asUintN(64, BigInt(Math.trunc(value)))))
+    if (value !== 0) this.chunks.push(small(field * 8), varint(BigInt.asUintN(64, BigInt(Math.trunc(value)))))
   }
 
   double(field: number, value: number): void {
     if (value === 0) return
     const bytes = Buffer.alloc(8)
     bytes.writeDoubleLE(value)
-    this.chunks.push(varint(BigInt(field) * 8n + 1n), bytes)
+    this.chunks.push(small(field * 8 + 1), bytes)
   }
 
   finish(): Buffer {
@@ -37,8 +37,16 @@ export class ProtoWriter {
   }
 }
 
+/** A varint below 2^31; nearly all are below 128. */
+function small(value: number): Uint8Array {
+  if (value < 0x80) return Uint8Array.of(value)
+  const bytes: number[] = []
+  for (; value >= 0x80; value >>>= 7) bytes.push((value & 0x7f) | 0x80)
+  bytes.push(value)
+  return Uint8Array.from(bytes)
+}
+
 function varint(value: bigint): Uint8Array {
-  if (value < 0x80n) return Uint8Array.of(Number(value))
   const bytes: number[] = []
   for (; value >= 0x80n; value >>= 7n) bytes.push(Number(value & 0x7fn) | 0x80)
   bytes.push(Number(value))

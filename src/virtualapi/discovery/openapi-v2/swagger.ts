@@ -23,15 +23,22 @@ export function encodeSwagger(rest: JsonObject, { paths, definitions }: SwaggerP
   return { json, pathsEnd: upToPaths.length - 1, protobuf: encodeOpenApiV2({ ...rest, paths, definitions }) }
 }
 
-/** Adds new paths and definitions to the JSON. Neither `paths` nor `definitions` of the document may be empty. */
-export function extendJson(json: Buffer, pathsEnd: number, { paths, definitions }: SwaggerParts): Buffer {
-  const more = (object: JsonObject): Buffer =>
-    Buffer.from(Object.keys(object).length === 0 ? '' : `,${members(object)}`)
+/**
+ * Adds encoded members of `paths` and `definitions` to the JSON; none of them is there already. Neither `paths` nor
+ * `definitions` of the document may be empty.
+ */
+export function extendJson(
+  json: Buffer,
+  pathsEnd: number,
+  { paths, definitions }: { paths: readonly Buffer[]; definitions: readonly Buffer[] },
+): Buffer {
+  const comma = Buffer.from(',')
+  const more = (encoded: readonly Buffer[]): Buffer[] => encoded.flatMap((bytes) => [comma, bytes])
   return Buffer.concat([
     json.subarray(0, pathsEnd),
-    more(paths),
+    ...more(paths),
     json.subarray(pathsEnd, -2),
-    more(definitions),
+    ...more(definitions),
     json.subarray(-2),
   ])
 }

@@ -1,0 +1,59 @@
+import { expect } from 'chai'
+import { clusterIdOf, type ClusterId } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import { createMetrics, silentLogger } from '../../telemetry/index.ts'
+import { MemoryGuard } from './memory-guard.ts'
+
+const MiB = 1024 * 1024
+const load = (name: string, more: { bytes?: number; watches?: number; objects?: number }) => ({
+  ...{ cluster: clusterIdOf(name), objects: 1, bytes: 0, watches: 0 },
+  ...more,
+})
+const root = load('root', { bytes: 900 * MiB, watches: 9 })
+const large = load('large', { bytes: 10 * MiB, watches: 5000 })
+const middle = load('middle', { bytes: 50 * MiB, watches: 1 })
+const small = load('small', { bytes: MiB, watches: 1 })
+const idle = load('idle', { bytes: 20 * MiB })
+
+describe('MemoryGuard', () => {
+  function guardAt(share: number) {
+    const done: string[] = []
+    const hub = {
+      loads: () => [root, small, middle, idle, large],
+      release: (id: ClusterId) => done.push(`release ${id}`) > 0,
+      unload: (id: ClusterId) => void done.push(`unload ${id}`),
+    }
+    const metrics = createMetrics()
+    const guard = new MemoryGuard({ hub, exempt: root.cluster, log: silentLogger, metrics, usedShare: () => share })
+    const isRefused = ({ cluster }: { cluster: ClusterId }): boolean => {
+      try {
+        guard.requireMemory(cluster)
+        return false
+      } catch (error) {
+        return isStatusError(error, 'TooManyRequests') && error.headers['Retry-After'] === '10'
+      }
+    }
+    return { guard, done, isRefused }
+  }
+
+  it('does nothing while there is memory', () => {
+    const { guard, done, isRefused } = guardAt(0.79)
+    using _ = guard
+    expect([root, large, middle, small, idle].map(isRefused)).to.deep.equal([false, false, false, false, false])
+    expect(done).to.deep.equal([])
+  })
+
+  it('refuses the largest first, and unloads idle logical clusters', () => {
+    const { guard, done, isRefused } = guardAt(0.82)
+    using _ = guard
+    expect([root, large, middle, small].map(isRefused)).to.deep.equal([false, true, false, false])
+    expect(done).to.deep.equal([`release ${idle.cluster}`])
+  })
+
+  it('ends the watches of the largest close to the limit', () => {
+    const { guard, done, isRefused } = guardAt(0.9)
+    using _ = guard
+    expect([root, large, middle, small].map(isRefused)).to.deep.equal([false, true, false, false])
+    expect(done).to.deep.equal([`release ${idle.cluster}`, `unload ${large.cluster}`])
+  })
+})

@@ -1,0 +1,109 @@
+// Sheds the load of the largest logical clusters when memory runs out, so that the process lives and others are answered.
+import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8'
+import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import { tooManyRequests } from '../../apimachinery/status/index.ts'
+import type { Hub } from '../../store/hub/index.ts'
+import type { Logger, Metrics } from '../../telemetry/index.ts'
+
+/** Shares of the memory that the process may have. */
+const thresholds = {
+  /** Below this, nobody is refused any more. */
+  relaxed: 0.7,
+  /** Idle logical clusters are unloaded, and the largest is refused lists, watches and large bodies. */
+  refuse: 0.8,
+  /** The watches of the largest are ended, too, and it is unloaded. */
+  unload: 0.87,
+}
+const lookMs = 200
+/** Time for a step to have an effect before the next one, milliseconds. */
+const stepMs = 1000
+const retryAfterSeconds = 10
+/** What an open watch and an object take besides bytes of objects. */
+const watchBytes = 20 * 1024
+const objectBytes = 450
+/** Smaller ones are never shed: it would not help. */
+const minLoad = 4 * 1024 * 1024
+
+export interface MemoryGuardOptions {
+  readonly hub: Pick<Hub, 'loads' | 'release' | 'unload'>
+  /** The logical cluster of the installation, which is never shed. */
+  readonly exempt: ClusterId | undefined
+  readonly log: Logger
+  readonly metrics: Metrics
+  /** The share of its memory that the process uses, from 0 to 1. Default: of the heap or of the container, the larger. */
+  readonly usedShare?: () => number
+}
+
+export class MemoryGuard implements Disposable {
+  readonly #options: Required<MemoryGuardOptions>
+  readonly #refused = new Set<ClusterId>()
+  readonly #timer: NodeJS.Timeout
+  #lookedAt = -Infinity
+  #steppedAt = -Infinity
+
+  constructor({ usedShare = usedMemoryShare, ...options }: MemoryGuardOptions) {
+    this.#options = { ...options, usedShare }
+    const help = 'Logical clusters that are refused lists, watches and large bodies, because memory is short'
+    options.metrics.gauge({ name: 'kcp_memory_refused_clusters', help, read: () => this.#refused.size })
+    this.#timer = setInterval(() => this.#look(performance.now()), lookMs).unref()
+  }
+
+  /** Throws 429 with Retry-After if memory is short and this logical cluster takes the most of it. */
+  requireMemory(cluster: ClusterId): void {
+    const now = performance.now()
+    if (now - this.#lookedAt >= lookMs) this.#look(now)
+    if (!this.#refused.has(cluster)) return
+    const why = 'the server is short of memory, and this logical cluster takes the most of it, please try again later'
+    throw tooManyRequests(why, retryAfterSeconds)
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer)
+  }
+
+  #look(now: number): void {
+    this.#lookedAt = now
+    const share = this.#options.usedShare()
+    if (share < thresholds.relaxed) this.#refused.clear()
+    if (share < thresholds.refuse || now - this.#steppedAt < stepMs) return
+    this.#steppedAt = now
+    this.#shed(share)
+  }
+
+  /** Unloads what is idle, and refuses the largest that is not refused yet; close to the limit it unloads the largest. */
+  #shed(share: number): void {
+    const { hub, exempt, log } = this.#options
+    const loads = [...hub.loads()].filter(({ cluster }) => cluster !== exempt)
+    for (const { cluster, watches } of loads) if (watches === 0) hub.release(cluster)
+    const heavy = loads
+      .map((load) => ({ ...load, total: load.bytes + load.objects * objectBytes + load.watches * watchBytes }))
+      .filter(({ total }) => total >= minLoad)
+      .sort((a, b) => b.total - a.total)
+    const refused = heavy.find(({ cluster }) => !this.#refused.has(cluster))
+    if (refused !== undefined) this.#refused.add(refused.cluster)
+    const unloaded = share >= thresholds.unload ? heavy[0] : undefined
+    if (unloaded !== undefined) {
+      this.#refused.add(unloaded.cluster)
+      hub.unload(unloaded.cluster)
+    }
+    const keys = { usedPercent: Math.round(share * 100), refused: refused?.cluster, unloaded: unloaded?.cluster }
+    log.warn('memory is short', { ...keys, watches: unloaded?.watches, bytes: (unloaded ?? refused)?.total })
+  }
+}
+
+/** Part of the heap's limit that only new objects may use: three semi-spaces of 64 MiB (Node 24). */
+const youngBytes = 192 * 1024 * 1024
+const youngSpaces = new Set(['new_space', 'new_large_object_space'])
+
+/** The used share of the heap for old objects, or of the container's memory, whichever is larger. */
+function usedMemoryShare(): number {
+  const limit = getHeapStatistics().heap_size_limit
+  const oldLimit = Math.max(limit - youngBytes, limit / 4)
+  let used = 0
+  for (const { space_name: name, space_used_size: size } of getHeapSpaceStatistics())
+    if (!youngSpaces.has(name)) used += size
+  // 0 or a huge number without a limit.
+  const container = process.constrainedMemory()
+  const ofContainer = container > 0 ? process.memoryUsage.rss() / container : 0
+  return Math.max(used / oldLimit, ofContainer)
+}
