@@ -8,6 +8,7 @@ import { logicalClusterLifecycle } from './logical-cluster-lifecycle.ts'
 import { namespaceLifecycle } from './namespace-lifecycle.ts'
 import { objectsOfMembers } from './objects-of-members.ts'
 import { podPriority } from './pod-priority.ts'
+import { podSecurity } from './pod-security.ts'
 import { runtimeClass } from './runtime-class.ts'
 import { serviceAccountDefault } from './service-account-default.ts'
 
@@ -37,6 +38,7 @@ export function standardPlugins({ rbacWrites }: { rbacWrites?: AdmissionPlugin }
     podPriority,
     defaultTolerations,
     runtimeClass,
+    podSecurity,
     ...(rbacWrites ? [rbacWrites] : []),
   ]
 }
