@@ -28,8 +28,7 @@ export interface KcpInstance extends AsyncDisposable {
   readonly process: ManagedProcess
   /** The installation's admin, in logical cluster `root`. */
   readonly admin: Tenant
-  /** Creates a logical cluster and a kubeconfig for it. */
-  /** Creates a LogicalCluster and an admin of it. `podSecurity` is spec.podSecurity.enforce. */
+  /** Creates a logical cluster and a kubeconfig for it. `podSecurity` is spec.podSecurity.enforce. */
   tenant(name: string, options?: { readonly podSecurity?: 'privileged' | 'baseline' | 'restricted' }): Promise<Tenant>
 }
 

@@ -23,6 +23,7 @@ export interface MemberToSync {
   /** memberIdOf the uid of its kube-system. */
   readonly id: string
   readonly serviceNetwork: 'None' | 'Flat'
+  readonly annotationPrefixes: readonly string[]
   readonly client: KubeClient
   readonly log: Logger
   readonly signal: AbortSignal
@@ -101,10 +102,14 @@ async function sync(
 ): Promise<void> {
   const { name } = object.metadata
   const serviceNetwork = object.spec?.serviceNetwork?.type ?? 'None'
-  await connected.sync(name, `${id} ${serviceNetwork}`, async (client) => {
+  const annotationPrefixes = object.spec?.annotationPrefixes ?? []
+  await connected.sync(name, JSON.stringify([id, serviceNetwork, annotationPrefixes]), async (client) => {
     const { log } = operator
     log.info('starting to sync with a member', { member: name, id, serviceNetwork })
-    return startSyncer({ name, id, serviceNetwork, client, log, signal: controllerSignal }, operator)
+    return startSyncer(
+      { name, id, serviceNetwork, annotationPrefixes, client, log, signal: controllerSignal },
+      operator,
+    )
   })
 }
 

@@ -5,6 +5,7 @@ import { formerAccounts } from './former-accounts.ts'
 import { installationFields } from './installation-fields.ts'
 import { limitRanger } from './limit-ranger.ts'
 import { logicalClusterLifecycle } from './logical-cluster-lifecycle.ts'
+import { memberLimitWarnings } from './member-limit-warnings.ts'
 import { namespaceLifecycle } from './namespace-lifecycle.ts'
 import { objectsOfMembers } from './objects-of-members.ts'
 import { podPriority } from './pod-priority.ts'
@@ -39,6 +40,7 @@ export function standardPlugins({ rbacWrites }: { rbacWrites?: AdmissionPlugin }
     defaultTolerations,
     runtimeClass,
     podSecurity,
+    memberLimitWarnings,
     ...(rbacWrites ? [rbacWrites] : []),
   ]
 }
