@@ -111,7 +111,10 @@ export const ownAnnotationPrefix = 'kcp.dev/'
 export const systemNamespace = 'kcp-system'
 /** Secret in the systemNamespace of a host: the keys of the installation. */
 export const installationKeysName = 'kcp-keys'
-/** Objects in the systemNamespace of a member: the nameserver with its identity, the syncer's identity and its token. */
+/**
+ * Objects in the systemNamespace of a member: the nameserver with its identity, and the syncer's identity. `tokenSecret` is
+ * what members that joined long ago have: a token that does not expire. Joining again deletes it.
+ */
 export const memberParts = {
   nameserver: 'kcp-dns',
   syncerAccount: 'kcp-syncer',
