@@ -21,7 +21,7 @@ export function isAnnotationForMembers(name: string, prefixes: readonly string[]
 }
 
 /** True for priority classes whose pods push out those of the member itself. */
-export function isSystemPriorityClass(name: unknown): boolean {
+export function isSystemPriorityClass(name: unknown): name is string {
   return name === 'system-cluster-critical' || name === 'system-node-critical'
 }
 
@@ -39,9 +39,10 @@ export function memberLimits(object: KubeObject): string[] {
   const template = templateOf(object)
   const spec = isJsonObject(template) ? template['spec'] : undefined
   if (!isJsonObject(spec)) return []
+  const priorityClass = spec['priorityClassName']
   return [
-    ...(isSystemPriorityClass(spec['priorityClassName'])
-      ? [`spec.template.spec.priorityClassName: "${String(spec['priorityClassName'])}" is not used in member clusters`]
+    ...(isSystemPriorityClass(priorityClass)
+      ? [`spec.template.spec.priorityClassName: "${priorityClass}" is not used in member clusters`]
       : []),
     ...tokenAudiences(spec['volumes']).map(
       (audience) =>

@@ -69,7 +69,7 @@ describe('the identity of the syncer in a member', function () {
   const refusal = (done: Promise<unknown>): Promise<string | undefined> =>
     done.then(
       () => undefined,
-      (error: Error) => error.message,
+      (error: unknown) => (error as Error).message,
     )
 
   it('creates namespaces of logical clusters, and writes and deletes in them', async () => {

@@ -439,7 +439,7 @@ describe('authentication', () => {
       expect((await authenticator.authenticate(request, signal))?.user.uid).to.equal('sa-1')
       placed = false
       expect(
-        await authenticator.authenticate(request, signal).catch((error: { code?: number }) => error.code),
+        await authenticator.authenticate(request, signal).catch((error: unknown) => (error as { code?: number }).code),
       ).to.equal(401)
     })
     it('of another ServiceAccount than the member confirms is 401', async () => {

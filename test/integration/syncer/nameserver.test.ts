@@ -149,9 +149,10 @@ describe('the nameserver of a member', function () {
     resolver.setServers([`127.0.0.1:${port}`])
     resolver.setLocalAddress(addresses.acme)
     for (const address of ['10.0.0.7', '8.8.8.8', 'fd00::1'])
-      expect(await resolver.reverse(address).catch((error: NodeJS.ErrnoException) => error.code), address).to.equal(
-        'ENOTFOUND',
-      )
+      expect(
+        await resolver.reverse(address).catch((error: unknown) => (error as NodeJS.ErrnoException).code),
+        address,
+      ).to.equal('ENOTFOUND')
   })
 
   for (const [from, name, expected] of rows) {
