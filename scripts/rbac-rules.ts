@@ -100,7 +100,8 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
   // Kubeconfigs of members are Secrets in our namespace.
   'operator.yaml': rolesOf('kcp-operator', operator, [
     leaderElection,
-    { apiGroups: [''], resources: ['secrets'], verbs: ['create', ...read] },
+    // It renews the tokens in them, and deletes those of members that leave.
+    { apiGroups: [''], resources: ['secrets'], verbs: ['create', ...read, 'patch', 'delete'] },
     { ...publishAddress, verbs: read },
   ]),
   // Runs before an uninstallation removes the server.

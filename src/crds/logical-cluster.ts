@@ -1,5 +1,6 @@
 // LogicalCluster: what a tenant gets. Cluster-scoped; in the host, or in logical cluster `root` without a host.
 import type { Condition, KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
+import { podSecurityLevels, type PodSecurityLevel } from '../apimachinery/pod-security/index.ts'
 import { ageColumn, conditionColumn, conditionsSchema, observedGenerationSchema, reasonColumn } from './conditions.ts'
 import type { Kind } from './crd.ts'
 
@@ -15,7 +16,11 @@ export interface LogicalCluster extends KubeObject {
   apiVersion: 'kcp.dev/v1alpha1'
   kind: 'LogicalCluster'
   metadata: ObjectMeta & { name: string }
-  spec?: { owners?: Subject[] }
+  spec?: {
+    owners?: Subject[]
+    /** Default baseline. */
+    podSecurity?: { enforce?: PodSecurityLevel }
+  }
   status?: LogicalClusterStatus
 }
 
@@ -29,6 +34,9 @@ export interface LogicalClusterStatus {
 }
 
 export const logicalClusterConditions = ['Ready', 'ContentDeleted'] as const
+
+/** The level of the Pod Security Standards of a LogicalCluster that names none. */
+export const defaultPodSecurity: PodSecurityLevel = 'baseline'
 
 /** Finalizer of a LogicalCluster until its content is gone. */
 export const contentFinalizer = 'kcp.dev/content'
@@ -68,6 +76,19 @@ export const logicalClusterKind: Kind = {
                 message: 'a ServiceAccount needs a namespace',
               },
             ],
+          },
+        },
+        podSecurity: {
+          type: 'object',
+          description: 'Which pods its tenants may run. They share nodes with those of other logical clusters.',
+          properties: {
+            enforce: {
+              type: 'string',
+              description:
+                'The level of the Pod Security Standards that pods and pod templates must keep: privileged refuses nothing, baseline what reaches the node, restricted requires hardened pods.',
+              enum: [...podSecurityLevels],
+              default: defaultPodSecurity,
+            },
           },
         },
       },

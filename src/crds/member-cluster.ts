@@ -19,6 +19,8 @@ export interface MemberClusterSpec {
   logicalClusterSelector?: LabelSelector
   /** Default None. */
   serviceNetwork?: { type?: 'None' | 'Flat' }
+  /** See defaultAnnotationPrefixes. */
+  annotationPrefixes?: string[]
 }
 
 export interface MemberClusterStatus {
@@ -88,6 +90,14 @@ export const memberClusterKind: Kind = {
               default: 'None',
             },
           },
+        },
+        annotationPrefixes: {
+          type: 'array',
+          description:
+            "Prefixes of tenants' annotations that are copied into this member, besides a few harmless ones. Controllers of the member act on annotations with their own rights: allow only what any tenant may ask of them.",
+          maxItems: 64,
+          'x-kubernetes-list-type': 'set',
+          items: { type: 'string', minLength: 1, maxLength: 253 },
         },
       },
     },

@@ -11,6 +11,11 @@ export const clustersAnnotation = 'kcp.dev/clusters'
 export const placedOnAnnotation = 'kcp.dev/placed-on'
 /** Written by the scheduler: why a workload is not placed, or not everywhere it should be. Absent otherwise. */
 export const heldAnnotation = 'kcp.dev/held'
+/**
+ * Written by the API server when the ServiceAccount of a workload's pods changes: JSON of when the pods of each former one must
+ * have gone. Until then their tokens are accepted.
+ */
+export const formerAccountsAnnotation = 'kcp.dev/former-service-accounts'
 /** Written by a syncer on objects that a member created, such as pods: the name of the member. */
 export const memberAnnotation = 'kcp.dev/member'
 /** Written by a syncer if the server did not keep the uid of the member's object: that uid. */
@@ -49,11 +54,23 @@ const ownAnnotations: ReadonlySet<string> = new Set([
   memberUidAnnotation,
   reachableAnnotation,
   heldAnnotation,
+  formerAccountsAnnotation,
+  templateAnnotation,
 ])
 
 /** True for annotations that tenants can read and only the installation can write. */
 export function isOwnAnnotation(name: string): boolean {
-  return ownAnnotations.has(name) || name.startsWith(memberStatusAnnotationPrefix)
+  return ownAnnotations.has(name) || downstreamAnnotations.has(name) || name.startsWith(memberStatusAnnotationPrefix)
+}
+
+/** True for labels that only the installation can write. */
+export function isOwnLabel(name: string): boolean {
+  return name === managedLabel || name === servingLabel
+}
+
+/** True for finalizers that only the installation can add and remove. */
+export function isOwnFinalizer(finalizer: string): boolean {
+  return finalizer.startsWith(syncerFinalizerPrefix)
 }
 
 // --- Downstream: on objects in a member. ---
@@ -75,6 +92,14 @@ export const sourceAnnotation = 'kcp.dev/source'
 export const templateChangesAnnotation = 'kcp.dev/changes'
 /** On pod templates and pods that ask for their namespace by a downward API volume: the upstream namespace. */
 export const namespaceAnnotation = 'kcp.dev/namespace'
+/** Upstream nobody writes them: there they would say that an object of a tenant is a copy. */
+const downstreamAnnotations: ReadonlySet<string> = new Set([
+  locatorAnnotation,
+  appliedAnnotation,
+  sourceAnnotation,
+  templateChangesAnnotation,
+  namespaceAnnotation,
+])
 /** The field manager of everything a syncer applies, and `managed-by` of the EndpointSlices it creates. */
 export const syncerFieldManager = 'kcp-syncer'
 /** Prefix of our annotations; those with it stay on the side where they were written. */
@@ -86,7 +111,10 @@ export const ownAnnotationPrefix = 'kcp.dev/'
 export const systemNamespace = 'kcp-system'
 /** Secret in the systemNamespace of a host: the keys of the installation. */
 export const installationKeysName = 'kcp-keys'
-/** Objects in the systemNamespace of a member: the nameserver with its identity, the syncer's identity and its token. */
+/**
+ * Objects in the systemNamespace of a member: the nameserver with its identity, and the syncer's identity. `tokenSecret` is
+ * what members that joined long ago have: a token that does not expire. Joining again deletes it.
+ */
 export const memberParts = {
   nameserver: 'kcp-dns',
   syncerAccount: 'kcp-syncer',

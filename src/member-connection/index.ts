@@ -1,2 +1,3 @@
 export * from './connect-to-member.ts'
 export * from './member-kubeconfig.ts'
+export * from './member-token.ts'

@@ -46,7 +46,7 @@ export async function ensureNamespace(
     const locator: Locator = { cluster, clusterId, namespace: '', name: namespace, uid: object?.metadata.uid ?? '' }
     const metadata = {
       name,
-      labels: { [managedLabel]: 'true' },
+      labels: namespaceLabels(context, cluster),
       annotations: { [locatorAnnotation]: JSON.stringify(locator) },
     }
     try {
@@ -62,9 +62,20 @@ export async function ensureNamespace(
     }
   } else {
     refuseForeign(known as KubeObject, clusterId, name)
+    const labels = namespaceLabels(context, cluster)
+    if (!isSubset(known.metadata.labels, labels)) {
+      // A merge patch with the uid: a namespace that was created again meanwhile is not labelled.
+      const metadata = { uid: known.metadata.uid, labels }
+      await downstream.patch(gvrs.namespaces, { name }, 'merge', { metadata }, { signal })
+    }
   }
   await ensureRootCa(context, upstreamNamespace, name, signal)
   return name
+}
+
+/** The member refuses pods beyond the level too: those of an old copy, and those that its own controllers changed. */
+function namespaceLabels({ upstream }: SyncContext, cluster: string): Record<string, string> {
+  return { [managedLabel]: 'true', 'pod-security.kubernetes.io/enforce': upstream.ids.podSecurityOf(cluster) }
 }
 
 function refuseForeign(object: KubeObject, clusterId: string, name: string): void {

@@ -15,6 +15,7 @@ import {
   downstreamNamespaceOf,
   isOurs,
   locatorOf,
+  ownerCluster,
   upstreamObject,
   type SyncContext,
   type Visit,
@@ -85,7 +86,7 @@ function desiredCopy(
     ...context.podContext(cluster, clusterId, namespace),
     ...(automount !== undefined && { accountAutomount: automount }),
   }
-  const desired = kind.down(object, { cluster, clusterId }, podContext)
+  const desired = kind.down(object, ownerCluster(context, cluster, clusterId), podContext)
   desired.metadata.annotations = { ...desired.metadata.annotations, [appliedAnnotation]: contentHash(desired) }
   return desired
 }

@@ -40,9 +40,14 @@ export function viewNamespace(
   }
 }
 
-/** True while the member has, or should have, something of this workload. */
+/**
+ * True while the member has, or should have, something of this workload. Only the scheduler brings a workload into a member:
+ * a finalizer alone, whoever wrote it, leads to no object there.
+ */
 export function isInMember(workload: DeepReadonly<KubeObject>, member: string): boolean {
-  const leaving = workload.metadata.finalizers?.includes(syncerFinalizer(member)) ?? false
+  const copy = placedOn(workload as KubeObject)[member]
+  if (copy === undefined) return false
   const deleting = workload.metadata.deletionTimestamp !== undefined
-  return leaving || (!deleting && hasCopy(placedOn(workload as KubeObject)[member]))
+  const leaving = workload.metadata.finalizers?.includes(syncerFinalizer(member)) ?? false
+  return leaving || (!deleting && hasCopy(copy))
 }

@@ -12,6 +12,7 @@ import {
 import type { Logger } from '../telemetry/index.ts'
 import type { NamespaceView } from './namespace-view.ts'
 import type { ResourceName } from './resources/resources.ts'
+import type { OwnerCluster } from './transform/down.ts'
 import type { PodContext } from './transform/pod-template.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -21,6 +22,8 @@ export interface SyncedMember {
   readonly id: string
   /** Flat: its pods reach pods of other Flat members and are reached by them. */
   readonly serviceNetwork: 'None' | 'Flat'
+  /** Prefixes of annotations that it allows besides the default ones. */
+  readonly annotationPrefixes?: readonly string[]
 }
 
 /** What a visit is about. Names in a key are upstream names unless it says otherwise. */
@@ -125,6 +128,12 @@ export function downstreamNamespaceOf(
 export function locatorOf(object: DeepReadonly<KubeObject> | undefined): Locator | undefined {
   if (object === undefined) return undefined
   return tryLocator(object as KubeObject)
+}
+
+/** The logical cluster as transforms need it. */
+export function ownerCluster({ member }: SyncContext, cluster: string, clusterId: ClusterId): OwnerCluster {
+  const { annotationPrefixes } = member
+  return { cluster, clusterId, ...(annotationPrefixes && { annotationPrefixes }) }
 }
 
 /** True if the namespace exists in the member and was created for the logical cluster in its name. */

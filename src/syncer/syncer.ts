@@ -135,6 +135,7 @@ async function run(options: SyncerOptions, caches: Caches, queue: KeyQueue, star
       namespace,
       audience: `${id}.${member.id}`,
       apiAddress: options.apiAddress,
+      ...(member.annotationPrefixes && { annotationPrefixes: member.annotationPrefixes }),
       ...(options.nameserver !== undefined && {
         nameserver: { address: options.nameserver, domain: `${id}.${tenantZone}` },
       }),

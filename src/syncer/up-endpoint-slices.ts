@@ -13,6 +13,7 @@ import {
   downstreamNamespaceOf,
   isOurs,
   locatorOf,
+  ownerCluster,
   upstreamObject,
   type SyncContext,
   type Visit,
@@ -110,7 +111,7 @@ export async function visitRemoteSlice(context: SyncContext, visit: Visit, signa
       await removeRemote(context, memberNamespace, current, signal)
     return
   }
-  const desired = remoteSliceDown(source, { cluster, clusterId }, here)
+  const desired = remoteSliceDown(source, ownerCluster(context, cluster, clusterId), here)
   if (current !== undefined && isSubset(current, desired)) return
   await ensureNamespace(context, visit, signal)
   await context.downstream.patch(gvrs.endpointslices, { namespace: memberNamespace, name: here }, 'apply', desired, {

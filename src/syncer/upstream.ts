@@ -1,5 +1,6 @@
 // The logical clusters as the syncers of one process see them: informers over all logical clusters, shared by all members.
 import type { ClusterId, KubeObject } from '../apimachinery/meta/index.ts'
+import type { PodSecurityLevel } from '../apimachinery/pod-security/index.ts'
 import type { Informer, KubeClient, ObjectIndex, SharedInformers } from '../client/index.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 
@@ -7,7 +8,9 @@ import { gvrs, type ResourceName } from './resources/resources.ts'
 export interface ClusterIds {
   idOf(cluster: string): ClusterId | undefined
   nameOf(id: string): string | undefined
-  /** Calls the listener with the name of each logical cluster that becomes known. Returns the function that ends it. */
+  /** spec.podSecurity.enforce of the LogicalCluster, or its default. */
+  podSecurityOf(cluster: string): PodSecurityLevel
+  /** Calls the listener with the name of each logical cluster that becomes known or changes its pod security. Returns the function that ends it. */
   onKnown(listener: (cluster: string) => void): () => void
   /** True for recently deleted logical clusters; a limited number is remembered. */
   isGone(id: string): boolean

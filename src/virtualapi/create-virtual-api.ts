@@ -24,6 +24,7 @@ import type { Members } from './members/index.ts'
 import { ClusterCatalog } from './catalog/cluster-catalog.ts'
 import { readFacts, stampRevision } from './resources/object-bytes.ts'
 import { findNamedObject } from './named-object.ts'
+import { findPlacedAccount } from './placed-accounts.ts'
 import { createRegistry } from './registry/create-registry.ts'
 import { Fairness, type FairnessLimits } from './flowcontrol/fairness.ts'
 import { Deliveries } from './flowcontrol/deliveries.ts'
@@ -102,7 +103,14 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   const authorizer = createAuthorizer({ hub })
   // A cycle: the parts need the members, the members the loopback, and the loopback the parts. So members come later.
   const lazy: { members?: ReturnType<NonNullable<VirtualApiOptions['members']>> } = {}
+  const findAccount = findPlacedAccount(hub)
   const memberTokens: MemberTokens = {
+    findPlacedAccount: async ({ memberId, clusterId, ...account }, waiting) => {
+      const member = await lazy.members?.nameOf(memberId, waiting)
+      return member === undefined
+        ? undefined
+        : await findAccount({ ...account, cluster: clusterId, member }, clock.now(), waiting)
+    },
     verify: async (memberId, token, waiting) => lazy.members?.memberTokens.verify(memberId, token, waiting),
   }
   const accountTokens = createServiceAccountTokens({

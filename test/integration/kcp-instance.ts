@@ -28,8 +28,8 @@ export interface KcpInstance extends AsyncDisposable {
   readonly process: ManagedProcess
   /** The installation's admin, in logical cluster `root`. */
   readonly admin: Tenant
-  /** Creates a logical cluster and a kubeconfig for it. */
-  tenant(name: string): Promise<Tenant>
+  /** Creates a logical cluster and a kubeconfig for it. `podSecurity` is spec.podSecurity.enforce. */
+  tenant(name: string, options?: { readonly podSecurity?: 'privileged' | 'baseline' | 'restricted' }): Promise<Tenant>
 }
 
 /** Starts kcp on an empty directory and resolves when it is ready. Everything is removed when it is disposed of. */
@@ -64,8 +64,9 @@ export async function startInstance(
     port,
     process,
     admin,
-    async tenant(name) {
-      const object = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name } }
+    async tenant(name, { podSecurity } = {}) {
+      const spec = podSecurity === undefined ? {} : { podSecurity: { enforce: podSecurity } }
+      const object = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name }, spec }
       await admin.kubectl(['create', '-f', '-'], { input: object })
       await admin.kubectl(['wait', '--for=condition=Ready', `lc/${name}`, '--timeout=20s'])
       const { stdout } = await runKcp(['kubeconfig', name, '--root-dir', rootDir])

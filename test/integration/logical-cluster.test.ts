@@ -48,18 +48,30 @@ describe('a LogicalCluster', function () {
     expect(stdout).not.to.contain('left-behind')
   })
 
+  /** As the installation, which alone writes finalizers of syncers. */
+  const asSyncer = (name: string) => ['--server', `https://127.0.0.1:${kcp.port}/clusters/${name}`]
+  const copied = (finalizer: string): object => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'copied', namespace: 'default', finalizers: [finalizer] },
+  })
+
+  it('is not kept by finalizers of members that do not exist', async () => {
+    await kcp.tenant('haunted')
+    await kcp.admin.kubectl(['create', '-f', '-'], {
+      input: { apiVersion: 'kcp.dev/v1alpha1', kind: 'MemberCluster', metadata: { name: 'there' } },
+    })
+    await kcp.admin.kubectl([...asSyncer('haunted'), 'create', '-f', '-'], { input: copied('syncer.kcp.dev/ghost') })
+    await kcp.admin.kubectl(['delete', 'lc', 'haunted', '--timeout=20s'])
+    await kcp.admin.kubectl(['delete', 'mc', 'there', '--timeout=20s'])
+  })
+
   it('is kept while members hold copies, and its status says what remains', async () => {
     const tenant = await kcp.tenant('held')
     await kcp.admin.kubectl(['create', '-f', '-'], {
       input: { apiVersion: 'kcp.dev/v1alpha1', kind: 'MemberCluster', metadata: { name: 'away' } },
     })
-    await tenant.kubectl(['create', '-f', '-'], {
-      input: {
-        apiVersion: 'v1',
-        kind: 'ConfigMap',
-        metadata: { name: 'copied', namespace: 'default', finalizers: ['syncer.kcp.dev/away'] },
-      },
-    })
+    await kcp.admin.kubectl([...asSyncer('held'), 'create', '-f', '-'], { input: copied('syncer.kcp.dev/away') })
     await kcp.admin.kubectl(['delete', 'lc', 'held', '--wait=false'])
     const told = async (): Promise<string | undefined> => condition(await seen('held'), 'ContentDeleted')?.message
     const message = await waitFor(told, { what: 'ContentDeleted to tell', deadlineMs: 20_000 })
@@ -76,7 +88,8 @@ describe('a LogicalCluster', function () {
     ])
     expect(stdout).not.to.equal('')
     // As the syncer does once the copy is gone.
-    await tenant.kubectl([
+    await kcp.admin.kubectl([
+      ...asSyncer('held'),
       'patch',
       'cm',
       'copied',

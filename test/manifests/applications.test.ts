@@ -25,7 +25,10 @@ describe('manifests of well-known applications', function () {
     editor = writeEditor(dir)
     sets = await applicationSets(dir)
     const kcp = stack.use(await startInstance())
-    const tenants = [await kcp.tenant('acme'), await kcp.tenant('umbrella')]
+    const tenants = [
+      await kcp.tenant('acme', { podSecurity: 'privileged' }),
+      await kcp.tenant('umbrella', { podSecurity: 'privileged' }),
+    ]
     homes = tenants.map(({ kubeconfig }) => ({ kubeconfig, hasControllers: true }))
   })
   after(() => stack.disposeAsync())

@@ -58,6 +58,7 @@ describe('the write path compared with kube-apiserver 1.34.3', () => {
       creationTimestamp: '2025-01-01T00:00:00Z',
       owners: [],
       deleting: false,
+      podSecurity: 'privileged' as const,
     }
     const context: RequestContext = {
       cluster,

@@ -33,7 +33,7 @@ describe("Kubernetes' own controllers in a logical cluster", function () {
 
   before(async () => {
     const kcp = stack.use(await startInstance())
-    tenant = await kcp.tenant('workloads')
+    tenant = await kcp.tenant('workloads', { podSecurity: 'privileged' })
     const dir = mkdtempSync(join(tmpdir(), 'kcp-workloads-'))
     stack.defer(() => rmSync(dir, { recursive: true, force: true }))
     const { name, kubeconfig } = tenant

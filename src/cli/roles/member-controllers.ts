@@ -1,7 +1,8 @@
 // Connects the operator's controllers with the syncer: neither of the two imports the other.
 import { clusterIdOf, type ClusterId } from '../../apimachinery/meta/index.ts'
-import type { KubeClient } from '../../client/index.ts'
-import { logicalClusters, type LogicalCluster } from '../../crds/index.ts'
+import type { PodSecurityLevel } from '../../apimachinery/pod-security/index.ts'
+import type { DeepReadonly, KubeClient } from '../../client/index.ts'
+import { defaultPodSecurity, logicalClusters, type LogicalCluster } from '../../crds/index.ts'
 import {
   allControllers,
   memberClusterController,
@@ -27,7 +28,7 @@ export function memberControllers({
 }: MemberControllersOptions): OperatorController[] {
   const upstreams = new WeakMap<OperatorContext, Upstream>()
   const members = memberClusterController({
-    async startSyncer({ name, id, serviceNetwork, client: downstream, log, signal }, context) {
+    async startSyncer({ name, id, serviceNetwork, annotationPrefixes, client: downstream, log, signal }, context) {
       let upstream = upstreams.get(context)
       if (upstream === undefined) {
         const { virtual, tenantInformers } = context
@@ -37,7 +38,7 @@ export function memberControllers({
       }
       const image = nameserverImage === undefined ? {} : { image: nameserverImage }
       const nameserver = await ensureNameserver({ member: downstream, apiAddress: advertise, ...image, signal })
-      const member = { name, id, serviceNetwork }
+      const member = { name, id, serviceNetwork, annotationPrefixes }
       return startSyncer({ member, upstream, downstream, apiAddress: advertise, nameserver, log, signal })
     },
   })
@@ -46,6 +47,10 @@ export function memberControllers({
 
 /** Number of deleted logical clusters that are remembered: copies in members may outlive them for a while. */
 const maxDeletedIds = 10_000
+
+function podSecurityOf(object: DeepReadonly<LogicalCluster> | undefined): PodSecurityLevel {
+  return object?.spec?.podSecurity?.enforce ?? defaultPodSecurity
+}
 
 /** Ids of logical clusters, updated by the operator's informer. */
 function clusterIds({ informers }: OperatorContext): ClusterIds {
@@ -67,7 +72,12 @@ function clusterIds({ informers }: OperatorContext): ClusterIds {
       }
       for (const listener of goneListeners) listener(known)
     }
-    if (after === undefined || ids.has(key)) return
+    if (after === undefined) return
+    if (ids.has(key)) {
+      // Its namespaces in members carry the level.
+      if (podSecurityOf(before) !== podSecurityOf(after)) for (const listener of listeners) listener(key)
+      return
+    }
     const id = clusterIdOf(after.metadata.uid ?? '')
     ids.set(key, id)
     names.set(id, key)
@@ -76,6 +86,7 @@ function clusterIds({ informers }: OperatorContext): ClusterIds {
   return {
     idOf: (cluster) => ids.get(cluster),
     nameOf: (id) => names.get(id),
+    podSecurityOf: (cluster) => podSecurityOf(informer.store.get(cluster)),
     onKnown(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)

@@ -2,7 +2,7 @@
 import { tolerate } from '../../apimachinery/status/index.ts'
 import type { DeepReadonly, KubeClient } from '../../client/index.ts'
 import { contentFinalizer, type LogicalCluster, type LogicalClusterStatus } from '../../crds/index.ts'
-import type { HeldObject } from './content-left.ts'
+import type { HeldObject, OrphanedObject } from './content-left.ts'
 import type { WriteStep } from './plan.ts'
 
 export interface ApplyContext {
@@ -11,6 +11,7 @@ export interface ApplyContext {
   /** The API of the logical cluster. */
   readonly virtual: KubeClient
   readonly held: readonly HeldObject[]
+  readonly orphaned: readonly OrphanedObject[]
   readonly setStatus: (status: LogicalClusterStatus) => Promise<void>
   /** Adds the finalizer, or, for an object that is being deleted, runs `onDelete` and then removes it. */
   readonly withFinalizer: (finalizer: string, onDelete: () => Promise<void>) => Promise<void>
@@ -18,7 +19,7 @@ export interface ApplyContext {
 
 /** Applies one step. Rejects with the StatusError of a failed write. */
 export async function apply(step: WriteStep, context: ApplyContext, signal: AbortSignal): Promise<void> {
-  const { object, virtual, held, setStatus, withFinalizer } = context
+  const { object, virtual, held, orphaned, setStatus, withFinalizer } = context
   if (object === undefined) return
   switch (step.do) {
     case 'addFinalizer':
@@ -26,6 +27,7 @@ export async function apply(step: WriteStep, context: ApplyContext, signal: Abor
     case 'setStatus':
       return setStatus(step.status)
     case 'deleteObjects':
+      await releaseOrphaned(virtual, orphaned, signal)
       return deleteObjects(virtual, held, signal)
     case 'purgeAndRelease':
       return withFinalizer(contentFinalizer, () => purge(virtual, object, signal))
@@ -43,6 +45,19 @@ async function purge(
 }
 
 const parallelDeletions = 16
+
+/** Removes the finalizers of members that do not exist. Conflict, NotFound: the next visit looks at the object again. */
+async function releaseOrphaned(
+  virtual: KubeClient,
+  orphaned: readonly OrphanedObject[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const { gvr, namespace, name, resourceVersion, keptFinalizers } of orphaned) {
+    const ref = namespace === undefined ? { name } : { name, namespace }
+    const metadata = { resourceVersion, finalizers: keptFinalizers }
+    await virtual.patch(gvr, ref, 'merge', { metadata }, { signal }).catch(tolerate('NotFound', 'Conflict'))
+  }
+}
 
 async function deleteObjects(virtual: KubeClient, held: readonly HeldObject[], signal: AbortSignal): Promise<void> {
   const left = held.filter(({ deleting }) => !deleting)

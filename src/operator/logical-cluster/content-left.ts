@@ -12,10 +12,21 @@ export interface HeldObject {
   readonly finalizers: readonly string[]
 }
 
+export interface OrphanedObject {
+  readonly gvr: GroupVersionResource
+  readonly namespace?: string
+  readonly name: string
+  readonly resourceVersion: string
+  /** Without those of members that do not exist. */
+  readonly keptFinalizers: readonly string[]
+}
+
 export interface ContentLeft {
   readonly total: number
   /** At most maxHeld of them, without those that are being deleted. */
   readonly held: readonly HeldObject[]
+  /** At most maxHeld objects with a finalizer of a member that does not exist: no syncer will ever remove it. */
+  readonly orphaned: readonly OrphanedObject[]
   readonly counts: readonly { readonly resource: string; readonly finalizer: string; readonly count: number }[]
 }
 

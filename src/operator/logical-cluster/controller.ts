@@ -73,12 +73,16 @@ class LogicalClusterOperator extends ResilientOperator {
           planAgain = true
         } else if (step.do === 'inspectContent') {
           const hasMembers = this.#parts.memberCount() > 0
-          observed = { ...observed, content: await inspectContent(virtual, { hasMembers, signal }) }
+          observed = {
+            ...observed,
+            content: await inspectContent(virtual, this.#context.clusters, { hasMembers, signal }),
+          }
           planAgain = true
         } else if (step.do === 'waitForContent') {
           result = { requeueAfterSeconds: contentRetrySeconds(object, this.#parts.clock.now()) }
         } else {
-          await apply(step, { virtual, held: observed.content?.held ?? [], ...this.#writers(name) }, signal)
+          const { held = [], orphaned = [] } = observed.content ?? {}
+          await apply(step, { virtual, held, orphaned, ...this.#writers(name) }, signal)
         }
       }
       if (!planAgain) break

@@ -3,14 +3,21 @@ import { groupResourceText, type GroupVersionResource, type KubeObject } from '.
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import { syncerFinalizerPrefix } from '../../crds/index.ts'
-import { maxHeld, type ContentLeft, type HeldObject } from './content-left.ts'
+import { maxHeld, type ContentLeft, type HeldObject, type OrphanedObject } from './content-left.ts'
 import { listableResources } from './discover.ts'
 
 /** Namespaces that cannot be deleted by a request. Their content can; they themselves go with the logical cluster. */
 const undeletable = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
 
-/** All objects with the finalizer of a syncer. `client` is the API of the logical cluster. */
-export async function findContent(client: KubeClient, signal: AbortSignal): Promise<ContentLeft> {
+/** All objects with the finalizer of a syncer. `client` is the API of the logical cluster, `members` are all that exist. */
+export async function findContent(
+  client: KubeClient,
+  members: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<ContentLeft> {
+  const isGone = (finalizer: string): boolean =>
+    finalizer.startsWith(syncerFinalizerPrefix) && !members.has(finalizer.slice(syncerFinalizerPrefix.length))
+  const orphaned: OrphanedObject[] = []
   const counts = new Map<string, { resource: string; finalizer: string; count: number }>()
   const held: HeldObject[] = []
   let total = 0
@@ -18,9 +25,13 @@ export async function findContent(client: KubeClient, signal: AbortSignal): Prom
     for (const { metadata } of await listMetadata(client, gvr, signal)) {
       const finalizers = (metadata.finalizers ?? []).filter((text) => text.startsWith(syncerFinalizerPrefix))
       const [finalizer] = finalizers
-      const { name = '', namespace, uid = '' } = metadata
+      const { name = '', namespace, uid = '', resourceVersion = '' } = metadata
       if (finalizer === undefined || (gvr.resource === 'namespaces' && undeletable.includes(name))) continue
       total++
+      if (orphaned.length < maxHeld && finalizers.some(isGone)) {
+        const keptFinalizers = (metadata.finalizers ?? []).filter((text) => !isGone(text))
+        orphaned.push({ gvr, name, resourceVersion, keptFinalizers, ...(namespace ? { namespace } : {}) })
+      }
       const resource = groupResourceText(gvr)
       const count = counts.get(`${resource} ${finalizer}`) ?? { resource, finalizer, count: 0 }
       counts.set(`${resource} ${finalizer}`, { ...count, count: count.count + 1 })
@@ -30,7 +41,7 @@ export async function findContent(client: KubeClient, signal: AbortSignal): Prom
       }
     }
   }
-  return { total, held, counts: [...counts.values()] }
+  return { total, held, orphaned, counts: [...counts.values()] }
 }
 
 /** A resource that is no longer served counts as empty. */

@@ -1,6 +1,8 @@
 // What a visit must ask an API for: whether the logical cluster is served, and which of its objects members still hold.
 import { isStatusError } from '../../apimachinery/status/index.ts'
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { KubeClient } from '../../client/index.ts'
+import { memberClusters } from '../../crds/index.ts'
 import type { ContentLeft } from './content-left.ts'
 import { findContent } from './find-content.ts'
 import type { Observed } from './plan.ts'
@@ -20,15 +22,20 @@ export async function probe(
   }
 }
 
-/** The objects that must be gone before the logical cluster can be purged. Asks nothing if there are no members. */
+/**
+ * The objects that must be gone before the logical cluster can be purged. Asks nothing if there are no members. `clusters` is
+ * the API with the MemberClusters: it is asked which exist, because a cache alone is no reason to drop a finalizer.
+ */
 export async function inspectContent(
   virtual: KubeClient,
+  clusters: KubeClient,
   { hasMembers, signal }: { readonly hasMembers: boolean; readonly signal: AbortSignal },
 ): Promise<ContentLeft> {
-  const nothing = { total: 0, held: [], counts: [] }
+  const nothing = { total: 0, held: [], orphaned: [], counts: [] }
   if (!hasMembers) return nothing
+  const { items } = await clusters.list<KubeObject>(memberClusters, { metadataOnly: true, signal })
   try {
-    return await findContent(virtual, signal)
+    return await findContent(virtual, new Set(items.map(({ metadata }) => metadata.name ?? '')), signal)
   } catch (error) {
     // The server does not know the logical cluster any more: it has no objects.
     if (isStatusError(error, 'NotFound')) return nothing

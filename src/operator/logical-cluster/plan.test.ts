@@ -32,6 +32,7 @@ const readyStatus = { id: clusterIdOf(uid), ...urls, observedGeneration: 3, cond
 const content = {
   total: 2,
   held: [],
+  orphaned: [],
   counts: [{ resource: 'deployments.apps', finalizer: 'syncer.kcp.dev/east', count: 2 }],
 }
 
@@ -90,7 +91,7 @@ describe('the plan for a LogicalCluster', () => {
     },
     {
       title: 'drops the rest once members hold nothing',
-      given: observed({ metadata: deleting, status: readyStatus, content: { total: 0, held: [], counts: [] } }),
+      given: observed({ metadata: deleting, status: readyStatus, content: { total: 0, held: [], orphaned: [], counts: [] } }),
       steps: ['purgeAndRelease'],
     },
   ] satisfies { title: string; given: Observed; steps: string[] }[]) {

@@ -9,6 +9,7 @@ import {
   type LogicalCluster,
   type MemberCluster,
 } from '../../crds/index.ts'
+import { requestMemberToken, withMemberToken } from '../../member-connection/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { OperatorContext } from '../framework/operator-context.ts'
 import type { ConnectedMembers } from './connected-members.ts'
@@ -23,6 +24,7 @@ export interface MemberToSync {
   /** memberIdOf the uid of its kube-system. */
   readonly id: string
   readonly serviceNetwork: 'None' | 'Flat'
+  readonly annotationPrefixes: readonly string[]
   readonly client: KubeClient
   readonly log: Logger
   readonly signal: AbortSignal
@@ -67,6 +69,8 @@ export async function apply(
       return sync(step.memberId, object, context)
     case 'stopSyncer':
       return connected.stopSyncer(name)
+    case 'renewToken':
+      return renewToken(step, name, context, signal)
     case 'logRemaining':
       context.logRemaining()
       return
@@ -94,6 +98,27 @@ async function writeFinalizers(
   await clusters.patch(memberClusters, { name }, 'merge', { metadata: { resourceVersion, finalizers } }, { signal })
 }
 
+/** The next visit connects with the new token. A failure is logged and tried again: the present one still holds. */
+async function renewToken(
+  secret: { readonly namespace: string; readonly name: string },
+  member: string,
+  { operator, connected }: ApplyContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const [client, kubeconfig] = [connected.clientOf(member), connected.kubeconfigOf(member)]
+  if (client === undefined || kubeconfig === undefined) return
+  try {
+    const text = withMemberToken(kubeconfig, await requestMemberToken(client, signal))
+    const data = { kubeconfig: Buffer.from(text).toString('base64') }
+    const ref = { namespace: secret.namespace, name: secret.name }
+    await operator.clusters.patch(secrets, ref, 'merge', { data }, { signal })
+    operator.log.info('renewed the token for a member', { member })
+  } catch (error) {
+    if (signal.aborted) throw error
+    operator.log.warn('the token for a member can not be renewed now', { member, error })
+  }
+}
+
 async function sync(
   id: string,
   object: DeepReadonly<MemberCluster>,
@@ -101,10 +126,14 @@ async function sync(
 ): Promise<void> {
   const { name } = object.metadata
   const serviceNetwork = object.spec?.serviceNetwork?.type ?? 'None'
-  await connected.sync(name, `${id} ${serviceNetwork}`, async (client) => {
+  const annotationPrefixes = object.spec?.annotationPrefixes ?? []
+  await connected.sync(name, JSON.stringify([id, serviceNetwork, annotationPrefixes]), async (client) => {
     const { log } = operator
     log.info('starting to sync with a member', { member: name, id, serviceNetwork })
-    return startSyncer({ name, id, serviceNetwork, client, log, signal: controllerSignal }, operator)
+    return startSyncer(
+      { name, id, serviceNetwork, annotationPrefixes, client, log, signal: controllerSignal },
+      operator,
+    )
   })
 }
 

@@ -31,6 +31,11 @@ export class ConnectedMembers implements AsyncDisposable {
     return this.#connections.get(name)?.client
   }
 
+  /** The kubeconfig of the present connection. */
+  kubeconfigOf(name: string): string | undefined {
+    return this.#connections.get(name)?.kubeconfig
+  }
+
   /** Connects to the member, again if its kubeconfig has changed. Rejects if there is no usable kubeconfig. */
   async connect(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<KubeClient> {
     const { name } = object.metadata

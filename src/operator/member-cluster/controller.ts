@@ -2,6 +2,7 @@
 import { systemClock, timestamp, type Clock } from '../../async/index.ts'
 import type { DeepReadonly, Informer } from '../../client/index.ts'
 import { memberClusters, type MemberCluster } from '../../crds/index.ts'
+import { isMemberTokenDue } from '../../member-connection/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '../../reconcile/index.ts'
 import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
 import { apply, type StartSyncer } from './apply.ts'
@@ -101,7 +102,9 @@ class Members {
     const mustAsk = known.length === 0 && deletionTimestamp !== undefined
     const workloads = mustAsk ? await listPlacedWorkloads(context.virtual('/clusters/*'), name, signal) : known
     const nowMs = this.#clock.now()
-    return { object, probe: found, twin, placed: workloads, nowMs, now: timestamp(nowMs) }
+    const kubeconfig = this.#parts.connected.kubeconfigOf(name)
+    const tokenDue = kubeconfig !== undefined && isMemberTokenDue(kubeconfig, this.#clock.now())
+    return { object, probe: found, twin, tokenDue, placed: workloads, nowMs, now: timestamp(nowMs) }
   }
 
   async #probe(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<Probe> {

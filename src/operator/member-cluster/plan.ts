@@ -14,6 +14,8 @@ export interface Observed {
   readonly probe: Probe
   /** An older MemberCluster for the same physical cluster. */
   readonly twin: string | undefined
+  /** Half of the life of the token for the member is over. */
+  readonly tokenDue: boolean
   /** `NAMESPACE/NAME` of the workloads with something in the member. */
   readonly placed: readonly string[]
   readonly nowMs: number
@@ -27,6 +29,8 @@ export type Step =
   /** Run a syncer for the member with this id. */
   | { readonly do: 'sync'; readonly memberId: string }
   | { readonly do: 'stopSyncer' }
+  /** Request another token of the member and keep it in this Secret. */
+  | { readonly do: 'renewToken'; readonly namespace: string; readonly name: string }
   /** Log that workloads are left in a member that is being deleted. */
   | { readonly do: 'logRemaining' }
   /** Delete everything of this installation in the member. */
@@ -55,6 +59,9 @@ function planSync(observed: Observed): Step[] {
   const { object, twin } = observed
   const steps: Step[] = object.metadata.finalizers?.includes(memberFinalizer) ? [] : [{ do: 'addFinalizer' }]
   steps.push(...statusStep(observed))
+  const ref = joinedSecret(object)
+  if (ref !== undefined && observed.tokenDue && observed.probe.kind === 'answered' && twin === undefined)
+    steps.push({ do: 'renewToken', ...ref })
   steps.push(...syncStep(observed))
   if (twin !== undefined) steps.push({ do: 'stopSyncer' })
   return steps
@@ -77,11 +84,16 @@ function planDeletion(observed: Observed): Plan {
   }
   const steps: Step[] = [{ do: 'stopSyncer' }]
   if (probe.kind === 'answered' && twin === undefined) steps.push({ do: 'removeInstallation' })
-  const ref = object.spec?.connection?.kubeconfigSecretRef
-  // Only the Secret that joining created: any other one belongs to whoever made it.
-  if (ref?.namespace === systemNamespace && ref.name === `member-${object.metadata.name}`)
-    steps.push({ do: 'deleteKubeconfig', namespace: ref.namespace, name: ref.name })
+  const ref = joinedSecret(object)
+  if (ref !== undefined) steps.push({ do: 'deleteKubeconfig', ...ref })
   return { steps: [...steps, { do: 'removeFinalizer' }, { do: 'disconnect' }] }
+}
+
+/** The Secret that joining created; undefined for any other one, which belongs to whoever made it. */
+function joinedSecret({ metadata, spec }: Observed['object']): { namespace: string; name: string } | undefined {
+  const { namespace, name } = spec?.connection?.kubeconfigSecretRef ?? {}
+  if (namespace !== systemNamespace || name !== `member-${metadata.name}`) return undefined
+  return { namespace, name }
 }
 
 function syncStep({ probe, twin }: Observed): Step[] {

@@ -1,7 +1,7 @@
 // Registers a physical cluster that kcp can reach (push): creates the syncer's identity in it, and a MemberCluster for it.
 import { stringify } from 'yaml'
 import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
-import { badRequest, conflict, serviceUnavailable } from '../../apimachinery/status/index.ts'
+import { badRequest, conflict, isStatusError, serviceUnavailable, tolerate } from '../../apimachinery/status/index.ts'
 import { sleep } from '../../async/index.ts'
 import { createClient, httpTransport, type Endpoint, type KubeClient, type Kubeconfig } from '../../client/index.ts'
 import {
@@ -13,10 +13,13 @@ import {
   type MemberCluster,
 } from '../../crds/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
-import { memberObjects, tokenSecret } from './member-objects.ts'
+import { requestMemberToken } from '../../member-connection/index.ts'
+import { memberObjects } from './member-objects.ts'
+import { memberPolicy } from './member-policy.ts'
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
+const configMaps = { group: '', version: 'v1', resource: 'configmaps' } as const
 
 export interface JoinOptions {
   readonly name: string
@@ -60,11 +63,17 @@ export async function joinMember({
     throw conflict(memberClusters, name, 'it is being deleted: join again when it has gone')
   await untilFormerIsGone(member, signal)
   for (const object of memberObjects()) await apply(member, object, signal)
+  await applyPolicy(member, name, log, signal)
   log.info('made an identity for the syncer in the member', { member: name })
   const endpoint = await memberKubeconfig.endpoint()
-  const token = await readToken(member, signal)
-  const kubeconfig = plainKubeconfig(memberKubeconfig.server, endpoint, token)
+  const token = await requestMemberToken(member, signal)
+  const ca = endpoint.ca === undefined ? await readCa(member, signal) : Buffer.from(endpoint.ca).toString()
+  const kubeconfig = plainKubeconfig(memberKubeconfig.server, endpoint, { token, ca })
   await register({ clusters, name, uid, kubeconfig, serviceNetwork, existing, signal })
+  // Joining once made a token that does not expire. Nothing uses it any more.
+  await member
+    .delete(secrets, { namespace: systemNamespace, name: memberParts.tokenSecret }, { signal })
+    .catch(tolerate('NotFound'))
   return { id: memberIdOf(uid) }
 }
 
@@ -105,6 +114,18 @@ const resources: Readonly<Record<string, GroupVersionResource>> = {
   ServiceAccount: { group: '', version: 'v1', resource: 'serviceaccounts' },
   ClusterRole: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterroles' },
   ClusterRoleBinding: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'clusterrolebindings' },
+  Role: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'roles' },
+  RoleBinding: { group: 'rbac.authorization.k8s.io', version: 'v1', resource: 'rolebindings' },
+  ValidatingAdmissionPolicy: {
+    group: 'admissionregistration.k8s.io',
+    version: 'v1',
+    resource: 'validatingadmissionpolicies',
+  },
+  ValidatingAdmissionPolicyBinding: {
+    group: 'admissionregistration.k8s.io',
+    version: 'v1',
+    resource: 'validatingadmissionpolicybindings',
+  },
   MemberCluster: memberClusters,
 }
 
@@ -119,26 +140,35 @@ async function apply(client: KubeClient, object: KubeObject, signal: AbortSignal
   })
 }
 
-/** Waits for the member's controllers to fill the Secret. */
-async function readToken(member: KubeClient, signal: AbortSignal): Promise<{ token: string; ca: string }> {
+/** Members before Kubernetes 1.30 have no such policies: there only RBAC confines the syncer, which is logged. */
+async function applyPolicy(member: KubeClient, name: string, log: Logger, signal: AbortSignal): Promise<void> {
+  try {
+    for (const object of memberPolicy()) await apply(member, object, signal)
+  } catch (error) {
+    if (!isStatusError(error, 'NotFound')) throw error
+    log.warn('the member has no ValidatingAdmissionPolicies: only RBAC confines the syncer there', { member: name })
+  }
+}
+
+/** The CA of the member's API, where the admin's kubeconfig has none. Waits for the member's controllers to publish it. */
+async function readCa(member: KubeClient, signal: AbortSignal): Promise<string> {
+  const ref = { namespace: systemNamespace, name: 'kube-root-ca.crt' }
   for (let attempt = 0; attempt < 100; attempt++) {
-    const secret = await member.get<KubeObject>(secrets, { namespace: systemNamespace, name: tokenSecret }, { signal })
-    const { token, 'ca.crt': ca } = (secret['data'] ?? {}) as Record<string, string>
-    if (token !== undefined && ca !== undefined) return { token: Buffer.from(token, 'base64').toString(), ca }
+    const found = await member.tryGet<KubeObject>(configMaps, ref, { signal })
+    const ca = (found?.['data'] as Record<string, string> | undefined)?.['ca.crt']
+    if (ca !== undefined) return ca
     await sleep(200, signal)
   }
   throw serviceUnavailable(
-    `the member did not fill Secret "${systemNamespace}/${tokenSecret}" within 20 s: does its kube-controller-manager run?`,
+    `the member did not fill ConfigMap "${systemNamespace}/kube-root-ca.crt" within 20 s: does its kube-controller-manager run?`,
   )
 }
 
 /** A kubeconfig with server, CA and token only: nothing in it runs programs or reads files. */
 function plainKubeconfig(server: string, endpoint: Endpoint, { token, ca }: { token: string; ca: string }): string {
-  // The CA of the admin's kubeconfig, which verified this connection; without one, the CA from the member's Secret.
-  const authority = endpoint.ca === undefined ? ca : Buffer.from(endpoint.ca).toString('base64')
   const cluster = {
     server,
-    'certificate-authority-data': authority,
+    'certificate-authority-data': Buffer.from(ca).toString('base64'),
     ...(endpoint.serverName && { 'tls-server-name': endpoint.serverName }),
   }
   return stringify({

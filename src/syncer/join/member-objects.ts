@@ -4,13 +4,15 @@ import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { managedLabel, memberParts, systemNamespace } from '../../crds/index.ts'
 
 const { syncerAccount, nameserver: nameserverAccount } = memberParts
-/** Secret of type kubernetes.io/service-account-token: the syncer's token does not expire; deleting the Secret revokes it. */
-export const { tokenSecret } = memberParts
 
 const read = ['get', 'list', 'watch']
-const write = ['create', 'update', 'patch', 'delete']
+/** Server-side apply needs create and patch. */
+const write = ['create', 'patch', 'delete']
 
-/** Rules of the syncer, without wildcards. It reads Secrets to compare them with the copies it should have. */
+/**
+ * Rules of the syncer, without wildcards. It reads Secrets to compare them with the copies it should have. member-policy.ts
+ * confines what it writes to namespaces of logical clusters.
+ */
 export const syncerRules = [
   {
     apiGroups: [''],
@@ -49,6 +51,8 @@ export function memberObjects(): KubeObject[] {
       subjects: [{ kind: 'ServiceAccount', name, namespace: systemNamespace }],
     },
   ]
+  const rbac = 'rbac.authorization.k8s.io'
+  const renewal = { name: `${syncerAccount}-token`, namespace: systemNamespace, labels }
   return [
     {
       apiVersion: 'v1',
@@ -57,16 +61,26 @@ export function memberObjects(): KubeObject[] {
     },
     ...role(syncerAccount, syncerRules),
     ...role(nameserverAccount, nameserverRules),
+    // It renews its own token, and can request none of another identity.
     {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: {
-        name: tokenSecret,
-        namespace: systemNamespace,
-        labels,
-        annotations: { 'kubernetes.io/service-account.name': syncerAccount },
-      },
-      type: 'kubernetes.io/service-account-token',
+      apiVersion: `${rbac}/v1`,
+      kind: 'Role',
+      metadata: renewal,
+      rules: [
+        {
+          apiGroups: [''],
+          resources: ['serviceaccounts/token'],
+          resourceNames: [syncerAccount],
+          verbs: ['create'],
+        },
+      ],
+    },
+    {
+      apiVersion: `${rbac}/v1`,
+      kind: 'RoleBinding',
+      metadata: renewal,
+      roleRef: { apiGroup: rbac, kind: 'Role', name: renewal.name },
+      subjects: [{ kind: 'ServiceAccount', name: syncerAccount, namespace: systemNamespace }],
     },
   ]
 }

@@ -89,6 +89,13 @@ cluster.local:${port} {
     }
 }
 
+# The member's DNS would answer names of Services and pods of every tenant for their addresses.
+in-addr.arpa:${port} ip6.arpa:${port} {
+    template ANY ANY {
+        rcode NXDOMAIN
+    }
+}
+
 # Everything else.
 .:${port} {
     errors

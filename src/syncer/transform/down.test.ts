@@ -1,15 +1,38 @@
 import { expect } from 'chai'
 import { clusterIdOf, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { contentDown, serviceDown } from './down.ts'
+import { contentDown, serviceAccountDown, serviceDown } from './down.ts'
 
 const place = { cluster: 'acme', clusterId: clusterIdOf('uid of acme') }
 const metadata = { name: 'web', namespace: 'shop', uid: 'u' }
 
 describe('objects on their way into a member', () => {
   it('a Service takes no traffic for addresses that its tenant only names', () => {
-    const spec = { type: 'ClusterIP', clusterIP: '10.0.0.1', externalIPs: ['10.96.0.1'], ports: [{ port: 443 }] }
+    const spec = {
+      type: 'ClusterIP',
+      clusterIP: '10.0.0.1',
+      externalIPs: ['10.96.0.1'],
+      loadBalancerIP: '10.0.0.2',
+      ports: [{ port: 443 }],
+    }
     const service: KubeObject = { apiVersion: 'v1', kind: 'Service', metadata, spec }
     expect(serviceDown(service, place)['spec']).to.deep.equal({ type: 'ClusterIP', ports: [{ port: 443 }] })
+  })
+  it('only annotations that no controller of a member acts on go down, besides those that the member allows', () => {
+    const annotations = {
+      'external-dns.alpha.kubernetes.io/hostname': 'bank.example',
+      'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/admin',
+      'reflector.v1.k8s.emberstack.com/reflection-auto-enabled': 'true',
+      'checksum/config': '1',
+      'acme.example/own': 'x',
+    }
+    const account: KubeObject = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { ...metadata, annotations } }
+    const namesIn = (annotationPrefixes?: string[]) =>
+      Object.keys(
+        serviceAccountDown(account, { ...place, ...(annotationPrefixes && { annotationPrefixes }) }).metadata
+          .annotations ?? {},
+      )
+    expect(namesIn()).to.deep.equal(['checksum/config', 'kcp.dev/locator'])
+    expect(namesIn(['acme.example/'])).to.deep.equal(['checksum/config', 'acme.example/own', 'kcp.dev/locator'])
   })
   it('a Secret keeps its type, unless it holds a token of the logical cluster', () => {
     const secret = (type: string): KubeObject => ({ apiVersion: 'v1', kind: 'Secret', metadata, type, data: {} })

@@ -4,11 +4,13 @@ import type { DeepReadonly } from '../../client/index.ts'
 import {
   contentHash,
   downstreamNamespace,
+  isAnnotationForMembers,
   locatorAnnotation,
   managedLabel,
   memberAnnotation,
   memberStatusAnnotationPrefix,
   ownAnnotationPrefix,
+  serviceAddressFields,
   servingLabel,
   sourceAnnotation,
   templateOf,
@@ -25,6 +27,8 @@ import type { PodTemplate } from './pod-types.ts'
 export interface OwnerCluster {
   readonly cluster: string
   readonly clusterId: ClusterId
+  /** Prefixes of annotations that the member allows besides the default ones. */
+  readonly annotationPrefixes?: readonly string[]
 }
 
 /** Prefixes of annotations that are not copied between upstream and member: they mean something only where they are. */
@@ -43,11 +47,13 @@ export function isLocalAnnotation(annotation: string): boolean {
 /** Name, namespace, labels and annotations of a copy; nothing that the upstream server sets. */
 export function copyMetadata(
   object: DeepReadonly<KubeObject>,
-  { cluster, clusterId }: OwnerCluster,
+  { cluster, clusterId, annotationPrefixes }: OwnerCluster,
 ): KubeObject['metadata'] {
   const { name = '', namespace = '', uid = '', labels = {}, annotations = {} } = object.metadata
   const locator: Locator = { cluster, clusterId, namespace, name, uid }
-  const kept = Object.entries(annotations).filter(([annotation]) => !isLocalAnnotation(annotation))
+  const kept = Object.entries(annotations).filter(
+    ([annotation]) => !isLocalAnnotation(annotation) && isAnnotationForMembers(annotation, annotationPrefixes),
+  )
   return {
     name,
     namespace: downstreamNamespace(clusterId, namespace),
@@ -78,8 +84,6 @@ const serverSetServiceFields = [
   'ipFamilies',
   'loadBalancerClass',
 ] as const
-/** Nodes of the member would send traffic for these addresses to the tenant's pods, whoever owns the addresses. */
-const externalAddresses = 'externalIPs'
 
 /** A Service for a member. Its selector also requires that pods take traffic. */
 export function serviceDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster): KubeObject {
@@ -89,7 +93,7 @@ export function serviceDown(object: DeepReadonly<KubeObject>, owner: OwnerCluste
     ports?: { nodePort?: number }[]
   }
   const headless = spec.clusterIP === 'None'
-  for (const field of [...serverSetServiceFields, externalAddresses]) Reflect.deleteProperty(spec, field)
+  for (const field of [...serverSetServiceFields, ...serviceAddressFields]) Reflect.deleteProperty(spec, field)
   if (headless) spec.clusterIP = 'None'
   for (const port of spec.ports ?? []) delete port.nodePort
   if (spec.selector && Object.keys(spec.selector).length > 0)

@@ -55,6 +55,32 @@ describe('pod templates on the way down', () => {
     )
     expect(own.spec.containers[0]!.env).to.deep.equal([{ name: 'KUBERNETES_SERVICE_HOST', value: 'mine' }])
   })
+  it('have no tokens for any API but that of their logical cluster', () => {
+    for (const audience of [undefined, 'https://kubernetes.default.svc', 'vault']) {
+      const token = { path: 'token', ...(audience !== undefined && { audience }) }
+      const volumes = [{ name: 't', projected: { sources: [{ serviceAccountToken: token }] } }]
+      const { spec } = podTemplateDown({ spec: { containers: containers(), volumes } }, context)
+      expect(spec.volumes?.[0]?.projected?.sources?.[0]?.serviceAccountToken?.audience).to.equal(context.audience)
+    }
+  })
+  it('do not push out what the member itself runs', () => {
+    for (const priorityClassName of ['system-cluster-critical', 'system-node-critical']) {
+      const { spec } = podTemplateDown(
+        { spec: { containers: containers(), priorityClassName, priority: 2e9 } },
+        context,
+      )
+      expect(spec).to.not.have.any.keys('priorityClassName', 'priority')
+    }
+  })
+  it('carry no annotations that controllers of the member act on', () => {
+    const annotations = {
+      'iam.amazonaws.com/role': 'admin',
+      'kubectl.kubernetes.io/restartedAt': 'now',
+      'kcp.dev/locator': '{}',
+    }
+    const { metadata } = podTemplateDown({ metadata: { annotations }, spec: { containers: containers() } }, context)
+    expect(metadata?.annotations).to.have.all.keys('kubectl.kubernetes.io/restartedAt', templateChangesAnnotation)
+  })
   it('see their upstream namespace', () => {
     const { spec } = podTemplateDown(
       {
@@ -120,6 +146,20 @@ const volume = fc.oneof(
       ),
     }),
   }),
+  fc.record({
+    name: fc.constant('v4'),
+    projected: fc.record({
+      sources: fc.array(
+        fc.record({
+          serviceAccountToken: fc.record(
+            { path: fc.constant('t'), audience: fc.constantFrom('vault', context.audience) },
+            { requiredKeys: ['path'] },
+          ),
+        }),
+        { maxLength: 2 },
+      ),
+    }),
+  }),
 )
 const container = (names: string[]) =>
   fc.record(
@@ -136,7 +176,7 @@ const container = (names: string[]) =>
   )
 const containersOf = (names: string[]) =>
   fc.uniqueArray(container(names), { selector: (one) => one.name, minLength: 1, maxLength: names.length })
-const stringMap = fc.dictionary(fc.constantFrom('app', 'tier', 'x/y'), fc.constantFrom('', 'v'))
+const stringMap = fc.dictionary(fc.constantFrom('app', 'tier', 'x/y', 'checksum/config'), fc.constantFrom('', 'v'))
 const templates = fc.record(
   {
     metadata: fc.record({ labels: stringMap, annotations: stringMap }, { requiredKeys: [] }),
@@ -144,6 +184,8 @@ const templates = fc.record(
       {
         automountServiceAccountToken: fc.boolean(),
         hostNetwork: fc.boolean(),
+        priorityClassName: fc.constantFrom('batch', 'system-cluster-critical'),
+        priority: fc.constantFrom(0, 2_000_000_000),
         dnsPolicy: fc.constantFrom('ClusterFirst', 'Default', 'None'),
         dnsConfig: fc.record(
           { searches: fc.constant(['corp.example']), options: fc.constantFrom([], [{ name: 'ndots', value: '2' }]) },

@@ -1,8 +1,10 @@
 // Changes pod templates for a member, and undoes the changes in templates and pods of the member. The changes are recorded in
 // an annotation of the template, which the member's ReplicaSets and pods have too, so undoing needs only the object.
-import { cloneJson } from '../../apimachinery/meta/index.ts'
+import { cloneJson, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import {
   contentHash,
+  isAnnotationForMembers,
+  isSystemPriorityClass,
   managedLabel,
   namespaceAnnotation,
   servingLabel,
@@ -24,6 +26,8 @@ export interface PodContext {
     /** The search domain of the logical cluster: `ID.kcp`. */
     readonly domain: string
   }
+  /** Prefixes of annotations that the member allows besides the default ones. */
+  readonly annotationPrefixes?: readonly string[]
   /** automountServiceAccountToken of the pod's ServiceAccount, if set. */
   readonly accountAutomount?: boolean
 }
@@ -59,6 +63,12 @@ interface Changes {
   fields?: { container: string; name: string; valueFrom: unknown }[]
   /** Downward API volumes ask for an annotation instead of metadata.namespace. */
   volumes?: true
+  /** Projected tokens that got our audience: the indexes of volume and source, and the tenant's audience or null. */
+  tokens?: { volume: string; source: number; audience: string | null }[]
+  /** The tenant's priority fields, if they named a system class. */
+  priority?: Pick<PodSpec, 'priorityClassName' | 'priority' | 'preemptionPolicy'>
+  /** The tenant's annotations that are not for members. */
+  annotations?: Record<string, string>
   /** The template had no labels, no annotations, or no metadata. */
   noLabels?: true
   noAnnotations?: true
@@ -71,6 +81,8 @@ export function podTemplateDown(template: PodTemplate, context: PodContext): Pod
   const spec = out.spec
   const changes: Changes = { hash: contentHash(template), automount: spec.automountServiceAccountToken ?? null }
   spec.automountServiceAccountToken = false
+  setTokenAudience(spec, context, changes)
+  removeSystemPriority(spec, changes)
   if (changes.automount ?? context.accountAutomount ?? true) addApiAccess(spec, context, changes)
   addEnvironment(spec, context, changes)
   replaceFields(spec, context, changes)
@@ -80,6 +92,7 @@ export function podTemplateDown(template: PodTemplate, context: PodContext): Pod
   const metadata = (out.metadata ??= {})
   if (metadata.labels === undefined) changes.noLabels = true
   if (metadata.annotations === undefined) changes.noAnnotations = true
+  removeAnnotations(metadata, context, changes)
   metadata.labels = { ...metadata.labels, [managedLabel]: 'true', [servingLabel]: 'true' }
   metadata.annotations = {
     ...metadata.annotations,
@@ -100,6 +113,7 @@ export function podTemplateUp<T extends PodTemplate>(template: T): T {
   delete metadata.labels?.[servingLabel]
   delete metadata.annotations?.[templateChangesAnnotation]
   if (changes.volumes) delete metadata.annotations?.[namespaceAnnotation]
+  if (changes.annotations) metadata.annotations = { ...metadata.annotations, ...changes.annotations }
   if (changes.noLabels && isEmpty(metadata.labels)) delete metadata.labels
   if (changes.noAnnotations && isEmpty(metadata.annotations)) delete metadata.annotations
   if (changes.noMetadata && isEmpty(metadata)) delete out.metadata
@@ -109,6 +123,8 @@ export function podTemplateUp<T extends PodTemplate>(template: T): T {
   removeEnvironment(spec, changes)
   restoreFields(spec, changes)
   if (changes.volumes) restoreDownwardVolumes(spec)
+  restoreTokenAudience(spec, changes)
+  Object.assign(spec, changes.priority)
   if (changes.dns) restoreDns(spec, changes.dns)
   return out
 }
@@ -238,6 +254,48 @@ function restoreDownwardVolumes(spec: PodSpec): void {
   for (const { fieldRef } of downwardItems(spec)) {
     if (fieldRef?.fieldPath === namespaceByAnnotation) fieldRef.fieldPath = namespaceField
   }
+}
+
+/** A token that the member's API server accepts would let a tenant's pod act in the member itself: all get our audience. */
+function setTokenAudience(spec: PodSpec, { audience }: PodContext, changes: Changes): void {
+  for (const { name, projected } of spec.volumes ?? [])
+    for (const [source, { serviceAccountToken: token }] of (projected?.sources ?? []).entries()) {
+      if (token === undefined || token.audience === audience || name === apiAccessVolume) continue
+      ;(changes.tokens ??= []).push({ volume: name, source, audience: token.audience ?? null })
+      token.audience = audience
+    }
+}
+
+function restoreTokenAudience(spec: PodSpec, { tokens = [] }: Changes): void {
+  for (const { volume, source, audience } of tokens) {
+    const token = spec.volumes?.find(({ name }) => name === volume)?.projected?.sources?.[source]?.serviceAccountToken
+    if (token === undefined) continue
+    if (audience === null) delete token.audience
+    else token.audience = audience
+  }
+}
+
+/** Pods of the system classes push out those of the member itself. */
+function removeSystemPriority(spec: PodSpec, changes: Changes): void {
+  const { priorityClassName, priority, preemptionPolicy } = spec
+  if (!isSystemPriorityClass(priorityClassName)) return
+  changes.priority = {
+    ...(priorityClassName !== undefined && { priorityClassName }),
+    ...(priority !== undefined && { priority }),
+    ...(preemptionPolicy !== undefined && { preemptionPolicy }),
+  }
+  delete spec.priorityClassName
+  delete spec.priority
+  delete spec.preemptionPolicy
+}
+
+function removeAnnotations(metadata: ObjectMeta, { annotationPrefixes }: PodContext, changes: Changes): void {
+  const removed = Object.entries(metadata.annotations ?? {}).filter(
+    ([name]) => !isAnnotationForMembers(name, annotationPrefixes),
+  )
+  if (removed.length === 0) return
+  changes.annotations = Object.fromEntries(removed)
+  for (const [name] of removed) Reflect.deleteProperty(metadata.annotations ?? {}, name)
 }
 
 /** Only pods that use cluster DNS. With hostNetwork the source address is the node's, which does not tell the tenant. */

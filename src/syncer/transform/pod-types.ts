@@ -19,12 +19,22 @@ interface DownwardItems {
 export interface VolumeSpec {
   name: string
   downwardAPI?: DownwardItems
-  projected?: { sources?: { downwardAPI?: DownwardItems; [source: string]: unknown }[]; [field: string]: unknown }
+  projected?: {
+    sources?: {
+      downwardAPI?: DownwardItems
+      serviceAccountToken?: { audience?: string; [field: string]: unknown }
+      [source: string]: unknown
+    }[]
+    [field: string]: unknown
+  }
   [source: string]: unknown
 }
 export interface PodSpec {
   automountServiceAccountToken?: boolean
   serviceAccountName?: string
+  priorityClassName?: string
+  priority?: number
+  preemptionPolicy?: string
   hostNetwork?: boolean
   dnsPolicy?: string
   dnsConfig?: { nameservers?: string[]; searches?: string[]; options?: { name?: string; value?: string }[] }

@@ -9,7 +9,7 @@ import type { ClusterDirectory, LogicalCluster } from '../clusters/directory.ts'
 import type { ClusterScope, RequestInfo, Way } from '../request/request-info.ts'
 import { createAuthenticator, type AuthenticatorOptions } from './create-authenticator.ts'
 import type { FrontProxyConfig } from './front-proxy.ts'
-import type { MemberTokenIdentity } from './member-tokens.ts'
+import type { MemberTokenClaim, MemberTokenIdentity } from './member-tokens.ts'
 import {
   createCertificateAuthority,
   createPki,
@@ -326,21 +326,30 @@ describe('authentication', () => {
     const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     const inHour = () => Math.floor(Date.now() / 1000) + 3600
     const jwt = (payload: object, key = keys.privateKey): string => {
-      const text = [{ alg: 'ES256', typ: 'JWT' }, payload]
+      const text = [
+        { alg: 'ES256', typ: 'JWT' },
+        { sub: `system:serviceaccount:${a.id}-shop:web`, ...payload },
+      ]
         .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
         .join('.')
       return `${text}.${createSign('sha256').update(text).sign({ key, dsaEncoding: 'ieee-p1363' }, 'base64url')}`
     }
     const pod: MemberTokenIdentity = {
-      serviceAccount: { namespace: `${a.id}-shop`, name: 'web', uid: 'sa-1' },
+      serviceAccount: { namespace: `${a.id}-shop`, name: 'web' },
       podName: 'web-0',
       podUid: 'pod-1',
     }
     /** A member that verifies the signature and counts the reviews. */
-    function member(identity: MemberTokenIdentity | undefined = pod) {
+    function member(identity: MemberTokenIdentity | undefined = pod, placed = (): boolean => true) {
       const asked: string[] = []
+      const looked: MemberTokenClaim[] = []
       return {
         asked,
+        looked,
+        findPlacedAccount: async (claim: MemberTokenClaim) => {
+          looked.push(claim)
+          return placed() ? { uid: 'sa-1' } : undefined
+        },
         verify: async (memberId: string, token: string) => {
           asked.push(memberId)
           const { jwtVerify } = await import('jose')
@@ -411,16 +420,44 @@ describe('authentication', () => {
       expect(await review(['x'])).to.equal(undefined)
       expect(await review([], b)).to.equal(undefined)
     })
-    it("of another logical cluster's ServiceAccount under our audience is 401", async () => {
-      const foreign = { serviceAccount: { namespace: `${b.id}-shop`, name: 'web', uid: 'sa-2' } }
-      expect(await ask({ headers: bearer(good()), options: { memberTokens: member(foreign) } })).to.equal(401)
+    it('of a ServiceAccount as which nothing placed on the member runs is 401, and the member is not asked', async () => {
+      const asked = member(pod, () => false)
+      expect(await ask({ headers: bearer(good()), options: { memberTokens: asked } })).to.equal(401)
+      expect(asked.looked).to.have.length(1)
+      expect(asked.looked[0]).to.include({ memberId: 'member-1', namespace: 'shop', serviceAccount: 'web' })
+      expect(asked.asked).to.deep.equal([])
     })
-    it('of a ServiceAccount outside any logical cluster is 401', async () => {
-      for (const namespace of ['kube-system', `${a.id}-`, a.id]) {
-        const foreign = { serviceAccount: { namespace, name: 'web', uid: 'sa-2' } }
-        expect(await ask({ headers: bearer(good()), options: { memberTokens: member(foreign) } }), namespace).to.equal(
-          401,
-        )
+    it('ends when the last workload leaves the member, though its review is cached', async () => {
+      let placed = true
+      const authenticator = createAuthenticator({ pki, directory, memberTokens: member(pod, () => placed) })
+      const request = {
+        info: requestInfo('direct', scopeOf(a)),
+        rawHeaders: bearer(good()),
+        peerCertificate: undefined,
+        cluster: a,
+      }
+      expect((await authenticator.authenticate(request, signal))?.user.uid).to.equal('sa-1')
+      placed = false
+      expect(
+        await authenticator.authenticate(request, signal).catch((error: unknown) => (error as { code?: number }).code),
+      ).to.equal(401)
+    })
+    it('of another ServiceAccount than the member confirms is 401', async () => {
+      for (const serviceAccount of [
+        { namespace: `${b.id}-shop`, name: 'web' },
+        { namespace: `${a.id}-shop`, name: 'admin' },
+      ])
+        expect(
+          await ask({ headers: bearer(good()), options: { memberTokens: member({ serviceAccount }) } }),
+          serviceAccount.name,
+        ).to.equal(401)
+    })
+    it('of a ServiceAccount outside any logical cluster is 401, and nobody is asked', async () => {
+      for (const namespace of ['kube-system', `${a.id}-`, a.id, `${b.id}-shop`]) {
+        const asked = member()
+        const token = jwt({ aud: [`${a.id}.member-1`], exp: inHour(), sub: `system:serviceaccount:${namespace}:web` })
+        expect(await ask({ headers: bearer(token), options: { memberTokens: asked } }), namespace).to.equal(401)
+        expect([...asked.asked, ...asked.looked], namespace).to.deep.equal([])
       }
     })
     it('with a wrong signature is 401', async () => {

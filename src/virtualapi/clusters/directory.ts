@@ -1,5 +1,6 @@
 // Which logical clusters exist: name, id, and what the server must know of each to answer a request.
 import type { ClusterId, ClusterName } from '../../apimachinery/meta/index.ts'
+import type { PodSecurityLevel } from '../../apimachinery/pod-security/index.ts'
 
 /** An RBAC Subject of the host, as in spec.owners. */
 export interface OwnerSubject {
@@ -19,6 +20,8 @@ export interface LogicalCluster {
   readonly owners: readonly OwnerSubject[]
   /** Being deleted: still served, but tenants cannot create objects. */
   readonly deleting: boolean
+  /** The level of the Pod Security Standards that pods must keep. Default baseline. */
+  readonly podSecurity?: PodSecurityLevel
 }
 
 export interface ClusterDirectory {

@@ -7,6 +7,7 @@ import {
   type ClusterId,
   type ClusterName,
 } from '../../apimachinery/meta/index.ts'
+import { tryPodSecurityLevel } from '../../apimachinery/pod-security/index.ts'
 import { createInformer, type DeepReadonly, type KubeClient } from '../../client/index.ts'
 import { logicalClusters, type LogicalCluster as LogicalClusterObject } from '../../crds/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
@@ -42,6 +43,8 @@ export function rootCluster({
     creationTimestamp,
     owners: [],
     deleting: false,
+    // Only the installation's admins write there, and no member runs its pods.
+    podSecurity: 'privileged',
   }
 }
 
@@ -157,7 +160,10 @@ function withoutDetails({ apiVersion, kind, metadata, spec }: LogicalClusterObje
     apiVersion,
     kind,
     metadata: { ...kept, name },
-    ...(spec?.owners === undefined ? {} : { spec: { owners: spec.owners } }),
+    spec: {
+      ...(spec?.owners === undefined ? {} : { owners: spec.owners }),
+      ...(spec?.podSecurity === undefined ? {} : { podSecurity: spec.podSecurity }),
+    },
   }
 }
 
@@ -174,6 +180,7 @@ function older(a: LogicalCluster, b: LogicalCluster): number {
 function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalClusterObject>): LogicalCluster {
   const { uid = '', creationTimestamp = '', deletionTimestamp } = object.metadata
   const owners = object.spec?.owners ?? []
+  const podSecurity = tryPodSecurityLevel(object.spec?.podSecurity?.enforce ?? '')
   return {
     name,
     id: clusterIdOf(uid),
@@ -185,5 +192,6 @@ function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalCluster
       ...(namespace === undefined ? {} : { namespace }),
     })),
     deleting: deletionTimestamp !== undefined,
+    ...(podSecurity === undefined ? {} : { podSecurity }),
   }
 }

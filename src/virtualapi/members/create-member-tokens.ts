@@ -1,9 +1,10 @@
-// Verifies tokens of pods in members: the member that issued a token reviews it.
+// Verifies tokens of pods in members: by the member's keys first, then the member says whether the bound pod exists.
 import { decodeJwt } from 'jose'
 import { tryClusterId, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import { tryLocator } from '../../crds/index.ts'
 import type { MemberTokenIdentity, MemberTokens } from '../authn/member-tokens.ts'
+import type { MemberKeys } from './member-keys.ts'
 import { memberUnavailable, type MemberConnection, type MemberConnections } from './member-connections.ts'
 
 const tokenReviews = { group: 'authentication.k8s.io', version: 'v1', resource: 'tokenreviews' } as const
@@ -16,13 +17,18 @@ interface ReviewStatus {
   readonly audiences?: readonly string[]
   readonly user?: {
     readonly username?: string
-    readonly uid?: string
     readonly extra?: Readonly<Record<string, readonly string[]>>
   }
 }
 
-/** Verifies tokens with TokenReviews in these members. Results are not cached here: the caller does that. */
-export function createMemberTokens({ members }: { members: MemberConnections }): MemberTokens {
+/** Verifies tokens of these members. Results are not cached here: the caller does that. */
+export function createMemberTokens({
+  members,
+  keys,
+}: {
+  members: MemberConnections
+  keys: MemberKeys
+}): Pick<MemberTokens, 'verify'> {
   return {
     async verify(memberId, token, signal) {
       const audience = audienceFor(memberId, token)
@@ -30,7 +36,11 @@ export function createMemberTokens({ members }: { members: MemberConnections }):
       const member = await members.byId(memberId, signal)
       if (member === undefined) return undefined
       try {
+        // A token that the member did not sign causes no request to it: anybody can make one up.
+        const claims = await keys.verify(member, token, audience, signal)
+        if (claims === undefined) return undefined
         const identity = await review(member, token, audience, signal)
+        if (identity !== undefined && claims.sub !== subjectOf(identity)) return undefined
         const clusterId = audience.slice(0, audience.indexOf('.'))
         return identity !== undefined && (await isPlaced(member, identity, clusterId, signal)) ? identity : undefined
       } catch (error) {
@@ -76,7 +86,11 @@ async function review(
   const [podUid] = user?.extra?.[podUidKey] ?? []
   // Only tokens bound to a pod count: any other could have been requested for any audience.
   if (podName === undefined || podUid === undefined) return undefined
-  return { serviceAccount: { namespace, name, uid: user?.uid ?? '' }, podName, podUid }
+  return { serviceAccount: { namespace, name }, podName, podUid }
+}
+
+function subjectOf({ serviceAccount: { namespace, name } }: MemberTokenIdentity): string {
+  return `system:serviceaccount:${namespace}:${name}`
 }
 
 /** True if the syncer placed the namespace for this logical cluster. Its name proves nothing: anybody could choose it. */

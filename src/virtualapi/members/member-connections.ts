@@ -1,5 +1,6 @@
 // Connections from the API server to members, made when needed, with the kubeconfig Secret that the operator uses too.
 import { isStatusError, serviceUnavailable } from '../../apimachinery/status/index.ts'
+import type { Clock } from '../../async/index.ts'
 import {
   createClient,
   createInformer,
@@ -24,6 +25,7 @@ export interface MembersOptions {
   /** Prefix of every path there, such as `/clusters/root`. Default none. */
   readonly basePath?: string
   readonly log: Logger
+  readonly clock?: Clock
   readonly signal: AbortSignal
 }
 
@@ -35,11 +37,16 @@ export class MemberConnections implements AsyncDisposable {
   readonly #clusters: KubeClient
   readonly #informer: Informer<MemberCluster>
   readonly #connections = new Map<string, CachedConnection>()
+  /** Names by short id: every request with a token of a pod asks. */
+  readonly #names = new Map<string, string>()
 
   constructor({ transport, basePath = '', log, signal }: MembersOptions) {
     this.#clusters = createClient(transport, { basePath })
     this.#informer = createInformer<MemberCluster>({ client: this.#clusters, gvr: memberClusters, log, signal })
-    this.#informer.onChange(({ key, after }) => {
+    this.#informer.onChange(({ key, before, after }) => {
+      const [old, id] = [shortIdOf(before), shortIdOf(after)]
+      if (old !== undefined && old !== id && this.#names.get(old) === key) this.#names.delete(old)
+      if (id !== undefined) this.#names.set(id, key)
       if (after === undefined) void this.#close(key)
     })
   }
@@ -52,12 +59,16 @@ export class MemberConnections implements AsyncDisposable {
     return await this.#connect(member, signal)
   }
 
+  /** The name of the member of this short id; undefined if there is no such member. */
+  async nameOf(id: string, signal: AbortSignal): Promise<string | undefined> {
+    await this.#informer.synced(signal)
+    return this.#names.get(id)
+  }
+
   /** The connection to the member of this short id; undefined if there is no such member. */
   async byId(id: string, signal: AbortSignal): Promise<MemberConnection | undefined> {
-    await this.#informer.synced(signal)
-    const member = this.#informer.store
-      .list()
-      .find(({ status }) => status?.id !== undefined && memberIdOf(status.id) === id)
+    const name = await this.nameOf(id, signal)
+    const member = name === undefined ? undefined : this.#informer.store.get(name)
     return member === undefined ? undefined : await this.#connect(member, signal)
   }
 
@@ -99,4 +110,9 @@ export class MemberConnections implements AsyncDisposable {
 export function memberUnavailable(name: string, error: unknown): Error {
   if (isStatusError(error) && error.code !== 503 && error.code !== 401 && error.code !== 403) return error
   return serviceUnavailable(`member cluster "${name}" can't be reached now`, error)
+}
+
+function shortIdOf(member: DeepReadonly<MemberCluster> | undefined): string | undefined {
+  const uid = member?.status?.id
+  return uid === undefined ? undefined : memberIdOf(uid)
 }

@@ -55,8 +55,8 @@ describe('the nameserver of a member', function () {
       kubernetes: `kubeconfig ${cluster.kubeconfig}`,
       ready: '',
     })
-    // The upstream nameserver: one name exists, all others do not.
-    const world = `.:${forwardPort} {\n template IN A example.com {\n match ^example[.]com[.]$\n answer "{{ .Name }} 60 IN A 192.0.2.1"\n fallthrough\n }\n template ANY ANY {\n rcode NXDOMAIN\n }\n}\n`
+    // The member's nameserver: one name exists, all others do not; it knows the names of everybody's addresses.
+    const world = `.:${forwardPort} {\n template IN A example.com {\n match ^example[.]com[.]$\n answer "{{ .Name }} 60 IN A 192.0.2.1"\n fallthrough\n }\n template IN PTR in-addr.arpa {\n answer "{{ .Name }} 60 IN PTR web.${bob}-shop.svc.cluster.local."\n }\n template ANY ANY {\n rcode NXDOMAIN\n }\n}\n`
     writeFileSync(join(dir, 'Corefile'), config + world)
     const { coredns } = await ensurePrograms(['coredns'])
     stack.use(
@@ -144,6 +144,17 @@ describe('the nameserver of a member', function () {
     ['stranger', 'web.shop.svc.cluster.local', 'ESERVFAIL'],
     ['stranger', `web.shop.${acme}.kcp`, 'ENOTFOUND'],
   ]
+  it('names nobody for an address: the member would tell the names of other tenants', async () => {
+    const resolver = new Resolver({ timeout: 2000, tries: 1 })
+    resolver.setServers([`127.0.0.1:${port}`])
+    resolver.setLocalAddress(addresses.acme)
+    for (const address of ['10.0.0.7', '8.8.8.8', 'fd00::1'])
+      expect(
+        await resolver.reverse(address).catch((error: unknown) => (error as NodeJS.ErrnoException).code),
+        address,
+      ).to.equal('ENOTFOUND')
+  })
+
   for (const [from, name, expected] of rows) {
     it(`answers ${from} for ${name.replace(acme, 'ACME').replace(bob, 'BOB')}: ${expected}`, async () => {
       expect(await ask(from, name)).to.equal(expected)

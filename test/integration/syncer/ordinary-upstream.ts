@@ -65,6 +65,7 @@ export function oneCluster(name: string): OneCluster {
     id,
     idOf: (cluster) => (known && cluster === name ? id : undefined),
     nameOf: (one) => (known && one === id ? name : undefined),
+    podSecurityOf: () => 'baseline',
     onKnown: () => () => undefined,
     isGone: (one) => gone && one === id,
     onGone(listener) {

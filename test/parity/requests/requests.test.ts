@@ -49,7 +49,7 @@ describe('requests compared with kube-apiserver 1.34.3', () => {
       }).then((started) => stack.use(started)),
       startInstance().then((started) => stack.use(started)),
     ])
-    const { kubeconfig, base } = await kcp.tenant('parity')
+    const { kubeconfig, base } = await kcp.tenant('parity', { podSecurity: 'privileged' })
     real = { server: stack.use(openServer(cluster.kubeconfig)), base: '' }
     ours = { server: stack.use(openServer(kubeconfig)), base }
   })

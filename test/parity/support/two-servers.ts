@@ -46,7 +46,7 @@ export async function startTwoServers({
   const options: ClusterOptions = { name, controllerManager, flags: { 'kube-apiserver': [...plugins, ...flags] } }
   const [cluster, tenant] = await Promise.all([
     startCluster(options).then((started) => stack.use(started)),
-    startInstance().then(async (started) => stack.use(started).tenant('parity')),
+    startInstance().then(async (started) => stack.use(started).tenant('parity', { podSecurity: 'privileged' })),
   ])
   const real = stack.adopt(openSide(cluster.kubeconfig), (side) => side.close())
   const ours = stack.adopt(openSide(tenant.kubeconfig), (side) => side.close())

@@ -64,7 +64,7 @@ describe("Kubernetes' shell tests of kubectl", () => {
     let options: RunOptions
     before(async () => {
       const kcp = stack.use(await startInstance())
-      const { kubeconfig } = await kcp.tenant('test-cmd')
+      const { kubeconfig } = await kcp.tenant('test-cmd', { podSecurity: 'privileged' })
       const dir = mkdtempSync(join(tmpdir(), 'kcp-test-cmd-'))
       stack.defer(() => rmSync(dir, { recursive: true, force: true }))
       options = await prepare(kubeconfig, {

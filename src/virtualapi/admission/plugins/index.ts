@@ -1,17 +1,21 @@
 // The admission plugins of every logical cluster, in order.
 import type { AdmissionPlugin } from '../admission.ts'
 import { defaultTolerations } from './default-tolerations.ts'
-import { kcpAnnotations } from './kcp-annotations.ts'
+import { formerAccounts } from './former-accounts.ts'
+import { installationFields } from './installation-fields.ts'
 import { limitRanger } from './limit-ranger.ts'
 import { logicalClusterLifecycle } from './logical-cluster-lifecycle.ts'
+import { memberLimitWarnings } from './member-limit-warnings.ts'
 import { namespaceLifecycle } from './namespace-lifecycle.ts'
+import { objectsOfMembers } from './objects-of-members.ts'
 import { podPriority } from './pod-priority.ts'
+import { podSecurity } from './pod-security.ts'
 import { runtimeClass } from './runtime-class.ts'
 import { serviceAccountDefault } from './service-account-default.ts'
 
 export {
   defaultTolerations,
-  kcpAnnotations,
+  installationFields,
   limitRanger,
   namespaceLifecycle,
   podPriority,
@@ -27,12 +31,16 @@ export function standardPlugins({ rbacWrites }: { rbacWrites?: AdmissionPlugin }
   return [
     logicalClusterLifecycle,
     namespaceLifecycle,
-    kcpAnnotations,
+    installationFields,
+    formerAccounts,
+    objectsOfMembers,
     limitRanger,
     serviceAccountDefault,
     podPriority,
     defaultTolerations,
     runtimeClass,
+    podSecurity,
+    memberLimitWarnings,
     ...(rbacWrites ? [rbacWrites] : []),
   ]
 }

@@ -1,0 +1,122 @@
+// What the identity of the syncer may do in a member: write in namespaces of logical clusters, and nowhere else, though its
+// ClusterRole holds for all namespaces. Its token lives for a day.
+import { expect } from 'chai'
+import { decodeJwt } from 'jose'
+import { parse } from 'yaml'
+import { clusterIdOf, type KubeObject } from '../../src/apimachinery/meta/index.ts'
+import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '../../src/client/index.ts'
+import { kcpCrds, locatorAnnotation } from '../../src/crds/index.ts'
+import { requestMemberToken } from '../../src/member-connection/index.ts'
+import { ensureCrds } from '../../src/operator/index.ts'
+import { joinMember } from '../../src/syncer/index.ts'
+import { createLogger } from '../../src/telemetry/index.ts'
+import { startCluster, waitFor, type Cluster } from '../support/index.ts'
+
+const signal = new AbortController().signal
+const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
+const configMaps = { group: '', version: 'v1', resource: 'configmaps' } as const
+const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
+const id = clusterIdOf('acme')
+const other = clusterIdOf('other')
+const ours = `${id}-shop`
+
+describe('the identity of the syncer in a member', function () {
+  this.timeout(60_000)
+  const stack = new AsyncDisposableStack()
+  let cluster: Cluster
+  let syncer: KubeClient
+  let token: string
+
+  before(async function () {
+    this.timeout(300_000)
+    // One cluster in both roles: the host is a member.
+    cluster = stack.use(await startCluster({ name: 'east' }))
+    const memberKubeconfig = await loadKubeconfig({ file: cluster.kubeconfig }, { trusted: true })
+    const admin = createClient(stack.use(httpTransport(memberKubeconfig)))
+    await ensureCrds(admin, { crds: kcpCrds(), signal })
+    await joinMember({ name: 'east', memberKubeconfig, clusters: admin, log: createLogger({ level: 'error' }), signal })
+    const secret = await admin.get<KubeObject>(secrets, { namespace: 'kcp-system', name: 'member-east' }, { signal })
+    const text = Buffer.from((secret['data'] as { kubeconfig: string }).kubeconfig, 'base64').toString()
+    token = (parse(text) as { users: [{ user: { token: string } }] }).users[0].user.token
+    syncer = createClient(stack.use(httpTransport(await loadKubeconfig({ text }))))
+    // The policy counts some moments after it was written.
+    await waitFor(async () => (await refusal(create(configMap('default')))) !== undefined, {
+      what: 'the policy in the member',
+      deadlineMs: 30_000,
+    })
+  })
+  after(async function () {
+    this.timeout(60_000)
+    await stack.disposeAsync()
+  })
+
+  const locator = (clusterId: string): Record<string, string> => ({
+    [locatorAnnotation]: JSON.stringify({ cluster: 'acme', clusterId, namespace: '', name: 'shop', uid: 'u' }),
+  })
+  const namespace = (name: string, annotations: Record<string, string> = {}): KubeObject => ({
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name, annotations },
+  })
+  const configMap = (space: string): KubeObject => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { generateName: 'a-', namespace: space },
+  })
+  const create = (object: KubeObject): Promise<unknown> =>
+    syncer.create(object.kind === 'Namespace' ? namespaces : configMaps, object, { signal })
+  /** The message with which the member refuses; undefined if it does not. */
+  const refusal = (done: Promise<unknown>): Promise<string | undefined> =>
+    done.then(
+      () => undefined,
+      (error: unknown) => (error as Error).message,
+    )
+
+  it('creates namespaces of logical clusters, and writes and deletes in them', async () => {
+    expect(await refusal(create(namespace(ours, locator(id))))).to.equal(undefined)
+    expect(await refusal(create(configMap(ours)))).to.equal(undefined)
+    const patch = { metadata: { labels: { 'pod-security.kubernetes.io/enforce': 'baseline' } } }
+    expect(await refusal(syncer.patch(namespaces, { name: ours }, 'merge', patch, { signal }))).to.equal(undefined)
+  })
+
+  for (const { title, object } of [
+    { title: 'without a locator', object: namespace(`${id}-a`) },
+    { title: 'whose name begins with no id', object: namespace('monitoring', locator(id)) },
+    { title: 'with the id of another logical cluster', object: namespace(`${id}-b`, locator(other)) },
+  ])
+    it(`creates no namespace ${title}`, async () => {
+      expect(await refusal(create(object))).to.contain('kcp creates only namespaces whose name begins with the id')
+    })
+
+  it('does not take over, relabel or delete a namespace of somebody else', async () => {
+    await cluster.kubectl(['create', 'namespace', `${id}-theirs`])
+    const patch = { metadata: { annotations: locator(id), labels: { a: 'b' } } }
+    for (const name of [`${id}-theirs`, 'kube-system', 'default'])
+      expect(await refusal(syncer.patch(namespaces, { name }, 'merge', patch, { signal })), name).to.contain(
+        'kcp changes only namespaces that it created',
+      )
+    // Kubernetes itself keeps the other two.
+    expect(await refusal(syncer.delete(namespaces, { name: `${id}-theirs` }, { signal }))).to.contain(
+      'kcp changes only namespaces that it created',
+    )
+  })
+
+  it('writes nothing in namespaces of somebody else', async () => {
+    for (const space of ['kube-system', 'default', `${id}-theirs`])
+      expect(await refusal(create(configMap(space))), space).to.contain('kcp writes only in namespaces that it created')
+    expect(await refusal(create(configMap('kcp-system')))).to.equal(undefined)
+  })
+
+  it('has a token for a day, renews it, and can request none of another ServiceAccount', async () => {
+    const { exp = 0, iat = 0 } = decodeJwt(token)
+    expect(exp - iat).to.equal(24 * 3600)
+    expect(await requestMemberToken(syncer, signal)).to.be.a('string')
+    const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} }
+    const metadata = { name: 'kcp-dns', namespace: 'kcp-system' }
+    const accounts = { group: '', version: 'v1', resource: 'serviceaccounts' } as const
+    const asked = syncer.create(accounts, { ...request, metadata }, { subresource: 'token', signal })
+    expect(await refusal(asked)).to.contain('cannot create resource "serviceaccounts/token"')
+    const left = await cluster.kubectl(['get', 'secret', 'kcp-syncer-token', '-n', 'kcp-system'], { expectCode: 1 })
+    expect(left.stderr).to.contain('not found')
+  })
+})
