@@ -4,13 +4,13 @@ import type { AuditSink } from '../audit/index.ts'
 import type { Authenticator } from '../authn/authenticator.ts'
 import type { EndpointParts } from '../endpoints/parts.ts'
 import type { Fairness } from '../flowcontrol/fairness.ts'
-import type { LoopShare } from '../flowcontrol/loop-share.ts'
+import type { EventLoopShare } from '../flowcontrol/event-loop-share.ts'
 import type { ServerMetrics } from './server-metrics.ts'
 
 export interface ServerParts extends EndpointParts {
   readonly authenticator: Authenticator
   readonly fairness: Fairness
-  readonly loopShare: LoopShare
+  readonly loopShare: EventLoopShare
   readonly log: Logger
   readonly metrics: ServerMetrics
   /** Takes the audit log; undefined if there is none. */

@@ -34,7 +34,7 @@ export const stages: readonly Stage[] = [
 const largeBodyBytes = 256 * 1024
 
 /** The stages of an upgrade, which answers on its own socket. */
-export const stagesBeforeAnswer: readonly Stage[] = stages.slice(0, -1)
+export const stagesOfUpgrade: readonly Stage[] = stages.slice(0, -1)
 
 /** Starts the audit log; first, so that refused requests are logged too. */
 function audit(exchange: Exchange, { auditSink, clock }: ServerParts): void {
@@ -134,7 +134,7 @@ async function authenticate(exchange: Exchange, parts: ServerParts): Promise<voi
   }
   const { info, cluster } = exchange
   const result = await parts.authenticator.authenticate({ info, rawHeaders, peerCertificate, cluster }, exchange.signal)
-  if (result === undefined && info.way === 'pathless') throw unauthorized()
+  if (result === undefined && info.entryPoint === 'unprefixed') throw unauthorized()
   exchange.user = result?.user ?? anonymous
   exchange.audit?.authenticated(exchange.user)
   if (result?.cluster !== undefined) exchange.cluster = unlessPurged(result.cluster, info, parts)
@@ -144,25 +144,26 @@ async function authenticate(exchange: Exchange, parts: ServerParts): Promise<voi
 async function applyLimits(exchange: Exchange, { fairness }: ServerParts): Promise<void> {
   const { info, cluster } = exchange
   // Our own controllers are few and bounded, and all tenants depend on them: they have no limits.
-  if (info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
+  if (info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return
   const flow = cluster?.id ?? '-'
   exchange.cleanups.push(fairness.enter(flow, isLongRunning(info) ? 'watch' : 'request'))
-  if (exchange.announcedBytes > largeBodyBytes) exchange.cleanups.push(await fairness.enterLarge(flow, exchange.signal))
+  if (exchange.contentLength > largeBodyBytes)
+    exchange.cleanups.push(await fairness.admitLargeBody(flow, exchange.signal))
 }
 
 /** Waits for a turn of the event loop. A request with a body waits later, when the body was read. */
 async function awaitTurn(exchange: Exchange, { loopShare }: ServerParts): Promise<void> {
-  if (exchange.info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
+  if (exchange.info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return
   const flow = exchange.cluster?.id ?? '-'
   exchange.flow = flow
   exchange.turn = () => loopShare.turn(flow)
-  if (exchange.announcedBytes === 0) await exchange.turn()
+  if (exchange.contentLength === 0) await exchange.turn()
 }
 
 async function impersonate(exchange: Exchange, { authorizer }: ServerParts): Promise<void> {
   const { info, user, cluster, signal, request } = exchange
   // Requests through the host were impersonated there, by its kube-apiserver.
-  if (info.way === 'loopback' || info.way === 'aggregated') return
+  if (info.entryPoint === 'loopback' || info.entryPoint === 'aggregated') return
   const wanted = wantedIdentity(request.rawHeaders)
   if (wanted === undefined) return
   if (cluster === undefined) throw badRequest('impersonation is for one logical cluster: use /clusters/NAME')

@@ -7,7 +7,7 @@ import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { invalidInternal } from '../../resources/typed/internal-form.ts'
-import { claimSpecCauses, type ClaimSpec } from '../validation/claim-spec.ts'
+import { claimSpecCauses, type ClaimSpec } from '../validation/persistent-volume-claim-spec.ts'
 import { isEmptySelector } from '../validation/label-selector.ts'
 import {
   alwaysRunningCauses,
@@ -20,7 +20,7 @@ import {
   type PodTemplate,
 } from '../validation/workload.ts'
 import { label, nonNegative } from '../validation/values.ts'
-import { claimResourceWarnings } from '../warnings/amount-warnings.ts'
+import { claimResourceWarnings } from '../warnings/fractional-byte-warnings.ts'
 import { isSameSpec, templateWarnings } from '../warnings/pod-warnings.ts'
 
 type Spec = Data<V1StatefulSetSpec>

@@ -27,7 +27,7 @@ interface Around {
 const lingerMs = 2000
 
 /** Resolves when the watch has ended or the client has disconnected; ends the socket. Never rejects. */
-export async function tellOverWebSocket(
+export async function watchOverWebSocket(
   { socket, head, accepted }: Connection,
   answer: PushAnswer,
   { exchange, gone, log }: Around,
