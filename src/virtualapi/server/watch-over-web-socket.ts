@@ -1,81 +1,76 @@
 // Answers a watch over a WebSocket: each line becomes a message.
 import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { WebSocket } from 'ws'
 import { childSignal } from '../../async/index.ts'
 import type { Exchange, PushAnswer } from '../exchange/exchange.ts'
 import type { ServerParts } from './parts.ts'
-import { end } from './pipe-sockets.ts'
 import { pushedChunks } from './push-chunks.ts'
-import { ClientFrames, closeFrame, textFrame } from './web-socket.ts'
+import { acceptWebSocket } from './web-socket.ts'
 
 interface Connection {
+  readonly request: IncomingMessage
   readonly socket: Duplex
   /** What the client sent after its handshake. */
-  readonly head: Uint8Array
-  /** Header lines that accept the WebSocket. */
-  readonly accepted: readonly string[]
+  readonly head: Buffer
 }
 
-interface Around {
+interface WatchContext {
   readonly exchange: Exchange
   /** Aborted when the client disconnects. */
   readonly gone: AbortController
   readonly log: ServerParts['log']
 }
 
-/** How long a client may keep its connection after the end, milliseconds. */
-const lingerMs = 2000
+/** Close codes of RFC 6455, section 7.4.1. */
+const closeCodes = { normal: 1000, goingAway: 1001, internalError: 1011 } as const
 
-/** Resolves when the watch has ended or the client has disconnected; ends the socket. Never rejects. */
+/** Resolves when the watch has ended or the client has disconnected; closes the WebSocket. Never rejects. */
 export async function watchOverWebSocket(
-  { socket, head, accepted }: Connection,
+  { request, socket, head }: Connection,
   answer: PushAnswer,
-  { exchange, gone, log }: Around,
+  { exchange, gone, log }: WatchContext,
 ): Promise<void> {
   exchange.audit?.started({ status: 101 })
-  socket.write(`${['HTTP/1.1 101 Switching Protocols', ...accepted].join('\r\n')}\r\n\r\n`)
-  const frames = new ClientFrames()
-  const onData = (bytes: Uint8Array): void => {
-    try {
-      for (const { frame, last } of frames.read(bytes)) {
-        // Drop pongs to a client that does not read, or they would fill our memory.
-        if (last || !socket.writableNeedDrain) socket.write(frame)
-        if (last) gone.abort(new Error('the client closed the WebSocket'))
-      }
-    } catch (error) {
-      gone.abort(error)
-    }
+  const webSocket = acceptWebSocket(request, socket, head)
+  if (webSocket === undefined) {
+    answer.drop()
+    return
   }
-  const onEnd = (): void => gone.abort(new Error('the client went away'))
-  onData(head)
-  socket.on('data', onData)
-  socket.once('end', onEnd)
+  webSocket.on('close', () => gone.abort(new Error('the client closed the WebSocket')))
+  // Invalid frames; 'close' follows.
+  webSocket.on('error', (error) => gone.abort(error))
   try {
-    await writeMessages(socket, answer, exchange.signal)
-    if (!exchange.signal.aborted) socket.write(closeFrame())
+    await writeMessages({ webSocket, socket }, answer, exchange.signal)
+    webSocket.close(exchange.signal.aborted ? closeCodes.goingAway : closeCodes.normal)
   } catch (error) {
-    // The answer has begun, so it can only be cut off.
     if (!exchange.signal.aborted) log.warn('a stream ended early', { url: exchange.request.url, error })
-  } finally {
-    socket.off('data', onData)
-    socket.off('end', onEnd)
-    socket.once('finish', () => setTimeout(() => socket.destroy(), lingerMs).unref())
-    end(socket)
+    webSocket.close(closeCodes.internalError)
   }
 }
 
-async function writeMessages(socket: Duplex, answer: PushAnswer, signal: AbortSignal): Promise<void> {
+async function writeMessages(
+  { webSocket, socket }: { readonly webSocket: WebSocket; readonly socket: Duplex },
+  answer: PushAnswer,
+  signal: AbortSignal,
+): Promise<void> {
   for await (const chunk of pushedChunks(answer, signal)) {
     if (signal.aborted) return
-    const frames: Uint8Array[] = []
+    // One write for all messages of a chunk.
+    socket.cork()
     for (let start = 0; start < chunk.length;) {
       const next = chunk.indexOf(0x0a, start) + 1 || chunk.length
-      frames.push(textFrame(chunk.subarray(start, next)))
+      webSocket.send(chunk.subarray(start, next), { binary: false }, ignoreError)
       start = next
     }
-    if (frames.length > 0 && !socket.write(Buffer.concat(frames))) await drained(socket, answer.maxStallMs, signal)
+    socket.uncork()
+    if (socket.writableNeedDrain) await drained(socket, answer.maxStallMs, signal)
   }
 }
+
+/** A failed write closes the WebSocket, which ends the watch. */
+const ignoreError = (): void => undefined
 
 async function drained(socket: Duplex, maxStallMs: number, signal: AbortSignal): Promise<void> {
   using limited = childSignal(signal)
