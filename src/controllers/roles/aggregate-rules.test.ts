@@ -23,7 +23,7 @@ describe('aggregation of ClusterRoles', () => {
     role('d', {}, [get('events')]),
   ]
 
-  it('takes rules by selector, then by name, each one once', () => {
+  it('takes each rule once, in the order of selectors, then of names', () => {
     expect(aggregatedRules(aggregated('x', toEdit, toView), all)).to.deep.equal([
       get('secrets'),
       get('nodes'),
@@ -40,13 +40,13 @@ describe('aggregation of ClusterRoles', () => {
     expect(aggregatedRules(own, [own])).to.deep.equal([])
   })
 
-  it('concerns roles with selectors only', () => {
+  it('applies only to roles with selectors', () => {
     expect(isAggregated(aggregated('x', toView))).to.equal(true)
     expect(isAggregated(aggregated('x'))).to.equal(false)
     expect(isAggregated(role('x', {}, []))).to.equal(false)
   })
 
-  it('knows the labels of its sources', () => {
+  it('finds its sources by their labels', () => {
     const isSource = aggregatesFrom([aggregated('x', toView), aggregated('y', toEdit)])
     expect([isSource({ view: 'true' }), isSource({ edit: 'any' }), isSource({ view: 'false' })]).to.deep.equal([
       true,
@@ -57,13 +57,13 @@ describe('aggregation of ClusterRoles', () => {
 
   for (const { title, a, b, same } of [
     {
-      title: 'whatever the order of fields',
+      title: 'in another order of fields',
       a: [{ verbs: ['get'], resources: ['pods'] }],
       b: [{ resources: ['pods'], verbs: ['get'] }],
       same: true,
     },
     {
-      title: 'whether an empty list is written or not',
+      title: 'with an empty list written or left out',
       a: [{ verbs: ['get'], resourceNames: [] }],
       b: [{ verbs: ['get'] }],
       same: true,
