@@ -4,7 +4,7 @@ import type { Hub } from '../store/hub/index.ts'
 import type { FindBoundObject } from './authn/index.ts'
 import { decodeMetadata } from './resources/object-bytes.ts'
 
-/** Returns a function that finds an object that a token names. It decodes only objects that may be being deleted. */
+/** Returns a function that finds the object that a token is bound to. It decodes an object only if that may be terminating. */
 export function findBoundObject(hub: Hub): FindBoundObject {
   return async (cluster, { resource, namespace, name }, signal) => {
     const objects = await hub.cluster(cluster, { signal })

@@ -208,7 +208,7 @@ describe('a kubeconfig', () => {
       await writeFile(file, config({ user: { token: 'two' } }))
       expect((await kubeconfig.endpoint()).token).to.equal('two')
       await writeFile(file, config({ user: { tokenFile: 'token' } }))
-      expect(await messageOf(kubeconfig.endpoint())).to.contain('start this program again')
+      expect(await messageOf(kubeconfig.endpoint())).to.contain('restart this program')
     } finally {
       await rm(directory, { recursive: true })
     }
