@@ -101,7 +101,7 @@ class PieceBuffers {
   readonly #maxFree = 32
   readonly #free: Buffer[] = []
 
-  /** A buffer of offset least this many bytes. */
+  /** A buffer of at least this many bytes. */
   take(bytes: number): Buffer {
     if (bytes < minChunkedBytes || bytes > this.#bytes) return Buffer.allocUnsafeSlow(bytes)
     return this.#free.pop() ?? Buffer.allocUnsafeSlow(this.#bytes)

@@ -28,7 +28,7 @@ type Spec = Data<V1StatefulSetSpec>
 const specOf = (object: KubeObject): Spec => object['spec'] as Spec
 const retentions = ['Retain', 'Delete']
 
-/** Rules that do not apply: to an existing object, those of immutable fields; to an already invalid template, all. */
+/** Rules to leave out: those of immutable fields for an existing object, and all for a template that was invalid before. */
 interface Leniency {
   readonly exists: boolean
   readonly badTemplate: boolean
