@@ -48,11 +48,11 @@ export interface SelectedObject {
 /** Called while changes are applied: must return quickly and must not throw. */
 export interface GraphObserver {
   /** An object was loaded, or its owners, finalizers or deletionTimestamp changed. */
-  touched(key: ObjectKey): void
+  onChanged(key: ObjectKey): void
   /** An object was deleted. Its uid is never used again. */
-  gone(cluster: string, uid: string): void
+  onDeleted(cluster: string, uid: string): void
   /** An object was deleted, or no longer names these owners: an owner may have waited for that. */
-  released(cluster: string, namespace: string, owners: readonly OwnerReference[]): void
+  onOwnersRemoved(cluster: string, namespace: string, owners: readonly OwnerReference[]): void
 }
 
 /** Questions about the objects of all logical clusters. Each method loads the logical cluster if it is not in memory. */

@@ -28,14 +28,14 @@ describe('choosing members', () => {
       wanted: ['a'],
     },
     {
-      title: 'goes where its neighbours are, though they can not be reached just now',
+      title: 'follows the other workloads of its namespace, even to a member that is not Ready',
       target: best,
       candidates: [candidate('a'), candidate('b', { load: 9, ready: false })],
       near: ['b'],
       wanted: ['b'],
     },
     {
-      title: 'brings nothing new to a cordoned member, though its neighbours are there',
+      title: 'places nothing new on a cordoned member, even if its namespace runs there',
       target: best,
       candidates: [candidate('a'), candidate('b', { state: 'Cordoned' })],
       near: ['b'],
@@ -77,7 +77,7 @@ describe('choosing members', () => {
       held: ['NoClusterFits'],
     },
     {
-      title: 'takes every named member',
+      title: 'takes all named members',
       target: parseTarget('a,b'),
       candidates: [candidate('a'), candidate('b')],
       wanted: ['a', 'b'],
@@ -134,7 +134,7 @@ describe('choosing members', () => {
     })
   }
 
-  it('wants no member for none, and says so apart from being undecided', () => {
+  it('wants no member for the target none, which is not the same as undecided', () => {
     expect(choose({ target: { kind: 'none' }, candidates: [candidate('a')], current: ['a'] }).wanted).to.deep.equal({
       kind: 'none',
     })
@@ -165,7 +165,7 @@ describe('choosing members', () => {
       ),
     )
   })
-  it('names nothing that can be no member, and only so many', () => {
+  it('ignores invalid names of members, and limits their number', () => {
     const refusals = [Array.from({ length: 101 }, (_, i) => `m${i}`).join(), 'x'.repeat(100_000), '__proto__,a', 'a,B']
     for (const text of refusals) {
       const { wanted, held } = choose({ target: parseTarget(text), candidates: [candidate('a')], current: ['a'] })

@@ -50,7 +50,7 @@ describe('the move engine', () => {
     { title: 'starts a new copy', input: given({}), after: { west: 'Syncing' } },
     { title: 'waits for the member to observe', input: given({ west: 'Syncing' }), after: { west: 'Syncing' } },
     {
-      title: 'goes through every state that is proven',
+      title: 'passes through all states that are already reached',
       input: given({ west: 'Syncing' }, { see: { west: serving } }),
       after: { west: 'Serving' },
     },
@@ -65,22 +65,22 @@ describe('the move engine', () => {
       after: { east: 'Serving', west: 'Applied' },
     },
     {
-      title: 'drains the old copy once the new one Serves and has soaked',
+      title: 'drains the old copy once the new one is Serving and has soaked',
       input: given({ east: 'Serving', west: 'Serving' }),
       after: { east: 'Draining', west: 'Serving' },
     },
     {
-      title: 'does not drain before the soak',
+      title: 'does not drain before the soak is over',
       input: given({ east: 'Serving', west: 'Serving' }, { secondsLater: 0 }),
       after: { east: 'Serving', west: 'Serving' },
     },
     {
-      title: 'does not drain when the new copy has failed since',
+      title: 'does not drain when the new copy has failed in the meantime',
       input: given({ east: 'Serving', west: 'Serving' }, { see: { west: { available: false } } }),
       after: { east: 'Serving', west: 'Serving' },
     },
     {
-      title: 'does not drain before the unit may',
+      title: 'does not drain before the namespace may move',
       input: given({ east: 'Serving', west: 'Serving' }, { mayDrain: () => false }),
       after: { east: 'Serving', west: 'Serving' },
     },
@@ -95,12 +95,12 @@ describe('the move engine', () => {
       after: { east: 'Terminating', west: 'Serving' },
     },
     {
-      title: 'drains for as long as it should',
+      title: 'drains for drainSeconds',
       input: given({ east: 'Draining', west: 'Serving' }, { secondsLater: 9 }),
       after: { east: 'Draining', west: 'Serving' },
     },
     {
-      title: 'waits longer for endpoints that stay',
+      title: 'waits longer while endpoints remain',
       input: given(
         { east: 'Draining', west: 'Serving' },
         { secondsLater: 20, see: { east: { endpointsGone: false } } },
@@ -118,7 +118,7 @@ describe('the move engine', () => {
       after: { west: 'Serving' },
     },
     {
-      title: 'calls a draining copy back',
+      title: 'returns a draining copy to Serving if it is wanted again',
       input: given(
         { east: 'Draining', west: 'Serving' },
         { decision: decide(['east']), see: { east: { ...serving, published: false } } },
@@ -126,7 +126,7 @@ describe('the move engine', () => {
       after: { east: 'Available', west: 'Serving' },
     },
     {
-      title: 'starts anew only when the Terminating copy is gone',
+      title: 'starts again only when the Terminating copy is gone',
       input: given({ west: 'Terminating' }, { see: { west: { gone: false } } }),
       after: { west: 'Terminating' },
     },
@@ -146,7 +146,7 @@ describe('the move engine', () => {
       after: { east: 'Serving', mars: 'Held', west: 'Serving' },
     },
     {
-      title: 'forgets what was Held when the wish is gone',
+      title: 'forgets a Held member when it is no longer asked for',
       input: given({ east: 'Serving', mars: 'Held' }, { decision: decide(['east']) }),
       after: { east: 'Serving' },
     },
@@ -169,7 +169,7 @@ describe('the move engine', () => {
     it(title, () => expect(states(move(input).placedOn)).to.deep.equal(after))
   }
 
-  it('says when time alone will change something', () => {
+  it('returns when the passing of time alone changes something', () => {
     expect(move(given({ east: 'Draining', west: 'Serving' }, { secondsLater: 4 })).requeueAfterMs).to.equal(6000)
   })
 
@@ -199,7 +199,7 @@ describe('the move engine', () => {
     { maxLength: 30 },
   )
 
-  it('never lets go of a copy that serves unless another one serves, or none was asked for (I1, I2)', () => {
+  it('never ends a serving copy unless another one serves or none is wanted (I1, I2)', () => {
     fc.assert(
       fc.property(steps, (story) => {
         let placedOn: PlacedOn = {}
@@ -240,7 +240,7 @@ describe('the move engine', () => {
     )
   })
 
-  it('changes nothing when run again on its own answer', () => {
+  it('changes nothing when run again on its own result', () => {
     fc.assert(
       fc.property(steps, (story) => {
         let placedOn: PlacedOn = {}

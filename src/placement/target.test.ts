@@ -14,15 +14,15 @@ describe('the target of an object', () => {
     ...(clusters && { clusters }),
   })
   for (const { title, object, namespace, placements = [], expected } of [
-    { title: 'is best without any rule', expected: { kind: 'best', source: 'default' } },
+    { title: 'is the best member without any rule', expected: { kind: 'best', source: 'default' } },
     {
-      title: 'is the object annotation before all else',
+      title: 'comes from the annotation of the object first',
       object: 'east',
       namespace: 'west',
       expected: { kind: 'members', names: ['east'], source: 'object' },
     },
     {
-      title: 'is the namespace annotation before a Placement',
+      title: 'comes from the annotation of the namespace before a Placement',
       namespace: 'west',
       placements: [[rule('p', ['east'])]],
       expected: { kind: 'members', names: ['west'], source: 'namespace' },
@@ -33,7 +33,7 @@ describe('the target of an object', () => {
       expected: { kind: 'members', names: ['east', 'west'], source: 'object' },
     },
     { title: 'is nowhere for an empty annotation', object: '', expected: { kind: 'none', source: 'object' } },
-    { title: 'is nowhere for none', object: 'none', expected: { kind: 'none', source: 'object' } },
+    { title: 'is nowhere for the word none', object: 'none', expected: { kind: 'none', source: 'object' } },
     {
       title: 'is the highest priority Placement of the first level that names clusters',
       placements: [[rule('a', undefined, 9)], [rule('b', ['x'], 1), rule('c', ['y'], 2)]],

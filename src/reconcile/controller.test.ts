@@ -23,7 +23,7 @@ describe('runController', () => {
     await stop()
     expect(queue.failures('a')).to.equal(0)
   })
-  it('visits again when asked to', async () => {
+  it('visits again after requeueAfterSeconds', async () => {
     const twice = Promise.withResolvers<undefined>()
     let visits = 0
     const { queue, stop } = start(async () => {
@@ -77,7 +77,7 @@ describe('runController', () => {
     await ended
     expect(seen).to.deep.equal(['a'])
   })
-  it('aborts a visit that goes on after the grace', async () => {
+  it('aborts a visit that continues after the grace period', async () => {
     const { queue, stop } = start(
       (_, signal) =>
         new Promise<undefined>((_resolve, reject) =>
@@ -107,7 +107,7 @@ describe('runController', () => {
     await second.promise
     await stop()
   })
-  it('tells of a visit that fails again and again ever more rarely', async () => {
+  it('logs repeated failures of a visit less and less often', async () => {
     const told: unknown[] = []
     const log = { ...silentLogger, warn: (_: string, keys?: { failures?: unknown }) => void told.push(keys?.failures) }
     const stop = new AbortController()

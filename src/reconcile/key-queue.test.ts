@@ -36,12 +36,12 @@ async function takeAll(queue: KeyQueue): Promise<string[]> {
 }
 
 describe('a key queue', () => {
-  it('gives a key once however often it was added, in order of arrival', async () => {
+  it('returns a key once even if it was added several times, in order of arrival', async () => {
     using queue = createKeyQueue()
     for (const key of ['b', 'a', 'b', 'c', 'a']) queue.add(key)
     expect(await takeAll(queue)).to.deep.equal(['b', 'a', 'c'])
   })
-  it('takes one of each turn after the other, however many wait in one', async () => {
+  it('takes one key of each fairness key in rotation, however many of one wait', async () => {
     using queue = createKeyQueue({ fairnessKey: (key) => key.slice(0, 1) })
     for (let i = 0; i < 1000; i++) queue.add(`a${i}`)
     queue.add('b0')
@@ -76,7 +76,7 @@ describe('a key queue', () => {
     queue.done('a', 'ok')
     expect(queue.length).to.equal(0)
   })
-  it('hands a key to whoever waits first', async () => {
+  it('gives a key to the worker that waited longest', async () => {
     using queue = createKeyQueue()
     const first = queue.take(never)
     const second = queue.take(never)
@@ -126,7 +126,7 @@ describe('a key queue', () => {
     timers.pass(10_000)
     expect(queue.length).to.equal(0)
   })
-  it('keeps the earliest of several later wishes', async () => {
+  it('keeps the earliest of several scheduled times', async () => {
     const timers = fakeTimers()
     using queue = createKeyQueue({ timers })
     queue.addAfter('a', 1000)
@@ -138,7 +138,7 @@ describe('a key queue', () => {
     timers.pass(2000)
     expect(queue.length).to.equal(0)
   })
-  it('stops waiting with its signal and forgets that waiter', async () => {
+  it('stops waiting when the signal aborts, and forgets that waiter', async () => {
     using queue = createKeyQueue()
     const controller = new AbortController()
     const waiting = queue.take(controller.signal).catch((error: unknown) => (error as Error).message)

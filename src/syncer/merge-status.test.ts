@@ -43,32 +43,32 @@ describe('the status of a Deployment in several members', () => {
   })
   for (const { title, reported, states, previous = {}, expected } of [
     {
-      title: 'once every target has',
+      title: 'once every target has observed it',
       reported: { east: report(2), west: report(2) },
       states: { east: 'Serving', west: 'Applied' },
       expected: 7,
     },
     {
-      title: 'not while one target has not',
+      title: 'not while one target has not observed it',
       reported: { east: report(2), west: report(2, { observed: 'old' }) },
       states: { east: 'Serving', west: 'Syncing' },
       expected: undefined,
     },
     {
-      title: 'not while one target has said nothing',
+      title: 'not while one target has reported nothing',
       reported: { east: report(2) },
       states: { east: 'Serving', west: 'Syncing' },
       expected: undefined,
     },
-    { title: 'not because there is no target', reported: {}, states: {}, expected: undefined },
+    { title: 'not without any target', reported: {}, states: {}, expected: undefined },
     {
-      title: 'whatever a draining copy says',
+      title: 'without regard to a draining copy',
       reported: { east: report(2, { observed: 'old' }), west: report(2) },
       states: { east: 'Draining', west: 'Serving' },
       expected: 7,
     },
     {
-      title: 'and never goes back',
+      title: 'and does not decrease it',
       reported: { east: report(2, { observed: 'old' }) },
       states: { east: 'Serving' },
       previous: { observedGeneration: 6 },
@@ -81,24 +81,24 @@ describe('the status of a Deployment in several members', () => {
     previous?: MergeInput['previous']
     expected?: number
   }[]) {
-    it(`has observed the generation ${title}`, () =>
+    it(`reports the generation as observed: ${title}`, () =>
       expect(merge({ reported, states, previous })['observedGeneration']).to.equal(expected))
   }
-  it('is Available while a copy serves, though another is only coming', () => {
+  it('is Available while one copy serves and another one is starting', () => {
     const { conditions } = merge({
       reported: { east: report(2), west: report(0) },
       states: { east: 'Serving', west: 'Applied' },
     })
     expect(conditions).to.deep.equal([condition('Available', 'True')])
   })
-  it('is as bad as the worst of those that serve', () => {
+  it('takes the worst condition of the copies that serve', () => {
     const { conditions } = merge({
       reported: { east: report(2), west: report(0) },
       states: { east: 'Serving', west: 'Serving' },
     })
     expect(conditions).to.deep.equal([condition('Available', 'False')])
   })
-  it('says what can’t be synced, in the member’s words', () => {
+  it('shows why an object cannot be synced, with the member’s message', () => {
     const { conditions } = merge({ reported: { east: { error: 'no such field' } }, states: { east: 'Syncing' } })
     expect(conditions).to.have.nested.property('[0].message', 'east: no such field')
   })

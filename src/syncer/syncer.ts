@@ -13,7 +13,7 @@ import {
 import { isWorkloadResource, managedLabel, workloadKinds } from '../crds/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '../reconcile/index.ts'
 import type { Logger } from '../telemetry/index.ts'
-import { visitLeftover, visitNamespace } from './leave-namespace.ts'
+import { visitLeftover, visitNamespace } from './visit-namespace.ts'
 import { visitObject } from './down-object.ts'
 import { tenantZone } from './member-dns/corefile.ts'
 import { visitWorkloadStatus } from './member-status.ts'

@@ -1,4 +1,4 @@
-// The history of a workload upstream (ReplicaSets of a Deployment): one object per template, however many members have one.
+// The history of a workload upstream (ReplicaSets of a Deployment): one object per template, shared by all members.
 // Revisions are counted here, so that `kubectl rollout history` outlives the members in which rollouts happened.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { tolerate } from '../apimachinery/status/index.ts'
@@ -21,12 +21,12 @@ import type { PodTemplate } from './transform/pod-types.ts'
 import { metadataUp, replicaSetTemplateUp, withoutHash } from './transform/up.ts'
 import { ownerName } from './workload-owner.ts'
 
-/** Tenants can write any number into the annotation: above this, it is ignored, so that counting on stays exact. */
+/** Tenants can write any number into the annotation. Larger ones are ignored: adding one to them might not be exact. */
 const maxRevision = 2 ** 40
 
 /** What a member reports about its ReplicaSet of one template. */
 export interface ReplicaSetMemberStatus {
-  /** Its name in the member, by which pods there name their owner. */
+  /** Its name in the member: pods there have it as their owner. */
   readonly name: string
   /** spec.replicas */
   readonly desired: number
@@ -73,7 +73,7 @@ interface WorkloadWithHistory {
   readonly workload: CachedObject
 }
 
-/** The workload of a visit. Only one kind has a history of this form, so its name is enough. */
+/** The workload of a visit. Only one kind of workload has a history, so the name identifies the workload. */
 function workloadWithHistory(context: SyncContext, visit: Visit): WorkloadWithHistory | undefined {
   for (const kind of workloadKinds) {
     const { history } = kind

@@ -15,7 +15,7 @@ import {
 } from './authn/index.ts'
 import { createAuthorizer } from './authz/index.ts'
 import { createBaseLayer } from './bootstrap/index.ts'
-import { createDirectory, type KeptDirectory, type LogicalCluster } from './clusters/index.ts'
+import { createDirectory, type InformedDirectory, type LogicalCluster } from './clusters/index.ts'
 import { defaultEventTtlMs, expireEvents } from './expiry/index.ts'
 import { ObjectGraph } from './graph/index.ts'
 import { WatchClock } from './endpoints/watch-clock.ts'
@@ -23,12 +23,12 @@ import { OffloadThread } from './offload/offload-thread.ts'
 import type { Members } from './members/index.ts'
 import { ClusterCatalog } from './catalog/cluster-catalog.ts'
 import { readFacts, stampRevision } from './resources/object-bytes.ts'
-import { findNamedObject } from './named-object.ts'
+import { findBoundObject } from './find-bound-object.ts'
 import { findPlacedAccount } from './placed-accounts.ts'
 import { createRegistry } from './registry/create-registry.ts'
 import { Fairness, type FairnessLimits } from './flowcontrol/fairness.ts'
 import { Deliveries } from './flowcontrol/deliveries.ts'
-import { LoopShare } from './flowcontrol/loop-share.ts'
+import { EventLoopShare } from './flowcontrol/event-loop-share.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
 import type { ServerParts } from './server/parts.ts'
@@ -65,7 +65,7 @@ export interface VirtualApi extends AsyncDisposable {
   readonly broken: Promise<never>
   /** Sends requests from within the process, as the installation itself. */
   readonly loopback: Transport
-  readonly directory: KeptDirectory
+  readonly directory: InformedDirectory
   readonly hub: Hub
   /** Changes and owner references of all objects, for controllers. */
   readonly graph: ObjectGraph
@@ -99,7 +99,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     signal,
   })
   const watchClock = new WatchClock()
-  const loopShare = new LoopShare()
+  const loopShare = new EventLoopShare()
   const authorizer = createAuthorizer({ hub })
   // A cycle: the parts need the members, the members the loopback, and the loopback the parts. So members come later.
   const lazy: { members?: ReturnType<NonNullable<VirtualApiOptions['members']>> } = {}
@@ -116,7 +116,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   const accountTokens = createServiceAccountTokens({
     privateKey: pki.serviceAccountKey,
     directory,
-    find: findNamedObject(hub),
+    find: findBoundObject(hub),
     clock,
   })
   const authenticator = createAuthenticator({

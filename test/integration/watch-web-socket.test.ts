@@ -46,6 +46,40 @@ describe('a watch over a WebSocket', () => {
     expect(await frames.next()).to.have.property('done', true)
   })
 
+  it('selects a subprotocol that the client offers, and never a token', async () => {
+    const offered = 'base64url.bearer.authorization.k8s.io.c2VjcmV0, base64.binary.k8s.io'
+    const { headers, socket } = await open('', [...handshake, 'Sec-WebSocket-Protocol', offered])
+    expect(headers['sec-websocket-protocol']).to.equal('base64.binary.k8s.io')
+    socket!.destroy()
+  })
+
+  it('drops what the client sends, and still sends events', async () => {
+    const { socket } = await open('resourceVersion=0&fieldSelector=metadata.name%3Dlater')
+    const frames = framesOf(socket!)
+    socket!.write(masked(0x1, Buffer.from('hello')))
+    socket!.write(masked(0x2, Buffer.alloc(300, 7)))
+    for (const byte of masked(0x9, Buffer.from('split'))) socket!.write(Uint8Array.of(byte))
+    expect((await frames.next()).value).to.deep.equal({ opcode: 0xa, payload: Buffer.from('split') })
+    await create('later')
+    expect(await nextEvent(frames)).to.equal('ADDED later')
+    socket!.destroy()
+  })
+
+  for (const [what, bytes, code] of [
+    ['is not masked', Buffer.from([0x89, 0x00]), 1002],
+    ['is a control frame of more than 125 bytes', Buffer.from([0x89, 0xfe, 0x01, 0x00, 0, 0, 0, 0]), 1002],
+    ['is longer than 64 KiB', masked(0x2, Buffer.alloc(64 * 1024 + 1)).subarray(0, 14), 1009],
+  ] as const)
+    it(`ends with ${code} at a frame that ${what}`, async () => {
+      const { socket } = await open('resourceVersion=0&fieldSelector=metadata.name%3Dnone')
+      const frames = framesOf(socket!)
+      socket!.write(bytes)
+      const { value } = await frames.next()
+      expect(value?.opcode).to.equal(0x8)
+      expect(value?.payload.readUInt16BE(0)).to.equal(code)
+      socket!.destroy()
+    })
+
   it('ends with a close frame at its timeout', async () => {
     const { socket } = await open('timeoutSeconds=1&resourceVersion=0')
     const frames = framesOf(socket!)
@@ -72,6 +106,18 @@ describe('a watch over a WebSocket', () => {
     if (!socket!.closed) await once(socket!, 'close')
   })
 })
+
+/** A frame as a client sends it: masked. */
+function masked(opcode: number, payload: Uint8Array): Buffer {
+  const mask = Uint8Array.of(1, 2, 3, 4)
+  const length = payload.length
+  const head = Buffer.alloc(length <= 125 ? 2 : length < 2 ** 16 ? 4 : 10)
+  head[0] = 0x80 | opcode
+  head[1] = 0x80 | (length <= 125 ? length : length < 2 ** 16 ? 126 : 127)
+  if (head.length === 4) head.writeUInt16BE(length, 2)
+  if (head.length === 10) head.writeBigUInt64BE(BigInt(length), 2)
+  return Buffer.concat([head, mask, payload.map((byte, index) => byte ^ mask[index % 4]!)])
+}
 
 async function nextEvent(frames: AsyncGenerator<Frame, undefined>): Promise<string> {
   const { value } = await frames.next()

@@ -1,4 +1,4 @@
-// An error is a Kubernetes Status from birth to wire: one class, one maker per reason, so code and reason never part.
+// Every error is a Kubernetes Status: one class, and one function per reason, so that code and reason always fit.
 import { goQuote } from '../text/go-text.ts'
 import { groupResourceText, type GroupResource } from '../meta/gvr.ts'
 

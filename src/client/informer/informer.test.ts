@@ -123,7 +123,7 @@ describe('an informer', () => {
     expect(api.asked).to.deep.equal(['list', 'page', 'watch 10'])
   })
 
-  it('goes on where its watch ended, a bookmark included, without listing again', async () => {
+  it('resumes where its watch ended, also after a bookmark, without listing again', async () => {
     await using api = await faultyApi()
     await using following = follow(api)
     await api.watched()
@@ -153,7 +153,7 @@ describe('an informer', () => {
           .end(JSON.stringify({ kind: 'Status', code: 410, reason: 'Expired', message: 'too old' })),
     },
   ]) {
-    it(`lists again after ${title} and tells what is gone, changed, new and made anew`, async () => {
+    it(`lists again after ${title} and reports what was deleted, changed, created and recreated`, async () => {
       await using api = await faultyApi()
       api.set(10, configMap('gone', 1), configMap('same', 2), configMap('changed', 3), configMap('anew', 4))
       await using following = follow(api)
@@ -175,7 +175,7 @@ describe('an informer', () => {
     })
   }
 
-  it('outlives its server, however often that fails, and lists no second time', async () => {
+  it('survives failures of its server without a second list', async () => {
     await using api = await faultyApi()
     await using following = follow(api)
     await api.watched()
@@ -197,7 +197,7 @@ describe('an informer', () => {
     expect(following.told).to.deep.equal(['+shop/a', '+shop/b'])
   })
 
-  it('is not confused by an event it does not know', async () => {
+  it('ignores an event of an unknown type', async () => {
     await using api = await faultyApi()
     await using following = follow(api)
     await api.watched()
@@ -208,7 +208,7 @@ describe('an informer', () => {
     expect(following.told).to.deep.equal(['+shop/a'])
   })
 
-  it('keeps what its transform leaves', async () => {
+  it('keeps only what its transform returns', async () => {
     await using api = await faultyApi()
     api.set(10, { ...configMap('a', 1), data: { big: 'x' } })
     await using following = follow(api, { transform: ({ data: _data, ...rest }) => rest })
@@ -216,7 +216,7 @@ describe('an informer', () => {
     expect(following.informer.store.get('shop/a')).to.deep.equal(configMap('a', 1))
   })
 
-  it('keeps objects of one name in two logical clusters apart', async () => {
+  it('distinguishes objects of the same name in two logical clusters', async () => {
     await using api = await faultyApi()
     const of = (cluster: string): object => ({ annotations: { 'kcp.dev/logical-cluster': cluster }, uid: cluster })
     api.set(10, configMap('a', 1, of('acme')), configMap('a', 2, of('bob')), configMap('stray', 3))
@@ -225,7 +225,7 @@ describe('an informer', () => {
     expect(following.informer.store.keys()).to.deep.equal(['acme|shop/a', 'bob|shop/a'])
   })
 
-  it('tells a listener that comes late of everything there is', async () => {
+  it('reports all existing objects to a listener that is added later', async () => {
     await using api = await faultyApi()
     api.set(10, configMap('a', 1))
     await using following = follow(api)
@@ -247,7 +247,7 @@ describe('an informer', () => {
     await following.until(({ store }) => store.size === 2)
   })
 
-  it('rejects those who wait for a list that never came when it ends', async () => {
+  it('rejects waiters when it ends before its first list', async () => {
     const life = new AbortController()
     await using transport = httpTransport({ server: 'http://127.0.0.1:1' })
     const informer = createInformer({

@@ -17,7 +17,7 @@ describe('keys of an informer', () => {
       expect(clusterInKey(key)).to.equal(parseKey(key).cluster ?? '')
     })
   }
-  it('know the logical cluster of an object', () => {
+  it('contain the logical cluster of an object', () => {
     expect(clusterOf({ metadata: { annotations } })).to.equal('acme')
     expect(clusterOf({ metadata: {} })).to.equal(undefined)
   })

@@ -24,7 +24,7 @@ describe('an index of an informer', () => {
     store.put('b', pod('b', { red: '' }))
   })
 
-  it('has objects from before and after it was created, in each of their groups', () => {
+  it('contains objects from before and after its creation, in each of their groups', () => {
     expect([names('red'), names('round'), names('blue')]).to.deep.equal([['a', 'b'], ['a'], []])
     expect([...index.keysOf('red')]).to.deep.equal(['a', 'b'])
   })

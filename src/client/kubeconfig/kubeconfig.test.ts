@@ -53,7 +53,7 @@ describe('a kubeconfig', () => {
     })
   })
 
-  describe('that was given to us', () => {
+  describe('from somebody else', () => {
     for (const { given, field } of [
       { given: { user: { exec: { command: '/bin/sh' } } }, field: 'exec' },
       { given: { user: { 'auth-provider': { name: 'gcp' } } }, field: 'auth-provider' },
@@ -85,8 +85,16 @@ describe('a kubeconfig', () => {
       { title: 'a server that is no URL', text: config({ cluster: { server: 'east' } }), message: 'is not a URL' },
       { title: 'no cluster', text: config({ context: { cluster: 'other' } }), message: 'has no cluster "other"' },
       { title: 'no current-context', text: 'kind: Config', message: 'has no current-context' },
-      { title: 'half a key pair', text: config({ user: { 'client-key-data': 'aa' } }), message: 'must come together' },
-      { title: 'a token that is no text', text: config({ user: { token: 5 } }), message: '"token" must be a string' },
+      {
+        title: 'a key without a certificate',
+        text: config({ user: { 'client-key-data': 'aa' } }),
+        message: 'must come together',
+      },
+      {
+        title: 'a token that is not a string',
+        text: config({ user: { token: 5 } }),
+        message: '"token" must be a string',
+      },
       { title: 'a list', text: '[]', message: 'is not a kubeconfig' },
       { title: 'broken YAML', text: '{', message: 'is not YAML' },
     ]) {
@@ -94,7 +102,7 @@ describe('a kubeconfig', () => {
     }
   })
 
-  it('of a person is refused where it wants a proxy: nobody is reached past it', async () => {
+  it('of a person is refused if it names a proxy, instead of bypassing it', async () => {
     const text = config({ cluster: { 'proxy-url': 'http://proxy:3128' } })
     expect(await messageOf(loadKubeconfig({ text }, { trusted: true }))).to.contain(
       'uses "proxy-url", which is not supported',
@@ -117,7 +125,7 @@ describe('a kubeconfig', () => {
     expect((await kubeconfig.endpoint()).headers).to.deep.equal({ authorization: 'Bearer fresh' })
   })
 
-  it('of a person runs the program again where the token it gave is refused, and not each time', async () => {
+  it('of a person runs the program again only when its token was refused', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'kcp-'))
     try {
       const count = join(directory, 'count')
@@ -140,7 +148,7 @@ describe('a kubeconfig', () => {
     }
   })
 
-  it('of a person reads files of credentials beside it, again and again', async () => {
+  it('of a person rereads the files of credentials that it names', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'kcp-'))
     try {
       const put = async (name: string, text: string): Promise<void> => await writeFile(join(directory, name), text)
@@ -173,7 +181,7 @@ describe('a kubeconfig', () => {
     }
   })
 
-  it('of a pod follows its token and authorities as the kubelet renews them', async () => {
+  it('of a pod uses the token and authorities that the kubelet renews', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'kcp-'))
     try {
       await writeFile(join(directory, 'ca.crt'), 'CA')
@@ -189,7 +197,7 @@ describe('a kubeconfig', () => {
     }
   })
 
-  it('of a person follows what is inside the file as it is written anew', async () => {
+  it('of a person uses inline credentials that are rewritten in the file', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'kcp-'))
     const file = join(directory, 'kubeconfig')
     try {
@@ -200,7 +208,7 @@ describe('a kubeconfig', () => {
       await writeFile(file, config({ user: { token: 'two' } }))
       expect((await kubeconfig.endpoint()).token).to.equal('two')
       await writeFile(file, config({ user: { tokenFile: 'token' } }))
-      expect(await messageOf(kubeconfig.endpoint())).to.contain('start this program again')
+      expect(await messageOf(kubeconfig.endpoint())).to.contain('restart this program')
     } finally {
       await rm(directory, { recursive: true })
     }

@@ -1,4 +1,4 @@
-// Kubeconfigs: that of the person who runs the program, whose plugins may run, and those from Secrets, which are not trusted.
+// Reads kubeconfigs. One of the person who runs the program may run plugins; one from a Secret is not trusted and may not.
 import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { ConnectionOptions } from 'node:tls'
@@ -54,14 +54,15 @@ export async function loadKubeconfig(
   return { ...shared, ...(await withPlugins(text, { context: chosen.context, directory, where, pluginAgainMs })) }
 }
 
-/** A kubeconfig with its certificates inside is written anew by whoever renews them, such as kubeadm. */
+/** Reads the file again when it changes: tools such as kubeadm rewrite it when they renew the certificates in it. */
 const fileAgainMs = 30_000
 
 async function endpointInFile(file: string, context: string): Promise<Endpoint> {
   const where = `kubeconfig "${file}"`
   const raw = parseText(await readText(file), where)
   const { cluster, user, needs } = checkKubeconfig(raw, { where, trusted: true, context })
-  if (needs !== 'nothing') throw badRequest(`${where} was changed to need more than itself: start this program again`)
+  if (needs !== 'nothing')
+    throw badRequest(`${where} has changed and now names a plugin or files: restart this program`)
   return checkedEndpoint(plainEndpoint(cluster, user), where)
 }
 
@@ -79,7 +80,7 @@ export async function inClusterConfig({
     server,
     context: 'in-cluster',
     ...(namespace === undefined ? {} : { namespace: namespace.trim() }),
-    // The kubelet renews the token long before it expires, and adds authorities long before they sign.
+    // The kubelet renews the token long before it expires, and adds authorities long before they are used to sign.
     refreshAfterMs: 60_000,
     endpoint: async () => ({
       server,

@@ -44,11 +44,11 @@ describe('the HTTP transport', () => {
   const get = (path = '/x', signal = never): Promise<TransportResponse> =>
     transport.request({ method: 'GET', path, signal })
 
-  it('asks below the path of the server, with the token', async () => {
+  it('sends requests below the path of the server, with the token', async () => {
     handle = ({ url, headers }, response) => response.end(`${url ?? ''} ${headers.authorization ?? ''}`)
     expect(await textOf(await get('/api?limit=1'))).to.equal('/base/api?limit=1 Bearer t')
   })
-  it('uses one connection again for request after request', async () => {
+  it('reuses one connection for consecutive requests', async () => {
     handle = (_, response) => response.end('ok')
     for (let i = 0; i < 20; i++) await textOf(await get())
     expect(connections).to.equal(1)
@@ -67,7 +67,7 @@ describe('the HTTP transport', () => {
       expect(error).to.include({ message: 'enough' })
     }
   })
-  it('rejects with the reason of its signal, before and during an answer', async () => {
+  it('rejects with signal.reason, before and during an answer', async () => {
     handle = () => undefined
     const controller = new AbortController()
     const waiting = get('/slow', controller.signal).catch((error: unknown) => error)
@@ -76,20 +76,20 @@ describe('the HTTP transport', () => {
     expect(await waiting).to.equal(reason)
     expect(await get('/x', controller.signal).catch((error: unknown) => error)).to.equal(reason)
   })
-  it('is ServiceUnavailable where nobody listens', async () => {
+  it('rejects with ServiceUnavailable if nobody listens', async () => {
     await using nobody = httpTransport({ server: 'http://127.0.0.1:1' })
     const error = await nobody.request({ method: 'GET', path: '/x', signal: never }).catch((error: unknown) => error)
     expect(error).to.include({ code: 503, reason: 'ServiceUnavailable' })
     expect((error as Error).message).to.contain('could not GET "/x" at "127.0.0.1:1"')
   })
-  it('is ServiceUnavailable where no answer comes in time', async () => {
+  it('rejects with ServiceUnavailable if no answer comes in time', async () => {
     handle = () => undefined
     const { port } = server.address() as AddressInfo
     await using hasty = httpTransport({ server: `http://127.0.0.1:${port}` }, { answerTimeoutMs: 20 })
     const error = await hasty.request({ method: 'GET', path: '/x', signal: never }).catch((error: unknown) => error)
     expect(error).to.include({ code: 503 })
   })
-  it('tells when an answer breaks off', async () => {
+  it('rejects when an answer breaks off', async () => {
     handle = (_, response) => {
       response.writeHead(200, { 'content-length': '100' })
       response.write('half', () => response.destroy())
@@ -115,7 +115,7 @@ describe('the HTTP transport', () => {
       expect(result).to.equal(outcome)
     })
   }
-  describe('over a connection that is dead, which nobody has told', () => {
+  describe('over a connection that died without notice', () => {
     const silentAt = { method: 'GET', path: '/silent', signal: never, maxSilenceMs: 50 }
     beforeEach(() => {
       handle = ({ url = '' }, response) => {
@@ -124,19 +124,19 @@ describe('the HTTP transport', () => {
       }
     })
 
-    it('does not read for ever', async () => {
+    it('stops reading after the stall limit', async () => {
       const error = await textOf(await transport.request(silentAt)).catch((error: unknown) => error)
       expect(error).to.include({ code: 503 })
       expect((error as Error).message).to.contain('nothing came for 50 ms')
     })
-    it('trusts no other idle one either', async () => {
+    it('discards the other idle connections too', async () => {
       await Promise.all([get().then(textOf), get().then(textOf), get().then(textOf)])
       await textOf(await transport.request(silentAt)).catch(() => undefined)
       const before = connections
       expect(await textOf(await get())).to.equal('ok')
       expect(connections).to.equal(before + 1)
     })
-    it('leaves whoever reads slowly his time', async () => {
+    it('does not end an answer that is read slowly', async () => {
       const rest = Promise.withResolvers<undefined>()
       handle = (_, response) => {
         response.write('one')
@@ -150,14 +150,14 @@ describe('the HTTP transport', () => {
       expect(String((await reading.next()).value)).to.equal('two')
       expect((await reading.next()).done).to.equal(true)
     })
-    it('ends a watch as its server would', async () => {
+    it('ends a watch as if the server had ended it', async () => {
       const seen: string[] = []
       const client = createClient(transport, { maxSilenceMs: 50 })
       const gvr = { group: '', version: 'v1', resource: 'silents' }
       for await (const { object } of client.watch(gvr, { signal: never })) seen.push(object.metadata.name ?? '')
       expect(seen).to.deep.equal(['a'])
     })
-    it('waits no longer than for a connection for who accepts it and says nothing', async () => {
+    it('waits for the TLS handshake no longer than for the connection', async () => {
       const mute = createTcpServer((socket) => sockets.add(socket)).listen(0, '127.0.0.1')
       await once(mute, 'listening')
       try {
@@ -174,7 +174,7 @@ describe('the HTTP transport', () => {
     })
   })
 
-  describe('whose credentials are renewed while it runs', () => {
+  describe('with credentials that are renewed while it runs', () => {
     let give: () => Promise<string>
     let renewing: Transport
     const tokenSeen = async (): Promise<string> =>
@@ -189,7 +189,7 @@ describe('the HTTP transport', () => {
     })
     afterEach(() => renewing[Symbol.asyncDispose]())
 
-    it('goes on with those it had where new ones cannot be read, until the server refuses them', async () => {
+    it('keeps the old ones while new ones cannot be read, until the server refuses them', async () => {
       let taken = 'Bearer one'
       handle = ({ headers: { authorization = '' } }, response) => {
         response.statusCode = authorization === taken ? 200 : 401
@@ -205,7 +205,7 @@ describe('the HTTP transport', () => {
       give = () => Promise.resolve('two')
       expect(await tokenSeen()).to.equal('200 Bearer two')
     })
-    it('leaves no request waiting for them longer than that wants to', async () => {
+    it('does not delay a request beyond its own signal while they are read', async () => {
       give = () => new Promise(() => undefined)
       const reason = new Error('stopped')
       const life = new AbortController()
@@ -216,7 +216,7 @@ describe('the HTTP transport', () => {
       expect(await asked).to.equal(reason)
     })
   })
-  it('asks nobody again whose answer broke off, on a connection used before', async () => {
+  it('does not repeat a request on a reused connection if the answer broke off', async () => {
     const asked: string[] = []
     handle = ({ url = '' }, response) => {
       asked.push(url)
@@ -243,7 +243,7 @@ describe('the HTTP transport', () => {
       signal,
     })
 
-  it('passes the bytes of an upgrade both ways, to the end of each', async () => {
+  it('passes the bytes of an upgrade in both directions until each one ends', async () => {
     server.on('upgrade', (request, socket) => {
       socket.write(
         `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Path: ${request.url ?? ''}\r\n\r\nearly`,
@@ -261,7 +261,7 @@ describe('the HTTP transport', () => {
     await once(socket, 'end')
     expect(text).to.equal('early<hello>bye')
   })
-  it('sends no body with an upgrade by POST, which the other protocol would take for its own', async () => {
+  it('sends no body with an upgrade by POST: the new protocol would read it as its own bytes', async () => {
     let sent: Record<string, unknown> = {}
     server.on('upgrade', ({ headers }, socket) => {
       sent = headers
@@ -272,7 +272,7 @@ describe('the HTTP transport', () => {
     expect(sent).to.have.property('content-length', '0')
     expect(sent).to.not.have.property('transfer-encoding')
   })
-  it('gives the ordinary answer where an upgrade is refused', async () => {
+  it('returns the ordinary answer if an upgrade is refused', async () => {
     server.on('upgrade', (_, socket) => socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno'))
     const answer = await upgrade()
     if (!('refused' in answer)) throw new Error('upgraded')

@@ -15,15 +15,15 @@ describe('lines of a watch', () => {
   for (const { title, chunks, lines } of [
     { title: 'several in one chunk', chunks: ['a\nb\n'], lines: ['a', 'b'] },
     { title: 'one over several chunks', chunks: ['a', 'b', 'c\n'], lines: ['abc'] },
-    { title: 'an end that is a chunk of its own', chunks: ['a', '\n', 'b\n'], lines: ['a', 'b'] },
+    { title: 'a line end in a chunk of its own', chunks: ['a', '\n', 'b\n'], lines: ['a', 'b'] },
     { title: 'an unfinished last line, dropped', chunks: ['a\nb'], lines: ['a'] },
     { title: 'empty lines, dropped', chunks: ['\n\na\n'], lines: ['a'] },
     {
-      title: 'U+2028 and \\r inside, which end nothing',
+      title: 'U+2028 and \\r inside a line, which do not end it',
       chunks: ['a\u2028b\rc\u2029d\n'],
       lines: ['a\u2028b\rc\u2029d'],
     },
-    { title: 'a character cut in two', chunks: [euro.subarray(0, 2), euro.subarray(2)], lines: ['"€"'] },
+    { title: 'a character split over two chunks', chunks: [euro.subarray(0, 2), euro.subarray(2)], lines: ['"€"'] },
   ]) {
     it(`understands ${title}`, async () => expect(await split(chunks)).to.deep.equal(lines))
   }
@@ -31,7 +31,7 @@ describe('lines of a watch', () => {
     { title: 'that is finished', chunks: ['aaaaaa\n'] },
     { title: 'that never ends', chunks: ['aaa', 'aaa', 'aaa'] },
   ]) {
-    it(`refuses a line longer than its bound ${title}`, async () => {
+    it(`refuses a line longer than the limit ${title}`, async () => {
       const error = await split(chunks, 5).catch((error: unknown) => error)
       expect(error).to.include({ reason: 'RequestEntityTooLarge' })
     })

@@ -11,17 +11,17 @@ describe('the decision of garbage collection about an object', () => {
     { title: 'keeps it without owners', states: [], expected: 'keep' },
     { title: 'keeps it while all owners exist', states: ['solid', 'solid'], expected: 'keep' },
     {
-      title: 'drops absent and waiting owners beside an existing one',
+      title: 'removes absent and waiting owners if another one exists',
       states: ['absent', 'solid', 'waiting'],
       expected: 'drop 0,2',
     },
     {
-      title: 'does nothing for now if an owner is of an unknown kind',
+      title: 'does nothing for now if the kind of an owner is unknown',
       states: ['absent', 'unresolvable'],
       expected: 'retry',
     },
     {
-      title: 'is not sure of an existing owner beside an unknown one',
+      title: 'does nothing for now with one existing and one unknown owner',
       states: ['solid', 'unresolvable'],
       expected: 'retry',
     },
@@ -31,13 +31,13 @@ describe('the decision of garbage collection about an object', () => {
       expected: 'delete Background',
     },
     {
-      title: 'deletes it by its own finalizer orphan',
+      title: 'orphans its dependents if it has the finalizer orphan',
       states: ['absent'],
       finalizers: ['orphan'],
       expected: 'delete Orphan',
     },
     {
-      title: 'deletes it by its own finalizer foregroundDeletion',
+      title: 'deletes it in the foreground if it has the finalizer foregroundDeletion',
       states: ['absent'],
       finalizers: ['foregroundDeletion'],
       expected: 'delete Foreground',
@@ -55,7 +55,7 @@ describe('the decision of garbage collection about an object', () => {
       expected: 'delete Background',
     },
     {
-      title: 'asks for dependents first if an owner waits',
+      title: 'asks for the dependents first if an owner waits for them',
       states: ['waiting', 'absent'],
       expected: 'delete Background, Foreground if it has dependents',
     },

@@ -25,12 +25,12 @@ export async function startGarbageCollection(context: ControllerContext): Promis
   const add = (task: Task): void => queue.add(keyOf(task))
   const enqueue = (object: ObjectKey): void => add({ do: 'object', object })
   const stop = graph.observe({
-    touched: enqueue,
-    gone: (cluster, uid) => {
+    onChanged: enqueue,
+    onDeleted: (cluster, uid) => {
       gone.add(cluster, uid)
       add({ do: 'gone', cluster, uid })
     },
-    released: (cluster, namespace, owners) => {
+    onOwnersRemoved: (cluster, namespace, owners) => {
       for (const { apiVersion, kind, name, uid } of owners)
         add({ do: 'owner', cluster, namespace, owner: { apiVersion, kind, name, uid } })
     },

@@ -78,7 +78,7 @@ describe('the owners of an object', () => {
     },
     { title: 'absent if there is none', owner: reference('ConfigMap', 'none', 'none'), state: 'absent' },
     {
-      title: 'absent if its name belongs to another object',
+      title: 'absent if an object of its name has another uid',
       owner: reference('ConfigMap', 'again', 'first'),
       state: 'absent',
     },
@@ -113,7 +113,7 @@ describe('the owners of an object', () => {
     expect(cluster.asked).to.equal(0)
   })
 
-  it('wait for dependents only with deletionTimestamp and finalizer', () => {
+  it('wait for dependents only if they have a deletionTimestamp and the finalizer', () => {
     expect(isDeletingInForeground({ finalizers: ['foregroundDeletion'] })).to.equal(false)
     expect(isDeletingInForeground({ deletionTimestamp })).to.equal(false)
     expect(isDeletingInForeground({ deletionTimestamp, finalizers: ['foregroundDeletion'] })).to.equal(true)

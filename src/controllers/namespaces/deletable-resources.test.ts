@@ -41,7 +41,7 @@ describe('the resources that a namespace can contain', () => {
     ])
   })
 
-  it('leave out a group that is gone, and report one that does not answer', async () => {
+  it('leave out a group that is no longer served, and report one that does not answer', async () => {
     const { failures } = await deletableResources({ raw }, signal)
     expect(failures).to.deep.equal(['down.example.com/v1: the server is down'])
   })

@@ -59,7 +59,7 @@ describe('conditions of a namespace that is being deleted', () => {
     it(`have upstream's message in ${type}`, () => expect(messageOf(given, type)).to.equal(message))
   }
 
-  it('keep the time of a status that stays, and of a condition that stays altogether', () => {
+  it('keep lastTransitionTime while their status stays, and all of a condition that did not change', () => {
     const first = namespaceConditions(remaining({ byResource: new Map([['pods', 2]]) }), [], before)
     const second = namespaceConditions(remaining({ byResource: new Map([['pods', 1]]) }), first, now)
     const third = namespaceConditions(remaining(), second, now)

@@ -40,7 +40,7 @@ describe('aggregation of ClusterRoles', () => {
     return rules?.map(({ rule }) => rule)
   }
 
-  it('takes rules by selector, then by name, each one once', async () => {
+  it('takes each rule once, in the order of selectors, then of names', async () => {
     expect(await rulesOf(aggregated('x', toEdit, toView), all)).to.deep.equal([
       get('secrets'),
       get('nodes'),
@@ -77,13 +77,13 @@ describe('aggregation of ClusterRoles', () => {
     expect(aggregatesFrom([decodeRole(aggregated('x', ...selectors))])).to.equal(undefined)
   })
 
-  it('concerns roles with selectors only', () => {
+  it('applies only to roles with selectors', () => {
     expect(decodeRole(aggregated('x', toView)).selectors).to.have.length(1)
     expect(decodeRole(aggregated('x')).selectors).to.deep.equal([])
     expect(decodeRole(role('x', {}, [])).selectors).to.deep.equal([])
   })
 
-  it('knows the labels of its sources', () => {
+  it('finds its sources by their labels', () => {
     const isSource = aggregatesFrom([decodeRole(aggregated('x', toView)), decodeRole(aggregated('y', toEdit))])
     expect([isSource?.({ view: 'true' }), isSource?.({ edit: 'any' }), isSource?.({ view: 'false' })]).to.deep.equal([
       true,
@@ -94,13 +94,13 @@ describe('aggregation of ClusterRoles', () => {
 
   for (const { title, a, b, same } of [
     {
-      title: 'whatever the order of fields',
+      title: 'in another order of fields',
       a: [{ verbs: ['get'], resources: ['pods'] }],
       b: [{ resources: ['pods'], verbs: ['get'] }],
       same: true,
     },
     {
-      title: 'whether an empty list is written or not',
+      title: 'with an empty list written or left out',
       a: [{ verbs: ['get'], resourceNames: [] }],
       b: [{ verbs: ['get'] }],
       same: true,

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { operatorLibrary } from './operator-library.ts'
 
 describe('the operator library', () => {
-  it('is loaded without client-node, which comes with its first use', function () {
+  it('is loaded without client-node, which its first use loads', function () {
     this.timeout(20_000)
     // A process of its own: here, somebody else may have loaded client-node.
     const script = `
@@ -20,7 +20,7 @@ describe('the operator library', () => {
     const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], options)
     expect(stdout, stderr).to.equal('{"before":false,"after":true}\n')
   })
-  it('gives the classes that ours is made from', () => {
+  it('exports the classes that our controllers extend', () => {
     expect(operatorLibrary.default.prototype).to.respondTo('handleResourceFinalizer')
     expect(operatorLibrary.ResourceEventType).to.include({ Added: 'ADDED', Modified: 'MODIFIED', Deleted: 'DELETED' })
   })

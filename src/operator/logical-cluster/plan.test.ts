@@ -39,13 +39,17 @@ const content = {
 describe('the plan for a LogicalCluster', () => {
   for (const { title, given, steps } of [
     {
-      title: 'takes the finalizer first, then asks whether its API answers',
+      title: 'adds the finalizer first, then asks whether its API answers',
       given: observed(),
       steps: ['addFinalizer', 'probe'],
     },
-    { title: 'asks only once it has the finalizer', given: observed({ metadata: held }), steps: ['probe'] },
     {
-      title: 'writes one status when its API answers',
+      title: 'asks whether its API answers once it has the finalizer',
+      given: observed({ metadata: held }),
+      steps: ['probe'],
+    },
+    {
+      title: 'writes the status once when its API answers',
       given: observed({ metadata: held, served: { ok: true } }),
       steps: ['setStatus'],
     },
@@ -55,42 +59,42 @@ describe('the plan for a LogicalCluster', () => {
       steps: [],
     },
     {
-      title: 'does not ask again for one that is Ready, but follows its generation',
+      title: 'does not ask again if it is Ready, but updates observedGeneration',
       given: observed({ metadata: { ...held, generation: 4 }, status: readyStatus }),
       steps: ['setStatus'],
     },
     {
-      title: 'follows its address',
+      title: 'updates the addresses in the status',
       given: observed({ metadata: held, status: { ...readyStatus, url: 'https://old/acme' } }),
       steps: ['setStatus'],
     },
     {
-      title: 'tells of an API that does not answer',
+      title: 'reports an API that does not answer',
       given: observed({ metadata: held, served: { ok: false, message: 'connection refused' } }),
       steps: ['setStatus'],
     },
     {
-      title: 'takes no finalizer for a reserved name',
+      title: 'adds no finalizer if the name is reserved',
       given: observed({ metadata: { name: 'root' } }),
       steps: ['setStatus'],
     },
     {
-      title: 'leaves one alone that is deleted and not ours to hold',
+      title: 'does nothing for a deleted one without our finalizer',
       given: observed({ metadata: { deletionTimestamp: now } }),
       steps: [],
     },
     {
-      title: 'looks at the content of one that is deleted',
+      title: 'asks for the content of one that is deleted',
       given: observed({ metadata: deleting }),
       steps: ['inspectContent'],
     },
     {
-      title: 'deletes what members hold, says what is left, and waits',
+      title: 'deletes what members hold, reports what is left, and waits',
       given: observed({ metadata: deleting, content }),
       steps: ['deleteObjects', 'setStatus', 'waitForContent'],
     },
     {
-      title: 'drops the rest once members hold nothing',
+      title: 'purges the rest once members hold nothing',
       given: observed({ metadata: deleting, status: readyStatus, content: { total: 0, held: [], orphaned: [], counts: [] } }),
       steps: ['purgeAndRelease'],
     },
@@ -104,21 +108,21 @@ describe('the plan for a LogicalCluster', () => {
     return step.status
   }
 
-  it('says id, addresses, generation and Ready in the status', () => {
+  it('writes id, addresses, generation and Ready into the status', () => {
     expect(statusOf(observed({ metadata: held, served: { ok: true } }))).to.deep.equal({
       ...readyStatus,
       conditions: [{ ...servedCondition, lastTransitionTime: now }],
     })
   })
-  it('keeps the time of a condition that stays as it is', () => {
+  it('keeps lastTransitionTime of an unchanged condition', () => {
     const given = observed({ metadata: { ...held, generation: 4 }, status: readyStatus })
     expect(statusOf(given).conditions).to.deep.equal([{ ...servedCondition, observedGeneration: 4 }])
   })
-  it('drops a direct address there is no more', () => {
+  it('removes a direct address that no longer exists', () => {
     const given = observed({ metadata: held, status: readyStatus, urls: { url: urls.url } })
     expect(statusOf(given)).not.to.have.property('directURL')
   })
-  it('names what is left and who holds it', () => {
+  it('names the objects that are left and the members that hold them', () => {
     const { conditions = [] } = statusOf(observed({ metadata: deleting, status: readyStatus, content }))
     expect(conditions.map(({ type, status, reason }) => [type, status, reason])).to.deep.equal([
       ['Ready', 'False', 'Deleting'],
@@ -136,7 +140,7 @@ describe('the plan for a LogicalCluster', () => {
       expect(statusOf(observed({ metadata: { name } })).conditions?.[0]).to.include({ status: 'False', reason: ready })
     })
   }
-  it('looks ever more rarely at what members hold', () => {
+  it('asks less and less often for what members hold', () => {
     const deletionTimestamp = '2026-01-01T00:00:00Z'
     const object = {
       apiVersion: 'kcp.dev/v1alpha1',

@@ -35,7 +35,7 @@ describe('the status of a MemberCluster', () => {
       expected: 'Accepted=True Reachable=False CredentialsValid=Unknown Ready=Unknown Schedulable=False',
     },
     {
-      title: 'tells refused credentials from a lost member',
+      title: 'distinguishes refused credentials from a lost member',
       parts: { probe: { kind: 'refused', message: 'm' } },
       expected: 'Accepted=True Reachable=True CredentialsValid=False Ready=Unknown Schedulable=False',
     },
@@ -55,13 +55,13 @@ describe('the status of a MemberCluster', () => {
       'its state is Draining: workloads are left there: a/1, a/2, a/3, a/4, a/5 and 2 more',
     ],
   ] as const) {
-    it(`says of a drained member what is there: ${placed.length}`, () => {
+    it(`reports the copies left in a drained member: ${placed.length}`, () => {
       const status = memberClusterStatus(input({ state: 'Draining', placed }))
       expect(status.placed).to.equal(placed.length)
       expect(status.conditions?.find(({ type }) => type === 'Schedulable')?.message).to.equal(message)
     })
   }
-  it('keeps what a silent member said last', () => {
+  it('keeps the last report of a member that does not answer', () => {
     const previous = memberClusterStatus(input())
     const silent = memberClusterStatus(input({ previous, probe: { kind: 'unreachable', message: 'm' } }))
     expect(silent).to.include({ version: 'v1.34.3', lastHeartbeatTime: '2026-01-01T00:00:00Z' })

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { CopyCount } from './copy-count.ts'
 
 describe('a count of copies', () => {
-  it('follows workloads as they come, move and go', () => {
+  it('changes as workloads are created, moved and deleted', () => {
     const count = new CopyCount()
     expect(count.isEmpty).to.equal(true)
     count.replace([], ['east'])
@@ -18,7 +18,7 @@ describe('a count of copies', () => {
     expect(count.isEmpty).to.equal(true)
   })
 
-  it('names the members of the others', () => {
+  it('lists the members of the other workloads', () => {
     const count = new CopyCount()
     count.replace([], ['east', 'west'])
     expect(count.without(['east', 'west'])).to.deep.equal([])

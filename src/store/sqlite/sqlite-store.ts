@@ -30,8 +30,9 @@ export interface SqliteStoreOptions {
   /** False if data existed before: an empty or missing file is then refused instead of created. Default true. */
   readonly mayBeNew?: boolean
   /**
-   * The file of the key that Secrets are sealed with, made (mode 0600) where there is neither it nor a sealed database. What an
-   * older database holds in the clear is sealed when it is opened. Default: Secrets are kept in the clear.
+   * The file of the key that Secrets are sealed with. If missing, it is created (mode 0600), unless the database
+   * is sealed already. Secrets
+   * that an older database holds in the clear are sealed when it is opened. Default: Secrets are kept in the clear.
    */
   readonly sealKeyFile?: string
 }
@@ -60,7 +61,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     const events = new EventLog()
     const { sealKeyFile } = options
     const settings = { file, keptDeletions, maxFileBytes, mayBeNew, ...(sealKeyFile !== undefined && { sealKeyFile }) }
-    // Who follows the store must hear that nothing comes any more: reads from memory would go on as if nothing had happened.
+    // Followers of the store must learn that no events will come: else reads from memory would go on with old objects.
     const onLost = (error: StoreError): void => events.fail(error)
     const thread = await DatabaseThread.start(settings, { afterBatch: () => events.flush(), onLost })
     events.start(thread.firstRevision as Revision)

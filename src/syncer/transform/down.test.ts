@@ -6,7 +6,7 @@ const place = { cluster: 'acme', clusterId: clusterIdOf('uid of acme') }
 const metadata = { name: 'web', namespace: 'shop', uid: 'u' }
 
 describe('objects on their way into a member', () => {
-  it('a Service takes no traffic for addresses that its tenant only names', () => {
+  it('a Service loses the external addresses that its tenant wrote', () => {
     const spec = {
       type: 'ClusterIP',
       clusterIP: '10.0.0.1',

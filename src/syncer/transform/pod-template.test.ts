@@ -14,7 +14,7 @@ const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 const containers = (env?: EnvVar[]): ContainerSpec[] => [{ name: 'c', image: 'i', ...(env && { env }) }]
 
 describe('pod templates on the way down', () => {
-  it('mount a token for our audience in place of the member’s own', () => {
+  it('mount a token for our audience instead of the member’s own', () => {
     const { spec } = podTemplateDown({ spec: { containers: containers() } }, context)
     expect(spec.automountServiceAccountToken).to.equal(false)
     expect(spec.containers[0]!.volumeMounts).to.deep.equal([
@@ -23,10 +23,10 @@ describe('pod templates on the way down', () => {
     expect(JSON.stringify(spec.volumes)).to.contain('"audience":"abcdefghij.klmnopqrst"')
   })
   for (const { title, automount, accountAutomount, mounted } of [
-    { title: 'no token where the pod says so', automount: false, mounted: false },
-    { title: 'no token where the ServiceAccount says so', accountAutomount: false, mounted: false },
+    { title: 'no token if the pod forbids it', automount: false, mounted: false },
+    { title: 'no token if the ServiceAccount forbids it', accountAutomount: false, mounted: false },
     {
-      title: 'a token where the pod wants it though its ServiceAccount does not',
+      title: 'a token if the pod asks for it and its ServiceAccount forbids it',
       automount: true,
       accountAutomount: false,
       mounted: true,
@@ -43,7 +43,7 @@ describe('pod templates on the way down', () => {
       expect(spec.volumes?.some(({ name }) => name === apiAccessVolume) ?? false).to.equal(mounted)
     })
   }
-  it('find the API of their logical cluster, unless they name another', () => {
+  it('point pods to the API of their logical cluster, unless they name another one', () => {
     const { spec } = podTemplateDown({ spec: { containers: containers() } }, context)
     expect(spec.containers[0]!.env).to.deep.equal([
       { name: 'KUBERNETES_SERVICE_HOST', value: 'api.example' },
@@ -81,7 +81,7 @@ describe('pod templates on the way down', () => {
     const { metadata } = podTemplateDown({ metadata: { annotations }, spec: { containers: containers() } }, context)
     expect(metadata?.annotations).to.have.all.keys('kubectl.kubernetes.io/restartedAt', templateChangesAnnotation)
   })
-  it('see their upstream namespace', () => {
+  it('show pods their upstream namespace', () => {
     const { spec } = podTemplateDown(
       {
         spec: {
@@ -92,7 +92,7 @@ describe('pod templates on the way down', () => {
     )
     expect(spec.containers[0]!.env?.find(({ name }) => name === 'NS')).to.deep.equal({ name: 'NS', value: 'shop' })
   })
-  it('ask our nameserver only where they ask cluster DNS from a network of their own', () => {
+  it('use our nameserver only with cluster DNS and without the host network', () => {
     expect(podTemplateDown({ spec: { containers: containers() } }, context).spec.dnsConfig?.searches?.[0]).to.equal(
       'shop.abcdefghij.kcp',
     )
@@ -202,7 +202,7 @@ const templates = fc.record(
 ) as fc.Arbitrary<PodTemplate>
 
 describe('pod templates down and up again', () => {
-  it('are as they were', () => {
+  it('are unchanged', () => {
     fc.assert(
       fc.property(templates, fc.boolean(), (template, withNameserver) => {
         const { nameserver: _, ...plain } = context
@@ -212,7 +212,7 @@ describe('pod templates down and up again', () => {
       { numRuns: 1000 },
     )
   })
-  it('change nothing when their context is the same: no needless rollout', () => {
+  it('are equal for an equal context, so that no needless rollout begins', () => {
     fc.assert(
       fc.property(templates, (template) => {
         const [first, second] = [template, structuredClone(template)].map((one) =>
@@ -222,7 +222,7 @@ describe('pod templates down and up again', () => {
       }),
     )
   })
-  it('leave alone what is not ours', () => {
+  it('keep fields that are not ours', () => {
     const template = { metadata: { annotations: {} }, spec: { containers: containers() } }
     expect(podTemplateUp(template)).to.deep.equal(template)
     expect(template.metadata.annotations).to.not.have.property(templateChangesAnnotation)

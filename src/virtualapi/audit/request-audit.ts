@@ -14,7 +14,7 @@ export interface AuditSink {
 }
 
 /** What is known when a request arrives. */
-export interface Arrival {
+export interface ReceivedRequest {
   readonly auditId: string
   readonly method: string
   readonly url: string
@@ -44,7 +44,7 @@ export function auditIdOf(header: string | undefined): string {
 
 /** Collects what the stages learn about a request, and writes a line when the answer has begun and when it is complete. */
 export class RequestAudit {
-  readonly #arrival: Arrival
+  readonly #arrival: ReceivedRequest
   readonly #sink: AuditSink
   readonly #clock: Pick<Clock, 'now'>
   readonly #received: number
@@ -58,7 +58,7 @@ export class RequestAudit {
   #longRunning = false
   #complete = false
 
-  constructor(arrival: Arrival, { sink, clock }: { sink: AuditSink; clock: Pick<Clock, 'now'> }) {
+  constructor(arrival: ReceivedRequest, { sink, clock }: { sink: AuditSink; clock: Pick<Clock, 'now'> }) {
     this.#arrival = arrival
     this.#sink = sink
     this.#clock = clock

@@ -6,7 +6,7 @@ import { connect, createServer, type DetailedPeerCertificate, type TLSSocket } f
 import { clusterIdOf, type ClusterId, type ClusterName } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { ClusterDirectory, LogicalCluster } from '../clusters/directory.ts'
-import type { ClusterScope, RequestInfo, Way } from '../request/request-info.ts'
+import type { ClusterScope, RequestInfo, EntryPoint } from '../request/request-info.ts'
 import { createAuthenticator, type AuthenticatorOptions } from './create-authenticator.ts'
 import type { FrontProxyConfig } from './front-proxy.ts'
 import type { MemberTokenClaim, MemberTokenIdentity } from './member-tokens.ts'
@@ -55,18 +55,18 @@ describe('authentication', () => {
 
   /** Returns the user, `anonymous`, or the code of the error. */
   async function ask(request: {
-    way?: Way
+    entryPoint?: EntryPoint
     cluster?: LogicalCluster | 'all' | 'none' | 'missing'
     peer?: DetailedPeerCertificate
     headers?: string[]
     options?: Partial<AuthenticatorOptions>
   }) {
-    const { way = 'direct', cluster = a, peer, headers = [], options = {} } = request
+    const { entryPoint = 'direct', cluster = a, peer, headers = [], options = {} } = request
     const authenticator = createAuthenticator({ pki, directory, frontProxy: () => frontProxyConfig, ...options })
     try {
       const answer = await authenticator.authenticate(
         {
-          info: requestInfo(way, scopeOf(cluster)),
+          info: requestInfo(entryPoint, scopeOf(cluster)),
           rawHeaders: headers,
           peerCertificate: peer,
           cluster: typeof cluster === 'string' ? undefined : cluster,
@@ -197,7 +197,7 @@ describe('authentication', () => {
         'X-Remote-Extra-acme.com%2Fteam',
         'red',
       ]
-      expect(await ask({ way: 'aggregated', peer: peerOf(proxy), headers })).to.deep.equal({
+      expect(await ask({ entryPoint: 'aggregated', peer: peerOf(proxy), headers })).to.deep.equal({
         user: {
           name: 'alice',
           uid: '7',
@@ -209,7 +209,7 @@ describe('authentication', () => {
     })
     it('takes a header value with a comma for one group', async () => {
       const headers = ['X-Remote-User', 'alice', 'X-Remote-Group', 'dev, system:masters', 'X-Remote-Group', 'a,b']
-      expect(await ask({ way: 'aggregated', peer: peerOf(proxy), headers }))
+      expect(await ask({ entryPoint: 'aggregated', peer: peerOf(proxy), headers }))
         .to.have.nested.property('user.groups')
         .deep.equal(['dev, system:masters', 'a,b'])
     })
@@ -228,7 +228,7 @@ describe('authentication', () => {
           'X-Remote-Group',
           'system:authenticated',
         ]
-        const answer = await ask({ way: 'aggregated', peer: peerOf(proxy), headers })
+        const answer = await ask({ entryPoint: 'aggregated', peer: peerOf(proxy), headers })
         expect(answer).to.have.nested.property('user.name', to)
         expect(answer)
           .to.have.nested.property('user.groups')
@@ -237,12 +237,12 @@ describe('authentication', () => {
     }
     it('is anonymous if the headers say so, or are absent', async () => {
       for (const headers of [[], ['X-Remote-User', 'system:anonymous', 'X-Remote-Group', 'system:unauthenticated']]) {
-        expect(await ask({ way: 'aggregated', peer: peerOf(proxy), headers })).to.equal('anonymous')
+        expect(await ask({ entryPoint: 'aggregated', peer: peerOf(proxy), headers })).to.equal('anonymous')
       }
     })
     it('ignores a bearer token beside it', async () => {
       const headers = [...identity, 'Authorization', 'Bearer nonsense']
-      expect(await ask({ way: 'aggregated', peer: peerOf(proxy), headers })).to.have.nested.property(
+      expect(await ask({ entryPoint: 'aggregated', peer: peerOf(proxy), headers })).to.have.nested.property(
         'user.name',
         'alice',
       )
@@ -255,17 +255,17 @@ describe('authentication', () => {
     })
     it('headers without a certificate are ignored', async () => {
       const headers = ['X-Remote-User', 'admin', 'X-Remote-Group', 'system:masters']
-      for (const way of ['direct', 'aggregated', 'pathless'] as const) {
+      for (const entryPoint of ['direct', 'aggregated', 'unprefixed'] as const) {
         for (const cluster of [a, 'all', 'none'] as const) {
-          expect(await ask({ way, cluster, headers }), `${way} ${titleOf(cluster)}`).to.equal('anonymous')
+          expect(await ask({ entryPoint, cluster, headers }), `${entryPoint} ${titleOf(cluster)}`).to.equal('anonymous')
         }
       }
     })
     it('headers beside a client certificate are ignored', async () => {
       const peer = await issue('bob', ['dev'], a.id)
       const headers = ['X-Remote-User', 'admin', 'X-Remote-Group', 'system:masters']
-      for (const way of ['direct', 'aggregated', 'pathless'] as const) {
-        expect(await ask({ way, peer, headers }), way).to.have.nested.property('user.name', 'bob')
+      for (const entryPoint of ['direct', 'aggregated', 'unprefixed'] as const) {
+        expect(await ask({ entryPoint, peer, headers }), entryPoint).to.have.nested.property('user.name', 'bob')
       }
     })
     it('certificate is 401 on direct paths of logical clusters', async () => {
@@ -275,11 +275,11 @@ describe('authentication', () => {
     })
     it('certificate under a name that is not allowed is 401', async () => {
       const other = await client(proxyCa, 'somebody-else')
-      expect(await ask({ way: 'aggregated', peer: peerOf(other), headers: identity })).to.equal(401)
+      expect(await ask({ entryPoint: 'aggregated', peer: peerOf(other), headers: identity })).to.equal(401)
     })
     it('is 401 with an empty list of allowed names', async () => {
       const options = { frontProxy: () => ({ ...frontProxyConfig, allowedNames: [] }) }
-      expect(await ask({ way: 'aggregated', peer: peerOf(proxy), headers: identity, options })).to.equal(401)
+      expect(await ask({ entryPoint: 'aggregated', peer: peerOf(proxy), headers: identity, options })).to.equal(401)
     })
     it('certificate from our own client authority is 401, whatever its name', async () => {
       const cuckoo = await pki.issueClientCertificate({
@@ -288,7 +288,7 @@ describe('authentication', () => {
         realm: b.id,
         days: 1,
       })
-      expect(await ask({ way: 'aggregated', peer: peerOf(cuckoo), headers: identity })).to.equal(401)
+      expect(await ask({ entryPoint: 'aggregated', peer: peerOf(cuckoo), headers: identity })).to.equal(401)
     })
     it('certificate from the requestheader authority with a realm is no client certificate', async () => {
       const pair = await client(proxyCa, 'front-proxy-client', { uris: ['kcp://installation'] })
@@ -297,7 +297,7 @@ describe('authentication', () => {
     it('is refused before the ConfigMap of the host was read', async () => {
       expect(
         await ask({
-          way: 'aggregated',
+          entryPoint: 'aggregated',
           peer: peerOf(proxy),
           headers: identity,
           options: { frontProxy: () => undefined },
@@ -377,7 +377,7 @@ describe('authentication', () => {
     })
     it('gives the logical cluster if the path has none', async () => {
       const answer = await ask({
-        way: 'pathless',
+        entryPoint: 'unprefixed',
         cluster: 'none',
         headers: bearer(good()),
         options: { memberTokens: member() },
@@ -406,9 +406,9 @@ describe('authentication', () => {
     }
     it('for two logical clusters is 401 if the path names none', async () => {
       const headers = bearer(jwt({ aud: [`${a.id}.member-1`, `${b.id}.member-1`], exp: inHour() }))
-      expect(await ask({ way: 'pathless', cluster: 'none', headers, options: { memberTokens: member() } })).to.equal(
-        401,
-      )
+      expect(
+        await ask({ entryPoint: 'unprefixed', cluster: 'none', headers, options: { memberTokens: member() } }),
+      ).to.equal(401)
     })
     it('is reviewed for its own logical cluster and the audiences asked for', async () => {
       const reviewer = createAuthenticator({ pki, directory, memberTokens: member() })
@@ -552,9 +552,9 @@ function scopeOf(cluster: LogicalCluster | 'all' | 'none' | 'missing'): ClusterS
   return { kind: 'one', name: cluster === 'missing' ? ('missing' as ClusterName) : cluster.name }
 }
 
-function requestInfo(way: Way, cluster: ClusterScope): RequestInfo {
+function requestInfo(entryPoint: EntryPoint, cluster: ClusterScope): RequestInfo {
   return {
-    way,
+    entryPoint,
     cluster,
     verb: 'get',
     method: 'GET',

@@ -42,14 +42,14 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     wanted: ClusterId | undefined,
     context: { readonly source: string; readonly signal: AbortSignal },
   ): Promise<Required<Authentication> | undefined> => {
-    if (accountTokens?.claimsToBeOurs(token) !== true) return tokens.authenticate(token, wanted, context)
+    if (accountTokens?.hasOurIssuer(token) !== true) return tokens.authenticate(token, wanted, context)
     const found = await accountTokens.verify(token, wanted, context.signal)
     return found?.audiences.some((audience) => isForApi(audience, found.cluster.id)) === true ? found : undefined
   }
 
   return {
     reviewToken: async (token, audiences, cluster, signal) => {
-      if (accountTokens?.claimsToBeOurs(token) === true) {
+      if (accountTokens?.hasOurIssuer(token) === true) {
         const account = await accountTokens.verify(token, cluster.id, signal)
         const asked = audiences.length > 0 ? audiences : [apiAudience, issuerOf(cluster.id)]
         const accepted = asked.filter((audience) => account?.audiences.includes(audience))
@@ -63,7 +63,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       return { user: found.user, audiences: accepted.length > 0 ? accepted : [apiAudience] }
     },
     authenticate: async ({ info, rawHeaders, peerCertificate, peerAddress = '', cluster }, signal) => {
-      if (info.way === 'loopback') return undefined
+      if (info.entryPoint === 'loopback') return undefined
       const peer = hasCertificate(peerCertificate) ? peerCertificate : undefined
       const proxyConfig = acceptsFrontProxy(info) ? frontProxy?.() : undefined
       if (peer !== undefined && proxyConfig !== undefined) {
@@ -98,15 +98,15 @@ function isForApi(audience: string, cluster: ClusterId): boolean {
 function tokenAnswer({ user, cluster }: Required<Authentication>, info: RequestInfo): Authentication {
   // The token of one logical cluster gives no access to all of them.
   if (info.cluster.kind === 'all') throw unauthorized()
-  return info.way === 'pathless' ? { user, cluster } : { user }
+  return info.entryPoint === 'unprefixed' ? { user, cluster } : { user }
 }
 
 /**
  * True where identity headers count: on the aggregator's paths, and on paths without a logical cluster, where the aggregator
  * itself reads discovery and health.
  */
-function acceptsFrontProxy({ way, cluster }: RequestInfo): boolean {
-  return way === 'aggregated' || (way === 'direct' && cluster.kind === 'none')
+function acceptsFrontProxy({ entryPoint, cluster }: RequestInfo): boolean {
+  return entryPoint === 'aggregated' || (entryPoint === 'direct' && cluster.kind === 'none')
 }
 
 /** Node returns an empty object if the client sent no certificate. */

@@ -82,6 +82,6 @@ function list(data: Readonly<Record<string, unknown>>, key: string): string[] {
   if (text === undefined || text === '') return []
   const items: unknown = typeof text === 'string' ? JSON.parse(text) : undefined
   if (!Array.isArray(items) || !items.every((item) => typeof item === 'string'))
-    throw new Error(`${key} is no list of strings`)
+    throw new Error(`${key} is not a list of strings`)
   return items.map((item) => item.trim()).filter((item) => item !== '')
 }

@@ -131,14 +131,14 @@ describe('tokens of ServiceAccounts', () => {
       .setProtectedHeader({ alg: 'HS256' })
       .sign(Buffer.from(JSON.stringify(await tokens.keys())))
     for (const token of [await forger.issue(grant), unsigned, hmac]) {
-      expect(tokens.claimsToBeOurs(token)).to.equal(true)
+      expect(tokens.hasOurIssuer(token)).to.equal(true)
       expect(await tokens.verify(token, a.id, signal)).to.equal(undefined)
     }
   })
 
   it('of other issuers are not claimed as ours', () => {
     for (const token of ['', 'x', 'a.b.c', `e30.${Buffer.from('{"iss":"https://other"}').toString('base64url')}.x`])
-      expect(tokens.claimsToBeOurs(token)).to.equal(false)
+      expect(tokens.hasOurIssuer(token)).to.equal(false)
   })
 })
 

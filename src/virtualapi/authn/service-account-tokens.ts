@@ -20,7 +20,7 @@ export interface NamedObject {
 }
 
 /** Reads an object that a token is bound to from memory; called for every request, so that a deletion counts at once. */
-export type FindNamedObject = (
+export type FindBoundObject = (
   cluster: ClusterId,
   place: { resource: 'serviceaccounts' | 'pods' | 'secrets' | 'nodes'; namespace: string; name: string },
   signal: AbortSignal,
@@ -54,7 +54,7 @@ export interface ServiceAccountTokens {
   /** Signs a token that is valid from now on. */
   issue(grant: TokenGrant): Promise<string>
   /** True if the unverified token names us as its issuer. */
-  claimsToBeOurs(token: string): boolean
+  hasOurIssuer(token: string): boolean
   /**
    * The user of a valid token; `wanted` is the logical cluster of the path, if any. Undefined: signature, issuer or time is
    * invalid, or the ServiceAccount or the bound object no longer exists. The caller checks the audiences.
@@ -80,7 +80,7 @@ export function createServiceAccountTokens(deps: {
   /** PEM. */
   readonly privateKey: string
   readonly directory: ClusterDirectory
-  readonly find: FindNamedObject
+  readonly find: FindBoundObject
   readonly clock?: Clock
 }): ServiceAccountTokens {
   const { directory, find, clock = systemClock } = deps
@@ -112,7 +112,7 @@ export function createServiceAccountTokens(deps: {
   const boundObjectsExist = async (grant: Grant, signal: AbortSignal): Promise<boolean> => {
     const { cluster, namespace, serviceAccount, pod, secret, node } = grant
     const exists = async (
-      resource: Parameters<FindNamedObject>[1]['resource'],
+      resource: Parameters<FindBoundObject>[1]['resource'],
       named: NameAndUid,
     ): Promise<boolean> => {
       const place = { resource, namespace: resource === 'nodes' ? '' : namespace, name: named.name }
@@ -141,7 +141,7 @@ export function createServiceAccountTokens(deps: {
         .setJti(randomUUID())
         .sign(privateKey)
     },
-    claimsToBeOurs: (token) => clusterOf(token) !== undefined,
+    hasOurIssuer: (token) => clusterOf(token) !== undefined,
     verify: async (token, wanted, signal) => {
       const claimed = clusterOf(token)
       if (claimed === undefined || (wanted !== undefined && claimed !== wanted)) return undefined

@@ -860,5 +860,13 @@ function wildcard(verb: string): RequestInfo {
     subresource: '',
     rest: '',
   } as const
-  return { way: 'direct', cluster, verb, method: 'GET', target, query: new URLSearchParams(), basePath: '/clusters/*' }
+  return {
+    entryPoint: 'direct',
+    cluster,
+    verb,
+    method: 'GET',
+    target,
+    query: new URLSearchParams(),
+    basePath: '/clusters/*',
+  }
 }

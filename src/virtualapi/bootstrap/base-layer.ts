@@ -27,7 +27,7 @@ interface ResourceTemplates {
 
 /** Builds the templates once; `get` only inserts uid and creationTimestamp. */
 export function createBaseLayer(deps: {
-  /** Tells the creationTimestamp of a logical cluster. */
+  /** Returns the creationTimestamp of a logical cluster. */
   readonly directory: Pick<ClusterDirectory, 'byId'>
   /** Content of the ConfigMap `kube-root-ca.crt`, PEM. */
   readonly rootCa: string
@@ -37,7 +37,7 @@ export function createBaseLayer(deps: {
     resources: [...templates.keys()].sort(),
     get: ({ cluster, resource, namespace, name }) => {
       const template = templates.get(resource)?.byKey.get(`${namespace}/${name}`)
-      // A logical cluster that was just deleted: any time will do, its objects are deleted too.
+      // The logical cluster was just deleted, and these objects with it: nobody sees this time.
       const created = deps.directory.byId(cluster)?.creationTimestamp ?? '1970-01-01T00:00:00Z'
       return template === undefined ? undefined : bytesOf(template, cluster, created)
     },

@@ -7,7 +7,7 @@ import type { Catalog, ServedCrd } from './catalog.ts'
 import { crdStorageKey, crdStrategy } from '../apiextensions/crd-strategy.ts'
 import { compileCrd, isEstablished, type CompiledCrd, type CustomResourceDefinition } from '../apiextensions/index.ts'
 import { customStrategy } from '../apiextensions/custom-strategy.ts'
-import { formOnRead } from '../resources/form-on-read.ts'
+import { upgradeOnRead } from '../resources/upgrade-on-read.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
 import { storageKeyOf, type ResourceDefinition } from '../resources/resource-definition.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
@@ -66,7 +66,7 @@ export class ClusterCatalog implements Catalog {
     const { storageSchema, changed } = compiled
     // compileCrd uses one object for equal schemas, so identity is enough.
     const shownAs = facts.schema === storageSchema ? undefined : facts.schema
-    const complete = formOnRead(storageSchema, { changed, shownAs })
+    const complete = upgradeOnRead(storageSchema, { changed, shownAs })
     const definition: ResourceDefinition = {
       info,
       ...(complete === undefined ? {} : { complete }),

@@ -1,2 +1,2 @@
 export * from './directory.ts'
-export * from './kept-directory.ts'
+export * from './informed-directory.ts'

@@ -3,8 +3,8 @@ import { Buffer } from 'node:buffer'
 import { stringify } from 'yaml'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
 import type { Status, StatusError } from '../../apimachinery/status/index.ts'
-import type { BytesAnswer, Pieces, PiecesAnswer } from '../exchange/exchange.ts'
-import { pieceBytes } from './list-pieces.ts'
+import type { BytesAnswer, Chunks, ChunkedAnswer } from '../exchange/exchange.ts'
+import { minChunkedBytes } from './list-chunks.ts'
 
 const newline = Buffer.from('\n')
 
@@ -30,23 +30,23 @@ export function notModified(headers: Readonly<Record<string, string>>): BytesAns
 }
 
 /** Answers above this many bytes count against the client until it has read them; smaller ones fit into socket buffers. */
-export const largeAnswer = 256 * 1024
+export const largeAnswerBytes = 256 * 1024
 
 /** A list as chunks of JSON; joined into one body if it is small (`bytes`: approximate total) and cheap to encode. */
-export function jsonPieces(pieces: Pieces, bytes: number): BytesAnswer | PiecesAnswer {
-  const answer: PiecesAnswer = {
-    kind: 'pieces',
+export function jsonChunks(chunks: Chunks, bytes: number): BytesAnswer | ChunkedAnswer {
+  const answer: ChunkedAnswer = {
+    kind: 'chunks',
     status: 200,
     headers: { 'content-type': 'application/json' },
-    pieces,
+    chunks,
     about: bytes,
   }
-  return bytes > pieceBytes || pieces.isCostly === true ? answer : joined(answer)
+  return bytes > minChunkedBytes || chunks.isCostly === true ? answer : joinChunks(answer)
 }
 
 /** The same answer with its chunks joined into one body. */
-export function joined({ status, headers, pieces }: PiecesAnswer): BytesAnswer {
-  const [first, ...rest] = pieces
+export function joinChunks({ status, headers, chunks }: ChunkedAnswer): BytesAnswer {
+  const [first, ...rest] = chunks
   const body = first !== undefined && rest.length === 0 ? first : Buffer.concat([...(first ? [first] : []), ...rest])
   return { kind: 'bytes', status, headers, body }
 }

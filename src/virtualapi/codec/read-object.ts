@@ -21,7 +21,7 @@ import { builtInResourceOfKind } from '../resources/builtin-resources.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import { completeStruct, decodeObjectMeta } from '../resources/typed/decode.ts'
 import { decodeProtobuf } from './protobuf/index.ts'
-import { noKindIn, unrecognized } from './unrecognized.ts'
+import { kindError, unrecognized } from './unrecognized.ts'
 import { parseYamlBody } from './yaml.ts'
 
 /** Maximum size of a body, bytes; as in kube-apiserver (where etcd refuses objects above 1.5 MiB anyway). */
@@ -74,7 +74,7 @@ export function decodeObjectBody(body: Uint8Array, contentType: string | undefin
     if (!isStatusError(error, 'BadRequest') || !isJson(contentType)) throw error
     throw unrecognized(kind, error.message, body)
   }
-  const why = noKindIn(decoded.value)
+  const why = kindError(decoded.value)
   if (why !== undefined) throw unrecognized(kind, why, body)
   return decoded.value === null ? { ...decoded, value: {} } : decoded
 }

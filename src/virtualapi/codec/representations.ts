@@ -3,9 +3,9 @@ import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
-import { decodeMetadata, decodeObject, headOf, layOut, rehead } from '../resources/object-bytes.ts'
-import type { Pieces } from '../exchange/exchange.ts'
-import { asIs, listPieces, textPieces, type ListMeta } from './list-pieces.ts'
+import { decodeMetadata, decodeObject, headOf, layOut, replaceHead } from '../resources/object-bytes.ts'
+import type { Chunks } from '../exchange/exchange.ts'
+import { unchanged, listChunks, textChunks, type ListMeta } from './list-chunks.ts'
 import { tableColumns, tableRow } from './table/index.ts'
 import type { Representation } from './negotiate.ts'
 
@@ -13,7 +13,7 @@ export interface ObjectView {
   /** The answer with one object. */
   object(bytes: Uint8Array): Uint8Array
   /** The list of several objects, encoded in chunks as they are consumed. */
-  list(items: readonly Uint8Array[], metadata: ListMeta): Pieces
+  list(items: readonly Uint8Array[], metadata: ListMeta): Chunks
   /** The object of a watch event. `first`: the first of the stream, which in a Table has the columns. */
   event(bytes: Uint8Array, first: boolean): Uint8Array
   /** The object of a bookmark (kind, apiVersion and metadata only), in the form of the other events. */
@@ -52,8 +52,8 @@ function wholeView(definition: ResourceDefinition): ObjectView {
     // As upstream, lists of custom resources have `continue` even if it is empty.
     list: (items, metadata) =>
       definition.info.builtIn
-        ? listPieces(`${kind}List`, apiVersion, metadata, items, '', convert)
-        : listPieces(`${kind}List`, apiVersion, { continue: '', ...metadata }, items, undefined, convert),
+        ? listChunks(`${kind}List`, apiVersion, metadata, items, '', convert)
+        : listChunks(`${kind}List`, apiVersion, { continue: '', ...metadata }, items, undefined, convert),
     event: convert,
     bookmark: (object) => Buffer.from(encodeJson(object)),
     shared: true,
@@ -65,9 +65,9 @@ function converter(definition: ResourceDefinition): (bytes: Uint8Array) => Uint8
   const { info, storageApiVersion, fromStorage, complete } = definition
   if (fromStorage !== undefined) return (bytes) => Buffer.from(layOut(fromStorage(decodeObject(bytes))))
   const apiVersion = apiVersionOf(info)
-  if (apiVersion === storageApiVersion) return complete ?? asIs
+  if (apiVersion === storageApiVersion) return complete ?? unchanged
   const head = headOf(info.kind, apiVersion)
-  return (bytes) => rehead(complete?.(bytes) ?? bytes, head)
+  return (bytes) => replaceHead(complete?.(bytes) ?? bytes, head)
 }
 
 type IncludedObject = 'Metadata' | 'Object' | 'None'
@@ -88,7 +88,7 @@ function metadataView(convert: (bytes: Uint8Array) => Uint8Array, form: string):
   return {
     object: one,
     list: (items, metadata) =>
-      textPieces({ kind: 'PartialObjectMetadataList', apiVersion: form, metadata }, 'items', items, (bytes) =>
+      textChunks({ kind: 'PartialObjectMetadataList', apiVersion: form, metadata }, 'items', items, (bytes) =>
         encodeJson(partial({ metadata: decodeMetadata(convert(bytes)) }, form)),
       ),
     event: one,
@@ -126,7 +126,7 @@ function tableView(
     object: (bytes) => table([row(bytes)], { resourceVersion: decodeMetadata(bytes).resourceVersion }),
     list: (items, metadata) => ({
       [Symbol.iterator]: () =>
-        textPieces({ kind: 'Table', apiVersion: form, metadata, columnDefinitions }, 'rows', items, (bytes) =>
+        textChunks({ kind: 'Table', apiVersion: form, metadata, columnDefinitions }, 'rows', items, (bytes) =>
           encodeJson(row(bytes)),
         ),
       isCostly: columnDefinitions.length > manyColumns,

@@ -13,7 +13,7 @@ export function unrecognized(kind: string, why: string, body: Uint8Array): Statu
 }
 
 /** Why kind and apiVersion of a JSON document cannot be read; undefined if they can. Null counts as an empty object. */
-export function noKindIn(value: JsonValue): string | undefined {
+export function kindError(value: JsonValue): string | undefined {
   if (value === null) return undefined
   if (!isJsonObject(value)) return mismatch(value, `value of type ${goStruct}`)
   for (const name of ['apiVersion', 'kind'] as const) {

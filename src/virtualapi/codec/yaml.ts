@@ -23,11 +23,11 @@ const notYaml = /[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\u{10000}-\u{10fff
 
 /** Bound on the expansion of aliases. */
 const maxAliasCount = 100
-/** Values after aliases are expanded; as for JSON. */
+/** Maximum number of values after aliases are expanded, as for JSON. */
 const maxValues = defaultMaxJsonValues
-/** Values of a body that is YAML and not JSON: parsing it takes ten times as long, and no client sends large ones. */
+/** Maximum number of values in a body that is YAML and not JSON: parsing it takes ten times as long, and no client sends large ones. */
 const maxYamlValues = 30_000
-/** Tokens of such a body: a value of an ordinary document has four or five, but two million quotes are a million. */
+/** Maximum number of tokens in such a body. An ordinary value takes four or five; two million quotes make a million. */
 const maxTokens = 200_000
 const maxDuplicates = 100
 

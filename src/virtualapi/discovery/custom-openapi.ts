@@ -6,7 +6,7 @@ import {
   type JsonObject,
 } from '../../apimachinery/meta/index.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
-import { commonTexts } from './common-texts.ts'
+import { commonDescriptions } from './common-descriptions.ts'
 import { builtInDefinitionName, builtInDefinitions } from './openapi-definitions.ts'
 import { commonDefinitions, reference, resourcePaths } from './openapi-operations.ts'
 
@@ -24,7 +24,7 @@ const objectMeta = `${meta}.ObjectMeta`
 
 /** The fields that every object has. */
 function typeAndMetadata(): JsonObject {
-  const { apiVersion, kind, metadata } = commonTexts()
+  const { apiVersion, kind, metadata } = commonDescriptions()
   return {
     apiVersion: text(apiVersion),
     kind: text(kind),
@@ -63,7 +63,7 @@ export function openApiV3ForCustomResources(gv: GroupVersion, resources: readonl
 
 /** The named definitions that Kubernetes' documents describe, with all that they refer to. */
 function describedDefinitions(names: ReadonlySet<string>): Record<string, JsonObject> {
-  const { definitions } = commonTexts()
+  const { definitions } = commonDescriptions()
   const found: Record<string, JsonObject> = {}
   const visit = (name: string): void => {
     const definition = definitions[name]
@@ -94,7 +94,7 @@ function objectSchema({ info, openAPIV3Schema }: CustomResourceOpenApi): JsonObj
 }
 
 function listSchema(info: ResourceInfo, listKind: string): JsonObject {
-  const texts = commonTexts()
+  const texts = commonDescriptions()
   return {
     description: `${listKind} is a list of ${info.kind}`,
     type: 'object',

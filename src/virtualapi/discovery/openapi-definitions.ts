@@ -3,7 +3,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
 import { builtInSchemaTable, type SchemaTableNode } from '../resources/builtin-schemas.ts'
 import { readGenerated } from '../resources/generated-facts.ts'
-import { withMetadataTexts } from './object-meta-texts.ts'
+import { withMetadataDescriptions } from './object-meta-descriptions.ts'
 import { reference } from './openapi-operations.ts'
 
 const prefix = 'io.k8s.'
@@ -33,7 +33,7 @@ export function builtInDefinitions(names: Iterable<string>): Record<string, Json
     if (node === undefined || found.has(name)) return
     found.set(name, {})
     const plain = withEnums(openApiOf(node, visit), enumsOf(name))
-    const definition = name === objectMeta ? withMetadataTexts(plain) : plain
+    const definition = name === objectMeta ? withMetadataDescriptions(plain) : plain
     const gvks = kinds.get(name)
     found.set(name, gvks === undefined ? definition : { ...definition, 'x-kubernetes-group-version-kind': gvks })
   }

@@ -153,7 +153,7 @@ class Operations {
   }
 }
 
-/** Status codes of actions that have others than 200. */
+/** Status codes of the actions that do not only answer 200. */
 const answerTexts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   post: { '200': 'OK', '201': 'Created', '202': 'Accepted' },
   put: { '200': 'OK', '201': 'Created' },

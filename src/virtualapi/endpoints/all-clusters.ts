@@ -18,7 +18,7 @@ import { listAnswer } from './list.ts'
 import { listOptionsOf } from './list-options.ts'
 import { encodeToken, expiredList, expiredToken, listPosition, waitForRevision } from './read-position.ts'
 import { selectionOf } from './selection.ts'
-import { notThere, openWatch, watchAnswer, watchOptions } from './watch.ts'
+import { waitForWatchRevision, openWatch, watchAnswer, watchOptions } from './watch.ts'
 
 export async function allClusters(exchange: Exchange, parts: EndpointParts, request: ResourceTarget): Promise<Answer> {
   const { verb } = exchange.info
@@ -124,7 +124,9 @@ async function watchAll(
   const { query } = exchange.info
   const options = watchOptions(listOptionsOf(query, 'watch'))
   const selection = selectionOf(query, definition)
-  const timeoutAnswer = options.sendInitialEvents ? await notThere(parts, options.since, exchange.signal) : undefined
+  const timeoutAnswer = options.sendInitialEvents
+    ? await waitForWatchRevision(parts, options.since, exchange.signal)
+    : undefined
   if (timeoutAnswer !== undefined) return timeoutAnswer
   const scope = {
     resource: definition.storageKey,

@@ -41,7 +41,7 @@ export async function bindPod(call: EndpointCall): Promise<Answer> {
 }
 
 /** POST bindings, which old schedulers use. Nothing is stored under `bindings`. */
-export async function bindListed(call: EndpointCall): Promise<Answer> {
+export async function bindThroughCollection(call: EndpointCall): Promise<Answer> {
   const definition = call.parts.catalog.findBuiltIn(pods)
   if (definition === undefined) throw notFound(pods, '')
   return bind(call, { ...call.target, definition }, await readBinding(call))

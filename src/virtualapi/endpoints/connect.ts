@@ -12,7 +12,7 @@ const connectable = ['log', 'exec', 'attach', 'portforward'] as const
 type Connectable = (typeof connectable)[number]
 
 /** True for subresources that the member cluster of the pod answers. */
-export function isConnect(resource: string, group: string, subresource: string): boolean {
+export function isConnectSubresource(resource: string, group: string, subresource: string): boolean {
   return group === '' && resource === 'pods' && (connectable as readonly string[]).includes(subresource)
 }
 
@@ -27,7 +27,7 @@ export async function connectPod(call: EndpointCall<EndpointParts>): Promise<Ans
       return { kind: 'bytes', status: 204, headers: {}, body: new Uint8Array() }
     }
   }
-  if (parts.podConnector === undefined) throw notConnected()
+  if (parts.podConnector === undefined) throw noPodConnector()
   const response = await parts.podConnector.request(await podConnection(call))
   const { 'content-type': type = 'text/plain' } = response.headers
   return { kind: 'stream', status: response.status, headers: { 'content-type': type }, chunks: response.body }
@@ -75,6 +75,6 @@ function memberOf({ metadata }: KubeObject): string | undefined {
   return metadata.annotations?.[memberAnnotation]
 }
 
-export function notConnected(): Error {
+export function noPodConnector(): Error {
   return serviceUnavailable('this server has no connection to member clusters')
 }

@@ -11,7 +11,7 @@ import { createHub, type Hub } from '../../store/hub/index.ts'
 import type { Store } from '../../store/index.ts'
 import { openSqliteStore } from '../../store/sqlite/index.ts'
 import { createAdmission } from '../admission/admission.ts'
-import { joined } from '../codec/answers.ts'
+import { joinChunks } from '../codec/answers.ts'
 import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
 import { readFacts, stampRevision } from '../resources/object-bytes.ts'
 import { Registry } from '../registry/registry.ts'
@@ -91,8 +91,8 @@ describe('endpoints', () => {
     exchange.user = { name: 'alice', groups: [], extra: {}, realm: { kind: 'cluster', id: cluster.id } }
     try {
       const answer = await dispatch(exchange, parts)
-      if (answer.kind !== 'bytes' && answer.kind !== 'pieces') throw new Error(`unexpected answer ${answer.kind}`)
-      const { status, body: bytes } = answer.kind === 'pieces' ? joined(answer) : answer
+      if (answer.kind !== 'bytes' && answer.kind !== 'chunks') throw new Error(`unexpected answer ${answer.kind}`)
+      const { status, body: bytes } = answer.kind === 'chunks' ? joinChunks(answer) : answer
       return { code: status, body: JSON.parse(Buffer.from(bytes).toString()) as ObjectBody }
     } catch (error) {
       if (!isStatusError(error)) throw error

@@ -5,9 +5,9 @@ import type { SubresourceInfo } from '../resources/resource-info.ts'
 import type { Answer, Exchange } from '../exchange/exchange.ts'
 import type { EndpointParts, ObjectParts } from './parts.ts'
 import { allClusters } from './all-clusters.ts'
-import { bindListed, bindPod } from './binding.ts'
+import { bindThroughCollection, bindPod } from './binding.ts'
 import { prepareCall, type EndpointCall } from './endpoint-call.ts'
-import { connectPod, isConnect } from './connect.ts'
+import { connectPod, isConnectSubresource } from './connect.ts'
 import { createObject } from './create.ts'
 import { deleteCollection, deleteObject } from './delete.ts'
 import { discovery } from './discovery.ts'
@@ -76,7 +76,7 @@ function wholeObject<Parts extends ObjectParts>(
   // `prepareCall` has checked this for built-in resources; custom resources are checked here.
   if (endpoint === undefined || !definition.info.verbs.includes(exchange.info.verb))
     throw methodNotAllowed(definition.info, exchange.request.method)
-  if (target.group === '' && target.resource === 'bindings') return bindListed(call)
+  if (target.group === '' && target.resource === 'bindings') return bindThroughCollection(call)
   return endpoint(call)
 }
 
@@ -84,7 +84,7 @@ async function subresource(call: EndpointCall<EndpointParts>, target: ResourceTa
   const { verb } = call.exchange.info
   const { group, resource, subresource: name } = target
   const row = requireRow(call, target)
-  if (isConnect(resource, group, name)) return connectPod(call)
+  if (isConnectSubresource(resource, group, name)) return connectPod(call)
   if (name === 'binding' && verb === 'create') return bindPod(call)
   if (group === '' && name === 'eviction' && verb === 'create') return evictPod(call)
   if (group === '' && resource === 'serviceaccounts' && name === 'token') return requestToken(call)

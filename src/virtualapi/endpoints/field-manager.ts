@@ -10,7 +10,7 @@ const plainProgram = /^[ -~]{1,128}$/
 export function fieldManagerOf(parameter: string | null, userAgent = ''): string {
   if (parameter !== null && parameter !== '') return parameter
   const [program = ''] = userAgent.split('/', 1)
-  // Nearly all are: every write comes by here.
+  // The fast path: every write runs this, and nearly all names are printable ASCII.
   if (plainProgram.test(program)) return program
   let name = ''
   let bytes = 0

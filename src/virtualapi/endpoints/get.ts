@@ -1,4 +1,4 @@
-// GET of one object: answers the bytes in memory without decoding them where no other form is asked for.
+// GET of one object: answers the bytes in memory without decoding them, unless another form is asked for.
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
 import { isTrue } from '../request/parse-request.ts'
@@ -16,7 +16,7 @@ export async function getObject(call: EndpointCall<EndpointParts>): Promise<Answ
   return answerWithObject(call)
 }
 
-/** What the offload thread does of a GET; `waitForAskedRevision` was called before. */
+/** The part of a GET that the offload thread can run, after `waitForAskedRevision`. */
 export async function readObject(call: EndpointCall): Promise<Answer> {
   requireNoExport(call.query)
   return answerWithObject(call)
@@ -42,7 +42,7 @@ function answerWithObject({ definition, representation, query, parts, target, re
   return jsonBytes(view.object(entry.bytes))
 }
 
-/** Throws 400 for `export=true`: an old client would take the answer for one without server-set fields. */
+/** Throws 400 for `export=true`: an old client would expect an object without the fields that servers set. */
 function requireNoExport(query: URLSearchParams): void {
   const given = query.get('export')
   if (given !== null && isTrue(given))

@@ -1,8 +1,8 @@
 // GET of a collection: filters and pages the entries in memory, and joins their bytes.
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
-import { jsonPieces } from '../codec/answers.ts'
-import type { ListMeta } from '../codec/list-pieces.ts'
+import { jsonChunks } from '../codec/answers.ts'
+import type { ListMeta } from '../codec/list-chunks.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
 import type { Answer } from '../exchange/exchange.ts'
 import type { EndpointCall } from './endpoint-call.ts'
@@ -56,7 +56,7 @@ export function listAnswer(view: ObjectView, entries: readonly Pick<Entry, 'byte
     about += bytes.length
     return bytes
   })
-  return jsonPieces(view.list(items, metadata), about)
+  return jsonChunks(view.list(items, metadata), about)
 }
 
 function entriesAt(

@@ -21,6 +21,6 @@ export async function shouldOffload(call: EndpointCall): Promise<boolean> {
 
 /** Reads the body, unless its announced length is small. */
 async function hasLargeBody(exchange: Exchange): Promise<boolean> {
-  if (exchange.announcedBytes <= alwaysLight) return false
+  if (exchange.contentLength <= alwaysLight) return false
   return isLargeBody(await exchange.request.body(), exchange.header('content-type') ?? '')
 }

@@ -1,14 +1,14 @@
 import { expect } from 'chai'
-import { WatchClock, type Clocked } from './watch-clock.ts'
+import { WatchClock, type TimedWatch } from './watch-clock.ts'
 
 /** A watch that resolves `bookmark` and `end` when the clock calls it. */
 function newWatch(timeoutMs: number) {
   const bookmark = Promise.withResolvers<string>()
   const end = Promise.withResolvers<string>()
-  const watch: Clocked = {
+  const watch: TimedWatch = {
     endsAt: performance.now() + timeoutMs,
-    bookmarkDue: () => bookmark.resolve('bookmark'),
-    timeIsOver: () => end.resolve('end'),
+    onBookmarkDue: () => bookmark.resolve('bookmark'),
+    onTimeout: () => end.resolve('end'),
   }
   return { watch, bookmark: bookmark.promise, end: end.promise }
 }

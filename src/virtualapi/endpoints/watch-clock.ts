@@ -2,20 +2,20 @@
 // timer of its own only shortly before its end.
 
 /** What the clock needs of a watch. */
-export interface Clocked {
+export interface TimedWatch {
   /** When its timeout is over, on the scale of `performance.now()`. */
   readonly endsAt: number
-  bookmarkDue(): void
-  timeIsOver(): void
+  onBookmarkDue(): void
+  onTimeout(): void
 }
 
 /** Watches are spread over this many groups, so that not all bookmarks are due at once. */
 const groupCount = 60
 
 export class WatchClock implements Disposable {
-  readonly #groups: readonly Set<Clocked>[] = Array.from({ length: groupCount }, () => new Set<Clocked>())
+  readonly #groups: readonly Set<TimedWatch>[] = Array.from({ length: groupCount }, () => new Set<TimedWatch>())
   /** Timers of the watches that end soon. */
-  readonly #ending = new Map<Clocked, NodeJS.Timeout>()
+  readonly #ending = new Map<TimedWatch, NodeJS.Timeout>()
   readonly #intervalMs: number
   readonly #timer: NodeJS.Timeout
   #group = 0
@@ -29,14 +29,14 @@ export class WatchClock implements Disposable {
   }
 
   /** Adds a watch; its first bookmark is due after a whole interval. */
-  add(watch: Clocked): void {
+  add(watch: TimedWatch): void {
     this.#groups[this.#group]?.add(watch)
     this.#size++
     this.#scheduleEnd(watch)
   }
 
   /** Removes a watch. Removing it twice is harmless. */
-  remove(watch: Clocked): void {
+  remove(watch: TimedWatch): void {
     clearTimeout(this.#ending.get(watch))
     this.#ending.delete(watch)
     for (const group of this.#groups) {
@@ -61,17 +61,17 @@ export class WatchClock implements Disposable {
   #tick(): void {
     this.#group = (this.#group + 1) % groupCount
     for (const watch of this.#groups[this.#group] ?? []) {
-      watch.bookmarkDue()
+      watch.onBookmarkDue()
       this.#scheduleEnd(watch)
     }
   }
 
-  #scheduleEnd(watch: Clocked): void {
+  #scheduleEnd(watch: TimedWatch): void {
     const leftMs = watch.endsAt - performance.now()
     if (leftMs > this.#intervalMs * 2 || this.#ending.has(watch)) return
     const timer = setTimeout(() => {
       this.#ending.delete(watch)
-      watch.timeIsOver()
+      watch.onTimeout()
     }, leftMs)
     this.#ending.set(watch, timer)
   }

@@ -4,9 +4,9 @@ import { isStatusError, expired } from '../../apimachinery/status/index.ts'
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import type { HubWatch, WatchReader } from '../../store/hub/index.ts'
-import type { Deliveries, Delivered } from '../flowcontrol/deliveries.ts'
+import type { Deliveries, PendingDelivery } from '../flowcontrol/deliveries.ts'
 import type { Push, Sink } from '../exchange/exchange.ts'
-import type { Clocked, WatchClock } from './watch-clock.ts'
+import type { TimedWatch, WatchClock } from './watch-clock.ts'
 import { errorLine, type WatchEncoder } from './watch-encoder.ts'
 
 export interface WatchStreamOptions {
@@ -24,7 +24,7 @@ export interface WatchStreamOptions {
   readonly sink: Sink
 }
 
-export class WatchStream implements Push, WatchReader, Clocked, Delivered {
+export class WatchStream implements Push, WatchReader, TimedWatch, PendingDelivery {
   readonly endsAt: number
   readonly #watch: HubWatch
   readonly #encoder: WatchEncoder
@@ -65,13 +65,13 @@ export class WatchStream implements Push, WatchReader, Clocked, Delivered {
     this.#deliveries.add(this.#flow, this)
   }
 
-  bookmarkDue(): void {
+  onBookmarkDue(): void {
     if (!this.#bookmarks) return
     this.#isBookmarkDue = true
     this.ready()
   }
 
-  timeIsOver(): void {
+  onTimeout(): void {
     this.#isTimeOver = true
     this.ready()
   }

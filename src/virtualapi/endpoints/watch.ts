@@ -38,7 +38,9 @@ export async function watchObjects(call: EndpointCall<EndpointParts>): Promise<A
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,
   })
-  const timeoutAnswer = options.sendInitialEvents ? await notThere(parts, options.since, exchange.signal) : undefined
+  const timeoutAnswer = options.sendInitialEvents
+    ? await waitForWatchRevision(parts, options.since, exchange.signal)
+    : undefined
   if (timeoutAnswer !== undefined) return timeoutAnswer
   const scope = {
     resource: definition.storageKey,
@@ -52,7 +54,7 @@ export async function watchObjects(call: EndpointCall<EndpointParts>): Promise<A
 }
 
 /** Waits for `since`; the answer if it is not reached in time. A watch answers 200 with the error as its only event. */
-export async function notThere(
+export async function waitForWatchRevision(
   parts: Pick<EndpointParts, 'hub'>,
   since: Revision,
   signal: AbortSignal,

@@ -36,21 +36,21 @@ export interface BytesAnswer {
   readonly body: Uint8Array
 }
 /** Chunks that are encoded when they are consumed. */
-export interface Pieces extends Iterable<Uint8Array> {
+export interface Chunks extends Iterable<Uint8Array> {
   /** Total size in bytes, if known in advance. */
   readonly bytes?: number
   /** True if a chunk is slow to encode: then the event loop is yielded before each, however small they are. */
   readonly isCostly?: boolean
   /** Returns a chunk that was sent, so that its memory can be reused. */
-  readonly release?: (piece: Uint8Array) => void
+  readonly release?: (chunk: Uint8Array) => void
 }
 
 /** An answer in chunks that are encoded as the client reads them. */
-export interface PiecesAnswer {
-  readonly kind: 'pieces'
+export interface ChunkedAnswer {
+  readonly kind: 'chunks'
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly pieces: Pieces
+  readonly chunks: Chunks
   /** Approximate size in bytes. */
   readonly about: number
 }
@@ -93,11 +93,11 @@ export interface PushAnswer {
   readonly begin: (sink: Sink) => Push
   readonly drop: () => void
 }
-export type Answer = BytesAnswer | PiecesAnswer | StreamAnswer | PushAnswer
+export type Answer = BytesAnswer | ChunkedAnswer | StreamAnswer | PushAnswer
 /** An answer as it is sent. */
-export type SentAnswer = BytesAnswer | SentPieces | StreamAnswer | PushAnswer
+export type SentAnswer = BytesAnswer | SentChunks | StreamAnswer | PushAnswer
 /** A chunked answer; each chunk is encoded in a turn of its flow. */
-export interface SentPieces extends PiecesAnswer {
+export interface SentChunks extends ChunkedAnswer {
   /** Awaited before each chunk, so that other flows are served; undefined: no need to wait. */
   readonly turn: () => Promise<void> | undefined
   /** How long a client may read nothing before its connection is cut, milliseconds. */
@@ -179,7 +179,7 @@ export class Exchange {
   }
 
   /** Size of the body in bytes by its headers; Infinity if unknown, 0 if there is no body. */
-  get announcedBytes(): number {
+  get contentLength(): number {
     const { method, hasOpenBody = false } = this.request
     if (method === 'GET' || method === 'HEAD') return 0
     const length = this.header('content-length')

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { Deliveries, type Delivered } from './deliveries.ts'
-import { LoopShare } from './loop-share.ts'
+import { Deliveries, type PendingDelivery } from './deliveries.ts'
+import { EventLoopShare } from './event-loop-share.ts'
 
 /** Waits for a condition, for at most some iterations of the event loop. */
 async function passes(until: () => boolean): Promise<void> {
@@ -9,9 +9,9 @@ async function passes(until: () => boolean): Promise<void> {
 
 describe('deliveries', () => {
   it('run after the caller, in the order of requests, and again if there is more', async () => {
-    const deliveries = new Deliveries(new LoopShare())
+    const deliveries = new Deliveries(new EventLoopShare())
     const told: string[] = []
-    const teller = (name: string, parts: number): Delivered => ({
+    const teller = (name: string, parts: number): PendingDelivery => ({
       deliver() {
         told.push(`${name}${parts}`)
         if (--parts > 0) deliveries.add('acme', this)
@@ -26,7 +26,7 @@ describe('deliveries', () => {
   })
 
   it('of one logical cluster do not delay those of another', async () => {
-    const deliveries = new Deliveries(new LoopShare())
+    const deliveries = new Deliveries(new EventLoopShare())
     const count = 200
     let busy = 0
     let before: number | undefined
@@ -52,7 +52,7 @@ describe('deliveries', () => {
     { bytes: 64 * 1024, turns: 32 },
   ]) {
     it(`of ${bytes} bytes each, 32 of them, take ${turns} turns`, async () => {
-      const loopShare = new LoopShare()
+      const loopShare = new EventLoopShare()
       const turn = loopShare.turn.bind(loopShare)
       let asked = 0
       loopShare.turn = (flow) => {

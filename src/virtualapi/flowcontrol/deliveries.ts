@@ -1,8 +1,8 @@
 // Schedules the delivery of watch events: a change that thousands watch is delivered to a few watches at a time, in the turns
-// of their logical cluster (see LoopShare), so that requests of other logical clusters are served in between.
-import type { LoopShare } from './loop-share.ts'
+// of their logical cluster (see EventLoopShare), so that requests of other logical clusters are served in between.
+import type { EventLoopShare } from './event-loop-share.ts'
 
-export interface Delivered {
+export interface PendingDelivery {
   /** Delivers a part of what is pending; returns its size in bytes. Must not throw. */
   deliver(): number
 }
@@ -14,16 +14,16 @@ const bytesPerTurn = 64 * 1024
 const maxServedPrefix = 1024
 
 export class Deliveries {
-  readonly #loopShare: LoopShare
+  readonly #loopShare: EventLoopShare
   /** Queues by flow; a queue exists while it is served. Each watch is queued at most once. */
-  readonly #queues = new Map<string | undefined, Delivered[]>()
+  readonly #queues = new Map<string | undefined, PendingDelivery[]>()
 
-  constructor(loopShare: LoopShare) {
+  constructor(loopShare: EventLoopShare) {
     this.#loopShare = loopShare
   }
 
   /** Queues a delivery, which runs after the caller. Without a flow it does not wait for turns. */
-  add(flow: string | undefined, delivered: Delivered): void {
+  add(flow: string | undefined, delivered: PendingDelivery): void {
     const queue = this.#queues.get(flow)
     if (queue !== undefined) {
       queue.push(delivered)
@@ -34,7 +34,7 @@ export class Deliveries {
     queueMicrotask(() => void this.#serve(flow, created))
   }
 
-  async #serve(flow: string | undefined, queue: Delivered[]): Promise<void> {
+  async #serve(flow: string | undefined, queue: PendingDelivery[]): Promise<void> {
     for (let next = 0; next < queue.length;) {
       const turn = flow === undefined ? undefined : this.#loopShare.turn(flow)
       if (turn !== undefined) await turn

@@ -95,7 +95,7 @@ export class Fairness {
    * read, so it takes no more memory than the buffers of its connection. Rejects with 429 and Retry-After if too many wait or
    * it takes too long, and with signal.reason.
    */
-  async enterLarge(flow: string, signal: AbortSignal): Promise<() => void> {
+  async admitLargeBody(flow: string, signal: AbortSignal): Promise<() => void> {
     const { largeRequests, waitingLarge, allWaitingLarge, largeWaitMs } = this.limits
     let large = this.large.get(flow)
     if (large === undefined) this.large.set(flow, (large = { taken: 0, waiting: [] }))

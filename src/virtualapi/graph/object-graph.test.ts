@@ -110,9 +110,10 @@ describe('the object graph', () => {
     const observed = (): string[] => {
       const seen: string[] = []
       graph.observe({
-        touched: ({ name }) => seen.push(`touched ${name}`),
-        gone: (_, uid) => seen.push(`gone ${uid}`),
-        released: (_, namespace, owners) => seen.push(`released ${namespace}/${owners.map(({ name }) => name).join()}`),
+        onChanged: ({ name }) => seen.push(`changed ${name}`),
+        onDeleted: (_, uid) => seen.push(`deleted ${uid}`),
+        onOwnersRemoved: (_, namespace, owners) =>
+          seen.push(`owners removed ${namespace}/${owners.map(({ name }) => name).join()}`),
       })
       return seen
     }
@@ -123,17 +124,17 @@ describe('the object graph', () => {
       await create('owned', ownedBy('owner'))
       await update('owner', { labels: { any: 'label' } })
       await update('owner', { deletionTimestamp: acme.creationTimestamp, finalizers: ['foregroundDeletion'] })
-      expect(seen).to.deep.equal(['touched owned', 'touched owner'])
+      expect(seen).to.deep.equal(['changed owned', 'changed owner'])
     })
 
-    it('releases the owners of a deleted object, and those that it no longer names', async () => {
+    it('reports the owners of a deleted object, and those that it no longer names', async () => {
       await create('owner')
       await create('owned', ownedBy('owner'))
       await create('other', ownedBy('owner'))
       const seen = observed()
       await remove('owned')
       await update('other', {})
-      expect(seen).to.deep.equal(['gone uid-owned', 'released shop/owner', 'released shop/owner'])
+      expect(seen).to.deep.equal(['deleted uid-owned', 'owners removed shop/owner', 'owners removed shop/owner'])
     })
   })
 

@@ -22,8 +22,8 @@ import { asBuffer, decodeMetadata, decodeObject } from '../resources/object-byte
 import { storageKeyOf } from '../resources/resource-definition.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
 import { storageOf } from '../kinds/conversions.ts'
-import { takeFirstLooks } from './first-looks.ts'
-import { linksOf, sameLinks, unsettled } from './object-links.ts'
+import { loadUnfinishedClusters } from './load-unfinished-clusters.ts'
+import { linksOf, sameLinks, objectsToCollect } from './object-links.ts'
 
 /** Garbage collection skips these: they have no dependents and no owners that matter, and are most of all changes. */
 const ignored = new Set(['events', 'leases.coordination.k8s.io'])
@@ -38,7 +38,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   private readonly observers = new Set<GraphObserver>()
   private readonly listeners = new Map<string, Set<ChangeListener>>()
   /** Logical clusters that were loaded since this process began. Observers hear of all their changes since, loaded or not. */
-  private readonly looked = new Set<ClusterId>()
+  private readonly loadedOnce = new Set<ClusterId>()
 
   constructor({ hub, catalog, directory }: { hub: Hub; catalog: Catalog; directory: ClusterDirectory }) {
     this.hub = hub
@@ -50,13 +50,13 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
       loaded: (objects) => this.firstLook(objects),
     })
     directory.onChange(({ before, after }) => {
-      if (before !== undefined && after?.id !== before.id) this.looked.delete(before.id)
+      if (before !== undefined && after?.id !== before.id) this.loadedOnce.delete(before.id)
     })
   }
 
   observe(observer: GraphObserver): () => void {
     this.observers.add(observer)
-    for (const objects of this.inMemory()) notifyUnsettled(observer, objects)
+    for (const objects of this.inMemory()) notifyObjectsToCollect(observer, objects)
     return () => void this.observers.delete(observer)
   }
 
@@ -69,7 +69,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
 
   loadUnfinished(signal: AbortSignal): Promise<void> {
     const { hub, directory } = this
-    return takeFirstLooks({ hub, directory, looked: (id) => this.looked.has(id) }, signal)
+    return loadUnfinishedClusters({ hub, directory, isLoaded: (id) => this.loadedOnce.has(id) }, signal)
   }
 
   nameOf(cluster: string): string | undefined {
@@ -147,16 +147,16 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   }
 
   private *inMemory(): Generator<ClusterObjects> {
-    for (const id of this.looked) {
+    for (const id of this.loadedOnce) {
       const objects = this.hub.loaded(id)
       if (objects !== undefined) yield objects
     }
   }
 
   private firstLook(objects: ClusterObjects): void {
-    if (this.looked.has(objects.cluster)) return
-    this.looked.add(objects.cluster)
-    for (const observer of this.observers) notifyUnsettled(observer, objects)
+    if (this.loadedOnce.has(objects.cluster)) return
+    this.loadedOnce.add(objects.cluster)
+    for (const observer of this.observers) notifyObjectsToCollect(observer, objects)
     for (const [resource, listeners] of this.listeners)
       for (const listener of listeners) notifyWritten(listener, objects, resource)
   }
@@ -247,8 +247,8 @@ function notifyWritten(listener: ChangeListener, objects: ClusterObjects, resour
   }
 }
 
-function notifyUnsettled(observer: GraphObserver, objects: ClusterObjects): void {
-  for (const entry of unsettled(objects, ignored)) observer.touched(keyOf(entry))
+function notifyObjectsToCollect(observer: GraphObserver, objects: ClusterObjects): void {
+  for (const entry of objectsToCollect(objects, ignored)) observer.onChanged(keyOf(entry))
 }
 
 /** Notifies garbage collection of a change. Called for every change, so it decodes only objects with owners. */
@@ -259,21 +259,21 @@ function notifyObserver(observer: GraphObserver, event: HubEvent): void {
   const cluster: ClusterId = key.cluster
   if (event.type === 'DELETED') {
     const last = event.previous ?? entry
-    observer.gone(cluster, last.facts.uid)
-    notifyReleased(observer, last, undefined)
+    observer.onDeleted(cluster, last.facts.uid)
+    notifyOwnersRemoved(observer, last, undefined)
     return
   }
   const previous = event.type === 'MODIFIED' ? event.previous : undefined
   const now = linksOf(entry.bytes)
   const before = previous === undefined ? undefined : linksOf(previous.bytes)
   if (before !== undefined && sameLinks(now, before)) return
-  if (now.owners !== '' || now.deleting) observer.touched(keyOf(entry))
+  if (now.owners !== '' || now.deleting) observer.onChanged(keyOf(entry))
   if (previous !== undefined && before !== undefined && before.owners !== now.owners)
-    notifyReleased(observer, previous, entry)
+    notifyOwnersRemoved(observer, previous, entry)
 }
 
 /** Notifies of the owners that an object no longer has. */
-function notifyReleased(observer: GraphObserver, before: Entry, after: Entry | undefined): void {
+function notifyOwnersRemoved(observer: GraphObserver, before: Entry, after: Entry | undefined): void {
   if (before.facts.ownerUids.length === 0) return
   const kept = new Set(after?.facts.ownerUids ?? [])
   // The reference may no longer block its owner. Such an owner is reported too: a needless check does no harm.
@@ -281,5 +281,5 @@ function notifyReleased(observer: GraphObserver, before: Entry, after: Entry | u
   const released = ownerReferences.filter(
     ({ uid, blockOwnerDeletion }) => !kept.has(uid) || blockOwnerDeletion === true,
   )
-  if (released.length > 0) observer.released(before.key.cluster, namespace, released)
+  if (released.length > 0) observer.onOwnersRemoved(before.key.cluster, namespace, released)
 }

@@ -14,7 +14,12 @@ import { apiVersionOf } from '../../apimachinery/meta/index.ts'
 
 export * from './conversions.ts'
 export * from './scale.ts'
-export { allocateBy, allocationFor, type Allocation, type AllocationRequest } from './rules/service-allocation.ts'
+export {
+  setRemoteAllocator,
+  allocationFor,
+  type Allocation,
+  type AllocationRequest,
+} from './rules/service-allocation.ts'
 
 const strategies = new Map<string, Strategy>()
 

@@ -5,7 +5,7 @@ import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import type { ObjectKey, Waiting } from '../../store/index.ts'
 import { StoredEntry, type ClusterObjects, type Entry, type HubWatch, type WatchScope } from '../../store/hub/index.ts'
 import { readFacts, stampRevision } from '../resources/object-bytes.ts'
-import { allocateBy, type Allocation, type AllocationRequest } from '../kinds/index.ts'
+import { setRemoteAllocator, type Allocation, type AllocationRequest } from '../kinds/index.ts'
 import { owned, type Read, type ReadAnswers, type ToldEntry, type Write, type WriteResult } from './protocol.ts'
 
 /** Sends reads and writes to the main thread. */
@@ -34,7 +34,7 @@ export class RemoteObjects implements ClusterObjects {
     this.cluster = cluster
     this.#link = link
     this.#known = known
-    allocateBy(this, (request) => this.#allocation(request))
+    setRemoteAllocator(this, (request) => this.#allocation(request))
   }
 
   revision(): Revision {

@@ -16,7 +16,7 @@ export interface DeleteOptions {
 }
 
 /** Seconds of grace. A second deletion may only shorten the grace period of the first. */
-export function graceOf(
+export function gracePeriodOf(
   { deletionTimestamp, deletionGracePeriodSeconds: pending = 0 }: ObjectMeta,
   asked: number | undefined,
   ofKind: (asked: number | undefined) => number | undefined,
@@ -51,7 +51,7 @@ export function finalizersFor(finalizers: readonly string[], policy: string | un
 }
 
 /** Marks the object as being deleted. False if the object was already marked like this. Mutates `object`. */
-export function markDeleted(
+export function markTerminating(
   object: KubeObject,
   { finalizers, grace, now, endsItself }: { finalizers: string[]; grace: number; now: number; endsItself: boolean },
 ): boolean {
@@ -75,7 +75,7 @@ export function markDeleted(
  * The state in which a removed object is shown. Kinds with a grace period carry a deletionTimestamp, even if removed at
  * once.
  */
-export function lastState(bytes: Uint8Array, strategy: ResourceDefinition['strategy'], now: number): Uint8Array {
+export function finalState(bytes: Uint8Array, strategy: ResourceDefinition['strategy'], now: number): Uint8Array {
   if (strategy.gracePeriodSeconds === undefined) return bytes
   const object = decodeObject(bytes)
   const revision = object.metadata.resourceVersion ?? ''
@@ -89,7 +89,7 @@ export function lastState(bytes: Uint8Array, strategy: ResourceDefinition['strat
 }
 
 /** True while a namespace has spec.finalizers; its controller removes them when the content is gone. */
-export function holdsItself(object: KubeObject): boolean {
+export function hasSpecFinalizers(object: KubeObject): boolean {
   if (object.kind !== 'Namespace' || object.apiVersion !== 'v1') return false
   const spec = object['spec'] as { finalizers?: string[] } | undefined
   return (spec?.finalizers?.length ?? 0) > 0

@@ -19,10 +19,10 @@ import type { Admission } from '../admission/admission.ts'
 import {
   defaultPolicy,
   finalizersFor,
-  graceOf,
-  holdsItself,
-  lastState,
-  markDeleted,
+  gracePeriodOf,
+  hasSpecFinalizers,
+  finalState,
+  markTerminating,
   type DeleteOptions,
 } from './deletion.ts'
 import { keepSpecOrStatus, resetStatus } from './spec-and-status.ts'
@@ -274,7 +274,7 @@ export class Registry {
       deletionTimestamp !== undefined &&
       finalizers.length === 0 &&
       deletionGracePeriodSeconds === 0 &&
-      !holdsItself(next)
+      !hasSpecFinalizers(next)
     const value = encodeObject(next)
     if (context.dryRun) {
       next.metadata.resourceVersion = String(revision)
@@ -340,13 +340,15 @@ export class Registry {
       metadata.finalizers ?? [],
       strategy.ownsNothing === true ? 'Background' : (options.propagationPolicy ?? defaultPolicy(object, strategy)),
     )
-    const grace = graceOf(metadata, options.gracePeriodSeconds, (asked) => strategy.gracePeriodSeconds?.(object, asked))
-    if (finalizers.length === 0 && grace === 0 && !holdsItself(object)) {
+    const grace = gracePeriodOf(metadata, options.gracePeriodSeconds, (asked) =>
+      strategy.gracePeriodSeconds?.(object, asked),
+    )
+    if (finalizers.length === 0 && grace === 0 && !hasSpecFinalizers(object)) {
       if (context.dryRun) return { deleted: true, object, bytes: entry.bytes }
       const gone = await context.objects.delete(key, { signal, ifRevision: revision })
-      return { deleted: true, object, bytes: lastState(gone.bytes, strategy, context.now) }
+      return { deleted: true, object, bytes: finalState(gone.bytes, strategy, context.now) }
     }
-    const marked = markDeleted(object, {
+    const marked = markTerminating(object, {
       finalizers,
       grace,
       now: context.now,

@@ -5,7 +5,7 @@ import { parseRequest } from './parse-request.ts'
 const parse = (method: string, url: string, hasBearerToken = false) => parseRequest(method, url, { hasBearerToken })
 
 describe('parseRequest', () => {
-  for (const { method = 'GET', url, verb, target, cluster, way = 'direct' } of [
+  for (const { method = 'GET', url, verb, target, cluster, entryPoint = 'direct' } of [
     {
       url: '/clusters/acme/api/v1/namespaces/shop/pods/web-0/log',
       verb: 'get',
@@ -46,7 +46,7 @@ describe('parseRequest', () => {
       url: '/apis/virtual.kcp.dev/v1alpha1/logicalclusters/acme/proxy/apis/apps/v1/deployments',
       verb: 'list',
       cluster: 'acme',
-      way: 'aggregated',
+      entryPoint: 'aggregated',
       target: { group: 'apps', version: 'v1', resource: 'deployments' },
     },
     {
@@ -60,7 +60,7 @@ describe('parseRequest', () => {
     it(`parses ${method} ${url}`, () => {
       const info = parse(method, url)
       expect(info.verb).to.equal(verb)
-      expect(info.way).to.equal(way)
+      expect(info.entryPoint).to.equal(entryPoint)
       expect(info.cluster).to.deep.equal({ kind: 'one', name: cluster })
       expect(info.target).to.include(target)
     })
@@ -97,8 +97,8 @@ describe('parseRequest', () => {
     expect(parse('GET', '/clusters/a/clusters/b/api').target).to.deep.equal({ kind: 'path', path: '/clusters/b/api' })
   })
   it('treats a request with a token and without a prefix as one for the logical cluster of the token', () => {
-    expect(parse('GET', '/api/v1/pods', true)).to.include({ way: 'pathless', verb: 'list' })
-    expect(parse('GET', '/apis/virtual.kcp.dev/v1alpha1', true).way).to.equal('direct')
-    expect(parse('GET', '/healthz', true).way).to.equal('direct')
+    expect(parse('GET', '/api/v1/pods', true)).to.include({ entryPoint: 'unprefixed', verb: 'list' })
+    expect(parse('GET', '/apis/virtual.kcp.dev/v1alpha1', true).entryPoint).to.equal('direct')
+    expect(parse('GET', '/healthz', true).entryPoint).to.equal('direct')
   })
 })

@@ -2,7 +2,7 @@
 // The raw path is split by hand: a URL parser would resolve the dots in `/logicalclusters/alice/proxy/../../bob`.
 import { badRequest, pageNotFound, pathNotFound } from '../../apimachinery/status/index.ts'
 import { tryClusterName } from '../../apimachinery/meta/index.ts'
-import type { ClusterScope, RequestInfo, ResourceTarget, Way } from './request-info.ts'
+import type { ClusterScope, RequestInfo, ResourceTarget, EntryPoint } from './request-info.ts'
 
 /** Group of the APIService through which the host's aggregator reaches us. */
 export const virtualGroup = 'virtual.kcp.dev'
@@ -32,12 +32,12 @@ export function parseRequest(
   const rawPath = queryStart < 0 ? url : url.slice(0, queryStart)
   // The query keeps its `?`, because URLSearchParams drops oneCluster: in `??a=b` the second belongs to the name.
   const query = new URLSearchParams(queryStart < 0 ? '' : url.slice(queryStart))
-  const { way, cluster, rest, basePath } = splitPrefix(rawPath, hasBearerToken)
+  const { entryPoint, cluster, rest, basePath } = splitPrefix(rawPath, hasBearerToken)
   const segments = splitSegments(rest)
   const withoutWatch = withoutWatchPrefix(segments)
   const target = resourceTarget(withoutWatch ?? segments) ?? { kind: 'path', path: `/${segments.join('/')}` }
   return {
-    way: loopback ? 'loopback' : way,
+    entryPoint: loopback ? 'loopback' : entryPoint,
     cluster,
     method,
     verb: target.kind === 'path' ? method.toLowerCase() : withoutWatch ? 'watch' : verbOf(method, target, query),
@@ -48,7 +48,7 @@ export function parseRequest(
 }
 
 interface PrefixSplit {
-  way: Way
+  entryPoint: EntryPoint
   cluster: ClusterScope
   /** The path inside the logical cluster; begins with a slash. */
   rest: string
@@ -60,15 +60,15 @@ const aggregatedPrefix = `/apis/${virtualGroup}/${virtualVersion}/logicalcluster
 function splitPrefix(path: string, hasBearerToken: boolean): PrefixSplit {
   if (path.startsWith('/clusters/')) {
     const { name, rest } = takeName(path, '/clusters/'.length)
-    if (name === '*') return { way: 'direct', cluster: { kind: 'all' }, rest, basePath: '/clusters/*' }
-    return { way: 'direct', cluster: oneCluster(name), rest, basePath: `/clusters/${name}` }
+    if (name === '*') return { entryPoint: 'direct', cluster: { kind: 'all' }, rest, basePath: '/clusters/*' }
+    return { entryPoint: 'direct', cluster: oneCluster(name), rest, basePath: `/clusters/${name}` }
   }
   if (path.startsWith(aggregatedPrefix)) {
     const { name, rest } = takeName(path, aggregatedPrefix.length)
     if (rest !== '/proxy' && !rest.startsWith('/proxy/')) throw pathNotFound()
     const inner = rest.slice('/proxy'.length)
     return {
-      way: 'aggregated',
+      entryPoint: 'aggregated',
       cluster: oneCluster(name),
       rest: inner === '' ? '/' : inner,
       basePath: `${aggregatedPrefix}${name}/proxy`,
@@ -76,7 +76,7 @@ function splitPrefix(path: string, hasBearerToken: boolean): PrefixSplit {
   }
   const ours = path === `/apis/${virtualGroup}` || path.startsWith(`/apis/${virtualGroup}/`)
   const forPods = /^\/(api|apis|openapi)(\/|$)/.test(path) && !ours && hasBearerToken
-  return { way: forPods ? 'pathless' : 'direct', cluster: { kind: 'none' }, rest: path, basePath: '' }
+  return { entryPoint: forPods ? 'unprefixed' : 'direct', cluster: { kind: 'none' }, rest: path, basePath: '' }
 }
 
 function takeName(path: string, from: number): { name: string; rest: string } {

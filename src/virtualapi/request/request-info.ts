@@ -2,13 +2,13 @@
 import type { ClusterName } from '../../apimachinery/meta/index.ts'
 
 /** How a request reached us; decides which credentials count. */
-export type Way =
+export type EntryPoint =
   /** `/clusters/NAME/...` on our TLS listener. */
   | 'direct'
   /** Through the host's kube-aggregator: `/apis/virtual.kcp.dev/v1alpha1/logicalclusters/NAME/proxy/...`. */
   | 'aggregated'
   /** No prefix: `/api/...` from a pod in a member; the token's audience names the logical cluster. */
-  | 'pathless'
+  | 'unprefixed'
   /** From within the process, never from a socket. */
   | 'loopback'
 
@@ -37,7 +37,7 @@ export interface PathTarget {
 }
 
 export interface RequestInfo {
-  readonly way: Way
+  readonly entryPoint: EntryPoint
   readonly cluster: ClusterScope
   /**
    * The verb for authorization: get, list, watch, create, update, patch, delete or deletecollection for resources; the

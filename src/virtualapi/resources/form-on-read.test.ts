@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
 import type { SchemaNode } from '../../apimachinery/schema/index.ts'
-import { formOnRead } from './form-on-read.ts'
+import { upgradeOnRead } from './upgrade-on-read.ts'
 import { decodeObject } from './object-bytes.ts'
 
 const schema: SchemaNode = {
@@ -15,9 +15,9 @@ const bytesOf = (spec: object): Uint8Array =>
 
 const unchanged = { changed: false }
 
-describe('formOnRead', () => {
+describe('upgradeOnRead', () => {
   it('adds defaults that the definition got after the object was written', () => {
-    const complete = formOnRead(schema, unchanged)
+    const complete = upgradeOnRead(schema, unchanged)
     const bytes = bytesOf({ color: 'red' })
     const shown = complete?.(bytes) ?? bytes
     expect(decodeObject(shown)).to.deep.include({ spec: { color: 'red', size: 3 } })
@@ -26,18 +26,18 @@ describe('formOnRead', () => {
 
   it('leaves the bytes of a complete object alone', () => {
     const bytes = bytesOf({ size: 5 })
-    expect(formOnRead(schema, unchanged)?.(bytes)).to.equal(bytes)
+    expect(upgradeOnRead(schema, unchanged)?.(bytes)).to.equal(bytes)
   })
 
   it('is undefined for a schema without defaults, even a recursive one', () => {
     const recursive: SchemaNode = { type: 'object', properties: {} }
     recursive.additionalProperties = recursive
-    expect(formOnRead(recursive, unchanged)).to.equal(undefined)
-    expect(formOnRead(undefined, unchanged)).to.equal(undefined)
+    expect(upgradeOnRead(recursive, unchanged)).to.equal(undefined)
+    expect(upgradeOnRead(undefined, unchanged)).to.equal(undefined)
   })
 
   it('drops fields that the changed definition no longer has', () => {
-    const shown = formOnRead(schema, { changed: true })?.(bytesOf({ size: 1, shape: 'round' }))
+    const shown = upgradeOnRead(schema, { changed: true })?.(bytesOf({ size: 1, shape: 'round' }))
     expect(decodeObject(shown ?? bytesOf({}))).to.deep.include({ spec: { size: 1 } })
   })
 })

@@ -9,7 +9,7 @@ import {
   layOut,
   metadataStart,
   readFacts,
-  rehead,
+  replaceHead,
   requireObjectBytes,
   stampRevision,
 } from './object-bytes.ts'
@@ -115,7 +115,7 @@ describe('the layout of an object whose root has unusual members', () => {
         expect(again.toString()).to.equal(stamped.toString())
         expect(metadataStart(again, 0)).to.equal(again.indexOf('"metadata":{"resourceVersion":"8"'))
 
-        const converted = rehead(stamped, '"kind":"K","apiVersion":"e.com/v2",')
+        const converted = replaceHead(stamped, '"kind":"K","apiVersion":"e.com/v2",')
         expect(isDeepStrictEqual(decodeObject(converted), { ...wanted, apiVersion: 'e.com/v2' })).to.equal(true)
       }),
       { numRuns: 2000 },

@@ -121,7 +121,7 @@ export function readFacts(bytes: Uint8Array): EntryFacts {
   return { uid, labels, ownerUids: uidsOf(ownerReferences), blockedUids: blocked.length === 0 ? none : uidsOf(blocked) }
 }
 
-/** `"kind":"K","apiVersion":"V",`: the head after the opening brace, which `rehead` drops or replaces. */
+/** `"kind":"K","apiVersion":"V",`: the head after the opening brace, which `replaceHead` drops or replaces. */
 export function headOf(kind: string, apiVersion: string): string {
   return `"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},`
 }
@@ -138,7 +138,7 @@ function startsAt(bytes: Buffer, at: number): boolean {
 }
 
 /** The bytes with `head` between the opening brace and metadata. The head is empty for items of built-in lists. */
-export function rehead(bytes: Uint8Array, head: string): Buffer {
+export function replaceHead(bytes: Uint8Array, head: string): Buffer {
   const source = asBuffer(bytes)
   const from = source.indexOf(metadataKey)
   const result = Buffer.allocUnsafe(1 + head.length + source.length - from)

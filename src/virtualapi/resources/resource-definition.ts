@@ -6,7 +6,7 @@ import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
-import type { CompleteBytes } from './form-on-read.ts'
+import type { UpgradeBytes } from './upgrade-on-read.ts'
 import type { NameCheck } from './names.ts'
 import type { MetaCheck } from './meta-check.ts'
 import type { ResourceInfo } from './resource-info.ts'
@@ -103,7 +103,7 @@ export interface ResourceDefinition {
   readonly toStorage?: (object: KubeObject) => KubeObject
   readonly fromStorage?: (object: KubeObject) => KubeObject
   /** For custom resources that may be stored in an older form: applied to stored bytes before anything reads them. */
-  readonly complete?: CompleteBytes
+  readonly complete?: UpgradeBytes
   readonly schema: SchemaNode | undefined
   readonly strategy: Strategy
   /** For custom resources: columns of kubectl's table, paths of scale. */

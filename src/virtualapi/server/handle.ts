@@ -6,7 +6,7 @@ import {
   serviceUnavailable,
   type StatusError,
 } from '../../apimachinery/status/index.ts'
-import { errorAnswer, joined, largeAnswer, reformat, type ReadableForm } from '../codec/answers.ts'
+import { errorAnswer, joinChunks, largeAnswerBytes, reformat, type ReadableForm } from '../codec/answers.ts'
 import { prefersYaml } from '../codec/negotiate.ts'
 import { fromStoreError } from '../registry/store-errors.ts'
 import { isStoreError } from '../../store/index.ts'
@@ -18,7 +18,7 @@ import {
   type Answer,
   type BytesAnswer,
   type IncomingRequest,
-  type PiecesAnswer,
+  type ChunkedAnswer,
   type SentAnswer,
   type StreamAnswer,
 } from '../exchange/exchange.ts'
@@ -37,7 +37,7 @@ const minTakeBytesPerSecond = 256 * 1024
  * A chunked list counts for this part of its bytes: it shares the bytes of unchanged objects with the hub and other lists, and
  * retains alone only those of objects that were written since.
  */
-const piecesShare = 1 / 4
+const chunksShare = 1 / 4
 
 /** An answer that the caller must send. */
 export interface Handled {
@@ -93,14 +93,14 @@ export function toStatusError(error: unknown, exchange: Exchange, { log }: Pick<
 
 /** Reserves memory for a large answer, so that clients that do not read cannot exhaust it. Throws 429. */
 function holdBytes(exchange: Exchange, answer: Answer, { fairness }: ServerParts): void {
-  if (exchange.info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
+  if (exchange.info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return
   const bytes = heldBytes(answer)
   if (bytes > 0) exchange.cleanups.push(fairness.hold(exchange.cluster?.id ?? '-', bytes))
 }
 
 function heldBytes(answer: Answer): number {
-  if (answer.kind === 'pieces') return Math.ceil(answer.about * piecesShare)
-  return answer.kind === 'bytes' && answer.body.length > largeAnswer ? answer.body.length : 0
+  if (answer.kind === 'chunks') return Math.ceil(answer.about * chunksShare)
+  return answer.kind === 'bytes' && answer.body.length > largeAnswerBytes ? answer.body.length : 0
 }
 
 /** Reformats the answer: as YAML if asked for; indented if asked for, or for curl and browsers, as kube-apiserver does. */
@@ -120,7 +120,7 @@ async function reformatted(
   if (!pretty && !yaml) return answer
   const form: ReadableForm = { format: yaml ? 'yaml' : 'json', pretty }
   if (sizeOf(answer) > mostReformatted) return notReformatted(answer, form)
-  const whole = answer.kind === 'pieces' ? joined(answer) : answer
+  const whole = answer.kind === 'chunks' ? joinChunks(answer) : answer
   const effort = effortToReformat(whole.body, form.format)
   if (effort === 'too much') return notReformatted(whole, form)
   return offload !== undefined && effort === 'much'
@@ -138,21 +138,21 @@ function notReformatted<A extends Answer>(answer: A, { format }: ReadableForm): 
 function sent(answer: Answer, exchange: Exchange, parts: ServerParts): SentAnswer {
   if (answer.kind === 'bytes' || answer.kind === 'push') return answer
   if (answer.kind === 'stream') return { ...answer, chunks: watched(answer.chunks, exchange, parts) }
-  const { bytes } = answer.pieces
+  const { bytes } = answer.chunks
   const length = bytes === undefined ? {} : { 'content-length': String(bytes) }
   const headers = { ...answer.headers, ...length }
-  return { ...answer, headers, turn: exchange.turn, maxStallMs: minTakeMs, maxMs: takeMs(answer.about) }
+  return { ...answer, headers, turn: exchange.turn, maxStallMs: minTakeMs, maxMs: maxSendMs(answer.about) }
 }
 
 /** How long a client may take to read so many bytes, milliseconds. */
-export function takeMs(bytes: number): number {
+export function maxSendMs(bytes: number): number {
   return minTakeMs + (bytes / minTakeBytesPerSecond) * 1000
 }
 
 const humanClients = /^(curl|Wget|Mozilla\/5\.0)/
 
-const sizeOf = (answer: BytesAnswer | PiecesAnswer): number =>
-  answer.kind === 'pieces' ? answer.about : answer.body.length
+const sizeOf = (answer: BytesAnswer | ChunkedAnswer): number =>
+  answer.kind === 'chunks' ? answer.about : answer.body.length
 
 /** True for paths whose answers may be reformatted; OpenAPI documents and metrics may not. */
 const isObjectOrList = (target: RequestInfo['target']): boolean =>

@@ -78,7 +78,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   Object.assign(app.server, { keepAliveTimeout: 120_000 })
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     firstRequestTimeout.asked(request.socket)
-    void upgrade({ incoming: incomingOf(rawRequest(request), signal), socket, head }, parts)
+    void upgrade({ incoming: incomingOf(rawRequest(request), signal), request, socket, head }, parts)
   })
   // Use raw HTTP/2 streams: Node's compatibility layer takes more memory per watch than all of our own objects.
   app.server.removeAllListeners('stream')

@@ -5,7 +5,7 @@ import type { Transport, TransportRequest, TransportResponse } from '../../clien
 import type { UserInfo } from '../authn/user-info.ts'
 import { statusAnswer } from '../codec/answers.ts'
 import { pathNotFound } from '../../apimachinery/status/index.ts'
-import type { SentPieces } from '../exchange/exchange.ts'
+import type { SentChunks } from '../exchange/exchange.ts'
 import { handle, type Handled } from './handle.ts'
 import type { ServerParts } from './parts.ts'
 import { pushedChunks } from './push-chunks.ts'
@@ -49,17 +49,17 @@ function incoming({ method, path, headers = {}, body, signal }: TransportRequest
 function toResponse({ answer, finish }: Handled, signal: AbortSignal): TransportResponse {
   const { status, headers } = answer
   if (answer.kind === 'push') return { status, headers, body: finishing(pushedChunks(answer, signal), finish) }
-  if (answer.kind === 'pieces') return { status, headers, body: finishing(inTurn(answer), finish) }
+  if (answer.kind === 'chunks') return { status, headers, body: finishing(inTurn(answer), finish) }
   if (answer.kind === 'stream') return { status, headers, body: finishing(answer.chunks, finish) }
   finish()
   return { status, headers, body: single(answer.body) }
 }
 
 /** Reads a chunked answer. Chunks are not released for reuse: the reader may keep them. */
-async function* inTurn({ pieces, turn }: SentPieces): AsyncGenerator<Uint8Array> {
-  for (const piece of pieces) {
+async function* inTurn({ chunks, turn }: SentChunks): AsyncGenerator<Uint8Array> {
+  for (const chunk of chunks) {
     await turn()
-    yield piece
+    yield chunk
   }
 }
 

@@ -4,7 +4,7 @@ import type { AuditSink } from '../audit/index.ts'
 import type { Authenticator } from '../authn/authenticator.ts'
 import type { EndpointParts } from '../endpoints/parts.ts'
 import type { Fairness } from '../flowcontrol/fairness.ts'
-import type { LoopShare } from '../flowcontrol/loop-share.ts'
+import type { EventLoopShare } from '../flowcontrol/event-loop-share.ts'
 import type { MemoryGuard } from './memory-guard.ts'
 import type { PassMonitor } from './pass-monitor.ts'
 import type { ServerMetrics } from './server-metrics.ts'
@@ -12,7 +12,7 @@ import type { ServerMetrics } from './server-metrics.ts'
 export interface ServerParts extends EndpointParts {
   readonly authenticator: Authenticator
   readonly fairness: Fairness
-  readonly loopShare: LoopShare
+  readonly loopShare: EventLoopShare
   readonly passMonitor: PassMonitor
   readonly memoryGuard: MemoryGuard
   readonly log: Logger

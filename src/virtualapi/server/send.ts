@@ -1,11 +1,11 @@
 // Writes answers to clients' connections, for both protocols; the only writer except for upgrades.
 import { once } from 'node:events'
 import { childSignal } from '../../async/index.ts'
-import { largeAnswer } from '../codec/answers.ts'
+import { largeAnswerBytes } from '../codec/answers.ts'
 import type { Push, PushAnswer, SentAnswer, Sink, StreamAnswer } from '../exchange/exchange.ts'
-import { takeMs } from './handle.ts'
+import { maxSendMs } from './handle.ts'
 import type { RawResponse } from './raw-response.ts'
-import { sendPieces } from './send-pieces.ts'
+import { sendChunks } from './send-chunks.ts'
 
 /** Where an answer goes. */
 export interface Sending {
@@ -23,7 +23,7 @@ export async function send(answer: Exclude<SentAnswer, PushAnswer>, to: Sending)
     writeHead(response, answer.status, { ...answer.headers, 'content-length': String(answer.body.length) })
     response.end(headOnly || answer.body.length === 0 ? undefined : answer.body)
     // The request counts against its limits until a large answer is flushed, so clients that do not read get no more.
-    if (!headOnly && answer.body.length > largeAnswer) await taken(response, answer.body.length, signal)
+    if (!headOnly && answer.body.length > largeAnswerBytes) await taken(response, answer.body.length, signal)
     return
   }
   writeHead(response, answer.status, answer.headers)
@@ -31,7 +31,7 @@ export async function send(answer: Exclude<SentAnswer, PushAnswer>, to: Sending)
     response.end()
     return
   }
-  if (answer.kind === 'pieces') await sendPieces(response, answer, signal)
+  if (answer.kind === 'chunks') await sendChunks(response, answer, signal)
   else if (answer.maxMs === undefined) await stream(response, answer, signal)
   else await within(answer.maxMs, signal, (limited) => stream(response, answer, limited))
 }
@@ -72,7 +72,7 @@ async function writable(response: RawResponse, maxStallMs: number | undefined, s
 /** Resolves when the whole answer is flushed. Rejects if the client is too slow for its size. */
 async function taken(response: RawResponse, bytes: number, signal: AbortSignal): Promise<void> {
   if (response.destroyed || response.writableFinished) return
-  await within(takeMs(bytes), signal, (limited) => once(response, 'finish', { signal: limited }))
+  await within(maxSendMs(bytes), signal, (limited) => once(response, 'finish', { signal: limited }))
 }
 
 async function within(

@@ -156,8 +156,8 @@ async function readBody({ rawHeaders, body }: RawRequest): Promise<Uint8Array> {
   let length = 0
   try {
     // In HTTP/2, body and answer share a stream: it must stay open for the answer 413.
-    const pieces = 'respond' in body ? body.iterator({ destroyOnReturn: false }) : body
-    for await (const chunk of pieces as AsyncIterable<Buffer>) {
+    const source = 'respond' in body ? body.iterator({ destroyOnReturn: false }) : body
+    for await (const chunk of source as AsyncIterable<Buffer>) {
       length += chunk.length
       if (length > maxBodyBytes) throw tooLarge()
       chunks.push(chunk)

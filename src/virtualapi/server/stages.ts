@@ -34,7 +34,7 @@ export const stages: readonly Stage[] = [
 const largeBodyBytes = 256 * 1024
 
 /** The stages of an upgrade, which answers on its own socket. */
-export const stagesBeforeAnswer: readonly Stage[] = stages.slice(0, -1)
+export const stagesOfUpgrade: readonly Stage[] = stages.slice(0, -1)
 
 /** Starts the audit log; first, so that refused requests are logged too. */
 function audit(exchange: Exchange, { auditSink, clock }: ServerParts): void {
@@ -136,7 +136,7 @@ async function authenticate(exchange: Exchange, parts: ServerParts): Promise<voi
   const peerAddress = exchange.request.peerAddress?.()
   const asked = { info, rawHeaders, peerCertificate, peerAddress, cluster }
   const result = await parts.authenticator.authenticate(asked, exchange.signal)
-  if (result === undefined && info.way === 'pathless') throw unauthorized()
+  if (result === undefined && info.entryPoint === 'unprefixed') throw unauthorized()
   exchange.user = result?.user ?? anonymous
   exchange.audit?.authenticated(exchange.user)
   if (result?.cluster !== undefined) exchange.cluster = unlessPurged(result.cluster, info, parts)
@@ -146,7 +146,7 @@ async function authenticate(exchange: Exchange, parts: ServerParts): Promise<voi
 async function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerParts): Promise<void> {
   const { info } = exchange
   // Our own controllers are few and bounded, and all tenants depend on them: they have no limits.
-  if (info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
+  if (info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return
   const flow = flowOf(exchange)
   if (exchange.cluster !== undefined && exchange.user !== anonymous && takesMemory(exchange))
     memoryGuard.requireMemory(exchange.cluster.id)
@@ -155,12 +155,13 @@ async function applyLimits(exchange: Exchange, { fairness, memoryGuard }: Server
       ? fairness.enterAnonymous(exchange.request.peerAddress?.() ?? '')
       : fairness.enter(flow, isLongRunning(info) ? 'watch' : 'request'),
   )
-  if (exchange.announcedBytes > largeBodyBytes) exchange.cleanups.push(await fairness.enterLarge(flow, exchange.signal))
+  if (exchange.contentLength > largeBodyBytes)
+    exchange.cleanups.push(await fairness.admitLargeBody(flow, exchange.signal))
 }
 
 /** True for what may take much memory: lists, watches and large bodies. */
-function takesMemory({ info, announcedBytes }: Exchange): boolean {
-  return info.verb === 'list' || info.verb === 'watch' || announcedBytes > largeBodyBytes
+function takesMemory({ info, contentLength }: Exchange): boolean {
+  return info.verb === 'list' || info.verb === 'watch' || contentLength > largeBodyBytes
 }
 
 /** The fairness key: the logical cluster; one of its own for all anonymous requests, which must not spend a tenant's budget. */
@@ -170,7 +171,7 @@ function flowOf({ user, cluster }: Exchange): string {
 
 /** Waits for a turn of the event loop. A request with a body waits later, when the body was read. */
 async function awaitTurn(exchange: Exchange, { loopShare, passMonitor }: ServerParts): Promise<void> {
-  if (exchange.info.way === 'loopback' || exchange.user.realm.kind === 'installation') return
+  if (exchange.info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return
   const flow = flowOf(exchange)
   exchange.flow = flow
   const mark = (): void => passMonitor.mark(exchange)
@@ -179,16 +180,16 @@ async function awaitTurn(exchange: Exchange, { loopShare, passMonitor }: ServerP
     if (turn === undefined) mark()
     return turn?.then(mark)
   }
-  if (exchange.announcedBytes === 0) await exchange.turn()
+  if (exchange.contentLength === 0) await exchange.turn()
 }
 
 async function impersonate(exchange: Exchange, { authorizer }: ServerParts): Promise<void> {
   const { info, user, cluster, signal, request } = exchange
-  if (info.way === 'loopback') return
+  if (info.entryPoint === 'loopback') return
   const wanted = wantedIdentity(request.rawHeaders)
   if (wanted === undefined) return
   // The host's kube-apiserver removes these headers when it impersonates: this client did not come through it.
-  if (info.way === 'aggregated') throw badRequest('impersonation is not supported on this path: use /clusters/NAME')
+  if (info.entryPoint === 'aggregated') throw badRequest('impersonation is not supported on this path: use /clusters/NAME')
   if (cluster === undefined) {
     if (info.cluster.kind !== 'one') throw badRequest('impersonation is for one logical cluster: use /clusters/NAME')
     // The same refusal as in a logical cluster that exists, except for administrators of the installation.

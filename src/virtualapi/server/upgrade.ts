@@ -1,24 +1,28 @@
 // HTTP upgrades: the same stages as for other requests. Then exec, attach and port-forward are piped to the member unchanged
 // (SPDY or WebSocket), and a watch sends one WebSocket message per event.
+import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { badRequest, statusError } from '../../apimachinery/status/index.ts'
 import type { TransportResponse } from '../../client/index.ts'
 import { errorAnswer } from '../codec/answers.ts'
-import { notConnected, isConnect, podConnection } from '../endpoints/connect.ts'
+import { noPodConnector, isConnectSubresource, podConnection } from '../endpoints/connect.ts'
 import { prepareCall } from '../endpoints/endpoint-call.ts'
 import { dispatch } from '../endpoints/dispatch.ts'
 import { Exchange, type BytesAnswer, type IncomingRequest } from '../exchange/exchange.ts'
 import { toStatusError } from './handle.ts'
 import type { ServerParts } from './parts.ts'
 import { end, pipeSockets } from './pipe-sockets.ts'
-import { stagesBeforeAnswer } from './stages.ts'
-import { tellOverWebSocket } from './tell-over-web-socket.ts'
-import { acceptWebSocket, isWebSocketRequest } from './web-socket.ts'
+import { stagesOfUpgrade } from './stages.ts'
+import { watchOverWebSocket } from './watch-over-web-socket.ts'
+import { isWebSocketRequest, requireHandshake } from './web-socket.ts'
 
 interface UpgradeRequest {
   readonly incoming: IncomingRequest
+  /** The same request as Node has it. */
+  readonly request: IncomingMessage
   readonly socket: Duplex
-  readonly head: Uint8Array
+  /** What the client sent after the request. */
+  readonly head: Buffer
 }
 
 /** Maximum size of a member's refusal that is forwarded, bytes. */
@@ -27,7 +31,7 @@ const maxRefusalBytes = 64 * 1024
 const refusedLingerMs = 2000
 
 /** Answers an upgrade on its socket. Never rejects. */
-export async function upgrade({ incoming, socket, head }: UpgradeRequest, parts: ServerParts): Promise<void> {
+export async function upgrade({ incoming, request, socket, head }: UpgradeRequest, parts: ServerParts): Promise<void> {
   const gone = new AbortController()
   const stop = (): void => gone.abort(new Error('the client went away'))
   socket.once('close', stop)
@@ -36,9 +40,9 @@ export async function upgrade({ incoming, socket, head }: UpgradeRequest, parts:
   incoming.signal.addEventListener('abort', forward, { once: true })
   const exchange = new Exchange({ ...incoming, body: () => Promise.resolve(new Uint8Array()), signal: gone.signal })
   try {
-    for (const stage of stagesBeforeAnswer) await stage(exchange, parts)
+    for (const stage of stagesOfUpgrade) await stage(exchange, parts)
     if (exchange.info.verb === 'watch' && isWebSocketRequest((name) => exchange.header(name)))
-      await watch(exchange, { socket, head }, { parts, gone })
+      await watch(exchange, { request, socket, head }, { parts, gone })
     else await connect(exchange, { socket, head }, parts)
   } catch (error) {
     const failure = toStatusError(error, exchange, parts)
@@ -56,9 +60,9 @@ async function connect(
   parts: ServerParts,
 ): Promise<void> {
   const { target } = exchange.info
-  if (target.kind !== 'resource' || !isConnect(target.resource, target.group, target.subresource))
+  if (target.kind !== 'resource' || !isConnectSubresource(target.resource, target.group, target.subresource))
     throw badRequest(`${exchange.request.url.split('?')[0] ?? ''} takes no upgrade`)
-  if (parts.podConnector === undefined) throw notConnected()
+  if (parts.podConnector === undefined) throw noPodConnector()
   const call = await prepareCall(exchange, parts, target)
   const result = await parts.podConnector.upgrade(await podConnection(call))
   if ('refused' in result) {
@@ -77,13 +81,13 @@ async function connect(
 
 async function watch(
   exchange: Exchange,
-  connection: { socket: Duplex; head: Uint8Array },
+  connection: Omit<UpgradeRequest, 'incoming'>,
   { parts, gone }: { parts: ServerParts; gone: AbortController },
 ): Promise<void> {
-  const accepted = acceptWebSocket((name) => exchange.header(name))
+  requireHandshake((name) => exchange.header(name))
   const answer = await dispatch(exchange, parts)
   if (answer.kind !== 'push') throw new Error('a watch was not answered by a push')
-  await tellOverWebSocket({ ...connection, accepted }, answer, { exchange, gone, log: parts.log })
+  await watchOverWebSocket(connection, answer, { exchange, gone, log: parts.log })
 }
 
 async function refusal({ status, headers, body }: TransportResponse): Promise<BytesAnswer> {

@@ -72,15 +72,15 @@ export const knownDifferences: Readonly<Record<string, string>> = {
   'patches: the version, merge: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.patchOfKind,
   'patches: a garbage revision, strategic: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.clientMistake,
   'patches: PATCH /api/v1/namespaces/{ns}/configmaps/a (5)': why.lenientType,
-  'patches: add to what is not there, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'patches: add to an absent path, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
   'patches: a test that fails, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
-  'patches: a test of what is not there, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'patches: a test of an absent path, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
   'patches: a test of the revision, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
-  'patches: move what is not there, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'patches: move from an absent path, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
   'patches: an unknown operation, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
   'patches: no operation, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
   'patches: no path, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
-  'patches: a text for the document, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
+  'patches: a string for the document, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
   'patches: a finalizer beyond the end, json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
   'patches: a container without its name, strategic: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d':
     why.clientMistake,
@@ -88,7 +88,7 @@ export const knownDifferences: Readonly<Record<string, string>> = {
     why.clientMistake,
   'patches: merge an object, strategic: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d': why.clientMistake,
   'patches: an unknown directive, strategic: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d': why.clientMistake,
-  'patches: a directive that is no text, strategic: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d':
+  'patches: a directive that is not a string, strategic: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d':
     why.clientMistake,
   'patches: a widget, strategic: PATCH /apis/patches.parity.example.com/v1/namespaces/{ns}/patcheswidgets/w': why.apply,
   'patches: PATCH /apis/patches.parity.example.com/v1/namespaces/{ns}/patcheswidgets/w': why.apply,
@@ -137,7 +137,7 @@ export const knownDifferences: Readonly<Record<string, string>> = {
     why.looksAhead,
   'negotiation: broken y4: POST /api/v1/namespaces/{ns}/configmaps': why.decoderWords,
   'negotiation: JSON as p1: POST /api/v1/namespaces/{ns}/configmaps': why.decoderWords,
-  'negotiation: magic alone p2: POST /api/v1/namespaces/{ns}/configmaps': why.decoderWords,
+  'negotiation: only the magic bytes p2: POST /api/v1/namespaces/{ns}/configmaps': why.decoderWords,
   'negotiation:  a5: POST /api/v1/namespaces/{ns}/configmaps as application/vnd.kubernetes.protobuf': why.protobuf,
   'negotiation: no UTF-8: POST /api/v1/namespaces/{ns}/configmaps': why.decoderWords,
   'negotiation: GET /apis/negotiation.parity.example.com/v1/namespaces/{ns}/negotiationwidgets/w as application/vnd.kubernetes.protobuf':
@@ -214,7 +214,7 @@ export const knownDifferences: Readonly<Record<string, string>> = {
   'reviews: a name: POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews': why.fieldsShown,
   'reviews: labels: POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews': why.fieldsShown,
   'reviews: POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews': why.openPaths,
-  'reviews: a namespace that is not there: POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews': why.openPaths,
+  'reviews: a namespace that does not exist: POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews': why.openPaths,
   'impersonation: an empty user: POST /apis/authentication.k8s.io/v1/selfsubjectreviews': why.credential,
   'impersonation: a group alone: POST /apis/authentication.k8s.io/v1/selfsubjectreviews': why.clientMistake,
   'impersonation: a uid alone: POST /apis/authentication.k8s.io/v1/selfsubjectreviews': why.clientMistake,
@@ -236,6 +236,6 @@ export const knownDifferences: Readonly<Record<string, string>> = {
   'spellings: type application/apply-patch+yaml: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.apply,
   'spellings: type application/Merge-Patch+json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
   'corners: new at 7: POST /api/v1/namespaces/{ns}/configmaps?dryRun=All': why.dryRevision,
-  'corners: two of those, json: PATCH /apis/corners.parity.example.com/v1/namespaces/{ns}/cornerswidgets/w?dryRun=All':
+  'corners: two owners that are null, json: PATCH /apis/corners.parity.example.com/v1/namespaces/{ns}/cornerswidgets/w?dryRun=All':
     why.laterTwice,
 }

@@ -19,25 +19,25 @@ const table = 'application/json;as=Table;v=v1;g=meta.k8s.io'
 
 /** `why`: the reason of a known difference. */
 const openings: readonly { title: string; query: string; headers?: Record<string, string>; why?: string }[] = [
-  { title: 'from now on', query: 'watch=true' },
+  { title: 'from the current revision', query: 'watch=true' },
   { title: 'bookmarks', query: 'watch=true&allowWatchBookmarks=true' },
   {
     title: 'a list as a stream',
     query: 'watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true',
   },
   { title: 'as a table', query: 'watch=true', headers: { Accept: table } },
-  { title: 'a protocol that is no watch', query: 'watch=true', headers: { 'Sec-WebSocket-Protocol': 'chat' } },
-  { title: 'a selector that is none', query: 'watch=true&fieldSelector=data.x%3Dy' },
-  { title: 'parameters that do not fit', query: 'watch=true&sendInitialEvents=true' },
+  { title: 'an unknown subprotocol', query: 'watch=true', headers: { 'Sec-WebSocket-Protocol': 'chat' } },
+  { title: 'an unsupported field selector', query: 'watch=true&fieldSelector=data.x%3Dy' },
+  { title: 'sendInitialEvents without resourceVersionMatch', query: 'watch=true&sendInitialEvents=true' },
   {
-    title: 'a revision that is none',
+    title: 'an invalid revision',
     query: 'watch=true&resourceVersion=1.5',
-    why: "a real server answers 500 to what is the client's mistake",
+    why: 'a real server answers 500 to a mistake of the client',
   },
   {
-    title: 'no watch',
+    title: 'a list instead of a watch',
     query: '',
-    why: 'a real server takes no notice of the wish; ours says that nothing comes of it',
+    why: 'a real server ignores the upgrade; ours refuses it',
   },
 ]
 

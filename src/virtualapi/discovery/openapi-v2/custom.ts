@@ -22,7 +22,7 @@ export function swaggerForCustomResources(
     if (first === undefined) continue
     const gv: GroupVersion = { group: first.info.group, version: first.info.version }
     const narrowed = members.map(({ openAPIV3Schema, ...resource }) =>
-      openAPIV3Schema === undefined ? resource : { ...resource, openAPIV3Schema: narrow(openAPIV3Schema) },
+      openAPIV3Schema === undefined ? resource : { ...resource, openAPIV3Schema: schemaForV2(openAPIV3Schema) },
     )
     const consumes = ['application/json', 'application/yaml']
     const { paths, definitions } = swaggerFromV3(openApiV3ForCustomResources(gv, narrowed), consumes)
@@ -41,7 +41,7 @@ export function swaggerForCustomResources(
 }
 
 /** A structural schema without what v2 cannot express or what would make clients refuse valid objects. */
-export function narrow(schema: JsonObject): JsonObject {
+export function schemaForV2(schema: JsonObject): JsonObject {
   const result: JsonObject = Object.fromEntries(Object.entries(schema).filter(([word]) => !unsupported.has(word)))
   const unknownKept = schema[preserves] === true
   if (schema['nullable'] === true) delete result['type']
@@ -51,16 +51,16 @@ export function narrow(schema: JsonObject): JsonObject {
   }
   if (unknownKept && result['type'] === 'object') delete result['type']
   if (result['items'] === undefined && result['type'] === 'array') delete result['type']
-  if (isJsonObject(result['items'])) result['items'] = narrow(result['items'])
+  if (isJsonObject(result['items'])) result['items'] = schemaForV2(result['items'])
   if (isJsonObject(result['additionalProperties'])) {
     if (result['additionalProperties']['nullable'] === true) delete result['required']
-    result['additionalProperties'] = narrow(result['additionalProperties'])
+    result['additionalProperties'] = schemaForV2(result['additionalProperties'])
   }
   const properties = result['properties']
   if (isJsonObject(properties)) {
     requireOnlyNonNull(result, properties)
     result['properties'] = Object.fromEntries(
-      Object.entries(properties).map(([name, item]) => [name, isJsonObject(item) ? narrow(item) : item]),
+      Object.entries(properties).map(([name, item]) => [name, isJsonObject(item) ? schemaForV2(item) : item]),
     )
   }
   if (schema['x-kubernetes-embedded-resource'] === true && !unknownKept) embed(result)

@@ -98,7 +98,7 @@ const schemaRows: readonly Row[] = [
 ]
 
 /** The keywords of OpenAPI v2 schemas, besides those that start with `x-`. */
-export const schemaWords: ReadonlySet<string> = new Set(schemaRows.map(([, name]) => name))
+export const schemaKeywords: ReadonlySet<string> = new Set(schemaRows.map(([, name]) => name))
 
 /** Fields of a parameter that describe its value, numbered from `first`. */
 const valueRows = (first: number): Row[] =>

@@ -1,6 +1,6 @@
 // Converts our generated OpenAPI v3 documents to v2: the same operations, and schemas as far as v2 can express them.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
-import { schemaWords } from './encode-document.ts'
+import { schemaKeywords } from './encode-document.ts'
 import type { SwaggerParts } from './swagger.ts'
 
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch']
@@ -28,7 +28,7 @@ export function schemaFromV3(schema: JsonObject): JsonObject {
       // A reference with a description: in v2 they stand side by side.
       const [only] = Array.isArray(value) && value.length === 1 ? value : []
       if (isJsonObject(only) && only['$ref'] !== undefined) result['$ref'] = localReference(only['$ref'])
-    } else if (word.startsWith('x-') || schemaWords.has(word)) result[word] = value
+    } else if (word.startsWith('x-') || schemaKeywords.has(word)) result[word] = value
   }
   // In v2 a value that is a string or a number has type string.
   const quantity = Array.isArray(schema['oneOf']) && schema['format'] === undefined

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 import { builtInResources } from '../../resources/builtin-resources.ts'
 import { swaggerFromTables } from './built-in.ts'
-import { narrow, swaggerForCustomResources } from './custom.ts'
+import { schemaForV2, swaggerForCustomResources } from './custom.ts'
 import { openApiV2Body, openApiV2Hash } from './document.ts'
 import { encodeOpenApiV2 } from './encode-document.ts'
 import type { CustomResourceSource } from './fragment.ts'
@@ -78,10 +78,10 @@ describe('a structural schema in OpenAPI v2', () => {
       expected: { type: 'array', items: { type: 'object', additionalProperties: { type: 'string' } } },
     },
   ] as { title: string; schema: JsonObject; expected: JsonObject }[])
-    it(title, () => expect(narrow(schema)).to.deep.equal(expected))
+    it(title, () => expect(schemaForV2(schema)).to.deep.equal(expected))
 
   it('has the common fields of embedded objects', () => {
-    const { required, properties } = narrow({ type: 'object', 'x-kubernetes-embedded-resource': true })
+    const { required, properties } = schemaForV2({ type: 'object', 'x-kubernetes-embedded-resource': true })
     expect(required).to.have.members(['apiVersion', 'kind'])
     expect(properties).to.have.all.keys('apiVersion', 'kind', 'metadata')
   })

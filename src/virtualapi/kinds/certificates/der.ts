@@ -17,21 +17,21 @@ export const derTags = { integer: 0x02, bitString: 0x03, objectId: 0x06, sequenc
 const syntaxError = (text: string): DerError => new DerError(`asn1: syntax error: ${text}`)
 
 /** Reads consecutive values from `bytes`, at most `most` of them. Throws DerError. */
-export function readAll(bytes: Uint8Array, most = 100): DerValue[] {
+export function readValues(bytes: Uint8Array, most = 100): DerValue[] {
   const values: DerValue[] = []
   for (let at = 0; at < bytes.length && values.length < most; at += values.at(-1)?.raw.length ?? bytes.length)
-    values.push(readOne(bytes.subarray(at)))
+    values.push(readValue(bytes.subarray(at)))
   return values
 }
 
 /** Reads the values inside `value`, which must have the tag `tag`. Throws DerError. */
-export function readInside({ tag: found, content }: DerValue, tag: number): DerValue[] {
+export function readChildren({ tag: found, content }: DerValue, tag: number): DerValue[] {
   if (found !== tag) throw new DerError(`asn1: structure error: tags don't match (${tag} vs ${found})`)
-  return readAll(content)
+  return readValues(content)
 }
 
 /** Reads the first value in `bytes`; more bytes may follow it. Throws DerError. */
-export function readOne(bytes: Uint8Array): DerValue {
+export function readValue(bytes: Uint8Array): DerValue {
   const [tag, first] = bytes
   if (tag === undefined) throw syntaxError('sequence truncated')
   if (first === undefined) throw syntaxError('truncated tag or length')

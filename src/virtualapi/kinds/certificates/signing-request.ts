@@ -2,7 +2,7 @@
 // messages are those of Go.
 import { createPublicKey, verify, type KeyObject, type VerifyPublicKeyInput } from 'node:crypto'
 import { constants } from 'node:crypto'
-import { DerError, derTags, readInside, readOne, type DerValue } from './der.ts'
+import { DerError, derTags, readChildren, readValue, type DerValue } from './der.ts'
 import { pemBlocks } from './pem.ts'
 
 /** What the server checks of a certificate request. */
@@ -17,15 +17,15 @@ export interface SigningRequest {
 export function parseSigningRequest(pem: string): SigningRequest {
   const [block] = pemBlocks(pem)
   if (block?.type !== 'CERTIFICATE REQUEST') throw new DerError('PEM block type must be CERTIFICATE REQUEST')
-  const whole = readOne(block.bytes)
+  const whole = readValue(block.bytes)
   if (whole.raw.length < block.bytes.length) throw new DerError('asn1: syntax error: trailing data')
-  const [signed, algorithm, signature] = readInside(whole, derTags.sequence)
+  const [signed, algorithm, signature] = readChildren(whole, derTags.sequence)
   if (signed === undefined || algorithm === undefined || signature?.tag !== derTags.bitString)
     throw new DerError('asn1: syntax error: sequence truncated')
-  const [version, subject, keyInfo] = readInside(signed, derTags.sequence)
+  const [version, subject, keyInfo] = readChildren(signed, derTags.sequence)
   if (version?.tag !== derTags.integer || subject === undefined || keyInfo === undefined)
     throw new DerError('asn1: syntax error: sequence truncated')
-  const [objectId] = readInside(algorithm, derTags.sequence)
+  const [objectId] = readChildren(algorithm, derTags.sequence)
   const key = publicKeyOf(keyInfo)
   const claim = { signed: signed.raw, signature: signature.content.subarray(1), key }
   return {
@@ -37,10 +37,10 @@ export function parseSigningRequest(pem: string): SigningRequest {
 const organizationId = '55040a'
 
 function organizationsOf(subject: DerValue): string[] {
-  return readInside(subject, derTags.sequence)
-    .flatMap((names) => readInside(names, derTags.set))
+  return readChildren(subject, derTags.sequence)
+    .flatMap((names) => readChildren(names, derTags.set))
     .flatMap((name) => {
-      const [id, value] = readInside(name, derTags.sequence)
+      const [id, value] = readChildren(name, derTags.sequence)
       const isOrganization = id !== undefined && Buffer.from(id.content).toString('hex') === organizationId
       return isOrganization && value !== undefined ? [Buffer.from(value.content).toString()] : []
     })

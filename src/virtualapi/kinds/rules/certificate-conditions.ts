@@ -35,7 +35,7 @@ function ofType(object: KubeObject, type: string): RequestCondition[] {
 }
 
 /** Restores the Approved and Denied conditions of `old` if their number is unchanged: `status` must not change them. */
-export function keepVerdicts(object: KubeObject, old: KubeObject): void {
+export function restoreApprovalConditions(object: KubeObject, old: KubeObject): void {
   const conditions = conditionsOf(object)
   for (const type of verdicts) {
     const before = ofType(old, type)

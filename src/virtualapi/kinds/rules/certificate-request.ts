@@ -18,7 +18,7 @@ import {
   conditionCauses,
   conditionChangeCauses,
   conditionsOf,
-  keepVerdicts,
+  restoreApprovalConditions,
   stampConditions,
   type RequestStatus,
 } from './certificate-conditions.ts'
@@ -47,7 +47,7 @@ export const certificateRequestRules: KindRules = {
   },
   prepareForUpdate(object, old, { now }, subresource) {
     object['spec'] = structuredClone(old['spec'])
-    if (subresource === 'status') keepVerdicts(object, old)
+    if (subresource === 'status') restoreApprovalConditions(object, old)
     if (subresource === 'status' || subresource === 'approval') stampConditions(object, old, now)
     if (subresource !== 'approval') return
     const conditions = conditionsOf(object)

@@ -8,7 +8,7 @@ import type { Data } from '../../resources/typed/data.ts'
 import { invalidInternal } from '../../resources/typed/internal-form.ts'
 import { nonNegative, requiredOneOf } from '../validation/values.ts'
 import { scheduleError } from './cron-schedule.ts'
-import { jobSpecCauses } from './job-checks.ts'
+import { jobSpecCauses } from './job-validation.ts'
 import { jobSpecWarnings } from '../warnings/job-warnings.ts'
 import { isSameSpec, podOwnerNameWarnings } from '../warnings/pod-warnings.ts'
 

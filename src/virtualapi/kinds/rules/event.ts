@@ -18,7 +18,7 @@ export const eventRules: KindRules = {
 }
 
 /** Rules of events.k8s.io/v1 Events; the objects are in the form of v1. */
-export const newEventRules: KindRules = {
+export const eventsV1Rules: KindRules = {
   validate(object, old) {
     const causes = formCauses(object, 'reportingController')
     return old === undefined ? [...causes, ...newFormCauses(object)] : causes

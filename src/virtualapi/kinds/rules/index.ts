@@ -12,7 +12,7 @@ import { daemonSetRules } from './daemonset.ts'
 import { deploymentRules, replicaSetRules } from './deployment.ts'
 import { endpointSliceRules } from './endpoint-slice.ts'
 import { endpointsRules } from './endpoints.ts'
-import { eventRules, newEventRules } from './event.ts'
+import { eventRules, eventsV1Rules } from './event.ts'
 import { deviceClassRules } from './device-class.ts'
 import { flowSchemaRules } from './flow-schema.ts'
 import { ingressClassRules } from './ingress-class.ts'
@@ -23,10 +23,10 @@ import { limitRangeRules } from './limit-range.ts'
 import { namespaceRules } from './namespace.ts'
 import { networkPolicyRules } from './network-policy.ts'
 import { nodeRules } from './node.ts'
-import { claimRules } from './persistent-volume-claim.ts'
-import { volumeRules } from './persistent-volume.ts'
+import { persistentVolumeClaimRules } from './persistent-volume-claim.ts'
+import { persistentVolumeRules } from './persistent-volume.ts'
 import { podRules } from './pod.ts'
-import { disruptionBudgetRules, priorityClassRules } from './policies.ts'
+import { podDisruptionBudgetRules, priorityClassRules } from './disruption-budget-and-priority-class.ts'
 import { priorityLevelRules } from './priority-level.ts'
 import { clusterRoleBindingRules, clusterRoleRules, roleBindingRules, roleRules } from './rbac.ts'
 import { podTemplateRules, replicationControllerRules } from './replication-controller.ts'
@@ -35,7 +35,7 @@ import { resourceClaimRules, resourceClaimTemplateRules } from './resource-claim
 import { resourceSliceRules } from './resource-slice.ts'
 import { runtimeClassRules } from './runtime-class.ts'
 import { secretRules } from './secret.ts'
-import { ipAddressRules, serviceCidrRules } from './service-ranges.ts'
+import { ipAddressRules, serviceCidrRules } from './service-cidr-and-ip-address.ts'
 import { serviceAccountRules } from './service-account.ts'
 import { serviceRules } from './service.ts'
 import { statefulSetRules } from './stateful-set.ts'
@@ -50,8 +50,8 @@ const table: Readonly<Record<string, KindRules>> = {
   'v1/LimitRange': limitRangeRules,
   'v1/Namespace': namespaceRules,
   'v1/Node': nodeRules,
-  'v1/PersistentVolume': volumeRules,
-  'v1/PersistentVolumeClaim': claimRules,
+  'v1/PersistentVolume': persistentVolumeRules,
+  'v1/PersistentVolumeClaim': persistentVolumeClaimRules,
   'v1/Pod': podRules,
   'v1/PodTemplate': podTemplateRules,
   'v1/ReplicationController': replicationControllerRules,
@@ -74,7 +74,7 @@ const table: Readonly<Record<string, KindRules>> = {
   'certificates.k8s.io/v1/CertificateSigningRequest': certificateRequestRules,
   'coordination.k8s.io/v1/Lease': leaseRules,
   'discovery.k8s.io/v1/EndpointSlice': endpointSliceRules,
-  'events.k8s.io/v1/Event': newEventRules,
+  'events.k8s.io/v1/Event': eventsV1Rules,
   'flowcontrol.apiserver.k8s.io/v1/FlowSchema': flowSchemaRules,
   'flowcontrol.apiserver.k8s.io/v1/PriorityLevelConfiguration': priorityLevelRules,
   'networking.k8s.io/v1/IPAddress': ipAddressRules,
@@ -83,7 +83,7 @@ const table: Readonly<Record<string, KindRules>> = {
   'networking.k8s.io/v1/NetworkPolicy': networkPolicyRules,
   'networking.k8s.io/v1/ServiceCIDR': serviceCidrRules,
   'node.k8s.io/v1/RuntimeClass': runtimeClassRules,
-  'policy/v1/PodDisruptionBudget': disruptionBudgetRules,
+  'policy/v1/PodDisruptionBudget': podDisruptionBudgetRules,
   'rbac.authorization.k8s.io/v1/ClusterRole': clusterRoleRules,
   'rbac.authorization.k8s.io/v1/ClusterRoleBinding': clusterRoleBindingRules,
   'rbac.authorization.k8s.io/v1/Role': roleRules,
@@ -101,7 +101,7 @@ const table: Readonly<Record<string, KindRules>> = {
   'storage.k8s.io/v1/VolumeAttributesClass': volumeAttributesClassRules,
 }
 
-export { statusCauses } from './status-checks.ts'
+export { statusCauses } from './status-validation.ts'
 
 const none: KindRules = {}
 

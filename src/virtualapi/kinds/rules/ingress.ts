@@ -17,7 +17,7 @@ import type { KindRules } from './kind-rules.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { tryIp } from '../validation/ip-values.ts'
 import { portNumber, portOrName, required, subdomain } from '../validation/values.ts'
-import { balancerWarnings } from './service-warnings.ts'
+import { loadBalancerWarnings } from './service-warnings.ts'
 
 type Spec = Data<V1IngressSpec>
 
@@ -39,7 +39,7 @@ interface Leniency {
 const strict: Leniency = { secretNames: false, wildcardRules: false, serviceNames: false }
 
 export const ingressRules: KindRules = {
-  statusWarningsOf: ({ status }) => balancerWarnings(status),
+  statusWarningsOf: ({ status }) => loadBalancerWarnings(status),
   validate(object, old) {
     const spec = object['spec'] as Spec
     const causes = specCauses(spec, old === undefined ? strict : leniencyFor(old['spec'] as Spec))

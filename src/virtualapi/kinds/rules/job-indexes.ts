@@ -12,7 +12,7 @@ interface Interval {
 /**
  * The number of indexes in the text, or an error message. Indexes must be below `completions`, and in increasing order.
  */
-export function readIndexes(text: string, completions: number): Indexes {
+export function parseIndexes(text: string, completions: number): Indexes {
   if (text === '') return { total: 0 }
   let total = 0
   let last: number | undefined
@@ -27,7 +27,7 @@ export function readIndexes(text: string, completions: number): Indexes {
 }
 
 /** The first index that is in both sets; undefined if there is none. Invalid parts are skipped. */
-export function sharedIndex(one: string, other: string, completions: number): number | undefined {
+export function firstCommonIndex(one: string, other: string, completions: number): number | undefined {
   const read = (text: string): Interval[] =>
     text === ''
       ? []

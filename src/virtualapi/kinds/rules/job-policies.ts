@@ -19,7 +19,7 @@ import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { invalidInternal } from '../../resources/typed/internal-form.ts'
 import { nonNegative, qualifiedName } from '../validation/values.ts'
-import { readIndexes } from './job-indexes.ts'
+import { parseIndexes } from './job-indexes.ts'
 
 type Spec = Data<V1JobSpec>
 
@@ -151,7 +151,7 @@ function successRuleCauses(
   if (indexes !== undefined) {
     const at = `${path}.succeededIndexes`
     if (Buffer.byteLength(indexes) > maxIndexesBytes) causes.push(fieldTooLong(at, maxIndexesBytes))
-    const read = readIndexes(indexes, completions)
+    const read = parseIndexes(indexes, completions)
     if ('error' in read) causes.push(fieldInvalid(at, indexes, `error parsing succeededIndexes: ${read.error}`))
     else total = read.total
   }

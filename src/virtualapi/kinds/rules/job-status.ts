@@ -7,7 +7,7 @@ import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { fieldImmutable, nonNegative } from '../validation/values.ts'
-import { readIndexes, sharedIndex } from './job-indexes.ts'
+import { parseIndexes, firstCommonIndex } from './job-indexes.ts'
 
 type Status = Data<V1JobStatus>
 type Member = keyof Status
@@ -139,7 +139,7 @@ function indexCauses({ status, spec }: JobState, changed: Changed): StatusCause[
   const [newlyDone, newlyFailed] = [changed('completedIndexes'), changed('failedIndexes')]
   const [at, failedAt] = ['status.completedIndexes', 'status.failedIndexes']
   const read = (field: string, text: string): StatusCause[] => {
-    const indexes = readIndexes(text, completions ?? 0)
+    const indexes = parseIndexes(text, completions ?? 0)
     const name = field.slice('status.'.length)
     return 'error' in indexes ? [fieldInvalid(field, text, `error parsing ${name}: ${indexes.error}`)] : []
   }
@@ -152,7 +152,7 @@ function indexCauses({ status, spec }: JobState, changed: Changed): StatusCause[
   if (newlyFailed && limit === undefined && failed !== undefined)
     causes.push(fieldInvalid(failedAt, failed, 'cannot set non-null failedIndexes when backoffLimitPerIndex is null'))
   if ((newlyDone || newlyFailed) && completions !== undefined && failed !== undefined) {
-    const shared = sharedIndex(done, failed, completions)
+    const shared = firstCommonIndex(done, failed, completions)
     if (shared !== undefined)
       causes.push(fieldInvalid(failedAt, failed, `failedIndexes and completedIndexes overlap at index: ${shared}`))
   }

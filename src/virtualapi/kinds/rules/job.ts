@@ -3,7 +3,7 @@ import type { V1JobSpec } from '@kubernetes/client-node'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import type { Data } from '../../resources/typed/data.ts'
-import { jobCauses, jobChangeCauses } from './job-checks.ts'
+import { jobCauses, jobChangeCauses } from './job-validation.ts'
 import { jobSpecWarnings } from '../warnings/job-warnings.ts'
 import { isSameSpec, podOwnerNameWarnings } from '../warnings/pod-warnings.ts'
 

@@ -13,13 +13,13 @@ import type { KindRules } from './kind-rules.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { internalDiff } from '../../resources/typed/internal-diff.ts'
 import { quantityOf } from '../../resources/typed/quantity.ts'
-import { claimSpecCauses, type ClaimSpec } from '../validation/claim-spec.ts'
-import { isNative } from '../validation/resource-names.ts'
+import { claimSpecCauses, type ClaimSpec } from '../validation/persistent-volume-claim-spec.ts'
+import { isNativeResource } from '../validation/resource-names.ts'
 import { nonNegativeQuantity } from '../validation/resources.ts'
 import { claimWarnings } from '../warnings/persistent-volume-warnings.ts'
 import { fieldImmutable } from '../validation/values.ts'
-import { basicResource } from './persistent-volume.ts'
-import { protect } from './protect.ts'
+import { resourceQuantityCauses } from './persistent-volume.ts'
+import { addFinalizer } from './add-finalizer.ts'
 
 type Status = Data<V1PersistentVolumeClaimStatus>
 
@@ -57,13 +57,13 @@ function dropForeignSource(spec: ClaimSpec, old?: ClaimSpec): void {
   if (spec.dataSourceRef?.namespace && !old?.dataSourceRef) delete spec.dataSourceRef
 }
 
-export const claimRules: KindRules = {
+export const persistentVolumeClaimRules: KindRules = {
   warningsOf: (object) => claimWarnings(object.metadata.annotations, (object as Claim).spec.resources),
   asksTwice: true,
   prepareForCreate(object) {
     dropForeignSource((object as Claim).spec)
     alignSources((object as Claim).spec)
-    protect(object, 'kubernetes.io/pvc-protection')
+    addFinalizer(object, 'kubernetes.io/pvc-protection')
   },
   prepareForUpdate(object, old, _context, subresource) {
     if (subresource !== '') return
@@ -151,7 +151,7 @@ function attributeCauses({ spec }: Claim, old: Claim): StatusCause[] {
 }
 
 /** Validation errors of an update through the subresource `status`. */
-export function claimStatusCauses(object: KubeObject): StatusCause[] {
+export function persistentVolumeClaimStatusCauses(object: KubeObject): StatusCause[] {
   const {
     capacity,
     allocatedResourceStatuses: statuses,
@@ -159,7 +159,9 @@ export function claimStatusCauses(object: KubeObject): StatusCause[] {
   } = (object as Claim).status ?? {}
   const path = 'status.allocatedResourceStatuses'
   return [
-    ...Object.entries(capacity ?? {}).flatMap(([name, text]) => basicResource(`status.capacity[${name}]`, text)),
+    ...Object.entries(capacity ?? {}).flatMap(([name, text]) =>
+      resourceQuantityCauses(`status.capacity[${name}]`, text),
+    ),
     ...Object.entries(statuses ?? {}).flatMap(([name, status]) => [
       ...resourceKeyCauses(path, name),
       ...(resizeStatuses.includes(status) ? [] : [fieldNotSupported(path, name, resizeStatuses)]),
@@ -168,7 +170,7 @@ export function claimStatusCauses(object: KubeObject): StatusCause[] {
       const at = `status.allocatedResources[${name}]`
       const wrong = resourceKeyCauses('status.allocatedResources', name)
       if (wrong.length > 0) return wrong
-      const basic = basicResource(at, text)
+      const basic = resourceQuantityCauses(at, text)
       return basic.length > 0 ? basic : nonNegativeQuantity(at, text)
     }),
   ]
@@ -177,6 +179,6 @@ export function claimStatusCauses(object: KubeObject): StatusCause[] {
 /** Names without a domain must be `storage`. */
 function resourceKeyCauses(path: string, name: string): StatusCause[] {
   const causes = qualifiedNameErrors(name).map((text) => fieldInvalid(path, name, text))
-  if (causes.length > 0 || !isNative(name) || name === 'storage') return causes
+  if (causes.length > 0 || !isNativeResource(name) || name === 'storage') return causes
   return [fieldNotSupported(path, name, ['storage'])]
 }

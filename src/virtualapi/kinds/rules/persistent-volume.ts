@@ -11,12 +11,12 @@ import type { Data } from '../../resources/typed/data.ts'
 import { internalDiff } from '../../resources/typed/internal-diff.ts'
 import { invalidInternal } from '../../resources/typed/internal-form.ts'
 import { quantityOf } from '../../resources/typed/quantity.ts'
-import { accessModesCauses, volumeModes } from '../validation/claim-spec.ts'
+import { accessModesCauses, volumeModes } from '../validation/persistent-volume-claim-spec.ts'
 import { nodeSelectorCauses } from '../validation/node-selector.ts'
 import { positiveQuantity } from '../validation/resources.ts'
 import { persistentVolumeWarnings } from '../warnings/persistent-volume-warnings.ts'
 import { fieldImmutable, oneOf, subdomain } from '../validation/values.ts'
-import { protect } from './protect.ts'
+import { addFinalizer } from './add-finalizer.ts'
 import { volumeSourceCauses, volumeSourcesOf } from './volume-sources.ts'
 
 type Spec = Data<V1PersistentVolumeSpec>
@@ -29,11 +29,11 @@ interface VolumeStatus {
   lastPhaseTransitionTime?: string | undefined
 }
 
-export const volumeRules: KindRules = {
+export const persistentVolumeRules: KindRules = {
   warningsOf: ({ metadata, spec }) => persistentVolumeWarnings(metadata.annotations, spec as Spec),
   asksTwice: true,
   prepareForCreate(object, { now }) {
-    protect(object, 'kubernetes.io/pv-protection')
+    addFinalizer(object, 'kubernetes.io/pv-protection')
     const status = object['status'] as VolumeStatus
     status.lastPhaseTransitionTime ??= timestamp(now)
   },
@@ -97,7 +97,7 @@ function capacityCauses(path: string, capacity: Spec['capacity']): StatusCause[]
     ...(names.length === 0 ? [fieldRequired(path)] : []),
     ...(names.length === 1 && names[0] === 'storage' ? [] : [fieldNotSupported(path, capacity ?? null, ['storage'])]),
     ...Object.entries(capacity ?? {}).flatMap(([name, text]) => [
-      ...basicResource(`${path}[${name}]`, text),
+      ...resourceQuantityCauses(`${path}[${name}]`, text),
       ...positiveQuantity(`${path}[${name}]`, text),
     ]),
   ]
@@ -186,7 +186,7 @@ function sameAffinity(next: Spec['nodeAffinity'], old: Spec['nodeAffinity']): bo
 }
 
 /** Errors for a quantity of -1 or below; as upstream, without fractions and printed as a number. */
-export function basicResource(path: string, text: string): StatusCause[] {
+export function resourceQuantityCauses(path: string, text: string): StatusCause[] {
   const { nanos } = quantityOf(text)
   if (nanos > -1_000_000_000n) return []
   return [fieldInvalid(path, Number(nanos / 1_000_000_000n), 'must be a valid resource quantity')]

@@ -188,7 +188,7 @@ function onlyAdds(next: Term, old: Term): boolean {
 }
 
 /** Ephemeral containers may be added, but not changed or removed. */
-export function addedContainersCauses({ spec }: Pod, { spec: old, metadata }: Pod): StatusCause[] {
+export function ephemeralContainerChangeCauses({ spec }: Pod, { spec: old, metadata }: Pod): StatusCause[] {
   if (metadata.annotations?.[mirrorAnnotation] !== undefined)
     return [fieldForbidden('', 'static pods do not support ephemeral containers')]
   const path = 'spec.ephemeralContainers'

@@ -6,7 +6,7 @@ import { isJsonObject } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import { completeStruct } from '../../resources/typed/decode.ts'
-import { appArmorCauses } from '../validation/confinement.ts'
+import { appArmorCauses } from '../validation/security-profiles.ts'
 import {
   appArmorOfContainer,
   podAnnotationsCauses,
@@ -19,7 +19,7 @@ import { mergeLabelKeys } from './pod-label-keys.ts'
 import { qosClassOf } from './pod-qos.ts'
 import { podResizeCauses } from './pod-resize.ts'
 import { podStatusCauses } from './pod-status.ts'
-import { addedContainersCauses, annotationChangeCauses, podChangeCauses } from './pod-update.ts'
+import { ephemeralContainerChangeCauses, annotationChangeCauses, podChangeCauses } from './pod-update.ts'
 import { pathsOfContainers } from '../warnings/container-warnings.ts'
 import { ipWarnings } from '../warnings/ip-warnings.ts'
 import { appArmorWarning, podWarnings } from '../warnings/pod-warnings.ts'
@@ -72,7 +72,9 @@ export const podRules: KindRules = {
     const [pod, before] = [object as Pod, old as Pod]
     if (subresource === 'status') return podStatusCauses(pod, before)
     if (subresource === 'resize') return [...podCauses(pod), ...podResizeCauses(pod, before)]
-    return subresource === 'ephemeralcontainers' ? [...podCauses(pod), ...addedContainersCauses(pod, before)] : []
+    return subresource === 'ephemeralcontainers'
+      ? [...podCauses(pod), ...ephemeralContainerChangeCauses(pod, before)]
+      : []
   },
   validateChange: (object, old) => [
     ...annotationChangeCauses(object as Pod, old as Pod),

@@ -73,7 +73,7 @@ export function dropReleasedDevices(object: KubeObject, old: KubeObject): void {
 }
 
 /** Validation errors of an update through the subresource `status`. */
-export function claimStatusCauses(object: KubeObject, old: KubeObject, claim: DeviceClaim): StatusCause[] {
+export function resourceClaimStatusCauses(object: KubeObject, old: KubeObject, claim: DeviceClaim): StatusCause[] {
   const status = statusOf(object)
   const { reservedFor = [], devices = [], allocation } = status
   const allocated = new Set(resultsOf(status).map(idOf))

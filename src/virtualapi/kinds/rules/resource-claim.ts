@@ -11,7 +11,7 @@ import type { Data } from '../../resources/typed/data.ts'
 import { deviceClaimCauses, type DeviceClaim } from '../validation/device-requests.ts'
 import { invalidInternal } from '../../resources/typed/internal-form.ts'
 import { annotationsCauses, fieldImmutable, labels } from '../validation/values.ts'
-import { claimStatusCauses, dropDisabledResults, dropReleasedDevices } from './resource-claim-status.ts'
+import { resourceClaimStatusCauses, dropDisabledResults, dropReleasedDevices } from './resource-claim-status.ts'
 
 type ClaimSpec = Data<V1ResourceClaimSpec>
 type TemplateSpec = Data<V1ResourceClaimTemplateSpec>
@@ -44,7 +44,7 @@ export const resourceClaimRules: KindRules = {
     ...deviceClaimCauses('spec.devices', devicesOf(object['spec'] as ClaimSpec), { stored: true }),
   ],
   validatePart: (object, old, subresource) =>
-    subresource === 'status' ? claimStatusCauses(object, old, devicesOf(object['spec'] as ClaimSpec)) : [],
+    subresource === 'status' ? resourceClaimStatusCauses(object, old, devicesOf(object['spec'] as ClaimSpec)) : [],
 }
 
 export const resourceClaimTemplateRules: KindRules = {

@@ -10,7 +10,7 @@ import {
   listCauses,
   poolNameCauses,
   repeatedCauses,
-  shownKey,
+  truncatedKey,
 } from '../validation/device-names.ts'
 import { driverNameCauses } from '../validation/driver-name.ts'
 import { internalText, invalidInternal } from '../../resources/typed/internal-form.ts'
@@ -150,7 +150,7 @@ function mapCauses<Value>(
   valueCauses: (path: string, value: Value) => StatusCause[],
 ): StatusCause[] {
   return Object.entries(map).flatMap(([key, value]) => {
-    const at = `${path}[${shownKey(key)}]`
+    const at = `${path}[${truncatedKey(key)}]`
     return [...deviceQualifiedNameCauses(at, key), ...valueCauses(at, value)]
   })
 }

@@ -109,7 +109,10 @@ export interface AllocationRequest {
 const remoteAllocations = new WeakMap<ClusterObjects, (request: AllocationRequest) => Allocation>()
 
 /** Registers an allocator that lives in another thread, because all threads must share one. */
-export function allocateBy(objects: ClusterObjects, allocation: (request: AllocationRequest) => Allocation): void {
+export function setRemoteAllocator(
+  objects: ClusterObjects,
+  allocation: (request: AllocationRequest) => Allocation,
+): void {
   remoteAllocations.set(objects, allocation)
 }
 

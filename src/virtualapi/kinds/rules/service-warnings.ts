@@ -40,7 +40,7 @@ function ignoredOfHeadless({ loadBalancerIP = '', externalIPs = [], sessionAffin
 }
 
 /** Warnings about addresses in the load balancer status of a Service or Ingress. */
-export function balancerWarnings(status: unknown): string[] {
+export function loadBalancerWarnings(status: unknown): string[] {
   const balancer = isJsonObject(status) ? status['loadBalancer'] : undefined
   const ingress = isJsonObject(balancer) ? balancer['ingress'] : undefined
   return ((ingress ?? []) as readonly Data<V1LoadBalancerIngress>[]).flatMap(({ ip }, index) =>

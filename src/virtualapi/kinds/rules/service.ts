@@ -6,7 +6,7 @@ import { internalError, invalid, type StatusCause } from '../../../apimachinery/
 import type { RequestContext } from '../../resources/resource-definition.ts'
 import type { KindRules } from './kind-rules.ts'
 import { allocationFor, type Allocation } from './service-allocation.ts'
-import { addressCauses, isWellFormed, serviceCauses, serviceChangeCauses } from './service-checks.ts'
+import { addressCauses, isValidService, serviceCauses, serviceChangeCauses } from './service-validation.ts'
 import {
   hasSelector,
   isExternallyAccessible,
@@ -18,7 +18,7 @@ import {
   portsOf,
   type Service,
 } from './service-types.ts'
-import { balancerWarnings, serviceWarnings } from './service-warnings.ts'
+import { loadBalancerWarnings, serviceWarnings } from './service-warnings.ts'
 
 export const serviceRules: KindRules = {
   prepareForCreate(object, context) {
@@ -26,7 +26,7 @@ export const serviceRules: KindRules = {
     alignClusterIps(service, undefined)
     if (needsClusterIp(service)) refuse(service, addressCauses(service))
     // Allocate nothing for a Service that validation will refuse.
-    if (isWellFormed(service)) allocate(service, undefined, context)
+    if (isValidService(service)) allocate(service, undefined, context)
   },
   prepareForUpdate(object, old, context, subresource) {
     if (subresource !== '') return
@@ -37,12 +37,12 @@ export const serviceRules: KindRules = {
     alignClusterIps(service, before)
     // As upstream, addresses are validated before anything else.
     if (needsClusterIp(service)) refuse(service, addressCauses(service))
-    if (isWellFormed(service) && serviceChangeCauses(service, before).length === 0) allocate(service, before, context)
+    if (isValidService(service) && serviceChangeCauses(service, before).length === 0) allocate(service, before, context)
   },
   validate: (object, old) => serviceCauses(object as Service, old as Service | undefined),
   validateChange: (object, old) => serviceChangeCauses(object as Service, old as Service),
   warningsOf: (object) => serviceWarnings(object as Service),
-  statusWarningsOf: ({ status }) => balancerWarnings(status),
+  statusWarningsOf: ({ status }) => loadBalancerWarnings(status),
 }
 
 /** Keeps clusterIP and the first of clusterIPs equal. */

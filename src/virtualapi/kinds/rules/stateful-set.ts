@@ -7,7 +7,7 @@ import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { invalidInternal } from '../../resources/typed/internal-form.ts'
-import { claimSpecCauses, type ClaimSpec } from '../validation/claim-spec.ts'
+import { claimSpecCauses, type ClaimSpec } from '../validation/persistent-volume-claim-spec.ts'
 import { isEmptySelector } from '../validation/label-selector.ts'
 import {
   alwaysRunningCauses,
@@ -20,7 +20,7 @@ import {
   type PodTemplate,
 } from '../validation/workload.ts'
 import { label, nonNegative } from '../validation/values.ts'
-import { claimResourceWarnings } from '../warnings/amount-warnings.ts'
+import { claimResourceWarnings } from '../warnings/fractional-byte-warnings.ts'
 import { isSameSpec, templateWarnings } from '../warnings/pod-warnings.ts'
 
 type Spec = Data<V1StatefulSetSpec>
@@ -28,7 +28,7 @@ type Spec = Data<V1StatefulSetSpec>
 const specOf = (object: KubeObject): Spec => object['spec'] as Spec
 const retentions = ['Retain', 'Delete']
 
-/** Rules that do not apply: to an existing object, those of immutable fields; to an already invalid template, all. */
+/** Rules to leave out: those of immutable fields for an existing object, and all for a template that was invalid before. */
 interface Leniency {
   readonly exists: boolean
   readonly badTemplate: boolean

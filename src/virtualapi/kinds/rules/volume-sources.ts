@@ -7,7 +7,7 @@ import {
   azureDiskCauses,
   flexCauses,
   hostPathCauses,
-  neededCauses,
+  requiredMemberCauses,
   partitionCauses,
   secretRefCauses,
 } from '../validation/cloud-volumes.ts'
@@ -24,7 +24,7 @@ import {
   rbdCauses,
   storageOsCauses,
 } from '../validation/network-volumes.ts'
-import { label, noBacksteps, required, subdomain } from '../validation/values.ts'
+import { label, withoutParentSteps, required, subdomain } from '../validation/values.ts'
 
 type Spec = Data<V1PersistentVolumeSpec>
 type Source = Exclude<
@@ -45,15 +45,15 @@ type Checks = { [Member in Source]: (path: string, source: NonNullable<Spec[Memb
 const checks: Checks = {
   hostPath: hostPathCauses,
   gcePersistentDisk: (path, source) => [
-    ...neededCauses(path, source, ['pdName']),
+    ...requiredMemberCauses(path, source, ['pdName']),
     ...partitionCauses(path, source.partition),
   ],
   awsElasticBlockStore: (path, source) => [
-    ...neededCauses(path, source, ['volumeID']),
+    ...requiredMemberCauses(path, source, ['volumeID']),
     ...partitionCauses(path, source.partition),
   ],
   glusterfs: (path, source) => [
-    ...neededCauses(path, source, ['endpoints', 'path']),
+    ...requiredMemberCauses(path, source, ['endpoints', 'path']),
     ...endpointsNamespaceCauses(`${path}.endpointsNamespace`, source.endpointsNamespace),
   ],
   flocker: flockerCauses,
@@ -66,22 +66,22 @@ const checks: Checks = {
     ...(source.secretRef === undefined ? [] : required(`${path}.secretRef.name`, source.secretRef.name)),
   ],
   cinder: (path, source) => [
-    ...neededCauses(path, source, ['volumeID']),
+    ...requiredMemberCauses(path, source, ['volumeID']),
     ...secretRefCauses(path, source.secretRef, { namespaced: true }),
   ],
   fc: fcCauses,
   flexVolume: flexCauses,
   azureFile: (path, source) => [
-    ...neededCauses(path, source, ['secretName', 'shareName']),
+    ...requiredMemberCauses(path, source, ['secretName', 'shareName']),
     ...(source.secretNamespace === '' ? [fieldRequired(`${path}.secretNamespace`)] : []),
   ],
-  vsphereVolume: (path, source) => neededCauses(path, source, ['volumePath']),
-  photonPersistentDisk: (path, source) => neededCauses(path, source, ['pdID']),
-  portworxVolume: (path, source) => neededCauses(path, source, ['volumeID']),
+  vsphereVolume: (path, source) => requiredMemberCauses(path, source, ['volumePath']),
+  photonPersistentDisk: (path, source) => requiredMemberCauses(path, source, ['pdID']),
+  portworxVolume: (path, source) => requiredMemberCauses(path, source, ['volumeID']),
   azureDisk: azureDiskCauses,
-  scaleIO: (path, source) => neededCauses(path, source, ['gateway', 'system', 'volumeName']),
+  scaleIO: (path, source) => requiredMemberCauses(path, source, ['gateway', 'system', 'volumeName']),
   local: (path, { path: directory }) =>
-    directory === '' ? [fieldRequired(`${path}.path`)] : noBacksteps(`${path}.path`, directory),
+    directory === '' ? [fieldRequired(`${path}.path`)] : withoutParentSteps(`${path}.path`, directory),
   storageos: (path, source) => [
     ...storageOsCauses(path, source),
     ...secretRefCauses(path, source.secretRef, { namespaced: true }),

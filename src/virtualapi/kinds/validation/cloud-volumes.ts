@@ -3,7 +3,7 @@ import type { V1AzureDiskVolumeSource, V1HostPathVolumeSource } from '@kubernete
 import { fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
-import { noBacksteps, required } from './values.ts'
+import { withoutParentSteps, required } from './values.ts'
 
 const hostPathTypes = [
   '',
@@ -23,7 +23,7 @@ const blobDisk = 'https://{account-name}.blob.core.windows.net/{container-name}/
 export function hostPathCauses(path: string, { path: file, type }: Data<V1HostPathVolumeSource>): StatusCause[] {
   if (file === '') return [fieldRequired(`${path}.path`)]
   return [
-    ...noBacksteps(`${path}.path`, file),
+    ...withoutParentSteps(`${path}.path`, file),
     ...(type === undefined || hostPathTypes.includes(type)
       ? []
       : [fieldNotSupported(`${path}.type`, type, hostPathTypes)]),
@@ -31,7 +31,7 @@ export function hostPathCauses(path: string, { path: file, type }: Data<V1HostPa
 }
 
 /** Errors for required string members that are empty, such as the name of a disk. */
-export function neededCauses(path: string, source: object, members: readonly string[]): StatusCause[] {
+export function requiredMemberCauses(path: string, source: object, members: readonly string[]): StatusCause[] {
   return members.flatMap((member) => required(`${path}.${member}`, (source as Record<string, string>)[member]))
 }
 
@@ -44,7 +44,7 @@ export function partitionCauses(path: string, partition = 0): StatusCause[] {
 
 export function azureDiskCauses(path: string, source: Data<V1AzureDiskVolumeSource>): StatusCause[] {
   const { diskURI, cachingMode, kind } = source
-  const causes = neededCauses(path, source, ['diskName', 'diskURI'])
+  const causes = requiredMemberCauses(path, source, ['diskName', 'diskURI'])
   if (cachingMode !== undefined && !cachingModes.includes(cachingMode))
     causes.push(fieldNotSupported(`${path}.cachingMode`, cachingMode, cachingModes))
   if (kind === undefined) return causes
@@ -76,5 +76,5 @@ export function secretRefCauses(
   { namespaced = false }: { namespaced?: boolean } = {},
 ): StatusCause[] {
   if (ref === undefined) return []
-  return neededCauses(`${path}.secretRef`, ref, namespaced ? ['name', 'namespace'] : ['name'])
+  return requiredMemberCauses(`${path}.secretRef`, ref, namespaced ? ['name', 'namespace'] : ['name'])
 }

@@ -15,7 +15,7 @@ import { containerResourceCauses } from './resource-names.ts'
 import { resourceCauses } from './resources.ts'
 import { containerSecurityCauses } from './security.ts'
 import { label, portNameErrors, portNumber, protocols, requiredOneOf } from './values.ts'
-import { placesCauses } from './volume-mounts.ts'
+import { mountCauses } from './volume-mounts.ts'
 import type { Volume } from './volumes.ts'
 
 export type Container = Data<V1Container>
@@ -89,7 +89,7 @@ export function commonCauses(path: string, container: Container, context: Contai
     ...portsCauses(`${path}.ports`, ports),
     ...envCauses(`${path}.env`, env),
     ...envFromCauses(`${path}.envFrom`, envFrom),
-    ...placesCauses(path, container, context.volumes),
+    ...mountCauses(path, container, context.volumes),
     ...requiredOneOf(`${path}.imagePullPolicy`, container.imagePullPolicy, ['Always', 'IfNotPresent', 'Never']),
     ...resourceCauses(`${path}.resources`, container.resources, containerResourceCauses, context.claims),
     ...resizeCauses(`${path}.resizePolicy`, container.resizePolicy, context.restartPolicy),

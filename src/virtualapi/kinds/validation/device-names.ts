@@ -60,7 +60,7 @@ function identifierCauses(path: string, id: string): StatusCause[] {
 }
 
 /** A map key as field paths show it: the middle of a long key is cut out. */
-export function shownKey(key: string): string {
+export function truncatedKey(key: string): string {
   if (key.length <= longestKey) return key
   const rest = longestKey - 3
   return `${key.slice(0, Math.ceil(rest / 2))}...${key.slice(-Math.floor(rest / 2))}`

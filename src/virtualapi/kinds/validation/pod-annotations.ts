@@ -5,7 +5,7 @@ import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import { containersOf } from './pod-os.ts'
 import type { PodSpec } from './pod-spec.ts'
 import { tolerationCauses } from './scheduling.ts'
-import { descendingPath } from './values.ts'
+import { relativePathInside } from './values.ts'
 
 type Annotations = Readonly<Record<string, string>>
 type Toleration = NonNullable<PodSpec['tolerations']>[number]
@@ -58,7 +58,7 @@ function seccompAnnotationsCauses(path: string, annotations: Annotations): Statu
     if (key !== seccompOfPod && !key.startsWith(seccompOfContainer)) return []
     if (['runtime/default', 'docker/default', 'unconfined'].includes(profile)) return []
     return profile.startsWith('localhost/')
-      ? descendingPath(`${path}.${key}`, profile.slice('localhost/'.length))
+      ? relativePathInside(`${path}.${key}`, profile.slice('localhost/'.length))
       : [fieldInvalid(`${path}.${key}`, profile, 'must be a valid seccomp profile')]
   })
 }

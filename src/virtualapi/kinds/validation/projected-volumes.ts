@@ -5,7 +5,7 @@ import { fieldForbidden, fieldInvalid, fieldRequired } from '../../../apimachine
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { fieldRefCauses, resourceRefCauses } from './env.ts'
-import { fileMode, ownPath, required } from './values.ts'
+import { fileMode, unreservedRelativePath, required } from './values.ts'
 
 type Items = readonly Data<V1KeyToPath>[] | undefined
 type Files = readonly Data<V1DownwardAPIVolumeFile>[] | undefined
@@ -28,7 +28,7 @@ function itemCauses(path: string, { key, path: file, mode }: Data<V1KeyToPath>):
   return [
     ...required(`${path}.key`, key),
     ...required(`${path}.path`, file),
-    ...ownPath(`${path}.path`, file),
+    ...unreservedRelativePath(`${path}.path`, file),
     ...fileMode(`${path}.mode`, mode),
   ]
 }
@@ -40,7 +40,7 @@ export function downwardCauses(path: string, files: Files): StatusCause[] {
 
 function downwardFileCauses(path: string, file: Data<V1DownwardAPIVolumeFile>): StatusCause[] {
   const { path: name, fieldRef, resourceFieldRef, mode } = file
-  const causes = [...required(`${path}.path`, name), ...ownPath(`${path}.path`, name)]
+  const causes = [...required(`${path}.path`, name), ...unreservedRelativePath(`${path}.path`, name)]
   if (fieldRef) {
     causes.push(...fieldRefCauses(`${path}.fieldRef`, fieldRef, fileFieldPaths))
     if (resourceFieldRef)
@@ -103,5 +103,5 @@ function tokenCauses(path: string, at: string, { expirationSeconds = 3600, path:
     causes.push(fieldInvalid(life, expirationSeconds, 'may not specify a duration less than 10 minutes'))
   if (expirationSeconds > 2 ** 32)
     causes.push(fieldInvalid(life, expirationSeconds, 'may not specify a duration larger than 2^32 seconds'))
-  return [...causes, ...required(`${path}.path`, file), ...ownPath(`${path}.path`, file)]
+  return [...causes, ...required(`${path}.path`, file), ...unreservedRelativePath(`${path}.path`, file)]
 }

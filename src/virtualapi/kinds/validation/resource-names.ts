@@ -24,18 +24,20 @@ const quota: ReadonlySet<string> = new Set([
 export const isHugePages = (name: string): boolean => name.startsWith('hugepages-')
 
 /** True for Kubernetes' own names: without a prefix, or below kubernetes.io. */
-export const isNative = (name: string): boolean => !name.includes('/') || name.includes('kubernetes.io/')
+export const isNativeResource = (name: string): boolean => !name.includes('/') || name.includes('kubernetes.io/')
 
 /** True for an extended resource, such as those of device plugins. */
-export function isExtended(name: string): boolean {
-  return !isNative(name) && !name.startsWith('requests.') && qualifiedNameErrors(`requests.${name}`).length === 0
+export function isExtendedResource(name: string): boolean {
+  return (
+    !isNativeResource(name) && !name.startsWith('requests.') && qualifiedNameErrors(`requests.${name}`).length === 0
+  )
 }
 
 /** True for resources that are counted in whole units. */
-export const isWhole = (name: string): boolean => counted.has(name) || isExtended(name)
+export const isCountedInUnits = (name: string): boolean => counted.has(name) || isExtendedResource(name)
 
 /** True for resources whose request may be below their limit. */
-export const mayOvercommit = (name: string): boolean => isNative(name) && !isHugePages(name)
+export const mayOvercommit = (name: string): boolean => isNativeResource(name) && !isHugePages(name)
 
 /** True for names without a prefix that a ResourceQuota may limit. */
 export function isQuotaName(name: string): boolean {
@@ -54,7 +56,7 @@ export function containerResourceCauses(path: string, name: string): StatusCause
   if (!name.includes('/')) {
     if (!computed.includes(name) && !isHugePages(name))
       causes.push(fieldInvalid(path, name, 'must be a standard resource for containers'))
-  } else if (!isNative(name) && !isExtended(name))
+  } else if (!isNativeResource(name) && !isExtendedResource(name))
     causes.push(fieldInvalid(path, name, "doesn't follow extended resource name standard"))
   return causes
 }

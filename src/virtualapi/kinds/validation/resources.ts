@@ -5,7 +5,7 @@ import { goQuote } from '../../../apimachinery/text/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { quantityOf, tryQuantity } from '../../resources/typed/quantity.ts'
-import { isHugePages, isWhole, mayOvercommit } from './resource-names.ts'
+import { isHugePages, isCountedInUnits, mayOvercommit } from './resource-names.ts'
 import { label } from './values.ts'
 
 type Amounts = Readonly<Record<string, string>>
@@ -30,7 +30,7 @@ export function positiveQuantity(path: string, text: string): StatusCause[] {
 /** Validates the amount of a resource: not negative, and a whole number if the resource is counted in whole units. */
 export function amountCauses(path: string, name: string, text: string): StatusCause[] {
   const causes = nonNegativeQuantity(path, text)
-  return isWhole(name) && quantityOf(text).nanos % nano !== 0n
+  return isCountedInUnits(name) && quantityOf(text).nanos % nano !== 0n
     ? [...causes, fieldInvalid(path, text, 'must be an integer')]
     : causes
 }

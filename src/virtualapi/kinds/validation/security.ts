@@ -4,7 +4,7 @@ import { fieldDuplicate, fieldInvalid, fieldNotSupported, fieldRequired } from '
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { internalText } from '../../resources/typed/internal-form.ts'
-import { appArmorCauses, seccompCauses } from './confinement.ts'
+import { appArmorCauses, seccompCauses } from './security-profiles.ts'
 import { between } from './values.ts'
 import { windowsOptionsCauses } from './windows-options.ts'
 
@@ -39,17 +39,17 @@ export function podSecurityCauses(path: string, spec: Data<V1PodSpec>): StatusCa
         ]
       : []),
     ...sysctlsCauses(`${path}.sysctls`, context.sysctls, spec),
-    ...knownOr(`${path}.fsGroupChangePolicy`, context.fsGroupChangePolicy, ['Always', 'OnRootMismatch']),
+    ...optionalEnum(`${path}.fsGroupChangePolicy`, context.fsGroupChangePolicy, ['Always', 'OnRootMismatch']),
     ...seccompCauses(`${path}.seccompProfile`, context.seccompProfile),
     ...windowsOptionsCauses(`${path}.windowsOptions`, context.windowsOptions),
     ...appArmorCauses(`${path}.appArmorProfile`, context.appArmorProfile),
-    ...knownOr(`${path}.supplementalGroupsPolicy`, context.supplementalGroupsPolicy, ['Merge', 'Strict']),
-    ...knownOr(`${path}.seLinuxChangePolicy`, context.seLinuxChangePolicy, ['MountOption', 'Recursive']),
+    ...optionalEnum(`${path}.supplementalGroupsPolicy`, context.supplementalGroupsPolicy, ['Merge', 'Strict']),
+    ...optionalEnum(`${path}.seLinuxChangePolicy`, context.seLinuxChangePolicy, ['MountOption', 'Recursive']),
   ]
 }
 
 /** Validates an enum value; unlike `oneOf`, the empty string is not accepted. */
-function knownOr(path: string, value: string | undefined, known: readonly string[]): StatusCause[] {
+function optionalEnum(path: string, value: string | undefined, known: readonly string[]): StatusCause[] {
   return value === undefined || known.includes(value) ? [] : [fieldNotSupported(path, value, known)]
 }
 
@@ -95,7 +95,7 @@ export function containerSecurityCauses(
   return [
     ...between(`${path}.runAsUser`, context.runAsUser, 0, maxId),
     ...between(`${path}.runAsGroup`, context.runAsGroup, 0, maxId),
-    ...knownOr(`${path}.procMount`, procMount, ['Default', 'Unmasked']),
+    ...optionalEnum(`${path}.procMount`, procMount, ['Default', 'Unmasked']),
     ...(hostUsers && procMount === 'Unmasked'
       ? [fieldInvalid(`${path}.procMount`, procMount, '`hostUsers` must be false to use `Unmasked`')]
       : []),

@@ -159,21 +159,24 @@ export function atMostAll(path: string, value: number | string | undefined): Sta
 }
 
 /** Validates a relative path without `..` parts. */
-export function descendingPath(path: string, value: string): StatusCause[] {
+export function relativePathInside(path: string, value: string): StatusCause[] {
   return [
     ...(value.startsWith('/') ? [fieldInvalid(path, value, 'must be a relative path')] : []),
-    ...noBacksteps(path, value),
+    ...withoutParentSteps(path, value),
   ]
 }
 
-/** As `descendingPath`; also refuses names that start with `..`, which the kubelet reserves. */
-export function ownPath(path: string, value: string): StatusCause[] {
+/** As `relativePathInside`; also refuses names that start with `..`, which the kubelet reserves. */
+export function unreservedRelativePath(path: string, value: string): StatusCause[] {
   const reserved = value.startsWith('..') && !value.startsWith('../')
-  return [...descendingPath(path, value), ...(reserved ? [fieldInvalid(path, value, "must not start with '..'")] : [])]
+  return [
+    ...relativePathInside(path, value),
+    ...(reserved ? [fieldInvalid(path, value, "must not start with '..'")] : []),
+  ]
 }
 
 /** Errors for a path with `..` parts. */
-export function noBacksteps(path: string, value: string): StatusCause[] {
+export function withoutParentSteps(path: string, value: string): StatusCause[] {
   return value.split('/').includes('..') ? [fieldInvalid(path, value, "must not contain '..'")] : []
 }
 

@@ -9,7 +9,7 @@ import {
 } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
-import { descendingPath, noBacksteps } from './values.ts'
+import { relativePathInside, withoutParentSteps } from './values.ts'
 import type { Volume } from './volumes.ts'
 
 type Mount = Data<V1VolumeMount>
@@ -25,7 +25,7 @@ const propagations = ['Bidirectional', 'HostToContainer', 'None']
 const recursiveReadOnly = ['Disabled', 'Enabled', 'IfPossible']
 
 /** Validation errors of the volume mounts and devices of the container at `path`. */
-export function placesCauses(path: string, container: VolumeUses, volumes: ReadonlyMap<string, Volume>): StatusCause[] {
+export function mountCauses(path: string, container: VolumeUses, volumes: ReadonlyMap<string, Volume>): StatusCause[] {
   const { volumeMounts: mounts = [], volumeDevices: devices = [] } = container
   if (mounts.length === 0 && devices.length === 0) return []
   const privileged = container.securityContext?.privileged === true
@@ -71,10 +71,10 @@ function mountsCauses(
     if (devices.paths.has(mountPath))
       causes.push(fieldInvalid(`${at}.mountPath`, mountPath, 'must not already exist as a path in volumeDevices'))
     // As upstream, whose paths lack the index here and in the errors of propagationCauses and readOnlyCauses.
-    if (subPath) causes.push(...descendingPath(`${path}.subPath`, subPath))
+    if (subPath) causes.push(...relativePathInside(`${path}.subPath`, subPath))
     if (subPath && subPathExpr)
       causes.push(fieldInvalid(`${at}.subPathExpr`, subPathExpr, 'subPathExpr and subPath are mutually exclusive'))
-    if (subPathExpr) causes.push(...descendingPath(`${path}.subPathExpr`, subPathExpr))
+    if (subPathExpr) causes.push(...relativePathInside(`${path}.subPathExpr`, subPathExpr))
     return [...causes, ...propagationCauses(path, mount, privileged), ...readOnlyCauses(path, mount)]
   })
 }
@@ -126,7 +126,7 @@ function devicesCauses(
       )
     if (devicePath === '') causes.push(fieldRequired(`${at}.devicePath`))
     if (paths.has(devicePath)) causes.push(fieldInvalid(`${at}.devicePath`, devicePath, 'must be unique'))
-    if (noBacksteps('', devicePath).length > 0)
+    if (withoutParentSteps('', devicePath).length > 0)
       causes.push(fieldInvalid(`${at}.devicePath`, devicePath, "can not contain backsteps ('..')"))
     else paths.add(devicePath)
     if (mounts.names.has(name)) causes.push(fieldInvalid(`${at}.name`, name, 'must not already exist in volumeMounts'))

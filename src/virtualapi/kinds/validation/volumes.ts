@@ -10,12 +10,12 @@ import {
 import { goQuote } from '../../../apimachinery/text/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
-import { claimTemplateCauses } from './claim-spec.ts'
+import { claimTemplateCauses } from './persistent-volume-claim-spec.ts'
 import {
   azureDiskCauses,
   flexCauses,
   hostPathCauses,
-  neededCauses,
+  requiredMemberCauses,
   partitionCauses,
   secretRefCauses,
 } from './cloud-volumes.ts'
@@ -34,7 +34,7 @@ import {
 } from './network-volumes.ts'
 import { downwardCauses, itemsCauses, projectionsCauses } from './projected-volumes.ts'
 import { isNegative } from './resources.ts'
-import { descendingPath as descending, fileMode, label, required, subdomain } from './values.ts'
+import { relativePathInside as descending, fileMode, label, required, subdomain } from './values.ts'
 
 export type Volume = Data<V1Volume>
 type Source = Exclude<keyof Volume, 'name'>
@@ -54,11 +54,11 @@ const checks: Checks = {
     ...descending(`${path}.directory`, source.directory ?? ''),
   ],
   gcePersistentDisk: (path, source) => [
-    ...neededCauses(path, source, ['pdName']),
+    ...requiredMemberCauses(path, source, ['pdName']),
     ...partitionCauses(path, source.partition),
   ],
   awsElasticBlockStore: (path, source) => [
-    ...neededCauses(path, source, ['volumeID']),
+    ...requiredMemberCauses(path, source, ['volumeID']),
     ...partitionCauses(path, source.partition),
   ],
   secret: (path, { secretName, defaultMode, items }) => [
@@ -68,11 +68,14 @@ const checks: Checks = {
   ],
   nfs: nfsCauses,
   iscsi: (path, source) => iscsiCauses(path, source, iscsiNameText),
-  glusterfs: (path, source) => neededCauses(path, source, ['endpoints', 'path']),
+  glusterfs: (path, source) => requiredMemberCauses(path, source, ['endpoints', 'path']),
   flocker: flockerCauses,
   persistentVolumeClaim: (path, { claimName }) => required(`${path}.claimName`, claimName),
   rbd: rbdCauses,
-  cinder: (path, source) => [...neededCauses(path, source, ['volumeID']), ...secretRefCauses(path, source.secretRef)],
+  cinder: (path, source) => [
+    ...requiredMemberCauses(path, source, ['volumeID']),
+    ...secretRefCauses(path, source.secretRef),
+  ],
   cephfs: monitorsCauses,
   quobyte: quobyteCauses,
   downwardAPI: (path, { defaultMode, items }) => [
@@ -86,17 +89,17 @@ const checks: Checks = {
     ...fileMode(`${path}.defaultMode`, defaultMode),
     ...itemsCauses(`${path}.items`, items),
   ],
-  azureFile: (path, source) => neededCauses(path, source, ['secretName', 'shareName']),
-  vsphereVolume: (path, source) => neededCauses(path, source, ['volumePath']),
-  photonPersistentDisk: (path, source) => neededCauses(path, source, ['pdID']),
-  portworxVolume: (path, source) => neededCauses(path, source, ['volumeID']),
+  azureFile: (path, source) => requiredMemberCauses(path, source, ['secretName', 'shareName']),
+  vsphereVolume: (path, source) => requiredMemberCauses(path, source, ['volumePath']),
+  photonPersistentDisk: (path, source) => requiredMemberCauses(path, source, ['pdID']),
+  portworxVolume: (path, source) => requiredMemberCauses(path, source, ['volumeID']),
   azureDisk: azureDiskCauses,
   storageos: (path, source) => [...storageOsCauses(path, source), ...secretRefCauses(path, source.secretRef)],
   projected: (path, { defaultMode, sources }) => [
     ...fileMode(`${path}.defaultMode`, defaultMode),
     ...projectionsCauses(path, sources),
   ],
-  scaleIO: (path, source) => neededCauses(path, source, ['gateway', 'system', 'volumeName']),
+  scaleIO: (path, source) => requiredMemberCauses(path, source, ['gateway', 'system', 'volumeName']),
   csi: (path, { driver, nodePublishSecretRef: secret }) => [
     ...driverNameCauses(`${path}.driver`, driver),
     // As upstream, which reports an invalid Secret name at this path.

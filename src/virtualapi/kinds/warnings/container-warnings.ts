@@ -2,7 +2,7 @@
 import type { V1Container, V1ContainerPort, V1PodSpec } from '@kubernetes/client-node'
 import { goQuote } from '../../../apimachinery/text/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
-import { fractionWarnings } from './amount-warnings.ts'
+import { fractionalByteWarnings } from './fractional-byte-warnings.ts'
 
 type Container = Data<V1Container>
 type Port = Data<V1ContainerPort>
@@ -32,8 +32,8 @@ export function* amountWarnings(
   { limits, requests }: NonNullable<Container['resources']>,
 ): Iterable<string> {
   for (const name of inBytes) {
-    if (limits?.[name] !== undefined) yield* fractionWarnings(`${path}.limits`, limits, [name])
-    if (requests?.[name] !== undefined) yield* fractionWarnings(`${path}.requests`, requests, [name])
+    if (limits?.[name] !== undefined) yield* fractionalByteWarnings(`${path}.limits`, limits, [name])
+    if (requests?.[name] !== undefined) yield* fractionalByteWarnings(`${path}.requests`, requests, [name])
   }
 }
 

@@ -1,8 +1,8 @@
 // Warnings about deprecated fields and annotations of PersistentVolumes and PersistentVolumeClaims.
 import type { V1PersistentVolumeSpec } from '@kubernetes/client-node'
 import type { Data } from '../../resources/typed/data.ts'
-import { claimResourceWarnings } from './amount-warnings.ts'
-import { nodeTermWarnings } from './placement-warnings.ts'
+import { claimResourceWarnings } from './fractional-byte-warnings.ts'
+import { nodeTermWarnings } from './scheduling-warnings.ts'
 
 type Annotations = Readonly<Record<string, string>> | undefined
 type Spec = Data<V1PersistentVolumeSpec>

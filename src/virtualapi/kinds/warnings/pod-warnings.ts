@@ -5,7 +5,7 @@ import { dns1123LabelErrors } from '../../../apimachinery/field/index.ts'
 import { goQuote } from '../../../apimachinery/text/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
-import { fractionWarnings } from './amount-warnings.ts'
+import { fractionalByteWarnings } from './fractional-byte-warnings.ts'
 import {
   appArmorOfContainer,
   profileOfAnnotation,
@@ -14,7 +14,7 @@ import {
 } from '../validation/pod-annotations.ts'
 import { amountWarnings, envWarnings, pathsOfContainers, portWarnings } from './container-warnings.ts'
 import { ipWarnings } from './ip-warnings.ts'
-import { affinityWarnings, nodeWarnings } from './placement-warnings.ts'
+import { affinityWarnings, nodeWarnings } from './scheduling-warnings.ts'
 import { volumeWarnings } from './volume-warnings.ts'
 
 type PodSpec = Data<V1PodSpec>
@@ -93,7 +93,7 @@ function* specWarnings(
   yield* repeated(`${at}.imagePullSecrets`, 'name', spec.imagePullSecrets)
   for (const [index, { name = '' }] of (spec.imagePullSecrets ?? []).entries())
     if (name === '') yield `${at}.imagePullSecrets[${index}].name: invalid empty name ""`
-  yield* fractionWarnings(`${at}.overhead`, spec.overhead, ['memory', 'ephemeral-storage'])
+  yield* fractionalByteWarnings(`${at}.overhead`, spec.overhead, ['memory', 'ephemeral-storage'])
   if (context?.seccompProfile === undefined && seccompOfPod in annotations)
     yield `${path}metadata.annotations[${seccompOfPod}]: ${useSeccompField}`
   const containers = pathsOfContainers(at, spec)

@@ -2,7 +2,7 @@
 import type { V1Volume, V1VolumeProjection } from '@kubernetes/client-node'
 import { goQuote } from '../../../apimachinery/text/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
-import { claimResourceWarnings } from './amount-warnings.ts'
+import { claimResourceWarnings } from './fractional-byte-warnings.ts'
 
 type Volume = Data<V1Volume>
 

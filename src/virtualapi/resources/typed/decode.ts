@@ -93,7 +93,7 @@ function zeroScalar({ code }: Member): JsonValue {
 
 function isEmpty({ code, container, pointer }: Member, raw: JsonValue | undefined, value: JsonValue): boolean {
   if (container === 'list') return Array.isArray(value) && value.length === 0
-  // decodeMember returns the same map if it is not empty; only a new map can be empty.
+  // The same map again means that it is not empty (decodeMember); so only a new one is checked.
   if (container !== 'none') return value !== raw && isJsonObject(value) && Object.keys(value).length === 0
   return !pointer && 'silbyd'.includes(code) && (value === '' || value === 0 || value === false)
 }
@@ -122,8 +122,7 @@ function isMapOfTexts({ container, code }: Member): boolean {
 }
 
 /**
- * True for most maps: they are used as they are. Copying one of 100,000 members would take three times as long as this
- * check.
+ * True for a map that needs no decoding, as most do. The check takes a third of the time of a copy (100,000 members).
  */
 function hasTextsOnly(map: JsonObject): boolean {
   let isEmptyMap = true
@@ -143,7 +142,7 @@ function inResourceList({ code }: Member, value: JsonValue): JsonValue {
 
 function decodeList(struct: StructType, member: Member, raw: JsonValue, path: readonly string[]): JsonValue {
   if (!Array.isArray(raw)) throw mismatch(struct, member, raw, path, { whole: true })
-  // Upstream stores no difference between an empty list and none.
+  // Upstream stores an empty list and an absent one alike.
   if (raw.length === 0) return member.omitEmpty ? [] : null
   return raw.map((item) => (item === null ? zeroItem(member, path) : decodeValue(struct, member, item, path)))
 }

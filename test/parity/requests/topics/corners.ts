@@ -28,8 +28,8 @@ const scales: readonly (readonly [what: string, scale: object | string])[] = [
   ['metadata as text', { metadata: 'x' }],
 ]
 const renamed = (scale: object): object => JSON.parse(JSON.stringify(scale).replace('"s"', '"w"')) as object
-const unknownThere = { what: 'unknown there' }
-const wrongThere = { what: 'wrong there' }
+const unknownThere = { what: 'unknown in the object' }
+const wrongThere = { what: 'wrong in the object' }
 
 const bound = { kind: 'Node', name: 'n' }
 const binding = (what: string, more: object): Row =>
@@ -45,7 +45,7 @@ const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: 'u' }
 const nulls: [what: string, metadata: object][] = [
   ['an owner that is empty', { ownerReferences: [{}] }],
   ['an owner that is null', { ownerReferences: [null] }],
-  ['two of those', { ownerReferences: [null, null] }],
+  ['two owners that are null', { ownerReferences: [null, null] }],
   ['an owner without a version', { ownerReferences: [{ ...owner, apiVersion: null }] }],
   ['a controller that is null', { ownerReferences: [{ ...owner, controller: null, more: 1 }] }],
   ['an owner without a version behind its slash', { ownerReferences: [{ ...owner, apiVersion: 'a/' }] }],
@@ -82,7 +82,7 @@ export const corners: Topic = {
     ...[7, 0, null].map((grace) =>
       patch('merge', `${maps}/held`, { metadata: { deletionGracePeriodSeconds: grace } }, { what: `grace ${grace}` }),
     ),
-    patch('merge', `${maps}/held`, { metadata: { finalizers: null } }, { what: 'let go' }),
+    patch('merge', `${maps}/held`, { metadata: { finalizers: null } }, { what: 'finalizers removed' }),
 
     // Options of pod subresources, and the choice of the container.
     post(pods, {
@@ -104,7 +104,7 @@ export const corners: Topic = {
     binding('another version', { kind: 'Binding', apiVersion: 'x' }),
     binding('another kind', { kind: 'X', apiVersion: 'v1' }),
     binding('a pod', { kind: 'Pod', apiVersion: 'v1' }),
-    binding('another name, of nothing', { metadata: { name: 'x' }, target: {} }),
+    binding('another name and an empty target', { metadata: { name: 'x' }, target: {} }),
     binding('another namespace', { metadata: { name: 'two', namespace: 'other' } }),
     binding('a version alone', { apiVersion: 'v2', target: {} }),
     eviction('another kind', { kind: 'X', apiVersion: 'policy/v1' }),
@@ -138,7 +138,7 @@ export const corners: Topic = {
     // Empty preconditions, and resourceVersions in deletions.
     post(maps, { metadata: { name: 'p1', labels: { gone: '1' } } }),
     del(`${maps}?labelSelector=gone&resourceVersion=x`, '{}'),
-    del(`${maps}?labelSelector=gone&resourceVersion=1999999999`, '{}', { what: 'too early' }),
+    del(`${maps}?labelSelector=gone&resourceVersion=1999999999`, '{}', { what: 'at a future revision' }),
     del(`${maps}?labelSelector=gone&resourceVersion=&uid=`),
     post(maps, { metadata: { name: 'p2' } }),
     del(`${maps}/p2?resourceVersion=&uid=`),
@@ -168,11 +168,11 @@ export const corners: Topic = {
 
     // Empty media type parameters, invalid patches, invalid characters.
     get(`${maps}/a`, { accept: 'application/json;as=' }),
-    json('an operation by number', '[{"op":1,"path":"/data/k","value":"x"}]'),
-    json('a path by number', '[{"op":"add","path":1,"value":"x"}]'),
+    json('an operation that is a number', '[{"op":1,"path":"/data/k","value":"x"}]'),
+    json('a path that is a number', '[{"op":"add","path":1,"value":"x"}]'),
     json('a source that is a list', '[{"op":"remove","path":"/data/absent"},{"op":"add","path":"/data/k","from":[]}]'),
-    json('a mark of bytes', '\ufeff[]'),
-    post(maps, '\ufeff{}', { what: 'a mark of bytes' }),
+    json('a byte order mark', '\ufeff[]'),
+    post(maps, '\ufeff{}', { what: 'a byte order mark' }),
     post(maps, 'ü', { what: 'no JSON' }),
     post(maps, '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"nul"},"data":{"k":"\u0000"}}', {
       what: 'a control character',

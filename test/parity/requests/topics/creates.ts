@@ -77,7 +77,7 @@ const metadata: [what: string, metadata: object][] = [
   ['an empty finalizer', { name: 'fe', finalizers: [''] }],
   ['a finalizer twice', { name: 'ft', finalizers: ['example.com/hold', 'example.com/hold'] }],
   ['orphan and foregroundDeletion', { name: 'fo', finalizers: ['orphan', 'foregroundDeletion'] }],
-  ['finalizers that are no list', { name: 'fl', finalizers: 'x' }],
+  ['finalizers that are not a list', { name: 'fl', finalizers: 'x' }],
   [
     'an owner',
     {
@@ -107,7 +107,7 @@ const metadata: [what: string, metadata: object][] = [
   ['an owner twice', { name: 'od', ownerReferences: [owner, owner], finalizers: ['example.com/hold'] }],
   ['a namespace', { name: 'nsgiven', namespace: '{ns}' }],
   ['an unknown member', { name: 'um', nonsense: 1 }],
-  ['much that is wrong', { name: 'A_', labels: { 'a b': 'c d' }, annotations: { 'e f': '' }, finalizers: ['x y'] }],
+  ['several errors', { name: 'A_', labels: { 'a b': 'c d' }, annotations: { 'e f': '' }, finalizers: ['x y'] }],
 ]
 
 export const creates: Topic = {
@@ -124,9 +124,9 @@ export const creates: Topic = {
     widget('null without a default', { name: 'nulled2' }, { spec: { color: null } }),
     post(`${maps}?dryRun=All`, { metadata: { name: 'dry' } }),
     get(`${maps}/dry`),
-    post(`${maps}?dryRun=All`, { metadata: { name: 'plain' } }, { what: 'what exists' }),
+    post(`${maps}?dryRun=All`, { metadata: { name: 'plain' } }, { what: 'an existing object' }),
     post(`${maps}?dryRun=All`, { metadata: { generateName: 'dry-' } }, { what: 'generateName' }),
-    post(`${maps}?dryRun=All`, { metadata: { name: 'Bad Name' } }, { what: 'what is invalid' }),
+    post(`${maps}?dryRun=All`, { metadata: { name: 'Bad Name' } }, { what: 'an invalid object' }),
     post(`${maps}?dryRun=garbage`, { metadata: { name: 'dry1' } }),
     post(`${maps}?dryRun=`, { metadata: { name: 'dry2' } }),
     post(`${maps}?dryRun=all`, { metadata: { name: 'dry3' } }),

@@ -21,7 +21,7 @@ const wrong: [what: string, parts: { container?: string; spec?: string; top?: st
   ['twice in a map', { top: ',"metadata":{"name":"x","labels":{"a":"1","a":"2"}}' }],
   ['another case', { spec: '"Replicas":5,' }],
   ['another case in a container', { container: ',"imagePullpolicy":"Always"' }],
-  ['both cases', { spec: '"REPLICAS":5,"minReadySeconds":1,"MinReadySeconds":2,' }],
+  ['a field in both cases', { spec: '"REPLICAS":5,"minReadySeconds":1,"MinReadySeconds":2,' }],
   ['unknown and twice', { spec: '"nonsense":1,"replicas":0,' }],
   ['unknown in status', { top: ',"status":{"nonsense":1}' }],
 ]
@@ -65,7 +65,7 @@ export const fieldValidation: Topic = {
     ),
     post(`${sets}?fieldValidation=strict`, body('d', {})),
     post(`${sets}?fieldValidation=Nonsense`, body('d', {})),
-    post(`${sets}?fieldValidation=`, body('d', {}), { what: 'made' }),
+    post(`${sets}?fieldValidation=`, body('d', {}), { what: 'created' }),
     ...modes.flatMap((mode) =>
       yamls.map(([what, extra]): Row =>
         post(`${maps}${mode || '?'}&dryRun=All`, yamlBody('m', extra), {

@@ -137,8 +137,12 @@ export const paths: Topic = {
     send('DELETE', '/nonsense'),
     send('POST', '/openapi/v3', { body: {}, statusOnly: true }),
     send('POST', '/openapi/v2', { body: {}, statusOnly: true }),
-    send('GET', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', { what: 'of what is only created' }),
-    send('GET', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/x', { what: 'of what is only created' }),
+    send('GET', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
+      what: 'of a resource that can only be created',
+    }),
+    send('GET', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/x', {
+      what: 'of a resource that can only be created',
+    }),
     send('PUT', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', { body: {} }),
     send('GET', '/api/v1/bindings'),
     send('GET', '/api/v1/namespaces/{ns}/bindings'),
@@ -161,8 +165,8 @@ export const paths: Topic = {
     send('GET', '/apis/apps/v1/namespaces/{ns}/deployments/absent/status'),
 
     // Request headers.
-    get('/api/v1/namespaces/{ns}', { what: 'an id for the audit', headers: { 'Audit-ID': 'one-two-three' } }),
-    get('/api/v1/namespaces/{ns}', { what: 'no gzip for little', headers: { 'Accept-Encoding': 'gzip' } }),
+    get('/api/v1/namespaces/{ns}', { what: 'with an Audit-ID', headers: { 'Audit-ID': 'one-two-three' } }),
+    get('/api/v1/namespaces/{ns}', { what: 'no gzip for a small answer', headers: { 'Accept-Encoding': 'gzip' } }),
     get('/api/v1/namespaces/{ns}', { what: 'method override', headers: { 'X-HTTP-Method-Override': 'DELETE' } }),
   ],
 }

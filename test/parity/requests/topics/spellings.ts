@@ -15,7 +15,7 @@ export const spellings: Topic = {
     send('HEAD', `${maps}?watch=true&timeoutSeconds=1`),
     send('HEAD', `${maps}/absent`),
     send('HEAD', '/apis/nonsense/v1/x'),
-    send('GET', `${maps}/a`, { body: '{"some":"body"}', type: 'application/json', what: 'a body nobody asked for' }),
+    send('GET', `${maps}/a`, { body: '{"some":"body"}', type: 'application/json', what: 'a body with a GET' }),
     send('PUT', maps, { body: '{}', type: 'application/json' }),
     send('PATCH', maps, { body: '{}', type: 'application/merge-patch+json' }),
 

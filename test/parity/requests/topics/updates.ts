@@ -84,9 +84,9 @@ export const updates: Topic = {
     change('a bad label', { metadata: { name: 'a', labels: { 'a b': '' } } }),
     change('a bad finalizer', { metadata: { name: 'a', finalizers: ['x y'] } }),
     change('immutable', { metadata: { name: 'a' }, data: { k: 'i' }, immutable: true }),
-    change('immutable no more', { metadata: { name: 'a' }, data: { k: 'i' }, immutable: false }),
+    change('immutable set to false', { metadata: { name: 'a' }, data: { k: 'i' }, immutable: false }),
     change('immutable data', { metadata: { name: 'a' }, data: { k: 'j' }, immutable: true }),
-    change('labels of the immutable', {
+    change('labels of an immutable object', {
       metadata: { name: 'a', labels: { l: '2' } },
       data: { k: 'i' },
       immutable: true,
@@ -159,7 +159,7 @@ export const updates: Topic = {
     put(
       `${sets}/d/scale`,
       { metadata: { name: 'd', namespace: '{ns}' }, spec: { replicas: -2 } },
-      { what: 'below zero' },
+      { what: 'a negative number' },
     ),
     put(
       `${sets}/d/scale`,
@@ -261,7 +261,7 @@ export const updates: Topic = {
         metadata: { name: 'w', namespace: '{ns}' },
         spec: { replicas: -4 },
       },
-      { what: 'below zero' },
+      { what: 'a negative number' },
     ),
     get(`${custom.path}/w`),
   ],

@@ -52,16 +52,22 @@ export const watches: Topic = {
     watch('/api/v1/namespaces/no-such-namespace/configmaps?watch=true&timeoutSeconds=1', 9),
     watch('/api/v1/namespaces/{ns}/nonsense?watch=true&timeoutSeconds=1', 9),
     watch('/apis/nonsense.example.com/v1/things?watch=true', 9),
-    watch(`/api/v1/watch/namespaces/{ns}/configmaps?${only}&timeoutSeconds=1`, 50, { what: 'by the old path' }),
-    watch(`/api/v1/watch/namespaces/{ns}/configmaps/first?timeoutSeconds=1`, 50, { what: 'by the old path' }),
-    watch(`/api/v1/watch/configmaps?${only}&timeoutSeconds=1`, 50, { what: 'by the old path' }),
-    watch(`/apis/apps/v1/watch/namespaces/{ns}/deployments?timeoutSeconds=1`, 50, { what: 'by the old path' }),
-    watch(`/api/v1/watch/namespaces/{ns}?timeoutSeconds=1`, 50, { what: 'by the old path' }),
+    watch(`/api/v1/watch/namespaces/{ns}/configmaps?${only}&timeoutSeconds=1`, 50, {
+      what: 'by the deprecated watch path',
+    }),
+    watch(`/api/v1/watch/namespaces/{ns}/configmaps/first?timeoutSeconds=1`, 50, {
+      what: 'by the deprecated watch path',
+    }),
+    watch(`/api/v1/watch/configmaps?${only}&timeoutSeconds=1`, 50, { what: 'by the deprecated watch path' }),
+    watch(`/apis/apps/v1/watch/namespaces/{ns}/deployments?timeoutSeconds=1`, 50, {
+      what: 'by the deprecated watch path',
+    }),
+    watch(`/api/v1/watch/namespaces/{ns}?timeoutSeconds=1`, 50, { what: 'by the deprecated watch path' }),
     send('POST', '/api/v1/watch/namespaces/{ns}/configmaps', { body: {} }),
     watch('/api/v1/watch/nonsense?timeoutSeconds=1', 50),
     watch(`${custom.path}?watch=true&timeoutSeconds=1`, 50, { what: 'of custom resources' }),
     watch(`/apis/${custom.apiVersion}/watch/namespaces/{ns}/${custom.plural}?timeoutSeconds=1`, 50, {
-      what: 'by the old path',
+      what: 'by the deprecated watch path',
     }),
 
     // Streamed lists.
@@ -106,13 +112,13 @@ export const watches: Topic = {
 
     // Each of these watches receives the writes below, and the last write ends it.
     watch(`${maps}?watch=true&labelSelector=s&timeoutSeconds=60`, 8, { what: 'writes' }),
-    watch(`${maps}?watch=true&labelSelector=s%3D1&timeoutSeconds=60`, 6, { what: 'a label comes and goes' }),
+    watch(`${maps}?watch=true&labelSelector=s%3D1&timeoutSeconds=60`, 6, { what: 'a label is added and removed' }),
     watch(`${maps}?watch=true&labelSelector=s%3D2&timeoutSeconds=60`, 4, { what: 'another label' }),
-    watch(`${maps}?watch=true&labelSelector=s,!x&timeoutSeconds=60`, 6, { what: 'a label that must not be' }),
+    watch(`${maps}?watch=true&labelSelector=s,!x&timeoutSeconds=60`, 6, { what: 'an invalid label' }),
     watch(`${maps}?watch=true&fieldSelector=metadata.name%3Dobject&timeoutSeconds=60`, 7, { what: 'one name' }),
     watch(`${maps}?watch=true&labelSelector=s&timeoutSeconds=60`, 8, { what: 'writes', accept: table }),
     watch(`${maps}?watch=true&labelSelector=s%3D1&timeoutSeconds=60`, 6, {
-      what: 'a label comes and goes',
+      what: 'a label is added and removed',
       accept: partial,
     }),
     watch('/api/v1/namespaces/{ns}/secrets?watch=true&fieldSelector=type%3Dexample.com%2Fa&timeoutSeconds=60', 3, {
@@ -143,7 +149,7 @@ export const watches: Topic = {
       spec: { color: 'red' },
     }),
     patch('merge', `${custom.path}/w`, { spec: { color: 'blue' } }),
-    patch('merge', `${custom.path}/w`, { spec: { color: 'red' } }, { what: 'red again' }),
+    patch('merge', `${custom.path}/w`, { spec: { color: 'red' } }, { what: 'changed back to red' }),
     patch('merge', `${custom.path}/w/status`, { status: { phase: 'x' } }),
     del(`${custom.path}/w`),
     post(custom.path, {
@@ -164,7 +170,7 @@ export const watches: Topic = {
       50,
       { what: 'from a revision' },
     ),
-    watch(`${maps}?watch=true&resourceVersion=1&timeoutSeconds=1`, 1, { what: 'long ago' }),
+    watch(`${maps}?watch=true&resourceVersion=1&timeoutSeconds=1`, 1, { what: 'from a very old revision' }),
     get(`${maps}?labelSelector=s`),
   ],
 }

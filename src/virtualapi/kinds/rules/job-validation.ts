@@ -154,7 +154,7 @@ function restartCauses(path: string, { template, podFailurePolicy }: JobSpec): S
     : []
 }
 
-/** The internal struct as which an error prints an immutable member; other members are printed as they are. */
+/** The internal struct that an error prints for an immutable member; other members are printed unchanged. */
 const structs: Readonly<Record<string, string>> = {
   selector: 'v1.LabelSelector',
   template: 'core.PodTemplateSpec',

@@ -8,7 +8,7 @@ import { decodeObject, layOut } from './object-bytes.ts'
  * Stored bytes -> the same bytes, or new ones with defaults added and unknown fields dropped. Caches its result per
  * buffer.
  */
-export type CompleteBytes = (bytes: Uint8Array) => Uint8Array
+export type UpgradeBytes = (bytes: Uint8Array) => Uint8Array
 
 interface Reading {
   /** Whether the definition has been changed since it was created. */
@@ -21,7 +21,7 @@ interface Reading {
  * `schema` is that of the storage version. Undefined if nothing can be missing or unknown: then objects are served as
  * they are stored, without decoding.
  */
-export function formOnRead(schema: SchemaNode | undefined, { changed, shownAs }: Reading): CompleteBytes | undefined {
+export function upgradeOnRead(schema: SchemaNode | undefined, { changed, shownAs }: Reading): UpgradeBytes | undefined {
   if (schema === undefined || !(changed || shownAs !== undefined || hasDefaults(schema, new Set()))) return undefined
   // Keyed by identity: an unchanged object keeps the same buffer in memory.
   const known = new WeakMap<Uint8Array, Uint8Array>()

@@ -8,7 +8,7 @@ const sliceMs = 2
  * In each iteration of the event loop every flow (logical cluster) gets at least one turn; flows that want more share the rest
  * of two milliseconds, round robin. The callers bound the queues: each request, watch and answer waits for one turn at a time.
  */
-export class LoopShare {
+export class EventLoopShare {
   readonly #waiting = new Map<string, (() => void)[]>()
   /** Flows that had a turn in this iteration. */
   readonly #served = new Set<string>()

@@ -23,7 +23,7 @@ const texts: Readonly<Record<string, string>> = {
 }
 
 /** The definition of ObjectMeta with a description of every field. */
-export function withMetadataTexts(definition: JsonObject): JsonObject {
+export function withMetadataDescriptions(definition: JsonObject): JsonObject {
   const { properties } = definition
   if (!isJsonObject(properties)) return definition
   const entries = Object.entries(properties).map(([name, property]) => {

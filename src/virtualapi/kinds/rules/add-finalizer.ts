@@ -2,7 +2,7 @@
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 
 /** Adds the finalizer if it is missing. Mutates the object. */
-export function protect({ metadata }: KubeObject, finalizer: string): void {
+export function addFinalizer({ metadata }: KubeObject, finalizer: string): void {
   const finalizers = metadata.finalizers ?? []
   if (!finalizers.includes(finalizer)) metadata.finalizers = [...finalizers, finalizer]
 }

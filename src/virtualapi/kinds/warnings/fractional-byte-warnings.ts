@@ -6,7 +6,7 @@ const one = 1_000_000_000n
 type Amounts = Readonly<Record<string, string>> | undefined
 
 /** Warnings about the byte amounts at `path` that have a fraction. `names`: the resources that are counted in bytes. */
-export function* fractionWarnings(path: string, amounts: Amounts, names: readonly string[]): Iterable<string> {
+export function* fractionalByteWarnings(path: string, amounts: Amounts, names: readonly string[]): Iterable<string> {
   if (amounts === undefined) return
   for (const name of names) {
     const text = amounts[name]
@@ -20,6 +20,6 @@ type Resources = { readonly requests?: Amounts; readonly limits?: Amounts } | un
 /** Warnings about the resources of a claim, at `path`. */
 export function* claimResourceWarnings(path: string, resources: Resources): Iterable<string> {
   if (resources === undefined) return
-  yield* fractionWarnings(`${path}.requests`, resources.requests, ['storage'])
-  yield* fractionWarnings(`${path}.limits`, resources.limits, ['storage'])
+  yield* fractionalByteWarnings(`${path}.requests`, resources.requests, ['storage'])
+  yield* fractionalByteWarnings(`${path}.limits`, resources.limits, ['storage'])
 }

@@ -31,7 +31,7 @@ const defaultTexts: CommonTexts = {
 let known: CommonTexts | undefined
 
 /** The texts that `make build` wrote, else our own. Cached. */
-export function commonTexts(): CommonTexts {
+export function commonDescriptions(): CommonTexts {
   return (known ??= read() ?? defaultTexts)
 }
 

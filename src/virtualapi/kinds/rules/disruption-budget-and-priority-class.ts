@@ -7,7 +7,7 @@ import type { Data } from '../../resources/typed/data.ts'
 import { labelSelectorCauses } from '../validation/label-selector.ts'
 import { atMostAll, intOrPercent, invalidStruct, oneOf } from '../validation/values.ts'
 
-export const disruptionBudgetRules: KindRules = {
+export const podDisruptionBudgetRules: KindRules = {
   validate(object) {
     const { minAvailable, maxUnavailable, selector, unhealthyPodEvictionPolicy } = object[
       'spec'

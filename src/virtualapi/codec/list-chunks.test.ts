@@ -1,8 +1,8 @@
 import { expect } from 'chai'
-import { listPieces, textPieces } from './list-pieces.ts'
+import { listChunks, textChunks } from './list-chunks.ts'
 
 const bytes = (object: unknown): Uint8Array => Buffer.from(JSON.stringify(object))
-const joined = (pieces: Iterable<Uint8Array>): Buffer => Buffer.concat([...pieces])
+const joined = (chunks: Iterable<Uint8Array>): Buffer => Buffer.concat([...chunks])
 const item = (name: string, kind = 'ConfigMap', apiVersion = 'v1') => ({ kind, apiVersion, metadata: { name } })
 
 describe('a list of encoded objects', () => {
@@ -45,7 +45,7 @@ describe('a list of encoded objects', () => {
   ])
     it(title, () => {
       const list = joined(
-        listPieces('ThingList', 'v1', { resourceVersion: '7' }, items.map(bytes), head, (same) => same),
+        listChunks('ThingList', 'v1', { resourceVersion: '7' }, items.map(bytes), head, (same) => same),
       )
       const metadata = { resourceVersion: '7' }
       const text = JSON.stringify({ kind: 'ThingList', apiVersion: 'v1', metadata, items: expected })
@@ -54,10 +54,10 @@ describe('a list of encoded objects', () => {
 
   it('is sent in chunks if it is long', () => {
     const items = Array.from({ length: 2000 }, (_, i) => item(`item-${i}-${'x'.repeat(50)}`))
-    const pieces = [...listPieces('ThingList', 'v1', { resourceVersion: '7' }, items.map(bytes), '', (same) => same)]
-    expect(pieces.length).to.be.greaterThan(1)
-    expect(Math.max(...pieces.map(({ length }) => length))).to.be.below(128 * 1024)
-    const list = JSON.parse(joined(pieces).toString()) as { items: unknown[] }
+    const chunks = [...listChunks('ThingList', 'v1', { resourceVersion: '7' }, items.map(bytes), '', (same) => same)]
+    expect(chunks.length).to.be.greaterThan(1)
+    expect(Math.max(...chunks.map(({ length }) => length))).to.be.below(128 * 1024)
+    const list = JSON.parse(joined(chunks).toString()) as { items: unknown[] }
     expect(list.items).to.deep.equal(items.map(({ metadata }) => ({ metadata })))
   })
 })
@@ -66,7 +66,7 @@ describe('a list of texts', () => {
   for (const count of [0, 1, 2, 3000])
     it(`has ${count} items, and is JSON`, () => {
       const items = Array.from({ length: count }, (_, i) => ({ name: `item-${i}` }))
-      const list = joined(textPieces({ kind: 'Table', metadata: {} }, 'rows', items, (row) => JSON.stringify(row)))
+      const list = joined(textChunks({ kind: 'Table', metadata: {} }, 'rows', items, (row) => JSON.stringify(row)))
       expect(JSON.parse(list.toString())).to.deep.equal({ kind: 'Table', metadata: {}, rows: items })
     })
 })

@@ -1,4 +1,5 @@
-// Deletes a namespace in a member, with everything in it, when no workload of it is placed there any more.
+// Visits a namespace of a logical cluster: a member has a copy of it while a workload of it is placed there; without one, the
+// copy is deleted with everything in it.
 import type { DeepReadonly } from '../client/index.ts'
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { tolerate } from '../apimachinery/status/index.ts'
@@ -15,7 +16,7 @@ export async function visitNamespace(context: SyncContext, visit: Visit, signal:
   const { present, servicesWanted } = context.view(cluster, namespace)
   if (present) await ensureNamespace(context, visit, signal)
   if (present || (servicesWanted && hasServices(context, cluster, namespace))) return
-  await leaveNamespace(context, cluster, namespace, signal)
+  await deleteWithoutWorkloads(context, cluster, namespace, signal)
 }
 
 /**
@@ -29,10 +30,10 @@ export async function deleteNamespacesOf(context: SyncContext, workload: Visit, 
   const elsewhere = [...context.presentIn(cluster)].some((present) => present !== namespace)
   if (!elsewhere) {
     for (const other of context.namespacesOf(cluster))
-      if (other !== namespace) await leaveNamespace(context, cluster, other, signal)
+      if (other !== namespace) await deleteWithoutWorkloads(context, cluster, other, signal)
   }
   const reached = elsewhere && context.member.serviceNetwork === 'Flat' && hasServices(context, cluster, namespace)
-  if (!reached) await leaveNamespace(context, cluster, namespace, signal)
+  if (!reached) await deleteWithoutWorkloads(context, cluster, namespace, signal)
 }
 
 /** A namespace of a deleted logical cluster, created while its last objects were deleted. */
@@ -55,7 +56,7 @@ function hasServices(context: SyncContext, cluster: string, namespace: string): 
   return false
 }
 
-async function leaveNamespace(
+async function deleteWithoutWorkloads(
   context: SyncContext,
   cluster: string,
   namespace: string,
@@ -65,7 +66,7 @@ async function leaveNamespace(
   if (name === undefined) return
   const object = downstreamObject(context, 'namespaces', '', name)
   if (object === undefined || locatorOf(object)?.clusterId !== context.upstream.ids.idOf(cluster)) return
-  // A workload that is left must be deleted first, by its own visit, which then asks for this one again.
+  // Its workloads must be deleted first, by their own visits, which enqueue this one again.
   for (const { gvr } of workloadKinds) for (const _ of context.downstreamIn(gvr.resource, name)) return
   await deleteNamespace(context, object, signal)
 }

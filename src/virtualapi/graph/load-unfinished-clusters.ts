@@ -14,12 +14,12 @@ const pauseMs = 5
 const pauseFactor = 4
 
 /** Loads the logical clusters with unfinished work, one after the other. The hub notifies its observers of each load. */
-export async function takeFirstLooks(
-  { hub, directory, looked }: { hub: Hub; directory: ClusterDirectory; looked: (id: ClusterId) => boolean },
+export async function loadUnfinishedClusters(
+  { hub, directory, isLoaded }: { hub: Hub; directory: ClusterDirectory; isLoaded: (id: ClusterId) => boolean },
   signal: AbortSignal,
 ): Promise<void> {
-  const look = async (id: ClusterId): Promise<void> => {
-    if (looked(id) || directory.byId(id) === undefined) return
+  const load = async (id: ClusterId): Promise<void> => {
+    if (isLoaded(id) || directory.byId(id) === undefined) return
     try {
       await hub.cluster(id, { signal })
       hub.release(id)
@@ -30,13 +30,13 @@ export async function takeFirstLooks(
   }
   for (const resource of urgent) {
     const keys = await hub.find({ resource, containing: [deletion] }, { signal })
-    for (const cluster of new Set(keys.map((key) => key.cluster))) await look(cluster)
+    for (const cluster of new Set(keys.map((key) => key.cluster))) await load(cluster)
   }
   for (const { id } of [...directory.all()]) {
-    if (looked(id)) continue
+    if (isLoaded(id)) continue
     const began = performance.now()
     const found = await hub.find({ cluster: id, containing: unfinished }, { limit: 1, signal })
-    if (found.length > 0) await look(id)
+    if (found.length > 0) await load(id)
     await sleep(Math.max(pauseMs, (performance.now() - began) * pauseFactor), signal, { unref: true })
   }
 }

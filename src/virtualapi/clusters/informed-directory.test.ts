@@ -6,7 +6,7 @@ import { clusterIdOf, type ClusterName, type KubeObject } from '../../apimachine
 import { createClient, httpTransport, type KubeClient, type Transport } from '../../client/index.ts'
 import { createLogger } from '../../telemetry/index.ts'
 import type { LogicalCluster } from './directory.ts'
-import { createDirectory, rootCluster, type Followed } from './kept-directory.ts'
+import { createDirectory, rootCluster, type FollowedDirectory } from './informed-directory.ts'
 
 describe('the directory of logical clusters', () => {
   let api: Api
@@ -14,7 +14,7 @@ describe('the directory of logical clusters', () => {
   let transport: Transport
   let life: AbortController
   let lines: string[]
-  let followed: Followed | undefined
+  let followed: FollowedDirectory | undefined
   const log = createLogger({ destination: { write: (line) => lines.push(line) }, format: 'json' })
   beforeEach(async () => {
     api = await Api.start()

@@ -1,6 +1,6 @@
 import { setImmediate as nextPass } from 'node:timers/promises'
 import { expect } from 'chai'
-import { LoopShare } from './loop-share.ts'
+import { EventLoopShare } from './event-loop-share.ts'
 
 /** Blocks the event loop, as a request does. */
 function work(ms: number): void {
@@ -10,13 +10,13 @@ function work(ms: number): void {
 
 describe('a share of the event loop', () => {
   it('is given at once while the slice lasts', () => {
-    const share = new LoopShare()
+    const share = new EventLoopShare()
     expect(share.turn('a')).to.equal(undefined)
     expect(share.turn('b')).to.equal(undefined)
   })
 
   it('is given to a flow without a turn before a busy one gets another', async () => {
-    const share = new LoopShare()
+    const share = new EventLoopShare()
     const order: string[] = []
     const ask = async (flow: string): Promise<void> => {
       await share.turn(flow)
@@ -38,7 +38,7 @@ describe('a share of the event loop', () => {
   })
 
   it('is given round robin', async () => {
-    const share = new LoopShare()
+    const share = new EventLoopShare()
     const order: string[] = []
     const ask = async (flow: string): Promise<void> => {
       await share.turn(flow)

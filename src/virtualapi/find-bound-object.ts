@@ -1,11 +1,11 @@
 // Looks up the objects that tokens are bound to, in the hub's current state.
 import { Buffer } from 'node:buffer'
 import type { Hub } from '../store/hub/index.ts'
-import type { FindNamedObject } from './authn/index.ts'
+import type { FindBoundObject } from './authn/index.ts'
 import { decodeMetadata } from './resources/object-bytes.ts'
 
-/** Returns a function that finds an object that a token names. It decodes only objects that may be being deleted. */
-export function findNamedObject(hub: Hub): FindNamedObject {
+/** Returns a function that finds the object that a token is bound to. It decodes an object only if that may be terminating. */
+export function findBoundObject(hub: Hub): FindBoundObject {
   return async (cluster, { resource, namespace, name }, signal) => {
     const objects = await hub.cluster(cluster, { signal })
     const entry = objects.get(resource, namespace, name)

@@ -1,7 +1,7 @@
 // Encodes a list in chunks, so that thousands of objects are neither copied into one buffer nor encoded without a pause.
 import { Buffer } from 'node:buffer'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
-import type { Pieces } from '../exchange/exchange.ts'
+import type { Chunks } from '../exchange/exchange.ts'
 import { asBuffer, metadataStart } from '../resources/object-bytes.ts'
 
 export interface ListMeta {
@@ -11,33 +11,33 @@ export interface ListMeta {
 }
 
 /** Minimum size of a chunk of copied bytes, except the last: encrypting and writing it takes about 0.1 ms. */
-export const pieceBytes = 64 * 1024
+export const minChunkedBytes = 64 * 1024
 /** Minimum size of a chunk of objects that are decoded and encoded again, which is slower. */
 const encodedCharacters = 16 * 1024
 
 /** The `convert` of objects that are listed unchanged. */
-export const asIs = (bytes: Uint8Array): Uint8Array => bytes
+export const unchanged = (bytes: Uint8Array): Uint8Array => bytes
 
 /**
  * A list of objects joined as bytes, not decoded. `head`, if given, replaces kind and apiVersion of every item; `convert` makes
- * the requested version of stored bytes, or is `asIs`.
+ * the requested version of stored bytes, or is `unchanged`.
  */
-export function listPieces(
+export function listChunks(
   kind: string,
   apiVersion: string,
   metadata: ListMeta,
   items: readonly Uint8Array[],
   head: string | undefined,
   convert: (bytes: Uint8Array) => Uint8Array,
-): Pieces {
+): Chunks {
   const start = Buffer.from(
     `{"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},"metadata":${JSON.stringify(metadata)},"items":[`,
   )
   const lead = head === undefined ? undefined : Buffer.from(`{${head}`)
   return {
-    ...(convert === asIs ? { bytes: start.length + bytesOf(items, lead) + end.length } : {}),
-    release: (piece) => buffers.give(piece),
-    [Symbol.iterator]: () => joinedPieces({ start, lead, items, convert }),
+    ...(convert === unchanged ? { bytes: start.length + bytesOf(items, lead) + end.length } : {}),
+    release: (chunk) => buffers.give(chunk),
+    [Symbol.iterator]: () => joinedChunks({ start, lead, items, convert }),
   }
 }
 
@@ -63,7 +63,7 @@ interface Joining {
   readonly convert: (bytes: Uint8Array) => Uint8Array
 }
 
-function* joinedPieces({ start, lead, items, convert }: Joining): Generator<Uint8Array> {
+function* joinedChunks({ start, lead, items, convert }: Joining): Generator<Uint8Array> {
   const leadBytes = lead?.length ?? 0
   const sources: Buffer[] = []
   let from = 0
@@ -71,24 +71,24 @@ function* joinedPieces({ start, lead, items, convert }: Joining): Generator<Uint
     const first = next
     sources.length = 0
     let maxSize = (isFirst ? start.length : 0) + end.length
-    for (; next < items.length && maxSize < pieceBytes; next++) {
+    for (; next < items.length && maxSize < minChunkedBytes; next++) {
       const source = asBuffer(convert(items[next] as Uint8Array))
       sources.push(source)
       maxSize += leadBytes + source.length + 1
     }
-    const piece = buffers.take(maxSize)
-    let offset = isFirst ? start.copy(piece, 0) : 0
+    const chunk = buffers.take(maxSize)
+    let offset = isFirst ? start.copy(chunk, 0) : 0
     for (let i = 0; i < sources.length; i++) {
       const source = sources[i] as Buffer
-      if (first + i > 0) piece[offset++] = 0x2c
+      if (first + i > 0) chunk[offset++] = 0x2c
       if (lead !== undefined) {
         from = metadataStart(source, from)
-        offset += lead.copy(piece, offset)
+        offset += lead.copy(chunk, offset)
       }
-      offset += source.copy(piece, offset, from)
+      offset += source.copy(chunk, offset, from)
     }
-    if (next === items.length) offset += piece.write(end, offset, 'latin1')
-    yield piece.subarray(0, offset)
+    if (next === items.length) offset += chunk.write(end, offset, 'latin1')
+    yield chunk.subarray(0, offset)
   }
 }
 
@@ -97,13 +97,13 @@ function* joinedPieces({ start, lead, items, convert }: Joining): Generator<Uint
  * garbage collected.
  */
 class PieceBuffers {
-  readonly #bytes = pieceBytes + 16 * 1024
+  readonly #bytes = minChunkedBytes + 16 * 1024
   readonly #maxFree = 32
   readonly #free: Buffer[] = []
 
-  /** A buffer of offset least this many bytes. */
+  /** A buffer of at least this many bytes. */
   take(bytes: number): Buffer {
-    if (bytes < pieceBytes || bytes > this.#bytes) return Buffer.allocUnsafeSlow(bytes)
+    if (bytes < minChunkedBytes || bytes > this.#bytes) return Buffer.allocUnsafeSlow(bytes)
     return this.#free.pop() ?? Buffer.allocUnsafeSlow(this.#bytes)
   }
 
@@ -116,7 +116,7 @@ class PieceBuffers {
 const buffers = new PieceBuffers()
 
 /** The JSON of `document` with a last member `name`: the list of `textOf` of each item. */
-export function* textPieces<T>(
+export function* textChunks<T>(
   document: object,
   name: string,
   items: readonly T[],

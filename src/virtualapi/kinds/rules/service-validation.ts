@@ -259,7 +259,7 @@ function addressChangeCauses(service: Service, old: Service): StatusCause[] {
 }
 
 /** True if the Service is valid by itself. Only then are addresses and ports allocated. */
-export function isWellFormed(service: Service): boolean {
+export function isValidService(service: Service): boolean {
   return (
     serviceCauses(service).length === 0 &&
     (service.spec.clusterIPs ?? []).every((ip) => ip === 'None' || isIP(ip) !== 0)

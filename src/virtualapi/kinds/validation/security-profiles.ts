@@ -4,7 +4,7 @@ import { fieldInvalid, fieldNotSupported, fieldRequired, fieldTooLong } from '..
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { invalidInternal } from '../../resources/typed/internal-form.ts'
-import { descendingPath } from './values.ts'
+import { relativePathInside } from './values.ts'
 
 const types = ['Localhost', 'RuntimeDefault', 'Unconfined']
 const maxProfileBytes = 4095
@@ -19,7 +19,7 @@ export function seccompCauses(path: string, profile: Data<V1SeccompProfile> | un
   else if (!types.includes(type)) causes.push(fieldNotSupported(`${path}.type`, type, types))
   if (type === 'Localhost') {
     if (localhostProfile === undefined) causes.push(fieldRequired(at, 'must be set when seccomp type is Localhost'))
-    else causes.push(...descendingPath(at, localhostProfile))
+    else causes.push(...relativePathInside(at, localhostProfile))
   } else if (localhostProfile !== undefined)
     causes.push(invalidInternal(at, 'core.SeccompProfile', profile, 'can only be set when seccomp type is Localhost'))
   return causes

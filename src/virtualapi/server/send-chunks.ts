@@ -1,18 +1,18 @@
 // Sends a chunked answer: a few chunks at a time, each in a turn of its logical cluster.
-import type { SentPieces } from '../exchange/exchange.ts'
+import type { SentChunks } from '../exchange/exchange.ts'
 import type { RawResponse } from './raw-response.ts'
 
 /** Bytes written and not yet flushed above which no more are written. */
 const maxUnsent = 128 * 1024
 
 /** Resolves when all was flushed to the connection. Rejects if the client disconnects or is too slow. Ends the response. */
-export function sendPieces(response: RawResponse, answer: SentPieces, signal: AbortSignal): Promise<void> {
+export function sendChunks(response: RawResponse, answer: SentChunks, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => new PiecesSender(response, answer, signal, { resolve, reject }).go())
 }
 
 class PiecesSender {
   readonly #response: RawResponse
-  readonly #answer: SentPieces
+  readonly #answer: SentChunks
   readonly #pieces: Iterator<Uint8Array>
   readonly #signal: AbortSignal
   readonly #settle: { readonly resolve: () => void; readonly reject: (error: Error) => void }
@@ -29,13 +29,13 @@ class PiecesSender {
 
   constructor(
     response: RawResponse,
-    answer: SentPieces,
+    answer: SentChunks,
     signal: AbortSignal,
     settle: { resolve: () => void; reject: (error: Error) => void },
   ) {
     this.#response = response
     this.#answer = answer
-    this.#pieces = answer.pieces[Symbol.iterator]()
+    this.#pieces = answer.chunks[Symbol.iterator]()
     this.#signal = signal
     this.#settle = settle
     const { maxStallMs, maxMs } = answer
@@ -77,14 +77,14 @@ class PiecesSender {
     this.#response.write(value, (error) => this.#flushed(value, error))
   }
 
-  #flushed(piece: Uint8Array, error: Error | null | undefined): void {
-    this.#unsent -= piece.length
+  #flushed(chunk: Uint8Array, error: Error | null | undefined): void {
+    this.#unsent -= chunk.length
     // The connection is lost; its 'close' event ends this.
     if (error) {
       this.#isLost = true
       return
     }
-    this.#answer.pieces.release?.(piece)
+    this.#answer.chunks.release?.(chunk)
     if (this.#isOver) return
     this.#stall.refresh()
     if (!this.#isLast) {

@@ -13,15 +13,15 @@ import { logicalClusters, type LogicalCluster as LogicalClusterObject } from '..
 import type { Logger } from '../../telemetry/index.ts'
 import type { ClusterDirectory, LogicalCluster, OwnerSubject } from './directory.ts'
 
-export interface KeptDirectory extends ClusterDirectory {
+export interface InformedDirectory extends ClusterDirectory {
   /**
    * Fills the directory from the LogicalCluster objects of `client` until the signal. Called once, when the API behind `client`
    * can answer: in embedded mode that is this server itself, which is built with the directory.
    */
-  follow(source: { readonly client: KubeClient; readonly log: Logger; readonly signal: AbortSignal }): Followed
+  follow(source: { readonly client: KubeClient; readonly log: Logger; readonly signal: AbortSignal }): FollowedDirectory
 }
 
-export interface Followed extends AsyncDisposable {
+export interface FollowedDirectory extends AsyncDisposable {
   /** Resolves once all existing LogicalClusters are known. Rejects with signal.reason. */
   synced(signal: AbortSignal): Promise<void>
 }
@@ -49,11 +49,11 @@ export function rootCluster({
 }
 
 /** A directory with `root` (embedded mode) or empty, until it follows an API. */
-export function createDirectory({ root }: { readonly root?: LogicalCluster } = {}): KeptDirectory {
-  return new InformedDirectory(root)
+export function createDirectory({ root }: { readonly root?: LogicalCluster } = {}): InformedDirectory {
+  return new DirectoryOfInformer(root)
 }
 
-class InformedDirectory implements KeptDirectory {
+class DirectoryOfInformer implements InformedDirectory {
   readonly #root: LogicalCluster | undefined
   readonly #byName = new Map<ClusterName, LogicalCluster>()
   readonly #byId = new Map<ClusterId, LogicalCluster>()
@@ -80,7 +80,7 @@ class InformedDirectory implements KeptDirectory {
     return () => void this.#listeners.delete(listener)
   }
 
-  follow({ client, log, signal }: Parameters<KeptDirectory['follow']>[0]): Followed {
+  follow({ client, log, signal }: Parameters<InformedDirectory['follow']>[0]): FollowedDirectory {
     const informer = createInformer<LogicalClusterObject>({
       client,
       gvr: logicalClusters,

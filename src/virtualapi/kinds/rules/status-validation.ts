@@ -6,7 +6,7 @@ import { conditionsCauses } from '../validation/conditions.ts'
 import { legacyIpCauses, tryIp } from '../validation/ip-values.ts'
 import { nonNegative, subdomain } from '../validation/values.ts'
 import { jobStatusCauses } from './job-status.ts'
-import { claimStatusCauses } from './persistent-volume-claim.ts'
+import { persistentVolumeClaimStatusCauses } from './persistent-volume-claim.ts'
 import { quotaStatusCauses } from './resource-quota.ts'
 
 type Check = (object: KubeObject, old: KubeObject) => StatusCause[]
@@ -118,7 +118,7 @@ const conditions: Check = (object) => conditionsCauses('status.conditions', stat
 
 const checks: Readonly<Record<string, Check>> = {
   'v1/Namespace': namespace,
-  'v1/PersistentVolumeClaim': claimStatusCauses,
+  'v1/PersistentVolumeClaim': persistentVolumeClaimStatusCauses,
   'v1/ReplicationController': replicas,
   'v1/ResourceQuota': quotaStatusCauses,
   'v1/Service': service,
