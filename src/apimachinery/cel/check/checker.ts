@@ -296,19 +296,16 @@ class Checker {
     return known
   }
 
-  #join(node: Expression, before: CelType | undefined, type: CelType): CelType {
+  #join(before: CelType | undefined, type: CelType): CelType {
     if (before === undefined) return type
-    if (this.#unifier.assign(before, type)) return mostGeneral(before, type)
-    if (!this.#declared.homogeneousLiterals) return dynType
-    this.#mismatch(node.id, before, type)
-    return errorType
+    return this.#unifier.assign(before, type) ? mostGeneral(before, type) : dynType
   }
 
   #list(node: ListLiteral): CelType {
     let joined: CelType | undefined
     node.elements.forEach((element, i) => {
       const type = this.#check(element)
-      joined = this.#join(element, joined, node.optional.has(i) ? this.#unwrapped(element, type) : type)
+      joined = this.#join(joined, node.optional.has(i) ? this.#unwrapped(element, type) : type)
     })
     return listOf(joined ?? this.#freeParam())
   }
@@ -317,9 +314,9 @@ class Checker {
     let keys: CelType | undefined
     let values: CelType | undefined
     for (const { key, value, optional } of node.entries) {
-      keys = this.#join(key, keys, this.#check(key))
+      keys = this.#join(keys, this.#check(key))
       const type = this.#check(value)
-      values = this.#join(value, values, optional ? this.#unwrapped(value, type) : type)
+      values = this.#join(values, optional ? this.#unwrapped(value, type) : type)
     }
     return mapOf(keys ?? this.#freeParam(), values ?? this.#freeParam())
   }

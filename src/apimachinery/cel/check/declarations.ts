@@ -84,8 +84,6 @@ export interface Declarations {
   /** Names that stand for types, such as `int` and `net.IP`. */
   readonly typeNames: ReadonlyMap<string, CelType>
   readonly struct: StructProvider
-  /** Elements of one list, keys and values of one map must be of one type. */
-  readonly homogeneousLiterals: boolean
 }
 
 /** Functions by name; overloads of the same name are put together in the order in which they come. */

@@ -2,12 +2,13 @@
 import type { Expression } from '../syntax/expression.ts'
 import { type CelType, isSameType, paramOf } from '../types/cel-type.ts'
 import { isInt } from '../values/value.ts'
+import type { SharedPath } from './shared-path.ts'
 import { fixed, nothing, one, plus, type Range, scaled, times, unknownSize } from './range.ts'
 
 /** A node as the cost of a call sees it. */
 export interface SizedNode {
-  /** From a variable down to the node: fields, `@items`, `@keys`, `@values`; empty where it is not reached so. */
-  readonly path: readonly string[]
+  /** From a variable down to the node: fields, `@items`, `@keys`, `@values`; empty where no path leads there. */
+  readonly path: SharedPath
   readonly type: CelType
   readonly expression?: Expression
   /** The size as far as the expression tells. */
@@ -34,7 +35,7 @@ const traversal = 0.1
 const maxUint64 = unknownSize.max
 
 const sizeOf = ({ sizeOfPath }: CallToEstimate, node: SizedNode): Range =>
-  node.size ?? (node.path.length === 0 ? undefined : sizeOfPath(node.path)) ?? unknownSize
+  node.size ?? (node.path.length === 0 ? undefined : sizeOfPath(node.path.names())) ?? unknownSize
 
 const scan = (size: Range, factor = 1): Range => scaled(size, factor * traversal)
 const scanWithResult = (size: Range, factor = 1, resultSize = size): CallEstimate => ({ cost: scan(size, factor), resultSize })
@@ -69,7 +70,7 @@ const overElements: Estimator = (call) => {
 
 function elementOf({ type, path }: SizedNode): SizedNode | undefined {
   if (type.params.length === 0) return undefined
-  return { path: path.length === 0 ? [] : [...path, '@items'], type: paramOf(type, 0), size: undefined }
+  return { path: path.length === 0 ? path : path.copy().to('@items'), type: paramOf(type, 0), size: undefined }
 }
 
 const ofTarget: Estimator = (call) =>

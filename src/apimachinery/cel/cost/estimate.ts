@@ -18,6 +18,7 @@ import {
   type SizedNode,
   type SizeOfPath,
 } from './estimate-call.ts'
+import { SharedPath } from './shared-path.ts'
 import { fixed, nothing, one, plus, type Range, sum, times, union, unknownSize } from './range.ts'
 
 /** The sizes of the keys and values that a list or map holds. */
@@ -28,7 +29,7 @@ interface Entries {
 }
 
 interface Local {
-  readonly path: readonly string[]
+  readonly path: SharedPath
   readonly size: Range | undefined
   readonly entries: Entries | undefined
 }
@@ -42,7 +43,7 @@ class Estimator {
   readonly #checked: CheckedExpression
   readonly #sizeOfPath: SizeOfPath
   readonly #locals = new Map<string, Local[]>()
-  readonly #paths = new Map<number, readonly string[]>()
+  readonly #paths = new Map<number, SharedPath>()
   readonly #sizes = new Map<number, Range>()
   readonly #entries = new Map<number, Entries>()
 
@@ -57,7 +58,7 @@ class Estimator {
       case 'literal':
         return nothing
       case 'identifier':
-        this.#paths.set(node.id, this.#local(node.name)?.path ?? [node.name])
+        this.#paths.set(node.id, this.#local(node.name)?.path ?? SharedPath.of(node.name))
         return one
       case 'select':
         return this.#select(node)
@@ -88,10 +89,10 @@ class Estimator {
     this.#locals.get(name)?.pop()
   }
 
-  #pathOf(written: Expression): readonly string[] {
+  #pathOf(written: Expression): SharedPath {
     const node = this.#checked.meant(written)
     const local = node.kind === 'identifier' ? this.#local(node.name) : undefined
-    return local?.path ?? this.#paths.get(node.id) ?? []
+    return local?.path ?? this.#paths.get(node.id) ?? SharedPath.none
   }
 
   #sizeOf(written: Expression): Range | undefined {
@@ -99,7 +100,7 @@ class Estimator {
     const known = this.#sizes.get(node.id) ?? literalSize(node)
     if (known !== undefined) return known
     const path = this.#pathOf(node)
-    const bySchema = path.length === 0 ? undefined : this.#sizeOfPath(path)
+    const bySchema = path.length === 0 ? undefined : this.#sizeOfPath(path.names())
     if (bySchema !== undefined) {
       this.#sizes.set(node.id, bySchema)
       return bySchema
@@ -122,7 +123,7 @@ class Estimator {
     const below = this.cost(operand)
     // A presence test costs nothing of its own.
     if (testOnly) return below
-    this.#paths.set(id, [...this.#pathOf(operand), field])
+    this.#paths.set(id, this.#pathOf(operand).to(field))
     const { kind } = this.#checked.typeOf(operand)
     return kind === 'map' || kind === 'struct' || kind === 'param' ? plus(below, one) : below
   }
@@ -158,9 +159,10 @@ class Estimator {
   #node(written: Expression): SizedNode {
     const expression = this.#checked.meant(written)
     const path = this.#pathOf(expression)
-    const isAccumulator = path[0] === '@result' || path[0] === '__result__'
+    const [variable] = path.names()
+    const isAccumulator = variable === '@result' || variable === '__result__'
     return {
-      path: isAccumulator ? [] : path,
+      path: isAccumulator ? SharedPath.none : path,
       type: this.#checked.typeOf(expression),
       expression,
       size: this.#sizeOf(expression),
@@ -192,7 +194,7 @@ class Estimator {
         resultSize = resultSize === undefined ? estimate.resultSize : union(resultSize, estimate.resultSize)
       if ((overloadId === 'index_list' || overloadId === 'index_map') && first !== undefined) {
         resultSize = this.#entriesOf(first)?.value
-        this.#paths.set(node.id, [...this.#pathOf(first), overloadId === 'index_list' ? '@items' : '@values'])
+        this.#paths.set(node.id, this.#pathOf(first).to(overloadId === 'index_list' ? '@items' : '@values'))
       }
       resultSize ??= this.#sizeOf(node)
     }
@@ -269,8 +271,8 @@ class Estimator {
     const entries = this.#entriesOf(range)
     const isList = (entries?.container ?? this.#checked.typeOf(range).kind) === 'list'
     const path = this.#pathOf(range)
-    const key = (name: string): Local => ({ path: [...path, name], size: entries?.key, entries: undefined })
-    const value = (name: string): Local => ({ path: [...path, name], size: entries?.value, entries: undefined })
+    const key = (name: string): Local => ({ path: path.to(name), size: entries?.key, entries: undefined })
+    const value = (name: string): Local => ({ path: path.to(name), size: entries?.value, entries: undefined })
     if (iterVar2 !== '') {
       this.#push(iterVar, key(isList ? '@indices' : '@keys'))
       this.#push(iterVar2, value(isList ? '@items' : '@values'))

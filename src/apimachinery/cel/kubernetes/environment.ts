@@ -6,6 +6,7 @@ import {
   type StructDeclaration,
   type StructProvider,
 } from '../check/declarations.ts'
+import type { LiteralRules } from '../check/literal-rules.ts'
 import { bindMacro, twoVariableFunctions, twoVariableMacros } from '../library/comprehensions.ts'
 import { kubernetesListFunctions, listFunctions, setFunctions, sortByMacro } from '../library/lists.ts'
 import { optionalFunctions, optionalMacros, optionalTypeName } from '../library/optional.ts'
@@ -23,8 +24,7 @@ import { libraries } from './libraries.ts'
 export interface Environment {
   readonly parser: ParserOptions
   readonly declarations: Declarations
-  /** Literals that can only fail are errors. */
-  readonly checksLiterals: boolean
+  readonly literals: LiteralRules
 }
 
 /** Which libraries there are: those that every server of a version and the one before it knows. */
@@ -82,9 +82,8 @@ function assemble(present: readonly Library[], minor: number): Environment {
       functions: mergeFunctions(present.flatMap(({ functions = [] }) => functions)),
       typeNames: new Map(types.map((type) => [type.name, type])),
       struct: () => undefined,
-      homogeneousLiterals: true,
     },
-    checksLiterals: minor >= literalChecksSince,
+    literals: { homogeneous: true, valid: minor >= literalChecksSince },
   }
 }
 
@@ -115,10 +114,10 @@ export function extendEnvironment(base: Environment, extension: Extension): Envi
   return {
     ...base,
     parser: { ...parser, macros },
+    literals: { ...base.literals, homogeneous: extension.homogeneousLiterals ?? base.literals.homogeneous },
     declarations: {
       ...declarations,
       container: extension.container ?? declarations.container,
-      homogeneousLiterals: extension.homogeneousLiterals ?? declarations.homogeneousLiterals,
       variables: new Map([...declarations.variables, ...Object.entries(variables)]),
       functions:
         functions.length === 0

@@ -1,15 +1,19 @@
 // The libraries that Kubernetes adds to the language.
-import type { FunctionDeclaration } from '../check/declarations.ts'
-import type { CelType } from '../types/cel-type.ts'
+import { authorizerFunctions, authorizerSelectorFunctions } from './authorizer.ts'
+import { formatFunctions } from './formats.ts'
+import { cidrFunctions, ipFunctions, networkTypes } from './network.ts'
+import { quantityFunctions } from './quantity.ts'
+import { semverFunctions } from './semver.ts'
+import { urlFunctions } from './urls.ts'
 
 export const libraries = {
-  urls: [] as readonly FunctionDeclaration[],
-  authorizer: [] as readonly FunctionDeclaration[],
-  authorizerSelectors: [] as readonly FunctionDeclaration[],
-  quantity: [] as readonly FunctionDeclaration[],
-  ip: [] as readonly FunctionDeclaration[],
-  cidr: [] as readonly FunctionDeclaration[],
-  format: [] as readonly FunctionDeclaration[],
-  semver: [] as readonly FunctionDeclaration[],
-  networkTypes: [] as readonly CelType[],
+  urls: urlFunctions,
+  authorizer: authorizerFunctions,
+  authorizerSelectors: authorizerSelectorFunctions,
+  quantity: quantityFunctions,
+  ip: ipFunctions,
+  cidr: cidrFunctions,
+  format: formatFunctions,
+  semver: semverFunctions,
+  networkTypes,
 }

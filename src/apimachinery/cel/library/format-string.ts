@@ -169,11 +169,12 @@ function exactFixed(number: number, precision: number): string {
 
 const superscripts = '⁰¹²³⁴⁵⁶⁷⁸⁹'
 
-function scientific(number: number, precision: number): string {
-  const [mantissa = '', exponent = '0'] = number.toExponential(Math.min(precision, 100)).split('e')
+// What is written as a precision is a width: cel-go has it so.
+function scientific(number: number, width: number): string {
+  const [mantissa = '', exponent = '0'] = number.toExponential(defaultPrecision).split('e')
   const digits = String(Math.abs(Number(exponent))).padStart(2, '0')
   const raised = Array.from(digits, (digit) => superscripts[Number(digit)] ?? '').join('')
-  return `${mantissa}\u00a0×\u00a010${Number(exponent) < 0 ? '⁻' : ''}${raised}`
+  return `${mantissa}×10${Number(exponent) < 0 ? '⁻' : ''}${raised}`.padStart(Math.min(width, 1000))
 }
 
 function formatAsText(value: Value): string {

@@ -104,7 +104,6 @@ export const standardMacros: readonly Macro[] = [
   quantifier('all', foldAll),
   quantifier('exists', foldExists),
   quantifier('exists_one', foldExistsOne),
-  quantifier('existsOne', foldExistsOne),
   map(2),
   map(3),
   filter,

@@ -9,6 +9,7 @@ export interface Token {
 }
 
 const escape = String.raw`\\(?:[abfnrtv"'\\?` + '`' + String.raw`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})`
+const partOfEscape = String.raw`\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[0-3][0-7]?)?`
 const text = [
   `"""(?:${escape}|[^\\\\])*?"""`,
   `'''(?:${escape}|[^\\\\])*?'''`,
@@ -78,9 +79,9 @@ function tokenAt(source: string, start: number): Token | undefined {
 function unknownAt(source: string, start: number): string {
   const first = source[start] ?? ''
   if (first === '"' || first === "'") {
-    const open = new RegExp(`${first}(?:${escape}|[^\\\\${first}\\n\\r])*(?:\\\\.?)?`, 'uy')
+    const open = new RegExp(`${first}(?:${escape}|[^\\\\${first}\\n\\r])*(?:${partOfEscape})?[^]?`, 'uy')
     open.lastIndex = start
-    if (open.test(source)) return source.slice(start, Math.min(open.lastIndex + 1, source.length))
+    if (open.test(source)) return source.slice(start, open.lastIndex)
   }
   if (first === '&' || first === '|' || first === '=') return source.slice(start, start + 2)
   return String.fromCodePoint(source.codePointAt(start) ?? 0)

@@ -126,7 +126,6 @@ export function toBytes(value: Value): Value {
 
 export function toDuration(value: Value): Value {
   if (value instanceof CelDuration) return value
-  if (isInt(value)) return new CelDuration(BigInt(value))
   const parsed = typeof value === 'string' ? parseDuration(value) : undefined
   return parsed ?? failed(value, 'google.protobuf.Duration')
 }

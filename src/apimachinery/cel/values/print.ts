@@ -14,14 +14,14 @@ import {
   type Value,
 } from './value.ts'
 
-/** A double by Go's %g: shortest digits, an exponent below 1e-4 and from 1e21. */
+/** A double by Go's %g: shortest digits, an exponent below 1e-4 and from 1e6. */
 export function printDouble(value: number): string {
   if (Number.isNaN(value)) return 'NaN'
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf'
   if (value === 0) return Object.is(value, -0) ? '-0' : '0'
   const [mantissa = '', exponentText = '0'] = value.toExponential().split('e')
   const exponent = Number(exponentText)
-  if (exponent >= -4 && exponent < 21) return plainNumber(value)
+  if (exponent >= -4 && exponent < 6) return plainNumber(value)
   return `${mantissa}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`
 }
 

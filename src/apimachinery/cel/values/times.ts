@@ -1,13 +1,12 @@
 // Timestamps and durations: reading, printing, arithmetic, and the parts of a timestamp in a time zone.
 import { CelDuration, CelError, CelTimestamp } from './value.ts'
-import { maxInt64, minInt64 } from './integers.ts'
+import { intOverflow, maxInt64, minInt64 } from './integers.ts'
 
 const minSeconds = -62_135_596_800
 const maxSeconds = 253_402_300_799
 const second = 1_000_000_000n
 
 export const timestampOverflow = new CelError('timestamp overflow')
-const durationOverflow = new CelError('duration overflow')
 
 /** The timestamp of whole seconds since 1970. */
 export function timestampOfSeconds(seconds: bigint | number): CelTimestamp | CelError {
@@ -24,7 +23,7 @@ function timestampOfNanos(nanos: bigint): CelTimestamp | CelError {
 const nanosOf = ({ seconds, nanos }: CelTimestamp): bigint => BigInt(seconds) * second + BigInt(nanos)
 
 function checkedDuration(nanos: bigint): CelDuration | CelError {
-  return nanos < minInt64 || nanos > maxInt64 ? durationOverflow : new CelDuration(nanos)
+  return nanos < minInt64 || nanos > maxInt64 ? intOverflow : new CelDuration(nanos)
 }
 
 export const addDurations = (a: CelDuration, b: CelDuration): CelDuration | CelError =>
