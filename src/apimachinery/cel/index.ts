@@ -1,4 +1,10 @@
-export type { Implementation, FunctionDeclaration, StructProvider } from './check/declarations.ts'
+export {
+  type FunctionDeclaration,
+  type Implementation,
+  member,
+  overload,
+  type StructProvider,
+} from './check/declarations.ts'
 export type { Range } from './cost/range.ts'
 export {
   type Activation,

@@ -4,7 +4,8 @@ import { CelDouble, CelError, CelList, CelMap, CelObject, CelUint, isInt, typeNa
 
 /** The value under a key. An error where there is none. */
 export function lookUp(container: Value, key: Value): Value {
-  return find(container, key) ?? missing(container, key)
+  const found = find(container, key)
+  return found === undefined ? missing(container, key) : found
 }
 
 /** The value under a key; undefined where there is none; an error where the key can be none. */

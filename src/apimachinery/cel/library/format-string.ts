@@ -72,6 +72,7 @@ function readClause(format: string, start: number): { letter: string; precision:
           'strconv.Atoi: parsing "": invalid syntax',
       )
     precision = Number(digits)
+    if (precision > maxPrecision) throw new FormatError(`${parsing}: precision ${digits} is larger than ${String(maxPrecision)}`)
   }
   const letter = format[at] ?? ''
   if (!'sdfebxXo'.includes(letter))
@@ -163,8 +164,27 @@ function fixedPoint(number: number, precision: number): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction}`
 }
 
+const maxPrecision = 1000
+const layout = new DataView(new ArrayBuffer(8))
+
+// Rounds the exact value, ties to even: Number.prototype.toFixed rounds them up.
 function exactFixed(number: number, precision: number): string {
-  return Math.abs(number) < 1e21 && precision <= 100 ? number.toFixed(precision) : BigInt(Math.trunc(number)).toString()
+  layout.setFloat64(0, number)
+  const bits = layout.getBigUint64(0)
+  const exponent = Number((bits >> 52n) & 0x7ffn)
+  const fraction = bits & 0xf_ffff_ffff_ffffn
+  const scaled = (exponent === 0 ? fraction : fraction | (1n << 52n)) * 10n ** BigInt(precision)
+  const shift = Math.max(exponent, 1) - 1075
+  const digits = String(shift >= 0 ? scaled << BigInt(shift) : roundShift(scaled, BigInt(-shift))).padStart(precision + 1, '0')
+  const sign = bits >> 63n === 1n ? '-' : ''
+  return sign + (precision === 0 ? digits : `${digits.slice(0, -precision)}.${digits.slice(-precision)}`)
+}
+
+function roundShift(value: bigint, shift: bigint): bigint {
+  const whole = value >> shift
+  const rest = value - (whole << shift)
+  const half = 1n << (shift - 1n)
+  return rest > half || (rest === half && (whole & 1n) === 1n) ? whole + 1n : whole
 }
 
 const superscripts = '⁰¹²³⁴⁵⁶⁷⁸⁹'
@@ -174,7 +194,7 @@ function scientific(number: number, width: number): string {
   const [mantissa = '', exponent = '0'] = number.toExponential(defaultPrecision).split('e')
   const digits = String(Math.abs(Number(exponent))).padStart(2, '0')
   const raised = Array.from(digits, (digit) => superscripts[Number(digit)] ?? '').join('')
-  return `${mantissa}×10${Number(exponent) < 0 ? '⁻' : ''}${raised}`.padStart(Math.min(width, 1000))
+  return `${mantissa}×10${Number(exponent) < 0 ? '⁻' : ''}${raised}`.padStart(width)
 }
 
 function formatAsText(value: Value): string {
@@ -203,7 +223,7 @@ function formatElement(value: Value): string {
   if (typeof value === 'string') return goQuote(value)
   if (value instanceof Uint8Array) return `b${goQuote(formatAsText(value))}`
   if (value instanceof CelDouble) {
-    if (Number.isFinite(value.value)) return value.value.toFixed(defaultPrecision)
+    if (Number.isFinite(value.value)) return exactFixed(value.value, defaultPrecision)
     return goQuote(Number.isNaN(value.value) ? 'NaN' : value.value > 0 ? '+Inf' : '-Inf')
   }
   if (value instanceof CelTimestamp) return `timestamp(${goQuote(formatAsText(value))})`

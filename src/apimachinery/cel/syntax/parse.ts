@@ -25,9 +25,10 @@ export interface ParserOptions {
   readonly macros: ReadonlyMap<string, Macro>
   /** `a.?b`, `a[?b]`, `[?a]`, `{?a: b}`. */
   readonly optionalSyntax: boolean
-  /** Field names in backticks. */
-  readonly escapedIdentifiers?: boolean
 }
+
+// Kubernetes does not enable quoted names of fields.
+const unsupportedQuote = "unsupported syntax: '`'"
 
 type Rule = 'expr' | 'relation' | 'calc' | 'member'
 
@@ -246,23 +247,22 @@ class Parser {
     const optional = this.#accept('?')
     const escaped = this.#accept('ESC_IDENTIFIER')
     const name = escaped ?? this.#name()
-    if (escaped !== undefined && this.#options.escapedIdentifiers !== true)
-      return this.#report(escaped.start, "unsupported syntax: '`'")
-    const field = escaped === undefined ? name.text : name.text.slice(1, -1)
+    if (escaped !== undefined) return this.#report(escaped.start, unsupportedQuote)
+    const field = name.text
     if (optional !== undefined) {
       if (!this.#options.optionalSyntax) return this.#report(op.start, "unsupported syntax '.?'")
       return this.make.call(op.start, '_?._', target, this.make.literal(name.start, field))
     }
-    const open = escaped === undefined ? this.#accept('(') : undefined
+    const open = this.#accept('(')
     if (open === undefined) return this.make.select(op.start, target, field)
     return this.#expand(open.start, field, target, this.#args())
   }
 
   #name(): Token {
     if (this.#peek.type === 'IDENTIFIER') return this.#next()
-    if (this.#peek.type === 'in' || this.#peek.type === '<EOF>' || keywordText.has(this.#peek.type))
-      return this.#fail(`no viable alternative at input '.${this.#shown === '<EOF>' ? '' : this.#shown}'`)
-    return this.#fail(`mismatched input '${this.#shown}' expecting {IDENTIFIER, ESC_IDENTIFIER}`)
+    // The generated parser looks ahead here, and cel-go rewrites its message for three words.
+    if (keywordText.has(this.#peek.type)) return this.#fail(`mismatched input '${this.#shown}' expecting IDENTIFIER`)
+    return this.#fail(`no viable alternative at input '.${this.#peek.type === '<EOF>' ? '' : this.#shown}'`)
   }
 
   #index(op: Token, target: Expression): Expression {
@@ -341,10 +341,8 @@ class Parser {
       const colon = this.#expect(':')
       const id = this.make.id(colon.start)
       if (optional !== undefined && !this.#options.optionalSyntax) this.#report(optional.start, "unsupported syntax '?'")
-      if (escaped !== undefined && this.#options.escapedIdentifiers !== true)
-        this.#report(open.start, "unsupported syntax: '`'")
-      const text = escaped === undefined ? name.text : name.text.slice(1, -1)
-      fields.push({ id, name: text, value: this.#expr(), optional: optional !== undefined })
+      if (escaped !== undefined) this.#report(open.start, unsupportedQuote)
+      fields.push({ id, name: name.text, value: this.#expr(), optional: optional !== undefined })
       if (this.#peek.type !== ',' || this.#tokens[this.#at + 1]?.type === '}') break
       this.#next()
     }
