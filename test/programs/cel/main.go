@@ -22,8 +22,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
-	"k8s.io/apimachinery/pkg/util/version"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/common"
@@ -158,7 +158,7 @@ func run(r request) (out answer) {
 	}
 	if r.Mutation {
 		options.EnvOptions = append(options.EnvOptions,
-			common.ResolverEnvOption(&mutation.DynamicTypeResolver{}), cel.Lib(nil2{}))
+			common.ResolverEnvOption(&mutation.DynamicTypeResolver{}), cel.Lib(mutationLibrary{}))
 	}
 	set, err := base.Extend(options)
 	if err != nil {
@@ -199,12 +199,13 @@ func run(r request) (out answer) {
 	return out
 }
 
-type nil2 struct{}
+// mutationLibrary is what MutatingAdmissionPolicy adds to the environment.
+type mutationLibrary struct{}
 
-func (nil2) CompileOptions() []cel.EnvOption {
+func (mutationLibrary) CompileOptions() []cel.EnvOption {
 	return []cel.EnvOption{library.JSONPatch()}
 }
-func (nil2) ProgramOptions() []cel.ProgramOption { return nil }
+func (mutationLibrary) ProgramOptions() []cel.ProgramOption { return nil }
 
 // show writes a value in one canonical form, with map entries in the order of their text.
 func show(v ref.Val) string {
@@ -256,6 +257,9 @@ func show(v ref.Val) string {
 		}
 		sort.Strings(parts)
 		return "{" + strings.Join(parts, ",") + "}"
+	}
+	if strings.HasPrefix(v.Type().TypeName(), "kubernetes.authorization") {
+		return v.Type().TypeName()
 	}
 	switch t := v.Value().(type) {
 	case fmt.Stringer:

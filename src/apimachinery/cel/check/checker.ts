@@ -107,7 +107,7 @@ class Checker {
       yield name.slice(1)
       return
     }
-    for (let container = this.#declared.container; container !== ''; ) {
+    for (let container = this.#declared.container; container !== '';) {
       yield `${container}.${name}`
       container = container.slice(0, Math.max(container.lastIndexOf('.'), 0))
     }

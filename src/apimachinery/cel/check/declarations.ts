@@ -91,7 +91,10 @@ export function mergeFunctions(declared: Iterable<FunctionDeclaration>): Map<str
   const byName = new Map<string, FunctionDeclaration>()
   for (const fn of declared) {
     const before = byName.get(fn.name)
-    byName.set(fn.name, before === undefined ? fn : { ...before, ...fn, overloads: [...before.overloads, ...fn.overloads] })
+    byName.set(
+      fn.name,
+      before === undefined ? fn : { ...before, ...fn, overloads: [...before.overloads, ...fn.overloads] },
+    )
   }
   return byName
 }

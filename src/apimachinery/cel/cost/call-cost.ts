@@ -73,7 +73,13 @@ const byName: ReadonlyMap<string, (overloadId: string) => CallCost | 1> = new Ma
   ...accessors.split(' ').map((name) => [name, () => 1] as const),
   ['check', () => () => authorizationCheck],
   ...['fieldSelector', 'labelSelector'].map(
-    (name) => [name, (): CallCost => ([, text]) => selectorCost(size(text))] as const,
+    (name) =>
+      [
+        name,
+        (): CallCost =>
+          ([, text]) =>
+            selectorCost(size(text)),
+      ] as const,
   ),
   ...['isSorted', 'sum', 'max', 'min', 'indexOf', 'lastIndexOf'].map((name) => [name, () => traverseFirst] as const),
   ...['url', 'lowerAscii', 'upperAscii', 'substring', 'trim', 'jsonpatch.escapeKey'].map(
@@ -85,7 +91,13 @@ const byName: ReadonlyMap<string, (overloadId: string) => CallCost | 1> = new Ma
   ...['replace', 'split', 'ip.isCanonical'].map((name) => [name, () => scanFirst(2)] as const),
   ['join', () => (_args, result) => scan(size(result), 2)],
   ...['find', 'findAll'].map(
-    (name) => [name, (): CallCost => ([text, pattern]) => matching(size(text), size(pattern))] as const,
+    (name) =>
+      [
+        name,
+        (): CallCost =>
+          ([text, pattern]) =>
+            matching(size(text), size(pattern)),
+      ] as const,
   ),
   ['ip', (overloadId) => (overloadId === 'cidr_ip' ? 1 : scanFirst())],
   ['containsIP', contained],
@@ -97,8 +109,7 @@ const byName: ReadonlyMap<string, (overloadId: string) => CallCost | 1> = new Ma
 const isLibraryValue = (value: Value | undefined): boolean =>
   value instanceof CelObject && /^(?:kubernetes|net)\./.test(value.typeName)
 
-const ordering =
-  /^(?:less|greater|less_equals|greater_equals)_(?:string|bytes)$|^equals$|^not_equals$/
+const ordering = /^(?:less|greater|less_equals|greater_equals)_(?:string|bytes)$|^equals$|^not_equals$/
 
 const tracked: ReadonlyMap<string, CallCost> = new Map<string, CallCost>([
   ...(['contains', 'intersects', 'equivalent'] as const).map(

@@ -38,7 +38,10 @@ const sizeOf = ({ sizeOfPath }: CallToEstimate, node: SizedNode): Range =>
   node.size ?? (node.path.length === 0 ? undefined : sizeOfPath(node.path.names())) ?? unknownSize
 
 const scan = (size: Range, factor = 1): Range => scaled(size, factor * traversal)
-const scanWithResult = (size: Range, factor = 1, resultSize = size): CallEstimate => ({ cost: scan(size, factor), resultSize })
+const scanWithResult = (size: Range, factor = 1, resultSize = size): CallEstimate => ({
+  cost: scan(size, factor),
+  resultSize,
+})
 
 const matching = (text: Range, pattern: Range): Range => times(scan(plus(text, one)), scaled(pattern, 0.25))
 

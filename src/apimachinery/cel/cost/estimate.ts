@@ -1,13 +1,6 @@
 // The cost of an expression before it ever runs: the range that its runs may cost, by the sizes that a schema allows.
 import type { CheckedExpression } from '../check/checked-expression.ts'
-import type {
-  Call,
-  Comprehension,
-  Expression,
-  ListLiteral,
-  MapLiteral,
-  Select,
-} from '../syntax/expression.ts'
+import type { Call, Comprehension, Expression, ListLiteral, MapLiteral, Select } from '../syntax/expression.ts'
 import { type CelType, paramOf } from '../types/cel-type.ts'
 import { CelError, CelList, CelMap } from '../values/value.ts'
 import { sizeOf as sizeOfValue } from '../library/standard.ts'
@@ -221,7 +214,8 @@ class Estimator {
       const resultSize = union(args[1]?.size ?? unknownSize, args[2]?.size ?? unknownSize)
       return { cost: plus(first, union(second, third)), resultSize }
     }
-    if (/^add_(?:string|bytes|list)$/.test(overloadId) && a !== undefined && b !== undefined) this.#joinEntries(node, a, b)
+    if (/^add_(?:string|bytes|list)$/.test(overloadId) && a !== undefined && b !== undefined)
+      this.#joinEntries(node, a, b)
     const standard = estimateStandardCall(call)
     return { ...standard, cost: plus(standard.cost, sum(argCosts)) }
   }

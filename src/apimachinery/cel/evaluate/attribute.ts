@@ -91,7 +91,8 @@ function followNames(read: Evaluate, names: readonly string[]): Evaluate {
   const steps = names.map((key): Step => ({ key, optional: false, testOnly: false }))
   return (run) => {
     let value = read(run)
-    if (value instanceof CelOptional) return value.value === undefined ? value : followSteps(run, value.value, steps, true)
+    if (value instanceof CelOptional)
+      return value.value === undefined ? value : followSteps(run, value.value, steps, true)
     for (const name of names) {
       if (value instanceof CelError) return value
       value = lookUp(value, name)

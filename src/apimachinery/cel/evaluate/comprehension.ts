@@ -1,6 +1,6 @@
 // Runs loops over lists and maps.
 import { EntryMap, GrowingList } from '../values/collections.ts'
-import { CelError, CelList, CelMap, type Value } from '../values/value.ts'
+import { CelError, CelList, CelMap, CelOptional, CelTypeValue, typeNameOf, type Value } from '../values/value.ts'
 import type { Evaluate, Evaluation } from './evaluation.ts'
 
 export interface Loop {
@@ -37,7 +37,7 @@ export function evaluateLoop(loop: Loop): Evaluate {
     run.locals[accumulator] = undefined
     if (over instanceof CelList) iterateList(run, loop, over)
     else if (over instanceof CelMap) iterateMap(run, loop, over)
-    else return notIterable(second !== undefined)
+    else return notIterable(over, second !== undefined)
     const value = result(run)
     run.locals[accumulator] = undefined
     return value instanceof GrowingList ? value.freeze() : value
@@ -71,6 +71,15 @@ function iterateMap(run: Evaluation, { condition, step, accumulator, first, seco
 // Only false ends a loop: a condition that failed lets it go on.
 const isOver = (condition: Value): boolean => condition === false
 
-function notIterable(two: boolean): Value {
-  return new CelError(two ? 'unsupported comprehension range type' : 'expected iterable type')
+// The names by which Go knows the values.
+function goTypeOf(value: Value): string {
+  if (value instanceof CelOptional) return '*types.Optional'
+  if (value instanceof CelTypeValue) return '*types.Type'
+  const name = typeNameOf(value).replace('google.protobuf.', '').replace('null_type', 'null')
+  return `types.${name.slice(0, 1).toUpperCase()}${name.slice(1)}`
+}
+
+function notIterable(value: Value, two: boolean): Value {
+  const type = goTypeOf(value)
+  return new CelError(two ? `unsupported comprehension range type: ${type}` : `got '${type}', expected iterable type`)
 }

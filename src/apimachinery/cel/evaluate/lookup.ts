@@ -1,6 +1,16 @@
 // Fields, keys and indices of values: `a.b`, `a[b]`, `a.?b`, has(a.b).
 import { printValue } from '../values/print.ts'
-import { CelDouble, CelError, CelList, CelMap, CelObject, CelUint, isInt, typeNameOf, type Value } from '../values/value.ts'
+import {
+  CelDouble,
+  CelError,
+  CelList,
+  CelMap,
+  CelObject,
+  CelUint,
+  isInt,
+  typeNameOf,
+  type Value,
+} from '../values/value.ts'
 
 /** The value under a key. An error where there is none. */
 export function lookUp(container: Value, key: Value): Value {

@@ -38,7 +38,9 @@ function guarded(name: string, overload: Overload): Implementation {
     return (value) => (isOfType(value ?? null, first) ? run(value ?? null) : noOverload({ name }, [value ?? null]))
   if (params.length === 2 && first !== undefined && second !== undefined)
     return (a, b) =>
-      isOfType(a ?? null, first) && isOfType(b ?? null, second) ? run(a ?? null, b ?? null) : noOverload({ name }, [a ?? null, b ?? null])
+      isOfType(a ?? null, first) && isOfType(b ?? null, second)
+        ? run(a ?? null, b ?? null)
+        : noOverload({ name }, [a ?? null, b ?? null])
   return (...args) => (fits(overload, args) ? run(...args) : noOverload({ name }, args))
 }
 
@@ -82,7 +84,9 @@ function isOfType(value: Value, { kind, name }: CelType): boolean {
     case 'type':
       return value instanceof CelTypeValue
     case 'opaque':
-      return name === 'optional_type' ? value instanceof CelOptional : value instanceof CelObject && value.typeName === name
+      return name === 'optional_type'
+        ? value instanceof CelOptional
+        : value instanceof CelObject && value.typeName === name
     case 'struct':
       return value instanceof CelObject && value.typeName === name
     case 'error':

@@ -3,10 +3,10 @@
 import type { CheckedExpression, FunctionReference } from '../check/checked-expression.ts'
 import type { StructProvider } from '../check/declarations.ts'
 import type { Call, Comprehension, Expression, ListLiteral, MapLiteral, StructLiteral } from '../syntax/expression.ts'
-import { ArrayList, EntryMap } from '../values/collections.ts'
+import { ArrayList, EntryMap, isKey } from '../values/collections.ts'
 import { equal } from '../values/compare.ts'
 import { printValue } from '../values/print.ts'
-import { CelError, CelOptional, CelTypeValue, noSuchOverload, type Value } from '../values/value.ts'
+import { CelError, CelOptional, CelTypeValue, noSuchOverload, typeNameOf, type Value } from '../values/value.ts'
 import { Attribute } from './attribute.ts'
 import { evaluateLoop, readAccumulator } from './comprehension.ts'
 import type { Evaluate } from './evaluation.ts'
@@ -110,7 +110,10 @@ class Planner {
     const local = this.#locals.findLast(([known]) => known === name)
     if (local !== undefined) return { kind: 'attribute', attribute: Attribute.of(local[1]) }
     const missing = new CelError(`no such attribute(s): ${name}`)
-    return { kind: 'attribute', attribute: Attribute.of((run) => run.variables.get(name) ?? nullOr(run.variables.has(name), missing)) }
+    return {
+      kind: 'attribute',
+      attribute: Attribute.of((run) => run.variables.get(name) ?? nullOr(run.variables.has(name), missing)),
+    }
   }
 
   #call(node: Call): Plan {
@@ -146,8 +149,7 @@ class Planner {
   #equality(name: '_==_' | '_!=_', left: Expression, right: Expression): Plan {
     const [a, b] = [this.#evaluate(left), this.#evaluate(right)]
     const cost = this.#options.callCost(name, name === '_==_' ? 'equals' : 'not_equals')
-    const compare =
-      name === '_==_' ? equal : (x: Value, y: Value): Value => equal(x, y) !== true
+    const compare = name === '_==_' ? equal : (x: Value, y: Value): Value => equal(x, y) !== true
     return computed((run) => {
       const x = a(run)
       const y = b(run)
@@ -160,8 +162,7 @@ class Planner {
   #index(operand: Expression, index: Expression, optional: boolean): Plan {
     const attribute = this.#attribute(operand)
     const key = this.plan(index)
-    const step =
-      key.kind === 'constant' ? key.value : key.kind === 'attribute' ? key.attribute.resolve() : key.evaluate
+    const step = key.kind === 'constant' ? key.value : key.kind === 'attribute' ? key.attribute.resolve() : key.evaluate
     attribute.add({ key: step, optional, testOnly: false })
     return { kind: 'attribute', attribute }
   }
@@ -189,8 +190,9 @@ class Planner {
       pattern?.kind === 'constant' && typeof pattern.value === 'string'
         ? this.#options.withConstantPattern(node.name, pattern.value)
         : undefined
-    const run = prepared ?? implementationOf(reference, args.length)
-    return computed(invoke(run, args.map(evaluated), this.#options.callCost(node.name, overloadId)))
+    const cost = this.#options.callCost(node.name, overloadId)
+    if (prepared !== undefined) return computed(invokeAll(prepared, args.map(evaluated), cost))
+    return computed(invoke(implementationOf(reference, args.length), args.map(evaluated), cost))
   }
 
   #folded(reference: FunctionReference, value: Value): Plan {
@@ -222,9 +224,14 @@ class Planner {
   }
 
   #map({ entries }: MapLiteral): Plan {
-    const plans = entries.map(({ key, value, optional }) => ({ key: this.plan(key), value: this.plan(value), optional }))
+    const plans = entries.map(({ key, value, optional }) => ({
+      key: this.plan(key),
+      value: this.plan(value),
+      optional,
+    }))
     const isConstant = plans.every(
-      ({ key, value, optional }) => key.kind === 'constant' && value.kind === 'constant' && !optional,
+      ({ key, value, optional }) =>
+        key.kind === 'constant' && isKey(key.value) && value.kind === 'constant' && !optional,
     )
     const build = buildMap(
       plans.map(({ key, value, optional }) => ({ key: evaluated(key), value: evaluated(value), optional })),
@@ -325,14 +332,22 @@ function invoke(run: (...args: Value[]) => Value, args: readonly Evaluate[], cos
   const [first, second] = args
   if (args.length === 1 && first !== undefined) return invokeUnary(run, first, cost)
   if (args.length === 2 && first !== undefined && second !== undefined) return invokeBinary(run, first, second, cost)
+  return invokeAll(run, args, cost)
+}
+
+// Any number of arguments: where one but the last failed, the call costs nothing.
+function invokeAll(run: (...args: Value[]) => Value, args: readonly Evaluate[], cost: CallCost | 1): Evaluate {
   return (evaluation) => {
     const values: Value[] = []
+    let failed: CelError | undefined
     for (const arg of args) {
       const value = arg(evaluation)
-      if (value instanceof CelError) return value
       values.push(value)
+      if (!(value instanceof CelError)) continue
+      if (values.length < args.length) return value
+      failed = value
     }
-    const result = run(...values)
+    const result = failed ?? run(...values)
     evaluation.charge(cost === 1 ? 1 : cost(values, result))
     return result
   }
@@ -373,6 +388,7 @@ function buildMap(entries: readonly EntryPlan[]): Evaluate {
       const value = key instanceof CelError ? key : evaluateValue(run)
       if (key instanceof CelError) failed = key
       else if (value instanceof CelError) failed = value
+      else if (!isKey(key)) failed = new CelError(`unsupported key type: ${typeNameOf(key)}`)
       else if (!optional) map.set(key, value)
       else if (!(value instanceof CelOptional)) failed = notOptional(printValue(key), value)
       else if (value.value === undefined) map.delete(key)

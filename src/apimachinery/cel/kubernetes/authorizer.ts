@@ -118,7 +118,13 @@ const pathCheckType = structType('kubernetes.authorization.PathCheck')
 const groupCheckType = structType('kubernetes.authorization.GroupCheck')
 const decisionType = structType('kubernetes.authorization.Decision')
 
-function method(name: string, id: string, params: readonly CelType[], result: CelType, run: Implementation): FunctionDeclaration {
+function method(
+  name: string,
+  id: string,
+  params: readonly CelType[],
+  result: CelType,
+  run: Implementation,
+): FunctionDeclaration {
   return { name, overloads: [member(id, params, result, run)] }
 }
 
@@ -186,10 +192,34 @@ export const authorizerFunctions: readonly FunctionDeclaration[] = [
       member('resourcecheck_check', [resourceCheckType, stringType], decisionType, check),
     ],
   },
-  method('errored', 'decision_errored', [decisionType], boolType, ofDecision(({ error }) => error !== undefined)),
-  method('error', 'decision_error', [decisionType], stringType, ofDecision(({ error = '' }) => error)),
-  method('allowed', 'decision_allowed', [decisionType], boolType, ofDecision(({ allowed }) => allowed)),
-  method('reason', 'decision_reason', [decisionType], stringType, ofDecision(({ reason }) => reason)),
+  method(
+    'errored',
+    'decision_errored',
+    [decisionType],
+    boolType,
+    ofDecision(({ error }) => error !== undefined),
+  ),
+  method(
+    'error',
+    'decision_error',
+    [decisionType],
+    stringType,
+    ofDecision(({ error = '' }) => error),
+  ),
+  method(
+    'allowed',
+    'decision_allowed',
+    [decisionType],
+    boolType,
+    ofDecision(({ allowed }) => allowed),
+  ),
+  method(
+    'reason',
+    'decision_reason',
+    [decisionType],
+    stringType,
+    ofDecision(({ reason }) => reason),
+  ),
 ]
 
 export const authorizerSelectorFunctions: readonly FunctionDeclaration[] = [

@@ -45,7 +45,12 @@ const all: readonly Library[] = [
   { since: 0, functions: [...kubernetesListFunctions, ...regexFunctions, ...libraries.urls] },
   { since: 0, functions: stringFunctions },
   { since: 27, functions: libraries.authorizer },
-  { since: 28, functions: [...optionalFunctions, ...libraries.quantity], macros: optionalMacros, types: [optionalTypeName] },
+  {
+    since: 28,
+    functions: [...optionalFunctions, ...libraries.quantity],
+    macros: optionalMacros,
+    types: [optionalTypeName],
+  },
   { since: 29, functions: setFunctions },
   { since: 30, functions: [...libraries.ip, ...libraries.cidr], types: libraries.networkTypes },
   { since: 31, functions: [...libraries.format, ...libraries.authorizerSelectors] },

@@ -34,7 +34,16 @@ export function parseUrl(text: string): GoUrl {
 function parse(text: string, shown: string, viaRequest: boolean): GoUrl {
   if (/[\x00-\x1f\x7f]/.test(text)) throw failure(shown, 'net/url: invalid control character in URL')
   if (text === '' && viaRequest) throw failure(shown, 'empty url')
-  const none = { scheme: '', opaque: '', user: undefined, host: '', path: '', rawPath: '', query: undefined, fragment: undefined }
+  const none = {
+    scheme: '',
+    opaque: '',
+    user: undefined,
+    host: '',
+    path: '',
+    rawPath: '',
+    query: undefined,
+    fragment: undefined,
+  }
   if (text === '*') return { ...none, path: '*' }
   const { scheme, rest: afterScheme } = splitScheme(text, shown)
   const mark = afterScheme.indexOf('?')
@@ -92,7 +101,7 @@ const hostChars = /^[A-Za-z0-9\-_.~!$&'()*+,;=:[\]<>"\x80-\u{10ffff}]$/u
 
 function unescape(text: string, part: Part, shown: string): string {
   const bytes: Uint8Array[] = []
-  for (let i = 0; i < text.length; ) {
+  for (let i = 0; i < text.length;) {
     const char = String.fromCodePoint(text.codePointAt(i) ?? 0)
     if (char === '%') {
       const escape = /^%[0-9a-fA-F]{2}/.exec(text.slice(i, i + 3))?.[0]
@@ -103,7 +112,8 @@ function unescape(text: string, part: Part, shown: string): string {
       i += 3
       continue
     }
-    if (part === 'host' && !hostChars.test(char)) throw failure(shown, `invalid character ${goQuote(char)} in host name`)
+    if (part === 'host' && !hostChars.test(char))
+      throw failure(shown, `invalid character ${goQuote(char)} in host name`)
     bytes.push(Buffer.from(part === 'query' && char === '+' ? ' ' : char))
     i += char.length
   }

@@ -67,8 +67,10 @@ function parseV6(text: string): Address {
     if (field.length > 4) throw failure(text, 'each group must have 4 or less digits', rest)
     if (field === '') throw failure(text, 'each colon-separated field must have at least one digit', rest)
     if (rest[field.length] === '.') {
-      if (ellipsis < 0 && bytes.length !== 12) throw failure(text, 'embedded IPv4 address must replace the final 2 fields of the address', rest)
-      if (bytes.length + 4 > 16) throw failure(text, 'too many hex fields to fit an embedded IPv4 at the end of the address', rest)
+      if (ellipsis < 0 && bytes.length !== 12)
+        throw failure(text, 'embedded IPv4 address must replace the final 2 fields of the address', rest)
+      if (bytes.length + 4 > 16)
+        throw failure(text, 'too many hex fields to fit an embedded IPv4 at the end of the address', rest)
       const v4 = parseV4(rest, text)
       for (const shift of [24n, 16n, 8n, 0n]) bytes.push(Number((v4 >> shift) & 255n))
       rest = ''

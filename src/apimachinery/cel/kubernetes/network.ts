@@ -80,7 +80,8 @@ const cidrError = 'network address parse error during conversion from string'
 function readCidr(text: string): CidrValue | CelError {
   try {
     const network = parseNetwork(text)
-    if (isMappedV4(network.address)) return new CelError(`${cidrError}: IPv4-mapped IPv6 address ${goQuote(text)} is not allowed`)
+    if (isMappedV4(network.address))
+      return new CelError(`${cidrError}: IPv4-mapped IPv6 address ${goQuote(text)} is not allowed`)
     return new CidrValue(network)
   } catch (error) {
     return new CelError(`${cidrError}: ${cidrError}: ${messageOf(error)}`)
@@ -132,7 +133,12 @@ const ipMethod = (name: string, id: string, result: CelType, run: Implementation
 
 export const ipFunctions: readonly FunctionDeclaration[] = [
   { name: 'ip', overloads: [overload('string_to_ip', [stringType], ipType, ofText(readIp))] },
-  ipMethod('family', 'ip_family', intType, ofIp(({ bits }) => (bits === 32 ? 4 : 6))),
+  ipMethod(
+    'family',
+    'ip_family',
+    intType,
+    ofIp(({ bits }) => (bits === 32 ? 4 : 6)),
+  ),
   {
     name: 'ip.isCanonical',
     overloads: [
@@ -154,9 +160,26 @@ export const ipFunctions: readonly FunctionDeclaration[] = [
   ipMethod('isGlobalUnicast', 'ip_is_global_unicast', boolType, ofIp(isGlobalUnicast)),
   {
     name: 'isIP',
-    overloads: [overload('is_ip', [stringType], boolType, ofText((text) => readIp(text) instanceof IpValue))],
+    overloads: [
+      overload(
+        'is_ip',
+        [stringType],
+        boolType,
+        ofText((text) => readIp(text) instanceof IpValue),
+      ),
+    ],
   },
-  { name: 'string', overloads: [overload('ip_to_string', [ipType], stringType, ofIp((_address, ip) => ip.text))] },
+  {
+    name: 'string',
+    overloads: [
+      overload(
+        'ip_to_string',
+        [ipType],
+        stringType,
+        ofIp((_address, ip) => ip.text),
+      ),
+    ],
+  },
 ]
 
 function containsIp(cidr?: Value, other?: Value): Value {
@@ -194,17 +217,41 @@ export const cidrFunctions: readonly FunctionDeclaration[] = [
       member('cidr_contains_cidr', [cidrType, cidrType], boolType, containsCidr),
     ],
   },
-  cidrMethod('ip', 'cidr_ip', ipType, ofCidr(({ address }) => new IpValue(address))),
-  cidrMethod('prefixLength', 'cidr_prefix_length', intType, ofCidr(({ length }) => length)),
-  cidrMethod('masked', 'cidr_masked', cidrType, ofCidr((network) => new CidrValue(maskNetwork(network)))),
+  cidrMethod(
+    'ip',
+    'cidr_ip',
+    ipType,
+    ofCidr(({ address }) => new IpValue(address)),
+  ),
+  cidrMethod(
+    'prefixLength',
+    'cidr_prefix_length',
+    intType,
+    ofCidr(({ length }) => length),
+  ),
+  cidrMethod(
+    'masked',
+    'cidr_masked',
+    cidrType,
+    ofCidr((network) => new CidrValue(maskNetwork(network))),
+  ),
   {
     name: 'isCIDR',
-    overloads: [overload('is_cidr', [stringType], boolType, ofText((text) => readCidr(text) instanceof CidrValue))],
+    overloads: [
+      overload(
+        'is_cidr',
+        [stringType],
+        boolType,
+        ofText((text) => readCidr(text) instanceof CidrValue),
+      ),
+    ],
   },
   {
     name: 'string',
     overloads: [
-      overload('cidr_to_string', [cidrType], stringType, (cidr) => (cidr instanceof CidrValue ? cidr.text : noSuchOverload)),
+      overload('cidr_to_string', [cidrType], stringType, (cidr) =>
+        cidr instanceof CidrValue ? cidr.text : noSuchOverload,
+      ),
     ],
   },
 ]

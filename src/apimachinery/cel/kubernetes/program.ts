@@ -74,7 +74,9 @@ export class Program {
     try {
       const value = this.#evaluate(evaluation)
       const { cost } = evaluation
-      return value instanceof CelError ? { error: value.message, cancelled: false, cost } : { value, cancelled: false, cost }
+      return value instanceof CelError
+        ? { error: value.message, cancelled: false, cost }
+        : { value, cancelled: false, cost }
     } catch (error) {
       if (!(error instanceof CostLimitExceeded || error instanceof EvaluationInterrupted)) throw error
       return { error: error.message, cancelled: true, cost: evaluation.cost }

@@ -5,7 +5,18 @@ import { checkedInt, maxInt64 } from '../values/integers.ts'
 type Format = 'decimalSI' | 'binarySI' | 'decimalExponent'
 
 const binaryUnits = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']
-const decimalUnits: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, '': 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 }
+const decimalUnits: Readonly<Record<string, number>> = {
+  n: -9,
+  u: -6,
+  m: -3,
+  '': 0,
+  k: 3,
+  M: 6,
+  G: 9,
+  T: 12,
+  P: 15,
+  E: 18,
+}
 // The smallest step: what is finer is rounded away from zero.
 const scale = 9
 const unit = 10n ** 9n
@@ -78,7 +89,7 @@ const wrongFormat = new CelError(
   "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
 )
 const wrongNumeric = new CelError('unable to parse numeric part of quantity')
-const wrongSuffix = new CelError('unable to parse quantity\'s suffix')
+const wrongSuffix = new CelError("unable to parse quantity's suffix")
 const maxDigits = 1000
 
 /** Reads a quantity. The error in the words of resource.ParseQuantity. */
@@ -86,7 +97,6 @@ export function parseQuantity(text: string): QuantityValue | CelError {
   if (text === '') return wrongFormat
   const match = /^([+-]?)(\d*)(?:\.(\d*))?(.*)$/su.exec(text)
   const [, sign = '', whole = '', fraction = '', suffix = ''] = match ?? []
-  if (whole === '' && fraction === '') return /^[+-]?\.?[eEinumkKMGTP]*[-+]?\d*$/.test(text) ? wrongNumeric : wrongFormat
   if (!/^[eEinumkKMGTP]*[-+]?\d*$/.test(suffix)) return wrongFormat
   if (whole.length + fraction.length > maxDigits) return wrongNumeric
   const scaled = suffixOf(suffix)
@@ -110,7 +120,12 @@ function suffixOf(suffix: string): Suffix | undefined {
   return { format: 'decimalExponent', binary: 0, decimal: Number(exponent) }
 }
 
-function scaledQuantity(sign: string, whole: string, fraction: string, { format, binary, decimal }: Suffix): QuantityValue {
+function scaledQuantity(
+  sign: string,
+  whole: string,
+  fraction: string,
+  { format, binary, decimal }: Suffix,
+): QuantityValue {
   const digits = BigInt(`${whole}${fraction}` === '' ? '0' : `${whole}${fraction}`) * 1024n ** BigInt(binary)
   const power = decimal - fraction.length + scale
   // No quantity is larger than 2^63-1: what lies beyond becomes that.
@@ -132,4 +147,3 @@ function shifted(digits: bigint, power: number): bigint {
 export function quantityOfInt(value: CelInt): QuantityValue {
   return new QuantityValue(BigInt(value) * unit, 'decimalExponent')
 }
-

@@ -20,7 +20,13 @@ const ofTwo =
 
 const order = (a: bigint, b: bigint): number => (a < b ? -1 : a > b ? 1 : 0)
 
-function method(name: string, id: string, params: readonly CelType[], result: CelType, run: Implementation): FunctionDeclaration {
+function method(
+  name: string,
+  id: string,
+  params: readonly CelType[],
+  result: CelType,
+  run: Implementation,
+): FunctionDeclaration {
   return { name, overloads: [member(id, [quantityType, ...params], result, run)] }
 }
 
@@ -56,11 +62,36 @@ export const quantityFunctions: readonly FunctionDeclaration[] = [
   },
   {
     name: 'sign',
-    overloads: [overload('quantity_sign', [quantityType], intType, ofQuantity(({ nanos }) => order(nanos, 0n)))],
+    overloads: [
+      overload(
+        'quantity_sign',
+        [quantityType],
+        intType,
+        ofQuantity(({ nanos }) => order(nanos, 0n)),
+      ),
+    ],
   },
-  method('isGreaterThan', 'quantity_is_greater_than', other, boolType, ofTwo((a, b) => a.nanos > b.nanos)),
-  method('isLessThan', 'quantity_is_less_than', other, boolType, ofTwo((a, b) => a.nanos < b.nanos)),
-  method('compareTo', 'quantity_compare_to', other, intType, ofTwo((a, b) => order(a.nanos, b.nanos))),
+  method(
+    'isGreaterThan',
+    'quantity_is_greater_than',
+    other,
+    boolType,
+    ofTwo((a, b) => a.nanos > b.nanos),
+  ),
+  method(
+    'isLessThan',
+    'quantity_is_less_than',
+    other,
+    boolType,
+    ofTwo((a, b) => a.nanos < b.nanos),
+  ),
+  method(
+    'compareTo',
+    'quantity_compare_to',
+    other,
+    intType,
+    ofTwo((a, b) => order(a.nanos, b.nanos)),
+  ),
   method(
     'asApproximateFloat',
     'quantity_get_float',
@@ -75,7 +106,13 @@ export const quantityFunctions: readonly FunctionDeclaration[] = [
     intType,
     ofQuantity((quantity) => quantity.asInt() ?? new CelError('cannot convert value to integer')),
   ),
-  method('isInteger', 'quantity_is_integer', [], boolType, ofQuantity((quantity) => quantity.asInt() !== undefined)),
+  method(
+    'isInteger',
+    'quantity_is_integer',
+    [],
+    boolType,
+    ofQuantity((quantity) => quantity.asInt() !== undefined),
+  ),
   sum('add', 1n),
   sum('sub', -1n),
 ]

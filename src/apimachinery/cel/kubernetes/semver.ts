@@ -28,7 +28,9 @@ class SemverValue extends CelObject {
 
   get text(): string {
     const { numbers, pre, build } = this.version
-    return numbers.join('.') + (pre.length > 0 ? `-${pre.join('.')}` : '') + (build.length > 0 ? `+${build.join('.')}` : '')
+    return (
+      numbers.join('.') + (pre.length > 0 ? `-${pre.join('.')}` : '') + (build.length > 0 ? `+${build.join('.')}` : '')
+    )
   }
 }
 
@@ -117,7 +119,13 @@ function read(text: Value | undefined, normalize: Value = false): Value {
 
 const isSemver: Implementation = (text, normalize) => !(read(text, normalize) instanceof CelError)
 
-function method(name: string, id: string, params: readonly CelType[], result: CelType, run: (a: Version, b: Version) => Value): FunctionDeclaration {
+function method(
+  name: string,
+  id: string,
+  params: readonly CelType[],
+  result: CelType,
+  run: (a: Version, b: Version) => Value,
+): FunctionDeclaration {
   const implementation: Implementation = (a, b = a) =>
     a instanceof SemverValue && b instanceof SemverValue ? run(a.version, b.version) : noSuchOverload
   return { name, overloads: [member(id, [semverType, ...params], result, implementation)] }

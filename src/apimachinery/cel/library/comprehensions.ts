@@ -44,7 +44,10 @@ function loop(name: string, argCount: number, fold: (call: MacroCall) => ReturnT
 
 const quantifier = (name: string, fold: Fold): Macro => loop(name, 3, (call) => fold(call, argument(call, 2)))
 
-function transform(name: string, fold: (call: MacroCall, result: Expression, filter?: Expression) => ReturnType<Fold>): Macro[] {
+function transform(
+  name: string,
+  fold: (call: MacroCall, result: Expression, filter?: Expression) => ReturnType<Fold>,
+): Macro[] {
   return [
     loop(name, 3, (call) => fold(call, argument(call, 2))),
     loop(name, 4, (call) => fold(call, argument(call, 3), argument(call, 2))),

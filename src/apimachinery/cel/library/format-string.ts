@@ -36,9 +36,14 @@ class FormatError extends Error {
 }
 
 // Calls back for each clause, in order; what lies between them is passed on as text.
-function readFormat(format: string, argCount: number, text: (part: string) => void, clause: (clause: Clause) => void): void {
+function readFormat(
+  format: string,
+  argCount: number,
+  text: (part: string) => void,
+  clause: (clause: Clause) => void,
+): void {
   let index = 0
-  for (let i = 0; i < format.length; ) {
+  for (let i = 0; i < format.length;) {
     const next = format.indexOf('%', i)
     if (next < 0) return text(format.slice(i))
     text(format.slice(i, next))
@@ -72,11 +77,11 @@ function readClause(format: string, start: number): { letter: string; precision:
           'strconv.Atoi: parsing "": invalid syntax',
       )
     precision = Number(digits)
-    if (precision > maxPrecision) throw new FormatError(`${parsing}: precision ${digits} is larger than ${String(maxPrecision)}`)
+    if (precision > maxPrecision)
+      throw new FormatError(`${parsing}: precision ${digits} is larger than ${String(maxPrecision)}`)
   }
   const letter = format[at] ?? ''
-  if (!'sdfebxXo'.includes(letter))
-    throw new FormatError(`${parsing}: unrecognized formatting clause "${letter}"`)
+  if (!'sdfebxXo'.includes(letter)) throw new FormatError(`${parsing}: unrecognized formatting clause "${letter}"`)
   return { letter, precision, end: at + 1 }
 }
 
@@ -175,7 +180,10 @@ function exactFixed(number: number, precision: number): string {
   const fraction = bits & 0xf_ffff_ffff_ffffn
   const scaled = (exponent === 0 ? fraction : fraction | (1n << 52n)) * 10n ** BigInt(precision)
   const shift = Math.max(exponent, 1) - 1075
-  const digits = String(shift >= 0 ? scaled << BigInt(shift) : roundShift(scaled, BigInt(-shift))).padStart(precision + 1, '0')
+  const digits = String(shift >= 0 ? scaled << BigInt(shift) : roundShift(scaled, BigInt(-shift))).padStart(
+    precision + 1,
+    '0',
+  )
   const sign = bits >> 63n === 1n ? '-' : ''
   return sign + (precision === 0 ? digits : `${digits.slice(0, -precision)}.${digits.slice(-precision)}`)
 }
@@ -228,7 +236,12 @@ function formatElement(value: Value): string {
   }
   if (value instanceof CelTimestamp) return `timestamp(${goQuote(formatAsText(value))})`
   if (value instanceof CelDuration) return `duration(${goQuote(formatAsText(value))})`
-  if (typeof value === 'object' && value !== null && !isClassOf(value) && !(value instanceof CelList || value instanceof CelMap))
+  if (
+    typeof value === 'object' &&
+    value !== null &&
+    !isClassOf(value) &&
+    !(value instanceof CelList || value instanceof CelMap)
+  )
     throw new FormatError(`error during formatting: no formatting function for ${typeNameOf(value)}`)
   return formatAsText(value)
 }

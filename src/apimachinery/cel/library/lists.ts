@@ -223,7 +223,14 @@ export const listFunctions: readonly FunctionDeclaration[] = [
   { name: 'lists.range', overloads: [overload('lists_range', [intType], listOf(intType), range)] },
   {
     name: 'reverse',
-    overloads: [member('list_reverse', [listT], listT, ofList((list) => new ArrayList(itemsOf(list).toReversed())))],
+    overloads: [
+      member(
+        'list_reverse',
+        [listT],
+        listT,
+        ofList((list) => new ArrayList(itemsOf(list).toReversed())),
+      ),
+    ],
   },
   { name: 'distinct', overloads: [member('list_distinct', [listT], listT, distinct)] },
 ]

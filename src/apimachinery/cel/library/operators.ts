@@ -207,7 +207,11 @@ export const operators: readonly FunctionDeclaration[] = [
   },
   {
     name: '_*_',
-    overloads: [same('multiply_double', doubleType), same('multiply_int64', intType), same('multiply_uint64', uintType)],
+    overloads: [
+      same('multiply_double', doubleType),
+      same('multiply_int64', intType),
+      same('multiply_uint64', uintType),
+    ],
     all: binary(multiply),
   },
   {

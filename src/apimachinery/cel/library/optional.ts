@@ -121,7 +121,8 @@ export const optionalFunctions: readonly FunctionDeclaration[] = [
 function expandMap(call: MacroCall, name: string, wrap: (mapped: Expression) => Expression): Expression {
   const { make, at } = call
   const variable = argument(call, 0)
-  if (variable.kind !== 'identifier') throw new MacroError(variable, `${name}() variable name must be a simple identifier`)
+  if (variable.kind !== 'identifier')
+    throw new MacroError(variable, `${name}() variable name must be a simple identifier`)
   const target = targetOf(call)
   const hasValue = make.memberCall(at, target, 'hasValue')
   const bound = make.bind(at, variable.name, make.memberCall(at, make.copy(target), 'value'), argument(call, 1))

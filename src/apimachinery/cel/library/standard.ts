@@ -64,7 +64,12 @@ const size: FunctionDeclaration = {
 
 type Convert = (value: Value) => Value
 
-function conversion(name: string, result: CelType, convert: Convert, from: Record<string, CelType>): FunctionDeclaration {
+function conversion(
+  name: string,
+  result: CelType,
+  convert: Convert,
+  from: Record<string, CelType>,
+): FunctionDeclaration {
   const run: Implementation = (value) => convert(value ?? null)
   return { name, overloads: Object.entries(from).map(([id, type]) => overload(id, [type], result, run)) }
 }
@@ -144,7 +149,12 @@ const strings: readonly FunctionDeclaration[] = [
   },
 ]
 
-function timeFunction(name: TimePart, id: string, idWithZone: string, ofDuration?: [id: string, nanos: bigint]): FunctionDeclaration {
+function timeFunction(
+  name: TimePart,
+  id: string,
+  idWithZone: string,
+  ofDuration?: [id: string, nanos: bigint],
+): FunctionDeclaration {
   const part: Implementation = (time, zone) =>
     time instanceof CelTimestamp ? timePart(name, time, typeof zone === 'string' ? zone : undefined) : noSuchOverload
   const overloads = [
@@ -169,9 +179,18 @@ const times: readonly FunctionDeclaration[] = [
   timeFunction('getDayOfMonth', 'timestamp_to_day_of_month', 'timestamp_to_day_of_month_with_tz'),
   timeFunction('getDate', 'timestamp_to_day_of_month_1_based', 'timestamp_to_day_of_month_1_based_with_tz'),
   timeFunction('getDayOfWeek', 'timestamp_to_day_of_week', 'timestamp_to_day_of_week_with_tz'),
-  timeFunction('getHours', 'timestamp_to_hours', 'timestamp_to_hours_with_tz', ['duration_to_hours', 3_600_000_000_000n]),
-  timeFunction('getMinutes', 'timestamp_to_minutes', 'timestamp_to_minutes_with_tz', ['duration_to_minutes', 60_000_000_000n]),
-  timeFunction('getSeconds', 'timestamp_to_seconds', 'timestamp_to_seconds_tz', ['duration_to_seconds', 1_000_000_000n]),
+  timeFunction('getHours', 'timestamp_to_hours', 'timestamp_to_hours_with_tz', [
+    'duration_to_hours',
+    3_600_000_000_000n,
+  ]),
+  timeFunction('getMinutes', 'timestamp_to_minutes', 'timestamp_to_minutes_with_tz', [
+    'duration_to_minutes',
+    60_000_000_000n,
+  ]),
+  timeFunction('getSeconds', 'timestamp_to_seconds', 'timestamp_to_seconds_tz', [
+    'duration_to_seconds',
+    1_000_000_000n,
+  ]),
   timeFunction('getMilliseconds', 'timestamp_to_milliseconds', 'timestamp_to_milliseconds_with_tz', [
     'duration_to_milliseconds',
     1_000_000n,
@@ -179,7 +198,13 @@ const times: readonly FunctionDeclaration[] = [
 ]
 
 /** All functions that every expression may use. */
-export const standardFunctions: readonly FunctionDeclaration[] = [...operators, size, ...conversions, ...strings, ...times]
+export const standardFunctions: readonly FunctionDeclaration[] = [
+  ...operators,
+  size,
+  ...conversions,
+  ...strings,
+  ...times,
+]
 
 /** The types that every expression may name. */
 export const standardTypes: readonly CelType[] = [

@@ -4,29 +4,29 @@ import { codePointCount } from '../syntax/source.ts'
 import { type CelType, dynType, intType, listOf, stringType } from '../types/cel-type.ts'
 import { ArrayList } from '../values/collections.ts'
 import { printValue } from '../values/print.ts'
-import { CelError, CelList, noSuchOverload, type Value } from '../values/value.ts'
+import { CelError, type CelInt, CelList, isInt, noSuchOverload, type Value } from '../values/value.ts'
 import { formatText } from './format-string.ts'
 
-const outOfRange = (index: number): CelError => new CelError(`index out of range: ${String(index)}`)
+const outOfRange = (index: CelInt): CelError => new CelError(`index out of range: ${String(index)}`)
 
-function charAt(text: string, index: number): Value {
+function charAt(text: string, index: CelInt): Value {
   const points = Array.from(text)
   if (index < 0 || index > points.length) return outOfRange(index)
-  return points[index] ?? ''
+  return points[Number(index)] ?? ''
 }
 
-function indexOf(text: string, part: string, offset = 0): Value {
+function indexOf(text: string, part: string, offset: CelInt = 0): Value {
   if (part === '') return offset
   if (offset < 0) return outOfRange(offset)
-  const start = unitIndex(text, offset)
+  const start = unitIndex(text, Number(offset))
   const found = start === undefined ? -1 : text.indexOf(part, start)
   return found < 0 ? -1 : codePointCount(text.slice(0, found))
 }
 
-function lastIndexOf(text: string, part: string, offset?: number): Value {
+function lastIndexOf(text: string, part: string, offset?: CelInt): Value {
   if (part === '') return offset ?? codePointCount(text)
   if (offset !== undefined && offset < 0) return outOfRange(offset)
-  const start = offset === undefined ? text.length : unitIndex(text, offset)
+  const start = offset === undefined ? text.length : unitIndex(text, Number(offset))
   const found = start === undefined ? -1 : text.lastIndexOf(part, start)
   return found < 0 ? -1 : codePointCount(text.slice(0, found))
 }
@@ -41,12 +41,12 @@ function unitIndex(text: string, points: number): number | undefined {
   return unit < text.length ? unit : undefined
 }
 
-function substring(text: string, start: number, end?: number): Value {
+function substring(text: string, start: CelInt, end?: CelInt): Value {
   const points = Array.from(text)
   if (end !== undefined && start > end)
     return new CelError(`invalid substring range. start: ${String(start)}, end: ${String(end)}`)
   for (const index of [start, end ?? start]) if (index < 0 || index > points.length) return outOfRange(index)
-  return points.slice(start, end).join('')
+  return points.slice(Number(start), end === undefined ? undefined : Number(end)).join('')
 }
 
 const unlimited = -1
@@ -75,7 +75,8 @@ function splitText(text: string, separator: string, limit = unlimited): string[]
   return [...parts.slice(0, limit - 1), parts.slice(limit - 1).join(separator)]
 }
 
-const space = /^[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+|[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/g
+const space =
+  /^[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+|[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/g
 
 const lower = (text: string): string => text.replaceAll(/[A-Z]+/g, (part) => part.toLowerCase())
 const upper = (text: string): string => text.replaceAll(/[a-z]+/g, (part) => part.toUpperCase())
@@ -103,25 +104,39 @@ const quoted: Readonly<Record<string, string>> = {
   '"': '\\"',
 }
 
-const quote = (text: string): string => `"${text.toWellFormed().replaceAll(/[\x07-\r\\"]/g, (char) => quoted[char] ?? char)}"`
+const quote = (text: string): string =>
+  `"${text.toWellFormed().replaceAll(/[\x07-\r\\"]/g, (char) => quoted[char] ?? char)}"`
 
 const text =
   (run: (text: string) => Value): Implementation =>
   (value) =>
     typeof value === 'string' ? run(value) : noSuchOverload
 
-const number = (value: Value | undefined): number | undefined => (value === undefined ? undefined : Number(value))
+const int = (value: Value | undefined): CelInt | undefined => (value !== undefined && isInt(value) ? value : undefined)
 
-function withTexts(count: 1 | 2, run: (texts: readonly string[], rest: readonly (number | undefined)[]) => Value): Implementation {
+const count = (value: Value | undefined): number | undefined => (value === undefined ? undefined : Number(value))
+
+function withTexts(
+  textCount: 1 | 2,
+  run: (texts: readonly string[], rest: readonly (CelInt | undefined)[]) => Value,
+): Implementation {
   return (...args) => {
-    const texts = args.slice(0, count)
+    const texts = args.slice(0, textCount)
     if (!texts.every((value) => typeof value === 'string')) return noSuchOverload
-    return run(texts, args.slice(count).map(number))
+    return run(texts, args.slice(textCount).map(int))
   }
 }
 
-function stringFunction(name: string, result: CelType, overloads: Record<string, CelType[]>, run: Implementation): FunctionDeclaration {
-  return { name, overloads: Object.entries(overloads).map(([id, params]) => member(id, [stringType, ...params], result, run)) }
+function stringFunction(
+  name: string,
+  result: CelType,
+  overloads: Record<string, CelType[]>,
+  run: Implementation,
+): FunctionDeclaration {
+  return {
+    name,
+    overloads: Object.entries(overloads).map(([id, params]) => member(id, [stringType, ...params], result, run)),
+  }
 }
 
 const indexing = (prefix: string): Record<string, CelType[]> => ({
@@ -150,7 +165,12 @@ export const stringFunctions: readonly FunctionDeclaration[] = [
   ),
   stringFunction('lowerAscii', stringType, { string_lower_ascii: [] }, text(lower)),
   stringFunction('upperAscii', stringType, { string_upper_ascii: [] }, text(upper)),
-  stringFunction('trim', stringType, { string_trim: [] }, text((value) => value.replaceAll(space, ''))),
+  stringFunction(
+    'trim',
+    stringType,
+    { string_trim: [] },
+    text((value) => value.replaceAll(space, '')),
+  ),
   stringFunction(
     'replace',
     stringType,
@@ -160,14 +180,14 @@ export const stringFunctions: readonly FunctionDeclaration[] = [
     },
     (value, from, to, limit) =>
       typeof value === 'string' && typeof from === 'string' && typeof to === 'string'
-        ? replace(value, from, to, number(limit))
+        ? replace(value, from, to, count(limit))
         : noSuchOverload,
   ),
   stringFunction(
     'split',
     listOf(stringType),
     { string_split_string: [stringType], string_split_string_int: [stringType, intType] },
-    withTexts(2, ([value = '', separator = ''], [limit]) => new ArrayList(splitText(value, separator, limit))),
+    withTexts(2, ([value = '', separator = ''], [limit]) => new ArrayList(splitText(value, separator, count(limit)))),
   ),
   stringFunction(
     'substring',
@@ -187,4 +207,3 @@ export const stringFunctions: readonly FunctionDeclaration[] = [
     ],
   },
 ]
-

@@ -73,15 +73,7 @@ export interface Comprehension {
   readonly result: Expression
 }
 
-export type Expression =
-  | Literal
-  | Identifier
-  | Select
-  | Call
-  | ListLiteral
-  | MapLiteral
-  | StructLiteral
-  | Comprehension
+export type Expression = Literal | Identifier | Select | Call | ListLiteral | MapLiteral | StructLiteral | Comprehension
 
 export interface ParsedExpression {
   readonly text: string

@@ -172,7 +172,13 @@ class Parser {
   }
 
   // A long chain of && or || becomes a balanced tree.
-  #balanced(name: string, terms: readonly Expression[], places: readonly number[], low: number, high: number): Expression {
+  #balanced(
+    name: string,
+    terms: readonly Expression[],
+    places: readonly number[],
+    low: number,
+    high: number,
+  ): Expression {
     const middle = (low + high + 1) >> 1
     const first = terms[middle]
     if (first === undefined || terms.length === 1) return terms[0] as Expression
@@ -269,7 +275,8 @@ class Parser {
     const optional = this.#accept('?')
     const index = this.#expr()
     this.#expect(']')
-    if (optional !== undefined && !this.#options.optionalSyntax) return this.#report(op.start, "unsupported syntax '[?'")
+    if (optional !== undefined && !this.#options.optionalSyntax)
+      return this.#report(op.start, "unsupported syntax '[?'")
     return this.#call(op.start, optional === undefined ? '_[_]' : '_[?_]', target, index)
   }
 
@@ -340,7 +347,8 @@ class Parser {
       const name = escaped ?? this.#expect('IDENTIFIER', "{'}', '?', ',', IDENTIFIER, ESC_IDENTIFIER}")
       const colon = this.#expect(':')
       const id = this.make.id(colon.start)
-      if (optional !== undefined && !this.#options.optionalSyntax) this.#report(optional.start, "unsupported syntax '?'")
+      if (optional !== undefined && !this.#options.optionalSyntax)
+        this.#report(optional.start, "unsupported syntax '?'")
       if (escaped !== undefined) this.#report(open.start, unsupportedQuote)
       fields.push({ id, name: name.text, value: this.#expr(), optional: optional !== undefined })
       if (this.#peek.type !== ',' || this.#tokens[this.#at + 1]?.type === '}') break

@@ -64,9 +64,7 @@ export class SourceErrors {
 
   /** All errors by place, one after the other, each with the line it is in. */
   toString(): string {
-    const sorted = this.#errors.toSorted(
-      ({ location: a }, { location: b }) => a.line - b.line || a.column - b.column,
-    )
+    const sorted = this.#errors.toSorted(({ location: a }, { location: b }) => a.line - b.line || a.column - b.column)
     const shown = sorted.map((error) => this.#show(error))
     if (this.#count > maxReported) shown.push(`${String(this.#count - maxReported)} more errors were truncated`)
     return shown.join('\n')

@@ -22,7 +22,10 @@ const has: Macro = {
 }
 
 /** How a quantifier folds: used for one and for two loop variables. */
-export type Fold = (call: MacroCall, predicate: Expression) => Record<'accuInit' | 'condition' | 'step' | 'result', Expression>
+export type Fold = (
+  call: MacroCall,
+  predicate: Expression,
+) => Record<'accuInit' | 'condition' | 'step' | 'result', Expression>
 
 export const foldAll: Fold = ({ make, at }, predicate) => ({
   accuInit: make.literal(at, true),

@@ -20,7 +20,7 @@ export function unescapeString(literal: string): string | { error: string } {
   const { body, raw } = bodyOf(literal)
   if (raw || !body.includes('\\')) return body
   let out = ''
-  for (let i = 0; i < body.length; ) {
+  for (let i = 0; i < body.length;) {
     const char = body[i] ?? ''
     if (char !== '\\') {
       out += char
@@ -41,7 +41,7 @@ export function unescapeBytes(literal: string): Uint8Array | { error: string } {
   if (raw || !body.includes('\\')) return Buffer.from(body)
   const parts: Uint8Array[] = []
   let plain = ''
-  for (let i = 0; i < body.length; ) {
+  for (let i = 0; i < body.length;) {
     const char = body[i] ?? ''
     if (char !== '\\') {
       plain += char

@@ -8,7 +8,10 @@ export interface Token {
   readonly start: number
 }
 
-const escape = String.raw`\\(?:[abfnrtv"'\\?` + '`' + String.raw`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})`
+const escape =
+  String.raw`\\(?:[abfnrtv"'\\?` +
+  '`' +
+  String.raw`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})`
 const partOfEscape = String.raw`\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[0-3][0-7]?)?`
 const text = [
   `"""(?:${escape}|[^\\\\])*?"""`,

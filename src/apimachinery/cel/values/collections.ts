@@ -2,9 +2,12 @@
 import { equal } from './compare.ts'
 import {
   CelDouble,
+  CelDuration,
   CelError,
   CelList,
   CelMap,
+  CelTimestamp,
+  CelTypeValue,
   CelUint,
   isInt,
   type Value,
@@ -100,8 +103,15 @@ function keyText(key: Value): string | undefined {
   if (isInt(key)) return `i${String(key)}`
   if (key instanceof CelUint) return `u${String(key.value)}`
   if (key instanceof CelDouble) return `d${String(key.value)}`
-  return typeof key === 'boolean' ? `b${String(key)}` : undefined
+  if (typeof key === 'boolean') return `b${String(key)}`
+  if (key === null) return 'n'
+  if (key instanceof CelTimestamp) return `t${String(key.seconds)}.${String(key.nanos)}`
+  if (key instanceof CelDuration) return `p${String(key.nanos)}`
+  return key instanceof CelTypeValue ? `c${key.name}` : undefined
 }
+
+/** True for values that may be the key of an entry. */
+export const isKey = (value: Value): boolean => keyText(value) !== undefined
 
 export class EntryMap extends CelMap {
   readonly #entries = new Map<string, readonly [key: Value, value: Value]>()

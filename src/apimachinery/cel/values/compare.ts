@@ -77,7 +77,8 @@ function compareStrings(a: string, b: string): number {
   const end = Math.min(a.length, b.length)
   for (let i = 0; i < end; i++) {
     const [left, right] = [a.charCodeAt(i), b.charCodeAt(i)]
-    if (left !== right) return isSurrogate(left) !== isSurrogate(right) ? (isSurrogate(left) ? 1 : -1) : sign(left, right)
+    if (left !== right)
+      return isSurrogate(left) !== isSurrogate(right) ? (isSurrogate(left) ? 1 : -1) : sign(left, right)
   }
   return sign(a.length, b.length)
 }

@@ -102,7 +102,9 @@ export function typedValue(json: JsonValue, schema: SchemaNode): Value {
       if (!Array.isArray(json)) return invalid('expected an array for the provided schema with type=array')
       return typedList(json, schema)
     case 'string':
-      return typeof json === 'string' ? typedString(json, schema.format) : invalid(`expected string, got ${goType(json)}`)
+      return typeof json === 'string'
+        ? typedString(json, schema.format)
+        : invalid(`expected string, got ${goType(json)}`)
     case 'number':
       return typeof json === 'number' ? new CelDouble(json) : invalid(`expected float, got ${goType(json)}`)
     case 'integer': {
@@ -336,10 +338,16 @@ class SetList extends TypedList {
 
 /** The JSON of a value; undefined for values that JSON has no form for. */
 export function jsonOf(value: Value): JsonValue | undefined {
-  if (value === null || typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number') return value
+  if (value === null || typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number')
+    return value
   if (typeof value === 'bigint') return Number(value)
   if (value instanceof CelDouble) return value.value
-  if (value instanceof DynamicMap || value instanceof DynamicList || value instanceof TypedMap || value instanceof TypedList)
+  if (
+    value instanceof DynamicMap ||
+    value instanceof DynamicList ||
+    value instanceof TypedMap ||
+    value instanceof TypedList
+  )
     return value.json as JsonValue
   if (value instanceof CelList) {
     const items = Array.from({ length: value.size }, (_, i) => jsonOf(value.at(i)))

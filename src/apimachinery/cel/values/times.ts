@@ -67,7 +67,10 @@ function zoneOffsetSeconds(zone: string): number | undefined {
 export function printTimestamp({ seconds, nanos }: CelTimestamp): string {
   const date = new Date(seconds * 1000)
   const year = String(date.getUTCFullYear()).padStart(4, '0')
-  const rest = date.toISOString().replace(/^[+-]?\d+-/, '').slice(0, 14)
+  const rest = date
+    .toISOString()
+    .replace(/^[+-]?\d+-/, '')
+    .slice(0, 14)
   const fraction = nanos === 0 ? '' : `.${String(nanos).padStart(9, '0').replace(/0+$/, '')}`
   return `${year}-${rest}${fraction}Z`
 }
@@ -75,8 +78,8 @@ export function printTimestamp({ seconds, nanos }: CelTimestamp): string {
 const units: Readonly<Record<string, bigint>> = {
   ns: 1n,
   us: 1000n,
-  'µs': 1000n,
-  'μs': 1000n,
+  µs: 1000n,
+  μs: 1000n,
   ms: 1_000_000n,
   s: second,
   m: 60n * second,

@@ -5,6 +5,7 @@ import {
   boolType,
   bytesType,
   CelDouble,
+  CelDuration,
   CelError,
   type CelType,
   CelTypeValue,
@@ -35,8 +36,8 @@ import {
   typeParam,
   uintType,
   type Value,
-} from '../../src/apimachinery/cel/index.ts'
-import { showValue } from './show-value.ts'
+} from '../../../src/apimachinery/cel/index.ts'
+import { showValue } from '../../parity/cel/show-value.ts'
 
 interface Suite {
   readonly name: string
@@ -97,7 +98,9 @@ export function readType(source: unknown): CelType {
   if ('abstractType' in type) {
     const { name, parameterTypes } = json(type.abstractType)
     const params = list(parameterTypes).map(readType)
-    return name === 'optional_type' && params[0] !== undefined ? optionalOf(params[0]) : opaqueType(text(name), ...params)
+    return name === 'optional_type' && params[0] !== undefined
+      ? optionalOf(params[0])
+      : opaqueType(text(name), ...params)
   }
   if (type.messageType === 'google.protobuf.Duration') return durationType
   if (type.messageType === 'google.protobuf.Timestamp') return timestampType
@@ -110,7 +113,12 @@ function readFunction(declared: Json): FunctionDeclaration {
   const overloads = list(json(declared.function).overloads).map((source) => {
     const { overloadId, params, resultType, isInstanceFunction } = json(source)
     const declare = isInstanceFunction === true ? member : overload
-    return declare(text(overloadId), list(params).map(readType), readType(resultType), () => new CelError('not callable'))
+    return declare(
+      text(overloadId),
+      list(params).map(readType),
+      readType(resultType),
+      () => new CelError('not callable'),
+    )
   })
   return { name: text(declared.name), overloads }
 }
@@ -129,10 +137,18 @@ export function readValue(source: unknown): Value {
   if ('listValue' in value) return new ArrayList(list(json(value.listValue).values).map(readValue))
   if ('mapValue' in value) {
     const map = new EntryMap()
-    for (const entry of list(json(value.mapValue).entries)) map.set(readValue(json(entry).key), readValue(json(entry).value))
+    for (const entry of list(json(value.mapValue).entries))
+      map.set(readValue(json(entry).key), readValue(json(entry).value))
     return map
   }
+  const { '@type': type, value: seconds } = json(value.objectValue)
+  if (type === 'type.googleapis.com/google.protobuf.Duration') return readDuration(text(seconds))
   throw new Error('a protobuf message')
+}
+
+function readDuration(seconds: string): Value {
+  const [whole = '0', fraction = ''] = seconds.replace('s', '').split('.')
+  return new CelDuration(BigInt(whole) * 1_000_000_000n + BigInt(fraction.padEnd(9, '0')))
 }
 
 function readInt(value: unknown): Value {

@@ -1,6 +1,6 @@
 // Writes a value in the form in which test/programs/cel writes it.
-import { printDouble } from '../../src/apimachinery/cel/values/print.ts'
-import { printTimestamp } from '../../src/apimachinery/cel/values/times.ts'
+import { printDouble } from '../../../src/apimachinery/cel/values/print.ts'
+import { printTimestamp } from '../../../src/apimachinery/cel/values/times.ts'
 import {
   CelDouble,
   CelDuration,
@@ -12,13 +12,15 @@ import {
   CelTypeValue,
   CelUint,
   type Value,
-} from '../../src/apimachinery/cel/values/value.ts'
+} from '../../../src/apimachinery/cel/values/value.ts'
 
 /** One canonical text for each value; entries of maps in the order of their text. */
 export function showValue(value: Value): string {
   if (value === null) return 'null'
   if (typeof value === 'string')
-    return JSON.stringify(value).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
+    return JSON.stringify(value)
+      .replaceAll('\u2028', '\\u2028')
+      .replaceAll('\u2029', '\\u2029')
       .replaceAll(/[<>&]/g, (char) => `\\u00${char.charCodeAt(0).toString(16)}`)
   if (typeof value !== 'object') return String(value)
   if (value instanceof CelUint) return `${String(value.value)}u`

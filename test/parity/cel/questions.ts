@@ -5,13 +5,13 @@ import {
   extendEnvironment,
   kubernetesEnvironment,
   Program,
-} from '../../src/apimachinery/cel/index.ts'
-import type { JsonObject, JsonValue } from '../../src/apimachinery/meta/index.ts'
-import { parseStructuralSchema } from '../../src/apimachinery/schema/index.ts'
-import { dynType } from '../../src/apimachinery/cel/types/cel-type.ts'
-import { declaredType, withTypeAndMeta } from '../../src/apimachinery/cel/types/declared-type.ts'
-import { dynamicValue, typedValue } from '../../src/apimachinery/cel/values/json-values.ts'
-import type { Value } from '../../src/apimachinery/cel/values/value.ts'
+} from '../../../src/apimachinery/cel/index.ts'
+import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
+import { parseStructuralSchema } from '../../../src/apimachinery/schema/index.ts'
+import { dynType } from '../../../src/apimachinery/cel/types/cel-type.ts'
+import { declaredType, withTypeAndMeta } from '../../../src/apimachinery/cel/types/declared-type.ts'
+import { dynamicValue, typedValue } from '../../../src/apimachinery/cel/values/json-values.ts'
+import type { Value } from '../../../src/apimachinery/cel/values/value.ts'
 import { showValue } from './show-value.ts'
 
 export interface Question {
