@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { ensurePrograms } from '../../support/programs.ts'
-import { plainExpressions, resource, resourceExpressions, resourceSchema } from './expressions.ts'
+import { brokenExpressions, plainExpressions, resource, resourceExpressions, resourceSchema } from './expressions.ts'
 import { randomBelow, randomExpression } from './generate.ts'
 import { knownDifferences } from './known-differences.ts'
 import { type Answer, answer, askKubernetes, type Question } from './questions.ts'
@@ -32,6 +32,8 @@ function comparable({
   failure,
 }: Answer): Answer {
   if (programError !== undefined) return { programError }
+  // Upstream panics where the list of a call failed and its cost looks into the list.
+  if (error?.startsWith('internal error: ') === true) return {}
   const all = { compileError, error, result, cost, estimateMin, estimateMax, failure }
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
 }
@@ -46,8 +48,9 @@ describe('CEL, compared to the libraries of kube-apiserver', function () {
 
   const suites: readonly (readonly [string, readonly Question[]])[] = [
     ['expressions without a schema', plainExpressions.map((expression) => ({ expression }))],
+    ['expressions that do not parse', brokenExpressions.map((expression) => ({ expression }))],
     ['expressions about a resource', resourceExpressions.map(aboutResource)],
-    ['expressions for an older server', plainExpressions.map((expression) => ({ expression, minor: 27 }))],
+    ['expressions for an older server', plainExpressions.map((expression) => ({ expression, minor: 29 }))],
     ['generated expressions', generatedQuestions()],
     ['expressions with a small budget', resourceExpressions.map((text) => ({ ...aboutResource(text), limit: 8 }))],
   ]
@@ -57,6 +60,8 @@ describe('CEL, compared to the libraries of kube-apiserver', function () {
       const differences = questions.flatMap((question, i) => {
         if (knownDifferences.has(question.expression)) return []
         const [mine, upstream] = [comparable(answer(question)), comparable(theirs[i] ?? {})]
+        if (Object.keys(upstream).length === 0)
+          return mine.error === undefined ? [{ expression: question.expression, mine }] : []
         return JSON.stringify(mine) === JSON.stringify(upstream)
           ? []
           : [{ expression: question.expression, mine, upstream }]

@@ -16,9 +16,7 @@ import type { CheckedExpression } from './checked-expression.ts'
 
 export interface LiteralRules {
   /** Elements of one list, keys of one map, values of one map must be of one type, but for arguments of format(). */
-  readonly homogeneous: boolean
-  /** Durations, timestamps, patterns and format strings must be right. */
-  readonly valid: boolean
+  readonly homogeneousLiterals: boolean
 }
 
 const conversions: ReadonlyMap<string, (value: Value) => Value> = new Map<string, (value: Value) => Value>([
@@ -33,13 +31,13 @@ const failed = new CelError('invalid pattern')
 export function literalErrors(
   parsed: ParsedExpression,
   checked: CheckedExpression,
-  { homogeneous, valid }: LiteralRules,
+  { homogeneousLiterals }: LiteralRules,
 ): SourceErrors | undefined {
   const errors = new SourceErrors(parsed.text)
   const report = (id: number, message: string): void => errors.addAt(parsed.places[id], message)
   walk(parsed.root, (written, parents) => {
     const node = checked.meant(written)
-    if (valid && node.kind === 'call') {
+    if (node.kind === 'call') {
       const convert = conversions.get(node.name)
       const arg = node.args[0]
       if (convert !== undefined && arg?.kind === 'literal' && convert(arg.value) instanceof CelError)
@@ -47,7 +45,7 @@ export function literalErrors(
       const format = checked.overloadsOf(node).includes('string_format') ? checkFormat(node, checked) : undefined
       if (format !== undefined) report(format.id, format.message)
     }
-    if (!homogeneous || (valid && parents.some(isFormat))) return
+    if (!homogeneousLiterals || parents.some(isFormat)) return
     if (node.kind === 'list') checkList(node, checked, report)
     else if (node.kind === 'map') checkMap(node, checked, report)
   })

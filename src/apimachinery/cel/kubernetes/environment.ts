@@ -6,7 +6,6 @@ import {
   type StructDeclaration,
   type StructProvider,
 } from '../check/declarations.ts'
-import type { LiteralRules } from '../check/literal-rules.ts'
 import { bindMacro, twoVariableFunctions, twoVariableMacros } from '../library/comprehensions.ts'
 import { kubernetesListFunctions, listFunctions, setFunctions, sortByMacro } from '../library/lists.ts'
 import { optionalFunctions, optionalMacros, optionalTypeName } from '../library/optional.ts'
@@ -24,12 +23,13 @@ import { libraries } from './libraries.ts'
 export interface Environment {
   readonly parser: ParserOptions
   readonly declarations: Declarations
-  readonly literals: LiteralRules
+  /** Elements of one list, keys of one map, values of one map must be of one type. */
+  readonly homogeneousLiterals: boolean
 }
 
 /** Which libraries there are: those that every server of a version and the one before it knows. */
 export interface EnvironmentOptions {
-  /** The minor version; 33 for new expressions of a server of 1.34, all libraries by default. */
+  /** The minor version, from 29: 33 for new expressions of a server of 1.34; all libraries by default. */
   readonly minor?: number
 }
 
@@ -40,18 +40,12 @@ interface Library {
   readonly types?: readonly CelType[]
 }
 
+// What every supported server has comes first.
 const all: readonly Library[] = [
   { since: 0, functions: standardFunctions, macros: standardMacros, types: standardTypes },
-  { since: 0, functions: [...kubernetesListFunctions, ...regexFunctions, ...libraries.urls] },
-  { since: 0, functions: stringFunctions },
-  { since: 27, functions: libraries.authorizer },
-  {
-    since: 28,
-    functions: [...optionalFunctions, ...libraries.quantity],
-    macros: optionalMacros,
-    types: [optionalTypeName],
-  },
-  { since: 29, functions: setFunctions },
+  { since: 0, functions: [...kubernetesListFunctions, ...regexFunctions, ...libraries.urls, ...stringFunctions] },
+  { since: 0, functions: [...libraries.authorizer, ...libraries.quantity, ...setFunctions] },
+  { since: 0, functions: optionalFunctions, macros: optionalMacros, types: [optionalTypeName] },
   { since: 30, functions: [...libraries.ip, ...libraries.cidr], types: libraries.networkTypes },
   { since: 31, functions: [...libraries.format, ...libraries.authorizerSelectors] },
   { since: 32, functions: twoVariableFunctions, macros: twoVariableMacros },
@@ -59,28 +53,23 @@ const all: readonly Library[] = [
   { since: 34, functions: listFunctions, macros: [sortByMacro] },
 ]
 
-const optionalsSince = 28
-const literalChecksSince = 29
 const bases = new Map<number, Environment>()
 
 /** The environment of a version, without variables. */
 export function kubernetesEnvironment({ minor = Infinity }: EnvironmentOptions = {}): Environment {
   let base = bases.get(minor)
   if (base === undefined) {
-    base = assemble(
-      all.filter(({ since }) => since <= minor),
-      minor,
-    )
+    base = assemble(all.filter(({ since }) => since <= minor))
     bases.set(minor, base)
   }
   return base
 }
 
-function assemble(present: readonly Library[], minor: number): Environment {
+function assemble(present: readonly Library[]): Environment {
   const macros = present.flatMap((library) => library.macros ?? [])
   const types = present.flatMap((library) => library.types ?? [])
   return {
-    parser: { macros: macrosByKey(macros), optionalSyntax: minor >= optionalsSince },
+    parser: { macros: macrosByKey(macros) },
     declarations: {
       container: '',
       variables: new Map(),
@@ -88,7 +77,7 @@ function assemble(present: readonly Library[], minor: number): Environment {
       typeNames: new Map(types.map((type) => [type.name, type])),
       struct: () => undefined,
     },
-    literals: { homogeneous: true, valid: minor >= literalChecksSince },
+    homogeneousLiterals: true,
   }
 }
 
@@ -119,7 +108,7 @@ export function extendEnvironment(base: Environment, extension: Extension): Envi
   return {
     ...base,
     parser: { ...parser, macros },
-    literals: { ...base.literals, homogeneous: extension.homogeneousLiterals ?? base.literals.homogeneous },
+    homogeneousLiterals: extension.homogeneousLiterals ?? base.homogeneousLiterals,
     declarations: {
       ...declarations,
       container: extension.container ?? declarations.container,

@@ -97,7 +97,7 @@ export function compileExpression(text: string, environment: Environment): Progr
   if (parsed instanceof SourceErrors) return { stage: 'compile', message: parsed.toString() }
   const checked = check(parsed, environment.declarations)
   if (checked instanceof SourceErrors) return { stage: 'compile', message: checked.toString() }
-  const wrong = literalErrors(parsed, checked, environment.literals)
+  const wrong = literalErrors(parsed, checked, environment)
   if (wrong !== undefined) return { stage: 'compile', message: wrong.toString() }
   try {
     const { struct } = environment.declarations

@@ -15,16 +15,27 @@ const reserved: ReadonlySet<string> = new Set(
   'as break const continue else for function if import let loop package namespace return var void while'.split(' '),
 )
 
-const operand =
-  "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+// What a message says may begin an expression, by what stands before it.
+const operands = (open: string, afterParen = '', afterDot = '', afterNot = ''): string =>
+  `{'[', ${open}'{', ${afterParen}'.', ${afterDot}'-', '!', ${afterNot}'true', 'false', 'null', ` +
+  'NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}'
+const anywhere = operands('', "'(', ")
+const inCall = operands('', "'(', ')', ")
+const inIndex = operands('', "'(', ", '', "'?', ")
+const inList = operands("']', ", "'(', ", "',', ", "'?', ")
+const inMap = operands('', "'}', '(', ", "',', ", "'?', ")
+const beginners: ReadonlySet<string> = new Set(
+  '[ { ( . - ! true false null NUM_FLOAT NUM_INT NUM_UINT STRING BYTES IDENTIFIER'.split(' '),
+)
+// What may come after a whole operand.
+const operators: ReadonlySet<string> = new Set('< <= >= > == != in && || ? + - * / % . ['.split(' '))
+const closers: ReadonlySet<string> = new Set(') ] } , :'.split(' '))
 const relations: ReadonlySet<string> = new Set(['<', '<=', '>=', '>', '==', '!=', 'in'])
 const sums: ReadonlySet<string> = new Set(['+', '-'])
 const products: ReadonlySet<string> = new Set(['*', '/', '%'])
 
 export interface ParserOptions {
   readonly macros: ReadonlyMap<string, Macro>
-  /** `a.?b`, `a[?b]`, `[?a]`, `{?a: b}`. */
-  readonly optionalSyntax: boolean
 }
 
 // Kubernetes does not enable quoted names of fields.
@@ -64,6 +75,12 @@ class Parser {
   // Levels of operators below each node: cel-go limits them when it turns its parse tree into an expression.
   readonly #levels = new WeakMap<Expression, number>()
   #at = 0
+  // What a message says about the next operand.
+  #expecting = anywhere
+  // Brackets and `?` that are not closed yet.
+  #open = 0
+  // An error was reported and no token was taken since: what follows from it is not reported.
+  #recovering = false
 
   constructor(text: string, options: ParserOptions, errors: SourceErrors) {
     this.#text = text
@@ -76,15 +93,16 @@ class Parser {
 
   parse(): Expression {
     const root = this.#expr()
-    if (this.#peek.type !== '<EOF>') {
-      const extraneous = this.#tokens[this.#at + 1]?.type === '<EOF>'
-      this.#fail(`${extraneous ? 'extraneous' : 'mismatched'} input '${this.#shown}' expecting <EOF>`)
-    }
+    if (this.#peek.type !== '<EOF>') this.#unexpected('<EOF>', this.#second === '<EOF>')
     return root
   }
 
   get #peek(): Token {
     return this.#tokens[this.#at] ?? { type: '<EOF>', text: '<EOF>', start: this.#text.length }
+  }
+
+  get #second(): string {
+    return this.#tokens[this.#at + 1]?.type ?? '<EOF>'
   }
 
   get #shown(): string {
@@ -94,6 +112,7 @@ class Parser {
   #next(): Token {
     const token = this.#peek
     this.#at += 1
+    this.#recovering = false
     return token
   }
 
@@ -101,10 +120,45 @@ class Parser {
     return this.#peek.type === type ? this.#next() : undefined
   }
 
+  // Takes a token. Where it is missing, one token too many is left out, or the missing one is thought of, as ANTLR does.
   #expect(type: string, expecting = `'${type}'`): Token {
     if (this.#peek.type === type) return this.#next()
-    if (type === ')' || type === ':') this.#fail(`missing '${type}' at '${this.#shown}'`)
-    return this.#fail(`mismatched input '${this.#shown}' expecting ${expecting}`)
+    if (this.#second === type) {
+      this.#unexpected(expecting, true)
+      this.#at += 1
+      return this.#next()
+    }
+    const thoughtOf: Token = { type, text: '', start: this.#peek.start }
+    if (!expecting.startsWith('{') && this.#mayFollow(type)) this.#syntax(`missing ${expecting} at '${this.#shown}'`)
+    else {
+      this.#unexpected(expecting, false)
+      this.#recover()
+    }
+    return thoughtOf
+  }
+
+  #mayFollow(missing: string): boolean {
+    const { type } = this.#peek
+    if (missing === ':') return beginners.has(type)
+    if (!')]}'.includes(missing)) return false
+    if (type === '<EOF>') return this.#open === 1
+    return operators.has(type) || (closers.has(type) && this.#open > 1)
+  }
+
+  #unexpected(expecting: string, extraneous: boolean): void {
+    this.#syntax(`${extraneous ? 'extraneous' : 'mismatched'} input '${this.#shown}' expecting ${expecting}`)
+  }
+
+  #syntax(message: string): void {
+    if (this.#recovering) return
+    this.#recovering = true
+    this.#syntaxError(this.#peek.start, message)
+  }
+
+  // Skips to a token that may come after an operand.
+  #recover(): void {
+    while (this.#peek.type !== '<EOF>' && !operators.has(this.#peek.type) && !closers.has(this.#peek.type))
+      this.#at += 1
   }
 
   #syntaxError(index: number, message: string): void {
@@ -115,9 +169,21 @@ class Parser {
     this.#errors.addAt(index, `Syntax error: ${message}`)
   }
 
-  #fail(message: string): never {
-    this.#syntaxError(this.#peek.start, message)
-    throw new Abandoned()
+  // An operand that is not there.
+  #missing(expecting: string, previous?: string): Expression {
+    const { start } = this.#peek
+    if (previous === undefined && beginners.has(this.#second) && this.#peek.type !== '<EOF>') {
+      this.#unexpected(expecting, true)
+      this.#at += 1
+      return this.#member(expecting)
+    }
+    if (previous === '-') {
+      this.#syntax(`no viable alternative at input '-${this.#peek.type === '<EOF>' ? '' : this.#shown}'`)
+      this.#recovering = false
+    }
+    this.#unexpected(expecting, previous === '!')
+    this.#recover()
+    return this.make.literal(start, null)
   }
 
   #report(place: number | undefined, message: string): Expression {
@@ -146,13 +212,16 @@ class Parser {
     return node
   }
 
-  #expr(): Expression {
+  #expr(expecting = anywhere): Expression {
     this.#enter('expr')
+    this.#expecting = expecting
     let node = this.#logical('||')
     const op = this.#accept('?')
     if (op !== undefined) {
+      this.#open += 1
       const yes = this.#logical('||')
       this.#expect(':')
+      this.#open -= 1
       const no = this.#expr()
       node = this.#level(this.#call(op.start, '_?_:_', node, yes, no), node, yes, no)
     }
@@ -215,12 +284,14 @@ class Parser {
   }
 
   #unary(): Expression {
+    const expecting = this.#expecting
+    this.#expecting = anywhere
     const first = this.#peek
-    if (first.type !== '!' && first.type !== '-') return this.#member()
-    if (first.type === '-' && this.#isNegativeNumber()) return this.#member()
+    if (first.type !== '!' && first.type !== '-') return this.#member(expecting)
+    if (first.type === '-' && this.#isNegativeNumber()) return this.#member(expecting)
     let count = 0
     while (this.#accept(first.type) !== undefined) count += 1
-    const target = this.#member()
+    const target = this.#member(anywhere, first.type)
     if (count % 2 === 0) return target
     const node = this.#call(first.start, first.type === '!' ? '!_' : '-_', target)
     this.#levels.set(node, this.#levels.get(target) ?? 0)
@@ -232,7 +303,8 @@ class Parser {
     return type === 'NUM_INT' || type === 'NUM_FLOAT'
   }
 
-  #member(): Expression {
+  #member(expecting: string, previous?: string): Expression {
+    if (!this.#beginsPrimary()) return this.#missing(expecting, previous)
     this.#enter('member')
     let levels = 1
     let node = this.#primary()
@@ -249,43 +321,49 @@ class Parser {
     return node
   }
 
+  #beginsPrimary(): boolean {
+    const { type } = this.#peek
+    return type === '-' ? this.#isNegativeNumber() : type !== '!' && beginners.has(type)
+  }
+
   #selection(op: Token, target: Expression): Expression {
     const optional = this.#accept('?')
     const escaped = this.#accept('ESC_IDENTIFIER')
-    const name = escaped ?? this.#name()
     if (escaped !== undefined) return this.#report(escaped.start, unsupportedQuote)
-    const field = name.text
-    if (optional !== undefined) {
-      if (!this.#options.optionalSyntax) return this.#report(op.start, "unsupported syntax '.?'")
-      return this.make.call(op.start, '_?._', target, this.make.literal(name.start, field))
-    }
+    const name = this.#accept('IDENTIFIER') ?? this.#nameless()
+    if (name === undefined) return target
+    if (optional !== undefined)
+      return this.make.call(op.start, '_?._', target, this.make.literal(name.start, name.text))
     const open = this.#accept('(')
-    if (open === undefined) return this.make.select(op.start, target, field)
-    return this.#expand(open.start, field, target, this.#args())
+    if (open === undefined) return this.make.select(op.start, target, name.text)
+    return this.#expand(open.start, name.text, target, this.#args())
   }
 
-  #name(): Token {
-    if (this.#peek.type === 'IDENTIFIER') return this.#next()
-    // The generated parser looks ahead here, and cel-go rewrites its message for three words.
-    if (keywordText.has(this.#peek.type)) return this.#fail(`mismatched input '${this.#shown}' expecting IDENTIFIER`)
-    return this.#fail(`no viable alternative at input '.${this.#peek.type === '<EOF>' ? '' : this.#shown}'`)
+  // The generated parser looks ahead here, and cel-go rewrites its message for three words.
+  #nameless(): undefined {
+    if (keywordText.has(this.#peek.type)) this.#unexpected('IDENTIFIER', false)
+    else this.#syntax(`no viable alternative at input '.${this.#peek.type === '<EOF>' ? '' : this.#shown}'`)
+    this.#recover()
+    return undefined
   }
 
   #index(op: Token, target: Expression): Expression {
+    this.#open += 1
     const optional = this.#accept('?')
-    const index = this.#expr()
+    const index = this.#expr(optional === undefined ? inIndex : anywhere)
     this.#expect(']')
-    if (optional !== undefined && !this.#options.optionalSyntax)
-      return this.#report(op.start, "unsupported syntax '[?'")
+    this.#open -= 1
     return this.#call(op.start, optional === undefined ? '_[_]' : '_[?_]', target, index)
   }
 
   #args(): Expression[] {
     const args: Expression[] = []
     if (this.#accept(')') !== undefined) return args
-    do args.push(this.#expr())
-    while (this.#accept(',') !== undefined)
+    this.#open += 1
+    args.push(this.#expr(inCall))
+    while (this.#accept(',') !== undefined) args.push(this.#expr())
     this.#expect(')')
+    this.#open -= 1
     return args
   }
 
@@ -294,8 +372,10 @@ class Parser {
     switch (token.type) {
       case '(': {
         this.#next()
+        this.#open += 1
         const node = this.#expr()
         this.#expect(')')
+        this.#open -= 1
         return node
       }
       case '[':
@@ -313,7 +393,10 @@ class Parser {
   #identifier(): Expression {
     const start = this.#peek.start
     const dot = this.#accept('.')
-    if (this.#peek.type !== 'IDENTIFIER') this.#fail(`mismatched input '${this.#shown}' expecting IDENTIFIER`)
+    if (this.#peek.type !== 'IDENTIFIER') {
+      this.#nameless()
+      return this.make.literal(start, null)
+    }
     const struct = this.#structAhead()
     if (struct !== undefined) return this.#struct(dot === undefined ? struct : `.${struct}`)
     const token = this.#next()
@@ -341,21 +424,15 @@ class Parser {
   #struct(typeName: string): Expression {
     const open = this.#expect('{')
     const fields: FieldEntry[] = []
-    while (this.#peek.type !== '}' && this.#peek.type !== ',') {
-      const optional = this.#accept('?')
+    const trailing = this.#items('}', () => {
+      const optional = this.#accept('?') !== undefined
       const escaped = this.#accept('ESC_IDENTIFIER')
-      const name = escaped ?? this.#expect('IDENTIFIER', "{'}', '?', ',', IDENTIFIER, ESC_IDENTIFIER}")
-      const colon = this.#expect(':')
-      const id = this.make.id(colon.start)
-      if (optional !== undefined && !this.#options.optionalSyntax)
-        this.#report(optional.start, "unsupported syntax '?'")
       if (escaped !== undefined) this.#report(open.start, unsupportedQuote)
-      fields.push({ id, name: name.text, value: this.#expr(), optional: optional !== undefined })
-      if (this.#peek.type !== ',' || this.#tokens[this.#at + 1]?.type === '}') break
-      this.#next()
-    }
-    this.#accept(',')
-    this.#expect('}', "{'}', ','}")
+      const name = escaped ?? this.#expect('IDENTIFIER', "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}")
+      const id = this.make.id(this.#expect(':').start)
+      fields.push({ id, name: name.text, value: this.#expr(), optional })
+    })
+    this.#close('}', trailing)
     return this.make.struct(open.start, typeName, fields)
   }
 
@@ -363,36 +440,43 @@ class Parser {
     const open = this.#next()
     const elements: Expression[] = []
     const optional = new Set<number>()
-    while (this.#peek.type !== ']' && this.#peek.type !== ',') {
-      const mark = this.#accept('?')
-      if (mark !== undefined) {
-        if (!this.#options.optionalSyntax) this.#report(mark.start, "unsupported syntax '?'")
-        optional.add(elements.length)
-      }
-      elements.push(this.#expr())
-      if (this.#peek.type !== ',' || this.#tokens[this.#at + 1]?.type === ']') break
-      this.#next()
-    }
-    this.#accept(',')
-    this.#expect(']', "{']', ','}")
+    const trailing = this.#items(']', () => {
+      if (this.#accept('?') !== undefined) optional.add(elements.length)
+      elements.push(this.#expr(elements.length === 0 ? inList : anywhere))
+    })
+    this.#close(']', trailing)
     return this.make.list(open.start, elements, optional)
   }
 
   #map(): Expression {
     const open = this.#next()
     const entries: MapEntry[] = []
-    while (this.#peek.type !== '}' && this.#peek.type !== ',') {
-      const mark = this.#accept('?')
-      if (mark !== undefined && !this.#options.optionalSyntax) this.#report(mark.start, "unsupported syntax '?'")
-      const key = this.#expr()
-      const colon = this.#expect(':')
-      entries.push({ id: this.make.id(colon.start), key, value: this.#expr(), optional: mark !== undefined })
-      if (this.#peek.type !== ',' || this.#tokens[this.#at + 1]?.type === '}') break
-      this.#next()
-    }
-    this.#accept(',')
-    this.#expect('}', "{'}', ','}")
+    const trailing = this.#items('}', () => {
+      const optional = this.#accept('?') !== undefined
+      const key = this.#expr(entries.length === 0 ? inMap : anywhere)
+      const id = this.make.id(this.#expect(':').start)
+      entries.push({ id, key, value: this.#expr(), optional })
+    })
+    this.#close('}', trailing)
     return this.make.map(open.start, entries)
+  }
+
+  // Items between commas. True where a comma comes last.
+  #items(close: string, item: () => void): boolean {
+    this.#open += 1
+    if (this.#peek.type === close) return false
+    if (this.#accept(',') !== undefined) return true
+    for (;;) {
+      item()
+      if (this.#accept(',') === undefined) return false
+      const { type } = this.#peek
+      if (!beginners.has(type) && type !== '?' && type !== 'ESC_IDENTIFIER') return true
+    }
+  }
+
+  #close(close: string, trailing: boolean): void {
+    this.#expect(close, trailing ? `'${close}'` : `{'${close}', ','}`)
+    this.#open -= 1
   }
 
   #literal(): Expression {
@@ -400,7 +484,7 @@ class Parser {
     const sign = this.#peek.type === '-' && this.#isNegativeNumber() ? this.#next().text : ''
     const token = this.#peek
     const value = this.#literalValue(token, sign)
-    if (value === undefined) return this.#fail(`mismatched input '${this.#shown}' expecting ${operand}`)
+    if (value === undefined) return this.#missing(anywhere)
     this.#next()
     if (isBad(value)) return this.#report(start, value.error)
     return this.make.literal(start, value)
