@@ -10,7 +10,7 @@ import {
   type Select,
   type StructLiteral,
 } from '../syntax/expression.ts'
-import { SourceErrors } from '../syntax/source.ts'
+import { noLocation, SourceErrors } from '../syntax/source.ts'
 import {
   boolType,
   bytesType,
@@ -33,7 +33,7 @@ import {
   typeParam,
   uintType,
 } from '../types/cel-type.ts'
-import { mostGeneral, Unifier } from '../types/unifier.ts'
+import { mostGeneral, TypesTooLarge, Unifier } from '../types/unifier.ts'
 import { CelDouble, CelUint, isInt, type Value } from '../values/value.ts'
 import { CheckedExpression } from './checked-expression.ts'
 import type { Declarations, FunctionDeclaration, Overload } from './declarations.ts'
@@ -42,8 +42,14 @@ type Meaning = { readonly kind: 'variable' | 'typeName'; readonly name: string; 
 
 /** Checks an expression against what is declared. The errors, where there are any. */
 export function check(parsed: ParsedExpression, declarations: Declarations): CheckedExpression | SourceErrors {
-  const checker = new Checker(parsed, declarations)
-  return checker.run()
+  try {
+    return new Checker(parsed, declarations).run()
+  } catch (error) {
+    if (!(error instanceof TypesTooLarge)) throw error
+    const errors = new SourceErrors(parsed.text)
+    errors.add(noLocation, 'expression is too complex: its types are too large')
+    return errors
+  }
 }
 
 class Checker {

@@ -2,6 +2,7 @@
 import type { CallCost } from '../evaluate/plan.ts'
 import { sizeOf } from '../library/standard.ts'
 import { CelList, CelMap, CelObject, CelOptional, type Value } from '../values/value.ts'
+import { lookAt } from '../values/work.ts'
 
 const traversal = 0.1
 const regexLength = 0.25
@@ -33,10 +34,12 @@ function traverse(value: Value): number {
   if (value instanceof Uint8Array) return Math.trunc(value.length * traversal)
   let total = 0
   if (value instanceof CelList) {
+    lookAt(value.size)
     for (let i = 0; i < value.size; i++) total += traverse(value.at(i))
     return total
   }
   if (!(value instanceof CelMap)) return 1
+  lookAt(value.size)
   for (const key of value.keys()) total += traverse(key) + traverse(value.find(key) ?? null)
   return total
 }

@@ -132,9 +132,20 @@ function firstOf(providers: readonly (StructProvider | undefined)[]): StructProv
   }
 }
 
+const structsByType = new WeakMap<DeclaredType, ReadonlyMap<string, DeclaredType>>()
+
+function cachedStructs(type: DeclaredType): ReadonlyMap<string, DeclaredType> {
+  let structs = structsByType.get(type)
+  if (structs === undefined) {
+    structs = structsOf(type)
+    structsByType.set(type, structs)
+  }
+  return structs
+}
+
 function declaredStructs(types: readonly DeclaredType[]): StructProvider | undefined {
   if (types.length === 0) return undefined
-  const known = types.map(structsOf)
+  const known = types.map(cachedStructs)
   return (name): StructDeclaration | undefined => {
     const struct = known.map((structs) => structs.get(name)).find((found) => found !== undefined)
     if (struct === undefined) return undefined

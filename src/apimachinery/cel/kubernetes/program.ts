@@ -21,6 +21,7 @@ import { SourceErrors } from '../syntax/source.ts'
 import type { CelType } from '../types/cel-type.ts'
 import { type DeclaredType, typeAtPath } from '../types/declared-type.ts'
 import { CelError, type Value } from '../values/value.ts'
+import { beginWork, TooMuchWork } from '../values/work.ts'
 import type { Environment } from './environment.ts'
 
 /** The most that one run may cost, as kube-apiserver has it. */
@@ -70,6 +71,7 @@ export class Program {
 
   /** Runs the program. The cost limit is that of one call of kube-apiserver by default. */
   run(variables: Activation, { costLimit = perCallLimit, ...limits }: EvaluationLimits = {}): Outcome {
+    beginWork()
     const evaluation = new Evaluation(variables, { costLimit, ...limits })
     try {
       const value = this.#evaluate(evaluation)
@@ -78,8 +80,10 @@ export class Program {
         ? { error: value.message, cancelled: false, cost }
         : { value, cancelled: false, cost }
     } catch (error) {
+      const { cost } = evaluation
+      if (error instanceof TooMuchWork) return { error: new CostLimitExceeded().message, cancelled: true, cost }
       if (!(error instanceof CostLimitExceeded || error instanceof EvaluationInterrupted)) throw error
-      return { error: error.message, cancelled: true, cost: evaluation.cost }
+      return { error: error.message, cancelled: true, cost }
     }
   }
 }

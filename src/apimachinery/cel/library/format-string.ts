@@ -16,6 +16,7 @@ import {
   typeNameOf,
   type Value,
 } from '../values/value.ts'
+import { lookAt, maxTextLength, textTooLong } from '../values/work.ts'
 
 const defaultPrecision = 6
 
@@ -103,13 +104,12 @@ function mismatch(letter: string, typeName: string, node?: Expression): FormatEr
 /** Formats a text with the arguments of a list. */
 export function formatText(format: string, args: CelList): Value {
   let out = ''
+  const append = (part: string): void => {
+    out += part
+    if (out.length > maxTextLength) throw new FormatError(textTooLong.message)
+  }
   try {
-    readFormat(
-      format,
-      args.size,
-      (part) => (out += part),
-      (clause) => (out += formatClause(clause, args.at(clause.index))),
-    )
+    readFormat(format, args.size, append, (clause) => append(formatClause(clause, args.at(clause.index))))
   } catch (error) {
     if (error instanceof FormatError) return new CelError(error.message)
     throw error
@@ -224,6 +224,7 @@ const isClassOf = (value: Value): boolean =>
   value instanceof CelTypeValue
 
 function formatList(list: CelList): string {
+  lookAt(list.size)
   return `[${Array.from({ length: list.size }, (_, i) => formatElement(list.at(i))).join(', ')}]`
 }
 
@@ -247,6 +248,7 @@ function formatElement(value: Value): string {
 }
 
 function formatMap(map: CelMap): string {
+  lookAt(map.size)
   const pairs = map.keys().map((key): [string, string] => {
     const isKey = typeof key === 'string' || typeof key === 'boolean' || isInt(key) || key instanceof CelUint
     if (!isKey)

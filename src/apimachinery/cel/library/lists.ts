@@ -29,6 +29,7 @@ import {
   typeNameOf,
   type Value,
 } from '../values/value.ts'
+import { lookAt } from '../values/work.ts'
 import { operators } from './operators.ts'
 
 const summable: readonly (readonly [string, CelType, Value])[] = [
@@ -86,6 +87,7 @@ const extreme = (name: string, replacedAt: number): Implementation =>
 function search(last: boolean): Implementation {
   return (list, item = null) => {
     if (!(list instanceof CelList)) return noSuchOverload
+    lookAt(list.size)
     for (let n = 0; n < list.size; n++) {
       const i = last ? list.size - 1 - n : n
       if (equal(list.at(i), item) === true) return i
@@ -151,13 +153,20 @@ const slice: Implementation = (list, from, to) => {
   return new ArrayList(itemsOf(list).slice(start, end))
 }
 
-function flattened(list: CelList, depth: number): Value[] {
-  return itemsOf(list).flatMap((item) => (item instanceof CelList && depth > 0 ? flattened(item, depth - 1) : [item]))
+function flattenInto(out: Value[], list: CelList, depth: number): Value[] {
+  lookAt(list.size)
+  for (const item of itemsOf(list)) {
+    if (item instanceof CelList && depth > 0) flattenInto(out, item, depth - 1)
+    else out.push(item)
+  }
+  return out
 }
 
 const flatten: Implementation = (list, depth = 1) => {
   if (!(list instanceof CelList)) return noSuchOverload
-  return Number(depth) < 0 ? new CelError('level must be non-negative') : new ArrayList(flattened(list, Number(depth)))
+  return Number(depth) < 0
+    ? new CelError('level must be non-negative')
+    : new ArrayList(flattenInto([], list, Number(depth)))
 }
 
 const sortBy: Implementation = (list, keys) => {
@@ -183,7 +192,10 @@ const sortBy: Implementation = (list, keys) => {
 // Each element is compared with those that were kept: the cost of a call covers that.
 const distinct = ofList((list) => {
   const kept: Value[] = []
-  for (const item of itemsOf(list)) if (!kept.some((other) => equal(item, other) === true)) kept.push(item)
+  for (const item of itemsOf(list)) {
+    lookAt(kept.length)
+    if (!kept.some((other) => equal(item, other) === true)) kept.push(item)
+  }
   return new ArrayList(kept)
 })
 

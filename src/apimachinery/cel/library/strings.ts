@@ -5,6 +5,7 @@ import { type CelType, dynType, intType, listOf, stringType } from '../types/cel
 import { ArrayList } from '../values/collections.ts'
 import { printValue } from '../values/print.ts'
 import { CelError, type CelInt, CelList, isInt, noSuchOverload, type Value } from '../values/value.ts'
+import { maxTextLength, textTooLong } from '../values/work.ts'
 import { formatText } from './format-string.ts'
 
 const outOfRange = (index: CelInt): CelError => new CelError(`index out of range: ${String(index)}`)
@@ -53,10 +54,21 @@ const unlimited = -1
 
 function replace(text: string, from: string, to: string, limit = unlimited): Value {
   if (limit === 0 || from === to) return text
+  if (replacedLength(text, from, to) > maxTextLength) return textTooLong
   if (limit < 0) return from === '' ? surround(text, to, Infinity) : text.replaceAll(from, () => to)
   if (from === '') return surround(text, to, limit)
   const parts = splitText(text, from, limit + 1)
   return parts.join(to)
+}
+
+// At most: where every possible place is replaced.
+function replacedLength(text: string, from: string, to: string): number {
+  const places = from === '' ? text.length + 1 : Math.floor(text.length / from.length)
+  const longest = text.length + places * Math.max(to.length - from.length, 0)
+  if (longest <= maxTextLength || from === '') return longest
+  let found = 0
+  for (let at = text.indexOf(from); at >= 0; at = text.indexOf(from, at + from.length)) found += 1
+  return text.length + found * (to.length - from.length)
 }
 
 function surround(text: string, to: string, limit: number): string {
@@ -84,9 +96,12 @@ const upper = (text: string): string => text.replaceAll(/[a-z]+/g, (part) => par
 function join(list?: Value, separator: Value = ''): Value {
   if (!(list instanceof CelList) || typeof separator !== 'string') return noSuchOverload
   const parts: string[] = []
+  let length = 0
   for (let i = 0; i < list.size; i++) {
     const part = list.at(i)
     if (typeof part !== 'string') return new CelError(`join: invalid input: ${printValue(part)}`)
+    length += part.length + separator.length
+    if (length > maxTextLength) return textTooLong
     parts.push(part)
   }
   return parts.join(separator)

@@ -12,6 +12,13 @@ export const unusedVariable = '#unused'
 /** True for names that would hide the accumulator. */
 export const hidesAccumulator = (name: string): boolean => name === accumulatorName || name === legacyAccumulatorName
 
+// More than any text within the parser's limits needs: macros that copy their target can double an expression again and
+// again.
+const maxNodes = 200_000
+
+/** Thrown where macros make an expression too large. */
+export class TooManyNodes extends Error {}
+
 interface Loop {
   readonly range: Expression
   readonly iterVar: string
@@ -28,6 +35,7 @@ export class NodeFactory {
 
   /** A fresh id that stands at an index of the text. */
   id(place: number | undefined): number {
+    if (this.places.length >= maxNodes) throw new TooManyNodes()
     return this.places.push(place) - 1
   }
 

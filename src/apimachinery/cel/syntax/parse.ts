@@ -2,7 +2,7 @@
 import { CelUint, CelDouble, intValue, type Value } from '../values/value.ts'
 import type { Expression, FieldEntry, MapEntry, ParsedExpression } from './expression.ts'
 import { type Macro, MacroError, macroKey } from './macro.ts'
-import { NodeFactory } from './node-factory.ts'
+import { NodeFactory, TooManyNodes } from './node-factory.ts'
 import { codePointCount, noLocation, SourceErrors } from './source.ts'
 import { unescapeBytes, unescapeString } from './string-literal.ts'
 import { type Token, tokenize } from './tokens.ts'
@@ -55,12 +55,13 @@ export function parse(text: string, options: ParserOptions): ParsedExpression | 
     errors.add(noLocation, `expression code point size exceeds limit: ${sizes}`)
     return errors
   }
-  const parser = new Parser(text, options, errors)
   try {
+    const parser = new Parser(text, options, errors)
     const root = parser.parse()
     if (errors.count === 0) return { text, root, places: parser.make.places }
   } catch (error) {
-    if (!(error instanceof Abandoned)) throw error
+    if (error instanceof TooManyNodes) errors.add(noLocation, 'expression is too large after its macros are expanded')
+    else if (!(error instanceof Abandoned)) throw error
   }
   return errors
 }

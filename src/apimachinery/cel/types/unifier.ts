@@ -3,7 +3,13 @@ import { type CelType, dynType, isDyn, isSameType, paramOf } from './cel-type.ts
 
 const wild = (type: CelType): boolean => isDyn(type) || type.kind === 'error'
 
+/** Thrown where types grow so large that checking them would hold up everybody. */
+export class TypesTooLarge extends Error {}
+
+const maxSteps = 500_000
+
 export class Unifier {
+  #steps = 0
   readonly #bound = new Map<string, CelType>()
   // What to put back when an attempt fails.
   readonly #undo: (readonly [name: string, before: CelType | undefined])[] = []
@@ -20,6 +26,7 @@ export class Unifier {
 
   /** The type with its bound parameters filled in; the others as they are, or dyn. */
   resolve(type: CelType, { unboundIsDyn = false } = {}): CelType {
+    this.#step()
     if (type.kind === 'param') {
       const bound = this.#bound.get(type.name)
       if (bound !== undefined) return this.resolve(bound, { unboundIsDyn })
@@ -39,12 +46,18 @@ export class Unifier {
     return false
   }
 
+  #step(): void {
+    this.#steps += 1
+    if (this.#steps > maxSteps) throw new TypesTooLarge()
+  }
+
   #bind(name: string, type: CelType): void {
     this.#undo.push([name, this.#bound.get(name)])
     this.#bound.set(name, type)
   }
 
   #assignable(a: CelType, b: CelType): boolean {
+    this.#step()
     if (b.kind === 'param') {
       const answer = this.#substitute(a, b)
       if (answer !== undefined) return answer
@@ -86,6 +99,7 @@ export class Unifier {
   }
 
   #occurs(param: CelType, within: CelType): boolean {
+    this.#step()
     if (isSameType(param, within)) return true
     if (within.kind === 'param') {
       const bound = this.#bound.get(within.name)

@@ -12,6 +12,7 @@ import {
   isInt,
   type Value,
 } from './value.ts'
+import { lookAt } from './work.ts'
 
 export class ArrayList extends CelList {
   readonly items: readonly Value[]
@@ -93,6 +94,7 @@ export function itemsOf(list: CelList): readonly Value[] {
 
 /** Whether a list has an element. */
 export function contains(list: CelList, value: Value): boolean {
+  lookAt(list.size)
   for (let i = 0; i < list.size; i++) if (equal(list.at(i), value) === true) return true
   return false
 }

@@ -15,6 +15,7 @@ import {
   noSuchOverload,
   type Value,
 } from './value.ts'
+import { lookAt } from './work.ts'
 
 const notOrdered = new CelError('NaN values cannot be ordered')
 
@@ -107,6 +108,7 @@ export function equalBeside(a: Value, b: Value): boolean | CelError {
   }
   if (a === null) return false
   if (a instanceof CelUint || a instanceof CelDouble) return isNumeric(b) && compareNumbers(a, b) === 0
+  if (a instanceof CelList || a instanceof CelMap) lookAt(a.size)
   if (a instanceof CelList) return a.equalTo === undefined ? equalLists(a, b) : a.equalTo(b)
   if (a instanceof CelMap) return a.equalTo === undefined ? equalMaps(a, b) : a.equalTo(b)
   if (a instanceof CelObject) return a.equalTo(b)

@@ -13,6 +13,7 @@ import {
   CelUint,
   type Value,
 } from './value.ts'
+import { lookAt } from './work.ts'
 
 /** A double by Go's %g: shortest digits, an exponent below 1e-4 and from 1e6. */
 export function printDouble(value: number): string {
@@ -37,6 +38,7 @@ export function printValue(value: Value): string {
   if (value instanceof CelOptional)
     return value.value === undefined ? 'optional.none()' : `optional(${printValue(value.value)})`
   if (value instanceof CelError) return value.message
+  if (value instanceof CelList || value instanceof CelMap) lookAt(value.size)
   if (value instanceof CelList)
     return `[${Array.from({ length: value.size }, (_, i) => printValue(value.at(i))).join(', ')}]`
   if (value instanceof CelMap)
