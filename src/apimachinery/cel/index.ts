@@ -6,12 +6,7 @@ export {
   type StructProvider,
 } from './check/declarations.ts'
 export type { Range } from './cost/range.ts'
-export {
-  type Activation,
-  CostLimitExceeded,
-  EvaluationInterrupted,
-  type EvaluationLimits,
-} from './evaluate/evaluation.ts'
+export type { Activation, EvaluationLimits } from './evaluate/evaluation.ts'
 export {
   type AuthorizationAnswer,
   type AuthorizationQuestion,

@@ -114,17 +114,20 @@ const isLibraryValue = (value: Value | undefined): boolean =>
 
 const ordering = /^(?:less|greater|less_equals|greater_equals)_(?:string|bytes)$|^equals$|^not_equals$/
 
+const ofSets =
+  (times: number): CallCost =>
+  ([a, b]) =>
+    1 + size(a) * size(b) * times
+
+const ofResult: CallCost = (_args, result) => allocating(1, size(result))
+
 const tracked: ReadonlyMap<string, CallCost> = new Map<string, CallCost>([
-  ...(['contains', 'intersects', 'equivalent'] as const).map(
-    (name) =>
-      [
-        `list_sets_${name}_list`,
-        (([a, b]) => 1 + size(a) * size(b) * (name === 'equivalent' ? 2 : 1)) as CallCost,
-      ] as const,
-  ),
-  ...['list_slice', 'lists_range', 'list_reverse'].map(
-    (id) => [id, ((_args, result) => allocating(1, size(result))) as CallCost] as const,
-  ),
+  ['list_sets_contains_list', ofSets(1)],
+  ['list_sets_intersects_list', ofSets(1)],
+  ['list_sets_equivalent_list', ofSets(2)],
+  ['list_slice', ofResult],
+  ['lists_range', ofResult],
+  ['list_reverse', ofResult],
   ['list_flatten', ([list]) => allocating(1, size(list))],
   ['list_flatten_int', ([list, depth]) => allocating(Number(depth), size(list))],
   ['list_distinct', ([list]) => comparingAll(list)],

@@ -5,8 +5,10 @@ import type { Evaluate, Evaluation } from './evaluation.ts'
 import { find, isPresent, lookUp } from './lookup.ts'
 
 export interface Step {
-  /** What to look up: a constant, or what an expression gives. */
-  readonly key: Value | Evaluate
+  /** What to look up, where it is constant. */
+  readonly key: Value
+  /** Gives what to look up, where it is not. */
+  readonly computeKey?: Evaluate
   /** Written with `?`: gives an optional, none where nothing is there. */
   readonly optional: boolean
   /** Only asks whether something is there. */
@@ -75,7 +77,9 @@ export class Attribute {
 
 function follow(read: Evaluate, steps: readonly Step[]): Evaluate {
   if (steps.length === 0) return read
-  const names = steps.map(({ key, optional, testOnly }) => (optional || testOnly || typeof key !== 'string' ? '' : key))
+  const names = steps.map(({ key, computeKey, optional, testOnly }) =>
+    optional || testOnly || computeKey !== undefined || typeof key !== 'string' ? '' : key,
+  )
   if (names.every((name) => name !== '')) return followNames(read, names)
   return (run) => {
     const start = read(run)
@@ -105,9 +109,9 @@ function followNames(read: Evaluate, names: readonly string[]): Evaluate {
 function followSteps(run: Evaluation, start: Value, steps: readonly Step[], startsOptional: boolean): Value {
   let value = start
   let optional = startsOptional
-  for (const { key: keyOrPlan, optional: isOptional, testOnly } of steps) {
+  for (const { key: constant, computeKey, optional: isOptional, testOnly } of steps) {
     optional ||= isOptional
-    const key = typeof keyOrPlan === 'function' ? keyOrPlan(run) : keyOrPlan
+    const key = computeKey === undefined ? constant : computeKey(run)
     if (optional) {
       const found = key instanceof CelError ? key : find(value, key)
       if (found instanceof CelError) return found

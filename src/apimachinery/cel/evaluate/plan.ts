@@ -162,8 +162,11 @@ class Planner {
   #index(operand: Expression, index: Expression, optional: boolean): Plan {
     const attribute = this.#attribute(operand)
     const key = this.plan(index)
-    const step = key.kind === 'constant' ? key.value : key.kind === 'attribute' ? key.attribute.resolve() : key.evaluate
-    attribute.add({ key: step, optional, testOnly: false })
+    if (key.kind === 'constant') attribute.add({ key: key.value, optional, testOnly: false })
+    else {
+      const computeKey = key.kind === 'attribute' ? key.attribute.resolve() : key.evaluate
+      attribute.add({ key: null, computeKey, optional, testOnly: false })
+    }
     return { kind: 'attribute', attribute }
   }
 

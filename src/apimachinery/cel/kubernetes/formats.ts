@@ -10,7 +10,7 @@ import { formatCheck } from '../../schema/index.ts'
 import { type FunctionDeclaration, member, overload } from '../check/declarations.ts'
 import { listOf, optionalOf, stringType, structType } from '../types/cel-type.ts'
 import { ArrayList } from '../values/collections.ts'
-import { CelError, CelObject, CelOptional, noSuchOverload, type Value } from '../values/value.ts'
+import { type CelError, CelObject, CelOptional, noSuchOverload, type Value } from '../values/value.ts'
 import { urlError } from './urls.ts'
 
 const formatType = structType('kubernetes.NamedFormat')

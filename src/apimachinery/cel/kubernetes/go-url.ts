@@ -1,5 +1,5 @@
 // URLs as Go's net/url reads and prints them.
-import { goQuote } from '../../field/index.ts'
+import { goQuote } from '../../text/index.ts'
 
 export interface GoUrl {
   readonly scheme: string

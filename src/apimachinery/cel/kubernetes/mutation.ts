@@ -5,7 +5,7 @@ import { dynType, stringType, structType } from '../types/cel-type.ts'
 import { itemsOf } from '../values/collections.ts'
 import { equal } from '../values/compare.ts'
 import { jsonOf } from '../values/json-values.ts'
-import { CelError, CelList, CelMap, CelObject, noSuchOverload, type Value } from '../values/value.ts'
+import { type CelError, CelList, CelMap, CelObject, noSuchOverload, type Value } from '../values/value.ts'
 
 const objectName = 'Object'
 const patchName = 'JSONPatch'

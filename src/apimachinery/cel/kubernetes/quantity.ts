@@ -13,8 +13,8 @@ const ofQuantity =
 
 const ofTwo =
   (run: (a: QuantityValue, b: QuantityValue) => Value): Implementation =>
-  (a, b) => {
-    const other = b !== undefined && isInt(b) ? quantityOfInt(b) : b
+  (a = null, b = null) => {
+    const other = isInt(b) ? quantityOfInt(b) : b
     return a instanceof QuantityValue && other instanceof QuantityValue ? run(a, other) : noSuchOverload
   }
 

@@ -1,5 +1,5 @@
 // semver(), isSemver() and the methods of versions.
-import { goQuote } from '../../field/index.ts'
+import { goQuote } from '../../text/index.ts'
 import { type FunctionDeclaration, type Implementation, member, overload } from '../check/declarations.ts'
 import { boolType, type CelType, intType, stringType, structType } from '../types/cel-type.ts'
 import { checkedInt, maxUint64 } from '../values/integers.ts'

@@ -1,5 +1,5 @@
 // `text.format(args)`: reading format strings, formatting, and checking constant ones before a program runs.
-import { goQuote } from '../../field/index.ts'
+import { goQuote } from '../../text/index.ts'
 import type { CheckedExpression } from '../check/checked-expression.ts'
 import type { Call, Expression } from '../syntax/expression.ts'
 import { toDouble, toText } from '../values/convert.ts'
@@ -46,7 +46,10 @@ function readFormat(
   let index = 0
   for (let i = 0; i < format.length;) {
     const next = format.indexOf('%', i)
-    if (next < 0) return text(format.slice(i))
+    if (next < 0) {
+      text(format.slice(i))
+      return
+    }
     text(format.slice(i, next))
     if (format[next + 1] === '%') {
       text('%')

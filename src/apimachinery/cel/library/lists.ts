@@ -204,7 +204,7 @@ const maxRange = 1_000_000
 
 function range(length?: Value): Value {
   const count = Math.max(0, Number(length))
-  if (count > maxRange) return new CelError(`lists.range(${String(length)}) is larger than ${String(maxRange)}`)
+  if (count > maxRange) return new CelError(`lists.range(${String(count)}) is larger than ${String(maxRange)}`)
   return new ArrayList(Array.from({ length: count }, (_, i) => i))
 }
 

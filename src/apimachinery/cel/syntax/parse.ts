@@ -331,8 +331,11 @@ class Parser {
     const optional = this.#accept('?')
     const escaped = this.#accept('ESC_IDENTIFIER')
     if (escaped !== undefined) return this.#report(escaped.start, unsupportedQuote)
-    const name = this.#accept('IDENTIFIER') ?? this.#nameless()
-    if (name === undefined) return target
+    const name = this.#accept('IDENTIFIER')
+    if (name === undefined) {
+      this.#nameless()
+      return target
+    }
     if (optional !== undefined)
       return this.make.call(op.start, '_?._', target, this.make.literal(name.start, name.text))
     const open = this.#accept('(')
@@ -341,11 +344,10 @@ class Parser {
   }
 
   // The generated parser looks ahead here, and cel-go rewrites its message for three words.
-  #nameless(): undefined {
+  #nameless(): void {
     if (keywordText.has(this.#peek.type)) this.#unexpected('IDENTIFIER', false)
     else this.#syntax(`no viable alternative at input '.${this.#peek.type === '<EOF>' ? '' : this.#shown}'`)
     this.#recover()
-    return undefined
   }
 
   #index(op: Token, target: Expression): Expression {

@@ -29,7 +29,6 @@ export interface CelType {
 
 const simple = (kind: TypeKind, name: string = kind): CelType => ({ kind, name, params: [] })
 
-export const anyType = simple('any', 'google.protobuf.Any')
 export const boolType = simple('bool')
 export const bytesType = simple('bytes')
 export const doubleType = simple('double')

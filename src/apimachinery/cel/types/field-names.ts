@@ -26,14 +26,14 @@ export function escapeFieldName(name: string): string | undefined {
 /** The property that an identifier stands for; undefined where its escapes are none. */
 export function unescapeFieldName(identifier: string): string | undefined {
   if (!identifier.includes('__')) return identifier
-  let valid = true
+  const invalid: string[] = []
   const name = identifier.replaceAll(/_{2}([^_]+)_{2}/g, (whole, inner: string) => {
     const original = Object.hasOwn(originals, inner) ? originals[inner] : undefined
     if (original !== undefined) return original
-    valid &&= reserved.has(inner) && whole.length === identifier.length
+    if (!reserved.has(inner) || whole.length !== identifier.length) invalid.push(whole)
     return inner
   })
-  return valid ? name : undefined
+  return invalid.length === 0 ? name : undefined
 }
 
 /** True for words that are a property under their escaped name only. */
