@@ -5,12 +5,16 @@ import {
   authorizerValue,
   type CelAuthorizer,
   compileExpression,
+  declaredType,
   dynamicValue,
   dynType,
+  escapeFieldName,
   type Extension,
   extendEnvironment,
+  jsonOf,
   kubernetesEnvironment,
   listOf,
+  maxCardinality,
   mutationFunctions,
   mutationJson,
   mutationStructs,
@@ -21,6 +25,8 @@ import {
   requestResourceValue,
   resourceCheckType,
   structType,
+  typedValue,
+  unescapeFieldName,
   type Value,
 } from './index.ts'
 
@@ -201,5 +207,44 @@ describe('a program', () => {
   it('tells which variables it uses', () => {
     const program = compiled('oldSelf == 1 || true', { variables: { self: dynType, oldSelf: dynType } })
     expect([program.uses('oldSelf'), program.uses('self')]).to.deep.equal([true, false])
+  })
+})
+
+describe('names of fields in expressions', () => {
+  for (const { name, identifier } of [
+    { name: 'plain_1', identifier: 'plain_1' },
+    { name: 'a-b', identifier: 'a__dash__b' },
+    { name: 'a.b/c', identifier: 'a__dot__b__slash__c' },
+    { name: '__u', identifier: '__underscores__u' },
+    { name: 'namespace', identifier: '__namespace__' },
+    { name: 'true', identifier: '__true__' },
+    { name: '9a', identifier: undefined },
+    { name: 'a b', identifier: undefined },
+    { name: '', identifier: undefined },
+  ])
+    it(`writes "${name}" as ${identifier ?? 'nothing'}`, () => {
+      expect(escapeFieldName(name)).to.equal(identifier)
+      if (identifier !== undefined) expect(unescapeFieldName(identifier)).to.equal(name)
+    })
+
+  it('knows no field of an unknown escape', () => expect(unescapeFieldName('a__foo__b')).to.equal(undefined))
+})
+
+describe('declared types', () => {
+  const port = { type: 'object', required: ['name'], properties: { name: { type: 'string' } } } as const
+
+  it('tell how often a value can be in one request', () => {
+    const type = declaredType({ ...port, required: ['name'] }, 'port')
+    expect(type && { size: type.minSerializedSize, times: maxCardinality(type) }).to.deep.equal({
+      size: 12,
+      times: 241979,
+    })
+  })
+
+  it('give JSON back as it came', () => {
+    const json = [{ name: 'a' }, { name: 'b' }]
+    expect(
+      jsonOf(typedValue(json, { type: 'array', items: { type: 'object', properties: { name: { type: 'string' } } } })),
+    ).to.equal(json)
   })
 })

@@ -4,7 +4,7 @@ export {
   member,
   overload,
   type StructProvider,
-} from './check/declarations.ts'
+} from './declarations/declarations.ts'
 export type { Range } from './cost/range.ts'
 export type { Activation, EvaluationLimits } from './evaluate/evaluation.ts'
 export {

@@ -2,16 +2,19 @@
 import { spawn } from 'node:child_process'
 import {
   compileExpression,
+  declaredType,
+  dynamicValue,
+  dynType,
   extendEnvironment,
   kubernetesEnvironment,
+  perCallLimit,
   Program,
+  typedValue,
+  type Value,
+  withTypeAndMeta,
 } from '../../../src/apimachinery/cel/index.ts'
 import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
 import { parseStructuralSchema } from '../../../src/apimachinery/schema/index.ts'
-import { dynType } from '../../../src/apimachinery/cel/types/cel-type.ts'
-import { declaredType, withTypeAndMeta } from '../../../src/apimachinery/cel/types/declared-type.ts'
-import { dynamicValue, typedValue } from '../../../src/apimachinery/cel/values/json-values.ts'
-import type { Value } from '../../../src/apimachinery/cel/values/value.ts'
 import { showValue } from './show-value.ts'
 
 export interface Question {
@@ -55,7 +58,7 @@ export async function askKubernetes(program: string, questions: readonly Questio
 
 /** Our answer to the same question. */
 export function answer(question: Question): Answer {
-  const { schema, self, root = false, variables = {}, minor = 34, limit = 1_000_000 } = question
+  const { schema, self, root = false, variables = {}, minor = 34, limit = perCallLimit } = question
   const node = schema === undefined ? undefined : parseStructuralSchema(schema)
   const declared = node === undefined ? undefined : declaredType(node, 'selfType', { isResource: root })
   const names = Object.fromEntries(Object.keys(variables).map((name) => [name, dynType]))

@@ -12,7 +12,7 @@ import {
   CelTypeValue,
   CelUint,
   type Value,
-} from '../../../src/apimachinery/cel/values/value.ts'
+} from '../../../src/apimachinery/cel/index.ts'
 
 /** One canonical text for each value; entries of maps in the order of their text. */
 export function showValue(value: Value): string {

@@ -35,8 +35,8 @@ import {
 } from '../types/cel-type.ts'
 import { mostGeneral, TypesTooLarge, Unifier } from '../types/unifier.ts'
 import { CelDouble, CelUint, isInt, type Value } from '../values/value.ts'
-import { CheckedExpression } from './checked-expression.ts'
-import type { Declarations, FunctionDeclaration, Overload } from './declarations.ts'
+import { CheckedExpression } from '../declarations/checked-expression.ts'
+import type { Declarations, FunctionDeclaration, Overload } from '../declarations/declarations.ts'
 
 type Meaning = { readonly kind: 'variable' | 'typeName'; readonly name: string; readonly type: CelType }
 

@@ -1,5 +1,5 @@
 // The cost of an expression before it ever runs: the range that its runs may cost, by the sizes that a schema allows.
-import type { CheckedExpression } from '../check/checked-expression.ts'
+import type { CheckedExpression } from '../declarations/checked-expression.ts'
 import type { Call, Comprehension, Expression, ListLiteral, MapLiteral, Select } from '../syntax/expression.ts'
 import { type CelType, paramOf } from '../types/cel-type.ts'
 import { CelError, CelList, CelMap } from '../values/value.ts'

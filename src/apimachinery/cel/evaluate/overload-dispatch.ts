@@ -1,6 +1,6 @@
 // Picks the overload of a function by the types that its arguments have at run time.
-import type { FunctionDeclaration, Implementation, Overload } from '../check/declarations.ts'
-import type { FunctionReference } from '../check/checked-expression.ts'
+import type { FunctionDeclaration, Implementation, Overload } from '../declarations/declarations.ts'
+import type { FunctionReference } from '../declarations/checked-expression.ts'
 import type { CelType } from '../types/cel-type.ts'
 import {
   CelDouble,

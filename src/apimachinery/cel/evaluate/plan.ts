@@ -1,7 +1,7 @@
 // Turns a checked expression into closures. Constants are folded and costs are counted as cel-go does with the options of
 // kube-apiserver.
-import type { CheckedExpression, FunctionReference } from '../check/checked-expression.ts'
-import type { StructProvider } from '../check/declarations.ts'
+import type { CheckedExpression, FunctionReference } from '../declarations/checked-expression.ts'
+import type { Implementation, StructProvider } from '../declarations/declarations.ts'
 import type { Call, Comprehension, Expression, ListLiteral, MapLiteral, StructLiteral } from '../syntax/expression.ts'
 import { ArrayList, EntryMap, isKey } from '../values/collections.ts'
 import { equal } from '../values/compare.ts'
@@ -11,7 +11,7 @@ import { Attribute } from './attribute.ts'
 import { evaluateLoop, readAccumulator } from './comprehension.ts'
 import type { Evaluate } from './evaluation.ts'
 import { isSetOfConstants } from './constant-set.ts'
-import { notStrictlyFalse } from './not-strictly-false.ts'
+import { notStrictlyFalse } from '../values/not-strictly-false.ts'
 import { implementationOf } from './overload-dispatch.ts'
 
 /** What a call costs besides its arguments. */
@@ -21,8 +21,8 @@ export interface PlanOptions {
   readonly struct: StructProvider
   /** The cost of calls of a function; `overloadId` is empty where more than one overload fits. */
   readonly callCost: (name: string, overloadId: string) => CallCost | 1
-  /** An implementation that has the constant second argument worked in. Throws ProgramError. */
-  readonly withConstantPattern: (name: string, pattern: string) => ((...args: Value[]) => Value) | undefined
+  /** An implementation that has the constant second argument worked in, or what is wrong with that. */
+  readonly withConstantPattern: (name: string, pattern: string) => Implementation | CelError | undefined
 }
 
 /** A program that cannot be made of an expression, although its types are right. */
@@ -194,6 +194,7 @@ class Planner {
         ? this.#options.withConstantPattern(node.name, pattern.value)
         : undefined
     const cost = this.#options.callCost(node.name, overloadId)
+    if (prepared instanceof CelError) throw new ProgramError(prepared.message)
     if (prepared !== undefined) return computed(invokeAll(prepared, args.map(evaluated), cost))
     return computed(invoke(implementationOf(reference, args.length), args.map(evaluated), cost))
   }

@@ -1,6 +1,6 @@
 // `authorizer` in admission policies: asks whether somebody may do something. What decides is given by the caller.
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../field/index.ts'
-import { type FunctionDeclaration, type Implementation, member } from '../check/declarations.ts'
+import { type FunctionDeclaration, type Implementation, member } from '../declarations/declarations.ts'
 import { boolType, type CelType, stringType, structType } from '../types/cel-type.ts'
 import { CelError, CelObject, noSuchOverload, type Value } from '../values/value.ts'
 

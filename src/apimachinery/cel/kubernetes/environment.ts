@@ -5,7 +5,7 @@ import {
   mergeFunctions,
   type StructDeclaration,
   type StructProvider,
-} from '../check/declarations.ts'
+} from '../declarations/declarations.ts'
 import { bindMacro, twoVariableFunctions, twoVariableMacros } from '../library/comprehensions.ts'
 import { kubernetesListFunctions, listFunctions, setFunctions, sortByMacro } from '../library/lists.ts'
 import { optionalFunctions, optionalMacros, optionalTypeName } from '../library/optional.ts'

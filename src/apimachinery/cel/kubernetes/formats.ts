@@ -7,7 +7,7 @@ import {
   qualifiedNameErrors,
 } from '../../field/index.ts'
 import { formatCheck } from '../../schema/index.ts'
-import { type FunctionDeclaration, member, overload } from '../check/declarations.ts'
+import { type FunctionDeclaration, member, overload } from '../declarations/declarations.ts'
 import { listOf, optionalOf, stringType, structType } from '../types/cel-type.ts'
 import { ArrayList } from '../values/collections.ts'
 import { type CelError, CelObject, CelOptional, noSuchOverload, type Value } from '../values/value.ts'

@@ -1,6 +1,6 @@
 // What mutating admission policies make: `Object{spec: Object.spec{...}}` and `JSONPatch{op: ..., path: ...}`.
 import { type JsonObject, type JsonValue, putField } from '../../meta/index.ts'
-import { type FunctionDeclaration, overload, type StructProvider } from '../check/declarations.ts'
+import { type FunctionDeclaration, overload, type StructProvider } from '../declarations/declarations.ts'
 import { dynType, stringType, structType } from '../types/cel-type.ts'
 import { itemsOf } from '../values/collections.ts'
 import { equal } from '../values/compare.ts'

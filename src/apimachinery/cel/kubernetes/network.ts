@@ -1,6 +1,6 @@
 // ip(), cidr() and the methods of addresses and networks.
 import { goQuote } from '../../text/index.ts'
-import { type FunctionDeclaration, type Implementation, member, overload } from '../check/declarations.ts'
+import { type FunctionDeclaration, type Implementation, member, overload } from '../declarations/declarations.ts'
 import { boolType, type CelType, intType, opaqueType, stringType } from '../types/cel-type.ts'
 import { CelError, CelObject, noSuchOverload, type Value } from '../values/value.ts'
 import {

@@ -1,7 +1,7 @@
 // Compiles expressions and runs them.
-import type { CheckedExpression } from '../check/checked-expression.ts'
+import type { CheckedExpression } from '../declarations/checked-expression.ts'
 import { check } from '../check/checker.ts'
-import { literalErrors } from '../check/literal-rules.ts'
+import { literalErrors } from './literal-rules.ts'
 import { callCost } from '../cost/call-cost.ts'
 import { estimateCost } from '../cost/estimate.ts'
 import type { SizeOfPath } from '../cost/estimate-call.ts'

@@ -1,5 +1,5 @@
 // quantity(), isQuantity() and the methods of quantities.
-import { type FunctionDeclaration, type Implementation, member, overload } from '../check/declarations.ts'
+import { type FunctionDeclaration, type Implementation, member, overload } from '../declarations/declarations.ts'
 import { boolType, type CelType, doubleType, intType, stringType, structType } from '../types/cel-type.ts'
 import { CelDouble, CelError, isInt, noSuchOverload, type Value } from '../values/value.ts'
 import { parseQuantity, quantityOfInt, QuantityValue } from './quantity-value.ts'

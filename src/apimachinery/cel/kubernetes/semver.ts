@@ -1,6 +1,6 @@
 // semver(), isSemver() and the methods of versions.
 import { goQuote } from '../../text/index.ts'
-import { type FunctionDeclaration, type Implementation, member, overload } from '../check/declarations.ts'
+import { type FunctionDeclaration, type Implementation, member, overload } from '../declarations/declarations.ts'
 import { boolType, type CelType, intType, stringType, structType } from '../types/cel-type.ts'
 import { checkedInt, maxUint64 } from '../values/integers.ts'
 import { CelError, CelObject, noSuchOverload, type Value } from '../values/value.ts'

@@ -1,5 +1,5 @@
 // url(), isURL() and the methods of URLs.
-import { type FunctionDeclaration, type Implementation, member, overload } from '../check/declarations.ts'
+import { type FunctionDeclaration, type Implementation, member, overload } from '../declarations/declarations.ts'
 import { boolType, type CelType, listOf, mapOf, stringType, structType } from '../types/cel-type.ts'
 import { ArrayList, EntryMap } from '../values/collections.ts'
 import { CelError, CelObject, noSuchOverload, type Value } from '../values/value.ts'

@@ -1,5 +1,5 @@
 // Comprehensions with two variables, and cel.bind().
-import { type FunctionDeclaration, overload } from '../check/declarations.ts'
+import { type FunctionDeclaration, overload } from '../declarations/declarations.ts'
 import type { Expression } from '../syntax/expression.ts'
 import { argument, type Macro, type MacroCall, MacroError, targetOf } from '../syntax/macro.ts'
 import { hidesAccumulator } from '../syntax/node-factory.ts'

@@ -1,6 +1,6 @@
 // `text.format(args)`: reading format strings, formatting, and checking constant ones before a program runs.
 import { goQuote } from '../../text/index.ts'
-import type { CheckedExpression } from '../check/checked-expression.ts'
+import type { CheckedExpression } from '../declarations/checked-expression.ts'
 import type { Call, Expression } from '../syntax/expression.ts'
 import { toDouble, toText } from '../values/convert.ts'
 import {

@@ -1,5 +1,5 @@
 // List functions: Kubernetes' own, the sets of cel-go, and cel-go's lists in version 3.
-import { type FunctionDeclaration, type Implementation, member, overload } from '../check/declarations.ts'
+import { type FunctionDeclaration, type Implementation, member, overload } from '../declarations/declarations.ts'
 import type { Macro } from '../syntax/macro.ts'
 import { argument, MacroError, targetOf } from '../syntax/macro.ts'
 import { expandMap } from '../syntax/standard-macros.ts'

@@ -1,6 +1,6 @@
 // Arithmetic, comparison and logical operators, by the types that their operands have at run time.
-import { type FunctionDeclaration, type Implementation, overload, type Overload } from '../check/declarations.ts'
-import { notStrictlyFalse } from '../evaluate/not-strictly-false.ts'
+import { type FunctionDeclaration, type Implementation, overload, type Overload } from '../declarations/declarations.ts'
+import { notStrictlyFalse } from '../values/not-strictly-false.ts'
 import {
   boolType,
   bytesType,

@@ -1,5 +1,5 @@
 // Optional values: `a.?b`, optional.of(), optMap() and what belongs to them.
-import { type FunctionDeclaration, member, overload } from '../check/declarations.ts'
+import { type FunctionDeclaration, member, overload } from '../declarations/declarations.ts'
 import type { Expression } from '../syntax/expression.ts'
 import { argument, type Macro, type MacroCall, MacroError, targetOf } from '../syntax/macro.ts'
 import {

@@ -1,8 +1,7 @@
 // Regular expressions in expressions: Go's syntax, linear time, compiled once per text.
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
-import { type FunctionDeclaration, member } from '../check/declarations.ts'
-import { ProgramError } from '../evaluate/plan.ts'
+import { type FunctionDeclaration, type Implementation, member } from '../declarations/declarations.ts'
 import { intType, listOf, stringType } from '../types/cel-type.ts'
 import { ArrayList } from '../values/collections.ts'
 import { CelError, noSuchOverload, type Value } from '../values/value.ts'
@@ -63,12 +62,12 @@ function search(name: string) {
   }
 }
 
-/** The implementation of a search whose pattern is constant; undefined for other functions. Throws ProgramError. */
-export function withConstantPattern(name: string, pattern: string): ((...args: Value[]) => Value) | undefined {
+/** The implementation of a search whose pattern is constant; what is wrong with it; undefined for other functions. */
+export function withConstantPattern(name: string, pattern: string): Implementation | CelError | undefined {
   const run = Object.hasOwn(searches, name) ? searches[name] : undefined
   if (run === undefined) return undefined
   const regex = compileRegex(pattern)
-  if (regex instanceof CelError) throw new ProgramError(regex.message)
+  if (regex instanceof CelError) return regex
   return (text, _pattern, limit) => (typeof text === 'string' ? run(regex, text, limit) : noSuchOverload)
 }
 

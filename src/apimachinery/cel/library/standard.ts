@@ -1,5 +1,5 @@
 // The functions of the language: sizes, conversions, strings, times.
-import { type FunctionDeclaration, type Implementation, member, overload } from '../check/declarations.ts'
+import { type FunctionDeclaration, type Implementation, member, overload } from '../declarations/declarations.ts'
 import { codePointCount } from '../syntax/source.ts'
 import {
   boolType,

@@ -1,5 +1,5 @@
 // The string functions of cel-go's extension in version 2, which count in code points.
-import { type FunctionDeclaration, type Implementation, member, overload } from '../check/declarations.ts'
+import { type FunctionDeclaration, type Implementation, member, overload } from '../declarations/declarations.ts'
 import { codePointCount } from '../syntax/source.ts'
 import { type CelType, dynType, intType, listOf, stringType } from '../types/cel-type.ts'
 import { ArrayList } from '../values/collections.ts'

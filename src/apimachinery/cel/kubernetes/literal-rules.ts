@@ -12,7 +12,7 @@ import { SourceErrors } from '../syntax/source.ts'
 import { type CelType, isSameType, paramOf, printType } from '../types/cel-type.ts'
 import { toDuration, toTimestamp } from '../values/convert.ts'
 import { CelError, type Value } from '../values/value.ts'
-import type { CheckedExpression } from './checked-expression.ts'
+import type { CheckedExpression } from '../declarations/checked-expression.ts'
 
 export interface LiteralRules {
   /** Elements of one list, keys of one map, values of one map must be of one type, but for arguments of format(). */
