@@ -482,6 +482,40 @@ export const plainExpressions: readonly string[] = [
   String.raw`[{}].all(x, x.a == 1)`,
 ]
 
+/** Of a mutating admission policy, with the object below. */
+export const mutationExpressions: readonly string[] = [
+  'Object{spec: Object.spec{replicas: object.spec.replicas + 1}}',
+  'Object{metadata: Object.metadata{labels: {"a": "b"}}}.metadata.labels.a',
+  'Object{}',
+  'Object{spec: Object.spec{}} == Object{spec: Object.spec{}}',
+  'has(Object{a: 1}.a) && !has(Object{a: 1}.b)',
+  'Object{a: 1}.b',
+  'Object{?a: optional.none(), ?b: optional.of(2)}',
+  'Object{?a: 1}',
+  'Object{a: object.foo}',
+  'JSONPatch{op: "add", path: "/a/" + jsonpatch.escapeKey("x/y~z"), value: [1, 2]}',
+  '[JSONPatch{op: "test", path: "/a", value: "x"}, JSONPatch{op: "replace", path: "/a", value: 1}]',
+  'JSONPatch{op: 1}',
+  'JSONPatch{op: "move", from: "/a", path: "/b"}.from',
+  'JSONPatch{op: "add"} == JSONPatch{op: "add"}',
+  'type(Object{}) == Object',
+  'Foo{}',
+  'Object.spec{a: Object.spec.a{b: "c"}}.a.b',
+  'has(object.spec.replicas) ? [JSONPatch{op: "remove", path: "/spec/replicas"}] : []',
+  'object.spec.replicas == 2 && object.metadata.name.startsWith("n")',
+  'object.metadata.labels.all(k, v, v == "b")',
+  'has(object.metadata.annotations)',
+  'object.metadata.?annotations["a"].orValue("none")',
+  'object.spec.ratio > 1.0 && object.spec.list[0] == "x"',
+  'object.spec.none == null',
+  'object',
+]
+
+export const mutated: JsonObject = {
+  metadata: { name: 'n', labels: { a: 'b' } },
+  spec: { replicas: 2, ratio: 1.5, list: ['x'], none: null },
+}
+
 /** Not in the language, or hardly. */
 export const brokenExpressions: readonly string[] = [
   '[',

@@ -7,6 +7,8 @@ import {
   dynType,
   extendEnvironment,
   kubernetesEnvironment,
+  mutationFunctions,
+  mutationStructs,
   perCallLimit,
   Program,
   typedValue,
@@ -58,13 +60,14 @@ export async function askKubernetes(program: string, questions: readonly Questio
 
 /** Our answer to the same question. */
 export function answer(question: Question): Answer {
-  const { schema, self, root = false, variables = {}, minor = 34, limit = perCallLimit } = question
+  const { schema, self, root = false, variables = {}, minor = 34, limit = perCallLimit, mutation = false } = question
   const node = schema === undefined ? undefined : parseStructuralSchema(schema)
   const declared = node === undefined ? undefined : declaredType(node, 'selfType', { isResource: root })
   const names = Object.fromEntries(Object.keys(variables).map((name) => [name, dynType]))
   const environment = extendEnvironment(kubernetesEnvironment({ minor }), {
     variables: declared === undefined ? names : { self: declared.type, ...names },
     declaredTypes: declared === undefined ? [] : [declared],
+    ...(mutation ? { structs: mutationStructs, functions: mutationFunctions } : {}),
   })
   const program = compileExpression(question.expression, environment)
   if (!(program instanceof Program))

@@ -11,6 +11,9 @@ import {
   CelTimestamp,
   CelTypeValue,
   CelUint,
+  mutationJson,
+  ObjectValue,
+  PatchValue,
   type Value,
 } from '../../../src/apimachinery/cel/index.ts'
 
@@ -36,6 +39,11 @@ export function showValue(value: Value): string {
   if (value instanceof CelMap) {
     const entries = value.keys().map((key) => `${showValue(key)}:${showValue(value.find(key) ?? null)}`)
     return `{${entries.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))).join(',')}}`
+  }
+  if (value instanceof ObjectValue) return `${value.typeName}${JSON.stringify(mutationJson(value))}`
+  if (value instanceof PatchValue) {
+    const texts = [value.op, value.path, value.from].map((text) => JSON.stringify(text)).join(' ')
+    return `JSONPatch(${texts}${value.value === undefined ? '' : ` ${showValue(value.value)}`})`
   }
   return value instanceof CelObject && 'text' in value ? `${value.typeName}(${String(value.text)})` : 'error'
 }

@@ -106,6 +106,8 @@ class Planner {
 
   #identifier(id: number, name: string): Plan {
     const type = this.#checked.typeNames[id]
+    // Only the types of the language and of libraries are values too.
+    if (type?.kind === 'struct') throw new ProgramError(`reference to undefined type: ${name}`)
     if (type !== undefined) return constant(new CelTypeValue(type.name))
     const local = this.#locals.findLast(([known]) => known === name)
     if (local !== undefined) return { kind: 'attribute', attribute: Attribute.of(local[1]) }

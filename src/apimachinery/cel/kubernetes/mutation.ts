@@ -30,8 +30,9 @@ export class ObjectValue extends CelObject {
     })
   }
 
-  override get(field: string): Value | undefined {
-    return this.fields.get(field)
+  // A field that is not set reads as null, as upstream.
+  override get(field: string): Value {
+    return this.fields.get(field) ?? null
   }
 
   override has(field: string): boolean {

@@ -1,5 +1,5 @@
 // Lists and maps that expressions build.
-import { equal } from './compare.ts'
+import { equal, equalTypedLists } from './compare.ts'
 import {
   CelDouble,
   CelDuration,
@@ -63,6 +63,7 @@ class ConcatenatedList extends CelList {
     this.#first = first
     this.#second = second
     this.size = first.size + second.size
+    if (first.equalTo !== undefined) this.equalTo = (other) => equalTypedLists(this, other)
   }
 
   override at(index: number): Value {

@@ -128,6 +128,17 @@ function equalLists(a: CelList, b: Value): boolean {
   return true
 }
 
+/** Equality of lists with a schema: other values are no lists to compare with, and null is a value like any other. */
+export function equalTypedLists(a: CelList, b: Value): boolean | CelError {
+  if (!(b instanceof CelList)) return noSuchOverload
+  if (a.size !== b.size) return false
+  for (let i = 0; i < a.size; i++) {
+    const same = equalBeside(a.at(i), b.at(i))
+    if (same !== true) return same
+  }
+  return true
+}
+
 function equalMaps(a: CelMap, b: Value): boolean {
   if (!(b instanceof CelMap) || a.size !== b.size) return false
   for (const key of a.keys()) {

@@ -3,7 +3,7 @@ import { fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../../me
 import { formatCheck, type SchemaNode } from '../../schema/index.ts'
 import { escapeFieldName, unescapeFieldName } from '../types/field-names.ts'
 import { withTypeAndMeta } from '../types/declared-type.ts'
-import { equal, equalBeside } from './compare.ts'
+import { equal, equalBeside, equalTypedLists } from './compare.ts'
 import { parseDuration, parseTimestamp } from './times.ts'
 import {
   CelDouble,
@@ -251,13 +251,7 @@ class TypedList extends CelList {
   }
 
   override equalTo(other: Value): boolean | CelError {
-    if (!(other instanceof CelList)) return noSuchOverload
-    if (this.size !== other.size) return false
-    for (let i = 0; i < this.size; i++) {
-      const same = equalBeside(this.at(i), other.at(i))
-      if (same !== true) return same
-    }
-    return true
+    return equalTypedLists(this, other)
   }
 }
 
