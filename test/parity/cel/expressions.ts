@@ -1,4 +1,5 @@
-// Expressions that kube-apiserver's libraries and ours are asked about.
+// Expressions that kube-apiserver's libraries and ours are asked about. None depends on the order of the entries of a map, which Go
+// chooses at random.
 import type { JsonObject } from '../../../src/apimachinery/meta/index.ts'
 
 /** Without a schema. */
@@ -419,7 +420,7 @@ export const plainExpressions: readonly string[] = [
   String.raw`{'a': 1}[?'a']`,
   String.raw`[1,2,3][?1]`,
   String.raw`[1,2,3].transformList(i, v, i > 0, v)`,
-  String.raw`{'a':1,'b':2}.exists(k, v, v == 2)`,
+  String.raw`{'b':2}.exists(k, v, v == 2)`,
   String.raw`{'a':1,'b':2}.existsOne(k, v, v == 2)`,
   String.raw`[1,1].transformMapEntry(i, v, {v: i})`,
   String.raw`[1,2].all(x, x, true)`,
