@@ -12,7 +12,7 @@ const kubernetesVersion = 'v1.34.3'
 
 interface Source {
   /** Folder in test/programs with the go.mod and go.sum that pin everything. */
-  module: 'kubernetes' | 'etcd' | 'coredns' | 'helm' | 'kwok'
+  module: 'kubernetes' | 'etcd' | 'coredns' | 'helm' | 'kwok' | 'cel'
   package: string
   /** `test` compiles the package's tests into a program (the conformance suite). */
   build?: 'test'
@@ -33,6 +33,7 @@ const sources = {
   coredns: { module: 'coredns', package: 'github.com/coredns/coredns' },
   helm: { module: 'helm', package: 'helm.sh/helm/v3/cmd/helm' },
   kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
+  cel: { module: 'cel', package: '.' },
 } as const satisfies Record<string, Source>
 
 export type ProgramName = keyof typeof sources
@@ -59,6 +60,7 @@ const linkerFlags: Record<Source['module'], string> = {
   coredns: '-s -w',
   helm: '-s -w',
   kwok: '-s -w',
+  cel: '-s -w',
 }
 
 export interface EnsureProgramsOptions {
@@ -98,7 +100,9 @@ export async function ensurePrograms<N extends ProgramName>(
 export function programPath(name: ProgramName): string {
   const { module } = sources[name]
   const hash = createHash('sha256')
-  for (const file of ['go.mod', 'go.sum']) hash.update(readFileSync(join(moduleDir(module), file)))
+  // One of the modules has a program of its own, which counts as much as its versions.
+  for (const file of module === 'cel' ? ['go.mod', 'go.sum', 'main.go'] : ['go.mod', 'go.sum'])
+    hash.update(readFileSync(join(moduleDir(module), file)))
   hash.update(JSON.stringify([linkerFlags[module], platform(), arch()]))
   return join(cacheDir(), 'programs', `${module}-${hash.digest('hex').slice(0, 16)}`, name)
 }

@@ -1,0 +1,160 @@
+// What mutating admission policies make: `Object{spec: Object.spec{...}}` and `JSONPatch{op: ..., path: ...}`.
+import { type JsonObject, type JsonValue, putField } from '../../meta/index.ts'
+import { type FunctionDeclaration, overload, type StructProvider } from '../declarations/declarations.ts'
+import { dynType, stringType, structType } from '../types/cel-type.ts'
+import { itemsOf } from '../values/collections.ts'
+import { equal } from '../values/compare.ts'
+import { jsonOf } from '../values/json-values.ts'
+import { type CelError, CelList, CelMap, CelObject, noSuchOverload, type Value } from '../values/value.ts'
+
+const objectName = 'Object'
+const patchName = 'JSONPatch'
+
+/** A part of an object as an apply configuration. */
+export class ObjectValue extends CelObject {
+  readonly typeName: string
+  readonly fields: ReadonlyMap<string, Value>
+
+  constructor(typeName: string, fields: ReadonlyMap<string, Value>) {
+    super()
+    this.typeName = typeName
+    this.fields = fields
+  }
+
+  override equalTo(other: Value): boolean {
+    if (!(other instanceof ObjectValue) || other.typeName !== this.typeName || other.fields.size !== this.fields.size)
+      return false
+    return Array.from(this.fields).every(([name, value]) => {
+      const theirs = other.fields.get(name)
+      return theirs !== undefined && equal(value, theirs) === true
+    })
+  }
+
+  // A field that is not set reads as null, as upstream.
+  override get(field: string): Value {
+    return this.fields.get(field) ?? null
+  }
+
+  override has(field: string): boolean {
+    return this.fields.has(field)
+  }
+
+  override get isZero(): boolean {
+    return this.fields.size === 0
+  }
+
+  /** The value as JSON. Throws an Error where a value in it has no JSON form. */
+  toJson(): JsonObject {
+    const out: JsonObject = {}
+    for (const [name, value] of this.fields) putField(out, name, mutationJson(value))
+    return out
+  }
+
+  /** What is wrong with the type names, which must repeat the path of fields down from `Object`. */
+  typeErrors(path = objectName): string[] {
+    const errors =
+      this.typeName === path
+        ? []
+        : [
+            `unexpected type name ${JSON.stringify(this.typeName)}, expected ${JSON.stringify(path)}, ` +
+              'which matches field name path from root Object type',
+          ]
+    for (const [name, value] of this.fields) errors.push(...typeErrorsIn(value, `${path}.${name}`))
+    return errors
+  }
+}
+
+function typeErrorsIn(value: Value, path: string): string[] {
+  if (value instanceof ObjectValue) return value.typeErrors(path)
+  if (value instanceof CelList) return itemsOf(value).flatMap((item) => typeErrorsIn(item, path))
+  if (!(value instanceof CelMap)) return []
+  return value.keys().flatMap((key) => typeErrorsIn(value.find(key) ?? null, path))
+}
+
+/** A value of a mutation as JSON. Throws an Error where it has no JSON form. */
+export function mutationJson(value: Value): JsonValue {
+  if (value instanceof ObjectValue) return value.toJson()
+  if (value instanceof CelList) return itemsOf(value).map(mutationJson)
+  if (value instanceof CelMap) {
+    const out: JsonObject = {}
+    for (const key of value.keys()) {
+      if (typeof key !== 'string') throw new Error('a key of a map in a mutation is no string')
+      putField(out, key, mutationJson(value.find(key) ?? null))
+    }
+    return out
+  }
+  const json = jsonOf(value)
+  if (json === undefined) throw new Error('a value in a mutation has no JSON form')
+  return json
+}
+
+/** One operation of a JSON patch. */
+export class PatchValue extends CelObject {
+  readonly typeName = patchName
+  readonly op: string
+  readonly path: string
+  readonly from: string
+  readonly value: Value | undefined
+
+  constructor(fields: ReadonlyMap<string, Value>) {
+    super()
+    this.op = textOf(fields.get('op'))
+    this.path = textOf(fields.get('path'))
+    this.from = textOf(fields.get('from'))
+    this.value = fields.get('value')
+  }
+
+  override equalTo(other: Value): boolean | CelError {
+    if (!(other instanceof PatchValue)) return false
+    if (this.op !== other.op || this.path !== other.path || this.from !== other.from) return false
+    if (this.value === undefined || other.value === undefined) return this.value === other.value
+    return equal(this.value, other.value)
+  }
+
+  override get(field: string): Value | undefined {
+    switch (field) {
+      case 'op':
+      case 'path':
+      case 'from':
+        return this[field]
+      case 'value':
+        return this.value
+      default:
+        return undefined
+    }
+  }
+
+  override has(field: string): boolean {
+    const value = this.get(field)
+    return value !== undefined && value !== ''
+  }
+}
+
+const textOf = (value: Value | undefined): string => (typeof value === 'string' ? value : '')
+
+const patchType = structType(patchName)
+const textFields: ReadonlySet<string> = new Set(['op', 'path', 'from'])
+
+/** The structs of mutations. Fields of objects are not checked before they are applied. */
+export const mutationStructs: StructProvider = (name) => {
+  if (name === patchName)
+    return {
+      type: patchType,
+      fieldType: (field) => (textFields.has(field) ? stringType : field === 'value' ? dynType : undefined),
+      make: (fields) => new PatchValue(fields),
+    }
+  if (name !== objectName && !name.startsWith(`${objectName}.`)) return undefined
+  return { type: structType(name), fieldType: () => dynType, make: (fields) => new ObjectValue(name, fields) }
+}
+
+/** jsonpatch.escapeKey(). */
+export const mutationFunctions: readonly FunctionDeclaration[] = [
+  {
+    name: 'jsonpatch.escapeKey',
+    overloads: [
+      overload('string_jsonpatch_escapeKey_string', [stringType], stringType, (text) =>
+        typeof text === 'string' ? text.replaceAll(/[~/]/g, (char) => (char === '~' ? '~0' : '~1')) : noSuchOverload,
+      ),
+    ],
+  },
+]

@@ -1,0 +1,113 @@
+// Compiles expressions and runs them.
+import type { CheckedExpression } from '../declarations/checked-expression.ts'
+import { check } from '../check/checker.ts'
+import { literalErrors } from './literal-rules.ts'
+import { callCost } from '../cost/call-cost.ts'
+import { estimateCost } from '../cost/estimate.ts'
+import type { SizeOfPath } from '../cost/estimate-call.ts'
+import type { Range } from '../cost/range.ts'
+import {
+  type Activation,
+  CostLimitExceeded,
+  type Evaluate,
+  Evaluation,
+  EvaluationInterrupted,
+  type EvaluationLimits,
+} from '../evaluate/evaluation.ts'
+import { plan, ProgramError } from '../evaluate/plan.ts'
+import { withConstantPattern } from '../library/patterns.ts'
+import { parse } from '../syntax/parse.ts'
+import { SourceErrors } from '../syntax/source.ts'
+import type { CelType } from '../types/cel-type.ts'
+import { type DeclaredType, typeAtPath } from '../types/declared-type.ts'
+import { CelError, type Value } from '../values/value.ts'
+import { beginWork, TooMuchWork } from '../values/work.ts'
+import type { Environment } from './environment.ts'
+
+/** The most that one run may cost, as kube-apiserver has it. */
+export const perCallLimit = 1_000_000
+
+/** Why an expression is no program, in the words of kube-apiserver. */
+export interface CompileFailure {
+  /** `compile`: its text or types are wrong; `program`: a constant part of it can only fail. */
+  readonly stage: 'compile' | 'program'
+  readonly message: string
+}
+
+export interface Outcome {
+  /** What the expression gives; absent where it failed. */
+  readonly value?: Value
+  /** Why it failed. */
+  readonly error?: string
+  /** True where it failed because it cost too much or nobody waited any longer: a later run may succeed. */
+  readonly cancelled: boolean
+  /** In cost units. */
+  readonly cost: number
+}
+
+/** A compiled expression. It never changes: any number of callers may share it. */
+export class Program {
+  readonly #checked: CheckedExpression
+  readonly #evaluate: Evaluate
+
+  constructor(checked: CheckedExpression, evaluate: Evaluate) {
+    this.#checked = checked
+    this.#evaluate = evaluate
+  }
+
+  get outputType(): CelType {
+    return this.#checked.outputType
+  }
+
+  /** True if the expression names a variable. */
+  uses(variable: string): boolean {
+    return this.#checked.variables.has(variable)
+  }
+
+  /** What runs may cost, where values are as large as a declared type allows. Every path begins with a variable. */
+  estimate(root?: DeclaredType): Range {
+    return estimateCost(this.#checked, root === undefined ? undefined : sizesOf(root))
+  }
+
+  /** Runs the program. The cost limit is that of one call of kube-apiserver by default. */
+  run(variables: Activation, { costLimit = perCallLimit, ...limits }: EvaluationLimits = {}): Outcome {
+    beginWork()
+    const evaluation = new Evaluation(variables, { costLimit, ...limits })
+    try {
+      const value = this.#evaluate(evaluation)
+      const { cost } = evaluation
+      return value instanceof CelError
+        ? { error: value.message, cancelled: false, cost }
+        : { value, cancelled: false, cost }
+    } catch (error) {
+      const { cost } = evaluation
+      if (error instanceof TooMuchWork) return { error: new CostLimitExceeded().message, cancelled: true, cost }
+      if (!(error instanceof CostLimitExceeded || error instanceof EvaluationInterrupted)) throw error
+      return { error: error.message, cancelled: true, cost }
+    }
+  }
+}
+
+const sizesOf =
+  (root: DeclaredType): SizeOfPath =>
+  (path) => {
+    const found = typeAtPath(root, path.slice(1))
+    return found === undefined ? undefined : { min: 0n, max: BigInt(found.maxElements) }
+  }
+
+/** Compiles an expression. */
+export function compileExpression(text: string, environment: Environment): Program | CompileFailure {
+  const parsed = parse(text, environment.parser)
+  if (parsed instanceof SourceErrors) return { stage: 'compile', message: parsed.toString() }
+  const checked = check(parsed, environment.declarations)
+  if (checked instanceof SourceErrors) return { stage: 'compile', message: checked.toString() }
+  const wrong = literalErrors(parsed, checked, environment)
+  if (wrong !== undefined) return { stage: 'compile', message: wrong.toString() }
+  try {
+    const { struct } = environment.declarations
+    return new Program(checked, plan(checked, { struct, callCost, withConstantPattern }))
+  } catch (error) {
+    if (!(error instanceof ProgramError)) throw error
+    return { stage: 'program', message: error.message }
+  }
+}

@@ -1,0 +1,7 @@
+// What keeps the loops of all() and exists() going.
+import type { Value } from './value.ts'
+
+/** False only of false: what failed counts as true. */
+export function notStrictlyFalse(value?: Value): Value {
+  return value !== false
+}
