@@ -91,7 +91,11 @@ describe('the plan for a LogicalCluster', () => {
     },
     {
       title: 'drops the rest once members hold nothing',
-      given: observed({ metadata: deleting, status: readyStatus, content: { total: 0, held: [], orphaned: [], counts: [] } }),
+      given: observed({
+        metadata: deleting,
+        status: readyStatus,
+        content: { total: 0, held: [], orphaned: [], counts: [] },
+      }),
       steps: ['purgeAndRelease'],
     },
   ] satisfies { title: string; given: Observed; steps: string[] }[]) {
