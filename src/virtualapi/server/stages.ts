@@ -189,7 +189,8 @@ async function impersonate(exchange: Exchange, { authorizer }: ServerParts): Pro
   const wanted = wantedIdentity(request.rawHeaders)
   if (wanted === undefined) return
   // The host's kube-apiserver removes these headers when it impersonates: this client did not come through it.
-  if (info.entryPoint === 'aggregated') throw badRequest('impersonation is not supported on this path: use /clusters/NAME')
+  if (info.entryPoint === 'aggregated')
+    throw badRequest('impersonation is not supported on this path: use /clusters/NAME')
   if (cluster === undefined) {
     if (info.cluster.kind !== 'one') throw badRequest('impersonation is for one logical cluster: use /clusters/NAME')
     // The same refusal as in a logical cluster that exists, except for administrators of the installation.
