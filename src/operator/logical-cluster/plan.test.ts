@@ -94,17 +94,12 @@ describe('the plan for a LogicalCluster', () => {
       steps: ['deleteObjects', 'setStatus', 'waitForContent'],
     },
     {
-<<<<<<< HEAD
       title: 'purges the rest once members hold nothing',
-      given: observed({ metadata: deleting, status: readyStatus, content: { total: 0, held: [], orphaned: [], counts: [] } }),
-=======
-      title: 'drops the rest once members hold nothing',
       given: observed({
         metadata: deleting,
         status: readyStatus,
         content: { total: 0, held: [], orphaned: [], counts: [] },
       }),
->>>>>>> member-trust
       steps: ['purgeAndRelease'],
     },
   ] satisfies { title: string; given: Observed; steps: string[] }[]) {
