@@ -1,3 +1,4 @@
+export * from './canonical-json.ts'
 export * from './json-equal.ts'
 export * from './parse-json.ts'
 export * from './parse-text.ts'

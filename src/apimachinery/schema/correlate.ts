@@ -1,6 +1,6 @@
 // Finds the old value that a new value replaces, and whether they are equal: an invalid value may stay if it is
 // unchanged (validation ratcheting, KEP-4008).
-import { isJsonObject, type JsonValue } from '../meta/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
 import { jsonEqual } from '../json/json-equal.ts'
 import { fieldSchemaOf } from './property.ts'
 import type { SchemaNode } from './schema-node.ts'
@@ -17,7 +17,37 @@ export function itemBefore(
   { listType, listMapKeys = [] }: SchemaNode,
 ): JsonValue | undefined {
   if (listType !== 'map' || !Array.isArray(old) || !isJsonObject(item)) return undefined
-  return old.find((other) => isJsonObject(other) && listMapKeys.every((key) => other[key] === item[key]))
+  const key = identity(item, listMapKeys)
+  return key === undefined ? undefined : itemsByKey(old, listMapKeys).get(key)
+}
+
+/** The items of old lists by their keys: finding each item by looking at all would be quadratic. */
+const indexes = new WeakMap<readonly JsonValue[], { keys: string; items: ReadonlyMap<string, JsonObject> }>()
+
+function itemsByKey(list: readonly JsonValue[], keys: readonly string[]): ReadonlyMap<string, JsonObject> {
+  const known = indexes.get(list)
+  const text = JSON.stringify(keys)
+  if (known?.keys === text) return known.items
+  const items = new Map<string, JsonObject>()
+  for (const item of list) {
+    const key = isJsonObject(item) ? identity(item, keys) : undefined
+    // Of items with the same key the first one counts.
+    if (isJsonObject(item) && key !== undefined && !items.has(key)) items.set(key, item)
+  }
+  indexes.set(list, { keys: text, items })
+  return items
+}
+
+/** The values of the keys as text; undefined if one is a list or an object, which are never keys. */
+function identity(item: JsonObject, keys: readonly string[]): string | undefined {
+  const values: unknown[] = []
+  for (const key of keys) {
+    const value = item[key]
+    if (typeof value === 'object' && value !== null) return undefined
+    // An absent key differs from null.
+    values.push(value === undefined ? [] : value)
+  }
+  return JSON.stringify(values)
 }
 
 /** True if the value is known to be unchanged, as far as the schema allows comparing old and new. */

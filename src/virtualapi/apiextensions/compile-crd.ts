@@ -89,9 +89,13 @@ function compile(
 ): CompiledCrd {
   const { group, versions: all } = spec
   const storageVersion = all.find(({ storage }) => storage)?.name ?? all[0]?.name ?? ''
+  const newestServed = all
+    .filter(({ served, deprecated }) => served && deprecated !== true)
+    .map(({ name }) => name)
+    .sort(compareVersions)[0]
   const versions = all
     .filter(({ served }) => served)
-    .map((version) => compileVersion(spec, names, version, storageVersion))
+    .map((version) => compileVersion(spec, names, version, { storageVersion, newestServed }))
   return {
     hash,
     changed,
@@ -117,10 +121,10 @@ const ageColumn: CrdColumn = {
 }
 
 function compileVersion(
-  { group, scope, versions: all }: CustomResourceDefinition['spec'],
+  { group, scope }: CustomResourceDefinition['spec'],
   names: CustomResourceDefinition['spec']['names'],
   source: CrdVersion,
-  storageVersion: string,
+  { storageVersion, newestServed }: { storageVersion: string; newestServed: string | undefined },
 ): CompiledVersion {
   const { name: version, schema, subresources, additionalPrinterColumns = [], selectableFields = [] } = source
   const {
@@ -150,7 +154,7 @@ function compileVersion(
     storageVersionHash: storageVersionHash(group, storageVersion, kind),
     builtIn: false,
   }
-  const warning = source.deprecationWarning ?? deprecationText(all, { group, version, kind })
+  const warning = source.deprecationWarning ?? deprecationText(newestServed, { group, version, kind })
   return {
     info,
     listKind,
@@ -163,17 +167,13 @@ function compileVersion(
   }
 }
 
-/** The default deprecation warning; it names the newest version that is not deprecated, if there is a newer one. */
+/** The default deprecation warning; it names the newest version that is not deprecated, if that is newer. */
 function deprecationText(
-  versions: readonly CrdVersion[],
+  newest: string | undefined,
   { group, version, kind }: { group: string; version: string; kind: string },
 ): string {
   const text = `${group}/${version} ${kind} is deprecated`
-  const better = versions
-    .filter(({ name, served, deprecated }) => served && deprecated !== true && compareVersions(name, version) < 0)
-    .map(({ name }) => name)
-    .sort(compareVersions)
-  return better[0] === undefined ? text : `${text}; use ${group}/${better[0]} ${kind}`
+  return newest === undefined || compareVersions(newest, version) >= 0 ? text : `${text}; use ${group}/${newest} ${kind}`
 }
 
 function storageVersionHash(group: string, version: string, kind: string): string {

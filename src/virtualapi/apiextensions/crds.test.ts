@@ -373,4 +373,23 @@ describe('compileCrd', () => {
     expect(two.versions[0]?.schema).to.equal(two.versions[1]?.schema)
     expect(two.versions[1]?.deprecationWarning).to.equal('example.com/v2 Widget is deprecated')
   })
+  it('names the newest version in deprecation warnings, and reads each version a few times for all of them', () => {
+    const count = 300
+    let reads = 0
+    const definition = crd((c) => {
+      const template = cloneJson(first(c))
+      c.spec.versions = Array.from({ length: count }, (_, i) =>
+        Object.defineProperty({ ...template, name: `v${i + 1}`, storage: i === 0 }, 'deprecated', {
+          enumerable: true,
+          get: () => {
+            reads++
+            return i + 1 < count
+          },
+        }),
+      )
+    })
+    const { versions } = compileCrd(definition)
+    expect(versions[0]?.deprecationWarning).to.equal('example.com/v1 Widget is deprecated; use example.com/v300 Widget')
+    expect(reads).to.be.within(count, 5 * count)
+  })
 })

@@ -280,8 +280,9 @@ function validateStoredVersions({ spec, status }: CustomResourceDefinition): Sta
     if (storage && !stored.includes(name))
       causes.push(fieldInvalid(field, stored, `must have the storage version ${name}`))
   }
+  const known = new Set(spec.versions.map(({ name }) => name))
   for (const [i, name] of stored.entries()) {
-    if (spec.versions.some((version) => version.name === name)) continue
+    if (known.has(name)) continue
     const why = `missing from spec.versions; ${name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`
     causes.push(fieldInvalid(`${field}[${String(i)}]`, name, why))
   }

@@ -1,5 +1,6 @@
 // Applies a pod's RuntimeClass: the overhead of the pod beyond its containers, and which nodes can run it.
 import { isDeepStrictEqual } from 'node:util'
+import { canonicalJson } from '../../../apimachinery/json/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import { forbidden } from '../../../apimachinery/status/index.ts'
 import { decodeObject } from '../../resources/object-bytes.ts'
@@ -79,7 +80,9 @@ function setScheduling(
   }
   if (Object.keys(nodeSelector).length > 0) spec.nodeSelector = { ...spec.nodeSelector, ...nodeSelector }
   const own = spec.tolerations ?? []
-  const missing = tolerations.filter((wanted) => !own.some((toleration) => isDeepStrictEqual(toleration, wanted)))
+  // Compared as texts: both lists are a tenant's, and may hold thousands.
+  const present = new Set(own.map(canonicalJson))
+  const missing = tolerations.filter((wanted) => !present.has(canonicalJson(wanted)))
   if (missing.length > 0) spec.tolerations = [...own, ...missing]
 }
 

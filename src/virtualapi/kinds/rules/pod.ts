@@ -150,8 +150,9 @@ function sameNumber(spec: PodSpec, old: PodSpec): boolean {
 
 /** Copies the requested resources into the containers of the same name. */
 function resize(containers: PodSpec['containers'], asked: PodSpec['containers']): void {
+  const firstOf = new Map(asked.toReversed().map((container) => [container.name, container]))
   for (const container of containers) {
-    const other = asked.find(({ name }) => name === container.name)
+    const other = firstOf.get(container.name)
     if (other === undefined) continue
     if (other.resources === undefined) delete container.resources
     else container.resources = other.resources

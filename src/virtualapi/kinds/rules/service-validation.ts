@@ -49,8 +49,9 @@ export function serviceCauses(service: Service, old?: Service): StatusCause[] {
     if (name === '') causes.push(fieldRequired('spec.externalName'))
     else causes.push(...subdomain('spec.externalName', name))
   }
+  const portNames = new Set<string>()
   causes.push(
-    ...portsOf(service).flatMap((_, index) => portCauses(service, index)),
+    ...portsOf(service).flatMap((_, index) => portCauses(service, index, portNames)),
     ...labels('spec.selector', spec.selector),
     ...requiredOneOf('spec.sessionAffinity', spec.sessionAffinity, ['ClientIP', 'None']),
   )
@@ -76,7 +77,8 @@ export function serviceCauses(service: Service, old?: Service): StatusCause[] {
   return [...causes, ...sourceRangeCauses(service, old), ...loadBalancerCauses(service), ...trafficCauses(service)]
 }
 
-function portCauses(service: Service, index: number): StatusCause[] {
+/** `names`: those of the ports before this one; this one's is added. */
+function portCauses(service: Service, index: number, names: Set<string>): StatusCause[] {
   const ports = portsOf(service)
   const port = ports[index]
   if (port === undefined) return []
@@ -87,7 +89,8 @@ function portCauses(service: Service, index: number): StatusCause[] {
     if (ports.length > 1) causes.push(fieldRequired(`${at}.name`))
   } else {
     causes.push(...label(`${at}.name`, name))
-    if (ports.slice(0, index).some((other) => other.name === name)) causes.push(fieldDuplicate(`${at}.name`, name))
+    if (names.has(name)) causes.push(fieldDuplicate(`${at}.name`, name))
+    names.add(name)
   }
   causes.push(...portNumber(`${at}.port`, port.port), ...requiredOneOf(`${at}.protocol`, protocol, protocols))
   causes.push(...portOrName(`${at}.targetPort`, targetPort ?? 0))
