@@ -1,0 +1,102 @@
+// The whole matrix: screens every scenario, doubles what is suspicious, repeats what would fail.
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { accessScenarios } from './access-scenarios.ts'
+import { crdScenarios } from './crd-scenarios.ts'
+import { generatedScenarios } from './generated-scenarios.ts'
+import { jsonOf, markdownOf, type Found } from './report.ts'
+import { requestScenarios } from './request-scenarios.ts'
+import { best, fails, fullDoubling, isSuspicious, screen, type Scenario, type Verdict } from './scenario.ts'
+import type { OpenApiDocument } from './schema.ts'
+import { startSubject, type Subject } from './subject.ts'
+
+export interface MatrixOptions {
+  /** No new scenario is begun after so long, milliseconds. */
+  readonly timeMs: number
+  /** One of so many scenarios; all by default. */
+  readonly oneOf?: number
+  /** Only those whose title matches. */
+  readonly only?: RegExp
+  readonly say?: (text: string) => void
+}
+
+/** Runs it against a server of its own. Resolves with all that was measured; judging it is up to the caller. */
+export async function runMatrix({
+  timeMs,
+  oneOf = 1,
+  only = /./,
+  say = () => undefined,
+}: MatrixOptions): Promise<Found> {
+  await using subject = await startSubject()
+  const deadline = performance.now() + timeMs
+  const documents = await servedDocuments(subject)
+  const generated = generatedScenarios(documents)
+  const byHand = [...accessScenarios, ...crdScenarios, ...requestScenarios]
+  const planned = [...byHand, ...generated].filter(({ title }) => only.test(title))
+  const chosen = planned.filter((_, i) => i % oneOf === 0)
+  const screened: Verdict[] = []
+  const doubled: Verdict[] = []
+  const unprepared: string[] = []
+  let scenarios = 0
+  for (const scenario of chosen) {
+    if (performance.now() > deadline) break
+    scenarios++
+    const found = await screen(subject, scenario)
+    screened.push(...found)
+    if (found.length === 0) unprepared.push(scenario.title)
+    if (found.some(isSuspicious)) doubled.push(...(await confirmed(subject, scenario, say)))
+  }
+  const waits = subject.waits().toSorted((a, b) => a - b)
+  const quantile = (q: number): number => waits[Math.floor(q * waits.length)] ?? 0
+  const requests = [...screened, ...doubled].reduce((sum, { points }) => sum + points.length, 0)
+  const neighbour = { p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
+  return { scenarios, planned: planned.length, unprepared, requests, screened, doubled, neighbour }
+}
+
+/** All sizes; twice more where it would fail, since only noise is not the same again. */
+async function confirmed(subject: Subject, scenario: Scenario, say: (text: string) => void): Promise<Verdict[]> {
+  let verdicts = await fullDoubling(subject, scenario)
+  for (let again = 0; again < 2 && verdicts.some((verdict) => fails(verdict) && !isCertain(verdict)); again++) {
+    const repeated = await fullDoubling(subject, scenario)
+    verdicts = verdicts.map((verdict) =>
+      best(
+        verdict,
+        repeated.find(({ step }) => step === verdict.step),
+      ),
+    )
+  }
+  for (const verdict of verdicts.filter(fails)) say(failureText(verdict))
+  return verdicts
+}
+
+/** Seconds, or a server that ended, are no noise. */
+const isCertain = ({ points }: Verdict): boolean => points.some(({ hasDied, cpuMs }) => hasDied || cpuMs > 2000)
+
+/** One line: what grew, how fast, who waited. */
+export function failureText({ scenario, step, points, exponent, worstNeighbourMs }: Verdict): string {
+  const costs = points.map(
+    ({ n, cpuMs, mainMs, status, hasDied }) =>
+      `${n}: ${cpuMs.toFixed(0)}/${mainMs.toFixed(0)} (${hasDied ? 'died' : status})`,
+  )
+  const growth = exponent === undefined ? '' : `, n^${exponent.toFixed(2)}`
+  return `${scenario}: ${step}${growth}, neighbour ${worstNeighbourMs.toFixed(0)} ms; CPU all/main ms: ${costs.join(', ')}`
+}
+
+/** Writes both forms of what was found below the directory for temporary files; returns the path of the readable one. */
+export function keepResults(found: Found): string {
+  const file = join(process.env['KCP_AMPLIFIERS_DIR'] ?? tmpdir(), 'kcp-amplifiers')
+  writeFileSync(`${file}.json`, jsonOf(found))
+  writeFileSync(`${file}.md`, markdownOf(found))
+  return `${file}.md`
+}
+
+async function servedDocuments({ hostile }: Subject): Promise<OpenApiDocument[]> {
+  const index = await hostile.http.request('GET', `${hostile.base}/openapi/v3`)
+  const paths = Object.keys(index.json()['paths'] as object)
+  const documents = paths.map(async (path) => {
+    const { text } = await hostile.http.request('GET', `${hostile.base}/openapi/v3/${path}`)
+    return JSON.parse(text) as OpenApiDocument
+  })
+  return Promise.all(documents)
+}
