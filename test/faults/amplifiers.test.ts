@@ -8,8 +8,8 @@ describe('a sample of every input of a tenant', function () {
   this.timeout(120_000)
 
   it('costs at most n log n', async () => {
-    const found = await runMatrix({ timeMs: 30_000, oneOf: 97 })
-    expect(found.requests).to.be.greaterThan(50)
+    const found = await runMatrix({ timeMs: 25_000, oneOf: 97, only: /^(POST|PUT) / })
+    expect(found.requests).to.be.greaterThan(20)
     expect(found.doubled.filter(fails).map(failureText)).to.deep.equal([])
   })
 })
