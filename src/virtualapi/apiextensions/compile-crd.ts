@@ -173,7 +173,9 @@ function deprecationText(
   { group, version, kind }: { group: string; version: string; kind: string },
 ): string {
   const text = `${group}/${version} ${kind} is deprecated`
-  return newest === undefined || compareVersions(newest, version) >= 0 ? text : `${text}; use ${group}/${newest} ${kind}`
+  return newest === undefined || compareVersions(newest, version) >= 0
+    ? text
+    : `${text}; use ${group}/${newest} ${kind}`
 }
 
 function storageVersionHash(group: string, version: string, kind: string): string {

@@ -329,7 +329,9 @@ export function validateSelectableFields(
     }
     const steps = jsonPath.slice(1).split('.')
     const found = steps.reduce<JsonObject | undefined>((node, step) => {
-      return node === undefined ? undefined : new Map(schemasIn(node, 'properties')).get(step)
+      const properties = node === undefined ? undefined : fieldOf(node, 'properties')
+      const child = isJsonObject(properties) ? fieldOf(properties, step) : undefined
+      return isJsonObject(child) ? child : undefined
     }, schema)
     if (steps[0] === 'metadata') causes.push(fieldInvalid(at, jsonPath, 'must not point to fields in metadata'))
     else if (found === undefined) {
