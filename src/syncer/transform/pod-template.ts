@@ -280,7 +280,7 @@ function removeSystemPriority(spec: PodSpec, changes: Changes): void {
   const { priorityClassName, priority, preemptionPolicy } = spec
   if (!isSystemPriorityClass(priorityClassName)) return
   changes.priority = {
-    ...(priorityClassName !== undefined && { priorityClassName }),
+    priorityClassName,
     ...(priority !== undefined && { priority }),
     ...(preemptionPolicy !== undefined && { preemptionPolicy }),
   }

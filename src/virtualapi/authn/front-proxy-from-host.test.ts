@@ -35,7 +35,7 @@ describe("the host's ConfigMap on its front proxy", () => {
   for (const [title, change, message] of [
     ['no allowed name', { 'requestheader-allowed-names': '[]' }, 'requestheader-allowed-names is empty'],
     ['blank names', { 'requestheader-allowed-names': '[" "]' }, 'requestheader-allowed-names is empty'],
-    ['names that are no list', { 'requestheader-allowed-names': '"front-proxy-client"' }, 'no list of strings'],
+    ['names that are no list', { 'requestheader-allowed-names': '"front-proxy-client"' }, 'is not a list of strings'],
     ['no username header', { 'requestheader-username-headers': '[]' }, 'requestheader-username-headers is empty'],
     ['a CA that is none', { 'requestheader-client-ca-file': 'x' }, 'holds no certificate'],
   ] as const) {
