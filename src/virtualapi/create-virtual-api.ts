@@ -68,8 +68,8 @@ export interface VirtualApi extends AsyncDisposable {
   readonly graph: ObjectGraph
   /** Serves the LogicalClusters of `client`. Resolves once all existing ones are known: the server is ready then. */
   follow(client: KubeClient): Promise<void>
-  /** A client of one logical cluster, or of all (`*`, read only), over the loopback. */
-  client(cluster: ClusterName | '*'): KubeClient
+  /** A client of one logical cluster, or of all (`*`, read only), over the loopback. `userAgent`: who writes; default kcp. */
+  client(cluster: ClusterName | '*', options?: { readonly userAgent?: string }): KubeClient
   listen(options: Omit<ListenOptions, 'signal'>): Promise<Listener>
 }
 
@@ -158,7 +158,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
       await followed.synced(signal)
       state.ready = true
     },
-    client: (cluster) => createClient(loopback, { basePath: `/clusters/${cluster}` }),
+    client: (cluster, clientOptions) => createClient(loopback, { basePath: `/clusters/${cluster}`, ...clientOptions }),
     listen: (listenOptions) => listen(parts, { ...listenOptions, signal }),
     async [Symbol.asyncDispose]() {
       life.abort(new DOMException('the server is shutting down', 'AbortError'))

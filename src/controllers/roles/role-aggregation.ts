@@ -30,6 +30,9 @@ export async function startRoleAggregation({ graph, clientOf, log, signal }: Con
   stop()
 }
 
+/** Upstream's name: clients know who fills in the rules. */
+const fieldManager = 'clusterrole-aggregation-controller'
+
 /** Updates every aggregated ClusterRole of one logical cluster. A role that aggregates another one follows a round later. */
 async function aggregateRoles(id: string, client: KubeClient, graph: ObjectGraph, signal: AbortSignal): Promise<void> {
   const resource = groupResourceText(clusterRoles)
@@ -43,7 +46,10 @@ async function aggregateRoles(id: string, client: KubeClient, graph: ObjectGraph
     for (const role of aggregated) {
       const rules = aggregatedRules(role, sources)
       if (sameRules(role['rules'], rules)) continue
-      await client.update(clusterRoles, { ...role, rules }, { signal })
+      const { apiVersion, kind, metadata } = role
+      const { name = '' } = metadata
+      const config = { apiVersion, kind, metadata: { name }, ...(rules.length === 0 ? {} : { rules }) }
+      await client.patch(clusterRoles, { name }, 'apply', config, { signal, force: true, fieldManager })
       changed = true
     }
     if (!changed) return
