@@ -22,7 +22,8 @@ import { WatchClock } from './endpoints/watch-clock.ts'
 import { OffloadThread } from './offload/offload-thread.ts'
 import type { Members } from './members/index.ts'
 import { ClusterCatalog } from './catalog/cluster-catalog.ts'
-import { readFacts, stampRevision } from './resources/object-bytes.ts'
+import { readFacts, toMemory } from './resources/object-bytes.ts'
+import { unpackedLength } from './resources/packed-managers.ts'
 import { findNamedObject } from './named-object.ts'
 import { createRegistry } from './registry/create-registry.ts'
 import { Fairness, type FairnessLimits } from './flowcontrol/fairness.ts'
@@ -88,7 +89,8 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   broken.promise.catch(() => undefined)
   const { storageBytes = Infinity } = options
   const hub = await createHub(store, {
-    stamp: stampRevision,
+    stamp: toMemory,
+    sizeOf: unpackedLength,
     readFacts,
     baseLayer,
     quotaAccount: (cluster) => new StorageBudget(cluster === root?.id ? Infinity : storageBytes),

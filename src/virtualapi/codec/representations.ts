@@ -4,6 +4,7 @@ import { apiVersionOf, encodeJson, type KubeObject } from '../../apimachinery/me
 import { badRequest } from '../../apimachinery/status/index.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import { decodeMetadata, decodeObject, headOf, layOut, rehead } from '../resources/object-bytes.ts'
+import { unpackManagers } from '../resources/packed-managers.ts'
 import type { Pieces } from '../exchange/exchange.ts'
 import { asIs, listPieces, textPieces, type ListMeta } from './list-pieces.ts'
 import { tableColumns, tableRow } from './table/index.ts'
@@ -65,9 +66,10 @@ function converter(definition: ResourceDefinition): (bytes: Uint8Array) => Uint8
   const { info, storageApiVersion, fromStorage, complete } = definition
   if (fromStorage !== undefined) return (bytes) => Buffer.from(layOut(fromStorage(decodeObject(bytes))))
   const apiVersion = apiVersionOf(info)
-  if (apiVersion === storageApiVersion) return complete ?? asIs
+  if (apiVersion === storageApiVersion)
+    return complete === undefined ? asIs : (bytes) => unpackManagers(complete(bytes))
   const head = headOf(info.kind, apiVersion)
-  return (bytes) => rehead(complete?.(bytes) ?? bytes, head)
+  return (bytes) => rehead(unpackManagers(complete?.(bytes) ?? bytes), head)
 }
 
 type IncludedObject = 'Metadata' | 'Object' | 'None'
