@@ -22,7 +22,8 @@ import { WatchClock } from './endpoints/watch-clock.ts'
 import { OffloadThread } from './offload/offload-thread.ts'
 import type { Members } from './members/index.ts'
 import { ClusterCatalog } from './catalog/cluster-catalog.ts'
-import { readFacts, stampRevision } from './resources/object-bytes.ts'
+import { readFacts, toMemory } from './resources/object-bytes.ts'
+import { unpackedLength } from './resources/packed-managers.ts'
 import { findBoundObject } from './find-bound-object.ts'
 import { findPlacedAccount } from './placed-accounts.ts'
 import { createRegistry } from './registry/create-registry.ts'
@@ -71,8 +72,8 @@ export interface VirtualApi extends AsyncDisposable {
   readonly graph: ObjectGraph
   /** Serves the LogicalClusters of `client`. Resolves once all existing ones are known: the server is ready then. */
   follow(client: KubeClient): Promise<void>
-  /** A client of one logical cluster, or of all (`*`, read only), over the loopback. */
-  client(cluster: ClusterName | '*'): KubeClient
+  /** A client of one logical cluster, or of all (`*`, read only), over the loopback. `userAgent`: who writes; default kcp. */
+  client(cluster: ClusterName | '*', options?: { readonly userAgent?: string }): KubeClient
   listen(options: Omit<ListenOptions, 'signal'>): Promise<Listener>
 }
 
@@ -91,7 +92,8 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   broken.promise.catch(() => undefined)
   const { storageBytes = Infinity } = options
   const hub = await createHub(store, {
-    stamp: stampRevision,
+    stamp: toMemory,
+    sizeOf: unpackedLength,
     readFacts,
     baseLayer,
     quotaAccount: (cluster) => new StorageBudget(cluster === root?.id ? Infinity : storageBytes),
@@ -171,7 +173,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
       await followed.synced(signal)
       state.ready = true
     },
-    client: (cluster) => createClient(loopback, { basePath: `/clusters/${cluster}` }),
+    client: (cluster, clientOptions) => createClient(loopback, { basePath: `/clusters/${cluster}`, ...clientOptions }),
     listen: (listenOptions) => listen(parts, { ...listenOptions, signal }),
     async [Symbol.asyncDispose]() {
       life.abort(new DOMException('the server is shutting down', 'AbortError'))

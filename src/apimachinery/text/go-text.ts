@@ -39,6 +39,13 @@ export function goNumber(value: number): string {
   return `${mantissa}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`
 }
 
+/** Go's %v of a float64: with an exponent from 1e6 and below 1e-4, integers too. */
+export function goFloat(value: number): string {
+  if (Math.abs(value) < 1e6) return goNumber(value)
+  const [mantissa = '', exponent = '0'] = value.toExponential().split('e+')
+  return `${mantissa}e+${exponent.padStart(2, '0')}`
+}
+
 /** Go's json.Marshal of plain JSON data: keys sorted, `<`, `>`, `&`, U+2028 and U+2029 escaped. */
 export function goJson(value: JsonValue): string {
   return JSON.stringify(sorted(value)).replace(/[<>&\u2028\u2029]/g, (char) => numericEscapeUtf16(char))

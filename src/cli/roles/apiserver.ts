@@ -80,7 +80,8 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   stack.use(keepRenewed([servingCertificateRenewal({ pki, hosts: servingHosts, listener, current, log })], { log }))
   stack.use(
     await startControllers({
-      cluster: (name) => api.client(name as ClusterName),
+      // They do what is done there by this one: tools that ignore its fields ignore these too.
+      cluster: (name) => api.client(name as ClusterName, { userAgent: 'kube-controller-manager' }),
       rootCa: pki.servingCa,
       graph: api.graph,
       log,

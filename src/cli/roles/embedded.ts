@@ -99,7 +99,8 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const local = `https://127.0.0.1:${port.value}`
   stack.use(
     await startControllers({
-      cluster: (name) => api.client(name as ClusterName),
+      // They do what is done there by this one: tools that ignore its fields ignore these too.
+      cluster: (name) => api.client(name as ClusterName, { userAgent: 'kube-controller-manager' }),
       rootCa: pki.servingCa,
       graph: api.graph,
       log,

@@ -26,6 +26,8 @@ import { linesOf } from './watch-lines.ts'
 export interface ClientOptions {
   /** Prefix of every path, such as `/clusters/acme` or `/clusters/*`. */
   readonly basePath?: string
+  /** Who writes, as managedFields will name it; default: what the transport says. */
+  readonly userAgent?: string
   /** Objects per page of a list. Default 500. */
   readonly pageSize?: number
   /** Largest answer that is read. Default 256 MiB. */
@@ -57,12 +59,14 @@ export function createClient(transport: Transport, options: ClientOptions = {}):
 
 class Client implements KubeClient {
   readonly #transport: Transport
-  readonly #options: Required<ClientOptions>
+  readonly #options: Required<Omit<ClientOptions, 'userAgent'>>
+  readonly #headers: Readonly<Record<string, string>>
 
   constructor(
     transport: Transport,
     {
       basePath = '',
+      userAgent,
       pageSize = 500,
       maxBytes = 256 << 20,
       maxEventBytes = 16 << 20,
@@ -70,6 +74,7 @@ class Client implements KubeClient {
     }: ClientOptions,
   ) {
     this.#transport = transport
+    this.#headers = userAgent === undefined ? {} : { 'user-agent': userAgent }
     this.#options = { basePath: basePath.replace(/\/+$/, ''), pageSize, maxBytes, maxEventBytes, maxSilenceMs }
   }
 
@@ -229,7 +234,7 @@ class Client implements KubeClient {
     return await this.#transport.request({
       method,
       path: this.#options.basePath + path,
-      headers: { ...headers, accept, ...(body === undefined ? {} : { 'content-type': contentType }) },
+      headers: { ...this.#headers, ...headers, accept, ...(body === undefined ? {} : { 'content-type': contentType }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal,
       maxSilenceMs: this.#options.maxSilenceMs,

@@ -10,6 +10,8 @@ import { followDeletedOf } from '../deletion/follow-deleted.ts'
 import { customResourceDefinitions } from '../context/resources.ts'
 import { retryAfterSeconds } from '../deletion/retry-after.ts'
 
+/** Upstream does this within its API server. */
+const fieldManager = 'kube-apiserver'
 const finalizer = 'customresourcecleanup.apiextensions.k8s.io'
 
 interface CustomResourceDefinition extends KubeObject {
@@ -38,7 +40,11 @@ async function finishDefinition(
   }
   const rest = finalizers.filter((other) => other !== finalizer)
   await client
-    .update(customResourceDefinitions, { ...crd, metadata: { ...crd.metadata, finalizers: rest } }, { signal })
+    .update(
+      customResourceDefinitions,
+      { ...crd, metadata: { ...crd.metadata, finalizers: rest } },
+      { fieldManager, signal },
+    )
     .catch(tolerate('NotFound'))
   await releaseNames(client, crd, signal)
   return undefined
@@ -53,7 +59,7 @@ async function reportInProgress(client: KubeClient, crd: CustomResourceDefinitio
   const updated = conditions.map((one) => (one.type === 'Terminating' ? { ...one, reason, message } : one))
   const status = { ...crd.status, conditions: updated }
   await client
-    .update(customResourceDefinitions, { ...crd, status }, { subresource: 'status', signal })
+    .update(customResourceDefinitions, { ...crd, status }, { subresource: 'status', fieldManager, signal })
     .catch(tolerate('NotFound', 'Conflict'))
 }
 
@@ -70,7 +76,9 @@ async function releaseNames(
   for (const other of items) {
     const waits = other.status?.conditions?.some(({ type, status }) => type === 'NamesAccepted' && status === 'False')
     if (other.spec.group !== spec.group || waits !== true) continue
-    await client.update(customResourceDefinitions, other, { signal }).catch(tolerate('NotFound', 'Conflict'))
+    await client
+      .update(customResourceDefinitions, other, { fieldManager, signal })
+      .catch(tolerate('NotFound', 'Conflict'))
   }
 }
 

@@ -66,7 +66,7 @@ describe('a visit of the ClusterRoles of a logical cluster', () => {
 })
 
 /** The ClusterRoles of one logical cluster, in memory. */
-class Cluster implements Pick<ObjectGraph, 'select'>, Pick<KubeClient, 'update'> {
+class Cluster implements Pick<ObjectGraph, 'select'>, Pick<KubeClient, 'patch'> {
   writes = 0
   refuses = false
   readonly #roles = new Map<string, { json: string; revision: number }>()
@@ -100,9 +100,17 @@ class Cluster implements Pick<ObjectGraph, 'select'>, Pick<KubeClient, 'update'>
       })
       .filter(isWanted)
       .sort((a, b) => (a.key.name < b.key.name ? -1 : 1))
-  readonly update: KubeClient['update'] = async (_, object) => {
+  /** Applies the rules, as the server does for the only owner of the field. */
+  readonly patch = async <T extends KubeObject>(
+    _: unknown,
+    { name }: { name: string },
+    __: string,
+    config: unknown,
+  ): Promise<T> => {
     this.writes++
     if (this.refuses) throw invalid({ group: 'rbac.authorization.k8s.io', kind: 'ClusterRole' }, 'sum', [])
+    const { rules: applied = [] } = config as { rules?: object[] }
+    const object = { ...(JSON.parse(this.#roles.get(name)?.json ?? '{}') as T), rules: applied }
     this.put(object)
     return object
   }

@@ -21,6 +21,9 @@ const maxRoundBytes = 256 * 1024 * 1024
 /** Logical clusters that are remembered as up to date. */
 const maxSettled = 10_000
 
+/** Upstream's name: clients see who filled in the rules. */
+const fieldManager = 'clusterrole-aggregation-controller'
+
 const resource = groupResourceText(clusterRoles)
 
 type Outcome = 'same' | 'written' | 'refused'
@@ -44,7 +47,7 @@ export class AggregationVisits {
   }
 
   /** Updates every aggregated ClusterRole of a logical cluster. A role that aggregates another one follows a round later. */
-  async visit(id: string, client: Pick<KubeClient, 'update'>, signal: AbortSignal): Promise<void> {
+  async visit(id: string, client: Pick<KubeClient, 'patch'>, signal: AbortSignal): Promise<void> {
     for (let round = 0; round < maxRounds; round++) {
       const roles = await this.#rolesOf(id, signal)
       if (roles === undefined) return
@@ -80,7 +83,7 @@ export class AggregationVisits {
 
   async #update(
     { aggregated, sources }: Roles,
-    client: Pick<KubeClient, 'update'>,
+    client: Pick<KubeClient, 'patch'>,
     signal: AbortSignal,
   ): Promise<ReadonlySet<Outcome>> {
     const outcomes = new Set<Outcome>()
@@ -105,7 +108,7 @@ export class AggregationVisits {
   async #write(
     { key, object }: SelectedObject,
     rules: readonly KeyedRule[] | undefined,
-    client: Pick<KubeClient, 'update'>,
+    client: Pick<KubeClient, 'patch'>,
     signal: AbortSignal,
   ): Promise<Outcome> {
     const keys = { cluster: key.cluster, name: key.name }
@@ -114,7 +117,15 @@ export class AggregationVisits {
       return 'refused'
     }
     try {
-      await client.update(clusterRoles, { ...object(), rules: rules.map(({ rule }) => rule) }, { signal })
+      const { apiVersion, kind, metadata } = object()
+      const { name = '' } = metadata
+      const config = {
+        apiVersion,
+        kind,
+        metadata: { name },
+        ...(rules.length > 0 && { rules: rules.map(({ rule }) => rule) }),
+      }
+      await client.patch(clusterRoles, { name }, 'apply', config, { signal, force: true, fieldManager })
       return 'written'
     } catch (error) {
       if (!isStatusError(error, 'Invalid') && !isStatusError(error, 'RequestEntityTooLarge')) throw error

@@ -199,7 +199,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
 
   async update(key: LocalKey, value: Uint8Array, options: Updating): Promise<Entry> {
     const before = this.#tables.get(key.resource)?.get(key.namespace, key.name)
-    const growth = { bytes: value.length - (before?.bytes.length ?? 0), creates: before === undefined }
+    const growth = { bytes: value.length - this.#sizeOf(before), creates: before === undefined }
     return this.#account.admit(this, growth, async () =>
       this.#written(await this.#replace(key, value, options), options),
     )
@@ -313,6 +313,12 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     if (table?.isIdle && table.window.changes === 0) this.#tables.delete(resource)
   }
 
+  /** What an entry takes at rest: that is what a logical cluster is charged for. */
+  #sizeOf(entry: Entry | undefined): number {
+    if (entry === undefined) return 0
+    return this.#core.options.sizeOf?.(entry.bytes) ?? entry.bytes.length
+  }
+
   #load(object: StoredObject): void {
     const table = this.#table(object.key.resource)
     if (isTombstone(object.value)) table.setTombstone(object.key.namespace, object.key.name, object.revision)
@@ -321,7 +327,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
 
   #put(table: ResourceTable, entry: Entry): Entry | undefined {
     const before = table.set(entry)
-    this.#count(before ? 0 : 1, entry.bytes.length - (before?.bytes.length ?? 0))
+    this.#count(before ? 0 : 1, this.#sizeOf(entry) - this.#sizeOf(before))
     if (before) this.#dependents?.remove(before)
     this.#dependents?.add(entry)
     return before
@@ -330,7 +336,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   #remove(table: ResourceTable, { namespace, name }: ObjectKey): Entry | undefined {
     const before = table.remove(namespace, name)
     if (!before) return undefined
-    this.#count(-1, -before.bytes.length)
+    this.#count(-1, -this.#sizeOf(before))
     this.#dependents?.remove(before)
     return before
   }

@@ -61,6 +61,8 @@ export interface HubOptions {
    */
   readonly stamp: (value: Uint8Array, revision: Revision) => Uint8Array
   readonly readFacts: (bytes: Uint8Array) => EntryFacts
+  /** How many bytes an object takes at rest, where that is not what it takes in memory. */
+  readonly sizeOf?: (bytes: Uint8Array) => number
   readonly baseLayer?: BaseLayer
   /** Revision that objects of the base layer show. Default 1. */
   readonly baseRevision?: Revision

@@ -27,6 +27,8 @@ export function crdStrategy(base: Strategy): Strategy {
     ...base,
     allowUnconditionalUpdate: false,
     endsItself: true,
+    // A controller of upstream's API server writes these conditions.
+    statusManager: 'kube-apiserver',
     applyDefaults(object, context) {
       base.applyDefaults?.(object, context)
       ensureVersions(object)

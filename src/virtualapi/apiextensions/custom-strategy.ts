@@ -1,4 +1,5 @@
 // The Strategy of custom resources: everything comes from their CustomResourceDefinition.
+import { withoutFields } from '../../apimachinery/managed-fields/index.ts'
 import { fieldInvalid, qualifiedNameErrors } from '../../apimachinery/field/index.ts'
 import { goQuote } from '../../apimachinery/text/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
@@ -57,6 +58,8 @@ export function customStrategy({ info, schema, storageSchema, selectableFields =
           'create not allowed while custom resource definition is terminating',
         )
     },
+    ownableFields: (subresource) =>
+      subresource === 'status' ? statusFields : subresource === '' && hasStatus ? specFields : undefined,
     validateCreate: (object, context) => check(object, context),
     warningsOf: (object, old, _context, subresource) =>
       object.metadata.finalizers === undefined || subresource === 'status' ? [] : finalizerWarnings(object, old),
@@ -73,6 +76,10 @@ export function customStrategy({ info, schema, storageSchema, selectableFields =
     },
   }
 }
+
+/** Where there is an endpoint for the status, each endpoint leaves alone what the other writes. */
+const specFields = withoutFields(['f:status'])
+const statusFields = withoutFields(['f:spec'])
 
 /** Drops unknown fields and adds defaults. Throws RequestEntityTooLarge if the defaults make the object too large. */
 function fit(object: JsonObject, schema: SchemaNode): void {

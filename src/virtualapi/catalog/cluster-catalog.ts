@@ -1,5 +1,5 @@
 // The resources of a logical cluster of its own: the built-in ones, and what its CustomResourceDefinitions add.
-import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
+import { parseApiVersion, type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
 import { builtInResource, builtInResources } from '../resources/builtin-resources.ts'
 import { builtInSchema } from '../resources/builtin-schemas.ts'
@@ -33,6 +33,7 @@ export class ClusterCatalog implements Catalog {
     const definition: ResourceDefinition = {
       info,
       ...storageOf(info),
+      inVersion: (apiVersion) => this.builtInVersion(info, apiVersion),
       schema: builtInSchema(info),
       ...(info.group === '' ? deprecationOf(info.resource) : {}),
       strategy:
@@ -40,6 +41,15 @@ export class ClusterCatalog implements Catalog {
     }
     this.builtIn.set(key, definition)
     return definition
+  }
+
+  /** A built-in resource in another version, which may be of another group: Events are in two. */
+  private builtInVersion(
+    { resource, group, version }: ResourceInfo,
+    apiVersion: string,
+  ): ResourceDefinition | undefined {
+    const other = this.findBuiltIn({ ...parseApiVersion(apiVersion), resource })
+    return other?.storageKey === this.findBuiltIn({ group, version, resource })?.storageKey ? other : undefined
   }
 
   private findCustom(
@@ -70,6 +80,10 @@ export class ClusterCatalog implements Catalog {
     const definition: ResourceDefinition = {
       info,
       ...(complete === undefined ? {} : { complete }),
+      inVersion: (apiVersion) => {
+        const other = parseApiVersion(apiVersion)
+        return other.group === info.group ? this.definitionOf(compiled, other.version) : undefined
+      },
       storageKey: storageKeyOf(info),
       storageApiVersion: compiled.storageApiVersion,
       schema: facts.schema,

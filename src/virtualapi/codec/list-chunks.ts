@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
 import type { Chunks } from '../exchange/exchange.ts'
 import { asBuffer, metadataStart } from '../resources/object-bytes.ts'
+import { unpackedLength, unpackManagers } from '../resources/packed-managers.ts'
 
 export interface ListMeta {
   resourceVersion: string
@@ -15,8 +16,8 @@ export const minChunkedBytes = 64 * 1024
 /** Minimum size of a chunk of objects that are decoded and encoded again, which is slower. */
 const encodedCharacters = 16 * 1024
 
-/** The `convert` of objects that are listed unchanged. */
-export const unchanged = (bytes: Uint8Array): Uint8Array => bytes
+/** The `convert` of objects that are listed as they are stored. */
+export const unchanged = unpackManagers
 
 /**
  * A list of objects joined as bytes, not decoded. `head`, if given, replaces kind and apiVersion of every item; `convert` makes
@@ -48,7 +49,7 @@ function bytesOf(items: readonly Uint8Array[], lead: Buffer | undefined): number
   let bytes = Math.max(0, items.length - 1)
   let from = 0
   for (const item of items) {
-    bytes += item.length
+    bytes += unpackedLength(item)
     if (lead === undefined) continue
     from = metadataStart(asBuffer(item), from)
     bytes += lead.length - from

@@ -144,8 +144,12 @@ export function objectOf(
 
 /** The decoded metadata. Throws 400 for values of a wrong type in it, or in the metadata of an embedded object. */
 function customMetadata(object: JsonObject, schema: SchemaNode | undefined, undecodable: string): JsonObject {
-  const own = decodeObjectMeta(object['metadata'] ?? {})
+  const given = object['metadata']
+  const own = decodeObjectMeta(given ?? {})
   if (typeof own === 'string') throw badRequest(undecodable + own)
+  // An empty list is not as good as none: nobody shall own anything.
+  const managedFields = isJsonObject(given) ? given['managedFields'] : undefined
+  if (Array.isArray(managedFields) && managedFields.length === 0) own['managedFields'] = []
   if (schema !== undefined)
     forEmbedded(object, schema, ({ metadata }, path) => {
       const decoded = metadata === undefined || metadata === null ? {} : decodeObjectMeta(metadata)

@@ -4,6 +4,7 @@ import { apiVersionOf, encodeJson, type KubeObject } from '../../apimachinery/me
 import { badRequest } from '../../apimachinery/status/index.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import { decodeMetadata, decodeObject, headOf, layOut, replaceHead } from '../resources/object-bytes.ts'
+import { unpackManagers } from '../resources/packed-managers.ts'
 import type { Chunks } from '../exchange/exchange.ts'
 import { unchanged, listChunks, textChunks, type ListMeta } from './list-chunks.ts'
 import { tableColumns, tableRow } from './table/index.ts'
@@ -65,9 +66,10 @@ function converter(definition: ResourceDefinition): (bytes: Uint8Array) => Uint8
   const { info, storageApiVersion, fromStorage, complete } = definition
   if (fromStorage !== undefined) return (bytes) => Buffer.from(layOut(fromStorage(decodeObject(bytes))))
   const apiVersion = apiVersionOf(info)
-  if (apiVersion === storageApiVersion) return complete ?? unchanged
+  if (apiVersion === storageApiVersion)
+    return complete === undefined ? unchanged : (bytes) => unpackManagers(complete(bytes))
   const head = headOf(info.kind, apiVersion)
-  return (bytes) => replaceHead(complete?.(bytes) ?? bytes, head)
+  return (bytes) => replaceHead(unpackManagers(complete?.(bytes) ?? bytes), head)
 }
 
 type IncludedObject = 'Metadata' | 'Object' | 'None'

@@ -59,6 +59,7 @@ function definitionFor({ catalog }: EndpointParts, request: ResourceTarget): Res
     info,
     storageKey: groupResourceText(info),
     storageApiVersion,
+    inVersion: () => undefined,
     schema: undefined,
     strategy: customStrategy({ info }),
   }

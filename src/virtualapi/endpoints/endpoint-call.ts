@@ -5,8 +5,7 @@ import type { ClusterObjects } from '../../store/hub/index.ts'
 import { negotiate, type Representation } from '../codec/negotiate.ts'
 import type { FieldValidation } from '../codec/read-object.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
-import { refuseServerSideApply } from './server-side-apply.ts'
-import { fieldManagerOf } from './field-manager.ts'
+import { fieldManagerOf, isApply } from './field-manager.ts'
 import { writeOptionsOf } from './write-options.ts'
 import { groupNotServed, requirePath } from './served-path.ts'
 import type { RequestInfo, ResourceTarget } from '../request/request-info.ts'
@@ -44,8 +43,7 @@ export async function prepareCall<Parts extends ObjectParts>(
   if (definition === undefined) throw groupNotServed(request.group)
   requirePath(definition.info, request, info)
   requireName(request.name)
-  refuseServerSideApply(exchange)
-  const options = writeOptionsOf(info.query, info.verb)
+  const options = writeOptionsOf(info.query, info.verb, { applies: isApply(exchange.header('content-type')) })
   const { deprecationWarning } = definition
   if (deprecationWarning !== undefined) exchange.warnings.push(deprecationWarning)
   const context: RequestContext = {

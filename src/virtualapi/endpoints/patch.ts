@@ -1,4 +1,4 @@
-// PATCH: JSON patch, merge patch, strategic merge patch. The registry applies it to the current object, again on a conflict.
+// PATCH: JSON patch, merge patch, strategic merge patch; apply.ts is server-side apply. The registry applies it to the current object, again on a conflict.
 import { fieldInvalid } from '../../apimachinery/field/index.ts'
 import { goPrint } from '../../apimachinery/text/index.ts'
 import {
@@ -24,8 +24,10 @@ import { decodeBody, objectOf, type Decoded } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import type { Answer } from '../exchange/exchange.ts'
+import { applyObject } from './apply.ts'
 import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
 import { requireName, requireNamespace } from './create.ts'
+import { isApply } from './field-manager.ts'
 
 type Apply = (document: JsonObject, patch: JsonValue) => JsonValue
 
@@ -46,7 +48,7 @@ export function patchOf(contentType: string | undefined, { info, schema }: Resou
       return { ...patched, kind, apiVersion }
     }
   if (info.builtIn) throw statusError(415, 'UnsupportedMediaType', '415: Unsupported Media Type', { details: {} })
-  const accepted = ['application/json-patch+json', 'application/merge-patch+json']
+  const accepted = ['application/json-patch+json', 'application/merge-patch+json', 'application/apply-patch+yaml']
   throw unsupportedMediaType(
     `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`,
   )
@@ -56,6 +58,7 @@ export async function patchObject(call: EndpointCall): Promise<Answer> {
   const { definition, exchange, fieldValidation, request, representation, parts, target } = call
   if (request.subresource !== '') requireSubresource(call)
   const contentType = exchange.header('content-type')
+  if (isApply(contentType)) return applyObject(call)
   const apply = patchOf(contentType, definition)
   const strategic = contentType?.includes('strategic-merge') === true
   const { value: patch, duplicates } = readPatch(await exchange.request.body(), contentType)

@@ -1,14 +1,23 @@
 // The scale subresource: reads and writes the replicas of any workload as autoscaling/v1 Scale.
 import { Buffer } from 'node:buffer'
 import { goPrint } from '../../apimachinery/text/index.ts'
-import { encodeJson, isJsonObject, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { badRequest, methodNotAllowed } from '../../apimachinery/status/index.ts'
+import {
+  encodeJson,
+  isJsonObject,
+  type JsonObject,
+  type KubeObject,
+  type ManagedFieldsEntry,
+} from '../../apimachinery/meta/index.ts'
+import { badRequest, methodNotAllowed, notFound } from '../../apimachinery/status/index.ts'
 import { jsonBytes, jsonDocument } from '../codec/answers.ts'
 import { decodeBody, objectOf, takingKind, type Decoded } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
 import { applyScale, scaleOf } from '../kinds/index.ts'
 import type { Answer } from '../exchange/exchange.ts'
+import { appliedScale, managedFieldsOfScaled } from '../registry/scale-managed-fields.ts'
+import { isApply } from './field-manager.ts'
+import { readConfiguration, tellDuplicates } from './apply.ts'
 import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
 import { requireContentType, requireName, requireNamespace } from './create.ts'
 import { patchOf, readable } from './patch.ts'
@@ -22,15 +31,50 @@ export async function scale(call: EndpointCall): Promise<Answer> {
   if (verb === 'get')
     return shown(call, scaleOf(decodeObject(parts.registry.get(target, request.name).bytes), definition))
   if (verb !== 'update' && verb !== 'patch') throw methodNotAllowed(definition.info, verb)
-  const wanted = await wantedScale(call)
+  const rescale = await rescaling(call)
   const written = await parts.registry.update(target, request.name, {
     subresource: 'scale',
+    keepsManagedFields: true,
     change: (current) => {
-      if (current === undefined) throw badRequest('there is nothing to scale')
-      return applyScale(current, wanted(scaleOf(current, definition, { toWrite: true })), definition)
+      if (current === undefined) throw notFound(definition.info, request.name)
+      const { scale, managedFields } = rescale({
+        current,
+        scale: scaleOf(current, definition, { toWrite: true }),
+      })
+      const next = applyScale(current, scale, definition)
+      if (managedFields === undefined) delete next.metadata.managedFields
+      else next.metadata.managedFields = managedFields
+      return next
     },
   })
   return jsonDocument(scaleOf(written.object, definition))
+}
+
+type Rescaling = (scaling: { readonly current: KubeObject; readonly scale: KubeObject }) => {
+  scale: KubeObject
+  managedFields: ManagedFieldsEntry[] | undefined
+}
+
+/** How the body of the request changes the Scale of an object, and who owns its replicas then. */
+async function rescaling(call: EndpointCall): Promise<Rescaling> {
+  const { exchange, definition, query, request, target } = call
+  const { context } = target
+  if (exchange.info.verb !== 'patch' || !isApply(exchange.header('content-type'))) {
+    const wanted = await wantedScale(call)
+    return ({ current, scale }) => {
+      const next = wanted(scale)
+      return { scale: next, managedFields: managedFieldsOfScaled({ definition, context }, { current, scale }, next) }
+    }
+  }
+  const { config, complaints } = readConfiguration(await exchange.request.body())
+  const force = query.get('force') === 'true'
+  return (scaling) => {
+    const result = appliedScale({ definition, context }, scaling, structuredClone(config), { force })
+    tellDuplicates(complaints, call)
+    requireNamespace(result.scale.metadata, request.namespace)
+    requireName(result.scale.metadata.name, request.name)
+    return result
+  }
 }
 
 /** A Scale as JSON, or as a Table with the columns of Scale. */

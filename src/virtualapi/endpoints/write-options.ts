@@ -1,5 +1,5 @@
 // CreateOptions, UpdateOptions and PatchOptions of a query, validated before the body is read.
-import { fieldForbidden, fieldInvalid, fieldNotSupported } from '../../apimachinery/field/index.ts'
+import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../apimachinery/field/index.ts'
 import { invalid, type StatusCause } from '../../apimachinery/status/index.ts'
 import { isPrintable, maxFieldManagerLength } from './field-manager.ts'
 import type { FieldValidation } from '../codec/read-object.ts'
@@ -20,14 +20,15 @@ const validations = ['', 'Ignore', 'Strict', 'Warn']
  * The options of a create, update or patch; the defaults for other verbs. Throws 422 for invalid options: a dry run with an
  * unknown value must not become a real write.
  */
-export function writeOptionsOf(query: URLSearchParams, verb: string): WriteOptions {
+export function writeOptionsOf(query: URLSearchParams, verb: string, { applies = false } = {}): WriteOptions {
   const kind = kinds[verb]
-  if (kind === undefined || query.size === 0) return { dryRun: false, fieldValidation: 'Warn' }
+  const isApply = applies && verb === 'patch'
+  if (kind === undefined || (query.size === 0 && !isApply)) return { dryRun: false, fieldValidation: 'Warn' }
   const dryRun = query.getAll('dryRun')
   const fieldValidation = query.get('fieldValidation') ?? ''
   const causes = [
-    // `force` belongs to server-side apply, which is refused before.
-    ...(verb === 'patch' && query.has('force')
+    ...(isApply && !query.get('fieldManager') ? [fieldRequired('fieldManager', 'is required for apply patch')] : []),
+    ...(verb === 'patch' && !isApply && query.has('force')
       ? [fieldForbidden('force', 'may not be specified for non-apply patch')]
       : []),
     ...managerCauses(query.get('fieldManager') ?? ''),

@@ -1,5 +1,5 @@
 // The Strategy of built-in kinds: facts from a table, decoding by generated Go structs, rules from rules/.
-import { groupResourceText, type JsonObject } from '../../apimachinery/meta/index.ts'
+import { groupResourceText, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import type { Strategy } from '../resources/resource-definition.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
 import { factsOf } from './facts.ts'
@@ -7,7 +7,10 @@ import type { KindRules } from './rules/kind-rules.ts'
 import { rulesOf, statusCauses } from './rules/index.ts'
 import { selectableFieldsOf } from './selectable-fields.ts'
 import { storageOf } from './conversions.ts'
+import { ownableFieldsOf } from './reset-fields.ts'
 import { applyTypedDefaults } from './defaults/apply-defaults.ts'
+import { dropDisabledMembers } from './defaults/disabled-pod-members.ts'
+import { podSpecOf } from './pod-spec-of.ts'
 import { decodeTyped } from '../resources/typed/decode.ts'
 import { structOfKind } from '../resources/typed/go-types.ts'
 import { apiVersionOf } from '../../apimachinery/meta/index.ts'
@@ -57,9 +60,16 @@ function createStrategy(info: ResourceInfo): Strategy {
       decodeTyped(object, struct)
       applyTypedDefaults(struct, object as unknown as JsonObject)
     },
-    ...(prepareForCreate ? { prepareForCreate } : {}),
-    ...(prepareForUpdate ? { prepareForUpdate } : {}),
+    prepareForCreate(object, context) {
+      dropDisabled(rules, object)
+      prepareForCreate?.(object, context)
+    },
+    prepareForUpdate(object, old, context, subresource) {
+      dropDisabled(rules, object)
+      prepareForUpdate?.(object, old, context, subresource)
+    },
     ...(gracePeriodSeconds ? { gracePeriodSeconds } : {}),
+    ownableFields: (subresource) => ownableFieldsOf(groupResource, subresource),
     validateCreate: (object, context) => rules.validate?.(object, undefined, context) ?? [],
     validateUpdate(object, old, context, subresource) {
       if (subresource === '') {
@@ -73,6 +83,13 @@ function createStrategy(info: ResourceInfo): Strategy {
       ]
     },
   }
+}
+
+/** Drops the fields whose feature gate is off. */
+function dropDisabled(rules: KindRules, object: KubeObject): void {
+  rules.dropDisabled?.(object)
+  const podSpec = podSpecOf(object)
+  if (podSpec !== undefined) dropDisabledMembers(podSpec)
 }
 
 function warningsBy(rules: KindRules): Pick<Strategy, 'warningsOf'> {

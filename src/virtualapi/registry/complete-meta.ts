@@ -4,10 +4,7 @@ import type { AdmissionRequest } from '../admission/admission.ts'
 import { tidyMeta } from '../resources/object-meta.ts'
 import { generationChanged } from './spec-and-status.ts'
 
-/**
- * Counts the generation and drops what is empty. What metadata.managedFields are made of is at hand here: the operation
- * and the subresource of the request, the field manager of its context, and the object before and after the change.
- */
+/** Counts the generation and drops what is empty. */
 export function completeMeta(
   { definition, subresource }: AdmissionRequest,
   object: KubeObject,

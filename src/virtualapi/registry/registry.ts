@@ -3,6 +3,7 @@
 // because mutation and validation may then have another result.
 import { isDeepStrictEqual } from 'node:util'
 import { KeyedMutex } from '../../async/index.ts'
+import { sameBesidesTimes } from '../../apimachinery/managed-fields/index.ts'
 import { parseApiVersion, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import {
   alreadyExists,
@@ -15,7 +16,7 @@ import {
 } from '../../apimachinery/status/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
-import type { Admission } from '../admission/admission.ts'
+import type { Admission, AdmissionRequest } from '../admission/admission.ts'
 import {
   defaultPolicy,
   finalizersFor,
@@ -38,6 +39,7 @@ import {
 } from '../resources/object-meta.ts'
 import type { MetaCheck } from '../resources/meta-check.ts'
 import { completeMeta } from './complete-meta.ts'
+import { managedFieldsOf } from './managed-fields.ts'
 import { checkDeletePreconditions, checkPreconditions } from './preconditions.ts'
 import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
 import { fromStoreError } from './store-errors.ts'
@@ -64,8 +66,22 @@ export interface UpdateOptions {
   readonly subresource: string
   /** Returns the wanted object for the current one (undefined: there is none). Must not change its argument. */
   readonly change: (current: KubeObject | undefined) => KubeObject | Promise<KubeObject>
+  /** Who owns which fields is said by what `change` leaves. */
+  readonly keepsManagedFields?: boolean
+  /** True: an object that is not there is created, whatever its kind. */
+  readonly createMissing?: boolean
   /** True: a changed uid in the result of `change` is a validation error, not a failed precondition. */
   readonly isPatch?: boolean
+}
+
+/** Rejects with 403 where who writes may not create this object. */
+type CreateCheck = (target: RegistryTarget, name: string) => Promise<void>
+
+export interface CreateOptions {
+  /** The object is a copy of one that lives elsewhere and keeps its uid and status. */
+  readonly keepUid?: boolean
+  /** Who owns which fields is said by the object already. */
+  readonly keepsManagedFields?: boolean
 }
 
 /** The result of a create or update. */
@@ -79,10 +95,12 @@ export interface Written {
 /** Reads and writes objects of every kind. It keeps no objects, only the queues of writers that lost a race. */
 export class Registry {
   private readonly admission: Admission
+  private readonly mayCreate: CreateCheck | undefined
   private readonly mutex = new KeyedMutex()
 
-  constructor({ admission }: { admission: Admission }) {
+  constructor({ admission, mayCreate }: { admission: Admission; mayCreate?: CreateCheck }) {
     this.admission = admission
+    this.mayCreate = mayCreate
   }
 
   /** The entry of one object. Throws NotFound. */
@@ -92,12 +110,7 @@ export class Registry {
     return entry
   }
 
-  /** `keepUid`: the object is a copy of one in another cluster and keeps its uid and status. */
-  async create(
-    target: RegistryTarget,
-    object: KubeObject,
-    { keepUid = false }: { keepUid?: boolean } = {},
-  ): Promise<Written> {
+  async create(target: RegistryTarget, object: KubeObject, options: CreateOptions = {}): Promise<Written> {
     const { definition, context } = target
     const { metadata } = object
     // As upstream, where the storage refuses it: a Status without a reason, not on dry run, and text that is not a
@@ -108,7 +121,7 @@ export class Registry {
     for (let attempt = 1; ; attempt++) {
       if (generateName) metadata.name = generatedName(generateName)
       try {
-        return await this.createOnce(target, object, keepUid)
+        return await this.createOnce(target, object, options)
       } catch (error) {
         const again = generateName && attempt < generateNameTries && isStatusError(error, 'AlreadyExists')
         if (!again) throw fromStoreError(error, definition.info, context.dryRun ? '' : (metadata.name ?? ''))
@@ -116,7 +129,11 @@ export class Registry {
     }
   }
 
-  private async createOnce(target: RegistryTarget, object: KubeObject, keepUid: boolean): Promise<Written> {
+  private async createOnce(
+    target: RegistryTarget,
+    object: KubeObject,
+    { keepUid = false, keepsManagedFields = false }: CreateOptions,
+  ): Promise<Written> {
     const { definition, context, signal, namespace } = target
     const { info, strategy } = definition
     const { metadata } = object
@@ -133,11 +150,15 @@ export class Registry {
       signal,
     } as const
     if (strategy.hasStatus && !keepUid && strategy.bornWithStatus !== true) resetStatus(object, undefined)
+    const given = metadata.managedFields
     strategy.applyDefaults?.(object, context)
+    if (!keepsManagedFields) setManagedFields(request, object, undefined, given)
     // Defaulting plugins come before the kind's own preparation: the QoS class of a pod depends on its resources.
     const mutating = this.admission.mutate(request, object, undefined)
     if (mutating !== undefined) await mutating
+    const before = statusBefore(request, object)
     strategy.prepareForCreate?.(object, context)
+    noteStatus(request, object, before)
     completeMeta(request, object, undefined)
     refuse(definition, metadata, [
       ...metaCauses(object, definition),
@@ -204,10 +225,11 @@ export class Registry {
   private async createOnUpdate(
     target: RegistryTarget,
     name: string,
-    { subresource, change }: UpdateOptions,
+    { subresource, change, createMissing = false, keepsManagedFields = false }: UpdateOptions,
   ): Promise<Written> {
     const { definition } = target
-    if (definition.strategy.allowCreateOnUpdate !== true || subresource !== '') throw notFound(definition.info, name)
+    const mayCreate = createMissing || definition.strategy.allowCreateOnUpdate === true
+    if (!mayCreate || subresource !== '') throw notFound(definition.info, name)
     const object = await change(undefined)
     if (object.metadata.uid)
       throw conflict(
@@ -216,7 +238,8 @@ export class Registry {
         `Precondition failed: UID in precondition: ${object.metadata.uid}, UID in object meta: `,
       )
     delete object.metadata.resourceVersion
-    return this.create(target, object)
+    await this.mayCreate?.(target, name)
+    return this.create(target, object, { keepsManagedFields })
   }
 
   private async updateOnce(
@@ -224,7 +247,7 @@ export class Registry {
     entry: Entry,
     old: KubeObject,
     next: KubeObject,
-    { subresource, isPatch = false }: UpdateOptions,
+    { subresource, isPatch = false, keepsManagedFields = false }: UpdateOptions,
   ): Promise<Written> {
     const { definition, context, namespace, signal } = target
     const { info, strategy } = definition
@@ -236,11 +259,18 @@ export class Registry {
     const kept = keepsServerMeta(strategy, subresource) ? serverMetaCauses(next.metadata, old.metadata) : []
     keepServerMeta(next.metadata, old.metadata)
     dedupeOwners(next.metadata, context)
-    keepSpecOrStatus(strategy, next, old, subresource)
+    const given = next.metadata.managedFields
     strategy.applyDefaults?.(next, context)
+    if (!keepsManagedFields) setManagedFields(request, next, old, given)
+    const { managedFields } = next.metadata
+    // From here on fields are reset that this endpoint does not write; who says something of them was noted all the same.
+    keepSpecOrStatus(strategy, next, old, subresource)
     const mutating = this.admission.mutate(request, next, old)
     if (mutating !== undefined) await mutating
+    const before = statusBefore(request, next)
     strategy.prepareForUpdate?.(next, old, context, subresource)
+    setEntries(next, managedFields)
+    noteStatus(request, next, before)
     completeMeta(request, next, old)
     const checks = strategy.metaChecks?.[subresource === '' || subresource === 'scale' ? 'update' : 'status']
     refuse(definition, next.metadata, [
@@ -264,6 +294,7 @@ export class Registry {
     const { resourceVersion: _, ...meta } = old.metadata
     delete next.metadata.resourceVersion
     const { key, revision } = entry
+    keepTimes(next, meta, old)
     // An update that changes nothing writes nothing and makes no event: GitOps tools and controllers rely on it.
     if (isDeepStrictEqual({ ...old, metadata: meta }, next)) {
       next.metadata.resourceVersion = String(revision)
@@ -362,6 +393,51 @@ export class Registry {
     metadata.resourceVersion = String(written.revision)
     return { deleted: false, object, bytes: written.bytes }
   }
+}
+
+/** Endpoints that write for others: who owns what is not changed by them. */
+const silent = new Set(['binding', 'eviction'])
+
+/** `given`: the entries of the request before it was brought into the form of its kind. */
+function setManagedFields(
+  request: AdmissionRequest,
+  next: KubeObject,
+  old: KubeObject | undefined,
+  given: ObjectMeta['managedFields'],
+): void {
+  if (silent.has(request.subresource)) return
+  // The typed form of an empty list is none, and yet it says something.
+  const said = given?.length === 0 ? given : next.metadata.managedFields
+  // What both have alike is not compared.
+  setEntries(next, old?.metadata.managedFields)
+  setEntries(next, managedFieldsOf(request, next, old, said))
+}
+
+function setEntries(next: KubeObject, entries: ObjectMeta['managedFields']): void {
+  if (entries === undefined) delete next.metadata.managedFields
+  else next.metadata.managedFields = entries
+}
+
+/** The object before its kind sets its status, where that counts as a write of its own. */
+function statusBefore({ definition }: AdmissionRequest, next: KubeObject): KubeObject | undefined {
+  return definition.strategy.statusManager === undefined ? undefined : { ...next, metadata: { ...next.metadata } }
+}
+
+function noteStatus(request: AdmissionRequest, next: KubeObject, before: KubeObject | undefined): void {
+  const { statusManager } = request.definition.strategy
+  if (before === undefined || statusManager === undefined || isDeepStrictEqual(before['status'], next['status'])) return
+  before.metadata = { ...next.metadata }
+  const context = { ...request.context, fieldManager: statusManager }
+  const entries = managedFieldsOf({ ...request, context, subresource: 'status' }, next, before, undefined)
+  if (entries !== undefined) next.metadata.managedFields = entries
+}
+
+/** Takes the old entries where nothing but the times of managers would change. */
+function keepTimes(next: KubeObject, meta: ObjectMeta, old: KubeObject): void {
+  const { managedFields } = next.metadata
+  if (meta.managedFields === undefined || !sameBesidesTimes(meta.managedFields, managedFields)) return
+  const candidate = { ...next, metadata: { ...next.metadata, managedFields: meta.managedFields } }
+  if (isDeepStrictEqual({ ...old, metadata: meta }, candidate)) next.metadata.managedFields = meta.managedFields
 }
 
 function dedupeOwners(metadata: ObjectMeta, { warnings }: RequestContext): void {

@@ -5,6 +5,7 @@ import { Buffer } from 'node:buffer'
 import { parseJsonText } from '../../apimachinery/json/index.ts'
 import { encodeJson, type KubeObject, type ObjectMeta, type Revision } from '../../apimachinery/meta/index.ts'
 import { isTombstone, type EntryFacts } from '../../store/hub/index.ts'
+import { packManagers, unpackManagers } from './packed-managers.ts'
 
 const metadataKey = Buffer.from('"metadata":{')
 
@@ -19,9 +20,11 @@ export function encodeObject({ metadata, ...object }: KubeObject): Buffer {
  * by part: JavaScript enumerates members whose names are integers (`"1"`) before all others.
  */
 export function layOut({ kind, apiVersion, metadata, ...rest }: KubeObject): string {
-  const { resourceVersion, ...others } = metadata
+  const { resourceVersion, managedFields, ...others } = metadata
   const stamp = resourceVersion === undefined ? [] : [`"resourceVersion":${encodeJson(resourceVersion)}`]
-  const meta = [...stamp, ...membersOf(others)].join()
+  // Last, where packed-managers.ts looks for them.
+  const managers = managedFields === undefined ? [] : [`"managedFields":${encodeJson(managedFields)}`]
+  const meta = [...stamp, ...membersOf(others), ...managers].join()
   return `{${[`${headOf(kind, apiVersion)}"metadata":{${meta}}`, ...membersOf(rest)].join()}}`
 }
 
@@ -55,7 +58,7 @@ export function asBuffer(bytes: Uint8Array): Buffer {
 }
 
 /**
- * Stored bytes -> bytes for the wire: inserts the revision as metadata's first member, replacing one stamped before.
+ * Inserts the revision as metadata's first member, replacing one stamped before.
  */
 export function stampRevision(value: Uint8Array, revision: Revision): Buffer {
   const bytes = asBuffer(value)
@@ -69,6 +72,11 @@ export function stampRevision(value: Uint8Array, revision: Revision): Buffer {
   return result
 }
 
+/** Stored bytes -> bytes in memory: with a revision, and managedFields shared with other objects. */
+export function toMemory(value: Uint8Array, revision: Revision): Buffer {
+  return packManagers(stampRevision(value, revision), (bytes) => endOfObject(bytes, metadataOffset(bytes) - 1))
+}
+
 const stampStart = Buffer.from('"resourceVersion":"')
 
 /** Offset of the first member after the stamp at `at`; `at` itself if there is no stamp. */
@@ -79,14 +87,14 @@ function afterStamp(bytes: Buffer, at: number): number {
   return bytes[end] === 0x2c ? end + 1 : end
 }
 
-/** Decodes the object in wire bytes. */
+/** Decodes the object in bytes in memory or on the wire. */
 export function decodeObject(bytes: Uint8Array): KubeObject {
-  return parseJsonText(asBuffer(bytes).toString()) as unknown as KubeObject
+  return parseJsonText(asBuffer(unpackManagers(bytes)).toString()) as unknown as KubeObject
 }
 
-/** Decodes the metadata in wire bytes only; the rest of the object, however large, is skipped. */
+/** Decodes the metadata in bytes in memory or on the wire; the rest of the object, however large, is skipped. */
 export function decodeMetadata(bytes: Uint8Array): ObjectMeta {
-  const buffer = asBuffer(bytes)
+  const buffer = asBuffer(unpackManagers(bytes))
   const from = metadataOffset(buffer) - 1
   return JSON.parse(buffer.toString('utf8', from, endOfObject(buffer, from))) as ObjectMeta
 }

@@ -1,5 +1,6 @@
 // Everything the server knows of one served resource version, built-in or from a CustomResourceDefinition.
 import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
+import type { FieldFilter } from '../../apimachinery/managed-fields/index.ts'
 import type { SchemaNode } from '../../apimachinery/schema/index.ts'
 import type { StatusCause } from '../../apimachinery/status/index.ts'
 import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
@@ -88,6 +89,10 @@ export interface Strategy {
    * generation.
    */
   readonly endsItself?: boolean
+  /** In whose name managedFields count the status that the `prepare` hooks set; absent: they set none to speak of. */
+  readonly statusManager?: string
+  /** Keeps the fields that writes through an endpoint can own; absent or undefined: all. */
+  ownableFields?(subresource: string): FieldFilter | undefined
   /** Seconds of grace for a deletion; `asked` is the client's wish. Absent: objects are deleted at once. */
   gracePeriodSeconds?(object: KubeObject, asked: number | undefined): number
 }
@@ -102,6 +107,8 @@ export interface ResourceDefinition {
   /** For versions that differ from the storage version in more than the apiVersion. Pure. */
   readonly toStorage?: (object: KubeObject) => KubeObject
   readonly fromStorage?: (object: KubeObject) => KubeObject
+  /** The same resource in another version, by apiVersion; undefined where that is not served. */
+  readonly inVersion: (apiVersion: string) => ResourceDefinition | undefined
   /** For custom resources that may be stored in an older form: applied to stored bytes before anything reads them. */
   readonly complete?: UpgradeBytes
   readonly schema: SchemaNode | undefined

@@ -38,7 +38,7 @@ function incoming({ method, path, headers = {}, body, signal }: TransportRequest
   return {
     method,
     url: path,
-    rawHeaders: Object.entries(headers).flat(),
+    rawHeaders: Object.entries({ 'user-agent': 'kcp', ...headers }).flat(),
     peerCertificate: undefined,
     body: () => Promise.resolve(bytes),
     signal,

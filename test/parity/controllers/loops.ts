@@ -80,7 +80,7 @@ export const loopRows: readonly Row[] = [
     )
     await session.change(path, (one) => Object.assign(one, { spec: { finalizers: [] } }), {
       subresource: 'finalize',
-      without: ['status.conditions'],
+      without: ['status.conditions', 'metadata.managedFields'],
     })
     await session.until(path, gone)
   }),

@@ -5,6 +5,10 @@ const list = (reason: string, titles: readonly string[]): Record<string, string>
 export const knownKindDifferences: Readonly<Record<string, string>> = {
   'autoscaling/v1 HorizontalPodAutoscaler (v1): new with annotations of v2':
     'annotations with fields of v2 are not read here',
+  ...list('an empty list of ports is owned by nobody', [
+    'warnings: endpoint slices: IPv4',
+    'warnings: endpoint slices: FQDN',
+  ]),
   // Refused by both, at least in part.
   ...list('refused with other messages, or with only some of the causes', ['v1 ResourceQuota: status: invalid used']),
   'v1 Event: changed: a series with an invalid time':

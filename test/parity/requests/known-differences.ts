@@ -12,7 +12,6 @@ const why = {
   wholeStatus: 'upstream validates the rest of the object as well',
   patchOfKind: 'the message depends on how far the decoder of upstream got',
   lenientType: 'media types are case-insensitive here, and wildcard subtypes are accepted',
-  apply: 'server-side apply is not served yet, so it is not named among the patch types',
   dryRunMeant: 'a dry run in the query is honoured here even if there is a body',
   dryRunRevision: 'upstream returns the revision of a write that never happened',
   emptyField: 'upstream takes an empty selector as one that matches everything',
@@ -90,8 +89,6 @@ export const knownDifferences: Readonly<Record<string, string>> = {
   'patches: an unknown directive, strategic: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d': why.clientMistake,
   'patches: a directive that is not a string, strategic: PATCH /apis/apps/v1/namespaces/{ns}/replicasets/d':
     why.clientMistake,
-  'patches: a widget, strategic: PATCH /apis/patches.parity.example.com/v1/namespaces/{ns}/patcheswidgets/w': why.apply,
-  'patches: PATCH /apis/patches.parity.example.com/v1/namespaces/{ns}/patcheswidgets/w': why.apply,
   'deletes: another kind: DELETE /api/v1/namespaces/{ns}/configmaps/d7': why.clientMistake,
   'deletes: garbage: DELETE /api/v1/namespaces/{ns}/configmaps/d9': why.clientMistake,
   'deletes: a list: DELETE /api/v1/namespaces/{ns}/configmaps/d10': why.clientMistake,
@@ -232,8 +229,6 @@ export const knownDifferences: Readonly<Record<string, string>> = {
   'spellings: GET /livez/ping/': why.slash,
   'spellings: GET /openapi/v2/': why.slash,
   'spellings: GET /version/x': why.openapi,
-  'spellings: type application/apply-patch+cbor: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.apply,
-  'spellings: type application/apply-patch+yaml: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.apply,
   'spellings: type application/Merge-Patch+json: PATCH /api/v1/namespaces/{ns}/configmaps/a': why.lenientType,
   'corners: new at 7: POST /api/v1/namespaces/{ns}/configmaps?dryRun=All': why.dryRevision,
   'corners: two owners that are null, json: PATCH /apis/corners.parity.example.com/v1/namespaces/{ns}/cornerswidgets/w?dryRun=All':

@@ -48,17 +48,53 @@ function maskTable(table: JsonObject): JsonObject {
 function maskObject(value: JsonObject): JsonObject {
   const result: JsonObject = {}
   for (const [name, member] of Object.entries(value)) {
-    // managedFields are not implemented yet.
-    if (name === 'managedFields') continue
+    if (name === 'managedFields' && Array.isArray(member)) {
+      result[name] = maskManagers(member)
+      continue
+    }
     const masked = withoutPlacement(mask(member, name), name)
     if (masked !== undefined) result[name] = masked
   }
   maskGeneratedName(result)
   if (result['kind'] === 'Service') maskAllocated(result['spec'] ?? null)
+  if (result['kind'] === 'Deployment') shareWithPlacement(result['metadata'] ?? null)
   if (result['kind'] === 'Status') sortCauses(result)
-  if (result['kind'] === 'CustomResourceDefinition') sortConditions(result['status'] ?? null)
+  if (result['kind'] === 'CustomResourceDefinition') {
+    sortConditions(result['status'] ?? null)
+    dropOwnStatus(result['metadata'] ?? null)
+  }
   return result
 }
+
+/** Fields as text, to compare their order too. Entries are ordered by when they were written: both servers in turn may be late. */
+function maskManagers(entries: readonly JsonValue[]): JsonValue {
+  const masked = entries
+    .filter((entry) => !isJsonObject(entry) || entry['manager'] !== 'kcp')
+    .map((entry) => {
+      const { fieldsV1, ...rest } = isJsonObject(entry) ? entry : {}
+      return JSON.stringify(ordered({ ...maskObject(rest), fieldsV1: maskText(JSON.stringify(fieldsV1)) }))
+    })
+  return masked.sort()
+}
+
+/** The conditions and annotations of a Deployment may be there before a client writes some: then it does not own them all. */
+function shareWithPlacement(metadata: JsonValue): void {
+  const entries = isJsonObject(metadata) ? metadata['managedFields'] : undefined
+  if (!isJsonObject(metadata) || !Array.isArray(entries)) return
+  const withoutAll = (entry: JsonValue): JsonValue =>
+    textOf(entry).replace(/("f:(conditions|annotations)\\*":\{)\\*"\.\\*":\{\},?/g, '$1')
+  metadata['managedFields'] = entries.map(withoutAll)
+}
+
+/** The conditions of a definition: ours come with the write itself, those of a real server a moment later. */
+function dropOwnStatus(metadata: JsonValue): void {
+  const entries = isJsonObject(metadata) ? metadata['managedFields'] : undefined
+  if (!isJsonObject(metadata) || !Array.isArray(entries)) return
+  metadata['managedFields'] = entries.filter((entry) => !textOf(entry).includes('"manager":"kube-apiserver"'))
+}
+
+/** Entries are texts here. */
+const textOf = (entry: JsonValue): string => (typeof entry === 'string' ? entry : '')
 
 /** Removes kcp's placement information, which a real server does not have. */
 function withoutPlacement(value: JsonValue, name: string): JsonValue | undefined {

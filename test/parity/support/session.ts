@@ -26,11 +26,12 @@ export interface SendOptions extends RequestOptions {
   readonly without?: readonly string[]
 }
 
-export type PatchType = 'json' | 'merge' | 'strategic'
+export type PatchType = 'json' | 'merge' | 'strategic' | 'apply'
 const patchTypes: Readonly<Record<PatchType, string>> = {
   json: 'application/json-patch+json',
   merge: 'application/merge-patch+json',
   strategic: 'application/strategic-merge-patch+json',
+  apply: 'application/apply-patch+yaml',
 }
 
 /** In texts and bodies, `$ID` is replaced by the word of this run and `$NS` by its namespace. */
@@ -55,7 +56,9 @@ export class Session {
     { quiet = false, without = [], body, ...options }: SendOptions = {},
   ): Promise<Answer> {
     const sent = body === undefined ? {} : { body: this.filledIn(body) }
-    const headers = { headers: this.filledIn(options.headers ?? {}) as Record<string, string> }
+    const headers = {
+      headers: this.filledIn({ 'user-agent': 'parity/1.0', ...options.headers }) as Record<string, string>,
+    }
     const target = this.filledIn(path) as string
     const written = this.writtenAt(target)
     if (method !== 'GET' && written !== undefined) await this.untilCacheHas(written)

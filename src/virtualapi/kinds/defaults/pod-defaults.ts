@@ -3,7 +3,6 @@ import type { JsonObject } from '../../../apimachinery/meta/index.ts'
 import { isJsonObject } from '../../../apimachinery/meta/index.ts'
 import { pullPolicyOf } from './image-reference.ts'
 import { fill, filling, objectIn, objectsIn, textIn, type DefaultFunctions } from './default-functions.ts'
-import { dropDisabledMembers } from './disabled-pod-members.ts'
 import { podLevelResources } from './pod-level-resources.ts'
 
 const defaultMode = { defaultMode: 0o644 }
@@ -18,7 +17,6 @@ export const podDefaults: DefaultFunctions = {
     if (spec['hostNetwork'] === true) containers.forEach(hostPorts)
   },
   'core.v1.PodSpec': (spec) => {
-    dropDisabledMembers(spec)
     // serviceAccount is the deprecated name of serviceAccountName; setting one sets both.
     const account = spec['serviceAccountName'] ?? spec['serviceAccount']
     if (account !== undefined) Object.assign(spec, { serviceAccountName: account, serviceAccount: account })

@@ -28,7 +28,7 @@ const noReference: Reference = { kind: '', name: '' }
 type VersionCheck = 'any' | 'core' | 'group'
 
 export const autoscalerRules: KindRules = {
-  beforeDefaults({ spec }) {
+  dropDisabled({ spec }) {
     // The feature gate of `tolerance` is off by default.
     const behavior = isJsonObject(spec) ? (spec as { behavior?: JsonValue }).behavior : undefined
     for (const rules of isJsonObject(behavior) ? [behavior['scaleUp'], behavior['scaleDown']] : [])

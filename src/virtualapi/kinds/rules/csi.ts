@@ -25,7 +25,7 @@ type DriverSpec = Data<V1CSIDriverSpec>
 const lifecycleModes = ['Persistent', 'Ephemeral']
 
 export const csiDriverRules: KindRules = {
-  beforeDefaults: (object) => dropFromSpec(object, ['nodeAllocatableUpdatePeriodSeconds']),
+  dropDisabled: (object) => dropFromSpec(object, ['nodeAllocatableUpdatePeriodSeconds']),
   prepareForUpdate(object, old) {
     // A new CSIDriver has no generation; its first change sets 1.
     if (!isDeepStrictEqual(object['spec'], old['spec'])) object.metadata.generation = (old.metadata.generation ?? 0) + 1

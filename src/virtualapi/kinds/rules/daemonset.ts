@@ -23,6 +23,11 @@ export const daemonSetRules: KindRules = {
     old !== undefined && generationOf(object) === generationOf(old)
       ? []
       : templateWarnings('spec.template', (object as DaemonSet).spec.template),
+  beforeDefaults(object) {
+    // Upstream's internal form counts in a member, and prints it.
+    object.metadata.annotations ??= {}
+    object.metadata.annotations[generationAnnotation] ??= '0'
+  },
   prepareForCreate(object) {
     setGeneration(object, Math.max(generationOf(object), 1))
   },

@@ -40,7 +40,7 @@ function dropTerminating({ status }: KubeObject): void {
 
 export const deploymentRules: KindRules = {
   warningsOf: ownerWarnings,
-  beforeDefaults: dropTerminating,
+  dropDisabled: dropTerminating,
   prepareForUpdate(object, old, { user }, subresource) {
     // Annotations are copied to ReplicaSets, so a change raises the generation. Those that kcp itself writes report
     // progress and do not count.
@@ -128,7 +128,7 @@ export function unsupportedStrategy(
 
 export const replicaSetRules: KindRules = {
   warningsOf: ownerWarnings,
-  beforeDefaults: dropTerminating,
+  dropDisabled: dropTerminating,
   validate(object) {
     const spec = specOf<V1ReplicaSetSpec>(object)
     return [

@@ -13,7 +13,7 @@ import { dropFromSpec } from './drop-from-spec.ts'
 const mostConfigs = 32
 
 export const deviceClassRules: KindRules = {
-  beforeDefaults: (object) => dropFromSpec(object, ['extendedResourceName']),
+  dropDisabled: (object) => dropFromSpec(object, ['extendedResourceName']),
   validate: (object) => classCauses(object, undefined),
   // As upstream, which validates a changed DeviceClass twice, the first time as a new one.
   validateChange: classCauses,

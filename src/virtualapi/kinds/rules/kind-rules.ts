@@ -14,6 +14,8 @@ export interface KindRules extends Pick<
   statusWarningsOf?(object: KubeObject): readonly string[]
   /** Runs before defaults are set, on the object as the client sent it. May change it. */
   beforeDefaults?(object: KubeObject): void
+  /** Drops fields whose feature gate is off. As upstream, after it was said who owns them. */
+  dropDisabled?(object: KubeObject): void
   /** Validates every object, new or changed. `old` is absent for a new one. */
   validate?(object: KubeObject, old: KubeObject | undefined, context: RequestContext): StatusCause[]
   /** True: upstream runs `validate` twice on an update and reports each error twice. */

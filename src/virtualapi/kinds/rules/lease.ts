@@ -7,7 +7,7 @@ import { nonNegative } from '../validation/values.ts'
 import { dropFromSpec } from './drop-from-spec.ts'
 
 export const leaseRules: KindRules = {
-  beforeDefaults: (object) => dropFromSpec(object, ['strategy', 'preferredHolder']),
+  dropDisabled: (object) => dropFromSpec(object, ['strategy', 'preferredHolder']),
   validate(object) {
     const { leaseDurationSeconds, leaseTransitions } = object['spec'] as Data<V1LeaseSpec>
     return [

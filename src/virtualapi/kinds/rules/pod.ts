@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { timestamp } from '../../../async/index.ts'
 import { fieldForbidden } from '../../../apimachinery/field/index.ts'
-import { isJsonObject } from '../../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import { completeStruct } from '../../resources/typed/decode.ts'
@@ -25,7 +25,8 @@ import { ipWarnings } from '../warnings/ip-warnings.ts'
 import { appArmorWarning, podWarnings } from '../warnings/pod-warnings.ts'
 
 export const podRules: KindRules = {
-  beforeDefaults({ spec }) {
+  beforeDefaults({ spec, status }) {
+    if (isJsonObject(status)) alignAddresses(status)
     // As upstream: in pods, but not in templates, a negative grace period becomes 1.
     if (!isJsonObject(spec)) return
     const { terminationGracePeriodSeconds: seconds } = spec
@@ -124,16 +125,20 @@ function gated(lastTransitionTime: string): NonNullable<Pod['status']['condition
 }
 
 /**
- * Restores what an update of the status must not change: owner references and the QoS class. Aligns podIP and podIPs.
+ * Restores what an update of the status must not change: owner references and the QoS class.
  */
 function keepInStatus(pod: Pod, { metadata, status }: Pod): void {
   if (metadata.ownerReferences === undefined) delete pod.metadata.ownerReferences
   else pod.metadata.ownerReferences = structuredClone(metadata.ownerReferences)
-  const { podIP, podIPs = [] } = pod.status
-  // Old kubelets set only podIP; it wins.
-  if (podIP && podIPs[0]?.ip !== podIP) pod.status.podIPs = [{ ip: podIP }]
-  if (!podIP && podIPs[0] !== undefined) pod.status.podIP = podIPs[0].ip
   if (!pod.status.qosClass && status.qosClass !== undefined) pod.status.qosClass = status.qosClass
+}
+
+/** Old kubelets set only podIP; it wins. */
+function alignAddresses(status: JsonObject): void {
+  const { podIP, podIPs } = status
+  const first = Array.isArray(podIPs) && isJsonObject(podIPs[0]) ? podIPs[0]['ip'] : undefined
+  if (podIP && first !== podIP) status['podIPs'] = [{ ip: podIP }]
+  else if (!podIP && first !== undefined) status['podIP'] = first
 }
 
 function restoreOld(pod: Pod, old: Pod): void {

@@ -7,8 +7,7 @@ import { keyPairWarnings } from '../warnings/key-pair-warnings.ts'
 
 export const secretRules: KindRules = {
   warningsOf: keyPairWarnings,
-  prepareForCreate: moveStringData,
-  prepareForUpdate: moveStringData,
+  beforeDefaults: moveStringData,
   validate: secretCauses,
   validateChange: secretChangeCauses,
 }

@@ -50,7 +50,7 @@ export const statefulSetRules: KindRules = {
         : []),
     ]
   },
-  beforeDefaults({ spec }) {
+  dropDisabled({ spec }) {
     // The feature gate of maxUnavailable is off by default.
     const { rollingUpdate } = ((spec ?? {}) as Partial<Spec>).updateStrategy ?? {}
     if (rollingUpdate) delete rollingUpdate.maxUnavailable

@@ -1,0 +1,232 @@
+// metadata.managedFields of a write, as kube-apiserver's chain of managers makes it (apimachinery/util/managedfields).
+import {
+  isJsonObject,
+  parseApiVersion,
+  type JsonObject,
+  type JsonValue,
+  type KubeObject,
+  type ManagedFieldsEntry,
+} from '../meta/index.ts'
+import { jsonEqual } from '../json/index.ts'
+import { badRequest, statusError } from '../status/index.ts'
+import { capUpdateManagers } from './cap-update-managers.ts'
+import { conflictStatus } from './conflict-status.ts'
+import { difference, isEmptySet, setOf, union } from './field-set.ts'
+import { conflictsBesidesLastApplied, updateLastApplied } from './last-applied.ts'
+import { decodeManaged, encodeManaged, managerIdentifier, noManagers, type Managed } from './managed-entries.ts'
+import { OwnershipConflicts, type Owned } from './managers.ts'
+import { applyOwned, managersAfterUpdate, type OwnershipContext, type TypedObject } from './ownership-rules.ts'
+import type { FieldType } from './field-type.ts'
+import { TypedError } from './typed-errors.ts'
+import { requireTyped } from './validate-typed.ts'
+
+/** The endpoint that is written through, and who writes. */
+export interface FieldWrite {
+  /** Of the version that the request names; every object here is in its form. */
+  readonly apiVersion: string
+  readonly kind: string
+  /** Empty for the object itself. */
+  readonly subresource: string
+  readonly manager: string
+  /** RFC 3339, in seconds. */
+  readonly now: string
+  readonly type: FieldType
+  /** What an object of this kind is that says nothing: Go prints some members of it. Without metadata. */
+  readonly empty: JsonObject
+  /** False: the objects are known to fit their type (built-in kinds are decoded by it). */
+  readonly validate: boolean
+  readonly context: OwnershipContext
+}
+
+type Entries = readonly ManagedFieldsEntry[]
+
+/**
+ * The entries of `next`, which takes the place of `live`; undefined: none. `given`: those that came with the request,
+ * which count where they say anything and this is no subresource. Objects are compared as they are: entries that both
+ * have should be the same list. Never throws: an object that nobody can own has no entries.
+ */
+export function managedFieldsAfterUpdate(
+  live: KubeObject | undefined,
+  next: KubeObject,
+  given: Entries | undefined | null,
+  write: FieldWrite,
+): ManagedFieldsEntry[] | undefined {
+  try {
+    const managed = managedBefore(live?.metadata.managedFields, given, write.subresource !== '')
+    if (managed.managers.size === 0 && live?.metadata.uid) return undefined
+    return encodeManaged(updated(typedOf(live, write), typedOf(next, write), managed, write))
+  } catch {
+    return undefined
+  }
+}
+
+/** What is to be taken as the entries before the write. */
+function managedBefore(live: Entries | undefined, next: Entries | undefined | null, isSubresource: boolean): Managed {
+  const fromLive = (): Managed => tryDecode(live ?? []) ?? noManagers
+  if (isSubresource || next === undefined || next === null || next === live) return fromLive()
+  if (isReset(next)) return noManagers
+  // A client that only read them sends them back as they are.
+  if (jsonEqual(next as unknown as JsonValue, live as unknown as JsonValue | undefined)) return fromLive()
+  const given = tryDecode(next, { isOurs: false })
+  return given === undefined || given.managers.size === 0 ? fromLive() : given
+}
+
+function tryDecode(entries: Entries, { isOurs = true } = {}): Managed | undefined {
+  try {
+    return decodeManaged(entries, { isOurs })
+  } catch {
+    return undefined
+  }
+}
+
+/** An empty list, or one empty entry: whoever sends it wants nobody to own anything. */
+function isReset(entries: Entries): boolean {
+  return entries.length === 0 || (entries.length === 1 && Object.keys(entries[0] ?? {}).length === 0)
+}
+
+const currentOperation = 'current-operation'
+
+function updated(live: TypedObject, next: TypedObject, managed: Managed, write: FieldWrite): Managed {
+  const { apiVersion, manager, now, context } = write
+  if (write.validate) for (const { value, type } of [next, live]) requireTyped(value, type, { allowDuplicates: true })
+  const state = { live, apiVersion, managers: managed.managers, manager: currentOperation }
+  const after = stripMeta(managersAfterUpdate(state, next, context), currentOperation)
+  const changed = after.get(currentOperation)
+  if (changed === undefined) return capUpdateManagers({ managers: after, times: managed.times })
+  const identifier = identifierOf(write, manager, 'Update')
+  after.delete(currentOperation)
+  const before = after.get(identifier)
+  after.set(identifier, before === undefined ? changed : { ...changed, fields: union(changed.fields, before.fields) })
+  return capUpdateManagers({ managers: after, times: new Map(managed.times).set(identifier, now) })
+}
+
+/**
+ * `live` with the configuration applied, and its entries. `live` undefined: there is no such object yet. Throws 400 for
+ * a configuration of another version or with managedFields, 409 for conflicts unless `force`.
+ */
+export function applyConfiguration(
+  live: KubeObject | undefined,
+  config: JsonObject,
+  write: FieldWrite,
+  { force }: { force: boolean },
+): { object: KubeObject; managedFields: ManagedFieldsEntry[] | undefined } {
+  requireKind(config, write)
+  const typed = typedOf(live, write)
+  let managed = decodeManaged(live?.metadata.managedFields ?? [], { isOurs: true })
+  if (managed.managers.size === 0)
+    managed = updated(typedOf(undefined, write), typed, managed, { ...write, manager: 'before-first-apply' })
+  requireNoManagedFields(config)
+  if (write.validate) requireTypedAs('live', typed, { allowDuplicates: true }, write)
+  requireTypedAs('patch', { value: config, type: write.type }, { allowDuplicates: false }, write)
+  const { object, managed: after } = applied(typed, config, managed, write, force)
+  const result = withoutManagedFields(object ?? typed.value) as unknown as KubeObject
+  if (write.manager === 'kubectl') updateLastApplied(result, config)
+  return { object: result, managedFields: encodeManaged(after) }
+}
+
+function applied(
+  live: TypedObject,
+  config: JsonObject,
+  managed: Managed,
+  write: FieldWrite,
+  force: boolean,
+): { object: JsonValue | undefined; managed: Managed } {
+  const { apiVersion, now, type, context } = write
+  const identifier = identifierOf(write, write.manager, 'Apply')
+  const state = { live, apiVersion, managers: managed.managers, manager: identifier }
+  const run = (forced: boolean) => applyOwned(state, { value: config, type }, context, { force: forced })
+  const { object, managers } = orForKubectl(run, live, write, force)
+  const times = object === undefined ? managed.times : new Map(managed.times).set(identifier, now)
+  return { object, managed: { managers: stripMeta(managers, identifier), times } }
+}
+
+/** kubectl may change what it applied on the client before, whoever is written as its owner. */
+function orForKubectl<T>(run: (force: boolean) => T, live: TypedObject, write: FieldWrite, force: boolean): T {
+  try {
+    return run(force)
+  } catch (error) {
+    if (isTypedError(error)) throw statusError(500, '', error.message)
+    if (!(error instanceof OwnershipConflicts)) throw error
+    const { conflicts } = error
+    const left =
+      write.manager === 'kubectl' ? conflictsBesidesLastApplied(conflicts, live, write.apiVersion) : conflicts
+    if (left.length > 0) throw conflictStatus(left)
+    return run(true)
+  }
+}
+
+function isTypedError(error: unknown): error is Error {
+  return error instanceof TypedError || (error instanceof Error && error.cause instanceof TypedError)
+}
+
+function requireKind(config: JsonObject, { apiVersion, kind }: FieldWrite): void {
+  if (config['apiVersion'] === apiVersion && config['kind'] === kind) return
+  throw badRequest(`invalid object type: ${kindText(config['apiVersion'], config['kind'])}`)
+}
+
+function requireNoManagedFields({ metadata }: JsonObject): void {
+  if (isJsonObject(metadata) && metadata['managedFields'] != null)
+    throw badRequest('metadata.managedFields must be nil')
+}
+
+function requireTypedAs(
+  what: 'live' | 'patch',
+  { value, type }: TypedObject,
+  options: { allowDuplicates: boolean },
+  { apiVersion, kind }: FieldWrite,
+): void {
+  try {
+    requireTyped(value, type, options)
+  } catch (error) {
+    const { name = '', namespace = '' } = (isJsonObject(value) ? value['metadata'] : {}) as Record<string, string>
+    throw statusError(
+      500,
+      '',
+      `failed to create typed ${what} object (${namespace}/${name}; ${kindText(apiVersion, kind)}): ${(error as Error).message}`,
+      { cause: error },
+    )
+  }
+}
+
+/** Go's text of a GroupVersionKind. */
+function kindText(apiVersion: JsonValue | undefined, kind: JsonValue | undefined): string {
+  const text = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '')
+  const { group, version } = parseApiVersion(text(apiVersion))
+  return `${group}/${version}, Kind=${text(kind)}`
+}
+
+function identifierOf({ apiVersion, subresource }: FieldWrite, manager: string, operation: 'Apply' | 'Update'): string {
+  return managerIdentifier({ manager: manager || 'unknown', operation, apiVersion, subresource })
+}
+
+function typedOf(object: KubeObject | undefined, { apiVersion, kind, type, empty }: FieldWrite): TypedObject {
+  return { value: object === undefined ? { ...empty, apiVersion, kind } : (object as unknown as JsonObject), type }
+}
+
+function withoutManagedFields(object: JsonValue): JsonObject {
+  const { metadata, ...rest } = object as JsonObject
+  if (!isJsonObject(metadata)) return object as JsonObject
+  const { managedFields: _, ...meta } = metadata
+  return { ...rest, metadata: meta }
+}
+
+/** What of an object's identity nobody owns. */
+const unowned = setOf(
+  ['f:apiVersion'],
+  ['f:kind'],
+  ['f:metadata'],
+  ...[
+    ...['name', 'namespace', 'creationTimestamp', 'selfLink', 'uid', 'clusterName', 'generation'],
+    ...['managedFields', 'resourceVersion'],
+  ].map((member) => ['f:metadata', `f:${member}`]),
+)
+
+function stripMeta(managers: ReadonlyMap<string, Owned>, manager: string): Map<string, Owned> {
+  const result = new Map(managers)
+  const owned = result.get(manager)
+  if (owned === undefined) return result
+  const fields = difference(owned.fields, unowned)
+  if (isEmptySet(fields)) result.delete(manager)
+  else result.set(manager, { ...owned, fields })
+  return result
+}

@@ -1,0 +1,78 @@
+// Sets that were written when a type was another, and sets with what holds their members.
+import { emptySet, hasChildren, isMember, nodeOf, type FieldSet, type FieldSetBuilder } from './field-set.ts'
+import { shapeOf, type FieldType, type MapType } from './field-type.ts'
+
+/**
+ * The set as it is when what became atomic is owned as a whole; the same set where nothing did. What became owned by
+ * field stays owned as a whole. Throws for a type that is none.
+ */
+export function fitToType(set: FieldSet, type: FieldType): FieldSet {
+  return fitted(set, set, type) ?? set
+}
+
+/** The children of a node as they should be; undefined: they are. `emptySet` for children that become part of the whole. */
+function fitted(node: FieldSet, root: FieldSet, type: FieldType): FieldSet | undefined {
+  const isLeaf = node !== root && !hasChildren(node)
+  const shape = shapeOf(type, null)
+  if (shape === undefined)
+    throw new Error('errors reconciling field set with schema: schema error: invalid atom: inlined')
+  if (shape === 'map' && type.map !== undefined) {
+    if (isUntyped(type.map)) return undefined
+    if (type.map.atomic && !isLeaf) return node === root ? undefined : emptySet
+    return childrenFitted(node, root, (element) => memberType(type.map, element))
+  }
+  if (shape === 'list' && type.list !== undefined) {
+    if (type.list.atomic && !isLeaf) return node === root ? undefined : emptySet
+    return childrenFitted(node, root, () => type.list?.items)
+  }
+  return undefined
+}
+
+function childrenFitted(
+  node: FieldSet,
+  root: FieldSet,
+  typeFor: (element: string) => FieldType | undefined,
+): FieldSet | undefined {
+  let result: FieldSetBuilder | undefined
+  for (const element in node) {
+    const child = node[element] ?? emptySet
+    const type = element === '.' ? undefined : typeFor(element)
+    if (type === undefined) continue
+    const changed = fitted(child, root, type)
+    if (changed === undefined) continue
+    result ??= { ...node }
+    result[element] = changed
+  }
+  return result
+}
+
+function memberType(map: MapType | undefined, element: string): FieldType | undefined {
+  const declared = element.startsWith('f:') ? map?.fields.get(element.slice(2)) : undefined
+  return declared?.type ?? map?.values
+}
+
+/** Whether nothing is known of a map: then nothing is known of how it was before. */
+function isUntyped({ fields, values }: MapType): boolean {
+  return fields.size === 0 && values?.scalar === 'untyped'
+}
+
+/** The set with every declared field that holds a member. */
+export function withNamedFields(set: FieldSet, type: FieldType | undefined): FieldSet {
+  const result: FieldSetBuilder = {}
+  for (const element in set) {
+    if (element === '.') continue
+    const node = set[element] ?? emptySet
+    if (!hasChildren(node)) {
+      result[element] = node
+      continue
+    }
+    const declared = element.startsWith('f:') ? type?.map?.fields.get(element.slice(2)) : undefined
+    const below = element.startsWith('f:')
+      ? (declared?.type ?? type?.map?.values)
+      : element.startsWith('k:')
+        ? type?.list?.items
+        : undefined
+    result[element] = nodeOf(isMember(node) || declared !== undefined, withNamedFields(node, below)) ?? emptySet
+  }
+  return result
+}

@@ -1,0 +1,67 @@
+// The annotation of `kubectl apply` without --server-side: what it says its writer still owns, and what a server-side
+// apply by kubectl makes of it (KEP-2155).
+import { goJson } from '../text/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../meta/index.ts'
+import { compareTyped } from './compare-typed.ts'
+import { difference, hasPath, type FieldSet } from './field-set.ts'
+import { fieldsOf } from './fields-of.ts'
+import type { OwnershipConflict } from './managers.ts'
+import type { TypedObject } from './ownership-rules.ts'
+import { requireTyped } from './validate-typed.ts'
+
+const annotation = 'kubectl.kubernetes.io/last-applied-configuration'
+const maxAnnotationsBytes = 256 * 1024
+
+/** Those of the conflicts that are not with what kubectl itself applied on the client. */
+export function conflictsBesidesLastApplied(
+  conflicts: readonly OwnershipConflict[],
+  live: TypedObject,
+  apiVersion: string,
+): readonly OwnershipConflict[] {
+  const allowed = lastAppliedFields(live, apiVersion)
+  return allowed === undefined ? conflicts : conflicts.filter(({ path }) => !hasPath(allowed, path))
+}
+
+/** What was applied on the client and still is as it was applied; undefined where that cannot be told. */
+function lastAppliedFields({ value, type }: TypedObject, apiVersion: string): FieldSet | undefined {
+  const text = annotationOf(value)
+  if (text === undefined) return undefined
+  try {
+    const applied = JSON.parse(text) as JsonValue
+    if (!isJsonObject(applied) || applied['apiVersion'] !== apiVersion) return undefined
+    requireTyped(applied, type, { allowDuplicates: false })
+    const { modified, added, removed } = compareTyped(applied, value, type)
+    return difference(difference(difference(fieldsOf(applied, type), modified), added), removed)
+  } catch {
+    // Then it says nothing, as for upstream.
+    return undefined
+  }
+}
+
+/** Sets the annotation to the configuration that was applied, where there is one. Mutates `object`. */
+export function updateLastApplied(object: KubeObject, config: JsonObject): void {
+  if (annotationOf(object as unknown as JsonValue) === undefined) return
+  const annotations: Record<string, string> = { ...object.metadata.annotations, [annotation]: lastAppliedOf(config) }
+  const bytes = Object.entries(annotations).reduce(
+    (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value),
+    0,
+  )
+  if (bytes > maxAnnotationsBytes) Reflect.deleteProperty(annotations, annotation)
+  object.metadata.annotations = annotations
+}
+
+function lastAppliedOf(config: JsonObject): string {
+  const { metadata } = config
+  const { [annotation]: _, ...annotations } =
+    isJsonObject(metadata) && isJsonObject(metadata['annotations']) ? metadata['annotations'] : {}
+  const meta: JsonObject = isJsonObject(metadata) ? { ...metadata, annotations } : {}
+  if (Object.keys(annotations).length === 0) Reflect.deleteProperty(meta, 'annotations')
+  return `${goJson({ ...config, metadata: meta })}\n`
+}
+
+function annotationOf(object: JsonValue): string | undefined {
+  const metadata = isJsonObject(object) ? object['metadata'] : undefined
+  const annotations = isJsonObject(metadata) ? metadata['annotations'] : undefined
+  const text = isJsonObject(annotations) ? annotations[annotation] : undefined
+  return typeof text === 'string' && text !== '' ? text : undefined
+}

@@ -1,0 +1,45 @@
+// By what the items of a list are told apart.
+import { fieldOf, isJsonObject, type JsonValue } from '../meta/index.ts'
+import type { ListType } from './field-type.ts'
+import { keyElement, valueElement } from './path-element.ts'
+
+/** The step to an item of a list that is not atomic. Throws an Error with upstream's words for one that has none. */
+export function itemElement(list: ListType, item: JsonValue): string {
+  if (list.atomic) throw new Error('invalid indexing of non-associative list')
+  if (list.keys.length > 0) return keyedElement(list, item)
+  if (item === null) throw new Error("associative list without keys has an element that's an explicit null")
+  if (Array.isArray(item)) throw new Error('not supported: associative list with lists as elements')
+  if (typeof item === 'object') throw new Error("associative list without keys has an element that's a map type")
+  return valueElement(item)
+}
+
+/** The step to items that cannot be told apart: a removal took the fields by which they were. Never written. */
+const lostElement = '?:'
+
+/** As `itemElement`, with one step for all items that have none. */
+export function anyItemElement(list: ListType, item: JsonValue): string {
+  try {
+    return itemElement(list, item)
+  } catch {
+    return lostElement
+  }
+}
+
+function keyedElement({ keys, items }: ListType, item: JsonValue): string {
+  if (item === null) throw new Error('associative list with keys may not have a null element')
+  if (!isJsonObject(item)) throw new Error('associative list with keys may not have non-map elements')
+  const found: [string, JsonValue][] = []
+  for (const name of keys) {
+    const value = fieldOf(item, name) ?? (Object.hasOwn(item, name) ? null : undefined)
+    if (value === undefined && items.map === undefined)
+      throw new Error(`couldn't find default value for ${name}: associative list may not have non-map types`)
+    const known = value === undefined ? items.map?.fields.get(name)?.default : value
+    if (known !== undefined) found.push([name, known])
+  }
+  if (found.length === 0)
+    throw new Error(
+      `associative list with keys has an element that omits all key fields [${keys.map((key) => JSON.stringify(key)).join(' ')}] (and doesn't have default values for any key fields)`,
+    )
+  if (found.length > 1) found.sort(([a], [b]) => (a < b ? -1 : 1))
+  return keyElement(found)
+}

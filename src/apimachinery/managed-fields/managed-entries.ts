@@ -1,0 +1,100 @@
+// metadata.managedFields as managers and back.
+import { goQuote } from '../text/index.ts'
+import { isJsonObject, type ManagedFieldsEntry } from '../meta/index.ts'
+import type { FieldSet } from './field-set.ts'
+import { parseFieldsV1, sortFields } from './fields-v1.ts'
+import type { Managers, Owned } from './managers.ts'
+
+/** Managers, and when each last wrote: RFC 3339, in seconds. */
+export interface Managed {
+  readonly managers: Managers
+  readonly times: ReadonlyMap<string, string>
+}
+
+export const noManagers: Managed = { managers: new Map(), times: new Map() }
+
+type Identity = Pick<ManagedFieldsEntry, 'manager' | 'operation' | 'apiVersion' | 'subresource'>
+
+/**
+ * Who is one and the same manager: an update is one per name, version and subresource, an applier one per name and
+ * subresource. In upstream's form, because messages are sorted by it.
+ */
+export function managerIdentifier({ manager, operation, apiVersion, subresource }: Identity): string {
+  return JSON.stringify({
+    ...(manager ? { manager } : {}),
+    ...(operation ? { operation } : {}),
+    ...(apiVersion && operation !== 'Apply' ? { apiVersion } : {}),
+    ...(subresource ? { subresource } : {}),
+  }).replace(/[<>&\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** What an identifier says. */
+export function identityOf(identifier: string): Identity {
+  return JSON.parse(identifier) as Identity
+}
+
+/**
+ * The managers of entries. Throws for entries that are none. Entries of which `isOurs` is true were written by
+ * `encodeManaged`: their sets are taken as they are.
+ */
+export function decodeManaged(entries: readonly ManagedFieldsEntry[], { isOurs }: { isOurs: boolean }): Managed {
+  const managers = new Map<string, Owned>()
+  const times = new Map<string, string>()
+  for (const [i, entry] of entries.entries()) {
+    const { operation, apiVersion = '', fieldsType = '', fieldsV1, time } = entry
+    if (operation !== 'Apply' && operation !== 'Update') throw new Error('operation must be `Apply` or `Update`')
+    if (apiVersion === '') throw new Error('apiVersion must not be empty')
+    if (fieldsType === '') throw new Error(`missing fieldsType in managed fields entry ${i}`)
+    if (fieldsType !== 'FieldsV1')
+      throw new Error(`invalid fieldsType ${goQuote(fieldsType)} in managed fields entry ${i}`)
+    const identifier = managerIdentifier(entry)
+    const fields = isOurs && isJsonObject(fieldsV1) ? (fieldsV1 as unknown as FieldSet) : parseFieldsV1(fieldsV1)
+    managers.set(identifier, { fields, apiVersion, applied: operation === 'Apply' })
+    if (time !== undefined) times.set(identifier, time)
+  }
+  return { managers, times }
+}
+
+/** The entries of managers in upstream's order; undefined where there are none. */
+export function encodeManaged({ managers, times }: Managed): ManagedFieldsEntry[] | undefined {
+  if (managers.size === 0) return undefined
+  const entries = [...managers].map(([identifier, owned]) => encodeEntry(identifier, owned, times.get(identifier)))
+  return entries.length === 1 ? entries : entries.sort(compareEntries)
+}
+
+/** Members in the order of the Go struct. */
+function encodeEntry(
+  identifier: string,
+  { fields, apiVersion, applied }: Owned,
+  time: string | undefined,
+): ManagedFieldsEntry {
+  const { manager, operation, subresource } = identityOf(identifier)
+  return {
+    ...(manager === undefined ? {} : { manager }),
+    operation: applied ? 'Apply' : (operation ?? 'Update'),
+    apiVersion,
+    ...(time === undefined ? {} : { time }),
+    fieldsType: 'FieldsV1',
+    fieldsV1: sortFields(fields),
+    ...(subresource === undefined ? {} : { subresource }),
+  }
+}
+
+function compareEntries(a: ManagedFieldsEntry, b: ManagedFieldsEntry): number {
+  return (
+    compareText(a.operation, b.operation) ||
+    secondsOf(a.time) - secondsOf(b.time) ||
+    compareText(a.manager, b.manager) ||
+    compareText(a.apiVersion, b.apiVersion) ||
+    compareText(a.subresource, b.subresource)
+  )
+}
+
+/** Unix time; 0 where there is none. */
+export function secondsOf(time: string | undefined): number {
+  return time === undefined ? 0 : Math.floor(Date.parse(time) / 1000) || 0
+}
+
+function compareText(a = '', b = ''): number {
+  return a === b ? 0 : a < b ? -1 : 1
+}

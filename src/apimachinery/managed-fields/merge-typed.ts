@@ -1,0 +1,165 @@
+// An applied configuration put onto an object: what it says counts, all else stays.
+import { isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
+import { shapeOf, typeOfField, type FieldType, type ListType, type MapType, type Shape } from './field-type.ts'
+import { itemElement } from './list-items.ts'
+import { elementText, fieldElement } from './path-element.ts'
+import { scalarProblem, TypedProblems } from './typed-errors.ts'
+
+type Value = JsonValue | undefined
+
+/** `live` with what `config` says; neither is changed, parts are shared. Throws a TypedError for values that do not fit. */
+export function mergeTyped(live: JsonValue, config: JsonValue, type: FieldType): JsonValue {
+  const problems = new TypedProblems()
+  const merged = new Merger(problems).merge(live, config, type)
+  problems.throwIfAny()
+  return merged ?? null
+}
+
+class Merger {
+  readonly #problems: TypedProblems
+
+  constructor(problems: TypedProblems) {
+    this.#problems = problems
+  }
+
+  /** One of both values is there. */
+  merge(live: Value, config: Value, type: FieldType): Value {
+    return this.#as(shapeOf(type, config === undefined ? live : config), live, config, type)
+  }
+
+  #as(shape: Shape | undefined, live: Value, config: Value, type: FieldType): Value {
+    if (shape === 'map' && type.map !== undefined) return this.#maps(live, config, type.map)
+    if (shape === 'list' && type.list !== undefined) return this.#lists(live, config, type.list)
+    if (shape === 'scalar' && type.scalar !== undefined) return this.#scalars(live, config, type.scalar)
+    this.#problems.add('schema error: invalid atom: inlined')
+    return undefined
+  }
+
+  #scalars(live: Value, config: Value, scalar: NonNullable<FieldType['scalar']>): Value {
+    const [left, right] = [scalarProblem(scalar, live), scalarProblem(scalar, config)]
+    if (left === undefined || right === undefined) return config === undefined ? live : config
+    this.#problems.add(`lhs: ${left}`)
+    this.#problems.add(`rhs: ${right}`)
+    return undefined
+  }
+
+  #maps(live: Value, config: Value, map: MapType): Value {
+    const left = isJsonObject(live) ? live : {}
+    const right = isJsonObject(config) ? config : {}
+    const isEmpty = Object.keys(left).length === 0 && Object.keys(right).length === 0
+    if (map.atomic || isEmpty) return config === undefined ? live : config
+    const result: JsonObject = {}
+    for (const name of new Set([...Object.keys(left), ...Object.keys(right)])) {
+      const merged = this.#problems.below(
+        () => elementText(fieldElement(name)),
+        () => this.merge(memberOf(left, name), memberOf(right, name), typeOfField(map, name) ?? {}),
+      )
+      if (merged !== undefined) putField(result, name, merged)
+    }
+    return Object.keys(result).length === 0 ? undefined : result
+  }
+
+  #lists(live: Value, config: Value, list: ListType): Value {
+    const left = Array.isArray(live) ? live : []
+    const right = Array.isArray(config) ? config : []
+    if (list.atomic || (left.length === 0 && right.length === 0)) return config === undefined ? live : config
+    const wanted = this.#indexed(right, list, { allowDuplicates: false })
+    const present = this.#indexed(left, list, { allowDuplicates: true })
+    if (wanted === undefined || present === undefined) return undefined
+    const merged: JsonValue[] = []
+    for (const { element, live: was } of orderOf(left, present, wanted)) {
+      const item = this.#problems.below(
+        () => elementText(element),
+        () => this.merge(was, wanted.items.get(element), list.items),
+      )
+      if (item !== undefined) merged.push(item)
+    }
+    return merged.length === 0 ? undefined : merged
+  }
+
+  /** Undefined where an item cannot be told apart. */
+  #indexed(
+    values: readonly JsonValue[],
+    list: ListType,
+    { allowDuplicates }: { allowDuplicates: boolean },
+  ): Index | undefined {
+    const items = new Map<string, JsonValue>()
+    const elements: string[] = []
+    const before = this.#problems.list.length
+    for (const [i, value] of values.entries()) {
+      try {
+        const element = itemElement(list, value)
+        const isDuplicate = items.has(element)
+        if (isDuplicate && !allowDuplicates) {
+          this.#problems.add(`duplicate entries for key ${elementText(element)}`)
+          continue
+        }
+        // Items that are there twice are merged with nothing.
+        items.set(element, isDuplicate ? null : value)
+        elements.push(element)
+      } catch (error) {
+        this.#problems.add(`element ${i}: ${(error as Error).message}`)
+      }
+    }
+    return this.#problems.list.length > before ? undefined : { elements, items }
+  }
+}
+
+interface Index {
+  /** Of every item, in order. */
+  readonly elements: readonly string[]
+  readonly items: ReadonlyMap<string, JsonValue>
+}
+
+interface Slot {
+  readonly element: string
+  readonly live: Value
+}
+
+/** The items of a merged list: the wanted ones in their own order, those that are only present where they were among them. */
+function orderOf(live: readonly JsonValue[], present: Index, wanted: Index): Slot[] {
+  const slots: Slot[] = []
+  const placed = new Set<string>()
+  const shared = wanted.elements.filter((element) => present.items.has(element))
+  const place = (element: string): void => {
+    placed.add(element)
+    slots.push({ element, live: present.items.get(element) })
+  }
+  let [next, nextShared] = [0, 0]
+  for (let i = 0; i < present.elements.length || next < wanted.elements.length;) {
+    const element = present.elements[i]
+    const want = wanted.elements[next]
+    if (element !== undefined && want !== undefined) {
+      if (element === want) {
+        place(element)
+        i++
+        next++
+        nextShared++
+        continue
+      }
+      const awaited = shared[nextShared]
+      if (wanted.items.has(element) && awaited !== undefined && awaited !== element) {
+        // Comes later, in the order that is wanted.
+        i++
+        continue
+      }
+    }
+    if (element !== undefined) {
+      if (!wanted.items.has(element)) {
+        slots.push({ element, live: live[i] })
+        i++
+        continue
+      }
+      if (placed.has(element)) i++
+    }
+    if (want === undefined) continue
+    place(want)
+    next++
+    if (shared[nextShared] === want) nextShared++
+  }
+  return slots
+}
+
+function memberOf(map: JsonObject, name: string): Value {
+  return Object.hasOwn(map, name) ? map[name] : undefined
+}

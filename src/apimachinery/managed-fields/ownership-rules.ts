@@ -1,0 +1,231 @@
+// How a write changes who owns what: the rules of structured-merge-diff, over sets that know nothing of Kubernetes.
+import type { JsonValue } from '../meta/index.ts'
+import { jsonEqual } from '../json/index.ts'
+import { compareTyped, type Comparison } from './compare-typed.ts'
+import {
+  difference,
+  emptySet,
+  forEachPath,
+  intersection,
+  isEmptySet,
+  union,
+  type FieldFilter,
+  type FieldSet,
+} from './field-set.ts'
+import type { FieldType } from './field-type.ts'
+import { fieldsOf } from './fields-of.ts'
+import { fitToType, withNamedFields } from './fit-to-type.ts'
+import { OwnershipConflicts, type Managers, type Owned, type OwnershipConflict } from './managers.ts'
+import { mergeTyped } from './merge-typed.ts'
+import { removeFields } from './remove-fields.ts'
+
+export interface TypedObject {
+  readonly value: JsonValue
+  readonly type: FieldType
+}
+
+/** What the rules must know of a kind. */
+export interface OwnershipContext {
+  /** The object in another version; undefined where that version is not served any more. Pure. */
+  convert(object: TypedObject, apiVersion: string): TypedObject | undefined
+  /** Keeps the fields that writes through this endpoint can own; undefined: all. */
+  filterFor?(apiVersion: string): FieldFilter | undefined
+}
+
+/** A write by who is called `manager`, in one version of the API. */
+export interface OwnershipWrite {
+  readonly live: TypedObject
+  readonly apiVersion: string
+  readonly managers: Managers
+  readonly manager: string
+}
+
+/**
+ * Who owns what after `next` took the place of `live`: what it changed is the manager's, no longer anybody else's.
+ * Throws a TypedError for objects that do not fit their type.
+ */
+export function managersAfterUpdate(
+  { live, apiVersion, managers, manager }: OwnershipWrite,
+  next: TypedObject,
+  context: OwnershipContext,
+): Managers {
+  const fitting = fitManagers(live, managers, context)
+  const { result, comparison } = takeChanges({ live, apiVersion, managers: fitting, manager }, next, context, true)
+  const before = result.get(manager)?.fields ?? emptySet
+  const owned = union(union(difference(before, comparison.removed), comparison.modified), comparison.added)
+  const fields = context.filterFor?.(apiVersion)?.(owned) ?? owned
+  const after = new Map(result)
+  if (isEmptySet(fields)) after.delete(manager)
+  else after.set(manager, { fields, apiVersion, applied: false })
+  return after
+}
+
+/**
+ * `live` with an applied configuration, and who owns what then. What the manager applied before and not now goes, unless
+ * somebody else owns it. Object undefined: it is as it was. Throws OwnershipConflicts unless `force`, or a TypedError.
+ */
+export function applyOwned(
+  write: OwnershipWrite,
+  config: TypedObject,
+  context: OwnershipContext,
+  { force }: { force: boolean },
+): { object: JsonValue | undefined; managers: Managers } {
+  const { live, apiVersion, manager } = write
+  const managers = new Map(fitManagers(live, write.managers, context))
+  const merged = {
+    value: inContext('failed to merge config', () => mergeTyped(live.value, config.value, live.type)),
+    type: live.type,
+  }
+  const last = managers.get(manager)
+  const wanted = fieldsOf(config.value, config.type)
+  const fields = context.filterFor?.(apiVersion)?.(wanted) ?? wanted
+  managers.set(manager, { fields, apiVersion, applied: true })
+  const pruned = prune(merged, managers, { manager, last }, context)
+  const { result } = takeChanges({ live, apiVersion, managers, manager }, pruned, context, force)
+  return { object: jsonEqual(live.value, pruned.value) ? undefined : pruned.value, managers: result }
+}
+
+function inContext<T>(what: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw new Error(`${what}: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+/** Takes what changed from all who own it, but from `manager`. */
+function takeChanges(
+  { live, apiVersion, managers, manager }: OwnershipWrite,
+  next: TypedObject,
+  context: OwnershipContext,
+  force: boolean,
+): { result: Managers; comparison: Comparison } {
+  const comparison = filtered(compareTyped(live.value, next.value, live.type), context.filterFor?.(apiVersion))
+  const changes = new Map<string, Changes | undefined>([[apiVersion, changesOf(comparison)]])
+  const result = new Map<string, Owned>()
+  const conflicts: OwnershipConflict[] = []
+  for (const [name, owned] of managers) {
+    if (name === manager) {
+      if (!isEmptySet(owned.fields)) result.set(name, owned)
+      continue
+    }
+    if (!changes.has(owned.apiVersion))
+      changes.set(owned.apiVersion, convertedChanges(live, next, owned.apiVersion, context))
+    const change = changes.get(owned.apiVersion)
+    // Of a version that is not served any more nobody owns anything.
+    if (change === undefined) continue
+    const taken = intersection(owned.fields, change.written)
+    forEachPath(taken, (path) => conflicts.push({ manager: name, path }))
+    const fields = difference(difference(owned.fields, taken), change.removed)
+    if (!isEmptySet(fields)) result.set(name, fields === owned.fields ? owned : { ...owned, fields })
+  }
+  if (!force && conflicts.length > 0) throw new OwnershipConflicts(conflicts)
+  return { result, comparison }
+}
+
+interface Changes {
+  readonly written: FieldSet
+  readonly removed: FieldSet
+}
+
+function changesOf({ modified, added, removed }: Comparison): Changes {
+  return { written: union(modified, added), removed }
+}
+
+function convertedChanges(
+  live: TypedObject,
+  next: TypedObject,
+  apiVersion: string,
+  context: OwnershipContext,
+): Changes | undefined {
+  const [before, after] = [context.convert(live, apiVersion), context.convert(next, apiVersion)]
+  if (before === undefined || after === undefined) return undefined
+  return changesOf(filtered(compareTyped(before.value, after.value, before.type), context.filterFor?.(apiVersion)))
+}
+
+function filtered(comparison: Comparison, filter: FieldFilter | undefined): Comparison {
+  if (filter === undefined) return comparison
+  const { removed, modified, added } = comparison
+  return { removed: filter(removed), modified: filter(modified), added: filter(added) }
+}
+
+interface Applying {
+  readonly manager: string
+  /** What it applied before. */
+  readonly last: Owned | undefined
+}
+
+/** `merged` without what the manager applied last and not now, and what nobody else owns. */
+function prune(
+  merged: TypedObject,
+  managers: Managers,
+  { manager, last }: Applying,
+  context: OwnershipContext,
+): TypedObject {
+  if (last === undefined || isEmptySet(last.fields)) return merged
+  const converted = context.convert(merged, last.apiVersion)
+  if (converted === undefined) return merged
+  const { value, type } = converted
+  const without = { value: removeFields(value, withNamedFields(last.fields, type), type), type }
+  const withOwned = addBackOwned(converted, without, { version: last.apiVersion, managers }, context)
+  const pruned = addBackDangling(converted, withOwned, last, context)
+  const version = managers.get(manager)?.apiVersion ?? last.apiVersion
+  return context.convert(pruned, version) ?? pruned
+}
+
+/** Adds back what others own, or the manager itself now. */
+function addBackOwned(
+  merged: TypedObject,
+  pruned: TypedObject,
+  { version, managers }: { version: string; managers: Managers },
+  context: OwnershipContext,
+): TypedObject {
+  const byVersion = new Map<string, FieldSet>()
+  // The version at hand first: what was removed may be what a conversion needs.
+  if ([...managers.values()].some(({ apiVersion }) => apiVersion === version)) byVersion.set(version, emptySet)
+  for (const { apiVersion, fields } of managers.values())
+    byVersion.set(apiVersion, union(byVersion.get(apiVersion) ?? emptySet, fields))
+  let [whole, rest] = [merged, pruned]
+  for (const [apiVersion, owned] of byVersion) {
+    const all = context.convert(whole, apiVersion)
+    if (all === undefined) continue
+    whole = all
+    const some = context.convert(rest, apiVersion)
+    if (some === undefined) continue
+    const named = (set: FieldSet): FieldSet => withNamedFields(set, all.type)
+    const kept = union(named(fieldsOf(some.value, some.type)), named(owned))
+    const gone = difference(named(fieldsOf(all.value, all.type)), kept)
+    rest = { value: removeFields(all.value, gone, all.type), type: all.type }
+  }
+  return rest
+}
+
+/** Adds back what the manager never applied: what nobody owns stays. */
+function addBackDangling(
+  merged: TypedObject,
+  pruned: TypedObject,
+  last: Owned,
+  context: OwnershipContext,
+): TypedObject {
+  const converted = context.convert(pruned, last.apiVersion)
+  if (converted === undefined) return merged
+  const { value, type } = merged
+  const named = (set: FieldSet): FieldSet => withNamedFields(set, type)
+  const gone = difference(named(fieldsOf(value, type)), named(fieldsOf(converted.value, converted.type)))
+  return { value: removeFields(value, intersection(gone, named(last.fields)), type), type }
+}
+
+/** Sets as they are in today's types; without those of versions that are not served any more. */
+function fitManagers(live: TypedObject, managers: Managers, context: OwnershipContext): Managers {
+  const result = new Map<string, Owned>()
+  const types = new Map<string, FieldType | undefined>()
+  for (const [name, owned] of managers) {
+    const { apiVersion, fields } = owned
+    if (!types.has(apiVersion)) types.set(apiVersion, context.convert(live, apiVersion)?.type)
+    const type = types.get(apiVersion)
+    if (type === undefined) continue
+    const fitting = fitToType(fields, type)
+    result.set(name, fitting === fields ? owned : { ...owned, fields: fitting })
+  }
+  return result
+}

@@ -1,0 +1,56 @@
+// Who owns the number of replicas: in the Scale of an object, and in the object itself.
+import type { ManagedFieldsEntry } from '../meta/index.ts'
+import { difference, hasPath, isEmptySet, setOf } from './field-set.ts'
+import { decodeManaged, encodeManaged } from './managed-entries.ts'
+import type { Owned } from './managers.ts'
+
+/** Where an object of an apiVersion has the number of replicas; null: nowhere, undefined: the version is not served. */
+export type ReplicasPath = (apiVersion: string) => readonly string[] | null | undefined
+
+const scaleVersion = 'autoscaling/v1'
+const replicasOfScale = ['f:spec', 'f:replicas']
+
+/** The entries of an object's Scale. Throws for entries that are none. */
+export function scaleManagedFields(
+  parent: readonly ManagedFieldsEntry[],
+  pathOf: ReplicasPath,
+): ManagedFieldsEntry[] | undefined {
+  const { managers, times } = decodeManaged(parent, { isOurs: true })
+  const result = new Map<string, Owned>()
+  for (const [name, { fields, apiVersion, applied }] of managers) {
+    const path = pathOf(apiVersion)
+    if (path == null || !hasPath(fields, path)) continue
+    result.set(name, { fields: setOf(replicasOfScale), apiVersion: scaleVersion, applied })
+  }
+  return encodeManaged({ managers: result, times })
+}
+
+/** The entries of an object whose Scale, of these entries now, was written through version `apiVersion` of it. */
+export function managedFieldsFromScale(
+  parent: readonly ManagedFieldsEntry[],
+  scale: readonly ManagedFieldsEntry[],
+  { apiVersion, pathOf }: { apiVersion: string; pathOf: ReplicasPath },
+): ManagedFieldsEntry[] | undefined {
+  const before = decodeManaged(parent, { isOurs: true })
+  const now = decodeManaged(scale, { isOurs: true })
+  const left = new Map(now.managers)
+  const result = new Map<string, Owned>()
+  for (const [name, owned] of before.managers) {
+    const path = pathOf(owned.apiVersion)
+    if (path === undefined) continue
+    if (path === null || !hasPath(owned.fields, path)) {
+      result.set(name, owned)
+      continue
+    }
+    if (left.delete(name)) {
+      result.set(name, owned)
+      continue
+    }
+    const fields = difference(owned.fields, setOf(path))
+    if (!isEmptySet(fields)) result.set(name, { ...owned, fields })
+  }
+  const path = pathOf(apiVersion)
+  for (const [name, { fields, applied }] of left)
+    if (path != null && hasPath(fields, replicasOfScale)) result.set(name, { fields: setOf(path), apiVersion, applied })
+  return encodeManaged({ managers: result, times: before.times })
+}
