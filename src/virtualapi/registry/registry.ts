@@ -7,6 +7,7 @@ import { sameBesidesTimes } from '../../apimachinery/managed-fields/index.ts'
 import { parseApiVersion, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import {
   alreadyExists,
+  badRequest,
   conflict,
   invalid,
   isStatusError,
@@ -154,8 +155,15 @@ export class Registry {
     strategy.applyDefaults?.(object, context)
     if (!keepsManagedFields) setManagedFields(request, object, undefined, given)
     // Defaulting plugins come before the kind's own preparation: the QoS class of a pod depends on its resources.
+    const { managedFields } = metadata
     const mutating = this.admission.mutate(request, object, undefined)
-    if (mutating !== undefined) await mutating
+    if (mutating !== undefined) {
+      await mutating
+      setEntries(object, managedFields)
+      requireSameNamespace(metadata, namespace)
+      dedupeOwners(metadata, context)
+      if (strategy.hasStatus && !keepUid && strategy.bornWithStatus !== true) resetStatus(object, undefined)
+    }
     const before = statusBefore(request, object)
     strategy.prepareForCreate?.(object, context)
     noteStatus(request, object, before)
@@ -266,7 +274,13 @@ export class Registry {
     // From here on fields are reset that this endpoint does not write; who says something of them was noted all the same.
     keepSpecOrStatus(strategy, next, old, subresource)
     const mutating = this.admission.mutate(request, next, old)
-    if (mutating !== undefined) await mutating
+    if (mutating !== undefined) {
+      await mutating
+      requireSameNamespace(next.metadata, namespace)
+      keepServerMeta(next.metadata, old.metadata)
+      dedupeOwners(next.metadata, context)
+      keepSpecOrStatus(strategy, next, old, subresource)
+    }
     const before = statusBefore(request, next)
     strategy.prepareForUpdate?.(next, old, context, subresource)
     setEntries(next, managedFields)
@@ -438,6 +452,12 @@ function keepTimes(next: KubeObject, meta: ObjectMeta, old: KubeObject): void {
   if (meta.managedFields === undefined || !sameBesidesTimes(meta.managedFields, managedFields)) return
   const candidate = { ...next, metadata: { ...next.metadata, managedFields: meta.managedFields } }
   if (isDeepStrictEqual({ ...old, metadata: meta }, candidate)) next.metadata.managedFields = meta.managedFields
+}
+
+/** Throws 400 if a webhook has moved the object to another namespace. */
+function requireSameNamespace(metadata: ObjectMeta, namespace: string): void {
+  if ((metadata.namespace ?? '') !== namespace)
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
 }
 
 function dedupeOwners(metadata: ObjectMeta, { warnings }: RequestContext): void {
