@@ -4,7 +4,6 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { connect as connectTls } from 'node:tls'
 import { childSignal } from '../async/index.ts'
 import { createAddressPolicy, type AddressPolicy, type AddressPolicyOptions } from './address-policy.ts'
 import { CallLimits, type CallBounds } from './call-limits.ts'
@@ -15,6 +14,8 @@ export interface EgressOptions extends AddressPolicyOptions {
   /** Name servers as `address` or `address:port`. Default: those of this machine. */
   readonly nameServers?: readonly string[]
   readonly bounds?: CallBounds
+  /** Told of every call that has ended: `answered` with any status, `failed`, or `aborted` by its caller. */
+  readonly observe?: (outcome: 'answered' | 'failed' | 'aborted', seconds: number) => void
 }
 
 export interface EgressCall {
@@ -27,14 +28,8 @@ export interface EgressCall {
   readonly body?: Uint8Array
   /** PEM certificates to trust. Default: those that Node trusts. */
   readonly caBundle?: string
-  /** The name that the certificate must be for, also sent as SNI. Default: the host of the URL. */
-  readonly serverName?: string
-  /** Client certificate and key, PEM. */
-  readonly identity?: { readonly cert: string; readonly key: string }
   /** Where to connect instead of resolving the host of the URL: `address:port`, judged like any other. */
   readonly dial?: { readonly address: string; readonly port: number }
-  /** A connection that exists already, such as a tunnel into a member; nothing is resolved and no address is judged then. */
-  readonly tunnel?: (signal: AbortSignal) => Promise<Duplex>
   /** Time for everything, waiting for other calls included. Milliseconds. */
   readonly timeoutMs: number
   /** A longer answer is cut off. Default 8 MiB. */
@@ -59,11 +54,17 @@ const maxIdle = 256
 const idleMs = 30_000
 
 /** Creates the module of outbound calls. Disposing of it closes its idle connections. */
-export function createEgress({ nameServers, bounds, ...policy }: EgressOptions = {}): Egress {
+export function createEgress({
+  nameServers,
+  bounds,
+  observe = () => undefined,
+  ...policy
+}: EgressOptions = {}): Egress {
   return new NodeEgress({
     policy: createAddressPolicy(policy),
     resolve: createResolveHost(nameServers === undefined ? {} : { servers: nameServers }),
     limits: new CallLimits(bounds),
+    observe,
   })
 }
 
@@ -71,6 +72,7 @@ interface Parts {
   readonly policy: AddressPolicy
   readonly resolve: ResolveHost
   readonly limits: CallLimits
+  readonly observe: NonNullable<EgressOptions['observe']>
 }
 
 /** Keeps connections by address, server name, authority and client certificate (`https.Agent.getName`). */
@@ -79,7 +81,7 @@ class BoundedAgent extends https.Agent {
     const idle = Object.values(this.freeSockets).reduce((sum, sockets) => sum + (sockets?.length ?? 0), 0)
     if (idle >= maxIdle) return false
     // Declared without a result, but the documented result decides.
-    const keep = super.keepSocketAlive.bind(this) as (socket: Duplex) => unknown
+    const keep: (kept: Duplex) => unknown = (kept) => super.keepSocketAlive(kept)
     return keep(socket) === true
   }
 }
@@ -93,10 +95,25 @@ class NodeEgress implements Egress {
   }
 
   async call(call: EgressCall): Promise<EgressAnswer> {
+    const started = performance.now()
+    const ended = (outcome: Parameters<Parts['observe']>[0]): void =>
+      this.#parts.observe(outcome, (performance.now() - started) / 1000)
+    try {
+      const answer = await this.#bounded(call)
+      ended('answered')
+      return answer
+    } catch (error) {
+      ended(call.signal.aborted ? 'aborted' : 'failed')
+      throw error
+    }
+  }
+
+  async #bounded(call: EgressCall): Promise<EgressAnswer> {
     using life = childSignal(call.signal)
     const timer = setTimeout(() => life.abort(new EgressError('context deadline exceeded')), call.timeoutMs)
     try {
-      const destination = `${call.url.host} ${call.serverName ?? ''}`
+      // With the path: several webhooks may share a server.
+      const destination = `${call.url.host}${call.url.pathname}`
       const caller = { cluster: call.cluster, destination, bytes: call.body?.length ?? 0 }
       using _entered = await this.#parts.limits.enter(caller, life.signal)
       return await this.#send(call, life.signal)
@@ -107,7 +124,6 @@ class NodeEgress implements Egress {
 
   async #send(call: EgressCall, signal: AbortSignal): Promise<EgressAnswer> {
     if (call.url.protocol !== 'https:') throw new EgressError(`the URL must be https, not ${call.url.protocol}`)
-    if (call.tunnel !== undefined) return await this.#sendThrough(await call.tunnel(signal), call, signal)
     const port = call.dial?.port ?? Number(call.url.port || 443)
     let failure: unknown
     for (const address of await this.#addressesFor(call, signal)) {
@@ -131,25 +147,14 @@ class NodeEgress implements Egress {
     throw new EgressError(`dialing ${url.host} is not permitted: it is ${first?.why ?? 'without an address'}`)
   }
 
-  async #sendThrough(tunnel: Duplex, call: EgressCall, signal: AbortSignal): Promise<EgressAnswer> {
-    try {
-      const { servername, ...tls } = tlsOf(call)
-      const name = servername === '' ? call.url.hostname : servername
-      const createConnection = (): Duplex => connectTls({ ...tls, socket: tunnel, servername: name })
-      return await exchange(call, { createConnection, agent: false, host: call.url.hostname }, signal)
-    } finally {
-      tunnel.destroy()
-    }
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     this.#agent.destroy()
   }
 }
 
 /** SNI carries names only; without it Node checks the certificate against the address. */
-function tlsOf({ url, caBundle, serverName, identity }: EgressCall) {
-  const name = serverName ?? url.hostname.replace(/^\[|\]$/g, '')
+function tlsOf({ url, caBundle }: EgressCall) {
+  const name = url.hostname.replace(/^\[|\]$/g, '')
   return {
     servername: isIP(name) === 0 ? name : '',
     minVersion: 'TLSv1.2',
@@ -157,7 +162,6 @@ function tlsOf({ url, caBundle, serverName, identity }: EgressCall) {
     // As in Go, a certificate of the bundle is trusted even if its own issuer is not in it.
     allowPartialTrustChain: true,
     ...(caBundle === undefined ? {} : { ca: caBundle }),
-    ...identity,
   } as const
 }
 
@@ -194,7 +198,7 @@ async function exchange(
     if (sent.reusedSocket && !retried && (code === 'ECONNRESET' || code === 'EPIPE'))
       return await exchange(call, options, signal, true)
     const { host = '', port = '' } = options
-    throw egressError(error as Error, { address: `${host ?? ''}:${port ?? ''}`, host: call.serverName ?? url.hostname })
+    throw egressError(error as Error, { address: `${host ?? ''}:${port ?? ''}`, host: url.hostname })
   } finally {
     signal.removeEventListener('abort', abort)
   }

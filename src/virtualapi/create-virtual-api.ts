@@ -23,7 +23,7 @@ import { WatchClock } from './endpoints/watch-clock.ts'
 import { OffloadThread } from './offload/offload-thread.ts'
 import type { Members } from './members/index.ts'
 import { createOutbound } from './outbound/outbound.ts'
-import { createServiceResolver, type DialPod } from './outbound/resolve-service.ts'
+import { createServiceResolver } from './outbound/resolve-service.ts'
 import { conditionsHold } from './webhooks/match-conditions.ts'
 import { ClusterCatalog } from './catalog/cluster-catalog.ts'
 import { readFacts, toMemory } from './resources/object-bytes.ts'
@@ -136,9 +136,14 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     ...(frontProxy === undefined ? {} : { frontProxy }),
   })
   const memoryGuard = new MemoryGuard({ hub, exempt: root?.id, log, metrics })
-  const egress = createEgress(options.egress)
-  const dialPod: DialPod = () => undefined
-  const outbound = createOutbound({ egress, resolveService: createServiceResolver({ hub, dialPod }) })
+  const outboundSeconds = metrics.histogram({
+    name: 'kcp_outbound_call_duration_seconds',
+    help: "Calls that tenants' data caused, such as those of webhooks, waiting for a free place included",
+    labels: ['outcome'],
+  })
+  const observe: EgressOptions['observe'] = (outcome, seconds) => outboundSeconds.observe(seconds, { outcome })
+  const egress = createEgress({ observe, ...options.egress })
+  const outbound = createOutbound({ egress, resolveService: createServiceResolver({ hub }) })
   const catalog = new ClusterCatalog()
   const offload = new OffloadThread({ hasRoot: root !== undefined, outbound })
   const parts: ServerParts = {

@@ -63,20 +63,26 @@ async function answer(
   const base64 = (text: string): string => Buffer.from(text, 'base64url').toString()
   switch (behaviour) {
     case 'allow':
-      return tell({ allowed: true })
+      tell({ allowed: true })
+      return
     case 'answer':
-      return tell(JSON.parse(base64(argument)) as Json)
+      tell(JSON.parse(base64(argument)) as Json)
+      return
     case 'whole':
-      return tell({ allowed: true }, JSON.parse(base64(argument)) as Json)
+      tell({ allowed: true }, JSON.parse(base64(argument)) as Json)
+      return
     case 'echo':
-      return tell({ allowed: false, status: { message: JSON.stringify(comparable(review)) } })
+      tell({ allowed: false, status: { message: JSON.stringify(comparable(review)) } })
+      return
     case 'patch': {
       const patch = Buffer.from(argument, 'base64url').toString('base64')
-      return tell({ allowed: true, patchType: 'JSONPatch', patch })
+      tell({ allowed: true, patchType: 'JSONPatch', patch })
+      return
     }
     // Denies only what is named like this: shows that the configuration is in force.
     case 'ready':
-      return tell({ allowed: review.request['name'] !== argument })
+      tell({ allowed: review.request['name'] !== argument })
+      return
     case 'status':
       return void response.writeHead(Number(argument)).end('what is written here is not repeated')
     case 'redirect':

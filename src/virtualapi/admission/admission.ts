@@ -11,6 +11,8 @@ export interface AdmissionRequest {
   readonly kind?: GroupVersionKind
   readonly namespace: string
   readonly name: string
+  /** True: the request deletes a collection, so webhooks are shown no name. */
+  readonly ofCollection?: boolean
   readonly context: RequestContext
   readonly signal: AbortSignal
 }
@@ -53,6 +55,8 @@ export interface Admission {
     object: KubeObject | undefined,
     old: KubeObject | undefined,
   ): Promise<void> | undefined
+  /** Asks the webhooks alone, about the object of a subresource such as a Binding; they may change it. */
+  admitPart(request: AdmissionRequest, object: KubeObject): Promise<void>
 }
 
 /** Runs the plugins in the given order, then the webhooks. Throws the error of the first that refuses. */
@@ -73,7 +77,19 @@ export function createAdmission(plugins: readonly AdmissionPlugin[], webhooks?: 
       const asked = waiting === undefined ? webhooks?.validate(request, object, old) : undefined
       return waiting === undefined ? asked : waiting.then(() => webhooks?.validate(request, object, old))
     },
+    admitPart: (request, object) => admitPart(webhooks, request, object),
   }
+}
+
+async function admitPart(
+  webhooks: WebhookAdmission | undefined,
+  request: AdmissionRequest,
+  object: KubeObject,
+): Promise<void> {
+  const rounds = webhooks?.mutating(request)
+  if (rounds !== undefined && (await rounds.run(request, object, undefined)))
+    await rounds.run(request, object, undefined)
+  await webhooks?.validate(request, object, undefined)
 }
 
 /** Where webhooks changed the object, the plugins run again, and then the webhooks that asked for it. */

@@ -46,12 +46,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
   #secondThread: NodeJS.Timeout | undefined
   #isClosed = false
 
-  constructor({
-    hasRoot,
-    outbound,
-    idleMs = defaultIdleMs,
-    maxComputeMs = defaultMaxComputeMs,
-  }: OffloadThreadOptions) {
+  constructor({ hasRoot, outbound, idleMs = defaultIdleMs, maxComputeMs = defaultMaxComputeMs }: OffloadThreadOptions) {
     this.#options = { hasRoot, outbound, idleMs, maxComputeMs }
   }
 
@@ -123,8 +118,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
       }
       const job: Job = {
         ...{ id, flow, bytes, objects, signal, message: () => message(id), settle },
-        ...{ queuedAt: performance.now(), attempts: 0, calls: 0,
-        hasWritten: false },
+        ...{ queuedAt: performance.now(), attempts: 0, calls: 0, hasWritten: false },
       }
       this.#queue.add(job)
       signal.addEventListener('abort', abort, { once: true })

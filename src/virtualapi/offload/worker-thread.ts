@@ -6,7 +6,14 @@ import type { ClusterObjects } from '../../store/hub/index.ts'
 import type { Outbound, OutboundRequest } from '../outbound/outbound.ts'
 import type { Job } from './job.ts'
 import { readFor, writeFor } from './main-side.ts'
-import { owned, type FromWorker, type JobResult, type PostResult, type ToWorker, type WorkerSettings } from './protocol.ts'
+import {
+  owned,
+  type FromWorker,
+  type JobResult,
+  type PostResult,
+  type ToWorker,
+  type WorkerSettings,
+} from './protocol.ts'
 
 /** Enough for two bodies of the maximum size. */
 const maxHeapMb = 768

@@ -2,7 +2,7 @@
 // so that the offload thread can have them made by the main thread.
 import { EgressError, type Egress } from '../../egress/index.ts'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
-import type { Resolved } from './resolve-service.ts'
+import type { ServiceReference, ServiceResolver } from './service-resolver.ts'
 
 /** clientConfig of a webhook. */
 export interface OutboundTarget {
@@ -10,13 +10,6 @@ export interface OutboundTarget {
   readonly service?: ServiceReference | undefined
   /** PEM; absent or empty: the authorities that Node trusts. */
   readonly caBundle?: string | undefined
-}
-
-export interface ServiceReference {
-  readonly namespace: string
-  readonly name: string
-  readonly port: number
-  readonly path: string
 }
 
 export interface OutboundRequest {
@@ -37,13 +30,6 @@ export interface OutboundAnswer {
 export interface Outbound {
   post(request: OutboundRequest, signal: AbortSignal): Promise<OutboundAnswer>
 }
-
-/** Finds an endpoint of a Service in a logical cluster. Rejects with EgressError. */
-export type ServiceResolver = (
-  cluster: ClusterId,
-  service: Omit<ServiceReference, 'path'>,
-  signal: AbortSignal,
-) => Promise<Resolved>
 
 /** The URL of a target, as it is also named in errors. */
 export function urlOf({ url, service }: OutboundTarget, query: string): URL {

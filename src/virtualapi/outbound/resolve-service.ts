@@ -1,28 +1,14 @@
 // From a Service of a logical cluster to an endpoint that is ready, as kube-apiserver does with aggregator routing.
-import type { Duplex } from 'node:stream'
-import { isJsonObject, type ClusterId, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { goQuote } from '../../apimachinery/text/index.ts'
 import { EgressError } from '../../egress/index.ts'
 import type { ClusterObjects, Hub } from '../../store/hub/index.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
-import type { ServiceReference, ServiceResolver } from './outbound.ts'
-
-/** Where to connect: an address, which egress judges, or a tunnel to a pod in a member. */
-export type Resolved =
-  | { readonly dial: { readonly address: string; readonly port: number } }
-  | { readonly tunnel: (signal: AbortSignal) => Promise<Duplex> }
-
-/** Opens a connection to a port of a pod in its member; undefined for a pod that is in no member. */
-export type DialPod = (
-  cluster: ClusterId,
-  pod: KubeObject,
-  port: number,
-) => ((signal: AbortSignal) => Promise<Duplex>) | undefined
+import type { ServiceReference, ServiceResolver } from './service-resolver.ts'
 
 interface Endpoint {
   readonly addresses?: readonly string[]
   readonly conditions?: { readonly ready?: boolean | null }
-  readonly targetRef?: { readonly kind?: string; readonly name?: string; readonly namespace?: string }
 }
 
 interface Candidate {
@@ -33,11 +19,9 @@ interface Candidate {
 /** `random` chooses among the ready endpoints: a number from 0 up to 1. */
 export function createServiceResolver({
   hub,
-  dialPod,
   random = Math.random,
 }: {
   hub: Pick<Hub, 'cluster'>
-  dialPod: DialPod
   random?: () => number
 }): ServiceResolver {
   return async (cluster, service, signal) => {
@@ -49,9 +33,7 @@ export function createServiceResolver({
     const [address] = chosen?.endpoint.addresses ?? []
     if (chosen === undefined || address === undefined)
       throw new EgressError(`no endpoints available for service ${goQuote(service.name)}`)
-    const pod = podOf(objects, service.namespace, chosen.endpoint)
-    const tunnel = pod && dialPod(cluster, pod, chosen.port)
-    return tunnel === undefined ? { dial: { address, port: chosen.port } } : { tunnel }
+    return { dial: { address, port: chosen.port } }
   }
 }
 
@@ -85,10 +67,4 @@ function readyEndpoints(
     const ready = (slice.endpoints ?? []).filter(({ conditions }) => conditions?.ready !== false)
     return ready.map((endpoint) => ({ endpoint, port }))
   })
-}
-
-function podOf(objects: ClusterObjects, namespace: string, { targetRef }: Endpoint): KubeObject | undefined {
-  if (targetRef?.kind !== 'Pod' || targetRef.name === undefined) return undefined
-  const entry = objects.get('pods', namespace, targetRef.name)
-  return entry && decodeObject(entry.bytes)
 }

@@ -5,7 +5,8 @@ import { logicalClusterFinalizer } from '../admission/logical-cluster-finalizer.
 import { standardPlugins } from '../admission/plugins/index.ts'
 import { rbacWrites } from '../admission/rbac-writes.ts'
 import { createRbacWriteCheck, forbiddenError, type RbacAuthorizer } from '../authz/index.ts'
-import { createWebhooks, type WebhookParts } from '../webhooks/create-webhooks.ts'
+import { createWebhooks } from '../webhooks/create-webhooks.ts'
+import type { WebhookParts } from '../webhooks/webhook-parts.ts'
 import { Registry } from './registry.ts'
 
 export interface RegistryParts extends WebhookParts {

@@ -4,7 +4,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import { KeyedMutex } from '../../async/index.ts'
 import { sameBesidesTimes } from '../../apimachinery/managed-fields/index.ts'
-import { parseApiVersion, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
+import {
+  parseApiVersion,
+  type GroupVersionKind,
+  type KubeObject,
+  type ObjectMeta,
+} from '../../apimachinery/meta/index.ts'
 import {
   alreadyExists,
   badRequest,
@@ -59,6 +64,8 @@ export interface RegistryTarget {
   readonly namespace: string
   /** True: nobody waits for this write, so the store may defer it. */
   readonly deferrable?: boolean
+  /** True: the request deletes a collection of which this is one object. */
+  readonly ofCollection?: boolean
 }
 
 /** What an update does. */
@@ -83,6 +90,11 @@ export interface CreateOptions {
   readonly keepUid?: boolean
   /** Who owns which fields is said by the object already. */
   readonly keepsManagedFields?: boolean
+}
+
+/** A request to a subresource that takes objects of its own kind. */
+export type AdmittedPart = Pick<AdmissionRequest, 'operation' | 'subresource' | 'name'> & {
+  readonly kind: GroupVersionKind
 }
 
 /** The result of a create or update. */
@@ -162,7 +174,10 @@ export class Registry {
       setEntries(object, managedFields)
       requireSameNamespace(metadata, namespace)
       dedupeOwners(metadata, context)
-      if (strategy.hasStatus && !keepUid && strategy.bornWithStatus !== true) resetStatus(object, undefined)
+      if (strategy.hasStatus && !keepUid && strategy.bornWithStatus !== true) {
+        resetStatus(object, undefined)
+        strategy.applyDefaults?.(object, context)
+      }
     }
     const before = statusBefore(request, object)
     strategy.prepareForCreate?.(object, context)
@@ -193,6 +208,17 @@ export class Registry {
       const existing = isStoreError(error, 'KeyExists') ? existingObjectError(target, name) : undefined
       throw existing ?? fromStoreError(error, info, name)
     }
+  }
+
+  /**
+   * Asks the webhooks about the object of a subresource, such as a Binding or PodExecOptions; they may change it. Resolves with
+   * the target for the writes that follow, which are not shown to webhooks again.
+   */
+  async admitPart(target: RegistryTarget, part: AdmittedPart, object: KubeObject): Promise<RegistryTarget> {
+    const { definition, context, signal, namespace } = target
+    if (part.operation === 'CREATE' && definition.info.namespaced) object.metadata.namespace = namespace
+    await this.admission.admitPart({ ...part, definition, context, signal, namespace }, object)
+    return { ...target, context: { ...context, admitted: true } }
   }
 
   async update(target: RegistryTarget, name: string, options: UpdateOptions): Promise<Written> {
@@ -360,7 +386,7 @@ export class Registry {
   }
 
   private async deleteOnce(
-    { definition, context, signal, namespace }: RegistryTarget,
+    { definition, context, signal, namespace, ofCollection = false }: RegistryTarget,
     entry: Entry,
     options: DeleteOptions,
   ) {
@@ -375,6 +401,7 @@ export class Registry {
       subresource: '',
       namespace,
       name: key.name,
+      ofCollection,
       context,
       signal,
     } as const

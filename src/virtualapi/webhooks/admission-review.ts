@@ -33,36 +33,40 @@ export function reviewVersionOf(versions: readonly string[]): ReviewVersion | un
 
 /** The review of a request, with its uid. */
 export function admissionReview(
-  { request, own, form, object, old }: Shown,
+  shown: Shown,
   version: ReviewVersion,
 ): { readonly uid: string; readonly body: Uint8Array } {
   const uid = randomUUID()
-  const { operation, subresource, name, context } = request
-  const namespace = namespaceOf(request)
-  const { group, version: formVersion, resource } = form
-  const sub = subresource === '' ? {} : { subResource: subresource }
   const review = {
     kind: 'AdmissionReview',
     apiVersion: `admission.k8s.io/${version}`,
-    request: {
-      uid,
-      kind: form.kind,
-      resource: { group, version: formVersion, resource },
-      ...sub,
-      requestKind: own.kind,
-      requestResource: { group: own.group, version: own.version, resource: own.resource },
-      ...(subresource === '' ? {} : { requestSubResource: subresource }),
-      ...(name === '' ? {} : { name }),
-      ...(namespace === '' ? {} : { namespace }),
-      operation,
-      userInfo: userInfoOf(request),
-      object: object ?? null,
-      oldObject: old ?? null,
-      dryRun: context.dryRun,
-      options: context.options ?? null,
-    },
+    request: admissionRequest(shown, uid),
   }
   return { uid, body: Buffer.from(`${encodeJson(review)}\n`) }
+}
+
+/** AdmissionRequest of admission.k8s.io/v1, which v1beta1 has as well. */
+export function admissionRequest({ request, own, form, object, old }: Shown, uid: string): JsonObject {
+  const { operation, subresource, name, context } = request
+  const namespace = namespaceOf(request)
+  const { group, version, resource } = form
+  return {
+    uid,
+    kind: { ...form.kind },
+    resource: { group, version, resource },
+    ...(subresource === '' ? {} : { subResource: subresource }),
+    requestKind: { ...own.kind },
+    requestResource: { group: own.group, version: own.version, resource: own.resource },
+    ...(subresource === '' ? {} : { requestSubResource: subresource }),
+    ...(name === '' || request.ofCollection === true ? {} : { name }),
+    ...(namespace === '' ? {} : { namespace }),
+    operation,
+    userInfo: userInfoOf(request),
+    object: (object ?? null) as JsonObject | null,
+    oldObject: (old ?? null) as JsonObject | null,
+    dryRun: context.dryRun,
+    options: context.options ?? null,
+  }
 }
 
 /** The namespace of a request; for a Namespace object its own name. */
@@ -141,8 +145,13 @@ function requireType(review: JsonObject, version: ReviewVersion): void {
   const { group, version: given } = parseApiVersion(textOf(review, 'apiVersion') ?? '')
   // As upstream, whose decoder needs a kind before the answer is looked at.
   if (kind === '') throw new UndecodableReview("Object 'Kind' is missing in the answer")
+  const isReview = kind === 'AdmissionReview' && group === 'admission.k8s.io'
+  if (isReview && given !== version && reviewVersionOf([given]) !== undefined)
+    throw new UndecodableReview(
+      `converting (${given}.AdmissionReview) to (${version}.AdmissionReview): unknown conversion`,
+    )
   if (version === 'v1beta1') return
-  if (kind === 'AdmissionReview' && group === 'admission.k8s.io' && given === 'v1') return
+  if (isReview && given === 'v1') return
   throw new InvalidReview(
     `expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got ${group}/${given}, Kind=${kind}`,
   )

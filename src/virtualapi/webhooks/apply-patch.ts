@@ -38,8 +38,10 @@ export async function applyVerdict(
   const { form, request } = shown
   const patched = applied(shown.object, operations)
   const taken = await taking(() => form.take(patched, object))
-  if (request.operation === 'CREATE') restoreNewMeta(taken, object)
-  keepOwnAnnotations(taken, object)
+  if (request.kind === undefined) {
+    if (request.operation === 'CREATE') restoreNewMeta(taken, object)
+    keepOwnAnnotations(taken, object)
+  }
   if (isDeepStrictEqual(taken, object)) return { operations, changed: false }
   replace(object, taken)
   if (request.kind === undefined) request.definition.strategy.applyDefaults?.(object, request.context)
@@ -74,7 +76,9 @@ async function taking(take: () => KubeObject | Promise<KubeObject>): Promise<Kub
   try {
     return await take()
   } catch (error) {
-    throw isStatusError(error) && error.code < 500 ? internalError(error.message, error) : error
+    if (!isStatusError(error) || error.code >= 500) throw error
+    // As upstream, without the sentence that a client gets about its own body.
+    throw internalError(error.message.replace(/^.* cannot be handled as a \S+: /s, ''), error)
   }
 }
 
@@ -97,9 +101,11 @@ function keepOwnAnnotations(taken: KubeObject, before: KubeObject): void {
 }
 
 /** In place: callers hold references to the object and to its metadata. */
-function replace(object: KubeObject, { metadata, ...rest }: KubeObject): void {
-  for (const member of Object.keys(object.metadata)) Reflect.deleteProperty(object.metadata, member)
-  Object.assign(object.metadata, metadata)
+function replace(object: KubeObject, { metadata, ...rest }: Partial<KubeObject>): void {
+  // The options of a connection have no metadata.
+  const kept = (object as Partial<KubeObject>).metadata ?? {}
+  for (const member of Object.keys(kept)) Reflect.deleteProperty(kept, member)
+  Object.assign(kept, metadata)
   for (const member of Object.keys(object)) if (member !== 'metadata') Reflect.deleteProperty(object, member)
   Object.assign(object, rest)
 }

@@ -1,17 +1,9 @@
 // Admission webhooks as admission uses them. A request of a logical cluster without webhooks costs two look-ups.
 import type { AdmissionRequest, WebhookAdmission } from '../admission/admission.ts'
-import type { Catalog } from '../catalog/catalog.ts'
-import type { Outbound } from '../outbound/outbound.ts'
-import type { ConditionsHold } from './match-conditions.ts'
 import { MutatingWebhooks } from './mutate.ts'
 import { validateWithWebhooks } from './validate.ts'
+import type { WebhookParts } from './webhook-parts.ts'
 import { webhooksIn, type Webhook, type WebhookType } from './webhook-configurations.ts'
-
-export interface WebhookParts {
-  readonly outbound: Outbound
-  readonly catalog: Catalog
-  readonly conditionsHold: ConditionsHold
-}
 
 export function createWebhooks(parts: WebhookParts): WebhookAdmission {
   return {

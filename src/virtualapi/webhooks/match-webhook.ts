@@ -31,8 +31,13 @@ export function matchWebhook(
   const { objectSelector } = webhook
   const isSelected =
     objectSelector.matchesEverything ||
-    [objects.object, objects.old].some((one) => one !== undefined && objectSelector.matches(one.metadata.labels))
+    [objects.object, objects.old].some((one) => one !== undefined && objectSelector.matches(labelsOf(one)))
   return isSelected ? { webhook, form } : undefined
+}
+
+/** The options of a connection have no metadata: only a selector that matches everything matches them. */
+function labelsOf(object: Partial<KubeObject>): Readonly<Record<string, string>> | undefined {
+  return object.metadata?.labels
 }
 
 function formFor(webhook: Webhook, request: AdmissionRequest, catalog: Catalog): ReviewedForm | undefined {

@@ -11,7 +11,7 @@ import { matchWebhook, type Matched } from './match-webhook.ts'
 import { ownForm, type ReviewedForm } from './reviewed-form.ts'
 import type { Webhook } from './webhook-configurations.ts'
 import { WebhookCallError } from './webhook-errors.ts'
-import type { WebhookParts } from './create-webhooks.ts'
+import type { WebhookParts } from './webhook-parts.ts'
 
 export class MutatingWebhooks implements MutatingRounds {
   readonly #parts: WebhookParts

@@ -1,6 +1,6 @@
 // The forms in which a webhook can be shown the object of a request: as the request's own version, or as another version of
 // the same resource (matchPolicy Equivalent).
-import { apiVersionOf, type GroupVersionKind, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { apiVersionOf, type GroupVersionKind, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
 import type { AdmissionRequest } from '../admission/admission.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { objectOf } from '../codec/read-object.ts'
@@ -51,7 +51,7 @@ function wholeForm(definition: ResourceDefinition): ReviewedForm {
       return definition.fromStorage?.(copy) ?? { ...copy, apiVersion }
     },
     take(shown) {
-      const decoded = { value: JSON.parse(JSON.stringify(shown)), duplicates: [] }
+      const decoded = { value: JSON.parse(JSON.stringify(shown)) as JsonValue, duplicates: [] }
       const object = objectOf(decoded, { definition, fieldValidation: 'Ignore', warnings: [] })
       return definition.toStorage?.(object) ?? { ...object, apiVersion: storageApiVersion }
     },

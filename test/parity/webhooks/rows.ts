@@ -42,7 +42,7 @@ export function webhookRows(server: () => WebhookServer): readonly Row[] {
       metadata: { name: `${word}-$ID` },
       webhooks: [...all, marker],
     }
-    const created = await session.create(configuration as unknown as Manifest, { quiet: true })
+    const created = await session.create(configuration, { quiet: true })
     if (created.status !== 201) throw new Error(JSON.stringify(created.body))
     const probe = { ...configMap(`${word}-ready`), metadata: { name: `${word}-ready`, labels: { ready: word } } }
     await waitFor(
@@ -50,14 +50,13 @@ export function webhookRows(server: () => WebhookServer): readonly Row[] {
       { what: `the webhooks of ${word} to be in force`, deadlineMs: 10_000 },
     )
   }
-  const configMap = (name: string, word = name, more: Json = {}): Manifest =>
-    ({
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      metadata: { name, labels: { row: word }, annotations: { by: 'row' } },
-      data: { a: '1' },
-      ...more,
-    }) as Manifest
+  const configMap = (name: string, word = name, more: Json = {}): Manifest => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name, labels: { row: word }, annotations: { by: 'row' } },
+    data: { a: '1' },
+    ...more,
+  })
   const maps = '/api/v1/namespaces/$NS/configmaps'
 
   /** One webhook, one create. */
@@ -183,15 +182,15 @@ export function webhookRows(server: () => WebhookServer): readonly Row[] {
     }),
     row('shows status and scale', async (session) => {
       const word = 'row-parts'
-      await session.create(deployment(word))
+      await session.create(statefulSet(word))
       await configure(session, 'Validating', word, [
-        { path: '/echo', rules: [{ ...everything, resources: ['deployments/status'] }] },
+        { path: '/echo', rules: [{ ...everything, resources: ['statefulsets/status'] }] },
       ])
-      await session.patch(`/apis/apps/v1/namespaces/$NS/deployments/${word}/status`, { status: { replicas: 2 } })
+      await session.patch(`/apis/apps/v1/namespaces/$NS/statefulsets/${word}/status`, { status: { replicas: 2 } })
       await configure(session, 'Mutating', 'row-scale', [
-        { path: '/echo', objectSelector: {}, rules: [{ ...everything, resources: ['deployments/scale'] }] },
+        { path: '/echo', objectSelector: {}, rules: [{ ...everything, resources: ['statefulsets/scale'] }] },
       ])
-      await session.patch(`/apis/apps/v1/namespaces/$NS/deployments/${word}/scale`, { spec: { replicas: 3 } })
+      await session.patch(`/apis/apps/v1/namespaces/$NS/statefulsets/${word}/scale`, { spec: { replicas: 3 } })
       await session.delete(
         '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/row-scale-$ID',
         {},
@@ -227,7 +226,11 @@ export function webhookRows(server: () => WebhookServer): readonly Row[] {
       const rules = [{ ...everything, scope: 'Cluster' }]
       await configure(session, 'Validating', word, [
         { path: '/echo', rules },
-        { path: refusing({ message: 'in the namespace' }), namespaceSelector: { matchLabels: { no: 'such' } } },
+        {
+          path: refusing({ message: 'in the namespace' }),
+          namespaceSelector: { matchLabels: { no: 'such' } },
+          rules: [{ ...everything, scope: 'Namespaced' }],
+        },
       ])
       await session.create(configMap(word))
       await session.create({
@@ -265,7 +268,59 @@ export function webhookRows(server: () => WebhookServer): readonly Row[] {
       const word = 'row-generated'
       await configure(session, 'Mutating', word, [{ path: '/echo' }])
       const { name: _name, ...metadata } = configMap(word).metadata as Json
-      await session.create({ ...configMap(word), metadata: { ...metadata, generateName: 'made-' } } as Manifest)
+      await session.create({ ...configMap(word), metadata: { ...metadata, generateName: 'made-' } })
+    }),
+    row('calls a webhook only where its conditions hold', async (session) => {
+      const word = 'row-conditions'
+      const condition = (expression: string): Json => ({ name: 'c', expression })
+      const denying = (message: string, ...conditions: Json[]): Json & { path: string } => ({
+        path: refusing({ message }),
+        matchConditions: conditions.map((one, index) => ({ ...one, name: `c-${index}` })),
+        objectSelector: { matchLabels: { row: word, to: message } },
+      })
+      await configure(session, 'Validating', word, [
+        denying(
+          'name',
+          condition("object.metadata.name == 'row-conditions-name'"),
+          condition("request.operation == 'CREATE'"),
+        ),
+        denying('never', condition('object.data.a == "2"')),
+        denying('broken', condition('object.data.missing == "x"')),
+        { ...denying('open', condition('object.data.missing == "x"')), failurePolicy: 'Ignore' },
+        denying('false', condition('object.data.missing == "x"'), condition('false')),
+        denying('old', condition('oldObject == null')),
+      ])
+      for (const to of ['name', 'never', 'broken', 'open', 'false', 'old']) {
+        const object = configMap(`${word}-${to}`, word)
+        await session.create({ ...object, metadata: { ...object.metadata, labels: { row: word, to } } })
+      }
+    }),
+    row('shows a binding, an eviction, a token request and a connection', async (session) => {
+      const word = 'row-others'
+      const pods = '/api/v1/namespaces/$NS/pods'
+      const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: word, labels: { row: word } } }
+      await session.create({ ...pod, spec: { containers: [{ name: 'c', image: 'x' }] } }, { quiet: true })
+      const resources = ['pods/binding', 'pods/eviction', 'pods/exec', 'pods/attach', 'serviceaccounts/token']
+      await configure(session, 'Validating', word, [
+        { path: '/echo', objectSelector: {}, rules: [{ ...everything, resources }] },
+      ])
+      const target = { apiVersion: 'v1', kind: 'Node', name: 'n' }
+      const named = { metadata: { name: word, labels: { row: word } } }
+      await session.send('POST', `${pods}/${word}/binding`, {
+        body: { kind: 'Binding', apiVersion: 'v1', ...named, target },
+      })
+      await session.send('POST', `${pods}/${word}/eviction?dryRun=All`, {
+        body: { kind: 'Eviction', apiVersion: 'policy/v1', ...named },
+      })
+      await session.send('POST', '/api/v1/namespaces/$NS/serviceaccounts/default/token', {
+        body: {
+          kind: 'TokenRequest',
+          apiVersion: 'authentication.k8s.io/v1',
+          spec: { expirationSeconds: 600, audiences: ['me'] },
+        },
+      })
+      await session.send('POST', `${pods}/${word}/exec?command=a&command=b&stdin=true&stdout=1&container=c`)
+      await session.send('POST', `${pods}/${word}/attach?stdout=true`)
     }),
     row('refuses custom resources, and applies a patch to them', async (session) => {
       const word = 'row-custom'
@@ -285,7 +340,7 @@ export function webhookRows(server: () => WebhookServer): readonly Row[] {
               { name: 'v2', served: true, storage: false, schema },
             ],
           },
-        } as unknown as Manifest,
+        },
         { quiet: true },
       )
       const path = `/apis/${group}/v2/namespaces/$NS/things`
@@ -316,13 +371,14 @@ function titleHash(title: string): string {
   return String(hash)
 }
 
-function deployment(word: string): Manifest {
+function statefulSet(word: string): Manifest {
   return {
     apiVersion: 'apps/v1',
-    kind: 'Deployment',
+    kind: 'StatefulSet',
     metadata: { name: word, labels: { row: word } },
     spec: {
       replicas: 1,
+      serviceName: 's',
       selector: { matchLabels: { a: 'b' } },
       template: { metadata: { labels: { a: 'b' } }, spec: { containers: [{ name: 'c', image: 'x' }] } },
     },
