@@ -65,7 +65,7 @@ export function admissionRequest({ request, own, form, object, old }: Shown, uid
     object: (object ?? null) as JsonObject | null,
     oldObject: (old ?? null) as JsonObject | null,
     dryRun: context.dryRun,
-    options: context.options ?? null,
+    options: operation === 'CONNECT' ? null : (context.options ?? null),
   }
 }
 
