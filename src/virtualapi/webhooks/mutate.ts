@@ -8,7 +8,7 @@ import { applyVerdict } from './apply-patch.ts'
 import { callWebhook } from './call-webhook.ts'
 import type { Shown } from './admission-review.ts'
 import { matchWebhook, type Matched } from './match-webhook.ts'
-import { ownForm, type ReviewedForm } from './reviewed-form.ts'
+import { ownForm } from './reviewed-form.ts'
 import type { Webhook } from './webhook-configurations.ts'
 import { WebhookCallError } from './webhook-errors.ts'
 import type { WebhookParts } from './webhook-parts.ts'
@@ -34,7 +34,7 @@ export class MutatingWebhooks implements MutatingRounds {
       const matched = matchWebhook(webhook, request, { object, old }, this.#parts.catalog)
       if (matched === undefined) continue
       const shown = await shownOf(matched, request, object, old)
-      if (webhook.matchConditions.length > 0 && !(await this.#parts.conditionsHold(webhook, shown))) continue
+      if (webhook.matchConditions.length > 0 && !this.#parts.conditionsHold(webhook, shown)) continue
       if (this.#round > 0 && !this.#toReinvoke.has(webhook.uid)) continue
       const changedNow = await this.#call(matched, shown, object, index)
       if (changedNow) this.#requireReinvocation()
@@ -91,7 +91,7 @@ async function shownOf(
   return {
     request: isNew ? unnamed(request, object) : request,
     own,
-    form: form satisfies ReviewedForm,
+    form,
     object: shown && isNew ? asNew(shown) : shown,
     old: await show(old),
   }

@@ -33,8 +33,7 @@ export async function validateWithWebhooks(
       object: object && (await form.show(object)),
       old: old && (await form.show(old)),
     }
-    if (webhook.matchConditions.length === 0 || (await parts.conditionsHold(webhook, shown)))
-      calls.push({ webhook, shown })
+    if (webhook.matchConditions.length === 0 || parts.conditionsHold(webhook, shown)) calls.push({ webhook, shown })
   }
   const results = await Promise.allSettled(calls.map((call, index) => validate(parts, call, index)))
   const refused = results.find((result) => result.status === 'rejected')

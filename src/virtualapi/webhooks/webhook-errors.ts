@@ -6,12 +6,9 @@ import { badRequest, internalError, StatusError, type Status } from '../../apima
 
 /** The webhook gave no usable answer: failurePolicy decides. */
 export class WebhookCallError extends Error {
-  readonly why: string
-
   constructor(webhook: string, why: string, cause?: unknown) {
     super(`failed calling webhook ${goQuote(webhook)}: ${why}`, { cause })
     this.name = 'WebhookCallError'
-    this.why = why
   }
 
   /** 500, for failurePolicy Fail. */
