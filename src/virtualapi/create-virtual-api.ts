@@ -1,6 +1,7 @@
 // Wires the virtual API server: from a store to a loopback and a listener.
 import { childSignal, systemClock, type Clock } from '../async/index.ts'
 import { createClient, type KubeClient, type Transport } from '../client/index.ts'
+import { createEgress, type EgressOptions } from '../egress/index.ts'
 import type { ClusterName } from '../apimachinery/meta/index.ts'
 import type { Store } from '../store/index.ts'
 import { createHub, StorageBudget, type Hub } from '../store/hub/index.ts'
@@ -21,6 +22,9 @@ import { ObjectGraph } from './graph/index.ts'
 import { WatchClock } from './endpoints/watch-clock.ts'
 import { OffloadThread } from './offload/offload-thread.ts'
 import type { Members } from './members/index.ts'
+import { createOutbound } from './outbound/outbound.ts'
+import { createServiceResolver } from './outbound/resolve-service.ts'
+import { conditionsHold } from './webhooks/match-conditions.ts'
 import { ClusterCatalog } from './catalog/cluster-catalog.ts'
 import { readFacts, toMemory } from './resources/object-bytes.ts'
 import { unpackedLength } from './resources/packed-managers.ts'
@@ -55,6 +59,8 @@ export interface VirtualApiOptions {
   readonly eventTtlMs?: number
   /** Takes the audit lines of every request. Default: none are written. */
   readonly audit?: AuditSink
+  /** Which addresses webhooks and the like may be called at. */
+  readonly egress?: EgressOptions
   readonly log: Logger
   readonly metrics: Metrics
   readonly clock?: Clock
@@ -129,13 +135,22 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     clock,
     ...(frontProxy === undefined ? {} : { frontProxy }),
   })
-  const offload = new OffloadThread({ hasRoot: root !== undefined })
   const memoryGuard = new MemoryGuard({ hub, exempt: root?.id, log, metrics })
+  const outboundSeconds = metrics.histogram({
+    name: 'kcp_outbound_call_duration_seconds',
+    help: "Calls that tenants' data caused, such as those of webhooks, waiting for a free place included",
+    labels: ['outcome'],
+  })
+  const observe: EgressOptions['observe'] = (outcome, seconds) => outboundSeconds.observe(seconds, { outcome })
+  const egress = createEgress({ observe, ...options.egress })
+  const outbound = createOutbound({ egress, resolveService: createServiceResolver({ hub }) })
+  const catalog = new ClusterCatalog()
+  const offload = new OffloadThread({ hasRoot: root !== undefined, outbound })
   const parts: ServerParts = {
     hub,
     directory,
-    registry: createRegistry({ authorizer, hasRoot: root !== undefined }),
-    catalog: new ClusterCatalog(),
+    registry: createRegistry({ authorizer, hasRoot: root !== undefined, catalog, outbound, conditionsHold }),
+    catalog,
     authenticator,
     authorizer,
     fairness: new Fairness(limits),
@@ -181,6 +196,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
       await expiring
       await offload[Symbol.asyncDispose]()
       memoryGuard[Symbol.dispose]()
+      await egress[Symbol.asyncDispose]()
       watchClock[Symbol.dispose]()
       await lazy.members?.[Symbol.asyncDispose]()
       await hub[Symbol.asyncDispose]()

@@ -2,6 +2,7 @@
 import { Command, Option } from 'commander'
 import { createLogger, type LogLevel } from '../../telemetry/index.ts'
 import { auditOf, withAuditFlags, type AuditFlags } from './audit-flags.ts'
+import { egressOf, withEgressFlags, type EgressFlags } from './egress-flags.ts'
 import { storageOf, withStorageFlags, type StorageFlags } from './storage-flags.ts'
 import { logLevelOption } from './log-level-option.ts'
 import { aborted, processSignal, untilStopped } from '../process/process-signal.ts'
@@ -12,7 +13,7 @@ import { openHost } from '../roles/host-installation.ts'
 import { ownAddress } from '../roles/own-address.ts'
 import { parsePort } from './start.ts'
 
-interface Flags extends AuditFlags, StorageFlags {
+interface Flags extends AuditFlags, EgressFlags, StorageFlags {
   readonly kubeconfig?: string
   readonly port: number
   readonly bindAddress: string
@@ -43,7 +44,7 @@ export function apiserverCommand(): Command {
         .default('all'),
     )
     .addOption(logLevelOption('info'))
-  return withStorageFlags(withAuditFlags(command)).action(run)
+  return withEgressFlags(withStorageFlags(withAuditFlags(command))).action(run)
 }
 
 async function run(flags: Flags): Promise<void> {
@@ -66,6 +67,7 @@ async function serve(flags: Flags, signal: AbortSignal): Promise<void> {
     register,
     ...auditOf(flags),
     ...storageOf(flags),
+    ...egressOf(flags),
     log,
     signal: stopping.signal,
   })

@@ -2,13 +2,14 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { createLogger, type LogLevel } from '../../telemetry/index.ts'
 import { auditOf, withAuditFlags, type AuditFlags } from './audit-flags.ts'
+import { egressOf, withEgressFlags, type EgressFlags } from './egress-flags.ts'
 import { storageOf, withStorageFlags, type StorageFlags } from './storage-flags.ts'
 import { logLevelOption } from './log-level-option.ts'
 import { aborted, processSignal } from '../process/process-signal.ts'
 import { settleMemory } from '../process/settle-memory.ts'
 import { startEmbedded } from '../roles/embedded.ts'
 
-interface Flags extends AuditFlags, StorageFlags {
+interface Flags extends AuditFlags, EgressFlags, StorageFlags {
   readonly rootDir: string
   readonly port: number
   readonly bindAddress: string
@@ -27,7 +28,7 @@ export function startCommand(): Command {
       'host name or address by which pods in members reach this server (default: the bind address)',
     )
     .addOption(logLevelOption('warn'))
-  return withStorageFlags(withAuditFlags(command)).action(run)
+  return withEgressFlags(withStorageFlags(withAuditFlags(command))).action(run)
 }
 
 async function run(flags: Flags): Promise<void> {
@@ -44,6 +45,7 @@ async function run(flags: Flags): Promise<void> {
     advertiseAddress,
     ...auditOf(flags),
     ...storageOf(flags),
+    ...egressOf(flags),
     log,
     signal: stopping.signal,
   })

@@ -1,6 +1,7 @@
 // `kcp apiserver`: the virtual API server over Records in the host's etcd, registered with the host's aggregator.
 import { ensureCrds } from '../../operator/index.ts'
 import { kcpCrds, storageCrds } from '../../crds/index.ts'
+import type { AddressPolicyOptions } from '../../egress/index.ts'
 import type { ClusterName } from '../../apimachinery/meta/index.ts'
 import { startControllers } from '../../controllers/index.ts'
 import { openHostStore } from '../../store/host/index.ts'
@@ -28,6 +29,8 @@ export interface ApiserverOptions {
   readonly storageBytes?: number
   /** How long an Event is kept after it was last written. Default one hour. */
   readonly eventTtlMs?: number
+  /** At which addresses tenants' webhooks may be called; absent: at public ones. */
+  readonly egress?: AddressPolicyOptions
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -67,6 +70,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       ...(audit && { audit }),
       ...(options.storageBytes !== undefined && { storageBytes: options.storageBytes }),
       ...(options.eventTtlMs !== undefined && { eventTtlMs: options.eventTtlMs }),
+      ...(options.egress !== undefined && { egress: options.egress }),
       log,
       metrics,
       signal,

@@ -10,6 +10,7 @@ import { timestamp } from '../../async/index.ts'
 import type { KubeClient } from '../../client/index.ts'
 import { startControllers } from '../../controllers/index.ts'
 import { kcpCrds, type CustomResourceDefinition } from '../../crds/index.ts'
+import type { AddressPolicyOptions } from '../../egress/index.ts'
 import { startOperator } from '../../operator/index.ts'
 import { openSqliteStore } from '../../store/sqlite/index.ts'
 import { createMetrics, type Logger } from '../../telemetry/index.ts'
@@ -41,6 +42,8 @@ export interface EmbeddedOptions {
   readonly storageBytes?: number
   /** How long an Event is kept after it was last written. Default one hour. */
   readonly eventTtlMs?: number
+  /** At which addresses tenants' webhooks may be called; absent: at public ones. */
+  readonly egress?: AddressPolicyOptions
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -81,6 +84,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       ...(audit && { audit }),
       ...(options.storageBytes !== undefined && { storageBytes: options.storageBytes }),
       ...(options.eventTtlMs !== undefined && { eventTtlMs: options.eventTtlMs }),
+      ...(options.egress !== undefined && { egress: options.egress }),
       log,
       metrics,
       signal,

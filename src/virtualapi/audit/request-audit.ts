@@ -55,6 +55,7 @@ export class RequestAudit {
   #decision: Decision | undefined
   #named: Named = {}
   #status: Partial<Status> | undefined
+  readonly #added: Record<string, string> = {}
   #longRunning = false
   #complete = false
 
@@ -92,6 +93,11 @@ export class RequestAudit {
   /** Sets the identity of the object in the body. */
   names({ name, namespace, uid, resourceVersion }: Named): void {
     this.#named = { name, namespace, uid, resourceVersion }
+  }
+
+  /** Adds an annotation; those of the request itself win. */
+  annotate(key: string, value: string): void {
+    this.#added[key] = value
   }
 
   /** The answer has begun. Writes the line ResponseStarted for long-running requests. */
@@ -147,7 +153,7 @@ export class RequestAudit {
   }
 
   #annotations(): Record<string, string> {
-    const annotations: Record<string, string> = {}
+    const annotations: Record<string, string> = { ...this.#added }
     if (this.#decision !== undefined) {
       annotations['authorization.k8s.io/decision'] = this.#decision.allowed ? 'allow' : 'forbid'
       annotations['authorization.k8s.io/reason'] = this.#decision.reason

@@ -17,6 +17,8 @@ export interface Catalog {
   find(objects: ClusterObjects, gvr: GroupVersionResource): ResourceDefinition | undefined
   /** The resource if it is built in; built-in resources are the same in every logical cluster. */
   findBuiltIn(gvr: GroupVersionResource): ResourceDefinition | undefined
+  /** The other served versions of the same stored resource. */
+  equivalents(objects: ClusterObjects, definition: ResourceDefinition): readonly ResourceDefinition[]
   /** Everything that this logical cluster serves, for discovery. */
   all(objects: ClusterObjects): readonly ResourceInfo[]
   /** The CustomResourceDefinitions that this logical cluster serves, compiled. */

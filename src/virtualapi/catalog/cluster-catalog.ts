@@ -95,6 +95,22 @@ export class ClusterCatalog implements Catalog {
     return definition
   }
 
+  equivalents(objects: ClusterObjects, { info, storageKey }: ResourceDefinition): readonly ResourceDefinition[] {
+    const others = info.builtIn
+      ? builtInVersions(storageKey).map((other) => this.findBuiltIn(other))
+      : this.versionsOfCrd(objects, storageKey).map((version) => this.findCustom(objects, { ...info, version }))
+    return others.filter(
+      (other): other is ResourceDefinition =>
+        other !== undefined && (other.info.version !== info.version || other.info.group !== info.group),
+    )
+  }
+
+  private versionsOfCrd(objects: ClusterObjects, name: string): readonly string[] {
+    const entry = objects.get(crdStorageKey, '', name)
+    const compiled = entry && this.compile(entry)
+    return compiled?.versions.map(({ info }) => info.version) ?? []
+  }
+
   all(objects: ClusterObjects): readonly ResourceInfo[] {
     const infos = [...builtInResources()]
     for (const { compiled } of this.crds(objects)) infos.push(...compiled.resourceInfos)
@@ -116,6 +132,14 @@ export class ClusterCatalog implements Catalog {
     this.compiled.set(entry, compiled)
     return compiled
   }
+}
+
+let versionsByStorage: ReadonlyMap<string, readonly ResourceInfo[]> | undefined
+
+/** The built-in resource versions that are stored under this key. */
+function builtInVersions(storageKey: string): readonly ResourceInfo[] {
+  versionsByStorage ??= Map.groupBy(builtInResources(), (info) => storageOf(info).storageKey)
+  return versionsByStorage.get(storageKey) ?? []
 }
 
 const deprecated: Readonly<Record<string, string>> = {

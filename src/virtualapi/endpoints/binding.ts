@@ -35,25 +35,37 @@ interface Binding {
 
 /** POST pods/NAME/binding. */
 export async function bindPod(call: EndpointCall): Promise<Answer> {
-  const binding = await readBinding(call)
+  const { body, target } = await readBinding(call, call.request.name)
+  const binding = bindingOf(body)
   if (binding.name !== call.request.name) throw badRequest('name in URL does not match name in Binding object')
-  return bind(call, call.target, binding)
+  return bind(call, target, binding)
 }
 
 /** POST bindings, which old schedulers use. Nothing is stored under `bindings`. */
 export async function bindThroughCollection(call: EndpointCall): Promise<Answer> {
   const definition = call.parts.catalog.findBuiltIn(pods)
   if (definition === undefined) throw notFound(pods, '')
-  return bind(call, { ...call.target, definition }, await readBinding(call))
+  const { body, target } = await readBinding(call, '')
+  return bind(call, { ...target, definition }, bindingOf(body))
 }
 
-async function readBinding({ exchange, request, definition, fieldValidation }: EndpointCall): Promise<Binding> {
+/** Decodes the Binding and asks the webhooks about it. */
+async function readBinding(
+  { exchange, request, definition, fieldValidation, parts, target }: EndpointCall,
+  podName: string,
+): Promise<{ readonly body: KubeObject; readonly target: RegistryTarget }> {
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, bindings.kind)
   const expected = takingKind(definition, bindings)
   const body = objectOf(decoded, { definition: expected, fieldValidation, warnings: exchange.warnings })
+  requireNamespace({ namespace: textIn((body.metadata as JsonObject)['namespace']) }, request.namespace)
+  const name = podName === '' ? textIn((body.metadata as JsonObject)['name']) : podName
+  const part = { operation: 'CREATE', subresource: request.subresource, name, kind: bindings } as const
+  return { body, target: await parts.registry.admitPart(target, part, body) }
+}
+
+function bindingOf(body: KubeObject): Binding {
   const metadata = body.metadata as JsonObject
-  requireNamespace({ namespace: textIn(metadata['namespace']) }, request.namespace)
   const target = objectIn(body['target'])
   return {
     name: textIn(metadata['name']),

@@ -1,7 +1,9 @@
 // Logs, exec, attach and port-forward of a pod. We find the pod; the API server of its member cluster answers the request.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { isDeepStrictEqual } from 'node:util'
+import type { GroupVersionKind, KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest, serviceUnavailable } from '../../apimachinery/status/index.ts'
 import { memberAnnotation } from '../../crds/index.ts'
+import { isTrue } from '../request/parse-request.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
 import type { PodConnection } from '../members/pod-connector.ts'
 import type { Answer } from '../exchange/exchange.ts'
@@ -37,23 +39,68 @@ export async function connectPod(call: EndpointCall<EndpointParts>): Promise<Ans
 export async function podConnection(call: EndpointCall): Promise<PodConnection> {
   const { request, exchange, cluster, parts, target } = call
   requireSubresource(call)
+  const query = await admittedQuery(call)
   const pod = decodeObject(parts.registry.get(target, request.name).bytes)
   if (memberOf(pod) === undefined) {
     if (request.subresource !== 'portforward') requireContainer(pod, call)
     throw badRequest(`pod ${request.name} does not have a host assigned`)
   }
-  const { url, method, rawHeaders } = exchange.request
-  const queryStart = url.indexOf('?')
+  const { method, rawHeaders } = exchange.request
   return {
     cluster,
     pod,
     subresource: request.subresource as Connectable,
     method,
-    query: queryStart < 0 ? '' : url.slice(queryStart),
+    query,
     rawHeaders,
     body: await exchange.request.body(),
     signal: exchange.signal,
   }
+}
+
+/** The query with its leading `?`, as the webhooks leave it. Reading logs is a GET, of which webhooks hear nothing. */
+async function admittedQuery({ exchange, request, query, parts, target }: EndpointCall): Promise<string> {
+  const { url } = exchange.request
+  const queryStart = url.indexOf('?')
+  const asked = queryStart < 0 ? '' : url.slice(queryStart)
+  const { subresource, name } = request
+  if (subresource === 'log') return asked
+  const kind = connectKinds[subresource] ?? { group: '', version: 'v1', kind: '' }
+  const object = connectOptions(kind.kind, query)
+  const before = structuredClone(object)
+  await parts.registry.admitPart(target, { operation: 'CONNECT', subresource, name, kind }, object)
+  return isDeepStrictEqual(object, before) ? asked : queryOf(object)
+}
+
+const connectKinds: Readonly<Record<string, GroupVersionKind>> = {
+  exec: { group: '', version: 'v1', kind: 'PodExecOptions' },
+  attach: { group: '', version: 'v1', kind: 'PodAttachOptions' },
+  portforward: { group: '', version: 'v1', kind: 'PodPortForwardOptions' },
+}
+
+/** The options of the query as an object of their kind. It has no metadata, like upstream's. */
+function connectOptions(kind: string, query: URLSearchParams): KubeObject {
+  const flags = ['stdin', 'stdout', 'stderr', 'tty'].filter((name) => isTrue(query.get(name) ?? 'false'))
+  const container = query.get('container') ?? ''
+  const ports = query.getAll('ports').map(Number)
+  const given = {
+    ...{ kind, apiVersion: 'v1' },
+    ...Object.fromEntries(flags.map((name) => [name, true])),
+    ...(container === '' ? {} : { container }),
+    ...(kind === 'PodExecOptions' ? { command: query.has('command') ? query.getAll('command') : null } : {}),
+    ...(kind === 'PodPortForwardOptions' && ports.length > 0 ? { ports } : {}),
+  }
+  return given as unknown as KubeObject
+}
+
+function queryOf(options: KubeObject): string {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(options)) {
+    if (['kind', 'apiVersion', 'metadata'].includes(name)) continue
+    for (const one of [value].flat())
+      if (one !== null) query.append(name, typeof one === 'string' ? one : JSON.stringify(one))
+  }
+  return query.size === 0 ? '' : `?${query.toString()}`
 }
 
 interface PodContainers {

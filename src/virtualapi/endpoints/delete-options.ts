@@ -21,7 +21,28 @@ export async function readDeleteOptions({ exchange, query, target }: EndpointCal
   const asked = query.getAll('dryRun')
   const { dryRun = [] } = given
   const both = asked.length > 0 && Array.isArray(dryRun) ? { ...given, dryRun: [...dryRun, ...asked] } : given
-  return deleteOptionsOf(both, target)
+  const options = deleteOptionsOf(both, target)
+  Object.assign(target.context, { options: shownOptions(both) })
+  return options
+}
+
+/** As webhooks are shown them. */
+function shownOptions({
+  gracePeriodSeconds,
+  preconditions,
+  orphanDependents,
+  propagationPolicy,
+  dryRun,
+}: JsonObject): JsonObject {
+  const given = {
+    gracePeriodSeconds,
+    preconditions: isJsonObject(preconditions) && Object.keys(preconditions).length > 0 ? preconditions : undefined,
+    orphanDependents,
+    propagationPolicy,
+    dryRun: Array.isArray(dryRun) && dryRun.length > 0 ? dryRun : undefined,
+  }
+  const present = Object.entries(given).filter((member): member is [string, JsonValue] => member[1] != null)
+  return { kind: 'DeleteOptions', apiVersion: 'meta.k8s.io/v1', ...Object.fromEntries(present) }
 }
 
 /** Validates DeleteOptions as they stand in a body, and sets `dryRun` of the target's context. Throws 400 and 422. */

@@ -41,7 +41,9 @@ export async function deleteCollection(call: EndpointCall<EndpointParts>): Promi
   const { entries, metadata } = await readPage(call, listOptionsOf(query, 'list'))
   warnOfOrphanedPods(call, options)
   for (const { key } of entries)
-    await parts.registry.delete({ ...target, namespace: key.namespace }, key.name, options).catch(tolerate('NotFound'))
+    await parts.registry
+      .delete({ ...target, namespace: key.namespace, ofCollection: true }, key.name, options)
+      .catch(tolerate('NotFound'))
   const view = viewOf(definition, representation, { now: target.context.now })
   return listAnswer(view, entries, metadata)
 }

@@ -57,6 +57,8 @@ export async function prepareCall<Parts extends ObjectParts>(
     warnings: exchange.warnings,
     work: exchange.work,
     now: parts.clock.now(),
+    ...(options.shown === undefined ? {} : { options: options.shown }),
+    annotate: (key, value) => exchange.annotate(key, value),
   }
   // Status writes of our own controllers may be committed later, with other writes: nobody waits for them to be on disk.
   const deferrable = exchange.request.loopbackUser !== undefined && request.subresource === 'status'

@@ -8,6 +8,7 @@ import { decodeObjectBody, objectOf, takingKind } from '../codec/read-object.ts'
 import { builtInSchema } from '../resources/builtin-schemas.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
 import type { DeleteOptions } from '../registry/deletion.ts'
+import type { RegistryTarget } from '../registry/registry.ts'
 import type { Answer } from '../exchange/exchange.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 import { requireContentType, requireNamespace } from './create.ts'
@@ -39,18 +40,19 @@ interface Budget extends KubeObject {
 }
 
 export async function evictPod(call: EndpointCall): Promise<Answer> {
-  const { parts, target, request } = call
-  const options = await readEviction(call)
+  const { parts, request } = call
+  const { options, target } = await readEviction(call)
   const pod: Pod = decodeObject(parts.registry.get(target, request.name).bytes)
   // With the uid of another pod the delete below fails, and no budget is charged.
   const isAnother = options.uid !== undefined && options.uid !== pod.metadata.uid
   if (isAnother || needsNoBudget(pod)) await parts.registry.delete(target, request.name, options)
-  else await evictWithinBudget(call, pod, options)
+  else await evictWithinBudget({ ...call, target }, pod, options)
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, { status: 201 })
 }
 
-async function readEviction(call: EndpointCall): Promise<DeleteOptions> {
-  const { exchange, request, target, fieldValidation } = call
+/** Decodes the Eviction and asks the webhooks about it. */
+async function readEviction(call: EndpointCall): Promise<{ options: DeleteOptions; target: RegistryTarget }> {
+  const { exchange, request, target, fieldValidation, parts } = call
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, evictions.kind)
   const definition = takingKind(
@@ -62,10 +64,17 @@ async function readEviction(call: EndpointCall): Promise<DeleteOptions> {
     fieldValidation,
     warnings: exchange.warnings,
   })
-  const { metadata, deleteOptions } = eviction
-  const { name, namespace } = metadata
+  const { name, namespace } = eviction.metadata
   requireNamespace(typeof namespace === 'string' ? { namespace } : {}, request.namespace)
   if (name !== request.name) throw badRequest('name in URL does not match name in Eviction object')
+  const { group, version, kind } = definition.info
+  const part = { operation: 'CREATE', subresource: 'eviction', name, kind: { group, version, kind } } as const
+  deleteOptionsIn(eviction, target)
+  const admitted = await parts.registry.admitPart(target, part, eviction)
+  return { options: deleteOptionsIn(eviction, admitted), target: admitted }
+}
+
+function deleteOptionsIn({ deleteOptions }: KubeObject, target: RegistryTarget): DeleteOptions {
   return deleteOptionsOf(isJsonObject(deleteOptions) ? deleteOptions : {}, target)
 }
 

@@ -44,12 +44,7 @@ export async function requestToken(call: EndpointCall<EndpointParts>): Promise<A
       name,
       `the UID in the token request (${metadata.uid}) does not match the UID of the service account (${uid})`,
     )
-  const { audiences, expirationSeconds, boundObjectRef } = (asked['spec'] ?? {}) as TokenRequestSpec
-  const spec = {
-    audiences: audiences == null || audiences.length === 0 ? [apiAudience] : audiences,
-    expirationSeconds: expirationSeconds ?? 3600,
-    boundObjectRef: boundObjectRef ?? null,
-  }
+  const spec = specOf(await admitted(call, asked, uid))
   const causes = durationCauses(spec.expirationSeconds)
   if (causes.length > 0) throw invalid(kind, '', causes)
   const bound = spec.boundObjectRef === null ? {} : boundObject(call, spec.boundObjectRef)
@@ -70,6 +65,28 @@ export async function requestToken(call: EndpointCall<EndpointParts>): Promise<A
     status: { token, expirationTimestamp: timestamp(now + spec.expirationSeconds * 1000) },
   }
   return jsonDocument(body, { status: 201 })
+}
+
+/** With the defaults. */
+function specOf({
+  spec,
+}: KubeObject): Required<TokenRequestSpec> & { audiences: readonly string[]; expirationSeconds: number } {
+  const { audiences, expirationSeconds, boundObjectRef } = (spec ?? {}) as TokenRequestSpec
+  return {
+    audiences: audiences == null || audiences.length === 0 ? [apiAudience] : audiences,
+    expirationSeconds: expirationSeconds ?? 3600,
+    boundObjectRef: boundObjectRef ?? null,
+  }
+}
+
+/** The request as the webhooks leave it; they are shown it complete, with the identity of the account. */
+async function admitted({ parts, target, request }: EndpointCall, asked: KubeObject, uid: string): Promise<KubeObject> {
+  const { name, namespace } = request
+  const metadata = { ...asked.metadata, name, namespace, uid, creationTimestamp: timestamp(target.context.now) }
+  const status = { token: '', expirationTimestamp: null }
+  const shown = { ...asked, metadata, spec: specOf(asked), status }
+  await parts.registry.admitPart(target, { operation: 'CREATE', subresource: 'token', name, kind }, shown)
+  return shown
 }
 
 async function readRequest({ exchange, definition, fieldValidation }: EndpointCall): Promise<KubeObject> {

@@ -1,10 +1,13 @@
 // CreateOptions, UpdateOptions and PatchOptions of a query, validated before the body is read.
 import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../apimachinery/field/index.ts'
+import type { JsonObject } from '../../apimachinery/meta/index.ts'
 import { invalid, type StatusCause } from '../../apimachinery/status/index.ts'
 import { isPrintable, maxFieldManagerLength } from './field-manager.ts'
 import type { FieldValidation } from '../codec/read-object.ts'
 
 export interface WriteOptions {
+  /** As webhooks are shown them: CreateOptions or UpdateOptions, the latter also for a patch; absent for other verbs. */
+  readonly shown?: JsonObject
   readonly dryRun: boolean
   readonly fieldValidation: FieldValidation
 }
@@ -23,7 +26,9 @@ const validations = ['', 'Ignore', 'Strict', 'Warn']
 export function writeOptionsOf(query: URLSearchParams, verb: string, { applies = false } = {}): WriteOptions {
   const kind = kinds[verb]
   const isApply = applies && verb === 'patch'
-  if (kind === undefined || (query.size === 0 && !isApply)) return { dryRun: false, fieldValidation: 'Warn' }
+  if (kind === undefined) return { dryRun: false, fieldValidation: 'Warn' }
+  const type = { kind: verb === 'create' ? 'CreateOptions' : 'UpdateOptions', apiVersion: 'meta.k8s.io/v1' }
+  if (query.size === 0 && !isApply) return { dryRun: false, fieldValidation: 'Warn', shown: type }
   const dryRun = query.getAll('dryRun')
   const fieldValidation = query.get('fieldValidation') ?? ''
   const causes = [
@@ -37,7 +42,14 @@ export function writeOptionsOf(query: URLSearchParams, verb: string, { applies =
   if (!validations.includes(fieldValidation))
     causes.push(fieldNotSupported('fieldValidation', fieldValidation, validations))
   if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind }, '', causes)
-  return { dryRun: dryRun.length > 0, fieldValidation: (fieldValidation || 'Warn') as FieldValidation }
+  const fieldManager = query.get('fieldManager') ?? ''
+  const shown = {
+    ...type,
+    ...(dryRun.length > 0 ? { dryRun } : {}),
+    ...(fieldManager === '' ? {} : { fieldManager }),
+    ...(fieldValidation === '' ? {} : { fieldValidation }),
+  }
+  return { dryRun: dryRun.length > 0, fieldValidation: (fieldValidation || 'Warn') as FieldValidation, shown }
 }
 
 /** Causes for values of `dryRun` other than `All`. */

@@ -106,6 +106,10 @@ export interface SentChunks extends ChunkedAnswer {
   readonly maxMs: number
 }
 
+/** Bounds of what webhooks can add to an audit line. */
+const maxAnnotations = 200
+const maxAnnotationLength = 1024
+
 /** What the stages have found out about a request so far. A stage reads only what an earlier one has set. */
 export class Exchange {
   readonly request: IncomingRequest
@@ -122,6 +126,8 @@ export class Exchange {
   audit: RequestAudit | undefined
   /** Identity of the object in the body. */
   named: Named | undefined
+  /** Annotations of admission for the audit line; undefined if there are none. */
+  annotations: Map<string, string> | undefined
   private ownAuditId: string | undefined
   /** Awaited before more work for this request, so that other flows are served; undefined: no need to wait. */
   turn: () => Promise<void> | undefined = () => undefined
@@ -138,6 +144,15 @@ export class Exchange {
     this.signal = request.signal
     // Reading the body also ends with the deadline, so that a slow body cannot hold the request.
     this.request = { ...request, body: () => this.read(request) }
+  }
+
+  /** Adds an annotation to the audit line. The first of a key stays; those beyond the bounds are left out. */
+  annotate(key: string, value: string): void {
+    this.annotations ??= new Map()
+    if (this.annotations.size >= maxAnnotations || value.length > maxAnnotationLength || this.annotations.has(key))
+      return
+    this.annotations.set(key, value)
+    this.audit?.annotate(key, value)
   }
 
   /** Sets the identity of the object in the body, for the audit log. */

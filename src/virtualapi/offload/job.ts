@@ -17,6 +17,8 @@ export interface Job {
   readonly settle: (outcome: JobResult | Error) => void
   /** How often it was given to a thread. */
   attempts: number
+  /** Outbound calls that it waits for, such as those of webhooks: it computes nothing meanwhile. */
+  calls: number
   /** It has asked for a write, so it must not run again. */
   hasWritten: boolean
 }

@@ -27,7 +27,8 @@ describe('OffloadThread', function () {
   let settled: string[]
 
   const start = (options: Partial<OffloadThreadOptions>): void => {
-    offload = new OffloadThread({ hasRoot: false, ...options })
+    const outbound = { post: () => Promise.reject(new Error('no request here calls anybody')) }
+    offload = new OffloadThread({ hasRoot: false, outbound, ...options })
     settled = []
   }
   /** Writes a list as YAML; the result is the status of the answer. */

@@ -3,6 +3,7 @@ import { requestEntityTooLarge, serviceUnavailable, StatusError, timedOut } from
 import type { ReadableForm } from '../codec/answers.ts'
 import type { Offload, OffloadableCall } from '../endpoints/parts.ts'
 import type { BytesAnswer, Exchange } from '../exchange/exchange.ts'
+import type { Outbound } from '../outbound/outbound.ts'
 import type { Job } from './job.ts'
 import { JobQueue } from './job-queue.ts'
 import { owned, type JobResult } from './protocol.ts'
@@ -11,6 +12,8 @@ import { WorkerThread, type Loss } from './worker-thread.ts'
 /** Two jobs: one computes while the other waits for its write to be durable. Both are of one logical cluster. */
 const maxRunning = 2
 const maxThreads = 2
+/** Jobs of one thread, those included that wait for webhooks: each holds its object in the memory of the thread. */
+const maxHeld = 16
 /** A job that has waited so long for those of other logical clusters starts the second thread, milliseconds. */
 const secondThreadAfterMs = 100
 /** A job whose thread ended because of another one is given to a thread this many times. */
@@ -22,6 +25,8 @@ const defaultMaxComputeMs = 15_000
 export interface OffloadThreadOptions {
   /** LogicalClusters live in our own logical cluster `root`. */
   readonly hasRoot: boolean
+  /** Makes the calls of webhooks. */
+  readonly outbound: Outbound
   /** A thread without jobs ends after this time, milliseconds. Default one minute. */
   readonly idleMs?: number
   /** How long a request may compute at once before its thread is ended, milliseconds. Default 15 s. */
@@ -41,8 +46,8 @@ export class OffloadThread implements Offload, AsyncDisposable {
   #secondThread: NodeJS.Timeout | undefined
   #isClosed = false
 
-  constructor({ hasRoot, idleMs = defaultIdleMs, maxComputeMs = defaultMaxComputeMs }: OffloadThreadOptions) {
-    this.#options = { hasRoot, idleMs, maxComputeMs }
+  constructor({ hasRoot, outbound, idleMs = defaultIdleMs, maxComputeMs = defaultMaxComputeMs }: OffloadThreadOptions) {
+    this.#options = { hasRoot, outbound, idleMs, maxComputeMs }
   }
 
   /**
@@ -67,6 +72,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
       // The worker's warnings include those that were added before.
       exchange.warnings.splice(0, exchange.warnings.length, ...outcome.warnings)
       if (outcome.named !== undefined) exchange.names(outcome.named)
+      for (const [key, value] of outcome.annotations ?? []) exchange.annotate(key, value)
     }
     return answerOf(outcome)
   }
@@ -112,7 +118,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
       }
       const job: Job = {
         ...{ id, flow, bytes, objects, signal, message: () => message(id), settle },
-        ...{ queuedAt: performance.now(), attempts: 0, hasWritten: false },
+        ...{ queuedAt: performance.now(), attempts: 0, calls: 0, hasWritten: false },
       }
       this.#queue.add(job)
       signal.addEventListener('abort', abort, { once: true })
@@ -140,15 +146,20 @@ export class OffloadThread implements Offload, AsyncDisposable {
   }
 
   /**
-   * The thread for the next job of a logical cluster; undefined: it must wait. Jobs of two logical clusters never run on one
-   * thread at the same time, so that a job that ends its thread takes no job of others with it after their write.
+   * The thread for the next job of a logical cluster; undefined: it must wait. Jobs of two logical clusters are not started beside
+   * one another, so that a job that ends its thread takes no job of others with it after their write. Only one that has waited
+   * for a webhook may go on beside a job of others.
    */
   #threadFor(flow: string, waitingFlows: number): WorkerThread | undefined {
     let free: WorkerThread | undefined
     for (const thread of this.#threads) {
       const { jobs } = thread
-      if (jobs.length === 0) free ??= thread
-      else if (jobs[0]?.flow === flow) return jobs.length < maxRunning && waitingFlows === 1 ? thread : undefined
+      if (jobs.length >= maxHeld) continue
+      // A job that waits for a webhook leaves the thread to others.
+      const computing = jobs.filter(({ calls }) => calls === 0)
+      if (computing.length === 0) free ??= thread
+      else if (computing[0]?.flow === flow)
+        return computing.length < maxRunning && waitingFlows === 1 ? thread : undefined
     }
     if (free !== undefined) return free
     const waitedMs = performance.now() - (this.#queue.peek(flow)?.queuedAt ?? 0)
@@ -163,6 +174,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
         settle(outcome)
         this.#next()
       },
+      onWaiting: () => this.#next(),
       onLost: (lost, loss) => this.#lose(lost, loss),
     })
     this.#threads.add(thread)

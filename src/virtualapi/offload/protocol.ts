@@ -11,6 +11,7 @@ import type { ReadableForm } from '../codec/answers.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
 import type { Allocation, AllocationRequest } from '../kinds/index.ts'
 import type { BytesAnswer } from '../exchange/exchange.ts'
+import type { OutboundAnswer, OutboundRequest } from '../outbound/outbound.ts'
 
 /** A request that was authenticated and authorized on the main thread. */
 export interface OffloadedRequest {
@@ -97,6 +98,12 @@ export type ReadResult =
   /** A StoreError if there is a code, as when the logical cluster was just deleted. */
   | { readonly is: 'failure'; readonly code: StoreErrorCode | undefined; readonly message: string }
 
+/** The result of an outbound call. */
+export type PostResult =
+  | { readonly is: 'answer'; readonly answer: OutboundAnswer }
+  /** `isEgress`: an EgressError, whose message may be shown. */
+  | { readonly is: 'failure'; readonly message: string; readonly isEgress: boolean }
+
 /** Messages to the worker. */
 export type ToWorker =
   | { readonly do: 'answer'; readonly job: number; readonly request: OffloadedRequest }
@@ -104,11 +111,14 @@ export type ToWorker =
   /** The request was aborted. */
   | { readonly do: 'abort'; readonly job: number }
   | { readonly do: 'written'; readonly write: number; readonly result: WriteResult }
+  | { readonly do: 'posted'; readonly post: number; readonly result: PostResult }
 
 /** Results of a request besides its answer. */
 export interface Told {
   readonly warnings: readonly string[]
   readonly named: Named | undefined
+  /** Annotations for the audit line. */
+  readonly annotations: ReadonlyMap<string, string> | undefined
 }
 
 export type JobResult =
@@ -129,6 +139,7 @@ export type FromWorker =
   | { readonly is: 'done'; readonly job: number; readonly outcome: JobResult }
   | { readonly is: 'read'; readonly cluster: ClusterId; readonly read: Read }
   | { readonly is: 'write'; readonly job: number; readonly write: number; readonly what: Write }
+  | { readonly is: 'post'; readonly job: number; readonly post: number; readonly request: OutboundRequest }
 
 /** What the worker is started with. */
 export interface WorkerSettings {

@@ -1,10 +1,19 @@
 // One worker thread with the jobs that it runs, and the watchdog that ends it when a job computes for too long.
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import { EgressError } from '../../egress/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
+import type { Outbound, OutboundRequest } from '../outbound/outbound.ts'
 import type { Job } from './job.ts'
 import { readFor, writeFor } from './main-side.ts'
-import type { FromWorker, JobResult, ToWorker, WorkerSettings } from './protocol.ts'
+import {
+  owned,
+  type FromWorker,
+  type JobResult,
+  type PostResult,
+  type ToWorker,
+  type WorkerSettings,
+} from './protocol.ts'
 
 /** Enough for two bodies of the maximum size. */
 const maxHeapMb = 768
@@ -24,11 +33,14 @@ export interface Loss {
 
 export interface WorkerThreadOptions {
   readonly hasRoot: boolean
-  /** How long a job may compute at once, milliseconds. Waiting for a write does not count. */
+  readonly outbound: Outbound
+  /** How long a job may compute at once, milliseconds. Waiting for a write or a call does not count. */
   readonly maxComputeMs: number
   /** Without a job for this long, the thread ends, milliseconds. */
   readonly idleMs: number
   readonly onDone: (job: Job, outcome: JobResult) => void
+  /** Called when a job begins to wait for an outbound call. */
+  readonly onWaiting: () => void
   /** Called once, when the thread ended for another reason than `end`. */
   readonly onLost: (thread: WorkerThread, loss: Loss) => void
 }
@@ -78,6 +90,7 @@ export class WorkerThread {
   start(job: Job): void {
     clearTimeout(this.#idle)
     job.attempts++
+    job.calls = 0
     this.#running.set(job.id, job)
     this.#watchdog ??= this.#watch()
     const { message, transfer } = job.message()
@@ -146,12 +159,37 @@ export class WorkerThread {
         })
         return
       }
+      case 'post': {
+        const job = this.#running.get(message.job)
+        if (job !== undefined) void this.#post(job, message)
+        return
+      }
       case 'done': {
         const job = this.#running.get(message.job)
         this.#running.delete(message.job)
         if (this.#running.size === 0) this.#rest()
         if (job !== undefined) this.#options.onDone(job, message.outcome)
       }
+    }
+  }
+
+  /** Makes an outbound call of a job. The job computes nothing meanwhile, so others may take its place. */
+  async #post(job: Job, { post, request }: Extract<FromWorker, { is: 'post' }>): Promise<void> {
+    job.calls++
+    this.#options.onWaiting()
+    const result = await this.#result(job, request)
+    if (this.#hasEnded) return
+    job.calls--
+    this.#worker.postMessage({ do: 'posted', post, result } satisfies ToWorker)
+  }
+
+  async #result(job: Job, request: OutboundRequest): Promise<PostResult> {
+    try {
+      const { status, body } = await this.#options.outbound.post(request, job.signal)
+      return { is: 'answer', answer: { status, body: owned(body) } }
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      return { is: 'failure', message, isEgress: error instanceof EgressError }
     }
   }
 

@@ -5,6 +5,8 @@ import { LRUCache } from 'lru-cache'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
+import { abortable } from '../../async/index.ts'
+import { EgressError } from '../../egress/index.ts'
 import { isStoreError, StoreError } from '../../store/index.ts'
 import type { Hub } from '../../store/hub/index.ts'
 import { createAuthorizer } from '../authz/index.ts'
@@ -13,6 +15,8 @@ import { dispatchOffloaded } from '../endpoints/dispatch.ts'
 import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
 import { createRegistry } from '../registry/create-registry.ts'
 import { fromStoreError } from '../registry/store-errors.ts'
+import type { Outbound, OutboundAnswer } from '../outbound/outbound.ts'
+import { conditionsHold } from '../webhooks/match-conditions.ts'
 import { parseRequest } from '../request/parse-request.ts'
 import { Exchange } from '../exchange/exchange.ts'
 import type { ObjectParts } from '../endpoints/parts.ts'
@@ -21,6 +25,7 @@ import {
   type FromWorker,
   type OffloadedRequest,
   type JobResult,
+  type PostResult,
   type Read,
   type ReadResult,
   type Told,
@@ -54,6 +59,11 @@ const writes = new Map<
   { job: number; resolve: (result: Extract<WriteResult, { is: 'written' }>) => void; reject: (error: Error) => void }
 >()
 let lastWrite = 0
+const posts = new Map<
+  number,
+  { job: number; resolve: (answer: OutboundAnswer) => void; reject: (error: Error) => void }
+>()
+let lastPost = 0
 
 function tell(message: FromWorker, transfer: readonly ArrayBuffer[] = []): void {
   port?.postMessage(message, transfer)
@@ -103,9 +113,32 @@ function cachingHubOf(link: Link): Pick<Hub, 'cluster'> {
   return { cluster: async (id) => Promise.resolve(find(id)) }
 }
 
+/** Outbound calls are made by the main thread, which bounds them for all threads together. */
+const outbound: Outbound = {
+  post: (request, signal) => {
+    const job = [...jobs].find(([, life]) => life.signal === signal)?.[0] ?? 0
+    return abortable(
+      new Promise((resolve, reject) => {
+        const post = ++lastPost
+        posts.set(post, { job, resolve, reject })
+        const body = owned(request.body)
+        tell({ is: 'post', job, post, request: { ...request, body } }, [body.buffer])
+      }),
+      signal,
+    )
+  },
+}
+
+function posted(post: number, result: PostResult): void {
+  const waiting = posts.get(post)
+  posts.delete(post)
+  if (result.is === 'answer') waiting?.resolve(result.answer)
+  else waiting?.reject(result.isEgress ? new EgressError(result.message) : new Error(result.message))
+}
+
 const authorizer = createAuthorizer({ hub: cachingHubOf(linkOf(0)) })
-const registry = createRegistry({ authorizer, hasRoot })
 const catalog = new ClusterCatalog()
+const registry = createRegistry({ authorizer, hasRoot, catalog, outbound, conditionsHold })
 
 /** The parts that the endpoints use on this thread; the others exist on the main thread only. */
 function partsOf(job: number, now: number): ObjectParts {
@@ -119,7 +152,11 @@ function partsOf(job: number, now: number): ObjectParts {
 
 async function answer(job: number, request: OffloadedRequest, signal: AbortSignal): Promise<JobResult> {
   const exchange = exchangeOf(request, signal)
-  const told = (): Told => ({ warnings: exchange.warnings, named: named(exchange) })
+  const told = (): Told => ({
+    warnings: exchange.warnings,
+    named: named(exchange),
+    annotations: exchange.annotations,
+  })
   try {
     const { method, url, isLoopback } = request
     const hasBearerToken = /^bearer /i.test(exchange.header('authorization') ?? '')
@@ -165,7 +202,7 @@ async function run(message: Extract<ToWorker, { do: 'answer' | 'reformat' }>): P
   let outcome: JobResult
   if (message.do === 'answer') outcome = await answer(job, message.request, life.signal)
   else {
-    const told: Told = { warnings: [], named: undefined }
+    const told: Told = { warnings: [], named: undefined, annotations: undefined }
     try {
       outcome = { is: 'answer', answer: reformat(message.answer, message.form), ...told }
     } catch (error) {
@@ -212,6 +249,9 @@ port.on('message', (message: ToWorker) => {
   else if (message.do === 'written') {
     computes(writes.get(message.write)?.job ?? 0)
     written(message.write, message.result)
+  } else if (message.do === 'posted') {
+    computes(posts.get(message.post)?.job ?? 0)
+    posted(message.post, message.result)
   } else {
     computes(message.job)
     void run(message)

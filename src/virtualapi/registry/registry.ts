@@ -4,9 +4,15 @@
 import { isDeepStrictEqual } from 'node:util'
 import { KeyedMutex } from '../../async/index.ts'
 import { sameBesidesTimes } from '../../apimachinery/managed-fields/index.ts'
-import { parseApiVersion, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
+import {
+  parseApiVersion,
+  type GroupVersionKind,
+  type KubeObject,
+  type ObjectMeta,
+} from '../../apimachinery/meta/index.ts'
 import {
   alreadyExists,
+  badRequest,
   conflict,
   invalid,
   isStatusError,
@@ -58,6 +64,8 @@ export interface RegistryTarget {
   readonly namespace: string
   /** True: nobody waits for this write, so the store may defer it. */
   readonly deferrable?: boolean
+  /** True: the request deletes a collection of which this is one object. */
+  readonly ofCollection?: boolean
 }
 
 /** What an update does. */
@@ -82,6 +90,11 @@ export interface CreateOptions {
   readonly keepUid?: boolean
   /** Who owns which fields is said by the object already. */
   readonly keepsManagedFields?: boolean
+}
+
+/** A request to a subresource that takes objects of its own kind. */
+export type AdmittedPart = Pick<AdmissionRequest, 'operation' | 'subresource' | 'name'> & {
+  readonly kind: GroupVersionKind
 }
 
 /** The result of a create or update. */
@@ -154,8 +167,18 @@ export class Registry {
     strategy.applyDefaults?.(object, context)
     if (!keepsManagedFields) setManagedFields(request, object, undefined, given)
     // Defaulting plugins come before the kind's own preparation: the QoS class of a pod depends on its resources.
+    const { managedFields } = metadata
     const mutating = this.admission.mutate(request, object, undefined)
-    if (mutating !== undefined) await mutating
+    if (mutating !== undefined) {
+      await mutating
+      setEntries(object, managedFields)
+      requireSameNamespace(metadata, namespace)
+      dedupeOwners(metadata, context)
+      if (strategy.hasStatus && !keepUid && strategy.bornWithStatus !== true) {
+        resetStatus(object, undefined)
+        strategy.applyDefaults?.(object, context)
+      }
+    }
     const before = statusBefore(request, object)
     strategy.prepareForCreate?.(object, context)
     noteStatus(request, object, before)
@@ -185,6 +208,17 @@ export class Registry {
       const existing = isStoreError(error, 'KeyExists') ? existingObjectError(target, name) : undefined
       throw existing ?? fromStoreError(error, info, name)
     }
+  }
+
+  /**
+   * Asks the webhooks about the object of a subresource, such as a Binding or PodExecOptions; they may change it. Resolves with
+   * the target for the writes that follow, which are not shown to webhooks again.
+   */
+  async admitPart(target: RegistryTarget, part: AdmittedPart, object: KubeObject): Promise<RegistryTarget> {
+    const { definition, context, signal, namespace } = target
+    if (part.operation === 'CREATE' && definition.info.namespaced) object.metadata.namespace = namespace
+    await this.admission.admitPart({ ...part, definition, context, signal, namespace }, object)
+    return { ...target, context: { ...context, admitted: true } }
   }
 
   async update(target: RegistryTarget, name: string, options: UpdateOptions): Promise<Written> {
@@ -266,7 +300,13 @@ export class Registry {
     // From here on fields are reset that this endpoint does not write; who says something of them was noted all the same.
     keepSpecOrStatus(strategy, next, old, subresource)
     const mutating = this.admission.mutate(request, next, old)
-    if (mutating !== undefined) await mutating
+    if (mutating !== undefined) {
+      await mutating
+      requireSameNamespace(next.metadata, namespace)
+      keepServerMeta(next.metadata, old.metadata)
+      dedupeOwners(next.metadata, context)
+      keepSpecOrStatus(strategy, next, old, subresource)
+    }
     const before = statusBefore(request, next)
     strategy.prepareForUpdate?.(next, old, context, subresource)
     setEntries(next, managedFields)
@@ -346,7 +386,7 @@ export class Registry {
   }
 
   private async deleteOnce(
-    { definition, context, signal, namespace }: RegistryTarget,
+    { definition, context, signal, namespace, ofCollection = false }: RegistryTarget,
     entry: Entry,
     options: DeleteOptions,
   ) {
@@ -361,6 +401,7 @@ export class Registry {
       subresource: '',
       namespace,
       name: key.name,
+      ofCollection,
       context,
       signal,
     } as const
@@ -438,6 +479,12 @@ function keepTimes(next: KubeObject, meta: ObjectMeta, old: KubeObject): void {
   if (meta.managedFields === undefined || !sameBesidesTimes(meta.managedFields, managedFields)) return
   const candidate = { ...next, metadata: { ...next.metadata, managedFields: meta.managedFields } }
   if (isDeepStrictEqual({ ...old, metadata: meta }, candidate)) next.metadata.managedFields = meta.managedFields
+}
+
+/** Throws 400 if a webhook has moved the object to another namespace. */
+function requireSameNamespace(metadata: ObjectMeta, namespace: string): void {
+  if ((metadata.namespace ?? '') !== namespace)
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
 }
 
 function dedupeOwners(metadata: ObjectMeta, { warnings }: RequestContext): void {

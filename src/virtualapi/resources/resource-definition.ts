@@ -1,5 +1,5 @@
 // Everything the server knows of one served resource version, built-in or from a CustomResourceDefinition.
-import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { groupResourceText, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import type { FieldFilter } from '../../apimachinery/managed-fields/index.ts'
 import type { SchemaNode } from '../../apimachinery/schema/index.ts'
 import type { StatusCause } from '../../apimachinery/status/index.ts'
@@ -26,6 +26,12 @@ export interface RequestContext {
   readonly work: WorkBudget
   /** Wall clock in milliseconds since the epoch. */
   readonly now: number
+  /** CreateOptions, UpdateOptions or DeleteOptions of the request, as webhooks are shown them. */
+  readonly options?: JsonObject
+  /** True: the endpoint has asked the webhooks about the request itself, so its writes are not shown to them. */
+  readonly admitted?: boolean
+  /** Adds an annotation to the audit line of the request. */
+  readonly annotate?: (key: string, value: string) => void
 }
 
 /**

@@ -23,12 +23,14 @@ export function compareRows(
     known = {},
     controllerManager = false,
     flags = [],
+    ourFlags = [],
     ahead = new Set(),
   }: {
     name: string
     known?: Readonly<Record<string, string>>
     controllerManager?: boolean
     flags?: readonly string[]
+    ourFlags?: readonly string[]
     /** Rows that mostly wait: they run first, concurrently. They must not affect each other. */
     ahead?: ReadonlySet<Row>
   },
@@ -37,7 +39,7 @@ export function compareRows(
   let run: { id: string; namespace: string }
 
   before(async () => {
-    servers = await startTwoServers({ name, controllerManager, flags })
+    servers = await startTwoServers({ name, controllerManager, flags, ourFlags })
     run = await prepareRun([servers.real, servers.ours])
     for (const row of ahead) done.set(row, bothSides(row))
     await Promise.allSettled(done.values())

@@ -36,17 +36,20 @@ export async function startTwoServers({
   name,
   controllerManager = false,
   flags = [],
+  ourFlags = [],
 }: {
   name: string
   controllerManager?: boolean
   flags?: readonly string[]
+  /** Flags of `kcp start`. */
+  ourFlags?: readonly string[]
 }): Promise<TwoServers> {
   await using stack = new AsyncDisposableStack()
   const plugins = controllerManager ? [] : ['--disable-admission-plugins=ServiceAccount']
   const options: ClusterOptions = { name, controllerManager, flags: { 'kube-apiserver': [...plugins, ...flags] } }
   const [cluster, tenant] = await Promise.all([
     startCluster(options).then((started) => stack.use(started)),
-    startInstance().then(async (started) => stack.use(started).tenant('parity', { podSecurity: 'privileged' })),
+    startInstance(ourFlags).then(async (started) => stack.use(started).tenant('parity', { podSecurity: 'privileged' })),
   ])
   const real = stack.adopt(openSide(cluster.kubeconfig), (side) => side.close())
   const ours = stack.adopt(openSide(tenant.kubeconfig), (side) => side.close())

@@ -1,0 +1,119 @@
+// How many calls one logical cluster may have open at once. What hangs waits in the queue of its own destination: neither other
+// logical clusters nor other destinations of the same one wait for it.
+import { EgressError } from './egress-error.ts'
+
+export interface CallBounds {
+  /** Open calls of one logical cluster to one destination. Default 32. */
+  readonly perDestination?: number
+  /** Open calls of one logical cluster; a destination without any may have one more. Default 256. */
+  readonly perCluster?: number
+  /** Bytes of the bodies of open calls of one logical cluster. Default 64 MiB. */
+  readonly bytesPerCluster?: number
+  /** Calls of one logical cluster that wait; above it calls are refused. Default 1,024. */
+  readonly waiting?: number
+}
+
+export interface Caller {
+  readonly cluster: string
+  readonly destination: string
+  readonly bytes: number
+}
+
+interface Waiting extends Caller {
+  readonly start: () => void
+}
+
+interface Account {
+  running: number
+  bytes: number
+  readonly destinations: Map<string, number>
+  readonly waiting: Set<Waiting>
+}
+
+/** One destination each beyond the bound of the cluster, up to so many times the bound. */
+const overdraft = 4
+
+export class CallLimits {
+  readonly #bounds: Required<CallBounds>
+  readonly #accounts = new Map<string, Account>()
+
+  constructor({
+    perDestination = 32,
+    perCluster = 256,
+    bytesPerCluster = 64 * 1024 * 1024,
+    waiting = 1024,
+  }: CallBounds = {}) {
+    this.#bounds = { perDestination, perCluster, bytesPerCluster, waiting }
+  }
+
+  /**
+   * Resolves when the call may start; disposing of the result ends it. Rejects with signal.reason when aborted, with EgressError
+   * if too many wait.
+   */
+  async enter(caller: Caller, signal: AbortSignal): Promise<Disposable> {
+    signal.throwIfAborted()
+    const account = this.#accountOf(caller.cluster)
+    if (!this.#mayStart(account, caller)) await this.#wait(account, caller, signal)
+    else this.#count(account, caller, 1)
+    let isOpen = true
+    return {
+      [Symbol.dispose]: () => {
+        if (!isOpen) return
+        isOpen = false
+        this.#count(account, caller, -1)
+        this.#startWaiting(account)
+        if (account.running === 0 && account.waiting.size === 0) this.#accounts.delete(caller.cluster)
+      },
+    }
+  }
+
+  #accountOf(cluster: string): Account {
+    const known = this.#accounts.get(cluster)
+    if (known !== undefined) return known
+    const account: Account = { running: 0, bytes: 0, destinations: new Map(), waiting: new Set() }
+    this.#accounts.set(cluster, account)
+    return account
+  }
+
+  #mayStart({ running, bytes, destinations }: Account, caller: Caller): boolean {
+    const { perDestination, perCluster, bytesPerCluster } = this.#bounds
+    if (running === 0) return true
+    const there = destinations.get(caller.destination) ?? 0
+    const within = running < perCluster && bytes + caller.bytes <= bytesPerCluster
+    if (there === 0) return within || (running < perCluster * overdraft && bytes + caller.bytes <= bytesPerCluster * 2)
+    return within && there < perDestination
+  }
+
+  #count(account: Account, { destination, bytes }: Caller, by: 1 | -1): void {
+    account.running += by
+    account.bytes += by * bytes
+    const there = (account.destinations.get(destination) ?? 0) + by
+    if (there === 0) account.destinations.delete(destination)
+    else account.destinations.set(destination, there)
+  }
+
+  #wait(account: Account, caller: Caller, signal: AbortSignal): Promise<void> {
+    if (account.waiting.size >= this.#bounds.waiting)
+      throw new EgressError('too many calls of this logical cluster wait for their answers')
+    return new Promise((resolve, reject) => {
+      const abort = (): void => {
+        account.waiting.delete(waiting)
+        reject(signal.reason as Error)
+      }
+      const start = (): void => {
+        account.waiting.delete(waiting)
+        signal.removeEventListener('abort', abort)
+        this.#count(account, caller, 1)
+        resolve()
+      }
+      const waiting: Waiting = { ...caller, start }
+      account.waiting.add(waiting)
+      signal.addEventListener('abort', abort, { once: true })
+    })
+  }
+
+  /** Starts those that may; who waits for a full destination does not hold up the others. */
+  #startWaiting(account: Account): void {
+    for (const waiting of account.waiting) if (this.#mayStart(account, waiting)) waiting.start()
+  }
+}

@@ -1,0 +1,218 @@
+// Every outbound call that tenants' data causes: webhooks, conversion, APIServices, proxies. Resolves a name, judges its
+// addresses and connects to the judged one, over TLS, without following redirects, within bounds of time and size.
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import https from 'node:https'
+import { isIP } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { childSignal } from '../async/index.ts'
+import { createAddressPolicy, type AddressPolicy, type AddressPolicyOptions } from './address-policy.ts'
+import { CallLimits, type CallBounds } from './call-limits.ts'
+import { EgressError, egressError } from './egress-error.ts'
+import { createResolveHost, type ResolveHost } from './resolve-host.ts'
+
+export interface EgressOptions extends AddressPolicyOptions {
+  /** Name servers as `address` or `address:port`. Default: those of this machine. */
+  readonly nameServers?: readonly string[]
+  readonly bounds?: CallBounds
+  /** Told of every call that has ended: `answered` with any status, `failed`, or `aborted` by its caller. */
+  readonly observe?: (outcome: 'answered' | 'failed' | 'aborted', seconds: number) => void
+}
+
+export interface EgressCall {
+  /** Id of the logical cluster whose data causes the call: the call is charged to it. */
+  readonly cluster: string
+  /** The https URL. */
+  readonly url: URL
+  readonly method: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Uint8Array
+  /** PEM certificates to trust. Default: those that Node trusts. */
+  readonly caBundle?: string
+  /** Where to connect instead of resolving the host of the URL: `address:port`, judged like any other. */
+  readonly dial?: { readonly address: string; readonly port: number }
+  /** Time for everything, waiting for other calls included. Milliseconds. */
+  readonly timeoutMs: number
+  /** A longer answer is cut off. Default 8 MiB. */
+  readonly maxAnswerBytes?: number
+  readonly signal: AbortSignal
+}
+
+export interface EgressAnswer {
+  readonly status: number
+  readonly headers: IncomingMessage['headers']
+  readonly body: Buffer
+}
+
+export interface Egress extends AsyncDisposable {
+  /** Rejects with EgressError if there was no whole answer, with signal.reason when aborted. Any status resolves. */
+  call(call: EgressCall): Promise<EgressAnswer>
+}
+
+const defaultMaxAnswerBytes = 8 * 1024 * 1024
+/** Idle connections kept, over all logical clusters. */
+const maxIdle = 256
+const idleMs = 30_000
+
+/** Creates the module of outbound calls. Disposing of it closes its idle connections. */
+export function createEgress({
+  nameServers,
+  bounds,
+  observe = () => undefined,
+  ...policy
+}: EgressOptions = {}): Egress {
+  return new NodeEgress({
+    policy: createAddressPolicy(policy),
+    resolve: createResolveHost(nameServers === undefined ? {} : { servers: nameServers }),
+    limits: new CallLimits(bounds),
+    observe,
+  })
+}
+
+interface Parts {
+  readonly policy: AddressPolicy
+  readonly resolve: ResolveHost
+  readonly limits: CallLimits
+  readonly observe: NonNullable<EgressOptions['observe']>
+}
+
+/** Keeps connections by address, server name, authority and client certificate (`https.Agent.getName`). */
+class BoundedAgent extends https.Agent {
+  override keepSocketAlive(socket: Duplex): boolean {
+    const idle = Object.values(this.freeSockets).reduce((sum, sockets) => sum + (sockets?.length ?? 0), 0)
+    if (idle >= maxIdle) return false
+    // Declared without a result, but the documented result decides.
+    const keep: (kept: Duplex) => unknown = (kept) => super.keepSocketAlive(kept)
+    return keep(socket) === true
+  }
+}
+
+class NodeEgress implements Egress {
+  readonly #parts: Parts
+  readonly #agent = new BoundedAgent({ keepAlive: true, maxFreeSockets: 4, timeout: idleMs, maxCachedSessions: 64 })
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  async call(call: EgressCall): Promise<EgressAnswer> {
+    const started = performance.now()
+    const ended = (outcome: Parameters<Parts['observe']>[0]): void =>
+      this.#parts.observe(outcome, (performance.now() - started) / 1000)
+    try {
+      const answer = await this.#bounded(call)
+      ended('answered')
+      return answer
+    } catch (error) {
+      ended(call.signal.aborted ? 'aborted' : 'failed')
+      throw error
+    }
+  }
+
+  async #bounded(call: EgressCall): Promise<EgressAnswer> {
+    using life = childSignal(call.signal)
+    const timer = setTimeout(() => life.abort(new EgressError('context deadline exceeded')), call.timeoutMs)
+    try {
+      // With the path: several webhooks may share a server.
+      const destination = `${call.url.host}${call.url.pathname}`
+      const caller = { cluster: call.cluster, destination, bytes: call.body?.length ?? 0 }
+      using _entered = await this.#parts.limits.enter(caller, life.signal)
+      return await this.#send(call, life.signal)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #send(call: EgressCall, signal: AbortSignal): Promise<EgressAnswer> {
+    if (call.url.protocol !== 'https:') throw new EgressError(`the URL must be https, not ${call.url.protocol}`)
+    const port = call.dial?.port ?? Number(call.url.port || 443)
+    let failure: unknown
+    for (const address of await this.#addressesFor(call, signal)) {
+      try {
+        return await exchange(call, { ...tlsOf(call), agent: this.#agent, host: address, port }, signal)
+      } catch (error) {
+        failure = error
+        // Another address is tried only where this one was not reached at all.
+        if (!(error instanceof EgressError && error.message.startsWith('dial tcp '))) break
+      }
+    }
+    throw failure
+  }
+
+  async #addressesFor({ url, dial }: EgressCall, signal: AbortSignal): Promise<readonly string[]> {
+    const addresses = dial === undefined ? await this.#parts.resolve(url.hostname, signal) : [dial.address]
+    const judged = addresses.map((address) => ({ address, why: this.#parts.policy.refusal(address) }))
+    const permitted = judged.filter(({ why }) => why === undefined).map(({ address }) => address)
+    if (permitted.length > 0) return permitted
+    const [first] = judged
+    throw new EgressError(`dialing ${url.host} is not permitted: it is ${first?.why ?? 'without an address'}`)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#agent.destroy()
+  }
+}
+
+/** SNI carries names only; without it Node checks the certificate against the address. */
+function tlsOf({ url, caBundle }: EgressCall) {
+  const name = url.hostname.replace(/^\[|\]$/g, '')
+  return {
+    servername: isIP(name) === 0 ? name : '',
+    minVersion: 'TLSv1.2',
+    ALPNProtocols: ['http/1.1'],
+    // As in Go, a certificate of the bundle is trusted even if its own issuer is not in it.
+    allowPartialTrustChain: true,
+    ...(caBundle === undefined ? {} : { ca: caBundle }),
+  } as const
+}
+
+/** One request on one connection. A kept connection that turned out to be closed is replaced once: nothing was answered on it. */
+async function exchange(
+  call: EgressCall,
+  options: https.RequestOptions,
+  signal: AbortSignal,
+  retried = false,
+): Promise<EgressAnswer> {
+  const { url, method, body, headers, maxAnswerBytes = defaultMaxAnswerBytes } = call
+  const length = body === undefined ? {} : { 'content-length': String(body.length) }
+  const all = { host: url.host, 'accept-encoding': 'identity', ...headers, ...length }
+  const sent = https.request({ ...options, method, path: `${url.pathname}${url.search}`, headers: all })
+  // An error after this function has ended is nobody's: without a listener it would end the process.
+  sent.on('error', () => undefined)
+  const abort = (): void => void sent.destroy(signal.reason as Error)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    signal.throwIfAborted()
+    const response = await responseOf(sent, body)
+    const chunks: Buffer[] = []
+    let size = 0
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > maxAnswerBytes) throw new EgressError(`the answer is longer than ${maxAnswerBytes} bytes`)
+      chunks.push(chunk)
+    }
+    return { status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) }
+  } catch (error) {
+    sent.destroy()
+    if (signal.aborted) throw signal.reason
+    const { code } = error as NodeJS.ErrnoException
+    if (sent.reusedSocket && !retried && (code === 'ECONNRESET' || code === 'EPIPE'))
+      return await exchange(call, options, signal, true)
+    const { host = '', port = '' } = options
+    throw egressError(error as Error, { address: `${host ?? ''}:${port ?? ''}`, host: url.hostname })
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+function responseOf(sent: ClientRequest, body: Uint8Array | undefined): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    sent.once('response', resolve)
+    sent.on('error', reject)
+    // An answer that switches protocols would leave us with a connection that nobody ends.
+    sent.once('upgrade', (_response, socket: Duplex) => {
+      socket.destroy()
+      reject(new EgressError('net/http: the server switched protocols'))
+    })
+    sent.end(body)
+  })
+}

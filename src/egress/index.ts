@@ -1,0 +1,3 @@
+export { isCidr, type AddressPolicyOptions } from './address-policy.ts'
+export { EgressError } from './egress-error.ts'
+export { createEgress, type Egress, type EgressAnswer, type EgressCall, type EgressOptions } from './egress.ts'
