@@ -9,6 +9,10 @@ export const knownKindDifferences: Readonly<Record<string, string>> = {
     'warnings: endpoint slices: IPv4',
     'warnings: endpoint slices: FQDN',
   ]),
+  ...list('kcp warns of what members will not get of a Service', [
+    'v1 Service: new with fields that are not validated',
+    'warnings: a service with deprecated addresses',
+  ]),
   // Refused by both, at least in part.
   ...list('refused with other messages, or with only some of the causes', ['v1 ResourceQuota: status: invalid used']),
   'v1 Event: changed: a series with an invalid time':
