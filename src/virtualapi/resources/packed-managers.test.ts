@@ -46,6 +46,14 @@ describe('managedFields of objects in memory', () => {
     expect(toMemory(bytes, revision).length).to.equal(toMemory(third, revision).length)
   })
 
+  it('that are packed in part are left as they are', () => {
+    const rare = configMap('c4', '2026-11-22T10:00:04Z')
+    for (const entry of rare.metadata.managedFields ?? []) entry.manager = `rare-${entry.manager ?? ''}`
+    const bytes = toMemory(encodeObject(rare), revision)
+    expect(Buffer.from(bytes).toString()).to.include('"manager":"rare-one"').and.include('\x01')
+    expect(toMemory(bytes, 12 as Revision)).to.deep.equal(stampRevision(bytes, 12 as Revision))
+  })
+
   for (const [title, object] of [
     ['has none', { kind: 'A', apiVersion: 'v1', metadata: { uid: 'u' } }],
     [

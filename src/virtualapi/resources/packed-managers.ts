@@ -16,7 +16,8 @@ const time = /"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"/g
 /** The bytes with shared texts for managedFields; the same bytes where there is nothing to share. */
 export function packManagers(bytes: Buffer, metadataEnd: (bytes: Buffer) => number): Buffer {
   const from = bytes.indexOf(start)
-  if (from < 0) return bytes
+  // What is packed in part has braces that do not match.
+  if (from < 0 || bytes.includes(mark)) return bytes
   // They are the last member of metadata; what is called so elsewhere is somebody's own.
   const end = metadataEnd(bytes) - 1
   if (from > end || bytes[end - 1] !== 0x5d) return bytes
