@@ -1,11 +1,12 @@
 // The Policy of each logical cluster: compiled on first use, then updated by the changed RBAC objects only.
-import { isJsonObject, type ClusterId } from '../../apimachinery/meta/index.ts'
+import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import { abortable, yieldEvery } from '../../async/index.ts'
 import type { ClusterObjects, Entry, Hub } from '../../store/hub/index.ts'
 import { bootstrapObjects } from '../bootstrap/index.ts'
 import { LayeredPolicy, type Policy } from './policy.ts'
 import { RbacIndex, rbacResources, type RbacPlace } from './rbac-index.ts'
 import type { RbacSource } from './stored-role.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
 
 export interface ClusterPolicies {
   /** The policy of a logical cluster, which is loaded if necessary. Includes every acknowledged write. */
@@ -128,11 +129,6 @@ function sourceOf(entry: Entry): RbacSource {
     get bytes() {
       return entry.bytes.length
     },
-    read: () => decoded(entry.bytes),
+    read: () => decodeObject(entry.bytes),
   }
-}
-
-function decoded(bytes: Uint8Array): Readonly<Record<string, unknown>> {
-  const parsed: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString())
-  return isJsonObject(parsed) ? parsed : {}
 }
