@@ -114,6 +114,18 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
       rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['create', 'get', 'patch', 'delete'] }],
     },
   ],
+  // `kcp diagnose`, which `helm test` runs; it reads and changes nothing.
+  'diagnose.yaml': rolesOf(
+    'kcp-diagnose',
+    [
+      { apiGroups: ['kcp.dev'], resources: ['logicalclusters', 'memberclusters', 'placements'], verbs: ['list'] },
+      { ...registerApiService, verbs: ['get'] },
+    ],
+    [
+      { ...publishAddress, verbs: ['get'] },
+      { ...leaderElection, resourceNames: ['kcp-operator'], verbs: ['get'] },
+    ],
+  ),
   // Runs before an uninstallation removes the server.
   'unregister.yaml': [
     {
