@@ -115,7 +115,7 @@ async function keepSecret(
     const written = await writeSecret({ name: metadata.name, wanted, present }, context, signal)
     if (typeof written !== 'number') return written
     const what =
-      present === undefined ? 'written' : step.do === 'write' && step.why === 'RenewalDue' ? 'renewed' : 'updated'
+      present === undefined ? 'wrote' : step.do === 'write' && step.why === 'RenewalDue' ? 'renewed' : 'updated'
     await context.changed(present === undefined ? 'KubeconfigWritten' : 'KubeconfigRenewed', `${what} ${textOf(ref)}`)
     return written
   } catch (error) {
