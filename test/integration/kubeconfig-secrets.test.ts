@@ -193,6 +193,20 @@ describe('Secrets with kubeconfigs in a host', function () {
     expect(await whoami(await kubeconfigIn('flux', 'acme'))).to.equal('flux')
   })
 
+  it('are refused by the host where an entry makes no sense', async () => {
+    const subject = { kind: 'ServiceAccount', name: 'deployer' }
+    const entry = { namespace: 'flux', name: 'acme', format: 'Flux', subject }
+    const input = {
+      apiVersion: 'kcp.dev/v1alpha1',
+      kind: 'LogicalCluster',
+      metadata: { name: 'refused' },
+      spec: { kubeconfigs: [entry, { namespace: 'flux', name: 'a'.repeat(243), format: 'ClusterAPI' }] },
+    }
+    const { stderr } = await host.kubectl(['create', '-f', '-'], { input, expectCode: 1 })
+    expect(stderr).to.contain('a ServiceAccount needs a namespace, and a User has none')
+    expect(stderr).to.contain('the name has at most 242 characters')
+  })
+
   it('say what to do where they cannot be written, and nothing of others is touched', async () => {
     await host.kubectl(['create', 'secret', 'generic', 'theirs', '-n', 'flux', '--from-literal=value=theirs'])
     const theirs = await secret('flux', 'theirs')

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import type { Condition } from '../../apimachinery/meta/index.ts'
 import {
   addressFinding,
   apiServiceFinding,
@@ -15,16 +16,21 @@ import {
 const nowMs = Date.parse('2026-03-01T00:00:00Z')
 const error = { error: 'connection refused' }
 const object = { apiVersion: 'v1', kind: 'X', metadata: { name: 'x' } }
-const condition = (type: string, status: string, reason: string, message: string) =>
-  ({ type, status, reason, message, lastTransitionTime: '2026-02-28T23:00:00Z' }) as const
-const available = (status: string) => ({
+const condition = (type: string, status: Condition['status'], reason: string, message: string): Condition => ({
+  type,
+  status,
+  reason,
+  message,
+  lastTransitionTime: '2026-02-28T23:00:00Z',
+})
+const available = (status: Condition['status']) => ({
   value: { ...object, status: { conditions: [condition('Available', status, 'R', 'no endpoints')] } },
 })
 const lease = (spec: object) => ({ value: { ...object, spec } })
 const url = { value: 'https://kcp.example' }
 
-function cluster(conditions: readonly object[], metadata: object = {}): Watched {
-  return { ...object, metadata: { name: 'acme', ...metadata }, status: { conditions } } as Watched
+function cluster(conditions: Condition[], metadata: object = {}): Watched {
+  return { ...object, metadata: { name: 'acme', ...metadata }, status: { conditions } }
 }
 const options = { kind: 'LogicalCluster', conditions: ['Ready', 'KubeconfigsWritten'], nowMs }
 
