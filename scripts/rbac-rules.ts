@@ -104,6 +104,28 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
     { apiGroups: [''], resources: ['secrets'], verbs: ['create', ...read, 'patch', 'delete'] },
     { ...publishAddress, verbs: read },
   ]),
+  // Secrets of LogicalCluster.spec.kubeconfigs, in any namespace that a spec names. Whoever holds it everywhere can read every
+  // Secret whose name they know, and make a token of any ServiceAccount: bind it in single namespaces where that is too much.
+  'kubeconfig-secrets.yaml': [
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      metadata: { name: 'kcp-kubeconfig-secrets' },
+      rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['create', 'get', 'patch', 'delete'] }],
+    },
+  ],
+  // `kcp diagnose`, which `helm test` runs; it reads and changes nothing.
+  'diagnose.yaml': rolesOf(
+    'kcp-diagnose',
+    [
+      { apiGroups: ['kcp.dev'], resources: ['logicalclusters', 'memberclusters', 'placements'], verbs: ['list'] },
+      { ...registerApiService, verbs: ['get'] },
+    ],
+    [
+      { ...publishAddress, verbs: ['get'] },
+      { ...leaderElection, resourceNames: ['kcp-operator'], verbs: ['get'] },
+    ],
+  ),
   // Runs before an uninstallation removes the server.
   'unregister.yaml': [
     {

@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import { programVersion } from '../telemetry/index.ts'
 import { apiserverCommand } from './commands/apiserver.ts'
+import { diagnoseCommand } from './commands/diagnose.ts'
 import { kubeconfigCommand } from './commands/kubeconfig.ts'
 import { memberCommand } from './commands/member.ts'
 import { operatorCommand } from './commands/operator.ts'
@@ -19,6 +20,7 @@ const program = new Command('kcp')
   .addCommand(operatorCommand())
   .addCommand(apiserverCommand())
   .addCommand(unregisterCommand())
+  .addCommand(diagnoseCommand())
 
 // Separately created commands inherit no settings from the program.
 for (const command of commandsOf(program)) command.showHelpAfterError('(try --help)')

@@ -7,6 +7,7 @@ export {
   type KubeconfigSource,
 } from './kubeconfig/kubeconfig.ts'
 export * from './kubeconfig/endpoint.ts'
+export { kubeconfigText, type KubeconfigCredentials } from './kubeconfig/kubeconfig-text.ts'
 export { httpTransport, type HttpTransportOptions } from './verbs/http-transport.ts'
 export * from './verbs/transport.ts'
 export * from './verbs/client.ts'

@@ -2,7 +2,7 @@
 import type { Condition, KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
 import { podSecurityLevels, type PodSecurityLevel } from '../apimachinery/pod-security/index.ts'
 import { ageColumn, conditionColumn, conditionsSchema, observedGenerationSchema, reasonColumn } from './conditions.ts'
-import type { Kind } from './crd.ts'
+import type { JsonSchema, Kind } from './crd.ts'
 
 /** An rbac Subject. */
 export interface Subject {
@@ -10,6 +10,19 @@ export interface Subject {
   name: string
   namespace?: string
   apiGroup?: string
+}
+
+export const kubeconfigFormats = ['ClusterAPI', 'Flux', 'ArgoCD'] as const
+export type KubeconfigFormat = (typeof kubeconfigFormats)[number]
+
+/** A Secret with a kubeconfig that is kept for a tool. */
+export interface KubeconfigEntry {
+  namespace: string
+  /** Of the Secret; ClusterAPI: of the cluster, the Secret is NAME-kubeconfig. */
+  name: string
+  format: KubeconfigFormat
+  /** Default: an admin inside. */
+  subject?: { kind: 'User' | 'ServiceAccount'; name: string; namespace?: string }
 }
 
 export interface LogicalCluster extends KubeObject {
@@ -20,6 +33,7 @@ export interface LogicalCluster extends KubeObject {
     owners?: Subject[]
     /** Default baseline. */
     podSecurity?: { enforce?: PodSecurityLevel }
+    kubeconfigs?: KubeconfigEntry[]
   }
   status?: LogicalClusterStatus
 }
@@ -29,17 +43,83 @@ export interface LogicalClusterStatus {
   id?: string
   url?: string
   directURL?: string
+  /** The Secrets of spec.kubeconfigs, listed before they are written and until they are gone. */
+  kubeconfigs?: { namespace: string; name: string }[]
   observedGeneration?: number
   conditions?: Condition[]
 }
 
-export const logicalClusterConditions = ['Ready', 'ContentDeleted'] as const
+export const logicalClusterConditions = ['Ready', 'ContentDeleted', 'KubeconfigsWritten'] as const
+
+/** Entries of spec.kubeconfigs. */
+export const maxKubeconfigs = 16
+/** Entries of status.kubeconfigs: with Secrets of former entries that could not be deleted yet. */
+export const maxKubeconfigSecrets = 64
 
 /** The level of the Pod Security Standards of a LogicalCluster that names none. */
 export const defaultPodSecurity: PodSecurityLevel = 'baseline'
 
 /** Finalizer of a LogicalCluster until its content is gone. */
 export const contentFinalizer = 'kcp.dev/content'
+
+const namespaceName: JsonSchema = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 63,
+  pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
+}
+const objectName: JsonSchema = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 253,
+  pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$',
+}
+
+const kubeconfigsSchema: JsonSchema = {
+  type: 'array',
+  description:
+    'Secrets with kubeconfigs, kept for GitOps tools in the cluster this object is in, renewed after two thirds of their validity, and deleted with their entry or this object. A Secret that something else made is never overwritten.',
+  maxItems: maxKubeconfigs,
+  'x-kubernetes-list-type': 'map',
+  'x-kubernetes-list-map-keys': ['namespace', 'name'],
+  items: {
+    type: 'object',
+    required: ['namespace', 'name', 'format'],
+    properties: {
+      namespace: { ...namespaceName, description: 'Of the Secret; it must exist.' },
+      name: { ...objectName, description: 'Of the Secret; with format ClusterAPI the Secret is NAME-kubeconfig.' },
+      format: {
+        type: 'string',
+        enum: [...kubeconfigFormats],
+        description:
+          'Which tool reads it. ClusterAPI: type cluster.x-k8s.io/secret, key value. Flux: key value, label reconcile.fluxcd.io/watch. ArgoCD: a cluster Secret with keys name, server and config.',
+      },
+      subject: {
+        type: 'object',
+        description:
+          'Who it is inside the logical cluster. Absent: an admin. User: a client certificate of that name, with the rights that RBAC inside grants. ServiceAccount: a token of one inside.',
+        required: ['kind', 'name'],
+        properties: {
+          kind: { type: 'string', enum: ['User', 'ServiceAccount'] },
+          name: { type: 'string', minLength: 1, maxLength: 253 },
+          namespace: { ...namespaceName, description: 'Of a ServiceAccount.' },
+        },
+        'x-kubernetes-validations': [
+          {
+            rule: "(self.kind == 'ServiceAccount') == has(self.__namespace__)",
+            message: 'a ServiceAccount needs a namespace, and a User has none',
+          },
+        ],
+      },
+    },
+    'x-kubernetes-validations': [
+      {
+        rule: "self.format != 'ClusterAPI' || self.name.size() <= 242",
+        message: 'with format ClusterAPI the name has at most 242 characters: the Secret is NAME-kubeconfig',
+      },
+    ],
+  },
+}
 
 export const logicalClusterKind: Kind = {
   group: 'kcp.dev',
@@ -91,6 +171,7 @@ export const logicalClusterKind: Kind = {
             },
           },
         },
+        kubeconfigs: kubeconfigsSchema,
       },
     },
     status: {
@@ -108,6 +189,18 @@ export const logicalClusterKind: Kind = {
           type: 'string',
           description: 'Where its API is served without the host in between: for tokens and certificates of its own.',
           maxLength: 2048,
+        },
+        kubeconfigs: {
+          type: 'array',
+          description: 'The Secrets of spec.kubeconfigs, from before they are written until they are deleted.',
+          maxItems: maxKubeconfigSecrets,
+          'x-kubernetes-list-type': 'map',
+          'x-kubernetes-list-map-keys': ['namespace', 'name'],
+          items: {
+            type: 'object',
+            required: ['namespace', 'name'],
+            properties: { namespace: { type: 'string', maxLength: 63 }, name: { type: 'string', maxLength: 253 } },
+          },
         },
         observedGeneration: observedGenerationSchema,
         conditions: conditionsSchema(logicalClusterConditions),

@@ -16,7 +16,7 @@ export interface RunningOperator extends AsyncDisposable {
 }
 
 /** The controllers that need nothing but the context. */
-export const allControllers: readonly OperatorController[] = [logicalClusterController]
+export const allControllers: readonly OperatorController[] = [logicalClusterController()]
 
 /**
  * Starts the controllers one after the other; resolves when the last one works. They run until the signal aborts or the

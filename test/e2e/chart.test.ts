@@ -78,6 +78,10 @@ describe('the Helm chart', function () {
     expect((await host.kubectl(exec)).stdout.trim().split('\n')).to.deep.equal(['EROFS', '65532'])
   })
 
+  it('finds nothing wrong in `helm test`', async () => {
+    await helmRun(['test', 'kcp', '--timeout', '60s', '--logs'])
+  })
+
   it('keeps tenants apart', async () => {
     const get = ['get', 'configmaps', '-A', '-o', 'name']
     // Both kubeconfigs of bob are one file: one after the other.

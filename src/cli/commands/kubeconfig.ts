@@ -2,10 +2,10 @@
 import { Command } from 'commander'
 import { clusterIdOf, tryClusterName } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
+import { kubeconfigText } from '../../client/index.ts'
 import { logicalClusters, type LogicalCluster } from '../../crds/index.ts'
 import { ExitError } from '../process/exit-error.ts'
 import { openInstallation, withInstallation, type InstallationFlags } from './installation.ts'
-import { kubeconfigText } from '../roles/kubeconfig-writer.ts'
 import { processSignal } from '../process/process-signal.ts'
 
 interface Flags extends InstallationFlags {

@@ -119,6 +119,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
         url: `${local}/clusters/${name}`,
         directURL: `https://${advertiseAddress}:${port.value}/clusters/${name}`,
       }),
+      issuer: pki,
       controllers: memberControllers({ advertise: { host: advertiseAddress, port: port.value } }),
       log,
       signal,

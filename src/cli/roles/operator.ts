@@ -60,6 +60,7 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
         url: `${options.hostUrl ?? kubeconfig.server}/apis/virtual.kcp.dev/v1alpha1/logicalclusters/${name}/proxy`,
         directURL: `${direct}/clusters/${name}`,
       }),
+      issuer: pki,
       controllers: memberControllers({ advertise: { host, port: Number(port || 443) } }),
       log,
       signal: round,

@@ -1,4 +1,5 @@
 // What every controller of the operator gets.
+import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import type { KubeClient, SharedInformers } from '../../client/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 
@@ -9,6 +10,19 @@ export interface ClusterUrls {
   readonly directURL?: string
 }
 
+/** Issues what kubeconfigs for logical clusters need. */
+export interface CredentialIssuer {
+  /** PEM certificate of the authority that signed the server's certificate. */
+  readonly servingCa: string
+  /** A client certificate, valid in the logical cluster with the id `realm` only. */
+  issueClientCertificate(request: {
+    readonly commonName: string
+    readonly organizations: readonly string[]
+    readonly realm: ClusterId
+    readonly days: number
+  }): Promise<{ readonly certificate: string; readonly key: string }>
+}
+
 export interface OperatorContext {
   /** The API with LogicalClusters, MemberClusters and Placements: the host's, or that of logical cluster `root`. */
   readonly clusters: KubeClient
@@ -16,6 +30,7 @@ export interface OperatorContext {
   readonly virtual: (basePath: string) => KubeClient
   /** The addresses of the logical cluster with this name. */
   readonly urls: (name: string) => ClusterUrls
+  readonly issuer: CredentialIssuer
   /** Over `clusters`. */
   readonly informers: SharedInformers
   /** Over `virtual('/clusters/*')`: objects of all logical clusters. Shared by placement, members and syncers. */

@@ -12,6 +12,8 @@ export interface ApplyContext {
   readonly virtual: KubeClient
   readonly held: readonly HeldObject[]
   readonly orphaned: readonly OrphanedObject[]
+  /** Deletes the Secrets of spec.kubeconfigs. */
+  readonly removeKubeconfigs: (object: DeepReadonly<LogicalCluster>) => Promise<void>
   readonly setStatus: (status: LogicalClusterStatus) => Promise<void>
   /** Adds the finalizer, or, for an object that is being deleted, runs `onDelete` and then removes it. */
   readonly withFinalizer: (finalizer: string, onDelete: () => Promise<void>) => Promise<void>
@@ -29,6 +31,8 @@ export async function apply(step: WriteStep, context: ApplyContext, signal: Abor
     case 'deleteObjects':
       await releaseOrphaned(virtual, orphaned, signal)
       return deleteObjects(virtual, held, signal)
+    case 'removeKubeconfigs':
+      return context.removeKubeconfigs(object)
     case 'purgeAndRelease':
       return withFinalizer(contentFinalizer, () => purge(virtual, object, signal))
   }

@@ -1,54 +1,64 @@
 // The controller of LogicalClusters: from creation to Ready, and from deletion until nothing is left.
 import { systemClock, timestamp, type Clock } from '../../async/index.ts'
-import type { DeepReadonly, Informer } from '../../client/index.ts'
-import { logicalClusters, memberClusters, type LogicalCluster } from '../../crds/index.ts'
+import type { DeepReadonly, Informer, KubeClient } from '../../client/index.ts'
+import { findCondition, logicalClusters, memberClusters, type LogicalCluster } from '../../crds/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '../../reconcile/index.ts'
 import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
+import { recordEvent, type EventText } from '../framework/record-event.ts'
 import { ResilientOperator } from '../framework/resilient-operator.ts'
 import { apply, type ApplyContext } from './apply.ts'
+import { keepKubeconfigs, removeKubeconfigs, type KeepContext } from './kubeconfigs/keep-kubeconfigs.ts'
+import { kubeconfigsCondition, type KubeconfigsOutcome } from './kubeconfigs/outcome.ts'
 import { inspectContent, probe } from './observe.ts'
 import { contentRetrySeconds, plan, type Observed } from './plan.ts'
 
 /** Probes that may fail before the status says so: the API server can learn of a new logical cluster later than we do. */
 const unreportedProbeFailures = 4
 
-/** Rounds of observe, plan and apply in one visit. The longest plan needs three; more would be an endless loop. */
+/** Rounds of observe, plan and apply in one visit. The longest plan needs four; more would be an endless loop. */
 const maxRounds = 5
 
 /** Takes LogicalClusters from creation to Ready, and through their deletion. */
-export const logicalClusterController: OperatorController = {
-  name: 'logical-cluster',
-  async run(context, { signal, started }) {
-    const members = context.informers.of(memberClusters)
-    const objects = context.informers.of<LogicalCluster>(logicalClusters)
-    // The first visit must know whether there are members: without members, no content can be in one.
-    await Promise.all([members.synced(signal), objects.synced(signal)])
-    using queue = createKeyQueue({ firstMs: 5 })
-    const operator = new LogicalClusterOperator(context, { queue, objects, memberCount: () => members.store.size })
-    await operator.start()
-    started()
-    const { log } = context
-    const reconcile = (key: string, visit: AbortSignal): Promise<ReconcileResult> => operator.reconcile(key, visit)
-    await runController({ name: 'logical-cluster', queue, workers: 8, reconcile, log, signal })
-    operator.stop()
-  },
+export function logicalClusterController({ clock = systemClock }: { readonly clock?: Clock } = {}): OperatorController {
+  return {
+    name: 'logical-cluster',
+    run: (context, life) => run(context, { ...life, clock }),
+  }
+}
+
+async function run(
+  context: OperatorContext,
+  { signal, started, clock }: Parameters<OperatorController['run']>[1] & { readonly clock: Clock },
+): Promise<void> {
+  const members = context.informers.of(memberClusters)
+  const objects = context.informers.of<LogicalCluster>(logicalClusters)
+  // The first visit must know whether there are members: without members, no content can be in one.
+  await Promise.all([members.synced(signal), objects.synced(signal)])
+  using queue = createKeyQueue({ firstMs: 5 })
+  const operator = new LogicalClusterOperator(context, { queue, objects, memberCount: () => members.store.size, clock })
+  await operator.start()
+  started()
+  const { log } = context
+  const reconcile = (key: string, visit: AbortSignal): Promise<ReconcileResult> => operator.reconcile(key, visit)
+  await runController({ name: 'logical-cluster', queue, workers: 8, reconcile, log, signal })
+  operator.stop()
 }
 
 interface Parts {
   readonly queue: KeyQueue
   readonly objects: Informer<LogicalCluster>
   readonly memberCount: () => number
-  readonly clock?: Clock
+  readonly clock: Clock
 }
 
 class LogicalClusterOperator extends ResilientOperator {
   readonly #context: OperatorContext
-  readonly #parts: Required<Parts>
+  readonly #parts: Parts
 
-  constructor(context: OperatorContext, { clock = systemClock, ...parts }: Parts) {
+  constructor(context: OperatorContext, parts: Parts) {
     super({ client: context.clusters, informers: context.informers, log: context.log })
     this.#context = context
-    this.#parts = { clock, ...parts }
+    this.#parts = parts
   }
 
   protected override async init(): Promise<void> {
@@ -58,7 +68,7 @@ class LogicalClusterOperator extends ResilientOperator {
 
   async reconcile(name: string, signal: AbortSignal): Promise<ReconcileResult> {
     const virtual = this.#context.virtual(`/clusters/${name}`)
-    let observed: Pick<Observed, 'served' | 'content'> = {}
+    let observed: Pick<Observed, 'served' | 'content' | 'kubeconfigs'> = {}
     let result: ReconcileResult = {}
     for (let round = 0; round < maxRounds; round++) {
       const object = this.#object(name)
@@ -78,11 +88,29 @@ class LogicalClusterOperator extends ResilientOperator {
             content: await inspectContent(virtual, this.#context.clusters, { hasMembers, signal }),
           }
           planAgain = true
+        } else if (step.do === 'keepKubeconfigs') {
+          const current = this.#object(name)
+          if (current === undefined) return {}
+          const kubeconfigs = await keepKubeconfigs(current, this.#keeping(current, virtual, signal), signal)
+          await this.#reportProblems(current, kubeconfigs, signal)
+          observed = { ...observed, kubeconfigs }
+          result = { requeueAfterSeconds: kubeconfigs.requeueAfterSeconds }
+          planAgain = true
         } else if (step.do === 'waitForContent') {
           result = { requeueAfterSeconds: contentRetrySeconds(object, this.#parts.clock.now()) }
         } else {
           const { held = [], orphaned = [] } = observed.content ?? {}
-          await apply(step, { virtual, held, orphaned, ...this.#writers(name) }, signal)
+          await apply(
+            step,
+            {
+              virtual,
+              held,
+              orphaned,
+              removeKubeconfigs: (gone) => removeKubeconfigs(gone, this.#keeping(gone, virtual, signal), signal),
+              ...this.#writers(name),
+            },
+            signal,
+          )
         }
       }
       if (!planAgain) break
@@ -90,6 +118,36 @@ class LogicalClusterOperator extends ResilientOperator {
     // The status says it; the error causes another visit after the backoff.
     if (observed.served?.ok === false) throw new Error(observed.served.message)
     return result
+  }
+
+  #keeping(object: DeepReadonly<LogicalCluster>, virtual: KubeClient, signal: AbortSignal): KeepContext {
+    const { clusters, issuer, urls } = this.#context
+    const { url, directURL = url } = urls(object.metadata.name)
+    return {
+      clusters,
+      virtual,
+      issuer,
+      server: directURL,
+      nowMs: this.#parts.clock.now(),
+      changed: (reason, message) => this.#event(object, { type: 'Normal', reason, message }, signal),
+    }
+  }
+
+  /** One Event where the problems are others than the status says. */
+  async #reportProblems(
+    object: DeepReadonly<LogicalCluster>,
+    outcome: KubeconfigsOutcome,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const now = kubeconfigsCondition(outcome)
+    if (now?.status !== 'False' || findCondition(object, now.type)?.message === now.message) return
+    await this.#event(object, { type: 'Warning', reason: now.reason, message: now.message }, signal)
+  }
+
+  async #event(object: DeepReadonly<LogicalCluster>, text: EventText, signal: AbortSignal): Promise<void> {
+    const { clusters: client, log } = this.#context
+    const now = timestamp(this.#parts.clock.now())
+    await recordEvent(object, text, { client, component: 'kcp-logical-cluster', now, log }, signal)
   }
 
   /** The writes of the library, on the object as it is known now. */

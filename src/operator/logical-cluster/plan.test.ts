@@ -7,12 +7,13 @@ const now = '2026-03-01T00:00:00Z'
 const urls = { url: 'https://host/acme', directURL: 'https://direct/clusters/acme' }
 const uid = '5d0b9e52-37f6-44a4-9d6e-0f4c4a3f7a11'
 
-function observed(more: Partial<Observed> & { metadata?: object; status?: object } = {}): Observed {
-  const { metadata = {}, status, ...rest } = more
+function observed(more: Partial<Observed> & { metadata?: object; spec?: object; status?: object } = {}): Observed {
+  const { metadata = {}, spec, status, ...rest } = more
   const object: LogicalCluster = {
     apiVersion: 'kcp.dev/v1alpha1',
     kind: 'LogicalCluster',
     metadata: { name: 'acme', uid, generation: 3, resourceVersion: '7', ...metadata },
+    ...(spec && { spec }),
     ...(status && { status }),
   }
   return { object, urls, now, ...rest }
@@ -29,6 +30,8 @@ const servedCondition: Condition = {
   observedGeneration: 3,
 }
 const readyStatus = { id: clusterIdOf(uid), ...urls, observedGeneration: 3, conditions: [servedCondition] }
+const kubeconfigs = [{ namespace: 'capi', name: 'acme', format: 'ClusterAPI' }]
+const secrets = [{ namespace: 'capi', name: 'acme-kubeconfig' }]
 const content = {
   total: 2,
   held: [],
@@ -102,6 +105,40 @@ describe('the plan for a LogicalCluster', () => {
       }),
       steps: ['purgeAndRelease'],
     },
+    {
+      title: 'lists the Secrets with kubeconfigs in the status before it writes them',
+      given: observed({ metadata: held, spec: { kubeconfigs }, status: readyStatus }),
+      steps: ['setStatus', 'keepKubeconfigs'],
+    },
+    {
+      title: 'looks at the Secrets again at each visit',
+      given: observed({ metadata: held, spec: { kubeconfigs }, status: { ...readyStatus, kubeconfigs: secrets } }),
+      steps: ['keepKubeconfigs'],
+    },
+    {
+      title: 'deletes Secrets of former entries',
+      given: observed({ metadata: held, status: { ...readyStatus, kubeconfigs: secrets } }),
+      steps: ['keepKubeconfigs'],
+    },
+    {
+      title: 'says in the status that the Secrets are written',
+      given: observed({
+        metadata: held,
+        spec: { kubeconfigs },
+        status: { ...readyStatus, kubeconfigs: secrets },
+        kubeconfigs: { secrets, written: 1, problems: [], requeueAfterSeconds: 600 },
+      }),
+      steps: ['setStatus'],
+    },
+    {
+      title: 'deletes its Secrets once members hold nothing, before the rest',
+      given: observed({
+        metadata: deleting,
+        spec: { kubeconfigs },
+        content: { total: 0, held: [], orphaned: [], counts: [] },
+      }),
+      steps: ['removeKubeconfigs', 'purgeAndRelease'],
+    },
   ] satisfies { title: string; given: Observed; steps: string[] }[]) {
     it(title, () => expect(plan(given).map((step) => step.do)).to.deep.equal(steps))
   }
@@ -118,6 +155,21 @@ describe('the plan for a LogicalCluster', () => {
       conditions: [{ ...servedCondition, lastTransitionTime: now }],
     })
   })
+  it('says which Secrets are kept and what to do about those that are not, and forgets both with the last entry', () => {
+    const given = { metadata: held, spec: { kubeconfigs }, status: { ...readyStatus, kubeconfigs: secrets } }
+    const problems = [{ reason: 'NamespaceMissing', message: 'create it' } as const]
+    const outcome = { secrets, written: 0, problems, requeueAfterSeconds: 30 }
+    const status = statusOf(observed({ ...given, kubeconfigs: outcome }))
+    expect(status.kubeconfigs).to.deep.equal(secrets)
+    expect(status.conditions?.[1]).to.include({
+      type: 'KubeconfigsWritten',
+      status: 'False',
+      reason: 'NamespaceMissing',
+    })
+    const gone = { secrets: [], written: 0, problems: [], requeueAfterSeconds: 600 }
+    expect(statusOf(observed({ metadata: held, status, kubeconfigs: gone }))).to.deep.equal(readyStatus)
+  })
+
   it('keeps lastTransitionTime of an unchanged condition', () => {
     const given = observed({ metadata: { ...held, generation: 4 }, status: readyStatus })
     expect(statusOf(given).conditions).to.deep.equal([{ ...servedCondition, observedGeneration: 4 }])

@@ -4,7 +4,9 @@ import type { DeepReadonly } from '../../client/index.ts'
 import { contentFinalizer, type LogicalCluster, type LogicalClusterStatus } from '../../crds/index.ts'
 import type { ClusterUrls } from '../framework/operator-context.ts'
 import { describeContent, type ContentLeft } from './content-left.ts'
-import { logicalClusterStatus, type ConditionUpdate } from './status.ts'
+import { claimedSecrets, hasKubeconfigs } from './kubeconfigs/keep-kubeconfigs.ts'
+import { kubeconfigsCondition, type KubeconfigsOutcome } from './kubeconfigs/outcome.ts'
+import { logicalClusterStatus, type ConditionUpdate, type StatusInput } from './status.ts'
 
 export interface Observed {
   readonly object: DeepReadonly<LogicalCluster>
@@ -13,6 +15,8 @@ export interface Observed {
   readonly served?: { readonly ok: true } | { readonly ok: false; readonly message: string }
   /** The objects that must be gone before it is purged; absent: not asked yet. */
   readonly content?: ContentLeft
+  /** What became of the Secrets of spec.kubeconfigs; absent: not looked at yet. */
+  readonly kubeconfigs?: KubeconfigsOutcome
   /** RFC 3339, for conditions. */
   readonly now: string
 }
@@ -22,6 +26,7 @@ export type WriteStep =
   | { readonly do: 'addFinalizer' }
   | { readonly do: 'setStatus'; readonly status: LogicalClusterStatus }
   | { readonly do: 'deleteObjects' }
+  | { readonly do: 'removeKubeconfigs' }
   /** Drop everything that is stored, then remove the finalizer. */
   | { readonly do: 'purgeAndRelease' }
 
@@ -31,6 +36,8 @@ export type Step =
   | { readonly do: 'probe' }
   /** Find the content that is left, then plan again. */
   | { readonly do: 'inspectContent' }
+  /** Write and delete Secrets as spec.kubeconfigs says, then plan again. */
+  | { readonly do: 'keepKubeconfigs' }
   /** Ask for another visit. */
   | { readonly do: 'waitForContent' }
 
@@ -60,14 +67,28 @@ function planReady(observed: Observed): Step[] {
     served?.ok === false
       ? { type: 'Ready', status: 'False', reason: 'NotServed', message: served.message }
       : { type: 'Ready', status: 'True', reason: 'Served', message: 'its API is served' }
-  return [...steps, ...statusStep(observed, [condition])]
+  if (condition.status === 'False' || !hasKubeconfigs(object)) return [...steps, ...statusStep(observed, [condition])]
+  return [...steps, ...planKubeconfigs(observed, condition)]
+}
+
+/** Secrets are in the status before they are written: whatever happens in between, they are found and deleted later. */
+function planKubeconfigs(observed: Observed, ready: ConditionUpdate): Step[] {
+  const { object, kubeconfigs } = observed
+  if (kubeconfigs === undefined)
+    return [...statusStep(observed, [ready], { kubeconfigs: claimedSecrets(object) }), { do: 'keepKubeconfigs' }]
+  const written = kubeconfigsCondition(kubeconfigs)
+  return statusStep(observed, written === undefined ? [ready] : [ready, written], {
+    kubeconfigs: kubeconfigs.secrets,
+    ...(written === undefined && { dropCondition: 'KubeconfigsWritten' }),
+  })
 }
 
 function planDeletion(observed: Observed): Step[] {
   const { object, content } = observed
   if (!hasFinalizer(object)) return []
   if (content === undefined) return [{ do: 'inspectContent' }]
-  if (content.total === 0) return [{ do: 'purgeAndRelease' }]
+  if (content.total === 0)
+    return [...(hasKubeconfigs(object) ? [{ do: 'removeKubeconfigs' } as const] : []), { do: 'purgeAndRelease' }]
   const status = statusStep(observed, [
     { type: 'Ready', status: 'False', reason: 'Deleting', message: 'it is being deleted' },
     { type: 'ContentDeleted', status: 'False', reason: 'ContentRemains', message: describeContent(content) },
@@ -76,8 +97,12 @@ function planDeletion(observed: Observed): Step[] {
 }
 
 /** No step if the status is already right: one write per change, none per visit. */
-function statusStep({ object, urls, now }: Observed, conditions: readonly ConditionUpdate[]): Step[] {
-  const status = logicalClusterStatus(object, { urls, conditions, now })
+function statusStep(
+  { object, urls, now }: Observed,
+  conditions: readonly ConditionUpdate[],
+  kubeconfigs: Pick<StatusInput, 'kubeconfigs' | 'dropCondition'> = {},
+): Step[] {
+  const status = logicalClusterStatus(object, { urls, conditions, now, ...kubeconfigs })
   return status === undefined ? [] : [{ do: 'setStatus', status }]
 }
 

@@ -1,4 +1,5 @@
 // The status of a LogicalCluster. Pure.
+import { isDeepStrictEqual } from 'node:util'
 import { clusterIdOf, type Condition } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import { setCondition, type LogicalCluster, type LogicalClusterStatus } from '../../crds/index.ts'
@@ -10,24 +11,34 @@ export interface StatusInput {
   readonly urls: ClusterUrls
   /** The conditions to set; others stay as they are. */
   readonly conditions: readonly ConditionUpdate[]
+  /** status.kubeconfigs; absent: as it is. */
+  readonly kubeconfigs?: readonly KubeconfigSecret[]
+  /** A type of condition that does not apply any more. */
+  readonly dropCondition?: string
   /** RFC 3339. */
   readonly now: string
 }
 
+type KubeconfigSecret = NonNullable<LogicalClusterStatus['kubeconfigs']>[number]
+
 /** The next status of the object; undefined if the present one is right. */
 export function logicalClusterStatus(
   object: DeepReadonly<LogicalCluster>,
-  { urls, conditions: updates, now }: StatusInput,
+  { urls, conditions: updates, kubeconfigs, dropCondition, now }: StatusInput,
 ): LogicalClusterStatus | undefined {
   const observedGeneration = object.metadata.generation ?? 0
   let conditions: readonly DeepReadonly<Condition>[] = object.status?.conditions ?? []
   for (const update of updates) conditions = setCondition(conditions, { ...update, observedGeneration }, now)
-  const { directURL: _, ...before } = (object.status ?? {}) as LogicalClusterStatus
+  if (dropCondition !== undefined && conditions.some(({ type }) => type === dropCondition))
+    conditions = conditions.filter(({ type }) => type !== dropCondition)
+  const { directURL: _, kubeconfigs: secretsBefore = [], ...before } = (object.status ?? {}) as LogicalClusterStatus
+  const secrets = kubeconfigs ?? secretsBefore
   const status: LogicalClusterStatus = {
     ...before,
     id: clusterIdOf(object.metadata.uid ?? ''),
     url: urls.url,
     ...(urls.directURL !== undefined && { directURL: urls.directURL }),
+    ...(secrets.length > 0 && { kubeconfigs: secrets.map(({ namespace, name }) => ({ namespace, name })) }),
     observedGeneration,
     conditions: [...conditions],
   }
@@ -36,6 +47,7 @@ export function logicalClusterStatus(
     object.status.id === status.id &&
     object.status.url === status.url &&
     object.status.directURL === status.directURL &&
+    isDeepStrictEqual(secrets, secretsBefore) &&
     object.status.observedGeneration === observedGeneration &&
     conditions === object.status.conditions
   return isSame ? undefined : status

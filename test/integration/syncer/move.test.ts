@@ -6,6 +6,7 @@ import { kcpCrds, memberClusters, placements, type MemberCluster } from '../../.
 import { ensureCrds, startOperator } from '../../../src/operator/index.ts'
 import { joinMember } from '../../../src/syncer/index.ts'
 import { createLogger } from '../../../src/telemetry/index.ts'
+import { createPki, createPkiMaterial } from '../../../src/virtualapi/index.ts'
 import { startCluster, waitFor, type Cluster } from '../../support/index.ts'
 import { asWildcard, clientOf } from './ordinary-upstream.ts'
 import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
@@ -96,6 +97,7 @@ describe('the operator and two members', function () {
         clusters: host,
         virtual: (basePath) => (basePath === '/clusters/*' ? asWildcard(up, 'acme') : up),
         urls: () => ({ url: 'https://kcp.example' }),
+        issuer: createPki(await createPkiMaterial()),
         controllers,
         log,
         signal: life.signal,

@@ -7,6 +7,7 @@ import { ensureCrds, startOperator } from '../../../src/operator/index.ts'
 import { joinMember } from '../../../src/syncer/index.ts'
 import { createLogger } from '../../../src/telemetry/index.ts'
 import { createMembers, type Members } from '../../../src/virtualapi/members/index.ts'
+import { createPki, createPkiMaterial } from '../../../src/virtualapi/index.ts'
 import { agnhostImage, needsNodes, startCluster, waitFor, type Cluster } from '../../support/index.ts'
 import { asWildcard, clientOf } from './ordinary-upstream.ts'
 
@@ -50,6 +51,7 @@ describe('a member with a real node', function () {
         clusters: host,
         virtual: (basePath) => (basePath === '/clusters/*' ? asWildcard(up, 'acme') : up),
         urls: () => ({ url: 'https://kcp.example' }),
+        issuer: createPki(await createPkiMaterial()),
         controllers: controllers.filter(({ name }) => name !== 'logical-cluster'),
         log,
         signal: life.signal,

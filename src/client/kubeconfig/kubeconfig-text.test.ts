@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { parse } from 'yaml'
-import { loadKubeconfig } from '../../client/index.ts'
-import { kubeconfigText } from './kubeconfig-writer.ts'
+import { kubeconfigText } from './kubeconfig-text.ts'
+import { loadKubeconfig } from './kubeconfig.ts'
 
 const content = {
   name: 'true',
@@ -23,6 +23,12 @@ describe('a generated kubeconfig', () => {
       },
     ])
     expect(read).to.have.nested.property('users[0].user.client-key-data', Buffer.from('k').toString('base64'))
+  })
+
+  it('has a token instead where it is made with one', () => {
+    const { cert: _cert, key: _key, ...rest } = content
+    const read = parse(kubeconfigText({ ...rest, token: 'abc' })) as Record<string, unknown>
+    expect(read['users']).to.deep.equal([{ name: 'true-admin', user: { token: 'abc' } }])
   })
 
   it('is accepted by our own client, also without a certificate authority', async () => {

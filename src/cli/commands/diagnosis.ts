@@ -1,0 +1,191 @@
+// What is wrong with an installation, and what to do, from what was observed of it. Pure.
+import type { Condition, KubeObject } from '../../apimachinery/meta/index.ts'
+
+/** The answer to one question, or why there was none. */
+export type Answer<T> = { readonly value: T } | { readonly error: string }
+
+export interface Finding {
+  readonly ok: boolean
+  /** A sentence. */
+  readonly what: string
+  /** What to do; only where something is wrong. */
+  readonly todo?: string
+}
+
+export interface Watched extends KubeObject {
+  status?: { conditions?: Condition[] }
+}
+
+export interface Lease extends KubeObject {
+  spec?: { holderIdentity?: string; leaseDurationSeconds?: number; renewTime?: string }
+}
+
+export interface ApiService extends KubeObject {
+  spec?: { caBundle?: string }
+  status?: { conditions?: Condition[] }
+}
+
+const minMinor = 30
+/** Objects of one kind that are named. */
+export const maxNamed = 50
+
+/** Whether the host answers, in a version that we support. */
+export function hostFinding(version: Answer<{ readonly gitVersion?: string }>): Finding {
+  if ('error' in version)
+    return wrong(`the host does not answer: ${version.error}`, 'check --kubeconfig, and that its API server runs')
+  const { gitVersion = 'unknown' } = version.value
+  const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(gitVersion) ?? []
+  if (Number(major) === 1 && Number(minor) >= minMinor) return right(`the host answers: Kubernetes ${gitVersion}`)
+  return wrong(`the host is Kubernetes ${gitVersion}`, `upgrade it: kcp needs 1.${minMinor} or newer`)
+}
+
+/** Whether our kinds are served; `missing` are those that are not. */
+export function kindsFinding(missing: Answer<readonly string[]>, { starts }: { readonly starts: string }): Finding {
+  if ('error' in missing)
+    return wrong(`our kinds cannot be read: ${missing.error}`, 'use an identity that may list them in all namespaces')
+  if (missing.value.length === 0) return right('our CustomResourceDefinitions are served')
+  return wrong(
+    `CustomResourceDefinitions are missing: ${missing.value.join(', ')}`,
+    `start ${starts}, which installs them; if it runs, see its log`,
+  )
+}
+
+/** Whether the host's aggregator finds us. */
+export function apiServiceFinding(found: Answer<ApiService | undefined>): Finding {
+  const what = 'APIService v1alpha1.virtual.kcp.dev'
+  if ('error' in found) return wrong(`${what} cannot be read: ${found.error}`, 'use an identity that may get it')
+  if (found.value === undefined)
+    return wrong(`${what} is missing: tenants cannot come through the host`, 'start kcp apiserver, which registers it')
+  const available = conditionOf(found.value, 'Available')
+  if (available?.status === 'True') return right(`${what} is Available`)
+  const why = available === undefined ? 'the host has not looked at it yet' : available.message
+  return wrong(
+    `${what} is not Available: ${why}`,
+    "check that kcp apiserver runs, and that the host's API server reaches Service kcp-system/kcp-apiserver",
+  )
+}
+
+/** Whether the published address of the direct listener answers with our certificate. */
+export function addressFinding(url: Answer<string | undefined>, ready: Answer<number> | undefined): Finding {
+  if ('error' in url) return wrong(`the address of kcp apiserver cannot be read: ${url.error}`, readAddress)
+  if (url.value === undefined) return wrong('kcp apiserver has published no address', 'start kcp apiserver')
+  const what = `the direct listener ${url.value}`
+  if (ready === undefined) return wrong(`${what} was not asked: its authority is unknown`, 'see APIService above')
+  if ('error' in ready)
+    return wrong(
+      `${what} does not answer from here: ${ready.error}`,
+      'check that kcp apiserver runs, and --advertise-address (chart: direct.host), which must be reachable from here',
+    )
+  if (ready.value === 200) return right(`${what} is ready`)
+  return wrong(`${what} is not ready: /readyz answers ${ready.value}`, "ask '/readyz?verbose' there, and see its log")
+}
+
+const readAddress = 'use an identity that may get ConfigMap kcp-system/kcp-apiserver'
+
+/** Whether an operator leads: it renews the Lease every two seconds. */
+export function leaderFinding(found: Answer<Lease | undefined>, nowMs: number): Finding {
+  const start = 'start kcp operator; if it runs, see its log'
+  if ('error' in found)
+    return wrong(`Lease kcp-system/kcp-operator cannot be read: ${found.error}`, 'use an identity that may get it')
+  const { holderIdentity = '', leaseDurationSeconds = 15, renewTime } = found.value?.spec ?? {}
+  if (holderIdentity === '') return wrong('no kcp operator leads', start)
+  const ageMs = nowMs - Date.parse(renewTime ?? '')
+  if (ageMs <= leaseDurationSeconds * 1000) return right(`kcp operator "${holderIdentity}" leads`)
+  return wrong(`kcp operator "${holderIdentity}" last renewed its Lease ${ageText(ageMs)} ago`, start)
+}
+
+/** What is wrong with an object; undefined if nothing is. `conditions` must be True where they are present, the first always. */
+export function objectFinding(
+  object: Watched,
+  {
+    kind,
+    conditions,
+    nowMs,
+  }: { readonly kind: string; readonly conditions: readonly string[]; readonly nowMs: number },
+): Finding | undefined {
+  const { name = '', deletionTimestamp } = object.metadata
+  const what = `${kind} "${name}"`
+  const operator = 'check that kcp operator runs, and see its log'
+  if (deletionTimestamp !== undefined) {
+    const waits =
+      (conditionOf(object, 'ContentDeleted') ?? conditionOf(object, 'Schedulable'))?.message ?? finalizersText(object)
+    return wrong(`${what} is being deleted since ${ageText(nowMs - Date.parse(deletionTimestamp))}: ${waits}`, operator)
+  }
+  const [first = ''] = conditions
+  if (conditionOf(object, first) === undefined)
+    return wrong(`${what} has no condition ${first}: no operator has looked at it yet`, operator)
+  const bad = conditions
+    .map((type) => conditionOf(object, type))
+    .filter((condition) => condition !== undefined && condition.status !== 'True') as Condition[]
+  if (bad.length === 0) return undefined
+  const texts = bad.map(
+    ({ type, status, reason, message, lastTransitionTime }) =>
+      `${type}=${status} for ${ageText(nowMs - Date.parse(lastTransitionTime))} (${reason}): ${message}`,
+  )
+  return wrong(
+    `${what}: ${[...new Set(texts)].join('; ')}`,
+    bad.map(({ reason }) => todoOf(reason)).find(Boolean) ?? operator,
+  )
+}
+
+/** One finding for all objects of a kind if they are well, else those of the first ones that are not. */
+export function objectsFindings(
+  plural: string,
+  seen: Answer<{ readonly total: number; readonly bad: number; readonly findings: readonly Finding[] }>,
+): Finding[] {
+  if ('error' in seen) return [wrong(`${plural} cannot be listed: ${seen.error}`, 'use an identity that may list them')]
+  const { total, bad, findings } = seen.value
+  if (bad === 0) return [right(`${total} ${plural}, nothing wrong with them`)]
+  const more = bad > findings.length ? [wrong(`${bad - findings.length} more ${plural}`, 'start with those above')] : []
+  return [...findings, ...more]
+}
+
+/** The findings as lines for a terminal. */
+export function findingsText(findings: readonly Finding[]): string {
+  return findings
+    .map(({ ok, what, todo }) => `${ok ? 'ok   ' : 'WRONG'} ${what}${todo === undefined ? '' : `\n      -> ${todo}`}`)
+    .join('\n')
+}
+
+const todos: Readonly<Record<string, string>> = {
+  NotServed: 'check that kcp apiserver runs and is reached by the operator',
+  NameNotAllowed: 'create it under another name',
+  Unreachable: 'check that the API server of the member runs and is reached from where kcp operator runs',
+  CredentialsInvalid: "renew the credentials: run 'kcp member join' again",
+  Refused: "renew the credentials: run 'kcp member join' again",
+  ConnectionUnusable: "replace the kubeconfig of the member: run 'kcp member join' again",
+  NotAccepted: 'remove one of the two MemberClusters',
+  NamespaceMissing: 'create the namespace, or remove the entry from spec.kubeconfigs',
+  SecretNotOurs: 'delete that Secret, or choose another name in spec.kubeconfigs',
+  Forbidden: 'bind ClusterRole kcp-kubeconfig-secrets to the operator, see docs/reference/kubeconfigs.md',
+  ServiceAccountMissing: 'create the ServiceAccount in the logical cluster',
+}
+
+function todoOf(reason: string): string | undefined {
+  return todos[reason]
+}
+
+function conditionOf({ status }: Watched | ApiService, type: string): Condition | undefined {
+  return status?.conditions?.find((condition) => condition.type === type)
+}
+
+function finalizersText({ metadata }: Watched): string {
+  return `it waits for finalizers ${(metadata.finalizers ?? []).join(', ')}`
+}
+
+/** An age as kubectl prints it: 45s, 12m, 5h, 3d. */
+function ageText(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000))
+  if (Number.isNaN(seconds)) return 'an unknown time'
+  if (seconds < 120) return `${seconds}s`
+  if (seconds < 2 * 3600) return `${Math.floor(seconds / 60)}m`
+  return seconds < 48 * 3600 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`
+}
+
+function right(what: string): Finding {
+  return { ok: true, what }
+}
+
+function wrong(what: string, todo: string): Finding {
+  return { ok: false, what, todo }
+}
