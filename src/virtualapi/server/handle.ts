@@ -7,7 +7,8 @@ import {
   type StatusError,
 } from '../../apimachinery/status/index.ts'
 import { errorAnswer, joinChunks, largeAnswerBytes, reformat, type ReadableForm } from '../codec/answers.ts'
-import { prefersYaml } from '../codec/negotiate.ts'
+import { preferredFormat } from '../codec/negotiate.ts'
+import { builtInResources } from '../resources/builtin-resources.ts'
 import { fromStoreError } from '../registry/store-errors.ts'
 import { isStoreError } from '../../store/index.ts'
 import { effortToReformat } from '../codec/effort.ts'
@@ -22,6 +23,7 @@ import {
   type SentAnswer,
   type StreamAnswer,
 } from '../exchange/exchange.ts'
+import { compressBytes, compressChunks, isCompressed } from './compress.ts'
 import type { ServerParts } from './parts.ts'
 import { stages } from './stages.ts'
 import { warningHeader } from './warning-header.ts'
@@ -59,6 +61,7 @@ export async function handle(request: IncomingRequest, parts: ServerParts): Prom
     if (exchange.answer === undefined) throw new Error('no stage gave an answer')
     answer = await reformatted(exchange, exchange.answer, parts)
     holdBytes(exchange, answer, parts)
+    if (answer.kind === 'bytes' && takesGzip(exchange, answer)) answer = await compressBytes(answer)
   } catch (error) {
     const failure = toStatusError(error, exchange, parts)
     answer = await reformatted(exchange, errorAnswer(failure))
@@ -99,11 +102,11 @@ function holdBytes(exchange: Exchange, answer: Answer, { fairness }: ServerParts
 }
 
 function heldBytes(answer: Answer): number {
-  if (answer.kind === 'chunks') return Math.ceil(answer.about * chunksShare)
+  if (answer.kind === 'chunks') return answer.held ?? Math.ceil(answer.about * chunksShare)
   return answer.kind === 'bytes' && answer.body.length > largeAnswerBytes ? answer.body.length : 0
 }
 
-/** Reformats the answer: as YAML if asked for; indented if asked for, or for curl and browsers, as kube-apiserver does. */
+/** Reformats the answer: as YAML or protobuf if asked for; indented if asked for, or for curl and browsers, as kube-apiserver does. */
 async function reformatted(
   exchange: Exchange,
   answer: Answer,
@@ -116,9 +119,10 @@ async function reformatted(
     query === null || query === ''
       ? humanClients.test(exchange.header('user-agent') ?? '') && sizeOf(answer) <= maxUnaskedIndentBytes
       : isTrue(query)
-  const yaml = prefersYaml(exchange.header('accept'))
-  if (!pretty && !yaml) return answer
-  const form: ReadableForm = { format: yaml ? 'yaml' : 'json', pretty }
+  const preferred = preferredFormat(exchange.header('accept'))
+  const format = preferred === 'protobuf' && !isBuiltInResource(exchange) ? 'json' : preferred
+  if ((!pretty && format === 'json') || answer.headers['content-type'] !== 'application/json') return answer
+  const form: ReadableForm = { format, pretty }
   if (sizeOf(answer) > mostReformatted) return notReformatted(answer, form)
   const whole = answer.kind === 'chunks' ? joinChunks(answer) : answer
   const effort = effortToReformat(whole.body, form.format)
@@ -126,6 +130,13 @@ async function reformatted(
   return offload !== undefined && effort === 'much'
     ? offload.reformat(whole, form, { exchange })
     : reformat(whole, form)
+}
+
+/** Only of built-in resources answers are protobuf, errors too. */
+function isBuiltInResource(exchange: Exchange): boolean {
+  if (!exchange.isUnderstood || exchange.info.target.kind !== 'resource') return false
+  const { group } = exchange.info.target
+  return builtInResources().some((row) => row.group === group)
 }
 
 /** Returns a too large answer without indentation. Throws 406 if YAML was asked for. */
@@ -141,7 +152,13 @@ function sent(answer: Answer, exchange: Exchange, parts: ServerParts): SentAnswe
   const { bytes } = answer.chunks
   const length = bytes === undefined ? {} : { 'content-length': String(bytes) }
   const headers = { ...answer.headers, ...length }
-  return { ...answer, headers, turn: exchange.turn, maxStallMs: minTakeMs, maxMs: maxSendMs(answer.about) }
+  const chunked = { ...answer, headers, turn: exchange.turn, maxStallMs: minTakeMs, maxMs: maxSendMs(answer.about) }
+  return takesGzip(exchange, answer) ? compressChunks(chunked) : chunked
+}
+
+function takesGzip(exchange: Exchange, answer: BytesAnswer | ChunkedAnswer): boolean {
+  if (exchange.request.loopbackUser !== undefined) return false
+  return isCompressed(answer, sizeOf(answer), exchange.header('accept-encoding'))
 }
 
 /** How long a client may take to read so many bytes, milliseconds. */
