@@ -11,14 +11,7 @@ import {
   type Informer,
   type KubeClient,
 } from '../../src/client/index.ts'
-import {
-  heldAnnotation,
-  kcpCrds,
-  logicalClusters,
-  memberClusters,
-  placementKind,
-  placements,
-} from '../../src/crds/index.ts'
+import { kcpCrds, logicalClusters, memberClusters, placementKind, placements } from '../../src/crds/index.ts'
 import { sharedInformers } from '../../src/client/index.ts'
 import type { Decision } from '../../src/placement/index.ts'
 import { enqueueChanges } from '../../src/operator/placement/enqueue.ts'
@@ -64,7 +57,6 @@ describe('the scheduler', function () {
     inputs = await open()
     stack.defer(enqueueChanges(inputs, (key) => visited.add(objectKeyOf(key))))
     expect([...visited].sort(), 'all there is, at the start').to.deep.equal(names.flatMap(workloads))
-    await quiet()
   })
   after(async function () {
     this.timeout(60_000)
@@ -76,22 +68,7 @@ describe('the scheduler', function () {
     visited.clear()
     await change()
     await waitFor(isSeen, { what: 'the change to be heard of', deadlineMs: 20_000, intervalMs: 10 })
-    const clusters = clustersOf(visited)
-    await quiet()
-    return clusters
-  }
-  /** Waits until kcp's own scheduler has caught up: its writes would cause visits later. */
-  const quiet = (): Promise<unknown> => {
-    const isQuiet = () => [...inputs.allWorkloadKeys()].map(objectKeyOf).every(isWritten)
-    return waitFor(isQuiet, { what: "kcp's own scheduler to have followed", deadlineMs: 20_000, intervalMs: 10 })
-  }
-  const isWritten = (key: string): boolean => {
-    const workload = inputs.workload(deploymentRef(key))
-    if (workload === undefined) return true
-    const held = (decisionFor(key)?.held ?? []).map(({ message }) => message).join('; ')
-    const { conditions = [] } = (workload['status'] ?? {}) as { conditions?: { type: string; message: string }[] }
-    const told = conditions.find(({ type }) => type === 'Placed')?.message ?? ''
-    return (workload.metadata.annotations?.[heldAnnotation] ?? '') === held && told === held
+    return clustersOf(visited)
   }
   const has =
     (informer: Informer<KubeObject>, key: string, is: (object: KubeObject) => boolean = () => true) =>

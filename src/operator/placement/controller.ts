@@ -10,6 +10,7 @@ import { observe } from './observe.ts'
 import { PlacementInputs } from './placement-inputs.ts'
 import { plan } from './plan.ts'
 import { releaseGone, unknownMembers } from './release-gone.ts'
+import { heldMessage } from './status.ts'
 import { clusterOfWorkloadKey, parseWorkloadKey, type WorkloadRef } from './workload-key.ts'
 
 export interface PlacementDeps {
@@ -45,9 +46,12 @@ function reconcilerOf(
   inputs: PlacementInputs,
   { drainSeconds = 10, soakSeconds = 2, clock = systemClock }: PlacementDeps,
 ): (key: string, signal: AbortSignal) => Promise<ReconcileResult> {
+  /** By key of the workload: what its tenant was last told by an Event. */
+  const told = new Map<string, string>()
   return async (key, signal) => {
     const ref = parseWorkloadKey(key)
     const workload = ref === undefined ? undefined : inputs.workload(ref)
+    if (workload === undefined) told.delete(key)
     if (ref === undefined || workload === undefined) return {}
     if (await releaseRemovedMembers(ref, workload, { context, inputs }, signal)) return {}
     // Syncers finish a deletion: their finalizers say where the workload still is.
@@ -57,8 +61,12 @@ function reconcilerOf(
     const nowMs = clock.now()
     const next = plan(observed, { nowMs, drainSeconds, soakSeconds })
     const client = context.virtual(`/clusters/${ref.cluster}`)
-    const changes = { before: observed.placedOn, plan: next }
-    await apply(ref, workload, changes, { client, log: context.log, now: timestamp(nowMs) }, signal)
+    const isReady = (member: string): boolean => inputs.isReady(member)
+    const changes = { before: observed.placedOn, plan: next, told: told.get(key) }
+    await apply(ref, workload, changes, { client, log: context.log, now: timestamp(nowMs), isReady }, signal)
+    const reason = heldMessage(next.decision.held)
+    if (reason === '') told.delete(key)
+    else told.set(key, reason)
     return next.requeueAfterSeconds === undefined ? {} : { requeueAfterSeconds: next.requeueAfterSeconds }
   }
 }

@@ -15,12 +15,17 @@ export interface Plan {
   readonly decision: Decision
   /** What to write on the workload; `observed.placedOn` itself if nothing changes. */
   readonly placedOn: PlacedOn
+  /** Whether the reasons why copies are held are written on the workload. They are not where there are no members. */
+  readonly isWritten: boolean
   /** When only the passing of time will change the plan. */
   readonly requeueAfterSeconds?: number
 }
 
 export function plan(observed: Observed, { nowMs, drainSeconds, soakSeconds }: PlanOptions): Plan {
   const decision = decide(observed.choice)
+  const isWritten = observed.choice.candidates.length > 0
+  if (!isWritten && Object.keys(observed.placedOn).length === 0)
+    return { decision, placedOn: observed.placedOn, isWritten }
   const { placedOn, requeueAfterMs } = move({
     now: nowMs,
     placedOn: observed.placedOn,
@@ -30,7 +35,8 @@ export function plan(observed: Observed, { nowMs, drainSeconds, soakSeconds }: P
     drainSeconds,
     soakSeconds,
   })
-  return { decision, placedOn, ...(requeueAfterMs !== undefined && { requeueAfterSeconds: requeueAfterMs / 1000 }) }
+  const requeueAfter = requeueAfterMs === undefined ? {} : { requeueAfterSeconds: requeueAfterMs / 1000 }
+  return { decision, placedOn, isWritten, ...requeueAfter }
 }
 
 /** Where the workload should run; a namespace that is too long for members is held. */

@@ -1,6 +1,8 @@
-// What a tenant sees of a decision: condition Placed while a wish cannot be met, and an Event. Pure.
+// What a tenant sees of a decision: condition Placed while a wish cannot be met, and an Event. Without members: the Event
+// alone. Pure.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
+import { contentHash } from '../../crds/index.ts'
 import type { Rejection } from '../../placement/index.ts'
 import type { WorkloadRef } from './workload-key.ts'
 
@@ -41,6 +43,14 @@ export function conditionsWithPlaced(
   return [...others, placed]
 }
 
+/** Events live for an hour, so a restart tells again only about workloads that are younger. */
+const eventLifeMs = 3_600_000
+
+/** Whether the workload is so new that an Event of its creation would still be there. */
+export function mayTellAgain({ metadata }: DeepReadonly<KubeObject>, now: string): boolean {
+  return Date.parse(now) - Date.parse(metadata.creationTimestamp ?? now) < eventLifeMs
+}
+
 /** A Warning for the tenant on the workload. */
 export function heldEvent(
   { kind, namespace, name }: WorkloadRef,
@@ -52,7 +62,8 @@ export function heldEvent(
   return {
     apiVersion: 'v1',
     kind: 'Event',
-    metadata: { namespace, generateName: `${name}.` },
+    // One name for one reason: an Event is not repeated after a restart.
+    metadata: { namespace, name: `${name.slice(0, 200)}.${contentHash([uid, heldMessage(held)])}` },
     involvedObject: { apiVersion: kind.apiVersion, kind: kind.kind, namespace, name, uid, resourceVersion },
     type: 'Warning',
     reason: held[0]?.reason ?? 'Held',

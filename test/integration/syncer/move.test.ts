@@ -128,8 +128,15 @@ describe('the operator and two members', function () {
       { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web', namespace }, spec },
       { signal },
     )
-    const held = await until('the reason', async () => (await workload())?.metadata.annotations?.['kcp.dev/held'])
-    expect(held).to.equal('there is no member cluster')
+    const told = await until('the reason', async () => {
+      const { items } = await up.list<KubeObject>(
+        { group: '', version: 'v1', resource: 'events' },
+        { namespace, signal },
+      )
+      return items.find(({ reason }) => reason === 'NoClusterFits')
+    })
+    expect(told).to.include({ message: 'there is no member cluster' })
+    expect((await workload())?.metadata).to.not.have.any.keys('annotations', 'finalizers')
   })
 
   it('joins a member, which becomes Ready and receives the application', async () => {
