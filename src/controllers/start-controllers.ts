@@ -4,6 +4,7 @@
 import { childSignal } from '../async/index.ts'
 import type { KubeClient } from '../client/index.ts'
 import type { ControllerContext, ControllersOptions } from './context/controller-context.ts'
+import { startCertificateSigning } from './certificates/certificate-signing.ts'
 import { startCrdDeletion } from './custom-resources/crd-deletion.ts'
 import { startGarbageCollection } from './garbage/garbage-collection.ts'
 import { startNamespaceDefaults } from './namespaces/namespace-defaults.ts'
@@ -35,6 +36,7 @@ export async function startControllers(options: ControllersOptions): Promise<Asy
     startVolumeProtection(context),
     startGarbageCollection(context),
     startTokenSecrets(context),
+    startCertificateSigning(context),
     // Last: the controllers above must already listen.
     loadUnfinished(context),
   ].map((controller) => controller.catch((error: unknown) => log.error('a controller failed and has ended', { error })))

@@ -66,6 +66,7 @@ describe('the controllers of logical clusters', function () {
       await startControllers({
         cluster: (name) => noted(name, api.client(name as ClusterName)),
         rootCa,
+        signClientRequest: () => Promise.reject(new Error('nothing is signed here')),
         graph: noting(api.graph),
         log: silentLogger,
         signal,

@@ -36,6 +36,7 @@ describe('mass deletion', function () {
       await startControllers({
         cluster: (name) => watched(name, api.client(name as ClusterName)),
         rootCa: '',
+        signClientRequest: () => Promise.reject(new Error('nothing is signed here')),
         graph: counted(api.graph),
         log: silentLogger,
         signal,

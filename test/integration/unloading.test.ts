@@ -71,6 +71,7 @@ describe('a logical cluster that is not in memory', function () {
         const loops = await startControllers({
           cluster,
           rootCa: pki.servingCa,
+          signClientRequest: () => Promise.reject(new Error('nothing is signed here')),
           graph: api.graph,
           log: silentLogger,
           signal,

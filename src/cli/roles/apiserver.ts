@@ -2,7 +2,7 @@
 import { ensureCrds } from '../../operator/index.ts'
 import { kcpCrds, storageCrds } from '../../crds/index.ts'
 import type { AddressPolicyOptions } from '../../egress/index.ts'
-import type { ClusterName } from '../../apimachinery/meta/index.ts'
+import type { ClusterId, ClusterName } from '../../apimachinery/meta/index.ts'
 import { startControllers } from '../../controllers/index.ts'
 import { openHostStore } from '../../store/host/index.ts'
 import { createMetrics, type Logger } from '../../telemetry/index.ts'
@@ -87,6 +87,8 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       // They do what is done there by this one: tools that ignore its fields ignore these too.
       cluster: (name) => api.client(name as ClusterName, { userAgent: 'kube-controller-manager' }),
       rootCa: pki.servingCa,
+      signClientRequest: ({ clusterId, ...request }) =>
+        pki.signClientRequest({ ...request, realm: clusterId as ClusterId }),
       graph: api.graph,
       log,
       signal,

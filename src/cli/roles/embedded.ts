@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { access, constants, mkdir, readdir, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
-import { rootClusterName, type ClusterName } from '../../apimachinery/meta/index.ts'
+import { rootClusterName, type ClusterId, type ClusterName } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
 import type { KubeClient } from '../../client/index.ts'
@@ -106,6 +106,8 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       // They do what is done there by this one: tools that ignore its fields ignore these too.
       cluster: (name) => api.client(name as ClusterName, { userAgent: 'kube-controller-manager' }),
       rootCa: pki.servingCa,
+      signClientRequest: ({ clusterId, ...request }) =>
+        pki.signClientRequest({ ...request, realm: clusterId as ClusterId }),
       graph: api.graph,
       log,
       signal,

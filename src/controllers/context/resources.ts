@@ -18,6 +18,12 @@ export const clusterRoles: GroupVersionResource = {
   resource: 'clusterroles',
 }
 
+export const certificateSigningRequests: GroupVersionResource = {
+  group: 'certificates.k8s.io',
+  version: 'v1',
+  resource: 'certificatesigningrequests',
+}
+
 export const customResourceDefinitions: GroupVersionResource = {
   group: 'apiextensions.k8s.io',
   version: 'v1',

@@ -74,7 +74,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       if (peer !== undefined) {
         const verdict = certificates.verify(peer)
         const user = verdict.ok ? certificateUser(verdict.identity) : undefined
-        if (user !== undefined && isInRealm(user, info, cluster?.id)) return { user }
+        if (user !== undefined && isInRealm(user, info, cluster?.id)) return certificateAnswer(user, info, directory)
         invalid = true
       }
       const token = bearerToken(rawHeaders)
@@ -107,6 +107,12 @@ function tokenAnswer({ user, cluster }: Required<Authentication>, info: RequestI
  */
 function acceptsFrontProxy({ entryPoint, cluster }: RequestInfo): boolean {
   return entryPoint === 'aggregated' || (entryPoint === 'direct' && cluster.kind === 'none')
+}
+
+/** On a path without a logical cluster, the certificate says which one is meant, as a token does. */
+function certificateAnswer(user: UserInfo, { cluster }: RequestInfo, directory: ClusterDirectory): Authentication {
+  const own = cluster.kind === 'none' && user.realm.kind === 'cluster' ? directory.byId(user.realm.id) : undefined
+  return own === undefined ? { user } : { user, cluster: own }
 }
 
 /** Node returns an empty object if the client sent no certificate. */

@@ -6,7 +6,8 @@ import { asBuffer, metadataStart } from '../resources/object-bytes.ts'
 import { unpackedLength, unpackManagers } from '../resources/packed-managers.ts'
 
 export interface ListMeta {
-  resourceVersion: string
+  /** Absent for objects that are not stored. */
+  resourceVersion?: string
   continue?: string
   remainingItemCount?: number
 }

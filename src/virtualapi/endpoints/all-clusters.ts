@@ -75,7 +75,7 @@ async function listAll(
   const { query } = exchange.info
   const options = listOptionsOf(query, 'list')
   const selection = selectionOf(query, definition)
-  const position = listPosition(options)
+  const position = listPosition(options, { nowMs: clock.now() })
   if (position.notOlderThan !== undefined) await waitForRevision(parts, position.notOlderThan, exchange.signal)
   const clusters = [...directory.all()].map(({ id }) => id).sort()
   const scope = {
@@ -102,7 +102,7 @@ async function listAll(
     ...(last === undefined
       ? {}
       : {
-          continue: encodeToken(position.at ?? revision, clusterKeyText(last)),
+          continue: encodeToken(position.at ?? revision, clusterKeyText(last), position),
           remainingItemCount: rest.length - page.length,
         }),
   }

@@ -37,6 +37,7 @@ import type { Answer, Exchange } from '../exchange/exchange.ts'
 import type { EndpointParts } from './parts.ts'
 import { aggregatedGroupDiscovery } from './aggregated-group.ts'
 import { groupNotServed } from './served-path.ts'
+import { clusterMetrics } from './cluster-metrics.ts'
 import { health } from './health.ts'
 import { openApiV2 } from './openapi-v2.ts'
 import { purge } from './purge.ts'
@@ -69,7 +70,7 @@ export async function discovery(exchange: Exchange, parts: EndpointParts, path: 
 async function documentOf(exchange: Exchange, parts: EndpointParts, path: string): Promise<Answer> {
   const { info, cluster, signal } = exchange
   if (path === '/version') return jsonDocument(versionInfo({ programVersion }))
-  if (path === '/metrics' && info.cluster.kind === 'none') {
+  if (path === '/metrics' && info.cluster.kind === 'none' && cluster === undefined) {
     const { body } = await parts.metrics.scrape()
     return textAnswer(body)
   }
@@ -89,6 +90,7 @@ function answerFor(
   if (path.startsWith('/.well-known/') || path.startsWith('/openid/')) return tokenDiscovery(exchange, parts, path)
   if (path === '/openapi/v2') return openApiV2(exchange, customResources(parts.catalog.crds(objects)))
   if (root === 'openapi') return openApi(exchange, parts, objects, path)
+  if (path === '/metrics' || path === '/metrics/slis') return clusterMetrics(path, objects, parts)
   if (more !== undefined) throw pageNotFound()
   const accept = exchange.header('accept')
   const aggregated = (path === '/api' || path === '/apis') && acceptsAggregated(accept)
@@ -115,6 +117,8 @@ function answerFor(
           '/apis',
           '/healthz',
           '/livez',
+          '/metrics',
+          '/metrics/slis',
           '/openapi/v2',
           '/openapi/v3',
           '/openid/v1/jwks',

@@ -6,6 +6,7 @@ import type { Answer, Exchange } from '../exchange/exchange.ts'
 import type { EndpointParts, ObjectParts } from './parts.ts'
 import { allClusters } from './all-clusters.ts'
 import { bindThroughCollection, bindPod } from './binding.ts'
+import { componentStatuses } from './component-statuses.ts'
 import { prepareCall, type EndpointCall } from './endpoint-call.ts'
 import { connectPod, isConnectSubresource } from './connect.ts'
 import { createObject } from './create.ts'
@@ -50,6 +51,7 @@ export async function dispatch(exchange: Exchange, parts: EndpointParts): Promis
   if (cluster.kind === 'all') return allClusters(exchange, parts, target)
   if (isReview(target)) return createReview(exchange, parts, target)
   const call = await prepareCall(exchange, parts, target)
+  if (target.group === '' && target.resource === 'componentstatuses') return componentStatuses(call)
   if (await shouldOffload(call)) {
     if (exchange.info.verb === 'get') await waitForAskedRevision(call)
     return parts.offload.answer(call)

@@ -35,7 +35,7 @@ export async function readPage(
 ): Promise<{ readonly entries: readonly Entry[]; readonly metadata: ListMeta }> {
   const { definition, query, parts, objects, request } = call
   const selection = selectionOf(query, definition)
-  const position = listPosition(options)
+  const position = listPosition(options, { nowMs: parts.clock.now() })
   if (position.notOlderThan !== undefined) await waitForRevision(parts, position.notOlderThan, call.exchange.signal)
   const revision = position.at ?? objects.revision()
   const scope = {
@@ -46,7 +46,10 @@ export async function readPage(
   const page = selection.everything
     ? paged(all, selection, position)
     : paged(await selected(call, all, selection, position), { ...selection, matches: () => true }, position)
-  return { entries: page.entries, metadata: listMeta(page, revision, selection) }
+  return {
+    entries: page.entries,
+    metadata: listMeta(page, revision, { everything: selection.everything, issuedMs: position.issuedMs }),
+  }
 }
 
 /** A list of the entries; a large one is encoded in chunks. */
@@ -142,10 +145,14 @@ function firstAfter(all: readonly Entry[], after: string): number {
 }
 
 /** ListMeta of a page: the continue token, and the number of remaining entries where there is no selector. */
-function listMeta({ next, remaining }: Page, revision: Revision, { everything }: Selection): ListMeta {
+function listMeta(
+  { next, remaining }: Page,
+  revision: Revision,
+  { everything, issuedMs }: { readonly everything: boolean; readonly issuedMs: number },
+): ListMeta {
   const metadata: ListMeta = { resourceVersion: String(revision) }
   if (next === undefined) return metadata
-  metadata.continue = encodeToken(revision, next)
+  metadata.continue = encodeToken(revision, next, { issuedMs })
   if (everything) metadata.remainingItemCount = remaining
   return metadata
 }

@@ -3,10 +3,14 @@ import { expect } from 'chai'
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import { listOptionsOf } from './list-options.ts'
-import { encodeToken, expiredToken, listPosition, requireRevision } from './read-position.ts'
+import { encodeToken, listPosition, requireRevision } from './read-position.ts'
 
 const revision = (value: number): Revision => value as Revision
-const positionOf = (query: Record<string, string>) => listPosition(listOptionsOf(new URLSearchParams(query), 'list'))
+const nowMs = Date.parse('2026-01-02T03:04:05Z')
+const positionOf = (query: Record<string, string>) => {
+  const { issuedMs: _, ...position } = listPosition(listOptionsOf(new URLSearchParams(query), 'list'), { nowMs })
+  return position
+}
 const tokenOf = (content: unknown): string => Buffer.from(JSON.stringify(content)).toString('base64url')
 
 function refusal(run: () => unknown): string {
@@ -37,11 +41,11 @@ describe('the position of a list', () => {
       position: { ...now, notOlderThan: 7, limit: 5 },
     },
     {
-      query: { continue: encodeToken(revision(7), 'shop/b'), limit: '5' },
+      query: { continue: encodeToken(revision(7), 'shop/b', { issuedMs: nowMs - 299_000 }), limit: '5' },
       position: { at: 7, notOlderThan: undefined, limit: 5, after: 'shop/b' },
     },
     {
-      query: { continue: encodeToken(-1, 'shop/b') },
+      query: { continue: encodeToken(-1, 'shop/b', { issuedMs: 0 }) },
       position: { at: undefined, notOlderThan: undefined, limit: 0, after: 'shop/b' },
     },
   ] as { query: Record<string, string>; position: unknown }[])
@@ -51,7 +55,7 @@ describe('the position of a list', () => {
   for (const { title, query, error } of [
     {
       title: 'a continue token with a resourceVersion',
-      query: { continue: encodeToken(revision(7), 'a/b'), resourceVersion: '7' },
+      query: { continue: encodeToken(revision(7), 'a/b', { issuedMs: nowMs }), resourceVersion: '7' },
       error: '400 specifying resource version is not allowed when using continue',
     },
     {
@@ -77,8 +81,13 @@ describe('the position of a list', () => {
   ])
     it(`refuses ${title}`, () => expect(refusal(() => positionOf(query))).to.equal(error))
 
-  it('continues in the newest state with the token of a 410', () => {
-    const error = expiredToken('shop/b')
+  it('refuses a token of more than five minutes, and continues in the newest state with the token of that answer', () => {
+    let error: unknown
+    try {
+      positionOf({ continue: encodeToken(revision(7), 'shop/b', { issuedMs: nowMs - 302_000 }) })
+    } catch (thrown) {
+      error = thrown
+    }
     if (!isStatusError(error, 'Expired')) throw error
     const { continue: token = '' } = error.status.metadata as { continue?: string }
     expect(positionOf({ continue: token })).to.include({ at: undefined, after: 'shop/b' })

@@ -17,25 +17,34 @@ export interface ListPosition {
   readonly limit: number
   /** Continue after this `namespace/name`. */
   readonly after: string | undefined
+  /** When the first page of this list was answered: all its continue tokens expire together. */
+  readonly issuedMs: number
 }
 
-/** Which state a list reads. Throws 400. Whether the state of a continue token still exists is for the caller to check. */
-export function listPosition({ limit: asked, match, resourceVersion: version, token }: ListOptions): ListPosition {
+/** kube-apiserver compacts etcd every five minutes, after which the tokens from before the last time are too old. */
+const maxTokenAgeMs = 5 * 60_000
+
+/** Which state a list reads. Throws 400, and 410 for an old continue token. Whether the state of a continue token still exists is for the caller to check. */
+export function listPosition(
+  { limit: asked, match, resourceVersion: version, token }: ListOptions,
+  { nowMs }: { readonly nowMs: number },
+): ListPosition {
   const limit = Math.max(0, asked)
   if (token !== '') {
     const place = decodeToken(token)
     if (version !== '' && version !== '0')
       throw badRequest('specifying resource version is not allowed when using continue')
+    if (place.at !== undefined && nowMs - place.issuedMs > maxTokenAgeMs) throw expiredToken(place.after)
     return { ...place, notOlderThan: undefined, limit }
   }
   const revision = version === '' ? undefined : requireRevision(version)
   if (revision === undefined || revision === 0)
-    return { at: undefined, notOlderThan: undefined, limit, after: undefined }
+    return { at: undefined, notOlderThan: undefined, limit, after: undefined, issuedMs: nowMs }
   // Before resourceVersionMatch existed, resourceVersion with a limit meant Exact; it still does.
   const exact = match === 'Exact' || (match === '' && limit > 0)
   return exact
-    ? { at: revision, notOlderThan: revision, limit, after: undefined }
-    : { at: undefined, notOlderThan: revision, limit, after: undefined }
+    ? { at: revision, notOlderThan: revision, limit, after: undefined, issuedMs: nowMs }
+    : { at: undefined, notOlderThan: revision, limit, after: undefined, issuedMs: nowMs }
 }
 
 /** Parses a resourceVersion. Throws 400 with kube-apiserver's message. */
@@ -68,25 +77,33 @@ export async function waitForRevision(
   }
 }
 
-/** A continue token: the revision and the last key. It holds all state, so it survives restarts. -1: the newest state. */
-export function encodeToken(revision: Revision | -1, after: string): string {
-  return Buffer.from(JSON.stringify({ v: 'meta.k8s.io/v1', rv: revision, start: `${after}\u0000` })).toString(
-    'base64url',
-  )
+/**
+ * A continue token: the revision, the last key and when it was issued, in seconds. It holds all state, so it survives restarts.
+ * -1: the newest state.
+ */
+export function encodeToken(
+  revision: Revision | -1,
+  after: string,
+  { issuedMs }: Pick<ListPosition, 'issuedMs'>,
+): string {
+  const parts = { v: 'meta.k8s.io/v1', rv: revision, start: `${after}\u0000`, issued: Math.floor(issuedMs / 1000) }
+  return Buffer.from(JSON.stringify(parts)).toString('base64url')
 }
 
-function decodeToken(token: string): { at: Revision | undefined; after: string } {
-  const { v, rv, start } = tokenParts(token)
+function decodeToken(token: string): { at: Revision | undefined; after: string; issuedMs: number } {
+  const { v, rv, start, issued } = tokenParts(token)
   if (v !== 'meta.k8s.io/v1')
     throw invalidToken(`server does not recognize this encoded version ${typeof v === 'string' ? v : ''}`)
   if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0)
     throw invalidToken('incorrect encoded start resourceVersion')
   if (typeof start !== 'string' || start === '') throw invalidToken('encoded start key empty')
+  // A token without a time is of an older program, so it counts as old.
+  const issuedMs = typeof issued === 'number' ? issued * 1000 : 0
   // -1: the token of a 410 answer; the client continues in the newest state.
-  return { at: rv > 0 ? (rv as Revision) : undefined, after: start.replace(/\u0000$/, '') }
+  return { at: rv > 0 ? (rv as Revision) : undefined, after: start.replace(/\u0000$/, ''), issuedMs }
 }
 
-function tokenParts(token: string): { v?: unknown; rv?: unknown; start?: unknown } {
+function tokenParts(token: string): { v?: unknown; rv?: unknown; start?: unknown; issued?: unknown } {
   try {
     const parts: unknown = JSON.parse(Buffer.from(token, 'base64url').toString())
     if (isJsonObject(parts)) return parts
@@ -105,7 +122,7 @@ export function expiredToken(after: string): Error {
   const message =
     'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.'
   const error = statusError(410, 'Expired', message)
-  Object.assign(error.status.metadata, { continue: encodeToken(-1, after) })
+  Object.assign(error.status.metadata, { continue: encodeToken(-1, after, { issuedMs: 0 }) })
   return error
 }
 

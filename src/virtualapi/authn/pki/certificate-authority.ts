@@ -63,6 +63,19 @@ export async function createCertificateAuthority(options: {
 /** Generates a key and signs a certificate for it. A client's takes some 40 ms, on a thread of libuv's pool. */
 export async function signCertificate(authority: KeyPair, request: CertificateRequest): Promise<KeyPair> {
   const keys = await generateKeys(request.usage === 'client' ? clientAlgorithm : algorithm)
+  const subject = distinguishedName(request.subject)
+  const certificate = await signKey(authority, { ...request, subject, publicKey: keys.publicKey })
+  return { certificate, key: await privatePem(keys.privateKey) }
+}
+
+/** Signs a certificate for somebody's public key. Returns PEM. */
+export async function signKey(
+  authority: KeyPair,
+  request: Omit<CertificateRequest, 'subject'> & {
+    readonly subject: x509.Name
+    readonly publicKey: x509.PublicKey | webcrypto.CryptoKey
+  },
+): Promise<string> {
   const issuer = new x509.X509Certificate(authority.certificate)
   const names = [
     ...(request.dnsNames ?? []).map((value) => ({ type: 'dns' as const, value })),
@@ -71,12 +84,12 @@ export async function signCertificate(authority: KeyPair, request: CertificateRe
   ]
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: serialNumber(),
-    subject: distinguishedName(request.subject),
+    subject: request.subject,
     issuer: issuer.subjectName,
     notBefore: request.notBefore,
     notAfter: request.notAfter,
     signingAlgorithm: algorithm,
-    publicKey: keys.publicKey,
+    publicKey: request.publicKey,
     signingKey: await importPrivate(authority.key),
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
@@ -86,7 +99,7 @@ export async function signCertificate(authority: KeyPair, request: CertificateRe
       ...(names.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension(names)]),
     ],
   })
-  return { certificate: pem(certificate), key: await privatePem(keys.privateKey) }
+  return pem(certificate)
 }
 
 /** Generates an ECDSA P-256 private key for signing tokens, PEM. */

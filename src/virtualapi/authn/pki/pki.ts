@@ -4,6 +4,7 @@ import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { systemClock, type Clock } from '../../../async/index.ts'
 import { createCertificateAuthority, createSigningKey, signCertificate, type KeyPair } from './certificate-authority.ts'
+import { signClientRequest } from './sign-client-request.ts'
 import { realmUri, type CertificateRealm } from './realm-uri.ts'
 import { isRenewalDue } from './is-renewal-due.ts'
 
@@ -24,6 +25,15 @@ export interface ClientCertificateRequest {
   readonly days: number
 }
 
+/** Somebody's request for a client certificate, whose signature was verified when it was stored. */
+export interface ClientSigningRequest {
+  /** PKCS #10, PEM. */
+  readonly request: string
+  readonly realm: CertificateRealm
+  /** Validity in seconds; never beyond that of the authority. */
+  readonly seconds: number
+}
+
 export interface Pki {
   /** The authority of client certificates, PEM. */
   readonly clientCa: string
@@ -32,6 +42,8 @@ export interface Pki {
   /** Private key that signs ServiceAccount tokens, PEM. */
   readonly serviceAccountKey: string
   issueClientCertificate(request: ClientCertificateRequest): Promise<KeyPair>
+  /** Signs the key and subject of a PKCS #10 request for one realm; nothing else of the request counts. Returns PEM. */
+  signClientRequest(request: ClientSigningRequest): Promise<string>
   /**
    * A serving certificate for our own names and `hosts` (DNS names and IP addresses). Returns the stored one while its names
    * are the same and its renewal is not due, else issues a new one: call it again and again.
@@ -95,6 +107,13 @@ export function createPki(
         uris: [realmUri(realm)],
         notBefore: notBeforeNow(clock),
         notAfter: notAfter(material.clientCa, days),
+      }),
+    signClientRequest: ({ request, realm, seconds }) =>
+      signClientRequest(material.clientCa, {
+        request,
+        uris: [realmUri(realm)],
+        notBefore: notBeforeNow(clock),
+        notAfter: notAfter(material.clientCa, seconds / (24 * 60 * 60)),
       }),
     servingCertificate: async (hosts = []) => {
       const names = [...new Set([...ownServingNames, ...hosts])].sort()

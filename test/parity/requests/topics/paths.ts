@@ -147,6 +147,7 @@ export const paths: Topic = {
     send('GET', '/api/v1/bindings'),
     send('GET', '/api/v1/namespaces/{ns}/bindings'),
     send('GET', '/api/v1/componentstatuses', { statusOnly: true }),
+    send('GET', '/api/v1/componentstatuses/missing'),
     post('/api/v1/configmaps', { metadata: { name: 'x' } }, { what: 'a namespaced object without a namespace' }),
     post(
       '/api/v1/configmaps',

@@ -1,0 +1,136 @@
+// What any kube-apiserver answers besides objects: certificates on request, paths without a logical cluster, component
+// statuses, metrics of one logical cluster.
+import 'reflect-metadata'
+import * as x509 from '@peculiar/x509'
+import { expect } from 'chai'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { webcrypto } from 'node:crypto'
+import { join } from 'node:path'
+import { at } from './json.ts'
+import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
+import { openRawClient, type RawClient } from './raw-client.ts'
+import { waitFor } from '../support/index.ts'
+
+const requests = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
+
+async function newRequest(): Promise<{ request: string; key: string }> {
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const request = await x509.Pkcs10CertificateRequestGenerator.create({
+    name: 'O=writers, CN=robot',
+    keys,
+    signingAlgorithm: algorithm,
+    // Who asks may not choose where the certificate is valid.
+    extensions: [new x509.SubjectAlternativeNameExtension([{ type: 'url', value: 'kcp://installation' }])],
+  })
+  const der = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey))
+  const key = `-----BEGIN PRIVATE KEY-----\n${der.toString('base64')}\n-----END PRIVATE KEY-----\n`
+  return { request: request.toString('pem'), key }
+}
+
+describe('a logical cluster without members', () => {
+  const stack = new AsyncDisposableStack()
+  let kcp: KcpInstance
+  let acme: Tenant
+  let bob: Tenant
+
+  before(async () => {
+    kcp = stack.use(await startInstance())
+    acme = await kcp.tenant('acme')
+    bob = await kcp.tenant('bob')
+  })
+  after(() => stack.disposeAsync())
+
+  const createRequest = async (name: string, usages: string[]): Promise<string> => {
+    const { request, key } = await newRequest()
+    const spec = { request: base64(request), signerName: 'kubernetes.io/kube-apiserver-client', usages }
+    const body = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest', metadata: { name }, spec }
+    const created = await acme.http.request('POST', acme.base + requests, { body })
+    expect(created.status, created.text).to.equal(201)
+    await acme.kubectl(['certificate', 'approve', name])
+    return key
+  }
+  const statusOf = async (name: string): Promise<unknown> =>
+    at((await acme.http.request('GET', `${acme.base}${requests}/${name}`)).json(), 'status')
+  const withCertificate = (certificate: string, key: string): RawClient => {
+    const file = join(kcp.rootDir, 'robot.kubeconfig')
+    const kubeconfig = readFileSync(acme.kubeconfig, 'utf8')
+      .replace(/client-certificate-data: .*/, `client-certificate-data: ${certificate}`)
+      .replace(/client-key-data: .*/, `client-key-data: ${base64(key)}`)
+    writeFileSync(file, kubeconfig)
+    return stack.use(openRawClient({ kubeconfig: file }))
+  }
+
+  it('signs an approved request for a client certificate, which is valid there and nowhere else', async () => {
+    const key = await createRequest('robot', ['client auth', 'digital signature'])
+    const certificate = await waitFor(async () => (at(await statusOf('robot'), 'certificate') as string) || undefined, {
+      what: 'a certificate',
+      deadlineMs: 20_000,
+    })
+    const robot = withCertificate(certificate, key)
+    const who = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
+    const review = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+    const answer = await robot.request('POST', acme.base + review, { body: who })
+    expect(at(answer.json(), 'status.userInfo')).to.deep.include({
+      username: 'robot',
+      groups: ['writers', 'system:authenticated'],
+    })
+    for (const base of [bob.base, '/clusters/root', '/clusters/*'])
+      expect((await robot.request('GET', `${base}/api/v1/namespaces`)).status, base).to.equal(401)
+  })
+
+  it('says why it does not sign a request for other usages', async () => {
+    await createRequest('server', ['server auth', 'client auth'])
+    const failure = await waitFor(
+      async () => {
+        const conditions = (at(await statusOf('server'), 'conditions') ?? []) as { type: string }[]
+        return conditions.find(({ type }) => type === 'Failed')
+      },
+      { what: 'the failure', deadlineMs: 20_000 },
+    )
+    expect(failure).to.include({
+      status: 'True',
+      reason: 'SignerValidationFailed',
+      message: 'invalid usage for client certificate: server auth',
+    })
+  })
+
+  it('is served without a path to who has its client certificate', async () => {
+    await acme.kubectl(['create', 'configmap', 'mine'])
+    const names = at((await acme.http.request('GET', '/api/v1/namespaces/default/configmaps')).json(), 'items') as {
+      metadata: { name: string }
+    }[]
+    expect(names.map(({ metadata }) => metadata.name)).to.include('mine')
+    expect((await acme.http.request('GET', '/api')).json()).to.have.property('kind', 'APIVersions')
+    const other = await bob.http.request('GET', '/api/v1/namespaces/default/configmaps/mine')
+    expect(other.status).to.equal(404)
+  })
+
+  it('has healthy components', async () => {
+    const list = (await acme.http.request('GET', `${acme.base}/api/v1/componentstatuses`)).json()
+    expect(at(list, 'metadata')).to.deep.equal({})
+    const conditions = [{ type: 'Healthy', status: 'True', message: 'ok' }]
+    expect(at(list, 'items')).to.deep.equal(
+      ['controller-manager', 'etcd-0', 'scheduler'].map((name) => ({ metadata: { name }, conditions })),
+    )
+    const { stdout } = await acme.kubectl(['get', 'cs', 'etcd-0'])
+    expect(stdout).to.match(/etcd-0 +Healthy +ok/)
+    const missing = await acme.http.request('GET', `${acme.base}/api/v1/componentstatuses/x`)
+    expect(missing.json()).to.include({ code: 404, message: 'componentstatus "x" not found' })
+  })
+
+  it('shows its own metrics alone', async () => {
+    for (const path of [`${acme.base}/metrics`, '/metrics']) {
+      const { status, text } = await acme.http.request('GET', path)
+      expect(status, path).to.equal(200)
+      expect(text).to.contain('apiserver_storage_objects{resource="namespaces"} ')
+      expect(text).to.not.contain('kcp_loaded_logical_clusters')
+    }
+    const slis = await acme.http.request('GET', `${acme.base}/metrics/slis`)
+    expect(slis.text).to.contain('kubernetes_healthcheck{name="ping",type="livez"} 1')
+  })
+})
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64')
+}
