@@ -6,6 +6,7 @@ import { expect } from 'chai'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { webcrypto } from 'node:crypto'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 import { openRawClient, type RawClient } from './raw-client.ts'
@@ -117,6 +118,29 @@ describe('a logical cluster without members', () => {
     expect(stdout).to.match(/etcd-0 +Healthy +ok/)
     const missing = await acme.http.request('GET', `${acme.base}/api/v1/componentstatuses/x`)
     expect(missing.json()).to.include({ code: 404, message: 'componentstatus "x" not found' })
+  })
+
+  it('compresses objects and lists of more than 128 KiB for clients that take gzip', async () => {
+    const path = `${acme.base}/api/v1/namespaces/default/configmaps`
+    for (const [name, bytes] of [
+      ['large', 200_000],
+      ['small', 1000],
+    ] as const) {
+      const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { text: 'x'.repeat(bytes) } }
+      expect((await acme.http.request('POST', path, { body })).status).to.equal(201)
+    }
+    const headers = ['Accept-Encoding', 'gzip']
+    for (const url of [path, `${path}/large`]) {
+      const plain = await acme.http.request('GET', url)
+      expect(plain.headers).to.not.have.property('content-encoding')
+      const { headers: got, body } = await acme.http.request('GET', url, { headers })
+      expect(got).to.include({ 'content-encoding': 'gzip', vary: 'Accept-Encoding' })
+      expect(body.length).to.be.lessThan(10_000)
+      expect(gunzipSync(body).toString(), url).to.equal(plain.text)
+    }
+    const small = await acme.http.request('GET', `${path}/small`, { headers })
+    expect(small.headers).to.not.have.property('content-encoding')
+    expect(small.text).to.equal((await acme.http.request('GET', `${path}/small`)).text)
   })
 
   it('shows its own metrics alone', async () => {

@@ -11,6 +11,7 @@ export interface RawResponse {
   readonly status: number
   readonly headers: IncomingMessage['headers']
   readonly text: string
+  readonly body: Buffer
   /** The body as JSON. Throws where it is none. */
   readonly json: () => Record<string, unknown>
 }
@@ -93,8 +94,10 @@ export function openRawClient(options: { kubeconfig: string } | { port: number }
       const response = await open(method, path, requestOptions)
       const chunks: Buffer[] = []
       for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk)
-      const text = Buffer.concat(chunks).toString()
-      return { status: response.statusCode ?? 0, headers: response.headers, text, json: () => parseObject(text) }
+      const received = Buffer.concat(chunks)
+      const text = received.toString()
+      const status = response.statusCode ?? 0
+      return { status, headers: response.headers, text, body: received, json: () => parseObject(text) }
     },
     async watch(path) {
       const ending = new AbortController()

@@ -22,6 +22,7 @@ import {
   type SentAnswer,
   type StreamAnswer,
 } from '../exchange/exchange.ts'
+import { compressBytes, compressPieces, isCompressed } from './compress.ts'
 import type { ServerParts } from './parts.ts'
 import { stages } from './stages.ts'
 import { warningHeader } from './warning-header.ts'
@@ -59,6 +60,7 @@ export async function handle(request: IncomingRequest, parts: ServerParts): Prom
     if (exchange.answer === undefined) throw new Error('no stage gave an answer')
     answer = await reformatted(exchange, exchange.answer, parts)
     holdBytes(exchange, answer, parts)
+    if (answer.kind === 'bytes' && takesGzip(exchange, answer)) answer = await compressBytes(answer)
   } catch (error) {
     const failure = toStatusError(error, exchange, parts)
     answer = await reformatted(exchange, errorAnswer(failure))
@@ -141,7 +143,13 @@ function sent(answer: Answer, exchange: Exchange, parts: ServerParts): SentAnswe
   const { bytes } = answer.chunks
   const length = bytes === undefined ? {} : { 'content-length': String(bytes) }
   const headers = { ...answer.headers, ...length }
-  return { ...answer, headers, turn: exchange.turn, maxStallMs: minTakeMs, maxMs: maxSendMs(answer.about) }
+  const pieces = { ...answer, headers, turn: exchange.turn, maxStallMs: minTakeMs, maxMs: maxSendMs(answer.about) }
+  return takesGzip(exchange, answer) ? compressPieces(pieces) : pieces
+}
+
+function takesGzip(exchange: Exchange, answer: BytesAnswer | PiecesAnswer): boolean {
+  if (exchange.request.loopbackUser !== undefined) return false
+  return isCompressed(answer, sizeOf(answer), exchange.header('accept-encoding'))
 }
 
 /** How long a client may take to read so many bytes, milliseconds. */
