@@ -9,6 +9,8 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
+import { decodeProtobuf } from '../../src/virtualapi/codec/protobuf/index.ts'
+import { WireReader } from '../../src/virtualapi/codec/protobuf/wire-reader.ts'
 import { openRawClient, type RawClient } from './raw-client.ts'
 import { waitFor } from '../support/index.ts'
 
@@ -143,6 +145,33 @@ describe('a logical cluster without members', () => {
     expect(small.text).to.equal((await acme.http.request('GET', `${path}/small`)).text)
   })
 
+  it('answers objects, lists, errors and watches as protobuf where clients prefer it', async () => {
+    const path = `${acme.base}/apis/rbac.authorization.k8s.io/v1/clusterroles`
+    const type = 'application/vnd.kubernetes.protobuf'
+    const headers = ['Accept', `${type},application/json`]
+    for (const url of [path, `${path}/admin`, `${path}/missing`, `${path}?limit=2`]) {
+      const plain = await acme.http.request('GET', url)
+      const got = await acme.http.request('GET', url, { headers })
+      expect([got.status, got.headers['content-type']], url).to.deep.equal([plain.status, type])
+      const { kind, apiVersion, object } = decodeProtobuf(got.body)
+      expect({ ...object, kind, apiVersion }, url).to.deep.equal(withoutKinds(plain.json()))
+    }
+    const watched = await acme.http.request('GET', `${path}?watch=true&timeoutSeconds=1&resourceVersion=0`, { headers })
+    expect(watched.headers['content-type']).to.equal(`${type};stream=watch`)
+    const [first] = frames(watched.body)
+    // WatchEvent: the type, then the object in the only field of a RawExtension.
+    const event = new WireReader(first ?? Buffer.of())
+    event.tag()
+    expect(event.string()).to.equal('ADDED')
+    event.tag()
+    const raw = event.nested()
+    raw.tag()
+    const { kind, apiVersion, object } = decodeProtobuf(raw.bytes())
+    const { name = '' } = object['metadata'] as { name?: string }
+    const same = (await acme.http.request('GET', `${path}/${name}`)).json()
+    expect({ ...object, kind, apiVersion }).to.deep.equal(same)
+  })
+
   it('shows its own metrics alone', async () => {
     for (const path of [`${acme.base}/metrics`, '/metrics']) {
       const { status, text } = await acme.http.request('GET', path)
@@ -154,6 +183,30 @@ describe('a logical cluster without members', () => {
     expect(slis.text).to.contain('kubernetes_healthcheck{name="ping",type="livez"} 1')
   })
 })
+
+/** In protobuf only a list has kind and apiVersion, not its items. */
+function withoutKinds(object: Record<string, unknown>): Record<string, unknown> {
+  const { items } = object
+  if (!Array.isArray(items)) return object
+  return {
+    ...object,
+    items: items.map((item: Record<string, unknown>) => {
+      const { kind: _, apiVersion: __, ...others } = item
+      return others
+    }),
+  }
+}
+
+/** The frames of a protobuf watch: each has its length before it, in four bytes. */
+function frames(body: Buffer): Buffer[] {
+  const found: Buffer[] = []
+  for (let at = 0; at < body.length;) {
+    const length = body.readUInt32BE(at)
+    found.push(body.subarray(at + 4, at + 4 + length))
+    at += 4 + length
+  }
+  return found
+}
 
 function base64(text: string): string {
   return Buffer.from(text).toString('base64')

@@ -1,10 +1,11 @@
 // Encodes answers: documents as JSON, YAML or indented JSON, and errors as Status.
 import { Buffer } from 'node:buffer'
 import { stringify } from 'yaml'
-import { encodeJson } from '../../apimachinery/meta/index.ts'
+import { encodeJson, isJsonObject } from '../../apimachinery/meta/index.ts'
 import type { Status, StatusError } from '../../apimachinery/status/index.ts'
 import type { BytesAnswer, Chunks, ChunkedAnswer } from '../exchange/exchange.ts'
 import { minChunkedBytes } from './list-chunks.ts'
+import { encodeProtobuf } from './protobuf/index.ts'
 
 const newline = Buffer.from('\n')
 
@@ -58,17 +59,26 @@ export function jsonDocument(document: unknown, options: AnswerOptions = {}): By
 
 /** The form of a reformatted answer. */
 export interface ReadableForm {
-  readonly format: 'json' | 'yaml'
+  readonly format: 'json' | 'yaml' | 'protobuf'
   readonly pretty: boolean
 }
 
-/** Reformats a JSON answer as YAML or indented JSON, if asked for. It decodes the answer, so it is slow. */
+/** Reformats a JSON answer as protobuf (if its kind has such a form), YAML or indented JSON, if asked for. It decodes the answer, so it is slow. */
 export function reformat(answer: BytesAnswer, { format, pretty }: ReadableForm): BytesAnswer {
   if ((format === 'json' && !pretty) || answer.headers['content-type'] !== 'application/json') return answer
   const document: unknown = JSON.parse(Buffer.from(answer.body).toString())
+  if (format === 'protobuf') {
+    const body = isJsonObject(document) ? encodeProtobuf(document) : undefined
+    return body === undefined ? answer : protobufBytes(answer, body)
+  }
   const text = format === 'yaml' ? stringify(document) : `${JSON.stringify(document, null, 2)}\n`
   const type = format === 'yaml' ? 'application/yaml' : 'application/json'
   return { ...answer, headers: { ...answer.headers, 'content-type': type }, body: Buffer.from(text) }
+}
+
+/** The same answer with this body. */
+function protobufBytes(answer: BytesAnswer, body: Uint8Array): BytesAnswer {
+  return { ...answer, headers: { ...answer.headers, 'content-type': 'application/vnd.kubernetes.protobuf' }, body }
 }
 
 /** The answer for an error: a Status, or text for the errors that kube-apiserver answers as text. */

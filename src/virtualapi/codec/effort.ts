@@ -11,10 +11,13 @@ const protobufBytesPerValue = 16
 /** How many times as long it takes to write YAML as JSON. */
 const yamlWriting = 8
 /** Maximum number of values of a document that is reformatted; above that of the largest object. */
-const mostWritten = { yaml: 100_000, json: 1_000_000 }
+const mostWritten = { yaml: 100_000, json: 1_000_000, protobuf: 1_000_000 }
 
 /** The effort to reformat this JSON of any depth and size: `little` on the main thread, `much` on the offload thread, `too much`. */
-export function effortToReformat(body: Uint8Array, format: 'json' | 'yaml'): 'little' | 'much' | 'too much' {
+export function effortToReformat(
+  body: Uint8Array,
+  format: 'json' | 'yaml' | 'protobuf',
+): 'little' | 'much' | 'too much' {
   if (body.length <= alwaysLight) return 'little'
   const { values } = surveyJson(body, Infinity)
   if (values > mostWritten[format]) return 'too much'

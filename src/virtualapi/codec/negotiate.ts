@@ -1,18 +1,26 @@
 // Content negotiation: which form of the answer the client wants, from its Accept header.
+import { apiVersionOf } from '../../apimachinery/meta/index.ts'
 import { goPackage } from './read-object.ts'
 import { notAcceptable, statusError } from '../../apimachinery/status/index.ts'
+import { hasProtobuf } from './protobuf/index.ts'
 
 export interface Representation {
   /** The whole object, kubectl's Table, or metadata only. */
   readonly as: 'Object' | 'Table' | 'PartialObjectMetadata'
-  readonly format: 'json' | 'yaml'
+  /** protobuf: of whole objects of built-in kinds. */
+  readonly format: 'json' | 'yaml' | 'protobuf'
   /** Version of meta.k8s.io for Table and PartialObjectMetadata; absent: v1. */
   readonly version?: 'v1beta1'
 }
 
 /** What negotiation needs of the resource and the request. */
 interface Negotiable {
-  readonly info: { readonly group: string; readonly kind: string; readonly builtIn: boolean }
+  readonly info: {
+    readonly group: string
+    readonly version?: string
+    readonly kind: string
+    readonly builtIn: boolean
+  }
   /** What is answered; absent: one object. */
   readonly reads?: 'list' | 'watch' | 'deletecollection'
 }
@@ -23,14 +31,16 @@ interface Clause {
   quality: number
 }
 
+const protobufType = 'application/vnd.kubernetes.protobuf'
+
 /** The media types that we can write, for messages. */
 export const supportedMediaTypes = 'application/json, application/yaml'
 
 const whole: Representation = { as: 'Object', format: 'json' }
 
 /**
- * The form of the clause with the highest quality that we can serve. We write no protobuf, so clients that prefer it get the
- * JSON they name next. Throws 406 if no clause can be served, or for the metadata of a list where one object is answered.
+ * The form of the clause with the highest quality that we can serve. Clients that prefer protobuf for what has no such form get
+ * the JSON they name next. Throws 406 if no clause can be served, or for the metadata of a list where one object is answered.
  */
 export function negotiate(accept: string | undefined, negotiable: Negotiable): Representation {
   if (accept === undefined || accept === 'application/json' || accept === '*/*' || accept.trim() === '') return whole
@@ -38,9 +48,10 @@ export function negotiate(accept: string | undefined, negotiable: Negotiable): R
   // The sort is stable: of equal qualities the first clause wins.
   if (clauses.some(({ quality }) => quality !== 1)) clauses.sort((a, b) => b.quality - a.quality)
   for (const { type, params } of clauses) {
+    const as = params.get('as') ?? ''
+    if (type === protobufType && as === '' && inProtobuf(negotiable)) return { as: 'Object', format: 'protobuf' }
     const format = formatOf(type)
     if (format === undefined) continue
-    const as = params.get('as') ?? ''
     if (as === '') return format === 'json' ? whole : { as: 'Object', format }
     const form = formOf(as, params, negotiable)
     if (form !== undefined) return { ...form, format }
@@ -48,12 +59,18 @@ export function negotiate(accept: string | undefined, negotiable: Negotiable): R
   throw refused(clauses, negotiable)
 }
 
-/** True if the client prefers YAML; for answers of any kind, errors too. Never throws. */
-export function prefersYaml(accept: string | undefined): boolean {
-  if (accept?.includes('yaml') !== true) return false
+/** The format that the client prefers; for answers of any kind, errors too. Never throws. */
+export function preferredFormat(accept: string | undefined): Representation['format'] {
+  if (accept === undefined || !/yaml|protobuf/.test(accept)) return 'json'
   const clauses = accept.split(',').map(parseClause)
-  const [best] = clauses.filter(({ type }) => formatOf(type) !== undefined).sort((a, b) => b.quality - a.quality)
-  return best !== undefined && formatOf(best.type) === 'yaml'
+  const known = clauses.filter(({ type }) => type === protobufType || formatOf(type) !== undefined)
+  const [best] = known.sort((a, b) => b.quality - a.quality)
+  if (best?.type === protobufType) return 'protobuf'
+  return best === undefined ? 'json' : (formatOf(best.type) ?? 'json')
+}
+
+function inProtobuf({ info: { group, version = '', kind, builtIn } }: Negotiable): boolean {
+  return builtIn && hasProtobuf(apiVersionOf({ group, version }), kind)
 }
 
 function parseClause(text: string): Clause {

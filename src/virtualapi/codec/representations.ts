@@ -1,12 +1,13 @@
 // Views: objects in the form the client asked for: whole objects, rows of a Table, or PartialObjectMetadata.
 import { Buffer } from 'node:buffer'
-import { apiVersionOf, encodeJson, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { apiVersionOf, encodeJson, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import { decodeMetadata, decodeObject, headOf, layOut, replaceHead } from '../resources/object-bytes.ts'
 import { unpackManagers } from '../resources/packed-managers.ts'
 import type { Chunks } from '../exchange/exchange.ts'
 import { unchanged, listChunks, textChunks, type ListMeta } from './list-chunks.ts'
+import { encodeProtobuf } from './protobuf/index.ts'
 import { tableColumns, tableRow } from './table/index.ts'
 import type { Representation } from './negotiate.ts'
 
@@ -21,6 +22,8 @@ export interface ObjectView {
   bookmark(object: KubeObject, first: boolean): Uint8Array
   /** True if `event` gives every watcher the same bytes, so that they can be encoded once. */
   readonly shared: boolean
+  /** True if `event` and `bookmark` give protobuf. What `object` and `list` give is JSON that is encoded later. */
+  readonly isProtobuf?: boolean
 }
 
 /** Above this, encoding a row is slow. No built-in kind has so many columns. */
@@ -28,11 +31,12 @@ const manyColumns = 20
 
 /** Views of whole objects, shared by all requests. */
 const wholeViews = new WeakMap<ResourceDefinition, ObjectView>()
+const protobufViews = new WeakMap<ResourceDefinition, ObjectView>()
 
 /** The view of a resource's objects in this representation. Throws 400 for an invalid `includeObject` of a Table. */
 export function viewOf(
   definition: ResourceDefinition,
-  { as, version: formVersion }: Representation,
+  { as, version: formVersion, format }: Representation,
   { includeObject = 'Metadata', now }: { includeObject?: string; now: number },
 ): ObjectView {
   const form = `meta.k8s.io/${formVersion ?? 'v1'}`
@@ -41,7 +45,27 @@ export function viewOf(
   if (as === 'PartialObjectMetadata') return metadataView(converter(definition), form)
   let view = wholeViews.get(definition)
   if (view === undefined) wholeViews.set(definition, (view = wholeView(definition)))
+  return format === 'protobuf' ? protobufView(definition, view) : view
+}
+
+function protobufView(definition: ResourceDefinition, whole: ObjectView): ObjectView {
+  let view = protobufViews.get(definition)
+  if (view === undefined) {
+    view = {
+      ...whole,
+      event: (bytes) => encoded(decodeObject(whole.event(bytes, false))),
+      bookmark: (object) => encoded(object),
+      isProtobuf: true,
+    }
+    protobufViews.set(definition, view)
+  }
   return view
+}
+
+function encoded(object: KubeObject): Uint8Array {
+  const bytes = encodeProtobuf(object as unknown as JsonObject)
+  if (bytes === undefined) throw new Error(`kind "${object.kind}" has no protobuf form`)
+  return bytes
 }
 
 function wholeView(definition: ResourceDefinition): ObjectView {

@@ -125,8 +125,9 @@ async function watchAll(
   const { query } = exchange.info
   const options = watchOptions(listOptionsOf(query, 'watch'))
   const selection = selectionOf(query, definition)
+  const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
   const timeoutAnswer = options.sendInitialEvents
-    ? await waitForWatchRevision(parts, options.since, exchange.signal)
+    ? await waitForWatchRevision(parts, options.since, view, exchange.signal)
     : undefined
   if (timeoutAnswer !== undefined) return timeoutAnswer
   const scope = {
@@ -134,7 +135,6 @@ async function watchAll(
     ...(request.namespace === '' ? {} : { namespace: request.namespace }),
   }
   const clusters = [...directory.all()].map(({ id }) => id).sort()
-  const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
   const state = options.sendInitialEvents ? await hub.listAll(scope, clusters, { signal: exchange.signal }) : undefined
   const since = state?.revision ?? (options.since === 0 ? hub.revision() : options.since)
   const watch = await openWatch(() => hub.watchAll(scope, { since, signal: exchange.signal }))

@@ -16,6 +16,7 @@ import {
   waitForRevision,
   type ListPosition,
 } from './read-position.ts'
+import { protobufList } from './protobuf-list.ts'
 import { selectionOf, type Selection } from './selection.ts'
 
 export async function listObjects(call: EndpointCall<EndpointParts>): Promise<Answer> {
@@ -25,6 +26,7 @@ export async function listObjects(call: EndpointCall<EndpointParts>): Promise<An
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,
   })
+  if (representation.format === 'protobuf') return protobufList(call, entries, metadata)
   return listAnswer(view, entries, metadata)
 }
 

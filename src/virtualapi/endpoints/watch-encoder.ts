@@ -1,8 +1,9 @@
-// The events of one watch as lines of JSON.
+// The events of one watch: lines of JSON, or frames of protobuf.
 import { Buffer } from 'node:buffer'
-import { apiVersionOf, encodeJson, type Revision } from '../../apimachinery/meta/index.ts'
+import { apiVersionOf, encodeJson, type JsonObject, type Revision } from '../../apimachinery/meta/index.ts'
 import type { StatusError } from '../../apimachinery/status/index.ts'
 import type { Entry, HubEvent } from '../../store/hub/index.ts'
+import { encodeProtobuf, protobufWatchEvent } from '../codec/protobuf/index.ts'
 import type { ObjectView } from '../codec/representations.ts'
 import { stampRevision } from '../resources/object-bytes.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
@@ -30,19 +31,20 @@ const lineStarts: Record<EventType, Buffer> = {
   ERROR: Buffer.from('{"type":"ERROR","object":'),
 }
 
-function line(type: EventType, object: Uint8Array): Buffer {
+function line(type: EventType, object: Uint8Array, { isProtobuf }: Pick<ObjectView, 'isProtobuf'>): Buffer {
+  if (isProtobuf === true) return protobufWatchEvent(type, object)
   const end = object.at(-1) === 0x0a ? object.length - 1 : object.length
   return Buffer.concat([lineStarts[type], object.subarray(0, end), lineEnd])
 }
 
-// An event is encoded once per definition (which fixes the version) and shared by all watches that show it unchanged.
-const sharedLines = new WeakMap<HubEvent, Map<ResourceDefinition, Buffer>>()
+// An event is encoded once per view (which fixes the version and the format) and shared by all watches that show it unchanged.
+const sharedLines = new WeakMap<HubEvent, Map<ObjectView, Buffer>>()
 
 /** The lines of several events that a watch took at once. Other watches of the scope that take the same events reuse them. */
 interface SharedBatch {
   readonly first: HubEvent
   readonly count: number
-  readonly definition: ResourceDefinition
+  readonly view: ObjectView
   readonly lines: Buffer
 }
 /** Keyed by the last event. */
@@ -63,13 +65,18 @@ export class WatchEncoder {
     this.#entryBytes = entryBytes
   }
 
+  /** The ERROR event that ends a failed watch. */
+  error(error: StatusError): Buffer {
+    return errorLine(error, this.#view)
+  }
+
   /** The initial state as ADDED events in chunks, then, where `endsAt` is given, the bookmark that ends it. */
   *initial(entries: readonly Entry[], endsAt: Revision | undefined): Generator<Uint8Array, undefined> {
     let lines: Uint8Array[] = []
     let bytes = 0
     for (const entry of entries) {
       if (!this.#selection.matches(entry)) continue
-      const added = line('ADDED', this.#encode(entry))
+      const added = line('ADDED', this.#encode(entry), this.#view)
       lines.push(added)
       bytes += added.length
       if (bytes < chunkBytes) continue
@@ -88,7 +95,8 @@ export class WatchEncoder {
     this.#first = false
     const metadata = { resourceVersion: String(revision), ...(annotations === undefined ? {} : { annotations }) }
     const { info } = this.#definition
-    return line('BOOKMARK', this.#view.bookmark({ kind: info.kind, apiVersion: apiVersionOf(info), metadata }, first))
+    const object = { kind: info.kind, apiVersion: apiVersionOf(info), metadata }
+    return line('BOOKMARK', this.#view.bookmark(object, first), this.#view)
   }
 
   /** The lines of the events that this watch shows; undefined if there are none. */
@@ -99,11 +107,10 @@ export class WatchEncoder {
     // Two batches of one scope with equal first event, last event and length hold the same events.
     if (first === last || !this.#selection.everything || !this.#view.shared) return this.#lines(events)
     const shared = sharedBatches.get(last)
-    const isSame = shared?.first === first && shared.count === events.length && shared.definition === this.#definition
+    const isSame = shared?.first === first && shared.count === events.length && shared.view === this.#view
     if (isSame) return shared.lines
     const lines = this.#lines(events)
-    if (lines !== undefined)
-      sharedBatches.set(last, { first, count: events.length, definition: this.#definition, lines })
+    if (lines !== undefined) sharedBatches.set(last, { first, count: events.length, view: this.#view, lines })
     return lines
   }
 
@@ -137,14 +144,14 @@ export class WatchEncoder {
     if (type === 'DELETED' && event.type === 'MODIFIED' && event.previous !== undefined) {
       // The object ceased to match: as upstream, send its previous state with the revision of the change.
       const { key, bytes } = event.previous
-      return line(type, this.#encode({ key, bytes: stampRevision(bytes, event.revision) }))
+      return line(type, this.#encode({ key, bytes: stampRevision(bytes, event.revision) }), this.#view)
     }
-    if (!this.#view.shared || type !== event.type) return line(type, this.#encode(entry))
-    const definition = this.#definition
+    if (!this.#view.shared || type !== event.type) return line(type, this.#encode(entry), this.#view)
+    const view = this.#view
     let lines = sharedLines.get(event)
-    if (lines === undefined) sharedLines.set(event, (lines = new Map<ResourceDefinition, Buffer>()))
-    let shared = lines.get(definition)
-    if (shared === undefined) lines.set(definition, (shared = line(type, this.#view.event(entry.bytes, false))))
+    if (lines === undefined) sharedLines.set(event, (lines = new Map<ObjectView, Buffer>()))
+    let shared = lines.get(view)
+    if (shared === undefined) lines.set(view, (shared = line(type, view.event(entry.bytes, false), view)))
     return shared
   }
 
@@ -156,6 +163,7 @@ export class WatchEncoder {
 }
 
 /** The ERROR event that ends a failed watch. */
-export function errorLine(error: StatusError): Buffer {
-  return line('ERROR', Buffer.from(encodeJson(error.status)))
+export function errorLine({ status }: StatusError, view: Pick<ObjectView, 'isProtobuf'>): Buffer {
+  const object = view.isProtobuf === true ? encodeProtobuf(status as unknown as JsonObject) : undefined
+  return line('ERROR', object ?? Buffer.from(encodeJson(status)), view)
 }

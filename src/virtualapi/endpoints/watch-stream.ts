@@ -1,13 +1,13 @@
 // An open watch: first the initial state, then the events of the hub, written to a sink when `Deliveries` calls `deliver`.
 // An idle watch costs this object, the hub's watcher and the sink: no promise, generator or timer is pending for it.
-import { isStatusError, expired } from '../../apimachinery/status/index.ts'
+import { expired, isStatusError, type StatusError } from '../../apimachinery/status/index.ts'
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import type { HubWatch, WatchReader } from '../../store/hub/index.ts'
 import type { Deliveries, PendingDelivery } from '../flowcontrol/deliveries.ts'
 import type { Push, Sink } from '../exchange/exchange.ts'
 import type { TimedWatch, WatchClock } from './watch-clock.ts'
-import { errorLine, type WatchEncoder } from './watch-encoder.ts'
+import type { WatchEncoder } from './watch-encoder.ts'
 
 export interface WatchStreamOptions {
   readonly watch: HubWatch
@@ -104,7 +104,7 @@ export class WatchStream implements Push, WatchReader, TimedWatch, PendingDelive
       const status = errorToSend(error)
       if (status === undefined) this.#sink.fail(error)
       else {
-        this.#sink.write(errorLine(status))
+        this.#sink.write(this.#encoder.error(status))
         this.#sink.end()
       }
     }
@@ -151,7 +151,7 @@ export class WatchStream implements Push, WatchReader, TimedWatch, PendingDelive
 }
 
 /** The error to send as the last event; undefined: the connection is cut. */
-function errorToSend(error: unknown): Parameters<typeof errorLine>[0] | undefined {
+function errorToSend(error: unknown): StatusError | undefined {
   if (isStoreError(error, 'Compacted')) return expired('too old resource version: the watch fell behind; list again')
   return isStatusError(error) ? error : undefined
 }

@@ -3,7 +3,7 @@ import { zeroRevision, type Revision } from '../../apimachinery/meta/index.ts'
 import { expired, isStatusError, notAcceptable } from '../../apimachinery/status/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import type { Entry, HubWatch } from '../../store/hub/index.ts'
-import { viewOf } from '../codec/representations.ts'
+import { viewOf, type ObjectView } from '../codec/representations.ts'
 import type { Answer, Exchange, Sink } from '../exchange/exchange.ts'
 import type { EndpointParts } from './parts.ts'
 import type { EndpointCall } from './endpoint-call.ts'
@@ -16,7 +16,13 @@ import { WatchStream } from './watch-stream.ts'
 const minTimeoutSeconds = 1800
 /** How long a client may read nothing before its connection is cut. */
 const maxStallMs = 60_000
-const streamHeaders = { 'content-type': 'application/json', 'cache-control': 'no-cache, private' }
+const cacheControl = { 'cache-control': 'no-cache, private' }
+
+/** The headers of a watch in this form. */
+function streamHeaders({ isProtobuf = false }: Pick<ObjectView, 'isProtobuf'>): Record<string, string> {
+  const type = isProtobuf ? 'application/vnd.kubernetes.protobuf;stream=watch' : 'application/json'
+  return { 'content-type': type, ...cacheControl }
+}
 
 export interface WatchPlan {
   readonly form: WatchForm
@@ -39,7 +45,7 @@ export async function watchObjects(call: EndpointCall<EndpointParts>): Promise<A
     now: target.context.now,
   })
   const timeoutAnswer = options.sendInitialEvents
-    ? await waitForWatchRevision(parts, options.since, exchange.signal)
+    ? await waitForWatchRevision(parts, options.since, view, exchange.signal)
     : undefined
   if (timeoutAnswer !== undefined) return timeoutAnswer
   const scope = {
@@ -57,6 +63,7 @@ export async function watchObjects(call: EndpointCall<EndpointParts>): Promise<A
 export async function waitForWatchRevision(
   parts: Pick<EndpointParts, 'hub'>,
   since: Revision,
+  view: Pick<ObjectView, 'isProtobuf'>,
   signal: AbortSignal,
 ): Promise<Answer | undefined> {
   try {
@@ -64,7 +71,7 @@ export async function waitForWatchRevision(
     return undefined
   } catch (error) {
     if (!isStatusError(error, 'Timeout')) throw error
-    return { kind: 'bytes', status: 200, headers: streamHeaders, body: errorLine(error) }
+    return { kind: 'bytes', status: 200, headers: streamHeaders(view), body: errorLine(error, view) }
   }
 }
 
@@ -116,5 +123,12 @@ export function watchAnswer(
       initial: state,
     })
   }
-  return { kind: 'push', status: 200, headers: streamHeaders, maxStallMs, begin, drop: () => watch[Symbol.dispose]() }
+  return {
+    kind: 'push',
+    status: 200,
+    headers: streamHeaders(form.view),
+    maxStallMs,
+    begin,
+    drop: () => watch[Symbol.dispose](),
+  }
 }

@@ -53,6 +53,8 @@ export interface ChunkedAnswer {
   readonly chunks: Chunks
   /** Approximate size in bytes. */
   readonly about: number
+  /** Bytes that it keeps in memory alone; default: a part of `about`, because most of its bytes are those of the hub. */
+  readonly held?: number
 }
 /** Headers are sent at once, chunks as they arrive; ends when the iterable ends. */
 export interface StreamAnswer {

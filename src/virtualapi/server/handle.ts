@@ -7,7 +7,8 @@ import {
   type StatusError,
 } from '../../apimachinery/status/index.ts'
 import { errorAnswer, joinChunks, largeAnswerBytes, reformat, type ReadableForm } from '../codec/answers.ts'
-import { prefersYaml } from '../codec/negotiate.ts'
+import { preferredFormat } from '../codec/negotiate.ts'
+import { builtInResources } from '../resources/builtin-resources.ts'
 import { fromStoreError } from '../registry/store-errors.ts'
 import { isStoreError } from '../../store/index.ts'
 import { effortToReformat } from '../codec/effort.ts'
@@ -101,11 +102,11 @@ function holdBytes(exchange: Exchange, answer: Answer, { fairness }: ServerParts
 }
 
 function heldBytes(answer: Answer): number {
-  if (answer.kind === 'chunks') return Math.ceil(answer.about * chunksShare)
+  if (answer.kind === 'chunks') return answer.held ?? Math.ceil(answer.about * chunksShare)
   return answer.kind === 'bytes' && answer.body.length > largeAnswerBytes ? answer.body.length : 0
 }
 
-/** Reformats the answer: as YAML if asked for; indented if asked for, or for curl and browsers, as kube-apiserver does. */
+/** Reformats the answer: as YAML or protobuf if asked for; indented if asked for, or for curl and browsers, as kube-apiserver does. */
 async function reformatted(
   exchange: Exchange,
   answer: Answer,
@@ -118,9 +119,10 @@ async function reformatted(
     query === null || query === ''
       ? humanClients.test(exchange.header('user-agent') ?? '') && sizeOf(answer) <= maxUnaskedIndentBytes
       : isTrue(query)
-  const yaml = prefersYaml(exchange.header('accept'))
-  if (!pretty && !yaml) return answer
-  const form: ReadableForm = { format: yaml ? 'yaml' : 'json', pretty }
+  const preferred = preferredFormat(exchange.header('accept'))
+  const format = preferred === 'protobuf' && !isBuiltInResource(exchange) ? 'json' : preferred
+  if ((!pretty && format === 'json') || answer.headers['content-type'] !== 'application/json') return answer
+  const form: ReadableForm = { format, pretty }
   if (sizeOf(answer) > mostReformatted) return notReformatted(answer, form)
   const whole = answer.kind === 'chunks' ? joinChunks(answer) : answer
   const effort = effortToReformat(whole.body, form.format)
@@ -128,6 +130,13 @@ async function reformatted(
   return offload !== undefined && effort === 'much'
     ? offload.reformat(whole, form, { exchange })
     : reformat(whole, form)
+}
+
+/** Only of built-in resources answers are protobuf, errors too. */
+function isBuiltInResource(exchange: Exchange): boolean {
+  if (!exchange.isUnderstood || exchange.info.target.kind !== 'resource') return false
+  const { group } = exchange.info.target
+  return builtInResources().some((row) => row.group === group)
 }
 
 /** Returns a too large answer without indentation. Throws 406 if YAML was asked for. */

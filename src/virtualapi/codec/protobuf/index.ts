@@ -1,1 +1,8 @@
-export * from './decode-protobuf.ts'
+export { decodeProtobuf, type DecodedProtobuf } from './decode-protobuf.ts'
+export {
+  encodeListItem,
+  encodeProtobuf,
+  hasProtobuf,
+  protobufListFrame,
+  protobufWatchEvent,
+} from './encode-protobuf.ts'
