@@ -41,7 +41,9 @@ function encodeList(writer: WireWriter, shape: FieldShape, value: JsonValue | un
 function encodeMap(writer: WireWriter, shape: FieldShape, value: JsonValue | undefined): void {
   if (!isJsonObject(value)) return
   const keys = Object.keys(value)
-  keys.sort(compareUtf8)
+  // Go sorts by bytes of UTF-8. The order of JavaScript differs only where there are surrogates.
+  keys.sort()
+  if (keys.some((key) => surrogate.test(key))) keys.sort(compareUtf8)
   for (const key of keys) {
     const item = value[key]
     writer.tag(shape.number, 2)
@@ -54,7 +56,8 @@ function encodeMap(writer: WireWriter, shape: FieldShape, value: JsonValue | und
   }
 }
 
-/** Go sorts strings by their bytes; for ASCII that is the order of JavaScript. */
+const surrogate = /[\ud800-\udfff]/
+
 function compareUtf8(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }

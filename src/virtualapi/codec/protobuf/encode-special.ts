@@ -24,7 +24,7 @@ export function encodeSpecial(
       return
     case 'Quantity':
       writer.tag(1, 2)
-      writer.string(value === null ? '0' : String(value))
+      writer.string(typeof value === 'string' ? value : typeof value === 'number' ? String(value) : '0')
       return
     case 'IntOrString':
       encodeIntOrString(writer, value)
