@@ -2,11 +2,11 @@
 // length; between slices other logical clusters have their turns.
 import { apiVersionOf, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
-import type { ListMeta } from '../codec/list-pieces.ts'
+import type { ListMeta } from '../codec/list-chunks.ts'
 import { encodeListItem, protobufListFrame } from '../codec/protobuf/index.ts'
 import { viewOf } from '../codec/representations.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
-import type { PiecesAnswer } from '../exchange/exchange.ts'
+import type { ChunkedAnswer } from '../exchange/exchange.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 
 /** Bytes of JSON that are encoded in one turn: some 2 ms. */
@@ -17,7 +17,7 @@ export async function protobufList(
   { definition, exchange, target }: EndpointCall,
   entries: readonly Pick<Entry, 'bytes'>[],
   metadata: ListMeta,
-): Promise<PiecesAnswer> {
+): Promise<ChunkedAnswer> {
   const { kind, group, version } = definition.info
   const apiVersion = apiVersionOf({ group, version })
   const view = viewOf(definition, { as: 'Object', format: 'json' }, { now: target.context.now })
@@ -37,10 +37,10 @@ export async function protobufList(
   const { before, after } = protobufListFrame(frame, itemBytes)
   const bytes = before.length + itemBytes + after.length
   return {
-    kind: 'pieces',
+    kind: 'chunks',
     status: 200,
     headers: { 'content-type': 'application/vnd.kubernetes.protobuf' },
-    pieces: { bytes, [Symbol.iterator]: () => slices([before, ...items, after]) },
+    chunks: { bytes, [Symbol.iterator]: () => slices([before, ...items, after]) },
     about: bytes,
     held: bytes,
   }

@@ -3,7 +3,7 @@
 import { pipeline, Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { createGzip, gzip } from 'node:zlib'
-import type { BytesAnswer, SentPieces, StreamAnswer } from '../exchange/exchange.ts'
+import type { BytesAnswer, SentChunks, StreamAnswer } from '../exchange/exchange.ts'
 
 const minBytes = 128 * 1024
 const level = 1
@@ -27,7 +27,7 @@ export async function compressBytes(answer: BytesAnswer): Promise<BytesAnswer> {
 }
 
 /** The same answer as a compressed stream. Its chunks are encoded in turns of their logical cluster. */
-export function compressPieces({ status, headers, pieces, turn, maxStallMs, maxMs }: SentPieces): StreamAnswer {
+export function compressChunks({ status, headers, chunks: pieces, turn, maxStallMs, maxMs }: SentChunks): StreamAnswer {
   const chunks = compressedChunks(pieces, turn)
   return { kind: 'stream', status, headers: compressedHeaders(headers), chunks, maxStallMs, maxMs }
 }
@@ -38,15 +38,15 @@ function compressedHeaders(headers: BytesAnswer['headers']): Record<string, stri
 }
 
 async function* compressedChunks(
-  pieces: SentPieces['pieces'],
-  turn: SentPieces['turn'],
+  pieces: SentChunks['chunks'],
+  turn: SentChunks['turn'],
 ): AsyncGenerator<Uint8Array, void, undefined> {
   // A failure of either end destroys the other, and is thrown to who reads.
   const compressor = pipeline(Readable.from(inTurns(pieces, turn)), createGzip({ level }), () => undefined)
   for await (const chunk of compressor) yield chunk as Uint8Array
 }
 
-async function* inTurns(pieces: SentPieces['pieces'], turn: SentPieces['turn']): AsyncGenerator<Uint8Array> {
+async function* inTurns(pieces: SentChunks['chunks'], turn: SentChunks['turn']): AsyncGenerator<Uint8Array> {
   for (const piece of pieces) {
     yield piece
     await turn()

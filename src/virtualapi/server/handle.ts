@@ -23,7 +23,7 @@ import {
   type SentAnswer,
   type StreamAnswer,
 } from '../exchange/exchange.ts'
-import { compressBytes, compressPieces, isCompressed } from './compress.ts'
+import { compressBytes, compressChunks, isCompressed } from './compress.ts'
 import type { ServerParts } from './parts.ts'
 import { stages } from './stages.ts'
 import { warningHeader } from './warning-header.ts'
@@ -152,11 +152,11 @@ function sent(answer: Answer, exchange: Exchange, parts: ServerParts): SentAnswe
   const { bytes } = answer.chunks
   const length = bytes === undefined ? {} : { 'content-length': String(bytes) }
   const headers = { ...answer.headers, ...length }
-  const pieces = { ...answer, headers, turn: exchange.turn, maxStallMs: minTakeMs, maxMs: maxSendMs(answer.about) }
-  return takesGzip(exchange, answer) ? compressPieces(pieces) : pieces
+  const chunked = { ...answer, headers, turn: exchange.turn, maxStallMs: minTakeMs, maxMs: maxSendMs(answer.about) }
+  return takesGzip(exchange, answer) ? compressChunks(chunked) : chunked
 }
 
-function takesGzip(exchange: Exchange, answer: BytesAnswer | PiecesAnswer): boolean {
+function takesGzip(exchange: Exchange, answer: BytesAnswer | ChunkedAnswer): boolean {
   if (exchange.request.loopbackUser !== undefined) return false
   return isCompressed(answer, sizeOf(answer), exchange.header('accept-encoding'))
 }
