@@ -116,6 +116,8 @@ export const knownDifferences: Readonly<Record<string, string>> = {
     why.tableSize,
   'watches: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=w&timeoutSeconds=1&watch=true as application/vnd.kubernetes.protobuf;stream=watch,application/json':
     why.frames,
+  'negotiation: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=app as application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json':
+    why.formOfError,
   'negotiation: GET /api/v1/namespaces/{ns}/configmaps/a as APPLICATION/JSON': why.lenientType,
   'negotiation: GET /api/v1/namespaces/{ns}/configmaps/a as application/*': why.lenientType,
   'negotiation: GET /api/v1/namespaces/{ns}/configmaps?labelSelector=app as APPLICATION/JSON': why.lenientType,
