@@ -15,10 +15,10 @@ export function isCompressed(
   bytes: number,
   acceptEncoding: string | undefined,
 ): boolean {
-  if (bytes <= minBytes || status !== 200 || headers['content-encoding'] !== undefined) return false
+  if (bytes <= minBytes || status >= 300 || headers['content-encoding'] !== undefined) return false
   if (headers['content-type']?.startsWith('application/') !== true || acceptEncoding === undefined) return false
-  const codings = acceptEncoding.split(',').map((coding) => coding.split(';')[0]?.trim())
-  return codings.includes('gzip')
+  // As upstream, a coding with a quality value does not count.
+  return acceptEncoding.split(',').some((coding) => coding.trim() === 'gzip')
 }
 
 /** The same answer, compressed. */
