@@ -58,7 +58,7 @@ class Space {
       this.path(`resourcequotas/${name}`),
       (answer) =>
         Object.entries(used).every(([resource, amount]) => member(answer.body, 'status.used')[resource] === amount),
-      { deadlineMs: 30_000 },
+      { deadlineMs: 30_000, without: ['metadata.managedFields'] },
     )
     this.session.note(`used of ${name}`, valueAt(body, 'status') ?? null)
   }
