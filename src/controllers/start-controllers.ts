@@ -9,6 +9,7 @@ import { startCrdDeletion } from './custom-resources/crd-deletion.ts'
 import { startGarbageCollection } from './garbage/garbage-collection.ts'
 import { startNamespaceDefaults } from './namespaces/namespace-defaults.ts'
 import { startNamespaceDeletion } from './namespaces/namespace-deletion.ts'
+import { startQuotaStatus } from './quota/quota-status.ts'
 import { startRoleAggregation } from './roles/role-aggregation.ts'
 import { startTokenSecrets } from './service-accounts/token-secrets.ts'
 import { startVolumeProtection } from './volumes/volume-protection.ts'
@@ -31,6 +32,7 @@ export async function startControllers(options: ControllersOptions): Promise<Asy
   const running = [
     startNamespaceDeletion(context),
     startNamespaceDefaults(context),
+    startQuotaStatus(context),
     startRoleAggregation(context),
     startCrdDeletion(context),
     startVolumeProtection(context),

@@ -29,6 +29,11 @@ export interface ObjectFeed {
    */
   follow(resource: string, listener: ChangeListener): () => void
   /**
+   * Calls the listener for every change in a namespace with ResourceQuotas, and of the last of them; for each such namespace
+   * also when its logical cluster is loaded for the first time. Returns the function that ends it.
+   */
+  followQuotas(listener: (namespace: { readonly cluster: string; readonly namespace: string }) => void): () => void
+  /**
    * Loads each logical cluster once in which work may be unfinished, so that listeners hear of it, and unloads it again.
    * Clusters with namespaces or definitions that are being deleted come first. Slow on purpose: requests go first.
    */

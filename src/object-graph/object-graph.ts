@@ -82,6 +82,8 @@ export interface ObjectGraph {
     isWanted: (candidate: Candidate) => boolean,
     signal: AbortSignal,
   ): Promise<readonly SelectedObject[]>
+  /** The ResourceQuotas of a namespace whose status is not up to date, with the status that they should have. */
+  outdatedQuotas(cluster: string, namespace: string, signal: AbortSignal): Promise<readonly KubeObject[]>
   /** The namespace of the object with this uid; undefined if the resource has no such object. */
   namespaceOf(cluster: string, resource: string, uid: string, signal: AbortSignal): Promise<string | undefined>
 }

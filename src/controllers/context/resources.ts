@@ -12,6 +12,7 @@ export const persistentVolumeClaims: GroupVersionResource = {
   version: 'v1',
   resource: 'persistentvolumeclaims',
 }
+export const resourceQuotas: GroupVersionResource = { group: '', version: 'v1', resource: 'resourcequotas' }
 export const clusterRoles: GroupVersionResource = {
   group: 'rbac.authorization.k8s.io',
   version: 'v1',

@@ -1,7 +1,13 @@
 // What controllers see of all logical clusters: changes of objects, and owner references. Reads from the hub, and notifies
 // its listeners when the hub applies a change.
 import { yieldEvery } from '../../async/index.ts'
-import { apiVersionOf, parseApiVersion, tryClusterId, type ClusterId } from '../../apimachinery/meta/index.ts'
+import {
+  apiVersionOf,
+  parseApiVersion,
+  tryClusterId,
+  type ClusterId,
+  type KubeObject,
+} from '../../apimachinery/meta/index.ts'
 import type {
   Candidate,
   ChangeListener,
@@ -22,7 +28,9 @@ import { asBuffer, decodeMetadata, decodeObject } from '../resources/object-byte
 import { storageKeyOf } from '../resources/resource-definition.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
 import { storageOf } from '../kinds/conversions.ts'
+import { outdatedQuotas } from '../quota/index.ts'
 import { loadUnfinishedClusters } from './load-unfinished-clusters.ts'
+import { QuotaNamespaces, type NamespaceListener } from './quota-namespaces.ts'
 import { linksOf, sameLinks, objectsToCollect } from './object-links.ts'
 
 /** Garbage collection skips these: they have no dependents and no owners that matter, and are most of all changes. */
@@ -36,6 +44,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   private readonly catalog: Catalog
   private readonly directory: ClusterDirectory
   private readonly observers = new Set<GraphObserver>()
+  private readonly quotas = new QuotaNamespaces()
   private readonly listeners = new Map<string, Set<ChangeListener>>()
   /** Logical clusters that were loaded since this process began. Observers hear of all their changes since, loaded or not. */
   private readonly loadedOnce = new Set<ClusterId>()
@@ -50,7 +59,9 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
       loaded: (objects) => this.firstLook(objects),
     })
     directory.onChange(({ before, after }) => {
-      if (before !== undefined && after?.id !== before.id) this.loadedOnce.delete(before.id)
+      if (before === undefined || after?.id === before.id) return
+      this.loadedOnce.delete(before.id)
+      this.quotas.forget(before.id)
     })
   }
 
@@ -65,6 +76,15 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     this.listeners.set(resource, listeners.add(listener))
     for (const objects of this.inMemory()) notifyWritten(listener, objects, resource)
     return () => void listeners.delete(listener)
+  }
+
+  followQuotas(listener: NamespaceListener): () => void {
+    return this.quotas.follow(listener)
+  }
+
+  async outdatedQuotas(cluster: string, namespace: string, signal: AbortSignal): Promise<readonly KubeObject[]> {
+    const objects = await this.objects(cluster, signal)
+    return objects === undefined ? [] : outdatedQuotas(objects, namespace, Date.now())
   }
 
   loadUnfinished(signal: AbortSignal): Promise<void> {
@@ -156,6 +176,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   private firstLook(objects: ClusterObjects): void {
     if (this.loadedOnce.has(objects.cluster)) return
     this.loadedOnce.add(objects.cluster)
+    this.quotas.loaded(objects)
     for (const observer of this.observers) notifyObjectsToCollect(observer, objects)
     for (const [resource, listeners] of this.listeners)
       for (const listener of listeners) notifyWritten(listener, objects, resource)
@@ -163,6 +184,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
 
   private changed(event: HubEvent): void {
     for (const observer of this.observers) notifyObserver(observer, event)
+    this.quotas.changed(event)
     const listeners = this.listeners.get(event.entry.key.resource)
     if (listeners === undefined) return
     const exists = event.type !== 'DELETED'

@@ -17,6 +17,8 @@ import { apiVersionOf } from '../../apimachinery/meta/index.ts'
 
 export * from './conversions.ts'
 export * from './scale.ts'
+export { totalOfContainers } from './defaults/pod-level-resources.ts'
+export { qosClassOf } from './rules/pod-qos.ts'
 export {
   setRemoteAllocator,
   allocationFor,

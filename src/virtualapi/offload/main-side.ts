@@ -2,6 +2,7 @@
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import { allocationFor } from '../kinds/index.ts'
+import { ledgerFor } from '../quota/index.ts'
 import { unpackManagers } from '../resources/packed-managers.ts'
 import { owned, type Read, type ReadResult, type ToldEntry, type Write, type WriteResult } from './protocol.ts'
 import { keyText } from './remote-objects.ts'
@@ -36,6 +37,11 @@ function answerTo(objects: ClusterObjects, read: Read): unknown {
       return objects.changedNames(read.resource, read.since)?.map(({ namespace, name }) => ({ namespace, name }))
     case 'life':
       return lifeOf(objects)
+    case 'charge':
+      return ledgerFor(objects).charge(read.charge)
+    case 'release':
+      ledgerFor(objects).release(read.namespace, read.held)
+      return undefined
     case 'allocate': {
       const allocation = allocationFor(objects, read.request)
       switch (read.method) {

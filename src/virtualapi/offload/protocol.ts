@@ -10,6 +10,7 @@ import type { UserInfo } from '../authn/user-info.ts'
 import type { ReadableForm } from '../codec/answers.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
 import type { Allocation, AllocationRequest } from '../kinds/index.ts'
+import type { Decision, QuotaCharge } from '../quota/index.ts'
 import type { BytesAnswer } from '../exchange/exchange.ts'
 import type { OutboundAnswer, OutboundRequest } from '../outbound/outbound.ts'
 
@@ -69,6 +70,8 @@ export type Read =
       readonly method: keyof Allocation
       readonly value?: string | number
     }
+  | { readonly do: 'charge'; readonly charge: QuotaCharge }
+  | { readonly do: 'release'; readonly namespace: string; readonly held: number }
 
 /** An object as sent to the worker; without bytes if the worker has this revision. */
 export interface ToldEntry {
@@ -90,6 +93,8 @@ export interface ReadAnswers {
   /** Differs after the logical cluster was evicted and loaded again, when `changes` starts again. */
   life: number
   allocate: string | number | undefined
+  charge: Decision
+  release: undefined
 }
 
 /** The answer of a read. */

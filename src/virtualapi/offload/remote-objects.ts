@@ -6,6 +6,7 @@ import type { ObjectKey, Waiting } from '../../store/index.ts'
 import { StoredEntry, type ClusterObjects, type Entry, type HubWatch, type WatchScope } from '../../store/hub/index.ts'
 import { readFacts, stampRevision } from '../resources/object-bytes.ts'
 import { setRemoteAllocator, type Allocation, type AllocationRequest } from '../kinds/index.ts'
+import { setRemoteLedger } from '../quota/index.ts'
 import { owned, type Read, type ReadAnswers, type ToldEntry, type Write, type WriteResult } from './protocol.ts'
 
 /** Sends reads and writes to the main thread. */
@@ -35,6 +36,10 @@ export class RemoteObjects implements ClusterObjects {
     this.#link = link
     this.#known = known
     setRemoteAllocator(this, (request) => this.#allocation(request))
+    setRemoteLedger(this, {
+      charge: (charge) => this.#read({ do: 'charge', charge }),
+      release: (namespace, held) => this.#read({ do: 'release', namespace, held }),
+    })
   }
 
   revision(): Revision {

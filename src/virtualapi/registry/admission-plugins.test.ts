@@ -36,6 +36,7 @@ describe('standard admission plugins', () => {
     objects = await hub.cluster('plugins001' as ClusterId, { signal })
     for (const name of ['default', 'shop', 'leaving'])
       await registry.create(target('namespaces', { namespace: '' }), named('Namespace', name))
+    await registry.create(target('serviceaccounts'), named('ServiceAccount', 'default'))
   })
   beforeEach(() => {
     warnings = []
@@ -164,6 +165,64 @@ describe('standard admission plugins', () => {
     expect(object['spec']).to.have.property('tolerations').with.length(2)
   })
 
+  it('mount a token into pods, unless the pod or its ServiceAccount says no', async () => {
+    const mountsOf = async (spec: Record<string, unknown>): Promise<string[]> => {
+      const pod = { ...named('Pod', ''), metadata: { generateName: 'p-' } }
+      const containers = [{ name: 'c', image: 'x' }]
+      const { object } = await registry.create(target('pods'), { ...pod, spec: { containers, ...spec } })
+      const { volumes = [] } = object['spec'] as { volumes?: { name: string }[] }
+      return volumes.map(({ name }) => name.replace(/-.{5}$/, ''))
+    }
+    await registry.create(
+      target('serviceaccounts'),
+      named('ServiceAccount', 'quiet', {
+        automountServiceAccountToken: false,
+        imagePullSecrets: [{ name: 'registry' }],
+      }),
+    )
+    expect(await mountsOf({})).to.deep.equal(['kube-api-access'])
+    expect(await mountsOf({ automountServiceAccountToken: false })).to.deep.equal([])
+    expect(await mountsOf({ serviceAccountName: 'quiet' })).to.deep.equal([])
+    expect(await mountsOf({ serviceAccountName: 'quiet', automountServiceAccountToken: true })).to.have.length(1)
+    const { status } = await refusal(mountsOf({ serviceAccountName: 'nobody' }))
+    expect(status.message).to.match(
+      /^pods "p-.{5}" is forbidden: error looking up service account shop\/nobody: serviceaccount "nobody" not found$/,
+    )
+  })
+
+  it('give claims the newest default StorageClass', async () => {
+    const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
+    const claimOf = async (spec: Record<string, unknown>): Promise<unknown> => {
+      const object = { ...named('PersistentVolumeClaim', ''), metadata: { generateName: 'c-' } }
+      const whole = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1' } }, ...spec }
+      const written = await registry.create(target('persistentvolumeclaims'), { ...object, spec: whole })
+      return (written.object['spec'] as { storageClassName?: string }).storageClassName
+    }
+    const classes = target('storageclasses', { namespace: '', group: 'storage.k8s.io' })
+    expect(await claimOf({})).to.equal(undefined)
+    for (const name of ['fast', 'slow']) {
+      const object = { ...named('StorageClass', name), apiVersion: 'storage.k8s.io/v1', provisioner: 'example.com/p' }
+      await registry.create(classes, { ...object, metadata: { name, ...(name === 'slow' ? { annotations } : {}) } })
+    }
+    expect(await claimOf({})).to.equal('slow')
+    expect(await claimOf({ storageClassName: '' })).to.equal('')
+    expect(await claimOf({ storageClassName: 'fast' })).to.equal('fast')
+  })
+
+  it('refuse a second default PriorityClass', async () => {
+    const classes = target('priorityclasses', { namespace: '', group: 'scheduling.k8s.io' })
+    const standard = (name: string): KubeObject => ({
+      ...named('PriorityClass', name, { value: 0, globalDefault: true }),
+      apiVersion: 'scheduling.k8s.io/v1',
+    })
+    await registry.create(classes, standard('one'))
+    const { status } = await refusal(registry.create(classes, standard('two')))
+    expect(status.message).to.equal(
+      'priorityclasses.scheduling.k8s.io "two" is forbidden: PriorityClass one is already marked as default. Only one default can exist',
+    )
+    await registry.delete(classes, 'one', {})
+  })
+
   it('refuse a pod whose PriorityClass is missing', async () => {
     const pod = named('Pod', 'q', { spec: { priorityClassName: 'nope', containers: [{ name: 'c', image: 'x' }] } })
     const { status } = await refusal(registry.create(target('pods'), pod))
@@ -187,6 +246,7 @@ describe('standard admission plugins', () => {
     ]
     const inLimits = (resource: string): RegistryTarget => target(resource, { namespace: 'limited' })
     await registry.create(target('namespaces', { namespace: '' }), named('Namespace', 'limited'))
+    await registry.create(inLimits('serviceaccounts'), named('ServiceAccount', 'default'))
     await registry.create(inLimits('limitranges'), named('LimitRange', 'bounds', { spec: { limits } }))
     const pod = (name: string, ...memory: (string | undefined)[]): KubeObject =>
       named('Pod', name, {

@@ -46,6 +46,7 @@ import {
 import type { MetaCheck } from '../resources/meta-check.ts'
 import { completeMeta } from './complete-meta.ts'
 import { managedFieldsOf } from './managed-fields.ts'
+import { holdQuota } from '../quota/index.ts'
 import { checkDeletePreconditions, checkPreconditions } from './preconditions.ts'
 import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
 import { fromStoreError } from './store-errors.ts'
@@ -190,6 +191,7 @@ export class Registry {
     warn(request, object)
     const validating = this.admission.validate(request, object, undefined)
     if (validating !== undefined) await validating
+    using _held = holdQuota(request, object, undefined)
     strategy.prepareForStorage?.(object)
     const name = metadata.name ?? ''
     const value = encodeObject(object)
@@ -320,9 +322,10 @@ export class Registry {
     warn(request, next, old)
     const validating = this.admission.validate(request, next, old)
     if (validating !== undefined) await validating
+    using _held = holdQuota(request, next, old)
     strategy.prepareForStorage?.(next)
     strategy.prepareForStorage?.(old)
-    return this.writeUpdate(target, entry, old, next)
+    return await this.writeUpdate(target, entry, old, next)
   }
 
   private async writeUpdate(

@@ -31,7 +31,7 @@ export interface TwoServers extends AsyncDisposable {
   readonly ours: Side
 }
 
-/** Starts both on free ports. The real one runs without the ServiceAccount plugin, unless a controller manager runs. */
+/** Starts both on free ports. */
 export async function startTwoServers({
   name,
   controllerManager = false,
@@ -45,8 +45,7 @@ export async function startTwoServers({
   ourFlags?: readonly string[]
 }): Promise<TwoServers> {
   await using stack = new AsyncDisposableStack()
-  const plugins = controllerManager ? [] : ['--disable-admission-plugins=ServiceAccount']
-  const options: ClusterOptions = { name, controllerManager, flags: { 'kube-apiserver': [...plugins, ...flags] } }
+  const options: ClusterOptions = { name, controllerManager, flags: { 'kube-apiserver': [...flags] } }
   const [cluster, tenant] = await Promise.all([
     startCluster(options).then((started) => stack.use(started)),
     startInstance(ourFlags).then(async (started) => stack.use(started).tenant('parity', { podSecurity: 'privileged' })),

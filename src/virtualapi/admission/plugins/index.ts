@@ -1,5 +1,7 @@
 // The admission plugins of every logical cluster, in order.
 import type { AdmissionPlugin } from '../admission.ts'
+import { claimResize } from './claim-resize.ts'
+import { defaultIngressClass, defaultStorageClass } from './default-classes.ts'
 import { defaultTolerations } from './default-tolerations.ts'
 import { formerAccounts } from './former-accounts.ts'
 import { installationFields } from './installation-fields.ts'
@@ -7,21 +9,12 @@ import { limitRanger } from './limit-ranger.ts'
 import { logicalClusterLifecycle } from './logical-cluster-lifecycle.ts'
 import { memberLimitWarnings } from './member-limit-warnings.ts'
 import { namespaceLifecycle } from './namespace-lifecycle.ts'
+import { namespacePodSecurity } from './namespace-pod-security.ts'
 import { objectsOfMembers } from './objects-of-members.ts'
 import { podPriority } from './pod-priority.ts'
 import { podSecurity } from './pod-security.ts'
 import { runtimeClass } from './runtime-class.ts'
-import { serviceAccountDefault } from './service-account-default.ts'
-
-export {
-  defaultTolerations,
-  installationFields,
-  limitRanger,
-  namespaceLifecycle,
-  podPriority,
-  runtimeClass,
-  serviceAccountDefault,
-}
+import { serviceAccount } from './service-account.ts'
 
 /**
  * The plugins in order. `rbacWrites` refuses roles and bindings beyond the writer's own rights; it runs last, when the object
@@ -35,11 +28,15 @@ export function standardPlugins({ rbacWrites }: { rbacWrites?: AdmissionPlugin }
     formerAccounts,
     objectsOfMembers,
     limitRanger,
-    serviceAccountDefault,
+    serviceAccount,
+    podSecurity,
+    namespacePodSecurity,
     podPriority,
     defaultTolerations,
+    defaultStorageClass,
+    claimResize,
     runtimeClass,
-    podSecurity,
+    defaultIngressClass,
     memberLimitWarnings,
     ...(rbacWrites ? [rbacWrites] : []),
   ]

@@ -1,4 +1,4 @@
-// Sets the priority of a pod from its PriorityClass.
+// Sets the priority of a pod from its PriorityClass. One class at most is the default.
 import { forbidden } from '../../../apimachinery/status/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { ClusterObjects } from '../../../store/hub/index.ts'
@@ -18,7 +18,10 @@ interface Spec {
   preemptionPolicy?: string
 }
 
-/** Sets priority and preemptionPolicy of new pods. Throws 403 for a missing class, and for values that contradict it. */
+/**
+ * Sets priority and preemptionPolicy of new pods. Throws 403 for a missing class, for values that contradict it, and for a
+ * second default class.
+ */
 export const podPriority: AdmissionPlugin = {
   name: 'Priority',
   mutate({ operation, definition, subresource, context, name }, object, old) {
@@ -53,6 +56,17 @@ export const podPriority: AdmissionPlugin = {
     spec.priority = value
     spec.preemptionPolicy = preemptionPolicy
   },
+  validate({ operation, definition, subresource, context, name }, object) {
+    if (definition.storageKey !== priorityClasses || subresource !== '' || operation === 'DELETE') return
+    if (object?.['globalDefault'] !== true) return
+    const present = defaultClass(context.objects)?.metadata.name
+    if (present === undefined || (operation === 'UPDATE' && present === name)) return
+    throw forbidden(
+      definition.info,
+      name,
+      `PriorityClass ${present} is already marked as default. Only one default can exist`,
+    )
+  },
 }
 
 function classOf({ priorityClassName }: Spec, objects: ClusterObjects): PriorityClass | undefined {
@@ -60,6 +74,10 @@ function classOf({ priorityClassName }: Spec, objects: ClusterObjects): Priority
     const entry = objects.get(priorityClasses, '', priorityClassName)
     return entry === undefined ? undefined : decodeObject(entry.bytes)
   }
+  return defaultClass(objects)
+}
+
+function defaultClass(objects: ClusterObjects): PriorityClass | undefined {
   return objects
     .list({ resource: priorityClasses })
     .map((entry) => decodeObject(entry.bytes) as PriorityClass)

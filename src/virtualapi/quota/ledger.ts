@@ -1,0 +1,123 @@
+// Decides whether a write fits into the quotas of its namespace, and holds what it will use until it has ended: of many
+// writes at once, no more pass than fit. There is one ledger, on the main thread; other threads ask it.
+import type { Revision } from '../../apimachinery/meta/index.ts'
+import type { ClusterObjects } from '../../store/hub/index.ts'
+import type { Quantity } from '../resources/typed/quantity.ts'
+import { addAmounts, amountsText, selectAmounts, type Amounts } from './amounts.ts'
+import { usedOf } from './used.ts'
+import { quotasOf, type Quota } from './quota.ts'
+
+/** What a write adds to the quotas that it is about. Can be sent to another thread. */
+export interface QuotaCharge {
+  /** The object that is written; `resource` as in the store. */
+  readonly key: { readonly resource: string; readonly namespace: string; readonly name: string }
+  /** By quota: what the write adds. */
+  readonly increases: ReadonlyMap<string, Amounts>
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  /** True: hold nothing. */
+  readonly dryRun: boolean
+}
+
+/** A refusal, in kube-apiserver's words; or what is held, to be released. */
+export type Decision = { readonly refusal: string } | { readonly held: number }
+
+/** The ledger as one thread sees it. */
+export interface QuotaLedger {
+  /** Holds what the write adds, if all quotas have room for it. */
+  charge(charge: QuotaCharge): Decision
+  /** The write has ended, done or not. */
+  release(namespace: string, held: number): void
+}
+
+interface Held {
+  readonly charge: QuotaCharge
+  /** What the object changed since is counted by its own use. */
+  readonly since: Revision
+}
+
+/** No request takes longer: what a thread that was ended holds is forgotten after this time. */
+const maxHeldMs = 120_000
+/** By logical cluster and namespace. It has entries only while writes are under way. */
+const underWay = new Map<string, Map<number, Held>>()
+let lastHeld = 0
+
+const remoteLedgers = new WeakMap<ClusterObjects, QuotaLedger>()
+
+/** Registers a ledger that lives in another thread, because all threads must share one. */
+export function setRemoteLedger(objects: ClusterObjects, ledger: QuotaLedger): void {
+  remoteLedgers.set(objects, ledger)
+}
+
+/** The ledger of a logical cluster. */
+export function ledgerFor(objects: ClusterObjects): QuotaLedger {
+  return (
+    remoteLedgers.get(objects) ?? {
+      charge: (charge) => decide(objects, charge),
+      release: (namespace, held) => release(placeOf(objects, namespace), held),
+    }
+  )
+}
+
+function placeOf({ cluster }: ClusterObjects, namespace: string): string {
+  return `${cluster}/${namespace}`
+}
+
+function decide(objects: ClusterObjects, charge: QuotaCharge): Decision {
+  const { key, increases, now, dryRun } = charge
+  const quotas = quotasOf(objects, key.namespace)
+  for (const quota of quotas) {
+    const increase = increases.get(quota.name)
+    const refusal = increase && refusalOf(objects, { quota, quotas, increase, namespace: key.namespace, now })
+    if (refusal !== undefined) return { refusal }
+  }
+  const held = ++lastHeld
+  if (dryRun) return { held }
+  const place = placeOf(objects, key.namespace)
+  const here = underWay.get(place) ?? new Map<number, Held>()
+  underWay.set(place, here.set(held, { charge, since: objects.revision() }))
+  return { held }
+}
+
+function release(place: string, held: number): void {
+  const here = underWay.get(place)
+  if (here?.delete(held) === true && here.size === 0) underWay.delete(place)
+}
+
+interface Question {
+  readonly quota: Quota
+  readonly quotas: readonly Quota[]
+  readonly increase: Amounts
+  readonly namespace: string
+  readonly now: number
+}
+
+function refusalOf(objects: ClusterObjects, { quota, quotas, increase, namespace, now }: Question): string | undefined {
+  const requested = selectAmounts(increase, quota.hard.keys())
+  const used = selectAmounts(usedOf(objects, namespace, { quota, quotas, now }), requested.keys(), { complete: true })
+  addAmounts(used, selectAmounts(heldFor(objects, { quota, namespace, now }), requested.keys()))
+  const exceeded = [...requested.keys()].filter((name) => {
+    const sum = (used.get(name)?.nanos ?? 0n) + (requested.get(name)?.nanos ?? 0n)
+    return sum > (quota.hard.get(name)?.nanos ?? 0n)
+  })
+  if (exceeded.length === 0) return undefined
+  const text = (amounts: Amounts): string => amountsText(selectAmounts(amounts, exceeded))
+  return `exceeded quota: ${quota.name}, requested: ${text(requested)}, used: ${text(used)}, limited: ${text(quota.hard)}`
+}
+
+/** What other writes hold that no read sees yet. */
+function heldFor(
+  objects: ClusterObjects,
+  { quota, namespace, now }: Pick<Question, 'quota' | 'namespace' | 'now'>,
+): Amounts {
+  const sum = new Map<string, Quantity>()
+  const place = placeOf(objects, namespace)
+  for (const [held, { charge, since }] of underWay.get(place) ?? []) {
+    if (charge.now + maxHeldMs < now) release(place, held)
+    const { resource, name } = charge.key
+    const isSeen = (objects.get(resource, namespace, name)?.revision ?? 0) > since
+    const increase = isSeen ? undefined : charge.increases.get(quota.name)
+    if (increase !== undefined) addAmounts(sum, increase)
+  }
+  return sum
+}

@@ -1,0 +1,38 @@
+// What the objects of a namespace use of a quota.
+import type { ClusterObjects } from '../../store/hub/index.ts'
+import type { Quantity } from '../resources/typed/quantity.ts'
+import type { Amounts } from './amounts.ts'
+import type { Quota } from './quota.ts'
+import { usedBy } from './tally.ts'
+import { countedResource, countsFor, measuredResources } from './usage.ts'
+
+/**
+ * The use of every name in `quota.hard` that something counts for, zeros too. `quotas`: all of the namespace.
+ * `now`: milliseconds since the epoch.
+ */
+export function usedOf(
+  objects: ClusterObjects,
+  namespace: string,
+  { quota, quotas, now }: { quota: Quota; quotas: readonly Quota[]; now: number },
+): Amounts {
+  const used = new Map<string, Quantity>()
+  const names = [...quota.hard.keys()]
+  const all = quotas.map(({ scopes }) => scopes)
+  for (const resource of measuredResources) {
+    const own = names.filter((name) => countsFor(resource, name))
+    if (own.length === 0) continue
+    const amounts = usedBy(objects, { resource, namespace }, { scopes: quota.scopes, all }, now)
+    for (const name of own) used.set(name, amounts.get(name) ?? numberOf(0))
+  }
+  for (const name of names) {
+    const resource = countedResource(name)
+    // Objects that are only counted are in no scope.
+    if (resource !== undefined)
+      used.set(name, numberOf(quota.scopes.length > 0 ? 0 : objects.count({ resource, namespace })))
+  }
+  return used
+}
+
+function numberOf(count: number): Quantity {
+  return { nanos: BigInt(count) * 1_000_000_000n, format: 'DecimalSI' }
+}
