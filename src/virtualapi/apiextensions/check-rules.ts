@@ -77,7 +77,6 @@ class RuleCheck {
     if (typeof additionalProperties === 'object')
       child('additionalProperties', additionalProperties, { self: self?.element })
     const sources = fieldOf(source, 'properties')
-    const atomic = node.mapType !== undefined && node.mapType !== 'granular' && node.mapType !== 'atomic'
     for (const [name, property] of Object.entries(properties)) {
       const found = isJsonObject(sources) ? fieldOf(sources, name) : undefined
       if (!isJsonObject(found)) continue
@@ -89,7 +88,7 @@ class RuleCheck {
         root: known === undefined ? type : root,
         runs: runsBelow(source, place.runs),
         isRoot: false,
-        uncorrelated: uncorrelated ?? (atomic ? path : undefined),
+        uncorrelated,
       })
     }
     if (items !== undefined) {

@@ -24,7 +24,7 @@ export function keptRules(old: readonly CrdVersion[]): (version: CrdVersion) => 
   }
 }
 
-const asJson = (schema: CrdVersion['schema']): JsonValue => (schema ?? null) as unknown as JsonValue
+const asJson = (schema: CrdVersion['schema']): JsonValue => (schema as unknown as JsonValue | undefined) ?? null
 
 function* rulesIn(node: SchemaNode): Generator<ReturnType<typeof validationRule>> {
   for (const rule of node.validations ?? []) yield validationRule(rule)

@@ -45,11 +45,11 @@ function stepsOf(path: string): string[] | undefined {
 
 function quoted(token: string): string | undefined {
   if (token.length < 2 || !token.startsWith("'") || !token.endsWith("'")) return undefined
-  let known = true
+  const unknown: string[] = []
   const text = token.slice(1, -1).replace(/\\(.)/g, (_, char: string) => {
     const meant = escapes[char]
-    if (meant === undefined) known = false
+    if (meant === undefined) unknown.push(char)
     return meant ?? ''
   })
-  return known ? text : undefined
+  return unknown.length === 0 ? text : undefined
 }

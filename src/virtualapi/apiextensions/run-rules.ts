@@ -115,7 +115,10 @@ class RuleRun {
       this.causes.push(fieldInvalid(path, type, `rule compiler initialization error: ${why}`))
     }
     if (tree.rules.length === 0) return
-    if (this.budget.left <= 0) return this.#stop(fieldInvalid(path, type, outOfBudget))
+    if (this.budget.left <= 0) {
+      this.#stop(fieldInvalid(path, type, outOfBudget))
+      return
+    }
     const activation = activations(tree, visit)
     for (const rule of tree.rules) {
       if (this.#ended) return
@@ -135,8 +138,8 @@ class RuleRun {
     if (usesOldSelf && (visit.old ?? null) === null && !optional) return
     const variables = activation(optional)
     const outcome = this.#run(condition.program, variables)
-    if (outcome === undefined) return this.#stop(fieldInvalid(path, type, outOfBudget))
-    if (outcome.error !== undefined) this.#failed(outcome, rule, place)
+    if (outcome === undefined) this.#stop(fieldInvalid(path, type, outOfBudget))
+    else if (outcome.error !== undefined) this.#failed(outcome, rule, place)
     else if (outcome.value !== true) this.#refused(compiled, place, variables)
   }
 
