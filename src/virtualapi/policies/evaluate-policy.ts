@@ -17,13 +17,17 @@ export interface Denial {
   readonly index: number
 }
 
+/** What a policy is evaluated with. */
+export interface PolicyValues {
+  readonly shared: ReadonlyMap<string, Value>
+  readonly params: JsonObject | undefined
+  /** Told what each expression cost, in cost units. Throws where the request has had enough. */
+  readonly charge: (cost: number) => void
+}
+
 /** Why the object is refused; empty if it is not. */
-export function evaluatePolicy(
-  policy: CompiledPolicy,
-  shared: ReadonlyMap<string, Value>,
-  params: JsonObject | undefined,
-): readonly Denial[] {
-  const run = new PolicyRun(policy, shared, params)
+export function evaluatePolicy(policy: CompiledPolicy, values: PolicyValues): readonly Denial[] {
+  const run = new PolicyRun(policy, values)
   try {
     return run.conditionsHold() ? run.denials() : []
   } catch (error) {
@@ -45,9 +49,11 @@ interface Result {
 class PolicyRun {
   readonly #policy: CompiledPolicy
   readonly #shared: ReadonlyMap<string, Value>
+  readonly #charge: PolicyValues['charge']
 
-  constructor(policy: CompiledPolicy, shared: ReadonlyMap<string, Value>, params: JsonObject | undefined) {
+  constructor(policy: CompiledPolicy, { shared, params, charge }: PolicyValues) {
     this.#policy = policy
+    this.#charge = charge
     this.#shared = new Map([...shared, ['params', params === undefined ? null : dynamicValue(params)]])
   }
 
@@ -105,7 +111,9 @@ class PolicyRun {
       const { text, compiled } = expression
       if (!(compiled instanceof Program)) return { error: `compilation error: ${compiled.message}` }
       const { value, error, cost } = compiled.run(activation)
-      left -= cost + variables.takeCost()
+      const all = cost + variables.takeCost()
+      this.#charge(all)
+      left -= all
       if (left < 0) throw new EvaluationFailure(outOfBudget)
       if (error !== undefined) return { error: `expression '${text}' resulted in error: ${error}` }
       return value === undefined ? {} : { value }

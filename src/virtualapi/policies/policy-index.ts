@@ -45,10 +45,7 @@ export function boundPolicies(objects: ClusterObjects): readonly BoundPolicy[] {
 function readPolicies(objects: ClusterObjects): readonly BoundPolicy[] {
   const entries = objects.list({ resource: policyKey })
   if (entries.length === 0) return none
-  const bindings = Map.groupBy(
-    objects.list({ resource: bindingKey }).map(bindingOf),
-    ({ spec }) => spec.policyName ?? '',
-  )
+  const bindings = Map.groupBy(objects.list({ resource: bindingKey }).map(bindingOf), ({ spec }) => spec.policyName)
   return entries.flatMap((entry) => {
     const { name } = entry.key
     const own = bindings.get(name)

@@ -6,7 +6,7 @@ import {
   requestResourceValue,
   type Value,
 } from '../../apimachinery/cel/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
+import type { JsonObject, JsonValue, KubeObject } from '../../apimachinery/meta/index.ts'
 import type { AdmissionRequest } from '../admission/admission.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
 
@@ -105,6 +105,6 @@ function shownRequest(request: AdmissionRequest, form: ResourceDefinition): Json
 const optionsKinds = { CREATE: 'CreateOptions', UPDATE: 'UpdateOptions', DELETE: 'DeleteOptions' } as const
 
 /** The labels of an object; none if it has no metadata. */
-export function labelsOf(object: KubeObject): Readonly<Record<string, string>> | undefined {
-  return isJsonObject(object.metadata as unknown as JsonValue) ? object.metadata.labels : undefined
+export function labelsOf(object: Partial<KubeObject>): Readonly<Record<string, string>> | undefined {
+  return object.metadata?.labels
 }

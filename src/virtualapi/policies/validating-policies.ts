@@ -1,6 +1,6 @@
 // ValidatingAdmissionPolicy as an admission plugin: runs the policies whose bindings match a request.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { forbidden, notFound, statusError } from '../../apimachinery/status/index.ts'
+import { forbidden, notFound, requestEntityTooLarge, statusError } from '../../apimachinery/status/index.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission/admission.ts'
 import type { Authorizer } from '../authz/index.ts'
 import type { Catalog } from '../catalog/catalog.ts'
@@ -35,6 +35,9 @@ export function validatingPolicies(parts: Parts): AdmissionPlugin {
   }
 }
 
+/** In cost units: what all policies may cost for one request. One alone may cost a quarter of it. */
+const requestBudget = 40_000_000
+
 interface Form extends MatchSubject {
   readonly definition: ResourceDefinition
 }
@@ -50,6 +53,7 @@ class Review {
   readonly #objects: ReviewedObjects
   readonly #own: Form
   #others: readonly Form[] | undefined
+  #left = requestBudget
 
   constructor(parts: Parts, request: AdmissionRequest, objects: ReviewedObjects) {
     this.#parts = parts
@@ -89,7 +93,7 @@ class Review {
           const denials = await withAuthorizer(this.#parts.authorizer, this.#request, (authorizer) => {
             const { namespace } = this
             const input = { request: this.#request, form, objects: this.#objects, namespace, authorizer }
-            return evaluatePolicy(policy, sharedVariables(input), param)
+            return evaluatePolicy(policy, { shared: sharedVariables(input), params: param, charge: this.#charge })
           })
           refusals.push(...denials.flatMap((denial) => this.#act(denial, name, binding)))
         }
@@ -97,8 +101,14 @@ class Review {
     return refusals
   }
 
+  /** Throws 413 once all policies together cost too much. */
+  readonly #charge = (cost: number): void => {
+    this.#left -= cost
+    if (this.#left < 0) throw requestEntityTooLarge('the admission policies take too long for one request')
+  }
+
   #act(denial: Denial, policy: string, { name, spec }: Binding): Refusal[] {
-    const actions = spec.validationActions ?? []
+    const actions = spec.validationActions
     if (actions.includes('Warn')) {
       const head = `Validation failed for ValidatingAdmissionPolicy '${policy}' with binding '${name}'`
       this.#request.context.warnings.push(`${head}: ${denial.message}`)
