@@ -98,7 +98,8 @@ function shownRequest(request: AdmissionRequest, form: ResourceDefinition): Json
     object: null,
     oldObject: null,
     dryRun,
-    options: options ?? { kind: optionsKinds[operation], apiVersion: 'meta.k8s.io/v1' },
+    options:
+      options ?? (operation === 'CONNECT' ? null : { kind: optionsKinds[operation], apiVersion: 'meta.k8s.io/v1' }),
   }
 }
 
