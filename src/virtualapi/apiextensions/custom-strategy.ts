@@ -7,6 +7,8 @@ import { applyDefaults, pruneUnknown, validate, type SchemaNode } from '../../ap
 import { forbidden, requestEntityTooLarge, type StatusCause } from '../../apimachinery/status/index.ts'
 import { isTerminatingCrd } from './crd-strategy.ts'
 import { embeddedCauses } from './embedded-resources.ts'
+import { ruleTreeOf } from './rule-tree.ts'
+import { runRules } from './run-rules.ts'
 import { subdomainName } from '../resources/names.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
 import type { CustomFacts, RequestContext, Strategy } from '../resources/resource-definition.ts'
@@ -24,17 +26,16 @@ interface CustomKind {
 /** Called once per compiled CustomResourceDefinition and version. */
 export function customStrategy({ info, schema, storageSchema, selectableFields = [], scale }: CustomKind): Strategy {
   const hasStatus = info.subresources.some(({ name }) => name === 'status')
-  const asJson = (object: KubeObject): JsonObject => object as unknown as JsonObject
-  const check = (object: KubeObject, { work }: RequestContext, old?: KubeObject): StatusCause[] =>
+  const check = (object: KubeObject, { work, warnings }: RequestContext, old?: KubeObject): StatusCause[] =>
     schema === undefined
       ? []
-      : [
+      : withRuleCauses(schema, { object, old, warnings }, [
           ...validate(asJson(object), schema, { work, ...(old === undefined ? {} : { old: asJson(old) }) }),
           ...(scale === undefined
             ? []
             : [...replicaCauses(object, scale.specReplicasPath), ...scaleStatusCauses(object, scale)]),
           ...embeddedCauses(asJson(object), schema),
-        ]
+        ])
   const statusSchema = schema?.properties?.['status']
   return {
     hasStatus,
@@ -67,12 +68,15 @@ export function customStrategy({ info, schema, storageSchema, selectableFields =
       if (subresource !== 'status') return check(object, context, old)
       const { status } = asJson(object)
       const { status: before } = asJson(old)
-      if (status === undefined) return []
+      if (status === undefined)
+        return schema === undefined ? [] : withRuleCauses(schema, { object, old, warnings: context.warnings }, [])
       const options = { path: ['status'], work: context.work, ...(before === undefined ? {} : { old: before }) }
-      return [
+      const causes = [
         ...(statusSchema === undefined ? [] : validate(status, statusSchema, options)),
         ...(scale === undefined ? [] : scaleStatusCauses(object, scale)),
       ]
+      const { warnings } = context
+      return schema === undefined ? causes : withRuleCauses(schema, { object, old, warnings }, causes)
     },
   }
 }
@@ -80,6 +84,34 @@ export function customStrategy({ info, schema, storageSchema, selectableFields =
 /** Where there is an endpoint for the status, each endpoint leaves alone what the other writes. */
 const specFields = withoutFields(['f:status'])
 const statusFields = withoutFields(['f:spec'])
+const asJson = (object: KubeObject): JsonObject => object as unknown as JsonObject
+
+interface Written {
+  readonly object: KubeObject
+  readonly old: KubeObject | undefined
+  readonly warnings: string[]
+}
+
+const blocking = new Set([
+  ...[
+    'FieldValueNotSupported',
+    'FieldValueRequired',
+    'FieldValueTooLong',
+    'FieldValueTooMany',
+    'FieldValueTypeInvalid',
+  ],
+])
+const unchecked =
+  'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation'
+
+/** Adds the failures of validation rules, which only run on objects that have the fields and types of their schema. */
+function withRuleCauses(schema: SchemaNode, { object, old, warnings }: Written, causes: StatusCause[]): StatusCause[] {
+  const tree = ruleTreeOf(schema, { isResource: true })
+  if (tree === undefined) return causes
+  if (causes.some(({ reason = '' }) => blocking.has(reason))) return [...causes, fieldInvalid('', null, unchecked)]
+  const options = old === undefined ? {} : { old: asJson(old), warnings }
+  return [...causes, ...runRules(asJson(object), tree, options)]
+}
 
 /** Drops unknown fields and adds defaults. Throws RequestEntityTooLarge if the defaults make the object too large. */
 function fit(object: JsonObject, schema: SchemaNode): void {

@@ -1,5 +1,5 @@
 // Validation of an openAPIV3Schema of a CustomResourceDefinition: it must be structural, with valid defaults and
-// extensions. Of CEL rules only the text is checked here.
+// extensions.
 import {
   fieldDuplicate,
   fieldForbidden,
@@ -10,8 +10,20 @@ import {
 } from '../../apimachinery/field/index.ts'
 import { cloneJson, fieldOf, isJsonObject, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
 import { jsonEqual } from '../../apimachinery/json/index.ts'
-import { parseStructuralSchema, pruneUnknown, structuralViolations, validate } from '../../apimachinery/schema/index.ts'
+import {
+  parseStructuralSchema,
+  pruneUnknown,
+  type SchemaNode,
+  structuralViolations,
+  validate,
+} from '../../apimachinery/schema/index.ts'
 import type { StatusCause } from '../../apimachinery/status/index.ts'
+import { checkRuleExpressions, type KeptRules } from './check-rules.ts'
+import { internSchema } from './compile-crd.ts'
+import { ruleFieldPath } from './rule-field-path.ts'
+import { ruleTreeOf } from './rule-tree.ts'
+import { type RuleBudget, ruleBudget, runRules } from './run-rules.ts'
+import { validationRule } from './validation-rule.ts'
 
 const maxSelectableFields = 8
 const selectableTypes: JsonValue[] = ['string', 'boolean', 'integer']
@@ -20,7 +32,7 @@ const selectableTypes: JsonValue[] = ['string', 'boolean', 'integer']
 export function validateCrdSchema(
   schema: JsonObject,
   path: string,
-  { hasStatus }: { hasStatus: boolean },
+  { hasStatus, kept }: { hasStatus: boolean; kept: KeptRules },
 ): StatusCause[] {
   const causes: StatusCause[] = []
   if (hasStatus) causes.push(...rootErrors(schema, path))
@@ -28,8 +40,12 @@ export function validateCrdSchema(
     causes.push(fieldForbidden(`${path}.nullable`, 'nullable cannot be true at the root'))
   const violations = structuralViolations(schema, path)
   causes.push(...violations)
-  if (violations.length === 0) checkDefaults(schema, path, causes, { isRoot: true })
-  checkNode(schema, path, causes, { isRoot: true, noDefaults: undefined, insideMeta: false })
+  const before = causes.length
+  if (violations.length === 0) checkDefaults(schema, path, causes, { isRoot: true, budget: ruleBudget() })
+  const isSound = violations.length === 0 && causes.length === before
+  const sound = new Set<JsonObject>()
+  checkNode(schema, path, causes, { isRoot: true, noDefaults: undefined, insideMeta: false, sound })
+  if (isSound) causes.push(...checkRuleExpressions({ source: schema, node: internSchema(schema), path, sound, kept }))
   return causes
 }
 
@@ -63,29 +79,44 @@ function rootErrors(schema: JsonObject, path: string): StatusCause[] {
 }
 
 /** Defaults must not have unknown fields and must match their own schema. */
-function checkDefaults(schema: JsonObject, path: string, causes: StatusCause[], { isRoot }: { isRoot: boolean }): void {
+function checkDefaults(
+  schema: JsonObject,
+  path: string,
+  causes: StatusCause[],
+  { isRoot, budget }: { isRoot: boolean; budget: RuleBudget },
+): void {
   const value = fieldOf(schema, 'default')
   if (value !== undefined && value !== null && !isRoot) {
     const node = parseStructuralSchema(schema)
     const pruned = cloneJson(value)
     if (isJsonObject(pruned)) pruneUnknown(pruned, node, { isResourceRoot: false })
     if (!jsonEqual(pruned, value)) causes.push(fieldInvalid(`${path}.default`, value, 'must not have unknown fields'))
-    for (const { field, ...cause } of validate(value, node)) {
+    const wrong = validate(value, node)
+    for (const { field, ...cause } of wrong) {
       causes.push({
         ...cause,
         field: field === undefined || field === '<nil>' ? `${path}.default` : `${path}.default.${field}`,
       })
     }
+    if (wrong.length === 0) causes.push(...defaultRuleCauses(value, node, `${path}.default`, budget))
   }
   const isResource = isRoot || fieldOf(schema, 'x-kubernetes-embedded-resource') === true
   for (const [name, property] of schemasIn(schema, 'properties')) {
     if (isResource && metaFields.has(name)) continue
-    checkDefaults(property, `${path}.properties[${name}]`, causes, { isRoot: false })
+    checkDefaults(property, `${path}.properties[${name}]`, causes, { isRoot: false, budget })
   }
   for (const name of ['items', 'additionalProperties']) {
     const child = fieldOf(schema, name)
-    if (isJsonObject(child)) checkDefaults(child, `${path}.${name}`, causes, { isRoot: false })
+    if (isJsonObject(child)) checkDefaults(child, `${path}.${name}`, causes, { isRoot: false, budget })
   }
+}
+
+/** Rules must allow the default as an old value and as a new one. */
+function defaultRuleCauses(value: JsonValue, node: SchemaNode, path: string, budget: RuleBudget): StatusCause[] {
+  const tree = ruleTreeOf(node, { isResource: node.embeddedResource === true })
+  if (tree === undefined || budget.left < 0) return []
+  const causes = runRules(value, tree, { path, old: value, budget })
+  return causes.length > 0 ? causes : runRules(value, tree, { path, budget })
 }
 
 const metaFields = new Set(['metadata', 'kind', 'apiVersion'])
@@ -101,12 +132,15 @@ interface NodeContext {
   /** Why a default is forbidden at this node, for the message; undefined: it is allowed. */
   noDefaults: string | undefined
   insideMeta: boolean
+  /** Takes the nodes without mistakes, at them or below. */
+  sound: Set<JsonObject>
 }
 
 const types = ['array', 'boolean', 'integer', 'number', 'object', 'string']
 const unsupported = ['id', 'additionalItems', 'patternProperties', 'definitions', 'dependencies', '$ref']
 
 function checkNode(schema: JsonObject, path: string, causes: StatusCause[], context: NodeContext): void {
+  const before = causes.length
   const type = fieldOf(schema, 'type')
   if (typeof type === 'string' && type !== '' && !types.includes(type))
     causes.push(fieldNotSupported(`${path}.type`, type, types))
@@ -140,6 +174,7 @@ function checkNode(schema: JsonObject, path: string, causes: StatusCause[], cont
   checkListType(schema, path, causes)
   checkRules(schema, path, causes)
   checkChildren(schema, path, causes, context)
+  if (causes.length === before) context.sound.add(schema)
 }
 
 function checkChildren(schema: JsonObject, path: string, causes: StatusCause[], context: NodeContext): void {
@@ -161,7 +196,7 @@ function checkChildren(schema: JsonObject, path: string, causes: StatusCause[], 
   for (const [name, property] of properties) {
     const isMeta = isResource && metaFields.has(name)
     checkNode(property, `${path}.properties[${name}]`, causes, {
-      isRoot: false,
+      ...below,
       noDefaults: isMeta && context.isRoot ? `in top-level ${name}` : context.noDefaults,
       insideMeta: context.insideMeta || isMeta,
     })
@@ -281,7 +316,7 @@ function checkMapItems(items: JsonObject | undefined, keys: string[], path: stri
 
 const reasons = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired']
 
-/** Checks the text of CEL rules, not the expressions. */
+/** Checks the text of rules; their expressions are checked by checkRuleExpressions. */
 function checkRules(schema: JsonObject, path: string, causes: StatusCause[]): void {
   const rules = fieldOf(schema, 'x-kubernetes-validations')
   if (!Array.isArray(rules)) return
@@ -306,7 +341,18 @@ function checkRules(schema: JsonObject, path: string, causes: StatusCause[]): vo
     const reason = fieldOf(rule, 'reason')
     if (typeof reason === 'string' && !reasons.includes(reason))
       causes.push(fieldNotSupported(`${at}.reason`, reason, reasons))
+    causes.push(...fieldPathCauses(validationRule(rule).fieldPath, schema, `${at}.fieldPath`))
   }
+}
+
+function fieldPathCauses(fieldPath: string, schema: JsonObject, at: string): StatusCause[] {
+  if (fieldPath === '') return []
+  const causes: StatusCause[] = []
+  if (fieldPath.trim() === '') causes.push(fieldInvalid(at, fieldPath, 'must be non-empty if specified'))
+  if (/[\r\n]/.test(fieldPath)) causes.push(fieldInvalid(at, fieldPath, 'must not contain line breaks'))
+  if (ruleFieldPath(fieldPath, parseStructuralSchema(schema)) === undefined)
+    causes.push(fieldInvalid(at, fieldPath, 'must be a valid path'))
+  return causes
 }
 
 /** Validation errors of selectableFields of the version with this schema. */

@@ -15,6 +15,7 @@ import type { CrdColumn, CrdNames, CrdSubresources, CrdVersion, CustomResourceDe
 import { approvalAnnotation, approvalOf } from './api-approval.ts'
 import { isEstablished } from './crd-conditions.ts'
 import { patternLimitCauses } from './pattern-limit.ts'
+import { keptRules } from './kept-rules.ts'
 import { validateCrdSchema, validateSelectableFields } from './validate-crd-schema.ts'
 import { caBundleCauses, webhookClientCauses } from '../kinds/validation/webhook-client.ts'
 
@@ -81,7 +82,7 @@ function validateSpec({ spec }: CustomResourceDefinition, old?: CustomResourceDe
     // Upstream reports the name of the first version again as spec.version.
     if (i === 0) causes.push(fieldInvalid('spec.version', name, errors.join(',')))
   }
-  causes.push(...validateVersions(versions))
+  causes.push(...validateVersions(versions, old?.spec.versions))
   const all = versionsAsGoPrints(versions)
   if (new Set(versions.map(({ name }) => name)).size < versions.length) {
     causes.push(invalidVersions(all, 'must contain unique version names'))
@@ -100,8 +101,9 @@ function validateSpec({ spec }: CustomResourceDefinition, old?: CustomResourceDe
  * Upstream's internal type stores what all versions have in common in one field, and errors name that field: a CRD with
  * one version gets errors about `spec.validation`, not about `spec.versions[0].schema`.
  */
-function validateVersions(versions: CrdVersion[]): StatusCause[] {
+function validateVersions(versions: CrdVersion[], old: readonly CrdVersion[] = []): StatusCause[] {
   const causes: StatusCause[] = []
+  const keptOf = keptRules(old)
   const shared = (key: 'schema' | 'subresources' | 'additionalPrinterColumns' | 'selectableFields'): boolean => {
     const values = versions.map((version) => version[key] as unknown as JsonValue | undefined)
     return values[0] !== undefined && values.every((value) => jsonEqual(value, values[0]))
@@ -122,7 +124,9 @@ function validateVersions(versions: CrdVersion[]): StatusCause[] {
     const root = schema?.openAPIV3Schema
     if (root !== undefined && (first || paths.schema === undefined)) {
       const path = `${paths.schema ?? `${at}.schema`}.openAPIV3Schema`
-      causes.push(...validateCrdSchema(root, path, { hasStatus: subresources?.status !== undefined }))
+      causes.push(
+        ...validateCrdSchema(root, path, { hasStatus: subresources?.status !== undefined, kept: keptOf(version) }),
+      )
     }
     if (subresources !== undefined && (first || paths.subresources === undefined)) {
       causes.push(...validateSubresources(subresources, paths.subresources ?? `${at}.subresources`))

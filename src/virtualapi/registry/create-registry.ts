@@ -5,6 +5,7 @@ import { logicalClusterFinalizer } from '../admission/logical-cluster-finalizer.
 import { standardPlugins } from '../admission/plugins/index.ts'
 import { rbacWrites } from '../admission/rbac-writes.ts'
 import { createRbacWriteCheck, forbiddenError, type RbacAuthorizer } from '../authz/index.ts'
+import { validatingPolicies } from '../policies/validating-policies.ts'
 import { createWebhooks } from '../webhooks/create-webhooks.ts'
 import type { WebhookParts } from '../webhooks/webhook-parts.ts'
 import { Registry } from './registry.ts'
@@ -21,6 +22,7 @@ export function createRegistry({ authorizer, hasRoot, ...webhookParts }: Registr
     ...(hasRoot ? [logicalClusterFinalizer] : []),
     rbacWrites(createRbacWriteCheck(authorizer)),
     certificateSigners(authorizer),
+    validatingPolicies({ authorizer, catalog: webhookParts.catalog }),
   ]
   return new Registry({
     async mayCreate({ definition: { info }, context: { user, cluster, work }, namespace, signal }, name) {

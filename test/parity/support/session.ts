@@ -179,6 +179,13 @@ export class Session {
     await waitFor(probe, { what: `${path} to refuse`, deadlineMs: 15_000, intervalMs: 25 })
   }
 
+  /** Waits until a dry run of creating this object is warned of. */
+  async untilWarned(path: string, body: unknown): Promise<void> {
+    const probe = async (): Promise<boolean> =>
+      (await this.send('POST', `${path}?dryRun=All`, { body, quiet: true })).warnings.length > 0
+    await waitFor(probe, { what: `${path} to warn`, deadlineMs: 15_000, intervalMs: 25 })
+  }
+
   /** Records a value that the row derived from an answer. */
   note(what: string, value: JsonValue): void {
     this.record(what, { status: 0, warnings: [], body: value })

@@ -1,4 +1,4 @@
-// ValidatingAdmissionPolicy. Its CEL expressions are stored without being compiled.
+// ValidatingAdmissionPolicy: its members, and that its expressions compile.
 import type {
   V1ParamKind,
   V1ValidatingAdmissionPolicySpec,
@@ -19,6 +19,8 @@ import type { KindRules } from './kind-rules.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { failurePolicies } from '../validation/admission-rules.ts'
 import { conditionsCauses } from '../validation/conditions.ts'
+import { conditionTypes } from '../admission-expressions/index.ts'
+import { PolicyCompiler } from '../admission-expressions/policy-compiler.ts'
 import { internalText } from '../../resources/typed/internal-form.ts'
 import { matchConditionCauses } from '../validation/match-conditions.ts'
 import { matchConstraintsCauses } from '../validation/match-resources.ts'
@@ -32,15 +34,22 @@ const mostAnnotations = 20
 const longestValueExpression = 5 * 1024
 
 export const admissionPolicyRules: KindRules = {
-  validate(object) {
+  validate(object, old) {
     const spec = object['spec'] as Spec
+    const compiler = new PolicyCompiler(spec, old?.['spec'] as Spec | undefined)
+    const hasParams = spec.paramKind !== undefined
     return [
       ...supported('spec.failurePolicy', spec.failurePolicy, failurePolicies),
       ...paramKindCauses('spec.paramKind', spec.paramKind),
       ...matchConstraintsCauses('spec.matchConstraints', spec.matchConstraints),
-      ...matchConditionCauses('spec.matchConditions', spec.matchConditions ?? []),
-      ...(spec.variables ?? []).flatMap((variable, index) => variableCauses(`spec.variables[${index}]`, variable)),
-      ...outcomeCauses(object.metadata.name ?? '', spec),
+      ...matchConditionCauses('spec.matchConditions', spec.matchConditions ?? [], {
+        hasParams,
+        stored: compiler.stored,
+      }),
+      ...(spec.variables ?? []).flatMap((variable, index) =>
+        variableCauses(`spec.variables[${index}]`, variable, compiler),
+      ),
+      ...outcomeCauses(object.metadata.name ?? '', spec, compiler),
     ]
   },
   validatePart(object, _old, subresource) {
@@ -59,13 +68,17 @@ export const admissionPolicyRules: KindRules = {
   },
 }
 
-function outcomeCauses(policy: string, { validations = [], auditAnnotations = [] }: Spec): StatusCause[] {
+function outcomeCauses(
+  policy: string,
+  { validations = [], auditAnnotations = [] }: Spec,
+  compiler: PolicyCompiler,
+): StatusCause[] {
   const oneOf = 'validations or auditAnnotations must contain at least one item'
   if (validations.length === 0 && auditAnnotations.length === 0)
     return [fieldRequired('spec.validations', oneOf), fieldRequired('spec.auditAnnotations', oneOf)]
   return [
-    ...validations.flatMap((validation, index) => validationCauses(`spec.validations[${index}]`, validation)),
-    ...annotationsCauses('spec.auditAnnotations', policy, auditAnnotations),
+    ...validations.flatMap((validation, index) => validationCauses(`spec.validations[${index}]`, validation, compiler)),
+    ...annotationsCauses('spec.auditAnnotations', policy, auditAnnotations, compiler),
   ]
 }
 
@@ -103,7 +116,7 @@ const reserved: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
-function variableCauses(path: string, { name, expression }: Data<V1Variable>): StatusCause[] {
+function variableCauses(path: string, { name, expression }: Data<V1Variable>, compiler: PolicyCompiler): StatusCause[] {
   const isIdentifier = /^[_a-zA-Z][_a-zA-Z0-9]*$/.test(name) && !reserved.has(name)
   return [
     ...(name.trim() === ''
@@ -111,19 +124,25 @@ function variableCauses(path: string, { name, expression }: Data<V1Variable>): S
       : isIdentifier
         ? []
         : [fieldInvalid(`${path}.name`, name, 'must be a valid CEL identifier')]),
-    ...(expression.trim() === '' ? [fieldRequired(`${path}.expression`, 'expression is not specified')] : []),
+    ...(expression.trim() === ''
+      ? [fieldRequired(`${path}.expression`, 'expression is not specified')]
+      : compiler.variable(`${path}.expression`, name, expression)),
   ]
 }
 
 function validationCauses(
   path: string,
   { expression, message = '', messageExpression = '', reason }: Data<V1Validation>,
+  compiler: PolicyCompiler,
 ): StatusCause[] {
   const blank = (member: string, text: string): StatusCause[] =>
     text !== '' && text.trim() === '' ? [fieldInvalid(`${path}.${member}`, text, 'must be non-empty if specified')] : []
   return [
-    ...(expression.trim() === '' ? [fieldRequired(`${path}.expression`, 'expression is not specified')] : []),
+    ...(expression.trim() === ''
+      ? [fieldRequired(`${path}.expression`, 'expression is not specified')]
+      : compiler.causes(`${path}.expression`, expression, conditionTypes)),
     ...blank('messageExpression', messageExpression),
+    ...(messageExpression.trim() === '' ? [] : compiler.message(`${path}.messageExpression`, messageExpression)),
     ...blank('message', message),
     ...(/[\n\r]/.test(message.trim())
       ? [fieldInvalid(`${path}.message`, message, 'must not contain line breaks')]
@@ -132,7 +151,12 @@ function validationCauses(
   ]
 }
 
-function annotationsCauses(path: string, policy: string, annotations: readonly Annotation[]): StatusCause[] {
+function annotationsCauses(
+  path: string,
+  policy: string,
+  annotations: readonly Annotation[],
+  compiler: PolicyCompiler,
+): StatusCause[] {
   const keys = new Set<string>()
   const causes: StatusCause[] = []
   if (annotations.length > mostAnnotations)
@@ -148,6 +172,7 @@ function annotationsCauses(path: string, policy: string, annotations: readonly A
     if (expression === '') causes.push(fieldRequired(`${at}.valueExpression`, 'valueExpression is not specified'))
     else if (byteLength(expression) > longestValueExpression)
       causes.push(fieldRequired(`${at}.valueExpression`, `must not exceed ${longestValueExpression} bytes in length`))
+    else causes.push(...compiler.annotation(`${at}.valueExpression`, valueExpression))
     if (keys.has(key)) causes.push(fieldDuplicate(`${at}.key`, key))
     keys.add(key)
   }

@@ -35,11 +35,13 @@ export const webhookRules: KindRules = {
   validate(object, old) {
     const allowed = old === undefined ? {} : leniencyFor(webhooksOf(old))
     const names = new Set<string>()
+    const before = old === undefined ? [] : webhooksOf(old)
+    const stored = new Set(before.flatMap(({ matchConditions = [] }) => matchConditions.map((one) => one.expression)))
     return webhooksOf(object).flatMap((webhook, index) => {
       const at = `webhooks[${index}]`
       const { name } = webhook
       const causes = [
-        ...webhookCauses(at, webhook, allowed),
+        ...webhookCauses(at, webhook, allowed, stored),
         ...versionCauses(`${at}.admissionReviewVersions`, webhook.admissionReviewVersions, allowed),
       ]
       if (!allowed.repeatedNames && names.has(name)) causes.push(fieldDuplicate(`${at}.name`, name))
@@ -65,7 +67,12 @@ function leniencyFor(webhooks: readonly Webhook[]): Leniency {
 
 const isReviewVersion = (version: string): boolean => reviewVersions.includes(version)
 
-function webhookCauses(path: string, webhook: Webhook, { sideEffects: lenient }: Leniency): StatusCause[] {
+function webhookCauses(
+  path: string,
+  webhook: Webhook,
+  { sideEffects: lenient }: Leniency,
+  stored: ReadonlySet<string>,
+): StatusCause[] {
   const { rules = [], timeoutSeconds = 10, matchConditions = [] } = webhook
   const sideEffects = webhook.sideEffects as string | null
   const effects = lenient ? ['None', 'NoneOnDryRun', 'Some', 'Unknown'] : harmless
@@ -84,7 +91,7 @@ function webhookCauses(path: string, webhook: Webhook, { sideEffects: lenient }:
     ...labelSelectorCauses(`${path}.objectSelector`, webhook.objectSelector),
     ...supported(`${path}.reinvocationPolicy`, webhook.reinvocationPolicy, ['IfNeeded', 'Never']),
     ...webhookClientCauses(`${path}.clientConfig`, webhook.clientConfig),
-    ...matchConditionCauses(`${path}.matchConditions`, matchConditions),
+    ...matchConditionCauses(`${path}.matchConditions`, matchConditions, { stored }),
   ]
 }
 

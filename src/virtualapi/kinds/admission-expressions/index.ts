@@ -1,0 +1,2 @@
+export * from './admission-types.ts'
+export * from './compile-admission-expression.ts'
