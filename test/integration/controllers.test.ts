@@ -305,7 +305,7 @@ describe('the controllers of logical clusters', function () {
     for (const name of ['view', 'edit', 'admin']) await until(acme, clusterRoles, { name }, holds)
     await acme.delete(clusterRoles, { name: 'things' }, { signal })
     for (const name of ['view', 'edit', 'admin']) await until(acme, clusterRoles, { name }, (object) => !holds(object))
-    expect(writes.filter((write) => !write.startsWith('update acme clusterroles'))).to.deep.equal([])
+    expect(writes.filter((write) => !write.startsWith('patch acme clusterroles'))).to.deep.equal([])
   })
 
   it('do not decode ClusterRoles that no other one selects', async () => {

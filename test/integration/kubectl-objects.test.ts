@@ -130,14 +130,19 @@ describe('stock kubectl in a logical cluster', () => {
       expect(await get('deploy/web', 'metadata.generation')).to.equal(2)
     })
 
-    it('with --server-side is refused, stores nothing, and names the alternative', async () => {
-      const input = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: by-server}\n'
-      for (const flags of [[], ['--force-conflicts'], ['--dry-run=server']]) {
-        const args = ['-n', 'shop', 'apply', '--server-side', ...flags, '-f', '-']
-        const { stderr } = await acme.kubectl(args, { input, expectCode: 1 })
-        expect(stderr).to.include('server-side apply is not served yet: apply on the client')
-      }
+    it('with --server-side creates, names who owns a field, and takes it by force', async () => {
+      const config = (data: string): string =>
+        `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: by-server}\ndata: ${data}\n`
+      const apply = (data: string, flags: string[], expectCode = 0): Promise<{ stdout: string; stderr: string }> =>
+        acme.kubectl(['-n', 'shop', 'apply', '--server-side', ...flags, '-f', '-'], { input: config(data), expectCode })
+      expect((await apply('{a: one}', ['--dry-run=server'])).stdout).to.include('(server dry run)')
       expect(await shop('get', 'configmap', '-o', 'name')).to.not.include('by-server')
+      await apply('{a: one, b: two}', [])
+      const { stderr } = await apply('{a: other}', ['--field-manager=somebody'], 1)
+      expect(stderr).to.include('Apply failed with 1 conflict: conflict with "kubectl": .data.a')
+      await apply('{a: other}', ['--field-manager=somebody', '--force-conflicts'])
+      await apply('{}', [])
+      expect(await get('cm/by-server', 'data')).to.deep.equal({ a: 'other' })
     })
 
     it('with --dry-run=server shows the result and stores nothing', async () => {

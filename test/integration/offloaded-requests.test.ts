@@ -326,7 +326,8 @@ function padded(body: object): object {
 /** The answer without parts that differ for every object. */
 function comparable({ text }: RawResponse): unknown {
   const own = new Set(['uid', 'resourceVersion', 'creationTimestamp', 'namespace'])
-  const volatile = new Set(['clusterIP', 'clusterIPs', 'nodePort', 'Age'])
+  // What makes an object large has an owner too.
+  const volatile = new Set(['clusterIP', 'clusterIPs', 'nodePort', 'Age', 'managedFields'])
   const document = JSON.parse(text.replaceAll('heavy', 'light'), (key, value: unknown) => {
     if (key === 'annotations' && isRecord(value) && 'p0' in value) return undefined
     if (key === 'name' && typeof value === 'string') return value.replace(/^g-.....$/, 'g-')
