@@ -78,7 +78,7 @@ function shownRequest(request: AdmissionRequest, form: ResourceDefinition): Json
     return { group, version, resource }
   }
   const sub = subresource === '' ? {} : { subResource: subresource, requestSubResource: subresource }
-  const options: JsonValue | undefined = 'options' in context ? (context.options as JsonValue | undefined) : undefined
+  const options: JsonValue | undefined = 'options' in context ? context.options : undefined
   return {
     uid: '',
     kind: kindOf(form),
