@@ -1,6 +1,7 @@
 // ResourceQuotas: what they refuse, in which words, and what their status says.
 import { isDeepStrictEqual } from 'node:util'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/apimachinery/meta/index.ts'
+import { waitFor } from '../../support/index.ts'
 import { row, type Row } from '../support/compare-rows.ts'
 import { valueAt, type Manifest, type Session } from '../support/session.ts'
 
@@ -12,10 +13,18 @@ function object(apiVersion: string, kind: string, name: string, rest: JsonObject
   return { apiVersion, kind, metadata: { name }, ...rest }
 }
 
+/** Objects that no row creates otherwise: one for each quota of a row. */
+const probes = [
+  { resource: 'endpoints', manifest: object('v1', 'Endpoints', 'probe') },
+  { resource: 'limitranges', manifest: object('v1', 'LimitRange', 'probe') },
+  { resource: 'roles.rbac.authorization.k8s.io', manifest: object('rbac.authorization.k8s.io/v1', 'Role', 'probe') },
+] as const
+
 /** One namespace with one or more quotas whose status is complete. */
 class Space {
   private readonly session: Session
   private readonly namespace: string
+  private limits = 0
 
   constructor(session: Session, namespace: string) {
     this.session = session
@@ -34,6 +43,17 @@ class Space {
 
   /** Creates a quota and waits until it is in force. */
   async limit(name: string, hard: Amounts, spec: JsonObject = {}): Promise<void> {
+    await this.limitQuietly(name, hard, spec)
+    // A real server learns of quotas in order: when a later one is in force, so is this one.
+    const { resource, manifest } = probes[this.limits++] ?? probes[0]
+    await this.limitQuietly(`probe-${name}`, { [`count/${resource}`]: '0' })
+    const placed = { ...manifest, metadata: { ...manifest.metadata, namespace: this.namespace } } as Manifest
+    const isRefused = async (): Promise<boolean> =>
+      (await this.session.create(placed, { quiet: true, query: '?dryRun=All' })).status === 403
+    await waitFor(isRefused, { what: `quota ${name} in force`, deadlineMs: 60_000, intervalMs: 25 })
+  }
+
+  private async limitQuietly(name: string, hard: Amounts, spec: JsonObject = {}): Promise<void> {
     await this.create(object('v1', 'ResourceQuota', name, { spec: { hard: { ...hard }, ...spec } }), quiet)
     await this.session.untilQuiet(this.path(`resourcequotas/${name}`), ({ body }) =>
       isDeepStrictEqual(Object.keys(member(body, 'status.hard')).sort(), Object.keys(hard).sort()),
@@ -95,27 +115,28 @@ function claim(name: string, storage: string, spec: JsonObject = {}): Manifest {
   })
 }
 
-const map = (name: string): Manifest => object('v1', 'ConfigMap', name)
+/** Of Secrets no controller creates any in a new namespace. */
+const secret = (name: string): Manifest => object('v1', 'Secret', name)
 const both = (cpu: string, memory: string): JsonObject => ({ requests: { cpu, memory }, limits: { cpu, memory } })
 
 export const quotaRows: readonly Row[] = [
   quotaRow('counts of objects', async (space, session) => {
     await space.limit('counts', {
-      configmaps: '3',
-      'count/configmaps': '4',
-      secrets: '1',
+      secrets: '2',
+      'count/secrets': '3',
+      'count/podtemplates': '1',
       'count/deployments.apps': '0',
-      resourcequotas: '1',
+      resourcequotas: '2',
       replicationcontrollers: '0',
       'count/leases.coordination.k8s.io': '1',
     })
-    await space.create(map('a'))
-    await space.create(map('b'), { query: '?dryRun=All' })
-    await space.create(map('b'))
-    await space.create(map('c'))
-    await space.create(map('c'), { query: '?dryRun=All' })
-    await space.create(object('v1', 'Secret', 'a'))
-    await space.create(object('v1', 'Secret', 'b'))
+    await space.create(secret('a'))
+    await space.create(secret('b'), { query: '?dryRun=All' })
+    await space.create(secret('b'))
+    await space.create(secret('c'))
+    await space.create(secret('c'), { query: '?dryRun=All' })
+    await space.create(object('v1', 'PodTemplate', 'a'))
+    await space.create(object('v1', 'PodTemplate', 'b'))
     await space.create(object('v1', 'ResourceQuota', 'second', { spec: { hard: { pods: '1' } } }))
     const labels = { app: 'a' }
     const template = { metadata: { labels }, spec: { containers: [{ name: 'a', image: 'a' }] } }
@@ -123,12 +144,12 @@ export const quotaRows: readonly Row[] = [
     await space.create(object('v1', 'ReplicationController', 'a', { spec: { selector: labels, template } }))
     await space.create(object('coordination.k8s.io/v1', 'Lease', 'a'))
     await space.create(object('coordination.k8s.io/v1', 'Lease', 'b'))
-    await space.uses('counts', { configmaps: '3', secrets: '1', 'count/leases.coordination.k8s.io': '1' })
-    await session.delete(space.path('configmaps/a'), undefined, quiet)
+    await space.uses('counts', { secrets: '2', 'count/podtemplates': '1', 'count/leases.coordination.k8s.io': '1' })
     await session.delete(space.path('secrets/a'), undefined, quiet)
-    await space.uses('counts', { configmaps: '2', secrets: '0' })
-    await space.create(map('c'))
-    await space.uses('counts', { configmaps: '3' })
+    await session.delete(space.path('podtemplates/a'), undefined, quiet)
+    await space.uses('counts', { secrets: '1', 'count/podtemplates': '0' })
+    await space.create(secret('c'))
+    await space.uses('counts', { secrets: '2' })
   }),
   quotaRow('compute of pods', async (space, session) => {
     await space.limit('compute', {
@@ -220,13 +241,13 @@ export const quotaRows: readonly Row[] = [
     await space.uses('storage', { persistentvolumeclaims: '2', 'requests.storage': '5Gi' })
   }),
   quotaRow('the status follows the spec', async (space) => {
-    await space.limit('q', { configmaps: '1' })
-    await space.create(map('a'))
+    await space.limit('q', { secrets: '0' })
+    await space.create(secret('a'))
     await space.change('resourcequotas/q', ({ spec }) => {
-      if (isJsonObject(spec ?? null)) (spec as JsonObject)['hard'] = { configmaps: '5', pods: '2' }
+      if (isJsonObject(spec ?? null)) (spec as JsonObject)['hard'] = { secrets: '5', pods: '2' }
     })
-    await space.uses('q', { configmaps: '1', pods: '0' })
-    await space.create(map('a'))
-    await space.uses('q', { configmaps: '2', pods: '0' })
+    await space.uses('q', { secrets: '0', pods: '0' })
+    await space.create(secret('a'))
+    await space.uses('q', { secrets: '1', pods: '0' })
   }),
 ]
