@@ -3,18 +3,34 @@ import { isStatusError } from '../../apimachinery/status/index.ts'
 import { writeOptionsOf } from './write-options.ts'
 
 describe('the options of a write', () => {
+  const asShown = (kind: string, more: object = {}): object => ({
+    shown: { kind, apiVersion: 'meta.k8s.io/v1', ...more },
+  })
+  const defaults = { dryRun: false, fieldValidation: 'Warn' }
   for (const { verb, query, options } of [
-    { verb: 'create', query: '', options: { dryRun: false, fieldValidation: 'Warn' } },
-    { verb: 'update', query: 'dryRun=All', options: { dryRun: true, fieldValidation: 'Warn' } },
-    { verb: 'patch', query: 'fieldValidation=Strict', options: { dryRun: false, fieldValidation: 'Strict' } },
-    { verb: 'create', query: 'fieldValidation=', options: { dryRun: false, fieldValidation: 'Warn' } },
-    { verb: 'create', query: 'force=true', options: { dryRun: false, fieldValidation: 'Warn' } },
-    { verb: 'create', query: 'fieldManager=kubectl-cr%C3%A9ate', options: { dryRun: false, fieldValidation: 'Warn' } },
+    { verb: 'create', query: '', options: { ...defaults, ...asShown('CreateOptions') } },
+    {
+      verb: 'update',
+      query: 'dryRun=All',
+      options: { ...defaults, dryRun: true, ...asShown('UpdateOptions', { dryRun: ['All'] }) },
+    },
+    {
+      verb: 'patch',
+      query: 'fieldValidation=Strict',
+      options: { dryRun: false, fieldValidation: 'Strict', ...asShown('UpdateOptions', { fieldValidation: 'Strict' }) },
+    },
+    { verb: 'create', query: 'fieldValidation=', options: { ...defaults, ...asShown('CreateOptions') } },
+    { verb: 'create', query: 'force=true', options: { ...defaults, ...asShown('CreateOptions') } },
+    {
+      verb: 'create',
+      query: 'fieldManager=kubectl-cr%C3%A9ate',
+      options: { ...defaults, ...asShown('CreateOptions', { fieldManager: 'kubectl-créate' }) },
+    },
     // DELETE has options of its own.
-    { verb: 'delete', query: 'dryRun=Some', options: { dryRun: false, fieldValidation: 'Warn' } },
-    { verb: 'get', query: 'fieldValidation=x', options: { dryRun: false, fieldValidation: 'Warn' } },
+    { verb: 'delete', query: 'dryRun=Some', options: defaults },
+    { verb: 'get', query: 'fieldValidation=x', options: defaults },
   ])
-    it(`are read for ${verb} with "${query}"`, () => {
+    it(`are read for ${verb} with "${query}", and shown to webhooks`, () => {
       expect(writeOptionsOf(new URLSearchParams(query), verb)).to.deep.equal(options)
     })
 
