@@ -162,9 +162,11 @@ describe('boundaries between logical clusters', function () {
   })
 
   it('process-wide paths are for the installation only, and name no logical cluster', async () => {
-    for (const path of ['/metrics', '/debug/pprof/', '/debug/flags/v', '/logs', '/configz', '/clusters'])
+    for (const path of ['/debug/pprof/', '/debug/flags/v', '/logs', '/configz', '/clusters'])
       for (const prefix of ['', acme.base])
         expect((await bob.http.request('GET', prefix + path)).status, prefix + path).to.be.oneOf([401, 403, 404])
+    expect((await bob.http.request('GET', `${acme.base}/metrics`)).status).to.be.oneOf([401, 403])
+    expect((await bob.http.request('GET', '/metrics')).text, 'its own metrics').not.to.match(/acme|bob|kcp_/)
     const { text } = await kcp.admin.http.request('GET', '/metrics')
     const { stdout } = await kcp.admin.kubectl(['get', 'lc', '-o', 'jsonpath={.items[*].status.id}'])
     const ids = stdout.split(' ').filter((id) => id !== '')

@@ -67,7 +67,7 @@ describe('between logical clusters', () => {
       '/clusters/*/api/v1/secrets',
       '/clusters/*/api/v1/secrets?watch=true',
       '/clusters/*/apis/apps/v1/deployments',
-      '/metrics',
+      '/clusters/bob/metrics',
     ])
       await expectRefused(acme.http, 'GET', path)
     await expectRefused(acme.http, 'POST', secrets('bob'), { body: { metadata: { name: 'planted' } } })

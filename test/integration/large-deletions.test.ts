@@ -6,6 +6,7 @@ import type { KubeClient } from '../../src/client/index.ts'
 import type { ObjectGraph } from '../../src/object-graph/index.ts'
 import { startControllers } from '../../src/controllers/index.ts'
 import { silentLogger } from '../../src/telemetry/index.ts'
+import { decodeObject } from '../../src/virtualapi/resources/object-bytes.ts'
 import { startServedApi, untilTrue, type ServedApi, type ServedTenant } from './served-api.ts'
 
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' }
@@ -109,7 +110,7 @@ describe('mass deletion', function () {
     clientOf(tenant).delete(configMaps, { namespace, name }, { propagationPolicy, signal: served.signal })
   const left = (tenant: ServedTenant): KubeObject[] =>
     (served.api.hub.loaded(tenant.id)?.list({ resource: 'configmaps', namespace }) ?? [])
-      .map(({ bytes }) => JSON.parse(Buffer.from(bytes).toString()) as KubeObject)
+      .map(({ bytes }) => decodeObject(bytes))
       .filter(({ metadata }) => metadata.name !== 'kube-root-ca.crt')
 
   it('in the foreground: looks at none of the remaining dependents after each deletion', async () => {
