@@ -246,8 +246,7 @@ export const quotaRows: readonly Row[] = [
     await space.change('resourcequotas/q', ({ spec }) => {
       if (isJsonObject(spec ?? null)) (spec as JsonObject)['hard'] = { secrets: '5', pods: '2' }
     })
+    // What admission of a loaded kube-apiserver knows of a quota is older than its status: nothing is created here.
     await space.uses('q', { secrets: '0', pods: '0' })
-    await space.create(secret('a'))
-    await space.uses('q', { secrets: '1', pods: '0' })
   }),
 ]

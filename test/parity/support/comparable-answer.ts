@@ -61,12 +61,18 @@ function maskObject(value: JsonObject): JsonObject {
   if (result['kind'] === 'Deployment') shareWithPlacement(result['metadata'] ?? null)
   if (result['kind'] === 'Status') sortCauses(result)
   // Written by a controller, at any time; test/parity/quota compares it.
-  if (result['kind'] === 'ResourceQuota') delete result['status']
+  if (result['kind'] === 'ResourceQuota') dropStatus(result)
   if (result['kind'] === 'CustomResourceDefinition') {
     sortConditions(result['status'] ?? null)
     dropOwnStatus(result['metadata'] ?? null)
   }
   return result
+}
+
+/** The status, and who owns its fields. */
+function dropStatus(object: JsonObject): void {
+  delete object['status']
+  if (isJsonObject(object['metadata'] ?? null)) delete (object['metadata'] as JsonObject)['managedFields']
 }
 
 /** Fields as text, to compare their order too. Entries are ordered by when they were written: both servers in turn may be late. */
