@@ -79,7 +79,7 @@ describe('the Helm chart', function () {
   })
 
   it('finds nothing wrong in `helm test`', async () => {
-    await helmRun(['test', 'kcp', '--timeout', '60s', '--logs'])
+    await helmRun(['test', 'kcp', '--timeout', '60s'])
   })
 
   it('keeps tenants apart', async () => {

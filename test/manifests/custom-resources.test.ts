@@ -205,12 +205,22 @@ const storageVersion = ({ versions }: Spec): Spec['versions'][0] => versions.fin
 /** The smallest valid object of a kind. */
 function sample({ spec }: Definition): Manifest {
   const version = storageVersion(spec)
+  const smallest = sampleOf(version.schema.openAPIV3Schema) as object
   return {
-    ...(sampleOf(version.schema.openAPIV3Schema) as object),
+    ...(completions[spec.names.kind]?.(smallest) ?? smallest),
     apiVersion: `${spec.group}/${version.name}`,
     kind: spec.names.kind,
     metadata: { name: 'sample' },
   }
+}
+
+/** Adds what the rules of a kind (x-kubernetes-validations) ask for beyond its required fields. */
+const completions: Readonly<Record<string, (smallest: { spec?: { validation?: object } }) => object>> = {
+  BackendTLSPolicy: (smallest) => {
+    const { spec } = smallest
+    if (spec?.validation === undefined) return smallest // The other schema of the other logical cluster.
+    return { spec: { ...spec, validation: { ...spec.validation, wellKnownCACertificates: 'System' } } }
+  },
 }
 
 function definitionsIn(folder: string, dir: string): Definition[] {
