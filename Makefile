@@ -45,18 +45,16 @@ test-integration: build ## our program against real kubectl and a real kube-apis
 	@$(WITH_NODE) node scripts/test.ts integration
 
 .PHONY: test-clients
-test-clients: build ## Go, Rust, Java and Python clients, helm, and manifests of well-known projects
+test-clients: build ## Go, Rust, Java, Python and JavaScript clients, Helm, Flux, and manifests of well-known projects
 	@$(WITH_NODE) node scripts/test.ts clients
 
 .PHONY: test-e2e
-test-e2e: build ## the main user story on a real host and two real members with pods
-	@$(WITH_NODE) node scripts/test.ts e2e
+test-e2e: build ## the main user story on a real host and two real members with pods; PROVIDER=kind: members of kind
+	@$(WITH_NODE) KCP_TEST_CLUSTERS="$${KCP_TEST_CLUSTERS:-$(PROVIDER)}" node scripts/test.ts e2e
 
 .PHONY: conformance
-conformance: build ## Kubernetes' own conformance suite and shell tests of kubectl against logical clusters; fails if a test listed as passing fails
+conformance: build ## the Kubernetes end-to-end tests and shell tests of kubectl in two logical clusters at once; the last line counts, docs/reference/conformance.md has each result
 	@$(WITH_NODE) node scripts/conformance.ts
-	@$(WITH_NODE) node scripts/conformance.ts --workloads
-	@$(WITH_NODE) node scripts/kubectl-cmd.ts
 
 .PHONY: bench
 bench: build ## measure, side by side with a real kube-apiserver and etcd
@@ -71,8 +69,8 @@ lint: install ## eslint and prettier
 	@$(WITH_NODE) npm run --silent lint
 
 .PHONY: manifests
-manifests: install ## regenerate config/crd and config/rbac from src/crds
-	@$(WITH_NODE) node scripts/manifests.ts
+manifests: install ## regenerate config/crd and config/rbac from src/crds, and the kustomize base from the chart
+	@$(WITH_NODE) node scripts/manifests.ts && node scripts/kustomize-base.ts
 
 .PHONY: generate
 generate: install ## regenerate the tables of built-in kinds from the pinned Kubernetes modules
@@ -83,7 +81,7 @@ image: build ## build the container image without a container engine: dist/image
 	@$(WITH_NODE) node scripts/image.ts
 
 .PHONY: clusters-up
-clusters-up: install ## boot a real host and two real members to try out
+clusters-up: install ## boot a real host and two real members to try out (members of kind where a container engine answers)
 	@$(WITH_NODE) node scripts/clusters.ts up
 
 .PHONY: clusters-down

@@ -6,7 +6,8 @@ import { connectionOf } from './connection.ts'
 export interface Endpoint extends AsyncDisposable {
   /** The path prefix before `/api`: that of a logical cluster, or empty. */
   readonly base: string
-  request(method: string, path: string, body?: string): Promise<{ status: number; bytes: number }>
+  /** `type` is that of the body: JSON if absent. */
+  request(method: string, path: string, body?: string, type?: string): Promise<{ status: number; bytes: number }>
   json(method: string, path: string, body?: string): Promise<unknown>
   text(method: string, path: string): Promise<string>
 }
@@ -19,11 +20,11 @@ export function openEndpoint(
   const { host, port, base: ownBase, ca, cert, key } = connectionOf(kubeconfig)
   const pool = new Pool(`https://${host}:${port}`, { connections, allowH2: false, connect: { ca, cert, key } })
   const base = givenBase ?? ownBase
-  const send = (method: string, path: string, body?: string) =>
+  const send = (method: string, path: string, body?: string, type = 'application/json') =>
     pool.request({
       method,
       path: base + path,
-      headers: body === undefined ? {} : { 'content-type': 'application/json' },
+      headers: body === undefined ? {} : { 'content-type': type },
       ...(body === undefined ? {} : { body }),
     })
   const text = async (method: string, path: string, body?: string): Promise<string> => {
@@ -34,8 +35,8 @@ export function openEndpoint(
   }
   return {
     base,
-    async request(method, path, body) {
-      const { statusCode, body: answer } = await send(method, path, body)
+    async request(method, path, body, type) {
+      const { statusCode, body: answer } = await send(method, path, body, type)
       let bytes = 0
       for await (const chunk of answer as AsyncIterable<Buffer>) bytes += chunk.length
       return { status: statusCode, bytes }
@@ -48,6 +49,9 @@ export function openEndpoint(
   }
 }
 
+/** Method, path, body, and the type of the body: JSON if absent. */
+export type LoadRequest = readonly [string, string, string?, string?]
+
 export interface LoadResult {
   readonly requests: number
   readonly seconds: number
@@ -58,15 +62,15 @@ export interface LoadResult {
  */
 export async function load(
   endpoint: Endpoint,
-  { clients, seconds, next }: { clients: number; seconds: number; next: () => readonly [string, string, string?] },
+  { clients, seconds, next }: { clients: number; seconds: number; next: () => LoadRequest },
 ): Promise<LoadResult> {
   const began = performance.now()
   const end = began + seconds * 1000
   let requests = 0
   const client = async (): Promise<void> => {
     while (performance.now() < end) {
-      const [method, path, body] = next()
-      const { status, bytes } = await endpoint.request(method, path, body)
+      const [method, path, body, type] = next()
+      const { status, bytes } = await endpoint.request(method, path, body, type)
       if (status >= 300 || bytes === 0) throw new Error(`${method} ${path}: answered ${status} with ${bytes} bytes`)
       requests++
     }

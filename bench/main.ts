@@ -5,13 +5,20 @@ import { cpus, hostname, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { acquireRun, ensurePrograms, repositoryRoot, runCommand } from '../test/support/index.ts'
+import { apply } from './apply.ts'
 import { crd } from './crd.ts'
 import { create, tenThousand, thousand } from './logical-clusters.ts'
+import { hop } from './hop.ts'
+import { hostStart } from './host-start.ts'
+import { hostWrites } from './host-writes.ts'
 import type { Measurement, Numbers } from './measurement.ts'
+import { memory } from './memory.ts'
 import { neighbours } from './neighbours.ts'
+import { placement } from './placement.ts'
 import { restart } from './restart.ts'
 import { sideBySide } from './side-by-side.ts'
 import { start } from './start.ts'
+import { sync, syncMany } from './sync.ts'
 import { idleWatches, watchFanOut } from './watches.ts'
 
 const measurements: readonly Measurement[] = [
@@ -21,10 +28,18 @@ const measurements: readonly Measurement[] = [
   tenThousand,
   restart,
   crd,
+  memory,
   sideBySide,
+  apply,
   watchFanOut,
   idleWatches,
   neighbours,
+  hostWrites,
+  hostStart,
+  hop,
+  placement,
+  sync,
+  syncMany,
 ]
 /** Limit of the whole run, seconds. */
 const maxSeconds = 1500

@@ -11,7 +11,9 @@ const noisyConnections = 64
 const quietTenants = 3
 /** Rate per quiet tenant: three GETs and a create in rotation. */
 const requestsPerSecond = 40
-const secondsEach = 8
+const secondsEach = 5
+/** Requests that are not answered so long after the last was sent count with the time that they have waited, seconds. */
+const maxTailSeconds = 10
 const listed = 10_000
 
 const configMaps = '/api/v1/namespaces/default/configmaps'
@@ -29,9 +31,12 @@ export const neighbours: Measurement = {
       await endpoint.json('POST', configMaps, configMap('read'))
       others.push(endpoint)
     }
+    const began = performance.now()
     await fill(noisy)
-    await steady(others, 3, signal)
+    say(`${listed} objects created in ${rounded((performance.now() - began) / 1000)} s`)
+    await steady(others, 2, signal)
     const quiet = await steady(others, 2 * secondsEach, signal)
+    say(`quiet: p50 ${rounded(median(quiet))} ms, p99 ${rounded(quantile(quiet, 0.99))} ms`)
     const numbers: Record<string, number> = {
       'quiet: p50 ms': rounded(median(quiet)),
       'quiet: p99 ms': rounded(quantile(quiet, 0.99)),
@@ -46,7 +51,8 @@ export const neighbours: Measurement = {
       numbers[`${noise}: noisy tenant's requests/s refused`] = rounded(noised.refused / secondsEach)
       numbers[`${noise}: refused without Retry-After, failed`] = noised.withoutRetryAfter + noised.failed
       if (noised.failed > 0) say(`${noise}: ${noised.failed} failed, such as ${noised.failure}`)
-      say(`${noise}: ${rounded(p99 / quantile(quiet, 0.99))} times the quiet p99`)
+      const times = rounded(p99 / quantile(quiet, 0.99))
+      say(`${noise}: p50 ${rounded(median(elapsed))} ms, p99 ${rounded(p99)} ms, ${times} times the quiet p99`)
     }
     return numbers
   },
@@ -83,18 +89,21 @@ async function withNoise(
 }
 
 /**
- * Latencies of all requests in milliseconds. Requests are sent on schedule, whether or not earlier ones were answered.
+ * Latencies of all requests in milliseconds. Requests are sent on schedule, whether or not earlier ones were answered, so that
+ * it ends in time however slow the answers are.
  */
 async function steady(others: readonly Endpoint[], seconds: number, signal: AbortSignal): Promise<readonly number[]> {
   const elapsed: number[] = []
+  const waiting = new Set<{ readonly began: number }>()
   const one = async (endpoint: Endpoint, number: number): Promise<void> => {
-    const began = performance.now()
+    const request = { began: performance.now() }
+    waiting.add(request)
     const isCreate = number % 4 === 0
     const { status } = isCreate
       ? await endpoint.request('POST', configMaps, configMap(`quiet-${created++}`))
       : await endpoint.request('GET', `${configMaps}/read`)
     if (status >= 300) throw new Error(`a quiet tenant was answered ${status}`)
-    elapsed.push(performance.now() - began)
+    if (waiting.delete(request)) elapsed.push(performance.now() - request.began)
   }
   const tenant = async (endpoint: Endpoint, offset: number): Promise<void> => {
     const requests: Promise<void>[] = []
@@ -104,8 +113,14 @@ async function steady(others: readonly Endpoint[], seconds: number, signal: Abor
       if (wait > 0) await delay(wait, undefined, { signal })
       requests.push(one(endpoint, number))
     }
-    await Promise.all(requests)
+    const answered = new AbortController()
+    const tail = delay(maxTailSeconds * 1000, undefined, { signal: answered.signal }).catch(() => undefined)
+    await Promise.race([Promise.all(requests), tail])
+    answered.abort()
   }
   await Promise.all(others.map((endpoint, index) => tenant(endpoint, index / others.length)))
+  const now = performance.now()
+  for (const { began } of waiting) elapsed.push(now - began)
+  waiting.clear()
   return elapsed
 }

@@ -1,7 +1,7 @@
 // Runs the same load on kcp and on kube-apiserver with etcd in alternating rounds on one machine: only the ratio is
 // valid elsewhere.
 import { startContenders, type Contender } from './contenders.ts'
-import { load, openEndpoint, type Endpoint } from './load.ts'
+import { load, openEndpoint, type Endpoint, type LoadRequest } from './load.ts'
 import type { Measurement, Numbers } from './measurement.ts'
 import { cpuSeconds } from './process-usage.ts'
 import { median, rounded } from './statistics.ts'
@@ -14,11 +14,11 @@ interface Opened extends Contender {
   readonly endpoint: Endpoint
 }
 
-interface Work {
+export interface Work {
   readonly name: string
   /** Default 32. */
   readonly clients?: number
-  next(): readonly [string, string, string?]
+  next(): LoadRequest
 }
 
 const configMaps = '/api/v1/namespaces/bench/configmaps'
@@ -45,17 +45,30 @@ export const sideBySide: Measurement = {
   name: 'ratios',
   describes: `GET, LIST of 500 and of 10,000, durable create by ${manyClients} clients, as ratios to kube-apiserver + etcd`,
   async run({ signal, say }) {
-    await using contenders = await startContenders('bench', signal)
-    await using stack = new AsyncDisposableStack()
-    const opened: Opened[] = contenders.both.map((contender) => ({
-      ...contender,
-      endpoint: stack.use(openEndpoint(contender.kubeconfig, { connections: manyClients })),
-    }))
-    for (const { endpoint } of opened) await prepare(endpoint)
-    const numbers: Record<string, number> = {}
-    for (const work of works) Object.assign(numbers, await compare(work, opened, say))
-    return numbers
+    return await compareAll(works, { name: 'bench', prepare, signal, say })
   },
+}
+
+/** Starts both, prepares each, and runs all the work on them. */
+export async function compareAll(
+  all: readonly Work[],
+  {
+    name,
+    prepare: prepareOne,
+    signal,
+    say,
+  }: Parameters<Measurement['run']>[0] & { name: string; prepare: (endpoint: Endpoint) => Promise<void> },
+): Promise<Numbers> {
+  await using contenders = await startContenders(name, signal)
+  await using stack = new AsyncDisposableStack()
+  const opened: Opened[] = contenders.both.map((contender) => ({
+    ...contender,
+    endpoint: stack.use(openEndpoint(contender.kubeconfig, { connections: manyClients })),
+  }))
+  for (const { endpoint } of opened) await prepareOne(endpoint)
+  const numbers: Record<string, number> = {}
+  for (const work of all) Object.assign(numbers, await compare(work, opened, say))
+  return numbers
 }
 
 async function prepare(endpoint: Endpoint): Promise<void> {

@@ -12,6 +12,7 @@ import {
   type Cluster,
 } from '../test/support/index.ts'
 import { isAbandoned, readRecords, runsLock, type RunRecord } from '../test/support/run-record.ts'
+import { chooseProvider } from '../test/support/kind/engine.ts'
 import { programPath } from '../test/support/programs.ts'
 import { endRun } from '../test/support/run.ts'
 
@@ -19,7 +20,7 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const progress = (line: string): void => void process.stderr.write(`${line}\n`)
 
 const program = new Command('clusters').description(
-  'real Kubernetes clusters on this machine, without a container engine',
+  'real Kubernetes clusters on this machine: members of kind where a container engine answers, else without one (KCP_TEST_CLUSTERS=kind|built-in decides)',
 )
 program
   .command('up')
@@ -59,14 +60,17 @@ async function up(host: string, members: string[]): Promise<void> {
   for (const name of ['SIGINT', 'SIGTERM'] as const)
     process.once(name, () => stop.abort(new Error(`stopped by ${name}`)))
   const { signal } = stop
+  const provider = await chooseProvider(process.env.KCP_TEST_CLUSTERS, { fallback: 'any' })
+  const engine = provider.kind === 'kind' ? provider.engine : undefined
+  progress(engine === undefined ? 'members without a container engine' : `members of kind, with ${engine}`)
   await ensurePrograms(clusterPrograms, { signal, log: progress })
-  const nodesImpossible = await ensureSystemPackages({ signal, log: progress })
+  const nodesImpossible = engine === undefined ? await ensureSystemPackages({ signal, log: progress }) : undefined
   if (nodesImpossible !== undefined) progress(`members get no node, so no pods: ${nodesImpossible}`)
   const nodes = nodesImpossible === undefined ? 1 : 0
   const run = await newRun({ keepAs: host, signal, log: progress })
   const boot = async (name: string, options: { nodes: 0 | 1 }): Promise<Cluster> => {
     const started = performance.now()
-    const cluster = await startCluster({ name, run, signal, controllerManager: true, ...options })
+    const cluster = await startCluster({ name, run, signal, engine, controllerManager: true, ...options })
     progress(`${name}: ready after ${((performance.now() - started) / 1000).toFixed(1)} s`)
     return cluster
   }

@@ -39,9 +39,11 @@ module.exports = class CountReporter extends reporters.Spec {
 }
 
 function firstLines(error) {
-  return String(error?.message ?? error)
+  const message = String(error?.message ?? error)
     .slice(0, 400)
     .split('\n')
     .slice(0, 3)
     .join(' | ')
+  // The assertion shortens a list to its length: what was found says more.
+  return message.includes('…') ? `${message}: ${JSON.stringify(error.actual)?.slice(0, 1500)}` : message
 }

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startInstance } from '../test/integration/kcp-instance.ts'
 import { repositoryRoot, startCluster } from '../test/support/index.ts'
-import { addPassing, readLists } from '../test/upstream/lists.ts'
+import { kubeconfigWithoutPath } from '../test/upstream/kubeconfig-without-path.ts'
+import { addPassing, isSkipped, readLists } from '../test/upstream/lists.ts'
 import { startWorkloadControllers } from '../test/upstream/workload-controllers.ts'
 import { prepare } from '../test/upstream/kubectl-cmd/prepare.ts'
 import { runFunction, type FunctionResult } from '../test/upstream/kubectl-cmd/run-functions.ts'
@@ -65,12 +66,13 @@ async function runAll(): Promise<readonly FunctionResult[]> {
   } else {
     const kcp = stack.use(await startInstance())
     for (let number = 1; number <= clusters; number++) {
-      const { name, kubeconfig } = await kcp.tenant(`test-cmd-${number}`)
+      const tenant = await kcp.tenant(`test-cmd-${number}`, { podSecurity: 'privileged' })
+      const { name, kubeconfig } = tenant
       stack.use(await startWorkloadControllers({ kubeconfig, label: name, dir: join(dir, 'log'), nodes: 0 }))
-      kubeconfigs.push(kubeconfig)
+      kubeconfigs.push(kubeconfigWithoutPath(tenant))
     }
   }
-  const options = { logDir: join(dir, 'log'), timeoutSeconds, fieldManagers: values.real, signal: abort.signal }
+  const options = { logDir: join(dir, 'log'), timeoutSeconds, signal: abort.signal }
   const shares = await Promise.all(
     kubeconfigs.map((kubeconfig, index) => prepare(kubeconfig, { ...options, dir: join(dir, String(index + 1)) })),
   )
@@ -93,8 +95,8 @@ async function runAll(): Promise<readonly FunctionResult[]> {
 function isWanted(name: string): boolean {
   if (values.only.length > 0) return values.only.some((text) => name.includes(text))
   if (values.real || passing.includes(name)) return true
-  const reason = notPassing.find(({ names }) => names.includes(name))?.reason ?? ''
-  return values.update && !reason.startsWith('Needs ')
+  const section = notPassing.find(({ names }) => names.includes(name))
+  return values.update && !(section !== undefined && isSkipped(section))
 }
 
 function describe({ name, passed, seconds, message, logFile }: FunctionResult): string {

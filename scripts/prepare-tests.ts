@@ -7,7 +7,7 @@ export async function prepareTests(): Promise<boolean> {
   // Where nodes cannot run, the tests that need them report it themselves.
   await ensureSystemPackages()
   try {
-    await ensurePrograms([...clusterPrograms, 'helm', 'kwok'])
+    await ensurePrograms([...clusterPrograms, 'helm', 'kwok', 'kustomize-controller'])
     return true
   } catch (error) {
     console.error(`the programs that the tests need could not be built (Go is needed): ${String(error)}`)

@@ -113,6 +113,25 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
       metadata: { name: 'kcp-kubeconfig-secrets' },
       rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['create', 'get', 'patch', 'delete'] }],
     },
+    // Bound everywhere with the other: by it the operator sees at once that one of these Secrets was changed or deleted.
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      metadata: { name: 'kcp-kubeconfig-secrets-watch' },
+      rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['list', 'watch'] }],
+    },
+  ],
+  // `kcp operator --cluster-profiles`; bound only where that is wanted. The host's garbage collector deletes them.
+  'cluster-profiles.yaml': [
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'Role',
+      metadata: { name: 'kcp-cluster-profiles', namespace: systemNamespace },
+      rules: [
+        { apiGroups: ['multicluster.x-k8s.io'], resources: ['clusterprofiles'], verbs: ['create', 'patch', ...read] },
+        { apiGroups: ['multicluster.x-k8s.io'], resources: ['clusterprofiles/status'], verbs: ['patch'] },
+      ],
+    },
   ],
   // `kcp diagnose`, which `helm test` runs; it reads and changes nothing.
   'diagnose.yaml': rolesOf(
@@ -123,7 +142,7 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
     ],
     [
       { ...publishAddress, verbs: ['get'] },
-      { ...leaderElection, resourceNames: ['kcp-operator'], verbs: ['get'] },
+      { ...leaderElection, verbs: ['get', 'list'] },
     ],
   ),
   // Runs before an uninstallation removes the server.
@@ -139,7 +158,8 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
   // grants reading the front proxy's authorities.
   'apiserver.yaml': [
     ...rolesOf('kcp-apiserver', apiserver, [
-      leaderElection,
+      // Deleted by the replica that it belongs to, or by others once it has expired.
+      { ...leaderElection, verbs: [...leaderElection.verbs, 'delete'] },
       { apiGroups: [''], resources: ['secrets'], verbs: ['create', 'update', ...read] },
       publishAddress,
     ]),

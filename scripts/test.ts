@@ -1,7 +1,10 @@
 // Runs the suites and counts.   node scripts/test.ts all|long|verify|unit|conformance|integration|clients|faults|e2e ...
 // `long` is what `make test-long` runs: every suite with more rounds and seeds, and test/long besides.
+// Without names of suites, two lanes of them run side by side, then those that measure the machine. What the second lane prints
+// appears when a suite of it has ended.
 // The last line is `N passed, N failed, N skipped`. With CI=true a skipped test is a failure: CI has what every test needs.
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
@@ -45,13 +48,31 @@ const suites: readonly Suite[] = [
 /** Too slow for every change: run by hand and before a release. */
 const longSuite: Suite = { name: 'exhaustive', files: ['test/long/**/*.test.ts'], timeoutMs: 1_800_000 }
 const names = ['verify', ...suites.map(({ name }) => name)]
+/** Suites that run side by side, each lane in its order; they take about as long. */
+const lanes = [
+  ['integration', 'conformance'],
+  ['verify', 'unit', 'clients', 'e2e'],
+] as const
+/** Where output goes: through at once, or kept until the suite has ended. */
+type Output = 'inherit' | 'kept'
 
-function verify(): Counts {
-  const { status } = spawnSync(process.execPath, [join(root, 'scripts/verify.ts')], { cwd: root, stdio: 'inherit' })
+async function verify(output: Output): Promise<Counts> {
+  const status = await runNode([join(root, 'scripts/verify.ts')], {}, output)
   return status === 0 ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 }
 }
 
-function run({ name, files, timeoutMs }: Suite): Counts {
+/** Resolves with the exit code; null if a signal ended it. */
+async function runNode(args: readonly string[], env: NodeJS.ProcessEnv, output: Output): Promise<number | null> {
+  const stdio = output === 'inherit' ? 'inherit' : 'pipe'
+  const child = spawn(process.execPath, args, { cwd: root, stdio, env: { ...process.env, ...env } })
+  const kept: Buffer[] = []
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => kept.push(chunk))
+  const [status] = (await once(child, 'close')) as [number | null]
+  process.stderr.write(Buffer.concat(kept))
+  return status
+}
+
+async function run({ name, files, timeoutMs }: Suite, output: Output): Promise<Counts> {
   const dir = mkdtempSync(join(tmpdir(), 'kcp-test-'))
   const counts = join(dir, 'counts.json')
   const mocha = [join(root, 'node_modules/mocha/bin/mocha.js'), '--no-config', '--forbid-only', '--extension', 'ts']
@@ -64,11 +85,8 @@ function run({ name, files, timeoutMs }: Suite): Counts {
       ...options,
       ...files,
     ]
-    const { status } = spawnSync(process.execPath, args, {
-      cwd: root,
-      stdio: 'inherit',
-      env: { ...process.env, KCP_TEST_COUNTS: counts, ...(isLong ? { KCP_TEST_LONG: '1' } : {}) },
-    })
+    const env = { KCP_TEST_COUNTS: counts, ...(isLong ? { KCP_TEST_LONG: '1' } : {}) }
+    const status = await runNode(args, env, output)
     const result = readCounts(counts)
     if (result === undefined) return { passed: 0, failed: 1, skipped: 0 }
     if (status !== 0 && result.failed === 0) result.failed = 1
@@ -108,19 +126,12 @@ const wanted = named.length > 0 ? named : isLong ? [...names, longSuite.name] : 
 const total: Counts = { passed: 0, failed: 0, skipped: 0 }
 /** Repeated at the end: the suites' own reports are far above by then. */
 const failures: string[] = []
-let prepared = false
-for (const name of wanted) {
-  if (!prepared && name !== 'verify' && name !== 'unit') {
-    prepared = true
-    if (!(await prepareTests())) {
-      total.failed += 1
-      failures.push('preparations')
-    }
-  }
+
+async function runAndCount(name: string, output: Output): Promise<void> {
   const started = performance.now()
   console.error(`== ${name}`)
   const suite = [...suites, longSuite].find((candidate) => candidate.name === name)
-  const counts = suite === undefined ? verify() : run(suite)
+  const counts = await (suite === undefined ? verify(output) : run(suite, output))
   console.error(
     `== ${name}: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped in ${((performance.now() - started) / 1000).toFixed(0)} s`,
   )
@@ -130,6 +141,32 @@ for (const name of wanted) {
   const { failedNames = [] } = counts
   if (counts.failed > 0)
     failures.push(...(failedNames.length > 0 ? failedNames : ['see above']).map((text) => `${name}: ${text}`))
+}
+
+async function prepared(): Promise<void> {
+  if (await prepareTests()) return
+  total.failed += 1
+  failures.push('preparations')
+}
+
+const inLanes: readonly string[] = lanes.flat()
+if (named.length === 0 && !isLong) {
+  await prepared()
+  await Promise.all(
+    lanes.map(async (lane, number) => {
+      for (const name of lane) await runAndCount(name, number === 0 ? 'inherit' : 'kept')
+    }),
+  )
+  for (const name of wanted) if (!inLanes.includes(name)) await runAndCount(name, 'inherit')
+} else {
+  let isPrepared = false
+  for (const name of wanted) {
+    if (!isPrepared && name !== 'verify' && name !== 'unit') {
+      isPrepared = true
+      await prepared()
+    }
+    await runAndCount(name, 'inherit')
+  }
 }
 for (const failure of failures) console.error(`failed: ${failure}`)
 const inCi = process.env['CI'] === 'true'

@@ -24,6 +24,11 @@ const checks: readonly Check[] = [
   },
   { name: 'unused', command: [bin('knip'), '--no-progress'], repair: 'delete what nobody uses' },
   { name: 'manifests', command: [process.execPath, 'scripts/manifests.ts', '--check'], repair: 'make manifests' },
+  {
+    name: 'kustomize',
+    command: [process.execPath, 'scripts/kustomize-base.ts', '--check'],
+    repair: 'make manifests',
+  },
   { name: 'generated', command: [process.execPath, 'scripts/generate.ts', '--check'], repair: 'make generate' },
 ]
 

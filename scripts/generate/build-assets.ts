@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib'
 import { enumTexts, withEnumTexts } from './enum-texts.ts'
 import { kubernetesModuleDir, root } from './kubernetes-module.ts'
 import { writeSwagger } from './openapi-v2.ts'
-import { stableGroupVersions } from './resource-table.ts'
+import { servedGroupVersions } from './resource-table.ts'
 import { isJsonObject, type JsonObject } from '../../src/apimachinery/meta/index.ts'
 import { commonTextsFile, type CommonTexts } from '../../src/virtualapi/discovery/common-descriptions.ts'
 import { withEnums } from '../../src/virtualapi/discovery/openapi-definitions.ts'
@@ -29,7 +29,7 @@ function writeDocuments(module: string): void {
   const documents: Record<string, { file: string; hash: string }> = {}
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
-  for (const { group, version } of stableGroupVersions(module)) {
+  for (const { group, version } of servedGroupVersions(module)) {
     const key = group === '' ? `api/${version}` : `apis/${group}/${version}`
     const name = key.replaceAll('/', '__')
     const text = readFileSync(join(module, 'api/openapi-spec/v3', `${name}_openapi.json`), 'utf8')

@@ -14,7 +14,7 @@ import {
 import { withEnums } from '../../src/virtualapi/discovery/openapi-definitions.ts'
 import { readGenerated } from '../../src/virtualapi/resources/generated-facts.ts'
 import { enumTexts, withEnumTexts } from './enum-texts.ts'
-import { stableGroupVersions } from './resource-table.ts'
+import { servedGroupVersions } from './resource-table.ts'
 
 interface Swagger {
   readonly paths: Record<string, JsonObject>
@@ -26,7 +26,7 @@ interface Swagger {
 export function writeSwagger(module: string, out: string): void {
   const text = readFileSync(join(module, 'api/openapi-spec/swagger.json'), 'utf8')
   const swagger = withoutCborTypes(JSON.parse(text) as JsonObject) as unknown as Swagger
-  const paths = servedPaths(swagger.paths, stableGroupVersions(module))
+  const paths = servedPaths(swagger.paths, servedGroupVersions(module))
   const definitions = reachable(swagger, paths)
   const enums = readGenerated('enums') as Record<string, Record<string, string[]>>
   const texts = enumTexts(module)

@@ -1,5 +1,5 @@
 // Writes the resource table: the content of /apis/GROUP/VERSION on a server of the pinned version, for the group
-// versions it serves by default.
+// versions it serves by default and those of enabled features.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ResourceInfo, SubresourceInfo } from '../../src/virtualapi/resources/resource-info.ts'
@@ -24,21 +24,21 @@ interface ApiGroupList {
   groups: { name: string; versions: { groupVersion: string; version: string }[] }[]
 }
 
-/** APIServices register other API servers, which a logical cluster does not have. */
-const leftOut = new Set(['apiregistration.k8s.io'])
+/** Beta versions that are served: MutatingAdmissionPolicy is in no stable version of 1.34. */
+const enabledBeta = new Set(['admissionregistration.k8s.io/v1beta1'])
 
-/** Stable versions in the order of discovery: groups by priority, the preferred version first. */
-export function stableGroupVersions(module: string): { group: string; version: string }[] {
+/** The served versions in the order of discovery: groups by priority, the preferred version first. */
+export function servedGroupVersions(module: string): { group: string; version: string }[] {
   const { groups } = readJson(module, 'apis.json') as ApiGroupList
-  const named = groups
-    .filter(({ name }) => !leftOut.has(name))
-    .flatMap(({ name, versions }) => versions.map(({ version }) => ({ group: name, version })))
-  return [{ group: '', version: 'v1' }, ...named].filter(({ version }) => /^v\d+$/.test(version))
+  const named = groups.flatMap(({ name, versions }) => versions.map(({ version }) => ({ group: name, version })))
+  return [{ group: '', version: 'v1' }, ...named].filter(
+    ({ group, version }) => /^v\d+$/.test(version) || enabledBeta.has(`${group}/${version}`),
+  )
 }
 
 /** Rows in the order of discovery. */
 export function readResources(module: string): ResourceInfo[] {
-  return stableGroupVersions(module).flatMap(({ group, version }) => {
+  return servedGroupVersions(module).flatMap(({ group, version }) => {
     const file = group === '' ? `api__${version}.json` : `apis__${group}__${version}.json`
     const { resources } = readJson(module, file) as ApiResourceList
     return resources

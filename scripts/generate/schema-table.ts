@@ -1,9 +1,9 @@
-// Writes the schema table: the OpenAPI documents of the stable group versions without descriptions, in the form of
+// Writes the schema table: the OpenAPI documents of the served group versions without descriptions, in the form of
 // SchemaNode.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { JsonObject, JsonValue } from '../../src/apimachinery/meta/index.ts'
-import { stableGroupVersions } from './resource-table.ts'
+import { servedGroupVersions } from './resource-table.ts'
 
 /** References are `{"$ref": name}`; names lack the common prefix `io.k8s.`. */
 export interface SchemaTable {
@@ -48,7 +48,7 @@ const ignored = new Set(['description', 'x-kubernetes-group-version-kind', 'x-ku
 export function readSchemas(module: string): SchemaTable {
   const kinds: Record<string, string> = {}
   const definitions: Record<string, JsonObject> = {}
-  for (const { group, version } of stableGroupVersions(module)) {
+  for (const { group, version } of servedGroupVersions(module)) {
     const file = group === '' ? `api__${version}_openapi.json` : `apis__${group}__${version}_openapi.json`
     const document = JSON.parse(readFileSync(join(module, 'api/openapi-spec/v3', file), 'utf8')) as {
       components: { schemas: Record<string, JsonObject> }

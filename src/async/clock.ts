@@ -11,5 +11,10 @@ export const systemClock: Clock = { now: () => Date.now(), monotonic: () => perf
 
 /** A time as Kubernetes writes it: RFC 3339, UTC, whole seconds. */
 export function timestamp(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+  const second = Math.floor(ms / 1000)
+  if (second !== last.second) last = { second, text: `${new Date(ms).toISOString().slice(0, 19)}Z` }
+  return last.text
 }
+
+/** Most times are those of now. */
+let last = { second: NaN, text: '' }

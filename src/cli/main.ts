@@ -3,9 +3,13 @@ import { Command } from 'commander'
 import { programVersion } from '../telemetry/index.ts'
 import { apiserverCommand } from './commands/apiserver.ts'
 import { diagnoseCommand } from './commands/diagnose.ts'
+import { drainCommand } from './commands/drain.ts'
+import { fenceCommand } from './commands/fence.ts'
+import { sealKeyCommand } from './commands/seal-key.ts'
 import { kubeconfigCommand } from './commands/kubeconfig.ts'
 import { memberCommand } from './commands/member.ts'
 import { operatorCommand } from './commands/operator.ts'
+import { placementCommand } from './commands/placement-explain.ts'
 import { startCommand } from './commands/start.ts'
 import { unregisterCommand } from './commands/unregister.ts'
 import { messageOf } from './process/exit-error.ts'
@@ -17,6 +21,10 @@ const program = new Command('kcp')
   .addCommand(startCommand())
   .addCommand(kubeconfigCommand())
   .addCommand(memberCommand())
+  .addCommand(drainCommand())
+  .addCommand(fenceCommand())
+  .addCommand(sealKeyCommand())
+  .addCommand(placementCommand())
   .addCommand(operatorCommand())
   .addCommand(apiserverCommand())
   .addCommand(unregisterCommand())

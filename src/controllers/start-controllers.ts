@@ -4,11 +4,17 @@
 import { childSignal } from '../async/index.ts'
 import type { KubeClient } from '../client/index.ts'
 import type { ControllerContext, ControllersOptions } from './context/controller-context.ts'
+import { startBuiltInRegistration } from './api-services/builtin-registration.ts'
 import { startCertificateSigning } from './certificates/certificate-signing.ts'
 import { startCrdDeletion } from './custom-resources/crd-deletion.ts'
+import { startCrdRegistration } from './custom-resources/crd-registration.ts'
+import { startFlowDefaults } from './flows/flow-defaults.ts'
+import { startFlowSchemaStatus } from './flows/flow-schema-status.ts'
 import { startGarbageCollection } from './garbage/garbage-collection.ts'
+import { startJobExpiry } from './jobs/job-expiry.ts'
 import { startNamespaceDefaults } from './namespaces/namespace-defaults.ts'
 import { startNamespaceDeletion } from './namespaces/namespace-deletion.ts'
+import { startPolicyTypes } from './policies/policy-types.ts'
 import { startQuotaStatus } from './quota/quota-status.ts'
 import { startRoleAggregation } from './roles/role-aggregation.ts'
 import { startTokenSecrets } from './service-accounts/token-secrets.ts'
@@ -35,10 +41,16 @@ export async function startControllers(options: ControllersOptions): Promise<Asy
     startQuotaStatus(context),
     startRoleAggregation(context),
     startCrdDeletion(context),
+    startCrdRegistration(context),
     startVolumeProtection(context),
+    startJobExpiry(context),
     startGarbageCollection(context),
     startTokenSecrets(context),
     startCertificateSigning(context),
+    startFlowDefaults(context),
+    startFlowSchemaStatus(context),
+    startPolicyTypes(context),
+    startBuiltInRegistration(context),
     // Last: the controllers above must already listen.
     loadUnfinished(context),
   ].map((controller) => controller.catch((error: unknown) => log.error('a controller failed and has ended', { error })))

@@ -85,9 +85,12 @@ export function conditionsSchema(types: readonly string[]): JsonSchema {
 export const observedGenerationSchema: JsonSchema = {
   type: 'integer',
   format: 'int64',
-  minimum: 0,
-  description: 'The metadata.generation that this status is about.',
+  minimum: -1,
+  description: 'The metadata.generation that this status is about; -1 until the operator has looked at the object.',
 }
+
+/** The status of an object that nobody has looked at. Without it, kstatus (Flux, Helm 4) takes a new object for ready. */
+export const unobservedStatus = { observedGeneration: -1 }
 
 /** A printer column with the status of one condition. */
 export function conditionColumn(name: string, type: string, { priority }: { priority?: number } = {}): PrinterColumn {

@@ -1,7 +1,14 @@
 // LogicalCluster: what a tenant gets. Cluster-scoped; in the host, or in logical cluster `root` without a host.
 import type { Condition, KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
 import { podSecurityLevels, type PodSecurityLevel } from '../apimachinery/pod-security/index.ts'
-import { ageColumn, conditionColumn, conditionsSchema, observedGenerationSchema, reasonColumn } from './conditions.ts'
+import {
+  ageColumn,
+  conditionColumn,
+  conditionsSchema,
+  observedGenerationSchema,
+  reasonColumn,
+  unobservedStatus,
+} from './conditions.ts'
 import type { JsonSchema, Kind } from './crd.ts'
 
 /** An rbac Subject. */
@@ -176,6 +183,7 @@ export const logicalClusterKind: Kind = {
     },
     status: {
       type: 'object',
+      default: unobservedStatus,
       description: 'What was found; written by the operator.',
       properties: {
         id: {

@@ -1,8 +1,17 @@
 // MemberCluster: a physical cluster that runs workloads. Cluster-scoped, in the same cluster as LogicalClusters.
-import type { Condition, KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
-import { ageColumn, conditionColumn, conditionsSchema, observedGenerationSchema, reasonColumn } from './conditions.ts'
-import type { Kind } from './crd.ts'
+import type { Condition, DeepReadonly, KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
+import {
+  ageColumn,
+  conditionColumn,
+  conditionsSchema,
+  observedGenerationSchema,
+  reasonColumn,
+  unobservedStatus,
+} from './conditions.ts'
+import type { JsonSchema, Kind } from './crd.ts'
+import { exportedApisSchema, type ExportedApi } from './exported-api.ts'
 import { labelSelectorSchema, type LabelSelector } from './label-selector.ts'
+import { memberClassesSchema, type MemberClasses } from './member-classes.ts'
 
 export interface MemberCluster extends KubeObject {
   apiVersion: 'kcp.dev/v1alpha1'
@@ -16,26 +25,108 @@ export interface MemberClusterSpec {
   connection?: { kubeconfigSecretRef?: { namespace: string; name: string; key?: string } }
   /** Default Active. */
   state?: 'Active' | 'Cordoned' | 'Draining'
+  /** Somebody has made sure that nothing runs there any more, while kcp cannot reach it. */
+  fenced?: boolean
+  /** What happens to the workloads there when the MemberCluster is deleted. Default Drain. */
+  deletionPolicy?: 'Drain' | 'Orphan' | 'Force'
   logicalClusterSelector?: LabelSelector
   /** Default None. */
   serviceNetwork?: { type?: 'None' | 'Flat' }
   /** See defaultAnnotationPrefixes. */
   annotationPrefixes?: string[]
+  /** Resources of its CustomResourceDefinitions that the logical clusters that may use it get. */
+  exportedAPIs?: ExportedApi[]
+  taints?: Taint[]
+  capacity?: {
+    /** A ResourceList: at most this is requested there. Absent: what its nodes can allocate. */
+    limits?: Record<string, string>
+    /** Percent of the limits that stays free. Default 0. */
+    reservePercent?: number
+  }
+}
+
+/** As of a Node: keeps away what does not tolerate it. */
+export interface Taint {
+  key: string
+  value?: string
+  effect: 'NoSchedule' | 'PreferNoSchedule' | 'NoExecute'
 }
 
 export interface MemberClusterStatus {
   /** uid of the member's namespace kube-system. */
   id?: string
   version?: string
+  /** Whether it serves metrics.k8s.io/v1beta1. */
+  metricsAPI?: boolean
   nodes?: { ready: number; total: number }
+  /** The fields of workloads that our API has and the member's has not. */
+  unsupportedFields?: UnsupportedFields[]
+  /** By kind; a kind that is absent is not known. */
+  classes?: MemberClasses[]
+  /** ResourceLists: sums over the nodes that are Ready and take pods. */
+  capacity?: Record<string, string>
+  allocatable?: Record<string, string>
+  /** A ResourceList: what the pods of workloads with something there request. */
+  requested?: Record<string, string>
   /** Number of workloads with something there. */
   placed?: number
+  /** While it drains: how many of these are on their way to another member, and how many can go nowhere. */
+  moving?: number
+  held?: number
+  /** While it drains: the first maxRemaining of these, those that can go nowhere first. */
+  remaining?: RemainingWorkload[]
+  /** What it exports, and what is still being withdrawn. */
+  exportedAPIs?: ExportedApi[]
   lastHeartbeatTime?: string
   observedGeneration?: number
   conditions?: Condition[]
 }
 
-export const memberClusterConditions = ['Accepted', 'Reachable', 'CredentialsValid', 'Ready', 'Schedulable'] as const
+/** A workload that a draining member still has something of. */
+export interface RemainingWorkload {
+  logicalCluster: string
+  kind: string
+  namespace: string
+  name: string
+  /** Moving: another copy is being brought up, or this one is being removed. Held: no other member can take it. */
+  state: 'Moving' | 'Held'
+  /** Where it is going, or why it can go nowhere. */
+  message: string
+}
+
+/** Fields of a kind of workload, such as `spec.containers[*].restartPolicyRules`; `.` is the kind itself. Those of a template count as those of a Pod. */
+export interface UnsupportedFields {
+  kind: string
+  paths: string[]
+}
+
+/** Fields of one kind that status.unsupportedFields lists; a member that lacks more is much too old. */
+export const maxUnsupportedFields = 200
+
+/** A member that has not answered for so long is lost. */
+export const lostAfterMs = 40_000
+
+/** The reason of condition Ready of a member that is lost. */
+export const lostReason = 'Lost'
+
+/** Whether the operator has found that the member is lost. */
+export function isLostMember(member: DeepReadonly<MemberCluster> | undefined): boolean {
+  return member?.status?.conditions?.some(({ type, reason }) => type === 'Ready' && reason === lostReason) ?? false
+}
+
+/** Workloads that status.remaining lists. */
+export const maxRemaining = 50
+
+export const memberClusterConditions = [
+  'Accepted',
+  'Reachable',
+  'CredentialsValid',
+  'Ready',
+  'Schedulable',
+  'Drained',
+  'DeletionsSuspended',
+  'APIsExported',
+] as const
 
 export const memberClusterKind: Kind = {
   group: 'kcp.dev',
@@ -75,6 +166,18 @@ export const memberClusterKind: Kind = {
           enum: ['Active', 'Cordoned', 'Draining'],
           default: 'Active',
         },
+        fenced: {
+          type: 'boolean',
+          description:
+            'The member cluster does not answer, and somebody has made sure that nothing runs there any more: what must not run twice may start elsewhere. Counts only while it does not answer.',
+        },
+        deletionPolicy: {
+          type: 'string',
+          description:
+            'What a deletion does with the workloads here. Drain: waits until they have moved. Force: deletes their copies at once. Orphan: leaves their copies running in the member, which kcp does not touch any more.',
+          enum: ['Drain', 'Orphan', 'Force'],
+          default: 'Drain',
+        },
         logicalClusterSelector: labelSelectorSchema(
           'Which logical clusters may run workloads here, by the labels of their LogicalCluster. Absent or empty: all.',
         ),
@@ -99,14 +202,54 @@ export const memberClusterKind: Kind = {
           'x-kubernetes-list-type': 'set',
           items: { type: 'string', minLength: 1, maxLength: 253 },
         },
+        exportedAPIs: exportedApisSchema(
+          'Resources of CustomResourceDefinitions of this member that the logical clusters that may run workloads here get. Their objects are copied into the member. kcp needs rights for them there: kcp member join --export RESOURCE.GROUP.',
+        ),
+        taints: {
+          type: 'array',
+          description:
+            'Keep away what does not tolerate them. NoSchedule: takes nothing new. PreferNoSchedule: only if nothing else fits. NoExecute: what is there moves away too.',
+          maxItems: 64,
+          'x-kubernetes-list-type': 'map',
+          'x-kubernetes-list-map-keys': ['key', 'effect'],
+          items: {
+            type: 'object',
+            required: ['key', 'effect'],
+            properties: {
+              key: { type: 'string', minLength: 1, maxLength: 316 },
+              value: { type: 'string', maxLength: 63 },
+              effect: { type: 'string', enum: ['NoSchedule', 'PreferNoSchedule', 'NoExecute'] },
+            },
+          },
+        },
+        capacity: {
+          type: 'object',
+          description: 'How much workloads may request here.',
+          properties: {
+            limits: resourceListSchema('At most this in all. Absent: what its nodes can allocate.'),
+            reservePercent: {
+              type: 'integer',
+              format: 'int32',
+              minimum: 0,
+              maximum: 100,
+              description: 'How many percent of the limits stay free. Default 0.',
+            },
+          },
+        },
       },
     },
     status: {
       type: 'object',
+      default: unobservedStatus,
       description: 'What was found; written by the operator.',
       properties: {
         id: { type: 'string', description: "The uid of the member's namespace kube-system.", maxLength: 253 },
         version: { type: 'string', description: "The member's Kubernetes version.", maxLength: 253 },
+        metricsAPI: {
+          type: 'boolean',
+          description:
+            'It serves metrics.k8s.io/v1beta1, so `kubectl top` works in the logical clusters that may run workloads here.',
+        },
         nodes: {
           type: 'object',
           required: ['ready', 'total'],
@@ -115,7 +258,53 @@ export const memberClusterKind: Kind = {
             total: { type: 'integer', format: 'int32', minimum: 0 },
           },
         },
+        unsupportedFields: {
+          type: 'array',
+          description:
+            'Fields of workloads that kcp serves and this member does not know: workloads that use them are not placed there.',
+          maxItems: 16,
+          'x-kubernetes-list-type': 'map',
+          'x-kubernetes-list-map-keys': ['kind'],
+          items: {
+            type: 'object',
+            required: ['kind', 'paths'],
+            properties: {
+              kind: { type: 'string', maxLength: 63 },
+              paths: { type: 'array', maxItems: maxUnsupportedFields, items: { type: 'string', maxLength: 1024 } },
+            },
+          },
+        },
+        classes: memberClassesSchema,
+        capacity: resourceListSchema('The capacity of its nodes that are Ready and take pods.'),
+        allocatable: resourceListSchema('What these nodes can allocate.'),
+        requested: resourceListSchema('What the pods of the workloads that are placed here request.'),
         placed: { type: 'integer', format: 'int32', minimum: 0, description: 'Objects that have a copy there.' },
+        moving: { type: 'integer', format: 'int32', minimum: 0, description: 'While it drains: objects on their way.' },
+        held: {
+          type: 'integer',
+          format: 'int32',
+          minimum: 0,
+          description: 'While it drains: objects that no other member cluster can take.',
+        },
+        remaining: {
+          type: 'array',
+          description: 'While it drains: the first of these objects, those that can go nowhere first.',
+          maxItems: maxRemaining,
+          'x-kubernetes-list-type': 'atomic',
+          items: {
+            type: 'object',
+            required: ['logicalCluster', 'kind', 'namespace', 'name', 'state', 'message'],
+            properties: {
+              logicalCluster: { type: 'string', maxLength: 253 },
+              kind: { type: 'string', maxLength: 63 },
+              namespace: { type: 'string', maxLength: 63 },
+              name: { type: 'string', maxLength: 253 },
+              state: { type: 'string', enum: ['Moving', 'Held'] },
+              message: { type: 'string', maxLength: 1024 },
+            },
+          },
+        },
+        exportedAPIs: exportedApisSchema('What it exports, and what is still being withdrawn.'),
         lastHeartbeatTime: { type: 'string', format: 'date-time', description: 'When the member answered last.' },
         observedGeneration: observedGenerationSchema,
         conditions: conditionsSchema(memberClusterConditions),
@@ -126,13 +315,34 @@ export const memberClusterKind: Kind = {
   columns: [
     conditionColumn('Ready', 'Ready'),
     { ...reasonColumn('Reason', 'Ready'), priority: 1 },
+    conditionColumn('Schedulable', 'Schedulable'),
     { name: 'State', type: 'string', jsonPath: '.spec.state' },
     { name: 'Version', type: 'string', jsonPath: '.status.version' },
     { name: 'Nodes', type: 'integer', jsonPath: '.status.nodes.ready' },
     { name: 'Placed', type: 'integer', jsonPath: '.status.placed' },
+    conditionColumn('Drained', 'Drained', { priority: 1 }),
+    { name: 'Moving', type: 'integer', jsonPath: '.status.moving', priority: 1 },
+    { name: 'Held', type: 'integer', jsonPath: '.status.held', priority: 1 },
+    { name: 'CPU', type: 'string', jsonPath: '.status.allocatable.cpu', priority: 1 },
+    { name: 'Memory', type: 'string', jsonPath: '.status.allocatable.memory', priority: 1 },
     { name: 'Heartbeat', type: 'date', jsonPath: '.status.lastHeartbeatTime', priority: 1 },
     ageColumn,
   ],
+}
+
+/** What an admin wants of the member; one that is being deleted drains. */
+export function memberState({
+  metadata,
+  spec,
+}: {
+  readonly metadata: { readonly deletionTimestamp?: string }
+  readonly spec?: { readonly state?: NonNullable<MemberClusterSpec['state']> }
+}): NonNullable<MemberClusterSpec['state']> {
+  return metadata.deletionTimestamp === undefined ? (spec?.state ?? 'Active') : 'Draining'
+}
+
+function resourceListSchema(description: string): JsonSchema {
+  return { type: 'object', description, additionalProperties: { type: 'string', maxLength: 64 } }
 }
 
 export const memberClusters = { group: 'kcp.dev', version: 'v1alpha1', resource: 'memberclusters' } as const

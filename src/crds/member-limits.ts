@@ -1,6 +1,7 @@
 // What of tenants' objects does not pass into members, because a member or its controllers would act on it for its own sake.
 import { isJsonObject, type KubeObject } from '../apimachinery/meta/index.ts'
-import { workloadKindOfObject, templateOf } from './workload-kinds.ts'
+import { memberStatusAnnotationPrefix, ownAnnotationPrefix } from './sync-contract.ts'
+import { workloadKindOfObject, workloadKinds, templateOf } from './workload-kinds.ts'
 
 /**
  * Prefixes of annotations that are copied into members. Controllers of a member act on annotations (DNS names, cloud
@@ -14,6 +15,19 @@ export const defaultAnnotationPrefixes: readonly string[] = [
   'meta.helm.sh/',
   'container.apparmor.security.beta.kubernetes.io/',
 ]
+
+/** Prefixes of annotations that are not copied between upstream and member: they mean something only where they are. */
+const localAnnotations = [
+  ownAnnotationPrefix,
+  memberStatusAnnotationPrefix,
+  'kubectl.kubernetes.io/last-applied-configuration',
+  ...workloadKinds.flatMap(({ controllerAnnotationPrefix = [] }) => controllerAnnotationPrefix),
+]
+
+/** True for an annotation that is not copied to the other side. */
+export function isLocalAnnotation(annotation: string): boolean {
+  return localAnnotations.some((prefix) => annotation.startsWith(prefix))
+}
 
 /** True for an annotation that is copied into a member that allows these prefixes besides the default ones. */
 export function isAnnotationForMembers(name: string, prefixes: readonly string[] = []): boolean {
@@ -35,18 +49,19 @@ export function memberLimits(object: KubeObject): string[] {
     const present = serviceAddressFields.filter((field) => isJsonObject(spec) && isPresent(spec[field]))
     return present.map((field) => `spec.${field}: not used in member clusters`)
   }
-  if (workloadKindOfObject(object) === undefined) return []
+  const kind = workloadKindOfObject(object)
+  if (kind === undefined) return []
+  const path = [...kind.paths.template, 'spec'].join('.')
   const template = templateOf(object)
   const spec = isJsonObject(template) ? template['spec'] : undefined
   if (!isJsonObject(spec)) return []
   const priorityClass = spec['priorityClassName']
   return [
     ...(isSystemPriorityClass(priorityClass)
-      ? [`spec.template.spec.priorityClassName: "${priorityClass}" is not used in member clusters`]
+      ? [`${path}.priorityClassName: "${priorityClass}" is not used in member clusters`]
       : []),
     ...tokenAudiences(spec['volumes']).map(
-      (audience) =>
-        `spec.template.spec.volumes: tokens for the audience "${audience}" are not issued in member clusters`,
+      (audience) => `${path}.volumes: tokens for the audience "${audience}" are not issued in member clusters`,
     ),
   ]
 }

@@ -3,6 +3,7 @@ import type { Condition, KubeObject, ObjectMeta } from '../apimachinery/meta/ind
 import { ageColumn, conditionColumn, conditionsSchema, observedGenerationSchema } from './conditions.ts'
 import type { Kind } from './crd.ts'
 import { labelSelectorSchema, type LabelSelector } from './label-selector.ts'
+import type { Taint } from './member-cluster.ts'
 
 export interface Placement extends KubeObject {
   apiVersion: 'kcp.dev/v1alpha1'
@@ -18,12 +19,45 @@ export interface PlacementSpec {
   logicalClusterSelector?: LabelSelector
   namespaceSelector?: LabelSelector
   clusters?: string[]
+  require?: { labelSelector?: LabelSelector; cel?: string }
+  prefer?: { weight: number; labelSelector?: LabelSelector }[]
+  tolerations?: { key?: string; operator?: 'Equal' | 'Exists'; value?: string; effect?: Taint['effect'] }[]
+  spread?: { topologyKey: string; maxSkew: number; minDomains?: number }[]
+  failover?: { tolerationSeconds?: number }
+  replicas?: PlacementReplicas
+}
+
+export interface PlacementReplicas {
+  /** Default Duplicate. */
+  mode?: 'Duplicate' | 'Divide'
+  /** Default Balanced. */
+  division?: 'Balanced' | 'Weighted' | 'ByCapacity'
+  bounds?: DivisionBound[]
+}
+
+/** How much of a divided workload one member may have. */
+export interface DivisionBound {
+  readonly cluster: string
+  readonly min?: number
+  readonly max?: number
+  /** Default 1; for division Weighted. */
+  readonly weight?: number
 }
 
 export interface PlacementStatus {
+  /** Number of workloads about which this Placement decides, and of those that are Held. */
+  workloads?: number
+  held?: number
+  /** Where they are to run: the first maxListed by name. */
+  clusters?: { name: string; workloads: number }[]
+  /** Members that cannot take a workload that is Held: the first maxListed by name. */
+  rejected?: { cluster: string; reason: string; message: string }[]
   observedGeneration?: number
   conditions?: Condition[]
 }
+
+/** Entries of the lists in the status of a Placement. */
+export const maxListed = 50
 
 export const placementConditions = ['Scheduled'] as const
 
@@ -59,12 +93,185 @@ export const placementKind: Kind = {
           'x-kubernetes-list-type': 'set',
           items: { type: 'string', minLength: 1, maxLength: 253 },
         },
+        require: {
+          type: 'object',
+          description: 'Which member clusters may be chosen. Not together with clusters.',
+          properties: {
+            labelSelector: labelSelectorSchema('Labels of the MemberCluster.'),
+            cel: {
+              type: 'string',
+              minLength: 1,
+              maxLength: 1024,
+              description:
+                'A CEL expression that must be true of the MemberCluster: cluster.name, cluster.labels, cluster.taints (key, value, effect).',
+            },
+          },
+        },
+        prefer: {
+          type: 'array',
+          description: 'Which member clusters are better. The weights of those that match are added.',
+          maxItems: 64,
+          'x-kubernetes-list-type': 'atomic',
+          items: {
+            type: 'object',
+            required: ['weight'],
+            properties: {
+              weight: { type: 'integer', format: 'int32', minimum: 1, maximum: 100 },
+              labelSelector: labelSelectorSchema('Labels of the MemberCluster. Absent or empty: all.'),
+            },
+          },
+        },
+        tolerations: {
+          type: 'array',
+          description: 'Taints of member clusters that do not keep these workloads away; the rules are those of pods.',
+          maxItems: 64,
+          'x-kubernetes-list-type': 'atomic',
+          items: {
+            type: 'object',
+            properties: {
+              key: { type: 'string', maxLength: 316 },
+              operator: { type: 'string', enum: ['Equal', 'Exists'] },
+              value: { type: 'string', maxLength: 63 },
+              effect: { type: 'string', enum: ['NoSchedule', 'PreferNoSchedule', 'NoExecute'] },
+            },
+          },
+        },
+        failover: {
+          type: 'object',
+          description: 'What happens when a member cluster does not answer any more.',
+          properties: {
+            tolerationSeconds: {
+              type: 'integer',
+              format: 'int32',
+              minimum: 0,
+              maximum: 31536000,
+              description:
+                'After how many seconds without an answer the workloads start elsewhere, but not before 40. Default 300.',
+            },
+          },
+        },
+        replicas: {
+          type: 'object',
+          description:
+            'How the replicas of Deployments and ReplicaSets are distributed. Other kinds run on one member cluster.',
+          properties: {
+            mode: {
+              type: 'string',
+              enum: ['Duplicate', 'Divide'],
+              default: 'Duplicate',
+              description:
+                'Duplicate: every member cluster that is chosen runs all replicas. Divide: together they run as many as the workload asks for, on all that are named or, if none is, on all that may be chosen.',
+            },
+            division: {
+              type: 'string',
+              enum: ['Balanced', 'Weighted', 'ByCapacity'],
+              default: 'Balanced',
+              description:
+                'Balanced: evenly. Weighted: by the weights of bounds. ByCapacity: by what each member cluster can take in all.',
+            },
+            bounds: {
+              type: 'array',
+              description: 'Limits and weights of single member clusters.',
+              maxItems: 64,
+              'x-kubernetes-list-type': 'map',
+              'x-kubernetes-list-map-keys': ['cluster'],
+              items: {
+                type: 'object',
+                required: ['cluster'],
+                properties: {
+                  cluster: { type: 'string', minLength: 1, maxLength: 253 },
+                  min: {
+                    type: 'integer',
+                    format: 'int32',
+                    minimum: 0,
+                    description: 'It has as many before others get more than theirs.',
+                  },
+                  max: { type: 'integer', format: 'int32', minimum: 0 },
+                  weight: { type: 'integer', format: 'int32', minimum: 1, maximum: 1000, description: 'Default 1.' },
+                },
+                'x-kubernetes-validations': [
+                  {
+                    rule: '!has(self.min) || !has(self.max) || self.min <= self.max',
+                    message: 'min must not be more than max',
+                  },
+                ],
+              },
+            },
+          },
+        },
+        spread: {
+          type: 'array',
+          description:
+            'Keeps the copies of a logical cluster even over domains. A namespace stays together nevertheless.',
+          maxItems: 8,
+          'x-kubernetes-list-type': 'map',
+          'x-kubernetes-list-map-keys': ['topologyKey'],
+          items: {
+            type: 'object',
+            required: ['topologyKey', 'maxSkew'],
+            properties: {
+              topologyKey: {
+                type: 'string',
+                minLength: 1,
+                maxLength: 316,
+                description: 'Member clusters with the same value of this label are one domain.',
+              },
+              maxSkew: { type: 'integer', format: 'int32', minimum: 1 },
+              minDomains: { type: 'integer', format: 'int32', minimum: 1 },
+            },
+          },
+        },
       },
+      'x-kubernetes-validations': [
+        {
+          rule: '!(has(self.clusters) && has(self.require))',
+          message: 'clusters and require exclude each other',
+        },
+      ],
     },
     status: {
       type: 'object',
       description: 'What was found; written by the operator.',
       properties: {
+        workloads: {
+          type: 'integer',
+          format: 'int32',
+          minimum: 0,
+          description: 'Workloads about which this Placement decides.',
+        },
+        held: { type: 'integer', format: 'int32', minimum: 0, description: 'Of these, the ones that are Held.' },
+        clusters: {
+          type: 'array',
+          description: 'Where these workloads are to run; the first by name.',
+          maxItems: maxListed,
+          'x-kubernetes-list-type': 'map',
+          'x-kubernetes-list-map-keys': ['name'],
+          items: {
+            type: 'object',
+            required: ['name', 'workloads'],
+            properties: {
+              name: { type: 'string', maxLength: 253 },
+              workloads: { type: 'integer', format: 'int32', minimum: 0 },
+            },
+          },
+        },
+        rejected: {
+          type: 'array',
+          description:
+            'Member clusters that cannot take a workload that is Held, each with one reason; the first by name.',
+          maxItems: maxListed,
+          'x-kubernetes-list-type': 'map',
+          'x-kubernetes-list-map-keys': ['cluster'],
+          items: {
+            type: 'object',
+            required: ['cluster', 'reason', 'message'],
+            properties: {
+              cluster: { type: 'string', maxLength: 253 },
+              reason: { type: 'string', maxLength: 1024 },
+              message: { type: 'string', maxLength: 1024 },
+            },
+          },
+        },
         observedGeneration: observedGenerationSchema,
         conditions: conditionsSchema(placementConditions),
       },
@@ -74,7 +281,11 @@ export const placementKind: Kind = {
   columns: [
     conditionColumn('Scheduled', 'Scheduled'),
     { name: 'Clusters', type: 'string', jsonPath: '.spec.clusters' },
+    { name: 'Workloads', type: 'integer', jsonPath: '.status.workloads' },
+    { name: 'Held', type: 'integer', jsonPath: '.status.held' },
+    { name: 'Members', type: 'string', jsonPath: '.status.clusters[*].name', priority: 1 },
     { name: 'Priority', type: 'integer', jsonPath: '.spec.priority' },
+    { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Scheduled")].message', priority: 1 },
     ageColumn,
   ],
 }

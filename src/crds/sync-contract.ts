@@ -2,6 +2,7 @@
 // communicate. They meet through the API only, so everything they agree on is in this file.
 import { createHash } from 'node:crypto'
 import { isJsonObject, tryClusterId, type ClusterId, type KubeObject } from '../apimachinery/meta/index.ts'
+import { contentHash } from './content-hash.ts'
 
 // --- Upstream: on objects of a logical cluster. ---
 
@@ -11,6 +12,8 @@ export const clustersAnnotation = 'kcp.dev/clusters'
 export const placedOnAnnotation = 'kcp.dev/placed-on'
 /** Written by the scheduler: why a workload is not placed, or not everywhere it should be. Absent otherwise. */
 export const heldAnnotation = 'kcp.dev/held'
+/** Written by the scheduler: the last moves of a workload, JSON of PlacementHistory. */
+export const historyAnnotation = 'kcp.dev/placement-history'
 /**
  * Written by the API server when the ServiceAccount of a workload's pods changes: JSON of when the pods of each former one must
  * have gone. Until then their tokens are accepted.
@@ -20,15 +23,23 @@ export const formerAccountsAnnotation = 'kcp.dev/former-service-accounts'
 export const memberAnnotation = 'kcp.dev/member'
 /** Written by a syncer if the server did not keep the uid of the member's object: that uid. */
 export const memberUidAnnotation = 'kcp.dev/member-uid'
+/** Written by a syncer on a tenant's PersistentVolumeClaim before its volume is created: the member with the data. */
+export const volumeAnnotation = 'kcp.dev/volume-in'
 /** Written by a syncer on EndpointSlices whose pods can be reached from other members. */
 export const reachableAnnotation = 'kcp.dev/reachable'
+/** Written by the operator on EndpointSlices of a member that is lost: it has made their endpoints not ready. */
+export const memberLostAnnotation = 'kcp.dev/member-lost'
+/** Written by the operator on classes that it shows in a logical cluster: the members that have them, such as `east,west`. */
+export const projectedAnnotation = 'kcp.dev/projected-from'
+/** Label, written by a syncer on CustomResourceDefinitions that its member exports to a logical cluster: the name of the member. */
+export const exportedFromLabel = 'kcp.dev/exported-from'
 /** Written by syncers on ReplicaSets: the content hash of the pod template in the Deployment. */
 export const templateAnnotation = 'kcp.dev/template'
 /** Header of a create request: keep uid and status of the object. The server accepts it from the installation only. */
 export const keepUidHeader = 'kcp-keep-uid'
 
 export const memberStatusAnnotationPrefix = 'status.kcp.dev/'
-/** Annotation with what one member reports about its copy: JSON, such as WorkloadMemberStatus. */
+/** Annotation with what one member reports about its copy: JSON, such as MemberStatus. */
 export function memberStatusAnnotation(member: string): string {
   return `${memberStatusAnnotationPrefix}${member}`
 }
@@ -52,10 +63,14 @@ const ownAnnotations: ReadonlySet<string> = new Set([
   placedOnAnnotation,
   memberAnnotation,
   memberUidAnnotation,
+  volumeAnnotation,
   reachableAnnotation,
+  memberLostAnnotation,
   heldAnnotation,
+  historyAnnotation,
   formerAccountsAnnotation,
   templateAnnotation,
+  projectedAnnotation,
 ])
 
 /** True for annotations that tenants can read and only the installation can write. */
@@ -65,7 +80,7 @@ export function isOwnAnnotation(name: string): boolean {
 
 /** True for labels that only the installation can write. */
 export function isOwnLabel(name: string): boolean {
-  return name === managedLabel || name === servingLabel
+  return name === managedLabel || name === servingLabel || name === exportedFromLabel
 }
 
 /** True for finalizers that only the installation can add and remove. */
@@ -105,6 +120,11 @@ export const syncerFieldManager = 'kcp-syncer'
 /** Prefix of our annotations; those with it stay on the side where they were written. */
 export const ownAnnotationPrefix = 'kcp.dev/'
 
+/** On namespaces in members, and in selectors of namespaces: the id of the logical cluster. */
+export const clusterLabel = 'kcp.dev/logical-cluster'
+/** Prefix of the labels by which a namespace in a member carries those of its upstream namespace: a hash of the key follows. */
+export const namespaceLabelPrefix = 'namespace.kcp.dev/'
+
 // --- The installation. ---
 
 /** Namespace of our own objects: in members, and in the cluster with the MemberClusters for their Secrets. */
@@ -127,7 +147,10 @@ export const kubeSystemUidAnnotation = 'kcp.dev/kube-system-uid'
 
 // --- The scheduler's decision. ---
 
-/** States of one copy, in the order of its life; Held: the copy is wanted and cannot be created. */
+/**
+ * States of one copy, in the order of its life. Held: the copy is wanted and cannot be created. Lost: the member does not answer.
+ * Fenced: it does not answer, and somebody has made sure that nothing runs there.
+ */
 export const copyStates = [
   'Assumed',
   'Syncing',
@@ -137,6 +160,8 @@ export const copyStates = [
   'Draining',
   'Terminating',
   'Held',
+  'Lost',
+  'Fenced',
 ] as const
 export type CopyState = (typeof copyStates)[number]
 
@@ -146,6 +171,22 @@ export interface PlacedCopy {
   readonly since?: string
   readonly reason?: string
   readonly message?: string
+  /** How many of the replicas the member runs. Absent: all. */
+  readonly replicas?: number
+  /** The first ordinal of a StatefulSet there, while it moves. Absent: as the spec says. */
+  readonly start?: number
+  /** What it waits for before its next state. */
+  readonly wait?: CopyWait
+}
+export interface CopyWait {
+  /** The condition that is not met yet. */
+  readonly gate: string
+  /** RFC 3339. */
+  readonly since: string
+  /** RFC 3339. Absent: without limit. */
+  readonly until?: string
+  /** What happens at `until`: Held, Removed, StartsElsewhere; or Waits. */
+  readonly then: string
 }
 /** By member name. A member that is not in it has no copy and gets none. */
 export type PlacedOn = Readonly<Record<string, PlacedCopy>>
@@ -163,7 +204,7 @@ export function placedOn(object: KubeObject): PlacedOn {
 
 /** True if the copy should exist in the member. */
 export function hasCopy(copy: PlacedCopy | undefined): boolean {
-  return copy !== undefined && !['Assumed', 'Terminating', 'Held'].includes(copy.state)
+  return copy !== undefined && !['Assumed', 'Terminating', 'Held', 'Fenced'].includes(copy.state)
 }
 
 /** The members in which a copy of the object should exist. */
@@ -171,6 +212,12 @@ export function membersWithCopy(object: KubeObject): string[] {
   return Object.entries(placedOn(object))
     .filter(([, copy]) => hasCopy(copy))
     .map(([member]) => member)
+}
+
+/** Of a spec as one member has it, with the replicas it runs: the value of sourceAnnotation, and `observed` of its report. */
+export function sourceOf(spec: unknown, { replicas, start }: Pick<PlacedCopy, 'replicas' | 'start'> = {}): string {
+  if (replicas === undefined) return contentHash(spec)
+  return `${contentHash(spec)} ${replicas}${start === undefined ? '' : `+${start}`}`
 }
 
 // --- Copies and what members report. ---
@@ -215,18 +262,14 @@ export function memberStatusesOf<T>(object: KubeObject): Record<string, T> {
   return statuses
 }
 
-/** What a member reports about its copy of a workload: the counts that its kind has, its conditions, an error. */
-export interface WorkloadMemberStatus {
+/** What a member reports about its copy of an object: the fields of the status that its StatusRule names. */
+export interface MemberStatus {
   /** Content hash of the upstream spec that the member's controller has processed. */
   readonly observed?: string
-  readonly replicas?: number
-  readonly updatedReplicas?: number
-  readonly readyReplicas?: number
-  readonly availableReplicas?: number
-  readonly unavailableReplicas?: number
   readonly conditions?: readonly StatusCondition[]
   /** Why the copy could not be synced: the message of the member's API server. */
   readonly error?: string
+  readonly [field: string]: unknown
 }
 export interface StatusCondition {
   readonly type: string

@@ -2,9 +2,18 @@
 // addresses and connects to the judged one, over TLS, without following redirects, within bounds of time and size.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import https from 'node:https'
-import { isIP } from 'node:net'
+import { connect as connectTcp, isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { childSignal } from '../async/index.ts'
+import {
+  connect as connectTls,
+  createSecureContext,
+  type ConnectionOptions,
+  type SecureContext,
+  type SecureContextOptions,
+  type TLSSocket,
+} from 'node:tls'
+import { LRUCache } from 'lru-cache'
+import { abortable, childSignal } from '../async/index.ts'
 import { createAddressPolicy, type AddressPolicy, type AddressPolicyOptions } from './address-policy.ts'
 import { CallLimits, type CallBounds } from './call-limits.ts'
 import { EgressError, egressError } from './egress-error.ts'
@@ -18,6 +27,15 @@ export interface EgressOptions extends AddressPolicyOptions {
   readonly observe?: (outcome: 'answered' | 'failed' | 'aborted', seconds: number) => void
 }
 
+/** A connection that the caller makes, to an endpoint that needs no judgement: a pod of the tenant. */
+export interface Tunnel {
+  /** Calls with equal keys and ports may share connections. */
+  readonly key: string
+  readonly port: number
+  /** The signal also ends what was opened. Rejects with EgressError. */
+  open(signal: AbortSignal): Promise<Duplex>
+}
+
 export interface EgressCall {
   /** Id of the logical cluster whose data causes the call: the call is charged to it. */
   readonly cluster: string
@@ -28,14 +46,26 @@ export interface EgressCall {
   readonly body?: Uint8Array
   /** PEM certificates to trust. Default: those that Node trusts. */
   readonly caBundle?: string
+  /** True: any certificate of the server is accepted. */
+  readonly insecure?: boolean
+  /** The certificate and private key that the server is shown, PEM. */
+  readonly client?: { readonly certificate: string; readonly key: string }
   /** Where to connect instead of resolving the host of the URL: `address:port`, judged like any other. */
   readonly dial?: { readonly address: string; readonly port: number }
+  /** Instead of any address: the connection to use. */
+  readonly tunnel?: Tunnel
   /** Time for everything, waiting for other calls included. Milliseconds. */
   readonly timeoutMs: number
   /** A longer answer is cut off. Default 8 MiB. */
   readonly maxAnswerBytes?: number
   readonly signal: AbortSignal
 }
+
+/** A connection over which its owner speaks HTTP/1.1; `timeoutMs` bounds the opening alone. */
+export type EgressConnection = Pick<
+  EgressCall,
+  'cluster' | 'url' | 'caBundle' | 'insecure' | 'client' | 'dial' | 'tunnel' | 'timeoutMs' | 'signal'
+>
 
 export interface EgressAnswer {
   readonly status: number
@@ -46,6 +76,11 @@ export interface EgressAnswer {
 export interface Egress extends AsyncDisposable {
   /** Rejects with EgressError if there was no whole answer, with signal.reason when aborted. Any status resolves. */
   call(call: EgressCall): Promise<EgressAnswer>
+  /**
+   * Opens a connection of its own, which ends with the signal. Rejects as `call`. The caller bounds how many there are: calls
+   * are counted, connections are not.
+   */
+  connect(connection: EgressConnection): Promise<Duplex>
 }
 
 const defaultMaxAnswerBytes = 8 * 1024 * 1024
@@ -84,6 +119,83 @@ class BoundedAgent extends https.Agent {
     const keep: (kept: Duplex) => unknown = (kept) => super.keepSocketAlive(kept)
     return keep(socket) === true
   }
+
+  override createConnection(
+    options: https.RequestOptions & Partial<Tunneled>,
+    done?: (error: Error | null, socket: Duplex) => void,
+  ): Duplex | null | undefined {
+    const { tunnel, opening } = options
+    if (tunnel === undefined || opening === undefined) return super.createConnection(options, done)
+    openTunnel({ tunnel, opening }, options as ConnectionOptions).then(
+      (socket) => done?.(null, socket),
+      // Without a socket, as Node itself does it.
+      (error: unknown) => done?.(error as Error, undefined as unknown as Duplex),
+    )
+    return undefined
+  }
+}
+
+interface Tunneled {
+  readonly tunnel: Tunnel
+  /** Ends the attempt to open it. What was opened may serve other calls afterwards. */
+  readonly opening: AbortSignal
+}
+
+function definedOnly<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never
+}
+
+/** TLS through a tunnel: whoever passes the bytes on cannot read them. */
+async function openTunnel({ tunnel, opening }: Tunneled, options: ConnectionOptions): Promise<TLSSocket> {
+  const life = new AbortController()
+  const abort = (): void => life.abort(opening.reason)
+  opening.addEventListener('abort', abort, { once: true })
+  try {
+    opening.throwIfAborted()
+    const socket = await tunnel.open(life.signal)
+    socket.once('close', () => life.abort())
+    const { servername, secureContext, ALPNProtocols, rejectUnauthorized } = options
+    const tls = { servername, secureContext, ALPNProtocols, rejectUnauthorized }
+    const secure = connectTls({ socket, ...definedOnly(tls) })
+    // Between two calls nobody else listens: without a listener an error would end the process.
+    secure.on('error', () => undefined)
+    return secure
+  } finally {
+    opening.removeEventListener('abort', abort)
+  }
+}
+
+/** A TCP connection to an address that was judged. */
+function tcpTunnel(address: string, port: number): Tunnel {
+  return {
+    key: address,
+    port,
+    open: (signal) =>
+      new Promise((resolve, reject) => {
+        const socket = connectTcp({ host: address, port, signal })
+        socket.once('error', reject)
+        socket.once('connect', () => resolve(socket))
+      }),
+  }
+}
+
+/** Resolves after the handshake. Afterwards the connection ends with `life`. */
+async function secured(socket: TLSSocket, until: { opening: AbortSignal; life: AbortSignal }): Promise<TLSSocket> {
+  const handshake = new Promise<void>((resolve, reject) => {
+    socket.once('secureConnect', resolve)
+    socket.once('error', reject)
+    socket.once('close', () => reject(new EgressError('EOF')))
+  })
+  try {
+    await abortable(handshake, until.opening)
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+  const end = (): void => void socket.destroy()
+  until.life.addEventListener('abort', end, { once: true })
+  socket.once('close', () => until.life.removeEventListener('abort', end))
+  return socket
 }
 
 class NodeEgress implements Egress {
@@ -108,6 +220,31 @@ class NodeEgress implements Egress {
     }
   }
 
+  async connect(connection: EgressConnection): Promise<Duplex> {
+    const { url, dial, signal } = connection
+    using opening = childSignal(signal)
+    const timer = setTimeout(() => opening.abort(new EgressError('context deadline exceeded')), connection.timeoutMs)
+    const port = dial?.port ?? Number(url.port || 443)
+    let place = connection.tunnel?.key ?? url.hostname
+    try {
+      let { tunnel } = connection
+      if (tunnel === undefined) {
+        const [address = ''] = await this.#addressesFor(connection, opening.signal)
+        place = address
+        tunnel = tcpTunnel(address, port)
+      }
+      return await secured(await openTunnel({ tunnel, opening: opening.signal }, tlsOf(connection)), {
+        opening: opening.signal,
+        life: signal,
+      })
+    } catch (error) {
+      if (opening.signal.aborted) throw opening.signal.reason
+      throw egressError(error as Error, { address: `${place}:${port}`, host: url.hostname })
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
   async #bounded(call: EgressCall): Promise<EgressAnswer> {
     using life = childSignal(call.signal)
     const timer = setTimeout(() => life.abort(new EgressError('context deadline exceeded')), call.timeoutMs)
@@ -124,6 +261,11 @@ class NodeEgress implements Egress {
 
   async #send(call: EgressCall, signal: AbortSignal): Promise<EgressAnswer> {
     if (call.url.protocol !== 'https:') throw new EgressError(`the URL must be https, not ${call.url.protocol}`)
+    const { tunnel } = call
+    if (tunnel !== undefined) {
+      const place = { host: `pod ${tunnel.key}`, port: tunnel.port, tunnel, opening: signal }
+      return await exchange(call, { ...tlsOf(call), agent: this.#agent, ...place }, signal)
+    }
     const port = call.dial?.port ?? Number(call.url.port || 443)
     let failure: unknown
     for (const address of await this.#addressesFor(call, signal)) {
@@ -138,7 +280,10 @@ class NodeEgress implements Egress {
     throw failure
   }
 
-  async #addressesFor({ url, dial }: EgressCall, signal: AbortSignal): Promise<readonly string[]> {
+  async #addressesFor(
+    { url, dial }: Pick<EgressCall, 'url' | 'dial'>,
+    signal: AbortSignal,
+  ): Promise<readonly string[]> {
     const addresses = dial === undefined ? await this.#parts.resolve(url.hostname, signal) : [dial.address]
     const judged = addresses.map((address) => ({ address, why: this.#parts.policy.refusal(address) }))
     const permitted = judged.filter(({ why }) => why === undefined).map(({ address }) => address)
@@ -153,22 +298,43 @@ class NodeEgress implements Egress {
 }
 
 /** SNI carries names only; without it Node checks the certificate against the address. */
-function tlsOf({ url, caBundle }: EgressCall) {
+function tlsOf({ url, caBundle, insecure, client }: Pick<EgressCall, 'url' | 'caBundle' | 'insecure' | 'client'>) {
   const name = url.hostname.replace(/^\[|\]$/g, '')
-  return {
-    servername: isIP(name) === 0 ? name : '',
+  const trust = {
     minVersion: 'TLSv1.2',
-    ALPNProtocols: ['http/1.1'],
     // As in Go, a certificate of the bundle is trusted even if its own issuer is not in it.
     allowPartialTrustChain: true,
     ...(caBundle === undefined ? {} : { ca: caBundle }),
+    ...(client === undefined ? {} : { cert: client.certificate, key: client.key }),
   } as const
+  return {
+    servername: isIP(name) === 0 ? name : '',
+    ALPNProtocols: ['http/1.1'],
+    ...(insecure === true ? { rejectUnauthorized: false } : {}),
+    // By these the agent tells connections apart; the context has them already.
+    ...trust,
+    secureContext: secureContextOf(trust),
+  } as const
+}
+
+const secureContexts = new LRUCache<string, SecureContext>({
+  max: 1000,
+  maxSize: 16 * 1024 * 1024,
+  sizeCalculation: (_context, key) => key.length,
+})
+
+/** Shared by connections: reading the authorities takes as long as the rest of opening one. */
+function secureContextOf(trust: SecureContextOptions): SecureContext {
+  const key = JSON.stringify(trust)
+  let context = secureContexts.get(key)
+  if (context === undefined) secureContexts.set(key, (context = createSecureContext(trust)))
+  return context
 }
 
 /** One request on one connection. A kept connection that turned out to be closed is replaced once: nothing was answered on it. */
 async function exchange(
   call: EgressCall,
-  options: https.RequestOptions,
+  options: https.RequestOptions & Partial<Tunneled>,
   signal: AbortSignal,
   retried = false,
 ): Promise<EgressAnswer> {

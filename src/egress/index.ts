@@ -1,3 +1,11 @@
 export { isCidr, type AddressPolicyOptions } from './address-policy.ts'
 export { EgressError } from './egress-error.ts'
-export { createEgress, type Egress, type EgressAnswer, type EgressCall, type EgressOptions } from './egress.ts'
+export {
+  createEgress,
+  type Egress,
+  type EgressAnswer,
+  type EgressCall,
+  type EgressConnection,
+  type EgressOptions,
+  type Tunnel,
+} from './egress.ts'

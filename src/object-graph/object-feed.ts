@@ -12,6 +12,8 @@ export interface ObjectChange {
   readonly isNew: boolean
   /** The object has a deletionTimestamp. */
   readonly deleting: boolean
+  /** Of the object; undefined where it has none or is unknown. */
+  readonly labels: Readonly<Record<string, string>> | undefined
   /** Whether the JSON of the object contains this text. Cheaper than `object`. */
   readonly contains: (text: string) => boolean
   readonly object: () => KubeObject | undefined

@@ -62,6 +62,8 @@ export interface ObjectGraph {
   /** The current name of the logical cluster with this id; undefined after its deletion. */
   nameOf(cluster: string): string | undefined
   get(key: ObjectKey, signal: AbortSignal): Promise<GraphObject | undefined>
+  /** The object of this key as every logical cluster is created with it; undefined if there is none. */
+  initial(key: ObjectKey): KubeObject | undefined
   /** All objects that name this uid as an owner. */
   dependents(cluster: string, uid: string, signal: AbortSignal): Promise<readonly ObjectKey[]>
   /**

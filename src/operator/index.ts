@@ -1,5 +1,18 @@
+export { classesController } from './classes/index.ts'
+export { clusterProfilesController } from './cluster-profiles/index.ts'
 export { ensureCrds } from './install.ts'
 export { memberClusterController, type MemberClusterDeps, type MemberToSync } from './member-cluster/index.ts'
-export { placementController, type PlacementDeps } from './placement/index.ts'
+export {
+  explainWorkload,
+  placementController,
+  PlacementInputs,
+  previewDrain,
+  type DrainPreview,
+  type PlacementDeps,
+  type WorkloadExplanation,
+} from './placement/index.ts'
 export { type ClusterUrls, type OperatorContext, type OperatorController } from './framework/operator-context.ts'
+export { operatorMetrics } from './framework/operator-metrics.ts'
 export * from './start-operator.ts'
+export { lostMembersController } from './lost-members/index.ts'
+export { volumesController } from './volumes/index.ts'

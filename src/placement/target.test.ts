@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { targetOf, type PlacementRule } from './target.ts'
+import { demandOf, targetOf, type PlacementRule } from './target.ts'
 
 describe('the target of an object', () => {
   const rule = (
@@ -48,9 +48,36 @@ describe('the target of an object', () => {
     it(title, () => {
       const annotations = (value: string | undefined) =>
         value === undefined ? undefined : { 'kcp.dev/clusters': value }
-      expect(targetOf({ object: annotations(object), namespace: annotations(namespace), placements })).to.deep.equal(
-        expected,
-      )
+      const rules = { object: annotations(object), namespace: annotations(namespace), placements }
+      const { target, source } = targetOf(rules)
+      expect({ ...target, source }).to.deep.equal(expected)
     })
   }
+})
+
+describe('the demand of an object', () => {
+  const selector = { matchLabels: { tier: 'gold' } }
+  const rule = (name: string, parts: Partial<PlacementRule>): PlacementRule => ({
+    name,
+    priority: 0,
+    creationTimestamp: '2026-01-01T00:00:00Z',
+    ...parts,
+  })
+  const own = rule('own', { require: selector, tolerations: [{ key: 'gpu', operator: 'Exists' }] })
+  const admins = [rule('eu', { clusters: ['east'] }), rule('defaults', { prefer: [] })]
+  const demand = (object: string | undefined) => {
+    const annotations = object === undefined ? undefined : { 'kcp.dev/clusters': object }
+    const chosen = targetOf({ object: annotations, namespace: undefined, placements: [[own], admins] })
+    return demandOf(chosen, { bounds: admins, requests: new Map() })
+  }
+
+  it('is bounded by each Placement of an admin that names members, whatever tenants write', () => {
+    for (const object of [undefined, 'west'])
+      expect(demand(object).bounds).to.deep.equal([{ placement: 'eu', clusters: ['east'] }])
+  })
+  it('requires what the Placement that decides requires, unless an annotation names members', () => {
+    expect(demand(undefined).require).to.deep.equal({ placement: 'own', labelSelector: selector })
+    expect(demand('west').require).to.equal(undefined)
+    expect(demand('west').tolerations).to.deep.equal(own.tolerations)
+  })
 })

@@ -1,5 +1,9 @@
 // Which rule decides where an object should run: its own annotation, its namespace's, a Placement, or none.
-import { clustersAnnotation } from '../crds/index.ts'
+import type { Amounts } from '../apimachinery/quantity/index.ts'
+import { clustersAnnotation, type DivisionBound, type FixedSelector, type PlacementReplicas } from '../crds/index.ts'
+import type { Bound, Demand, Preference, Spread } from './candidate.ts'
+import type { NamedClass } from './named-class.ts'
+import type { Toleration } from './taints.ts'
 
 /** These members, no member, or the best member. */
 export type Target =
@@ -9,36 +13,115 @@ export type Target =
 
 type Annotations = Readonly<Record<string, string>> | undefined
 
+/** `spec.replicas` of a Placement that nobody changes any more. */
+export type FixedReplicas = Readonly<Omit<PlacementReplicas, 'bounds'>> & { readonly bounds?: readonly DivisionBound[] }
+
 /** The part of a Placement that decides. */
 export interface PlacementRule {
   readonly name: string
   readonly priority: number
   readonly creationTimestamp: string
   readonly clusters?: readonly string[]
+  readonly require?: FixedSelector
+  readonly cel?: string
+  readonly prefer?: readonly Preference[]
+  readonly tolerations?: readonly Toleration[]
+  readonly spread?: readonly Spread[]
+  readonly tolerationSeconds?: number
+  readonly replicas?: FixedReplicas
 }
 
 export interface Rules {
   readonly object: Annotations
   readonly namespace: Annotations
-  /** Placements that apply, in levels: the tenant's, then those of admins. */
+  /** Placements that apply, in levels: the tenant's, those of admins for this logical cluster, those of admins for all. */
   readonly placements: readonly (readonly PlacementRule[])[]
 }
 
+export interface ChosenTarget {
+  readonly target: Target
+  readonly source: 'object' | 'namespace' | 'placement' | 'default'
+  /** The Placement that decides; with an annotation, what it says besides the members still holds. */
+  readonly rule?: PlacementRule
+}
+
 /** The target of an object. Exactly one rule decides; within a level the highest priority, then the oldest, then by name. */
-export function targetOf({
-  object,
-  namespace,
-  placements,
-}: Rules): Target & { readonly source: 'object' | 'namespace' | 'placement' | 'default' } {
+export function targetOf({ object, namespace, placements }: Rules): ChosenTarget {
+  const found = decidingRule(placements)
+  const rule = found === undefined ? {} : { rule: found }
   const own = object?.[clustersAnnotation]
-  if (own !== undefined) return { ...parseTarget(own), source: 'object' }
+  if (own !== undefined) return { target: parseTarget(own), source: 'object', ...rule }
   const shared = namespace?.[clustersAnnotation]
-  if (shared !== undefined) return { ...parseTarget(shared), source: 'namespace' }
+  if (shared !== undefined) return { target: parseTarget(shared), source: 'namespace', ...rule }
+  if (found === undefined) return { target: { kind: 'best' }, source: 'default' }
+  const target: Target = found.clusters === undefined ? { kind: 'best' } : members(found.clusters)
+  return { target, source: 'placement', rule: found }
+}
+
+/** The first rule of the first level that says anything. */
+function decidingRule(placements: Rules['placements']): PlacementRule | undefined {
   for (const level of placements) {
-    const [first] = level.filter((rule) => rule.clusters !== undefined).toSorted(byRank)
-    if (first?.clusters) return { ...members(first.clusters), source: 'placement' }
+    const [first] = level.filter(decides).toSorted(byRank)
+    if (first !== undefined) return first
   }
-  return { kind: 'best', source: 'default' }
+  return undefined
+}
+
+function decides({
+  clusters,
+  require,
+  cel,
+  prefer,
+  tolerations,
+  spread,
+  tolerationSeconds,
+  replicas,
+}: PlacementRule): boolean {
+  return [clusters, require, cel, prefer, tolerations, spread, tolerationSeconds, replicas].some(
+    (field) => field !== undefined,
+  )
+}
+
+/**
+ * What an object demands of its member besides its target. `bounds`: the Placements of admins that apply, all of them. A choice by
+ * annotation replaces what the Placement requires, never what the bounds do.
+ */
+export function demandOf(
+  { source, rule }: ChosenTarget,
+  {
+    bounds,
+    requests,
+    classes = [],
+  }: {
+    readonly bounds: readonly PlacementRule[]
+    readonly requests: Amounts
+    readonly classes?: readonly NamedClass[]
+  },
+): Demand {
+  return {
+    bounds: boundsOf(bounds),
+    ...(source === 'placement' && rule?.require && { require: { placement: rule.name, labelSelector: rule.require } }),
+    ...(source === 'placement' && rule?.cel && { requireCel: { placement: rule.name, expression: rule.cel } }),
+    prefer: rule?.prefer ?? [],
+    tolerations: rule?.tolerations ?? [],
+    spread: rule?.spread ?? [],
+    requests,
+    classes,
+    ...(rule?.tolerationSeconds !== undefined && { tolerationSeconds: rule.tolerationSeconds }),
+  }
+}
+
+/** What Placements of admins allow, whoever chooses. */
+export function boundsOf(rules: readonly PlacementRule[]): Bound[] {
+  return rules
+    .filter(({ clusters, require, cel }) => [clusters, require, cel].some((field) => field !== undefined))
+    .toSorted(byRank)
+    .map(({ name, clusters, require, cel }) => ({
+      placement: name,
+      ...(clusters && { clusters }),
+      ...(require && { require }),
+      ...(cel && { cel }),
+    }))
 }
 
 /** Names in one rule: each gets an entry in an annotation of the object, and the size of annotations is limited. */

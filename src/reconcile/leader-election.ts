@@ -188,18 +188,26 @@ class Election {
 
   /** Gives up the Lease so that the next leader need not wait. If this fails, the Lease expires by itself. */
   async #release(): Promise<void> {
-    const { client, identity, clock, log, name } = this.#options
+    const { client, log, namespace, name, identity } = this.#options
     const lease = this.#seen?.lease
     if (lease?.spec?.holderIdentity !== identity) return
     const signal = AbortSignal.timeout(2000)
     try {
-      const now = microTime(clock.now())
-      const spec = { ...lease.spec, holderIdentity: '', leaseDurationSeconds: 1, renewTime: now }
-      await client.update<Lease>(leases, { ...lease, spec }, { signal })
+      if ((await this.#writeWithoutHolder(lease, signal)) === 'held') return
+      // A renewal that was aborted on our side may have been written all the same.
+      const current = await client.tryGet<Lease>(leases, { namespace, name }, { signal })
+      if (current?.spec?.holderIdentity === identity) await this.#writeWithoutHolder(current, signal)
     } catch (error) {
       log.debug('could not give up a lease', { lease: name, error })
+    } finally {
+      this.#seen = undefined
     }
-    this.#seen = undefined
+  }
+
+  async #writeWithoutHolder(lease: Lease, signal: AbortSignal): Promise<Attempt> {
+    const { client, clock } = this.#options
+    const spec = { ...lease.spec, holderIdentity: '', leaseDurationSeconds: 1, renewTime: microTime(clock.now()) }
+    return await this.#write(() => client.update<Lease>(leases, { ...lease, spec }, { signal }))
   }
 
   #held(now: string): { holderIdentity: string; leaseDurationSeconds: number; renewTime: string } {

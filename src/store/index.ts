@@ -1,1 +1,2 @@
+export { StorageBudget, storageUsed } from './storage-budget.ts'
 export * from './store.ts'

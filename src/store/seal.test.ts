@@ -32,6 +32,14 @@ describe('the seal on a payload', () => {
     expect(() => seal.open(key, damaged)).to.throw('its seal is broken')
   })
 
+  it('opens what another of its keys has sealed, seals with the newest, and knows the difference', () => {
+    const rotated = new Seal(Buffer.alloc(32, 8), { otherKeys: [Buffer.alloc(32, 7)] })
+    expect(Buffer.from(rotated.open(key, closed))).to.deep.equal(value)
+    const again = rotated.close(key, value)
+    expect(() => seal.open(key, again)).to.throw('was sealed with another key')
+    expect([rotated.isOfOtherKey(closed), rotated.isOfOtherKey(again)]).to.deep.equal([true, false])
+  })
+
   it('refuses a key of another length', () => expect(() => new Seal(Buffer.alloc(16))).to.throw('16 bytes, not 32'))
 
   it('keeps a secret of 1 MiB of random bytes below what etcd takes', () => {

@@ -9,19 +9,32 @@ const tagLength = 16
 /** Maximum size of an opened payload: far above any object, and a bound on the cost of a forged Record. */
 const maxOpenedBytes = 64 * 1024 * 1024
 
+export interface SealOptions {
+  /** False: does not compress before it encrypts, which takes longer than all the rest. */
+  readonly compress?: boolean
+  /** Keys that open what was sealed with them, and seal nothing. */
+  readonly otherKeys?: readonly Uint8Array[]
+}
+
 /** Seals with the installation's key: 32 random bytes in a Secret of its own. */
 export class Seal {
   readonly #key: Uint8Array
+  /** All keys that open, by id. */
+  readonly #keys: ReadonlyMap<string, Uint8Array>
   readonly #compress: boolean
   /** Names the key and tells nothing of it. Written with every payload: a wrong key is told as such, not as damage. */
   readonly keyId: string
 
-  /** Compresses before it encrypts, which takes longer than all the rest, unless `compress` is false. */
-  constructor(key: Uint8Array, { compress = true }: { readonly compress?: boolean } = {}) {
-    if (key.length !== 32) throw new StoreError('Unavailable', `the sealing key has ${key.length} bytes, not 32`)
+  constructor(key: Uint8Array, { compress = true, otherKeys = [] }: SealOptions = {}) {
     this.#key = key
+    this.#keys = new Map([...otherKeys, key].map((one) => [keyIdOf(one), one]))
     this.#compress = compress
-    this.keyId = createHash('sha256').update('kcp.dev/seal').update(key).digest('hex').slice(0, 8)
+    this.keyId = keyIdOf(key)
+  }
+
+  /** True for a sealed text that another key than the one in use has sealed. */
+  isOfOtherKey(text: string): boolean {
+    return !text.startsWith(`${this.keyId}:`)
   }
 
   /** Encrypts; the text opens only with this key and only as the object of this ObjectKey. */
@@ -33,22 +46,29 @@ export class Seal {
   }
 
   /** Decrypts. Throws StoreError Unavailable for another key, another object's payload, or damage. */
-  open(key: ObjectKey, text: string): Uint8Array {
+  open(of: ObjectKey, text: string): Uint8Array {
     const colon = text.indexOf(':')
-    const what = `what is stored as "${key.resource}/${key.namespace}/${key.name}" in "${key.cluster}"`
-    if (text.slice(0, colon) !== this.keyId) throw new StoreError('Unavailable', `${what} was sealed with another key`)
+    const what = `what is stored as "${of.resource}/${of.namespace}/${of.name}" in "${of.cluster}"`
+    const key = this.#keys.get(text.slice(0, colon))
+    if (key === undefined) throw new StoreError('Unavailable', `${what} was sealed with another key`)
     const sealed = Buffer.from(text.slice(colon + 1), 'base64')
     try {
-      const decipher = createDecipheriv(algorithm, this.#key, sealed.subarray(0, ivLength), {
+      const decipher = createDecipheriv(algorithm, key, sealed.subarray(0, ivLength), {
         authTagLength: tagLength,
       })
-      decipher.setAAD(bound(key)).setAuthTag(sealed.subarray(ivLength, ivLength + tagLength))
+      decipher.setAAD(bound(of)).setAuthTag(sealed.subarray(ivLength, ivLength + tagLength))
       const body = Buffer.concat([decipher.update(sealed.subarray(ivLength + tagLength)), decipher.final()])
       return this.#compress ? inflateRawSync(body, { maxOutputLength: maxOpenedBytes }) : body
     } catch (error) {
       throw new StoreError('Unavailable', `${what} was changed by somebody else: its seal is broken`, { cause: error })
     }
   }
+}
+
+/** The id of a key. Throws StoreError Unavailable for one of another length. */
+function keyIdOf(key: Uint8Array): string {
+  if (key.length !== 32) throw new StoreError('Unavailable', `the sealing key has ${key.length} bytes, not 32`)
+  return createHash('sha256').update('kcp.dev/seal').update(key).digest('hex').slice(0, 8)
 }
 
 function bound({ cluster, resource, namespace, name }: ObjectKey): Buffer {

@@ -53,6 +53,8 @@ export type StoreErrorCode =
   | 'Full'
   /** The write exceeds the storage limit of its logical cluster; nothing was written. */
   | 'OverBudget'
+  /** Too many writes wait for a slow backend; this one was not begun. */
+  | 'Busy'
   | 'Closed'
   /** The backend can't be reached, or the outcome of a write is unknown even after re-reading. */
   | 'Unavailable'
@@ -97,6 +99,11 @@ export interface Updating extends Waiting {
   readonly ifRevision: Revision
   /** Nobody waits for it: it may be kept back for some milliseconds, to be made durable together with another write. */
   readonly deferrable?: boolean
+  /**
+   * It says only that a lease still holds. A backend may keep it in memory for some seconds: if the process is killed in that
+   * time, the object is as it was before.
+   */
+  readonly renewal?: boolean
 }
 
 export interface Store extends AsyncDisposable {
@@ -104,6 +111,11 @@ export interface Store extends AsyncDisposable {
   readonly maxValueBytes: number
   /** A random id made with the store and never changed: it identifies an installation's data. */
   readonly instanceId: string
+  /**
+   * True for resources whose renewals may be lost: revisions of objects that are lost were shown to clients, which therefore
+   * cannot resume watches from before another process took over. Absent: nothing is lost.
+   */
+  mayLoseRenewals?(resource: string): boolean
 
   /** The object, or undefined. Linearizable. */
   get(key: ObjectKey, options: Waiting): Promise<StoredObject | undefined>

@@ -2,9 +2,11 @@
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { conflict, isStatusError, serviceUnavailable, statusError } from '../apimachinery/status/index.ts'
 import {
+  clusterLabel,
   locatorAnnotation,
   managedLabel,
   maxPlacedNamespaceLength,
+  namespaceLabelPrefix,
   syncerFieldManager,
   type Locator,
 } from '../crds/index.ts'
@@ -18,6 +20,7 @@ import {
   type SyncContext,
   type Visit,
 } from './sync-context.ts'
+import { namespaceLabel } from './transform/dependents-down.ts'
 import { rootCaConfigMap } from './transform/pod-template.ts'
 
 type UpstreamNamespace = Pick<Visit, 'cluster' | 'namespace'>
@@ -46,7 +49,7 @@ export async function ensureNamespace(
     const locator: Locator = { cluster, clusterId, namespace: '', name: namespace, uid: object?.metadata.uid ?? '' }
     const metadata = {
       name,
-      labels: namespaceLabels(context, cluster),
+      labels: namespaceLabels(context, upstreamNamespace, clusterId),
       annotations: { [locatorAnnotation]: JSON.stringify(locator) },
     }
     try {
@@ -62,10 +65,14 @@ export async function ensureNamespace(
     }
   } else {
     refuseForeign(known as KubeObject, clusterId, name)
-    const labels = namespaceLabels(context, cluster)
-    if (!isSubset(known.metadata.labels, labels)) {
+    const labels = namespaceLabels(context, upstreamNamespace, clusterId)
+    const stale = Object.keys(known.metadata.labels ?? {}).filter(
+      (label) => label.startsWith(namespaceLabelPrefix) && !(label in labels),
+    )
+    if (stale.length > 0 || !isSubset(known.metadata.labels, labels)) {
+      const removed = Object.fromEntries(stale.map((label) => [label, null]))
       // A merge patch with the uid: a namespace that was created again meanwhile is not labelled.
-      const metadata = { uid: known.metadata.uid, labels }
+      const metadata = { uid: known.metadata.uid, labels: { ...labels, ...removed } }
       await downstream.patch(gvrs.namespaces, { name }, 'merge', { metadata }, { signal })
     }
   }
@@ -73,9 +80,22 @@ export async function ensureNamespace(
   return name
 }
 
-/** The member refuses pods beyond the level too: those of an old copy, and those that its own controllers changed. */
-function namespaceLabels({ upstream }: SyncContext, cluster: string): Record<string, string> {
-  return { [managedLabel]: 'true', 'pod-security.kubernetes.io/enforce': upstream.ids.podSecurityOf(cluster) }
+/**
+ * The member refuses pods beyond the level too: those of an old copy, and those that its own controllers changed. Labels of the
+ * upstream namespace are there for selectors of NetworkPolicies, under names that no controller of the member acts on.
+ */
+function namespaceLabels(
+  context: SyncContext,
+  { cluster, namespace }: UpstreamNamespace,
+  clusterId: string,
+): Record<string, string> {
+  const labels = upstreamObject(context, 'namespaces', { cluster, namespace: '', name: namespace })?.metadata.labels
+  return {
+    ...Object.fromEntries(Object.entries(labels ?? {}).map(([key, value]) => [namespaceLabel(key), value])),
+    [managedLabel]: 'true',
+    [clusterLabel]: clusterId,
+    'pod-security.kubernetes.io/enforce': context.upstream.ids.podSecurityOf(cluster),
+  }
 }
 
 function refuseForeign(object: KubeObject, clusterId: string, name: string): void {

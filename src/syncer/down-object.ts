@@ -1,15 +1,26 @@
 // One upstream object and its copy in the member: apply the copy, keep it current, delete it.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { conflict, tolerate } from '../apimachinery/status/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import { appliedAnnotation, contentHash, syncerFieldManager, syncerFinalizer, templateOf } from '../crds/index.ts'
+import { conflict, forbidden, isStatusError, serviceUnavailable, tolerate } from '../apimachinery/status/index.ts'
+import { keyFor, type DeepReadonly } from '../client/index.ts'
+import {
+  appliedAnnotation,
+  contentHash,
+  hasEnded,
+  memberUidAnnotation,
+  placedOn,
+  syncerFieldManager,
+  syncerFinalizer,
+  templateOf,
+  type MemberClass,
+} from '../crds/index.ts'
 import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { deleteNamespacesOf } from './visit-namespace.ts'
-import { clearError, clearedMemberStatus, reportError } from './member-status.ts'
+import { clearError, clearedMemberStatus, clearReport, reportError, reportRefusal } from './member-status.ts'
 import { referencesOf } from './references.ts'
 import { gvrs } from './resources/resources.ts'
-import { syncedKinds, type SyncedKind } from './synced-kinds.ts'
+import { isScaled } from './scaled.ts'
+import { syncedKindOf, type SyncedKind } from './synced-kinds.ts'
 import {
   downstreamObject,
   downstreamNamespaceOf,
@@ -20,31 +31,57 @@ import {
   type SyncContext,
   type Visit,
 } from './sync-context.ts'
+import type { PodContext } from './transform/pod-template.ts'
 import type { PodSpec } from './transform/pod-types.ts'
+import { priorityClassIn } from './transform/priority-class.ts'
 
 /** Makes the copy in the member match the upstream object. Returns the upstream object if it should have a copy. */
 export async function visitObject(
   context: SyncContext,
+  kind: SyncedKind,
   visit: Visit,
   signal: AbortSignal,
 ): Promise<DeepReadonly<KubeObject> | undefined> {
-  const kind = syncedKinds.find(({ resource }) => resource === visit.kind)
-  if (kind === undefined) return undefined
   const object = upstreamObject(context, kind.resource, visit)
   const view = context.view(visit.cluster, visit.namespace)
-  if (object !== undefined && object.metadata.deletionTimestamp === undefined && kind.wanted(object, view)) {
+  if (
+    object !== undefined &&
+    object.metadata.deletionTimestamp === undefined &&
+    kind.wanted(object, view, context.member.name)
+  ) {
     try {
       await applyObject(context, kind, object, visit, signal)
     } catch (error) {
-      await reportError(context, kind.resource, visit, error, signal)
+      await reportError(context, kind, visit, error, signal)
       throw error
     }
-    await clearError(context, kind.resource, visit, signal)
+    await clearError(context, kind, visit, signal)
     return object
   }
   await removeObject(context, kind, object, visit, signal)
-  await clearError(context, kind.resource, visit, signal)
+  await tellAbsence(context, kind, object, visit, signal)
   return undefined
+}
+
+/** Says upstream why there is no copy, or removes what this member said of the one that is gone. */
+async function tellAbsence(
+  context: SyncContext,
+  kind: SyncedKind,
+  object: DeepReadonly<KubeObject> | undefined,
+  visit: Visit,
+  signal: AbortSignal,
+): Promise<void> {
+  const namespace = downstreamNamespaceOf(context, visit)
+  const copy = namespace && downstreamObject(context, kind.resource, namespace, visit.name)
+  const reports = kind.status !== undefined && !kind.finalizes && kind.pinnedBy === undefined
+  // While there is a copy, visits of its status report on it.
+  if (object === undefined || !reports || copy !== undefined) {
+    await clearError(context, kind, visit, signal)
+    return
+  }
+  const refusal = kind.refusal?.(object, context.view(visit.cluster, visit.namespace))
+  if (refusal === undefined) await clearReport(context, kind, visit, signal)
+  else await reportRefusal(context, kind, visit, refusal, signal)
 }
 
 async function applyObject(
@@ -54,27 +91,73 @@ async function applyObject(
   visit: Visit,
   signal: AbortSignal,
 ): Promise<void> {
-  if (kind.workload) await addFinalizer(context, kind, object, visit, signal)
+  const { name } = visit
+  const known = downstreamNamespaceOf(context, visit)
+  const before = known === undefined ? undefined : downstreamObject(context, kind.resource, known, name)
+  if (before === undefined && hasRun(object)) return
+  refuseNodeName(kind, object, name)
+  if (kind.finalizes || kind.pinnedBy !== undefined) await prepare(context, kind, object, visit, signal)
   const namespace = await ensureNamespace(context, visit, signal)
   if (kind.workload) await applyReferences(context, object, visit, signal)
-  const desired = desiredCopy(context, kind, object, visit)
-  const name = visit.name
   const current = downstreamObject(context, kind.resource, namespace, name)
+  const desired = desiredCopy(context, kind, object, current, visit)
+  if (kind.pinnedBy !== undefined && current !== undefined && isOfAnother(current, object))
+    await deleteCopy(context, kind, current, { namespace, grace: undefined }, signal)
   refuseForeign(kind, current, desired, visit)
-  if (current !== undefined && isSubset(current, desired)) return
+  const ref = { namespace, name }
+  if (current === undefined || !isSubset(current, desired))
+    await writeCopy(context, kind, { current, desired }, ref, signal)
+  if (kind.beginsWith) await beginStatus(context, kind, { object, current }, ref, signal)
+}
+
+async function writeCopy(
+  { downstream }: SyncContext,
+  { resource }: SyncedKind,
+  { current, desired }: { current: DeepReadonly<KubeObject> | undefined; desired: KubeObject },
+  ref: { readonly namespace: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<void> {
   if (current?.metadata.deletionTimestamp !== undefined)
-    throw conflict(gvrs[kind.resource], name, 'the copy in the member is still being deleted')
-  await context.downstream.patch(gvrs[kind.resource], { namespace, name }, 'apply', desired, {
-    fieldManager: syncerFieldManager,
-    force: true,
-    signal,
-  })
+    throw conflict(gvrs[resource], ref.name, 'the copy in the member is still being deleted')
+  const options = { fieldManager: syncerFieldManager, force: true, signal }
+  await downstream.patch(gvrs[resource], ref, 'apply', desired, options)
+}
+
+/** Gives a copy those fields of the upstream status from which its controller goes on, as long as it has none of its own. */
+async function beginStatus(
+  { downstream }: SyncContext,
+  { resource, beginsWith = [] }: SyncedKind,
+  { object, current }: { object: DeepReadonly<KubeObject>; current: DeepReadonly<KubeObject> | undefined },
+  ref: { readonly namespace: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const [known, own] = [object, current].map((one) => (one?.['status'] ?? {}) as Record<string, unknown>)
+  const missing = beginsWith.filter((field) => known?.[field] !== undefined && own?.[field] === undefined)
+  if (missing.length === 0) return
+  const status = Object.fromEntries(missing.map((field) => [field, known?.[field]]))
+  await downstream.patch(gvrs[resource], ref, 'merge', { status }, { subresource: 'status', signal })
+}
+
+/** A pod that a member once had, or a Job that has ended, is not created again, there or anywhere. */
+function hasRun(object: DeepReadonly<KubeObject>): boolean {
+  return hasEnded(object) || (object.kind === 'Pod' && object.metadata.annotations?.[memberUidAnnotation] !== undefined)
+}
+
+/** A node that the tenant names would evade the scheduler of the member, and all that it checks. */
+function refuseNodeName(kind: SyncedKind, object: DeepReadonly<KubeObject>, name: string): void {
+  if (kind.workload === undefined || !podSpecOf(object)?.['nodeName']) return
+  throw forbidden(
+    gvrs[kind.resource],
+    name,
+    'the template has nodeName: the scheduler of a member cluster chooses the node',
+  )
 }
 
 function desiredCopy(
   context: SyncContext,
   kind: SyncedKind,
   object: DeepReadonly<KubeObject>,
+  current: DeepReadonly<KubeObject> | undefined,
   visit: Visit,
 ): KubeObject {
   const { cluster, namespace } = visit
@@ -85,10 +168,34 @@ function desiredCopy(
   const podContext = {
     ...context.podContext(cluster, clusterId, namespace),
     ...(automount !== undefined && { accountAutomount: automount }),
+    ...(kind.workload && priorityClassFor(context, object, visit)),
   }
-  const desired = kind.down(object, ownerCluster(context, cluster, clusterId), podContext)
+  const decided = placedOn(object as KubeObject)[context.member.name]
+  const copy = kind.down(object, ownerCluster(context, cluster, clusterId), podContext, {
+    copy: current,
+    isLeaving: decided?.state === 'Draining' || decided?.state === 'Terminating',
+    isScaled: kind.workload?.paths.replicas !== undefined && isScaled(context, object, visit),
+    ...(decided && { decided }),
+  })
+  const view = context.view(cluster, namespace)
+  const desired = kind.divided?.(copy, view, context.member.name) ?? copy
   desired.metadata.annotations = { ...desired.metadata.annotations, [appliedAnnotation]: contentHash(desired) }
   return desired
+}
+
+/** The member's PriorityClass for that of the template, unless one of the two is not known. */
+function priorityClassFor(
+  { member, upstream }: SyncContext,
+  object: DeepReadonly<KubeObject>,
+  { cluster }: Visit,
+): Pick<PodContext, 'priorityClass'> {
+  const name = podSpecOf(object)?.priorityClassName
+  const wanted = name ? upstream.priorityClasses.store.get(keyFor({ cluster, name })) : undefined
+  const classes = member.classesOf?.('PriorityClass')
+  if (!name || wanted === undefined || classes === undefined) return {}
+  const { value, preemptionPolicy } = wanted as Pick<MemberClass, 'value' | 'preemptionPolicy'>
+  const asked = { name, ...(value !== undefined && { value }), ...(preemptionPolicy && { preemptionPolicy }) }
+  return { priorityClass: priorityClassIn(classes, asked) ?? null }
 }
 
 function accountAutomount(
@@ -114,8 +221,16 @@ async function applyReferences(
 ): Promise<void> {
   const spec = podSpecOf(object)
   if (spec === undefined) return
-  for (const { resource, name } of referencesOf(spec))
-    await visitObject(context, { ...visit, kind: resource, name }, signal)
+  for (const { resource, name } of referencesOf(spec)) {
+    const kind = syncedKindOf(resource)
+    if (kind !== undefined) await visitObject(context, kind, { ...visit, kind: resource, name }, signal)
+  }
+}
+
+/** A copy of a deleted object that had this name. */
+function isOfAnother(copy: DeepReadonly<KubeObject>, { metadata: { uid } }: DeepReadonly<KubeObject>): boolean {
+  const locator = locatorOf(copy)
+  return locator !== undefined && locator.uid !== uid
 }
 
 function refuseForeign(
@@ -129,11 +244,12 @@ function refuseForeign(
   // The member creates the ServiceAccount `default` in every namespace; it becomes our copy.
   if (is === undefined && kind.resource !== 'serviceaccounts')
     throw conflict(gvrs[kind.resource], name, 'it exists in the member and was not made by kcp')
-  if (kind.workload && is !== undefined && is.uid !== should?.uid)
+  if ((kind.finalizes || kind.pinnedBy !== undefined) && is !== undefined && is.uid !== should?.uid)
     throw conflict(gvrs[kind.resource], name, 'the copy of a deleted object of this name is still in the member')
 }
 
-async function addFinalizer(
+/** Writes upstream what must be there before the copy: our finalizer, and the annotation that pins a claim to this member. */
+async function prepare(
   context: SyncContext,
   kind: SyncedKind,
   object: DeepReadonly<KubeObject>,
@@ -141,12 +257,22 @@ async function addFinalizer(
   signal: AbortSignal,
 ): Promise<void> {
   const finalizer = syncerFinalizer(context.member.name)
-  const { finalizers = [], resourceVersion } = object.metadata
-  if (finalizers.includes(finalizer)) return
-  const metadata = { resourceVersion, finalizers: [...finalizers, finalizer] }
+  const { finalizers = [], annotations = {}, resourceVersion } = object.metadata
+  const isPinned = kind.pinnedBy === undefined || annotations[kind.pinnedBy] !== undefined
+  if ((finalizers.includes(finalizer) || !kind.finalizes) && isPinned) return
+  const metadata = {
+    resourceVersion,
+    ...(kind.finalizes && { finalizers: [...new Set([...finalizers, finalizer])] }),
+    ...(kind.pinnedBy !== undefined && { annotations: { [kind.pinnedBy]: context.member.name } }),
+  }
   await context.upstream
     .client(cluster)
     .patch(gvrs[kind.resource], { namespace, name }, 'merge', { metadata }, { signal })
+    .catch((error: unknown) => {
+      if (!isStatusError(error, 'Conflict')) throw error
+      // Our cache was behind. This is no answer of the member, which would be told to the tenant.
+      throw serviceUnavailable(error.message)
+    })
 }
 
 /**
@@ -166,17 +292,21 @@ async function removeObject(
   const locator = locatorOf(current)
   const ours = isOurs(context, namespace) && locator?.namespace === visit.namespace && locator.name === visit.name
   if (current !== undefined && ours) {
-    await deleteCopy(context, kind, current, namespace, signal)
+    if (current.metadata.deletionTimestamp !== undefined) return
+    if (object === undefined) await context.guard.confirmGone(context, visit, locator, signal)
+    else if (kind.follows !== 'decision' && object.metadata.deletionTimestamp === undefined)
+      context.guard.holdFollower(context, visit)
+    await deleteCopy(context, kind, current, { namespace, grace: object?.metadata.deletionGracePeriodSeconds }, signal)
     return
   }
-  if (kind.workload) await release(context, kind, object, namespace, visit, signal)
+  if (kind.finalizes) await release(context, kind, object, namespace, visit, signal)
 }
 
 async function deleteCopy(
   { downstream }: SyncContext,
   kind: SyncedKind,
   current: DeepReadonly<KubeObject>,
-  namespace: string,
+  { namespace, grace }: { readonly namespace: string; readonly grace: number | undefined },
   signal: AbortSignal,
 ): Promise<void> {
   const { name = '', uid, deletionTimestamp } = current.metadata
@@ -186,7 +316,12 @@ async function deleteCopy(
     .delete(
       gvrs[kind.resource],
       { namespace, name },
-      { ...(uid && { uid }), propagationPolicy: kind.workload ? 'Foreground' : 'Background', signal },
+      {
+        ...(uid && { uid }),
+        ...(grace !== undefined && kind.resource === 'pods' && { gracePeriodSeconds: grace }),
+        propagationPolicy: kind.workload ? 'Foreground' : 'Background',
+        signal,
+      },
     )
     .catch(tolerate('NotFound', 'Conflict'))
 }
@@ -206,7 +341,7 @@ async function release(
   if (object?.metadata.finalizers?.includes(finalizer)) {
     const live = await context.downstream.tryGet(gvrs[kind.resource], { namespace, name }, { signal })
     if (live !== undefined && locatorOf(live)?.uid === object.metadata.uid) return
-    await deleteNamespacesOf(context, visit, signal)
+    await deleteNamespacesOf(context, object, visit, signal)
     const finalizers = object.metadata.finalizers.filter((one) => one !== finalizer)
     const metadata = {
       resourceVersion: object.metadata.resourceVersion,

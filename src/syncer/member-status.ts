@@ -5,24 +5,21 @@ import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import {
   canonicalJson,
-  contentHash,
   parseAnnotation,
   memberStatusAnnotation,
   memberStatusesOf,
-  isWorkloadResource,
   placedOn,
   sourceAnnotation,
-  workloadKindOf,
-  type WorkloadKind,
-  type WorkloadResource,
-  type WorkloadMemberStatus,
-  type StatusCondition,
+  type MemberStatus,
+  type StatusRule,
 } from '../crds/index.ts'
-import { mergeWorkloadStatus } from './merge-status.ts'
+import { mergeStatus } from './merge-status.ts'
+import { replacingPatch } from './replacing-patch.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import {
   downstreamObject,
   downstreamNamespaceOf,
+  locatorOf,
   upstreamObject,
   type SyncContext,
   type Visit,
@@ -58,7 +55,7 @@ export async function writeMemberStatus(
 /** Writes upstream why an object cannot be synced, with the member's message. Server errors are not reported: they are retried. */
 export async function reportError(
   context: SyncContext,
-  resource: ResourceName,
+  { resource, status: rule }: { readonly resource: ResourceName; readonly status?: StatusRule },
   ref: UpstreamRef,
   error: unknown,
   signal: AbortSignal,
@@ -69,99 +66,161 @@ export async function reportError(
   const before = parseAnnotation(object as KubeObject, memberStatusAnnotation(context.member.name))
   try {
     const written = await writeMemberStatus(context, resource, ref, { ...before, error: error.message }, signal)
-    const workload = workloadKindOf(resource)
-    if (workload !== undefined && written !== undefined) await writeStatus(context, workload, ref, written, signal)
+    if (rule !== undefined && written !== undefined) await writeStatus(context, resource, rule, ref, written, signal)
   } catch (failure) {
     context.log.debug('could not report a sync error', { ...ref, error: failure })
   }
 }
 
-/** Removes the report of a former error. Reports on workloads and Services are replaced anyway. */
+/** Removes the report of a former error. Reports on Services and objects with a status rule are replaced anyway. */
 export async function clearError(
   context: SyncContext,
-  resource: ResourceName,
+  { resource, status }: { readonly resource: ResourceName; readonly status?: StatusRule },
   ref: UpstreamRef,
   signal: AbortSignal,
 ): Promise<void> {
-  if (isWorkloadResource(resource) || resource === 'services') return
+  if (status !== undefined || resource === 'services') return
   const object = upstreamObject(context, resource, ref)
   if (object?.metadata.annotations?.[memberStatusAnnotation(context.member.name)] === undefined) return
   await writeMemberStatus(context, resource, ref, undefined, signal).catch(tolerate('NotFound'))
 }
 
-interface WorkloadStatus extends WorkloadMemberStatus {
-  observedGeneration?: number
-  conditions?: StatusCondition[]
-}
-
-/** Writes this member's report on a workload, then the status merged from all reports. */
-export async function visitWorkloadStatus(
+/** Writes upstream why the member has no copy of an object, instead of what it reported before. */
+export async function reportRefusal(
   context: SyncContext,
-  { resource, ...ref }: UpstreamRef & { readonly resource: WorkloadResource },
+  { resource, status: rule }: { readonly resource: ResourceName; readonly status?: StatusRule },
+  ref: UpstreamRef,
+  message: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const kind = workloadKindOf(resource)
-  if (kind === undefined) return
+  const written = await writeMemberStatus(context, resource, ref, { error: message }, signal)
+  if (rule !== undefined && written !== undefined) await writeStatus(context, resource, rule, ref, written, signal)
+}
+
+/** Removes the report of a member that has no copy any more. */
+export async function clearReport(
+  context: SyncContext,
+  { resource, status: rule }: { readonly resource: ResourceName; readonly status?: StatusRule },
+  ref: UpstreamRef,
+  signal: AbortSignal,
+): Promise<void> {
+  const object = upstreamObject(context, resource, ref)
+  if (object?.metadata.annotations?.[memberStatusAnnotation(context.member.name)] === undefined) return
+  const written = await writeMemberStatus(context, resource, ref, undefined, signal).catch(tolerate('NotFound'))
+  if (rule !== undefined && written) await writeStatus(context, resource, rule, ref, written, signal)
+}
+
+/** Writes this member's report on an object, then the status merged from all reports. */
+export async function visitStatus(
+  context: SyncContext,
+  { resource, ...ref }: UpstreamRef & { readonly resource: ResourceName },
+  rule: StatusRule,
+  signal: AbortSignal,
+): Promise<void> {
   const namespace = downstreamNamespaceOf(context, ref)
   const object = upstreamObject(context, resource, ref)
   if (namespace === undefined || object === undefined) return
   const copy = downstreamObject(context, resource, namespace, ref.name)
-  const before = parseAnnotation(
-    object as KubeObject,
-    memberStatusAnnotation(context.member.name),
-  ) as WorkloadMemberStatus
-  const written =
-    copy === undefined
-      ? object
-      : await writeMemberStatus(context, resource, ref, memberStatusOf(kind, copy, before), signal)
-  if (written !== undefined) await writeStatus(context, kind, ref, written, signal)
+  const ours = copy !== undefined && locatorOf(copy)?.uid === object.metadata.uid
+  const before = parseAnnotation(object as KubeObject, memberStatusAnnotation(context.member.name)) as MemberStatus
+  const report = ours ? memberStatusOf(rule, copy, before) : undefined
+  if (report !== undefined && (await writeBoth(context, resource, rule, { ref, object, report }, signal))) return
+  const written = report === undefined ? object : await writeMemberStatus(context, resource, ref, report, signal)
+  if (written !== undefined) await writeStatus(context, resource, rule, ref, written, signal)
 }
 
-function memberStatusOf(
-  { health }: WorkloadKind,
-  copy: DeepReadonly<KubeObject>,
-  before: WorkloadMemberStatus,
-): WorkloadMemberStatus {
-  const status = (copy['status'] ?? {}) as WorkloadStatus
-  const caughtUp = (status.observedGeneration ?? 0) >= (copy.metadata.generation ?? 0)
-  const observed = caughtUp ? copy.metadata.annotations?.[sourceAnnotation] : before.observed
-  const counts = health.counts.map((field) => [field, status[field]] as const).filter(([, count]) => count)
-  const { conditions } = status
-  return {
-    ...(observed !== undefined && { observed }),
-    ...Object.fromEntries(counts),
-    ...(conditions && { conditions }),
+/**
+ * Writes a changed report and the status that follows from it in one request, which does not count as a new generation of the
+ * object. False if there is nothing to write in one, or if our cache is behind: then the report is written first.
+ */
+async function writeBoth(
+  context: SyncContext,
+  resource: ResourceName,
+  rule: StatusRule,
+  { ref, object, report }: { ref: UpstreamRef; object: DeepReadonly<KubeObject>; report: MemberStatus },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const annotation = memberStatusAnnotation(context.member.name)
+  const annotations = { [annotation]: canonicalJson(report) }
+  if (object.metadata.annotations?.[annotation] === annotations[annotation]) return false
+  const metadata = { ...object.metadata, annotations: { ...object.metadata.annotations, ...annotations } }
+  const change = statusChange(context, rule, { ...object, metadata })
+  if (change === undefined) return false
+  const patch = { metadata: { resourceVersion: object.metadata.resourceVersion, annotations }, status: change }
+  const { cluster, namespace, name } = ref
+  try {
+    const options = { subresource: 'status', signal } as const
+    await context.upstream.client(cluster).patch(gvrs[resource], { namespace, name }, 'merge', patch, options)
+    return true
+  } catch (error) {
+    if (isStatusError(error, 'Conflict')) return false
+    throw error
   }
 }
 
-async function writeStatus(
+function memberStatusOf(rule: StatusRule, copy: DeepReadonly<KubeObject>, before: MemberStatus): MemberStatus {
+  const status = (copy['status'] ?? {}) as MemberStatus & { observedGeneration?: number }
+  const caughtUp = !rule.observes || (status.observedGeneration ?? 0) >= (copy.metadata.generation ?? 0)
+  const observed = caughtUp ? copy.metadata.annotations?.[sourceAnnotation] : before.observed
+  const fields = [...rule.summed, ...rule.taken, ...(rule.joinsAddresses ? ['loadBalancer'] : [])]
+  const values = fields
+    .map((field) => [field, status[field]] as const)
+    .filter(([, value]) => value !== undefined && value !== 0)
+  const { conditions } = status
+  return {
+    ...(observed !== undefined && { observed }),
+    ...Object.fromEntries(values),
+    ...(conditions && rule.conditions && { conditions }),
+  }
+}
+
+/** Writes the status that is merged from the reports of all members, if it differs from what is there. */
+export async function writeStatus(
   context: SyncContext,
-  kind: WorkloadKind,
+  resource: ResourceName,
+  rule: StatusRule,
   { cluster, namespace, name }: UpstreamRef,
   object: DeepReadonly<KubeObject>,
   signal: AbortSignal,
 ): Promise<void> {
-  const previous = (object['status'] ?? {}) as Record<string, unknown>
-  const states = Object.fromEntries(
-    Object.entries(placedOn(object as KubeObject)).map(([member, { state }]) => [member, state]),
-  )
-  const status = mergeWorkloadStatus({
-    counts: kind.health.counts,
-    generation: object.metadata.generation ?? 0,
-    spec: contentHash(object['spec']),
-    previous,
-    reported: memberStatusesOf<WorkloadMemberStatus>(object as KubeObject),
-    states,
-    now: timestamp(context.clock.now()),
-  })
-  if (canonicalJson(status) === canonicalJson(previous)) return
-  const cleared = Object.fromEntries(
-    Object.keys(previous)
-      .filter((field) => !(field in status))
-      .map((field) => [field, null]),
-  )
-  const patch = { metadata: { resourceVersion: object.metadata.resourceVersion }, status: { ...cleared, ...status } }
+  const status = statusChange(context, rule, object)
+  if (status === undefined) return
+  const patch = { metadata: { resourceVersion: object.metadata.resourceVersion }, status }
   await context.upstream
     .client(cluster)
-    .patch(kind.gvr, { namespace, name }, 'merge', patch, { subresource: 'status', signal })
+    .patch(gvrs[resource], { namespace, name }, 'merge', patch, { subresource: 'status', signal })
+}
+
+/** The merge patch to the status that follows from all reports on the object; undefined if it is there. */
+function statusChange(
+  { clock }: SyncContext,
+  rule: StatusRule,
+  object: DeepReadonly<KubeObject>,
+): Record<string, unknown> | undefined {
+  const previous = (object['status'] ?? {}) as Record<string, unknown>
+  const reported = memberStatusesOf<MemberStatus>(object as KubeObject)
+  // A Job that has ended stays so after its member has gone.
+  if (Object.keys(reported).length === 0 && rule.taken.length > 0 && rule.summed.length === 0) return undefined
+  const copies = placedOn(object as KubeObject)
+  const status = mergeStatus({
+    rule,
+    generation: object.metadata.generation ?? 0,
+    spec: object['spec'],
+    previous,
+    reported,
+    copies,
+    now: timestamp(clock.now()),
+  })
+  return isSameStatus(status, previous) ? undefined : replacingPatch(previous, status)
+}
+
+/** Equal but for fields whose absence means the same: zeros and empty objects. */
+function isSameStatus(one: Readonly<Record<string, unknown>>, other: Readonly<Record<string, unknown>>): boolean {
+  const told = (status: Readonly<Record<string, unknown>>): string =>
+    canonicalJson(
+      Object.fromEntries(
+        Object.entries(status).filter(([, value]) => value !== 0 && value !== null && canonicalJson(value) !== '{}'),
+      ),
+    )
+  return told(one) === told(other)
 }

@@ -1,10 +1,10 @@
 import { expect } from 'chai'
-import { workloadKindOf } from '../crds/index.ts'
-import { mergeWorkloadStatus, type MergeInput } from './merge-status.ts'
+import { contentHash, workloadKindOf, type CopyState } from '../crds/index.ts'
+import { mergeStatus, type MergeInput } from './merge-status.ts'
 
 const condition = (type: string, status: string): { type: string; status: string } => ({ type, status })
 const report = (available: number, parts: object = {}): MergeInput['reported'][string] => ({
-  observed: 'spec',
+  observed: contentHash('spec'),
   replicas: 2,
   updatedReplicas: 2,
   readyReplicas: available,
@@ -12,14 +12,17 @@ const report = (available: number, parts: object = {}): MergeInput['reported'][s
   conditions: [condition('Available', available === 2 ? 'True' : 'False')],
   ...parts,
 })
-const merge = (parts: Partial<MergeInput>): Record<string, unknown> =>
-  mergeWorkloadStatus({
+const merge = ({
+  states = {},
+  ...parts
+}: Partial<MergeInput> & { states?: Record<string, CopyState> }): Record<string, unknown> =>
+  mergeStatus({
     generation: 7,
     spec: 'spec',
     previous: {},
-    counts: workloadKindOf('deployments')?.health.counts ?? [],
+    rule: workloadKindOf('deployments')?.status ?? { summed: [], taken: [], observes: false },
     reported: {},
-    states: {},
+    copies: Object.fromEntries(Object.entries(states).map(([member, state]) => [member, { state }])),
     now: '2026-01-01T00:00:00Z',
     ...parts,
   })
@@ -77,13 +80,18 @@ describe('the status of a Deployment in several members', () => {
   ] as {
     title: string
     reported: MergeInput['reported']
-    states: MergeInput['states']
+    states: Record<string, CopyState>
     previous?: MergeInput['previous']
     expected?: number
   }[]) {
     it(`reports the generation as observed: ${title}`, () =>
       expect(merge({ reported, states, previous })['observedGeneration']).to.equal(expected))
   }
+  it('leaves out a lost member once another copy serves, and keeps its numbers until then', () => {
+    const reported = { east: report(2), west: report(1) }
+    const of = (west: CopyState): unknown => merge({ reported, states: { east: 'Lost', west } })['availableReplicas']
+    expect([of('Applied'), of('Serving')]).to.deep.equal([3, 1])
+  })
   it('is Available while one copy serves and another one is starting', () => {
     const { conditions } = merge({
       reported: { east: report(2), west: report(0) },
@@ -101,5 +109,21 @@ describe('the status of a Deployment in several members', () => {
   it('shows why an object cannot be synced, with the member’s message', () => {
     const { conditions } = merge({ reported: { east: { error: 'no such field' } }, states: { east: 'Syncing' } })
     expect(conditions).to.have.nested.property('[0].message', 'east: no such field')
+  })
+})
+
+describe('the status of a Job', () => {
+  const rule = workloadKindOf('jobs')?.status ?? { summed: [], taken: [], observes: false }
+  const ended = { observed: contentHash('spec'), succeeded: 1, conditions: [condition('Complete', 'True')] }
+
+  it('is that of its member', () => {
+    expect(merge({ rule, reported: { east: ended }, previous: { active: 1 } })).to.deep.equal({
+      succeeded: 1,
+      conditions: [condition('Complete', 'True')],
+    })
+  })
+  it('stays while its member reports only an error', () => {
+    const status = merge({ rule, reported: { east: { error: 'too large' } }, previous: { active: 1 } })
+    expect(status).to.include({ active: 1 })
   })
 })

@@ -1,19 +1,26 @@
-// The status of a workload that runs in several members, merged from what each member reports. Pure.
-import type { CopyState, CountField, StatusCondition, WorkloadMemberStatus } from '../crds/index.ts'
+// The status of an object that is in several members, merged from what each member reports. Pure.
+import {
+  canonicalJson,
+  sourceOf,
+  type MemberStatus,
+  type PlacedOn,
+  type StatusCondition,
+  type StatusRule,
+} from '../crds/index.ts'
 
 export interface MergeInput {
   /** Upstream generation now. */
   readonly generation: number
-  /** Content hash of the upstream spec now. */
-  readonly spec: string
+  /** The upstream spec now. */
+  readonly spec: unknown
   /** The present status upstream: observedGeneration does not decrease, and unchanged conditions keep their times. */
   readonly previous: Readonly<Record<string, unknown>>
-  /** The counts that the kind of workload has. */
-  readonly counts: readonly CountField[]
+  /** The fields that the kind has. */
+  readonly rule: StatusRule
   /** What members report, by member. */
-  readonly reported: Readonly<Record<string, WorkloadMemberStatus>>
-  /** States of the copies, by member: the scheduler's decision. */
-  readonly states: Readonly<Record<string, CopyState>>
+  readonly reported: Readonly<Record<string, MemberStatus>>
+  /** The copies, by member: the scheduler's decision. */
+  readonly copies: PlacedOn
   /** RFC 3339: for conditions that change. */
   readonly now: string
 }
@@ -21,43 +28,78 @@ export interface MergeInput {
 const worstFirst = ['False', 'Unknown', 'True']
 
 /**
- * Counts are summed. Of each condition, the worst among the members that serve is taken, or among all while none serves.
- * observedGeneration advances only when every target has observed it: `kubectl rollout status` relies on it.
+ * Numbers are summed, other fields are those of the first member that serves. Of each condition, the worst among the members
+ * that serve is taken, or among all while none serves. observedGeneration advances only when every target has observed it:
+ * `kubectl rollout status` relies on it.
  */
-export function mergeWorkloadStatus(input: MergeInput): Record<string, unknown> {
-  const { generation, previous, reported, counts, states, now } = input
+export function mergeStatus(given: MergeInput): Record<string, unknown> {
+  const input = withoutReplaced(given)
+  const { generation, previous, reported, rule, copies, now } = input
   const status: Record<string, unknown> = {}
   const members = Object.keys(reported).sort()
-  for (const count of counts) {
-    const sum = members.reduce((total, member) => total + (reported[member]?.[count] ?? 0), 0)
-    if (sum > 0) status[count] = sum
+  for (const field of rule.summed) {
+    const sum = members.reduce((total, member) => total + numberIn(reported[member]?.[field]), 0)
+    if (sum > 0) status[field] = sum
   }
-  const observed = observedGeneration(input)
+  const first = askedMembers(reported, copies).find((member) => reported[member]?.observed !== undefined)
+  for (const field of rule.taken) {
+    // A member that reports only an error has not looked: what is known stays.
+    const source = first === undefined && members.length > 0 ? previous : reported[first ?? '']
+    const value = source?.[field]
+    if (value !== undefined) status[field] = value
+  }
+  if (rule.joinsAddresses) status['loadBalancer'] = joinedAddresses(members.map((member) => reported[member]))
+  const observed = rule.observes ? observedGeneration(input) : 0
   const before = typeof previous['observedGeneration'] === 'number' ? previous['observedGeneration'] : 0
   const shown = Math.max(observed, Math.min(before, generation))
   if (shown > 0) status['observedGeneration'] = shown
-  const conditions = mergeConditions(reported, states, previous, now)
+  const conditions = rule.conditions === undefined ? [] : mergeConditions(input, now)
   if (conditions.length > 0) status['conditions'] = conditions
   return status
 }
 
+/** What a lost member reported last counts until another copy serves. */
+function withoutReplaced(input: MergeInput): MergeInput {
+  const { copies } = input
+  if (!Object.values(copies).some(({ state }) => state === 'Serving')) return input
+  const isLost = (member: string): boolean => ['Lost', 'Fenced'].includes(copies[member]?.state ?? '')
+  const kept = Object.entries(input.reported).filter(([member]) => !isLost(member))
+  const targets = Object.entries(copies).filter(([member]) => !isLost(member))
+  return { ...input, reported: Object.fromEntries(kept), copies: Object.fromEntries(targets) }
+}
+
+function numberIn(value: unknown): number {
+  return typeof value === 'number' ? value : 0
+}
+
+/** The members whose word counts: those that serve, or all while none serves. */
+function askedMembers(reported: MergeInput['reported'], copies: PlacedOn): string[] {
+  const members = Object.keys(reported).sort()
+  const serving = members.filter((member) => copies[member]?.state === 'Serving')
+  return serving.length > 0 ? serving : members
+}
+
+function joinedAddresses(reports: readonly (MemberStatus | undefined)[]): { ingress?: unknown[] } {
+  const found = new Map<string, unknown>()
+  for (const report of reports) {
+    const { ingress = [] } = (report?.['loadBalancer'] ?? {}) as { ingress?: readonly unknown[] }
+    for (const address of ingress) found.set(canonicalJson(address), address)
+  }
+  return found.size === 0 ? {} : { ingress: [...found.values()] }
+}
+
 /** Draining and terminating copies do not count: they do not get the present generation. */
-function observedGeneration({ reported, states, generation, spec }: MergeInput): number {
-  const targets = Object.entries(states).filter(([, state]) => !['Draining', 'Terminating', 'Held'].includes(state))
+function observedGeneration({ reported, copies, generation, spec }: MergeInput): number {
+  const targets = Object.entries(copies).filter(([, { state }]) => !['Draining', 'Terminating', 'Held'].includes(state))
   // Without any target, nothing has been observed.
-  const all = targets.length > 0 && targets.every(([member]) => reported[member]?.observed === spec)
+  const all =
+    targets.length > 0 && targets.every(([member, copy]) => reported[member]?.observed === sourceOf(spec, copy))
   return all ? generation : 0
 }
 
-function mergeConditions(
-  reported: MergeInput['reported'],
-  states: MergeInput['states'],
-  previous: MergeInput['previous'],
-  now: string,
-): StatusCondition[] {
+function mergeConditions({ reported, copies, previous, rule }: MergeInput, now: string): StatusCondition[] {
   const members = Object.keys(reported).sort()
-  const serving = members.filter((member) => states[member] === 'Serving')
-  const asked = serving.length > 0 ? serving : members
+  const asked = askedMembers(reported, copies)
   const found = new Map<string, StatusCondition>()
   for (const member of asked) {
     for (const condition of reported[member]?.conditions ?? []) {
@@ -69,7 +111,12 @@ function mergeConditions(
   if (errors.length > 0)
     found.set(
       'Synced',
-      syncedCondition(errors.map((member) => `${member}: ${reported[member]?.error ?? ''}`).join('; '), previous, now),
+      syncedCondition(
+        errors.map((member) => `${member}: ${reported[member]?.error ?? ''}`).join('; '),
+        previous,
+        rule.conditions === 'withUpdateTime' ? now : undefined,
+        now,
+      ),
     )
   // Condition Placed is written by the scheduler, not by members.
   const placed = conditionsOf(previous).find(({ type }) => type === 'Placed')
@@ -77,7 +124,12 @@ function mergeConditions(
   return [...found.values()].sort((a, b) => (a.type < b.type ? -1 : 1))
 }
 
-function syncedCondition(message: string, previous: MergeInput['previous'], now: string): StatusCondition {
+function syncedCondition(
+  message: string,
+  previous: MergeInput['previous'],
+  updateTime: string | undefined,
+  now: string,
+): StatusCondition {
   const before = conditionsOf(previous).find(({ type }) => type === 'Synced')
   return {
     type: 'Synced',
@@ -85,7 +137,9 @@ function syncedCondition(message: string, previous: MergeInput['previous'], now:
     reason: 'SyncFailed',
     message,
     lastTransitionTime: before?.lastTransitionTime ?? now,
-    lastUpdateTime: before?.message === message ? (before.lastUpdateTime ?? now) : now,
+    ...(updateTime !== undefined && {
+      lastUpdateTime: before?.message === message ? (before.lastUpdateTime ?? updateTime) : updateTime,
+    }),
   }
 }
 

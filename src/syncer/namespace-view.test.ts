@@ -37,7 +37,10 @@ function workload({ state, finalizer = false, deleting = false }: Given): KubeOb
 describe('what a namespace has in a member', () => {
   for (const row of rows)
     it(`${row.title}: ${row.present ? 'its Services and Secrets are wanted' : 'nothing'}`, () => {
-      const view = viewNamespace([workload(row)], { member: 'east', clusterPresent: false })
+      const view = viewNamespace(
+        { workloads: [workload(row)], claims: [], ingresses: [] },
+        { member: 'east', clusterPresent: false },
+      )
       expect(view.present).to.equal(row.present)
       expect(view.servicesWanted).to.equal(row.present)
       expect(view.references.has('secrets/keys')).to.equal(row.present)

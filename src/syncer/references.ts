@@ -1,9 +1,9 @@
-// The fields of a pod that name other objects, as one table. Objects that it finds are copied with the workload.
-import type { JsonValue } from '../apimachinery/meta/index.ts'
+// The fields of pods and of Ingresses that name other objects, as tables. Objects that they find are copied too.
+import type { JsonValue, KubeObject } from '../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import type { PodSpec } from './transform/pod-types.ts'
 
-export type ReferencedResource = 'configmaps' | 'secrets' | 'serviceaccounts'
+export type ReferencedResource = 'configmaps' | 'secrets' | 'serviceaccounts' | 'persistentvolumeclaims'
 
 export interface Reference {
   readonly resource: ReferencedResource
@@ -20,6 +20,7 @@ export const podReferences: readonly { readonly resource: ReferencedResource; re
     { resource: 'configmaps' as const, path: `${containers}.*.envFrom.*.configMapRef.name` },
     { resource: 'secrets' as const, path: `${containers}.*.envFrom.*.secretRef.name` },
   ]),
+  { resource: 'persistentvolumeclaims', path: 'volumes.*.persistentVolumeClaim.claimName' },
   { resource: 'configmaps', path: 'volumes.*.configMap.name' },
   { resource: 'secrets', path: 'volumes.*.secret.secretName' },
   { resource: 'configmaps', path: 'volumes.*.projected.sources.*.configMap.name' },
@@ -43,6 +44,18 @@ export function referencesOf(spec: DeepReadonly<PodSpec>): Reference[] {
       found.set(`${resource}/${name}`, { resource, name })
   }
   return [...found.values()]
+}
+
+/** The Secrets with the certificates of an Ingress. */
+export function ingressReferences(ingress: DeepReadonly<KubeObject>): Reference[] {
+  const names = valuesAt(ingress['spec'] as JsonValue | undefined, ['tls', '*', 'secretName'])
+  return names.map((name) => ({ resource: 'secrets', name }))
+}
+
+/** `KIND/NAME` of what a HorizontalPodAutoscaler scales. */
+export function scaleTargetOf(autoscaler: DeepReadonly<KubeObject>): string {
+  const { scaleTargetRef } = (autoscaler['spec'] ?? {}) as { scaleTargetRef?: { kind?: string; name?: string } }
+  return `${scaleTargetRef?.kind ?? ''}/${scaleTargetRef?.name ?? ''}`
 }
 
 function valuesAt(value: JsonValue | undefined, path: readonly string[]): string[] {

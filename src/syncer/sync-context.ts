@@ -6,13 +6,15 @@ import {
   downstreamNamespace,
   parseDownstreamNamespace,
   tryLocator,
+  type ClassKindName,
   type Locator,
-  type WorkloadResource,
+  type MemberClass,
 } from '../crds/index.ts'
 import type { Logger } from '../telemetry/index.ts'
 import type { NamespaceView } from './namespace-view.ts'
 import type { ResourceName } from './resources/resources.ts'
 import type { OwnerCluster } from './transform/down.ts'
+import type { MemberEvent } from './transform/event-up.ts'
 import type { PodContext } from './transform/pod-template.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -24,23 +26,37 @@ export interface SyncedMember {
   readonly serviceNetwork: 'None' | 'Flat'
   /** Prefixes of annotations that it allows besides the default ones. */
   readonly annotationPrefixes?: readonly string[]
+  /** Its classes of this kind as they are now; undefined: not known. */
+  readonly classesOf?: (kind: ClassKindName) => readonly DeepReadonly<MemberClass>[] | undefined
+  /** Whether it is lost; absent: never. */
+  readonly loss?: MemberLoss
+  /** Whether an admin lets go what is not known upstream any more. */
+  readonly acceptsDeletions?: () => boolean
+}
+
+/** Whether a member is lost. While it is, nothing of what its cache says is written on its pods and EndpointSlices upstream. */
+export interface MemberLoss {
+  isLost(): boolean
+  /** Calls the listener when a member that was lost answers again. Returns the function that ends it. */
+  onReturn(listener: () => void): () => void
 }
 
 /** What a visit is about. Names in a key are upstream names unless it says otherwise. */
 export type VisitKind =
-  | WorkloadResource
-  | 'services'
-  | 'configmaps'
-  | 'secrets'
-  | 'serviceaccounts'
+  /** An object that is copied into members; but a pod is visited as `pod`. */
+  | ResourceName
+  /** An object that a member made, other than those below. */
+  | `made:${ResourceName}`
   /** The namespace in the member. */
   | 'namespace'
   /** A namespace of a deleted logical cluster; `cluster` is the id and `name` the name in the member. */
   | 'leftover'
   /** The ReplicaSets of a workload. */
   | 'history'
-  /** A pod; its name is the same on both sides. */
+  /** A pod, whoever made it; its name is the same on both sides. */
   | 'pod'
+  /** An Event of the member, by its name there. */
+  | 'event'
   /** An EndpointSlice that this member created, by its name in the member. */
   | 'slice'
   /** An EndpointSlice of another member, by its upstream name. */
@@ -68,6 +84,19 @@ export function parseVisit(key: string): Visit {
   return { kind: key.slice(0, blank) as VisitKind, cluster, namespace, name }
 }
 
+/** What is asked before something is deleted in the member; see DeletionGuard. */
+export interface DeletionChecks {
+  confirmGone(
+    context: SyncContext,
+    visit: Visit,
+    known: { readonly uid: string } | undefined,
+    signal: AbortSignal,
+  ): Promise<void>
+  findUnlisted(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<KubeObject | undefined>
+  holdFollower(context: SyncContext, visit: Visit): void
+  vanished(): void
+}
+
 export interface SyncContext {
   readonly member: SyncedMember
   readonly upstream: Upstream
@@ -75,6 +104,7 @@ export interface SyncContext {
   readonly caches: Readonly<Record<ResourceName, Informer<KubeObject>>>
   readonly clock: Clock
   readonly log: Logger
+  readonly guard: DeletionChecks
   view(cluster: string, namespace: string): NamespaceView
   /** Namespaces of a logical cluster. */
   namespacesOf(cluster: string): Iterable<string>
@@ -82,10 +112,21 @@ export interface SyncContext {
   presentIn(cluster: string): ReadonlySet<string>
   /** Objects of an upstream namespace. */
   upstreamIn(resource: ResourceName, cluster: string, namespace: string): Iterable<DeepReadonly<KubeObject>>
+  /** The upstream ReplicaSet of a Deployment's ReplicaSet in this member, by its name there. */
+  historyReportedAs(cluster: string, namespace: string, name: string): DeepReadonly<KubeObject> | undefined
   /** Objects of a namespace in the member, by its name there. */
   downstreamIn(resource: ResourceName, namespace: string): Iterable<DeepReadonly<KubeObject>>
+  /** An Event of a namespace in the member. */
+  memberEvent(namespace: string, name: string): DeepReadonly<MemberEvent> | undefined
   podContext(cluster: string, clusterId: ClusterId, namespace: string): Omit<PodContext, 'accountAutomount'>
+  /** Whether custom resources of the namespace that the member exports are, or should be, there. */
+  hasExported(cluster: string, namespace: string): boolean
   enqueue(visit: Visit): void
+}
+
+/** The visit in which an object of this resource is copied into the member. */
+export function visitKindOf(resource: ResourceName): VisitKind {
+  return resource === 'pods' ? 'pod' : resource
 }
 
 export function upstreamObject(
@@ -124,9 +165,13 @@ export function downstreamNamespaceOf(
   return id === undefined ? undefined : downstreamNamespace(id, namespace)
 }
 
-/** The upstream object of a cached object in the member; undefined if it is not a copy. */
+/**
+ * The upstream object of a cached object in the member; undefined if it is not a copy. What a controller made is none, even
+ * where it took over the annotations of its owner, as ReplicaSets and ControllerRevisions do.
+ */
 export function locatorOf(object: DeepReadonly<KubeObject> | undefined): Locator | undefined {
-  if (object === undefined) return undefined
+  if (object === undefined || object.metadata.ownerReferences?.some((owner) => owner.controller === true))
+    return undefined
   return tryLocator(object as KubeObject)
 }
 

@@ -1,8 +1,10 @@
 // The syncer of one member: copies what is placed there into the member, and reports what the member makes of it upstream.
 import type { ClusterId, KubeObject } from '../apimachinery/meta/index.ts'
+import { isStatusError } from '../apimachinery/status/index.ts'
 import { childSignal, systemClock, type Clock } from '../async/index.ts'
 import {
   createInformer,
+  keyFor,
   namespaceKeyOf,
   ObjectIndex,
   withoutManagedFields,
@@ -10,26 +12,45 @@ import {
   type Informer,
   type KubeClient,
 } from '../client/index.ts'
-import { isWorkloadResource, managedLabel, workloadKinds } from '../crds/index.ts'
+import {
+  isPlaceable,
+  managedLabel,
+  parseDownstreamNamespace,
+  workloadKinds,
+  type SuspendedDeletions,
+} from '../crds/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '../reconcile/index.ts'
 import type { Logger } from '../telemetry/index.ts'
+import { DeletionGuard } from './deletion-guard.ts'
 import { visitLeftover, visitNamespace } from './visit-namespace.ts'
 import { visitObject } from './down-object.ts'
+import { reportMissingClass } from './missing-class.ts'
 import { tenantZone } from './member-dns/corefile.ts'
-import { visitWorkloadStatus } from './member-status.ts'
+import { startExportedApis, type ExportedApis, type ExportOptions } from './exported-apis.ts'
+import { EventBudget } from './event-budget.ts'
+import { visitStatus } from './member-status.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import {
   clusterOfVisit,
+  downstreamNamespaceOf,
+  downstreamObject,
+  locatorOf,
   parseVisit,
+  upstreamObject,
   visitKey,
   type SyncContext,
   type SyncedMember,
   type Visit,
 } from './sync-context.ts'
-import { listen, type TriggerContext } from './triggers.ts'
+import { syncedKindOf, type SyncedKind } from './synced-kinds.ts'
+import type { TriggerContext } from './trigger-context.ts'
+import { listen } from './triggers.ts'
 import { reportEndpoints, visitRemoteSlice, visitSlice } from './up-endpoint-slices.ts'
-import { visitHistory } from './up-history.ts'
-import { passOnDeletion, visitPod } from './up-pods.ts'
+import { events, onlyOurs, visitEvent } from './up-events.ts'
+import { reportedName, visitHistory } from './up-history.ts'
+import { madeKindOf, passOnDeletionOfMade, visitMade, type MadeKind } from './up-made.ts'
+import { passOnDeletionOfPod, visitPod } from './up-pods.ts'
+import { visitSpec } from './up-spec.ts'
 import { forEachResource, type Upstream } from './upstream.ts'
 import { Views } from './views.ts'
 
@@ -42,6 +63,8 @@ export interface SyncerOptions {
   readonly apiAddress: { readonly host: string; readonly port: number }
   /** Address of our nameserver in the member; absent: pods use the member's DNS. */
   readonly nameserver?: string
+  /** The APIs that it exports to logical clusters; absent: none. */
+  readonly exports?: ExportOptions
   readonly log: Logger
   readonly signal: AbortSignal
   readonly clock?: Clock
@@ -52,6 +75,8 @@ export interface SyncerOptions {
 export interface Syncer extends AsyncDisposable {
   /** Resolves when the caches of both sides are complete and the first visits are queued. */
   synced(signal: AbortSignal): Promise<void>
+  /** Where it deletes nothing, because too much is not known upstream any more. */
+  suspendedDeletions(): readonly SuspendedDeletions[]
 }
 
 /** Starts a syncer. It writes nothing before the caches of both sides are complete, and ends with its signal or disposal. */
@@ -60,14 +85,15 @@ export function startSyncer(options: SyncerOptions): Syncer {
   const log = options.log.with({ member: options.member.name })
   const caches = downstreamCaches(options.downstream, log, life.signal)
   const queue = createKeyQueue({ maxMs: 10_000, fairnessKey: clusterOfVisit })
+  const guard = new DeletionGuard(options.clock ?? systemClock)
   const ready = Promise.withResolvers<undefined>()
   ready.promise.catch(() => undefined)
-  const done = run({ ...options, log, signal: life.signal }, caches, queue, () => ready.resolve(undefined)).catch(
-    (error: unknown) => {
-      ready.reject(error)
-      if (!life.signal.aborted) log.error('the syncer of a member ended', { error })
-    },
-  )
+  const done = run({ ...options, log, signal: life.signal, guard }, caches, queue, () =>
+    ready.resolve(undefined),
+  ).catch((error: unknown) => {
+    ready.reject(error)
+    if (!life.signal.aborted) log.error('the syncer of a member ended', { error })
+  })
   return {
     async synced(signal) {
       signal.throwIfAborted()
@@ -80,6 +106,7 @@ export function startSyncer(options: SyncerOptions): Syncer {
         signal.removeEventListener('abort', abort)
       }
     },
+    suspendedDeletions: () => guard.suspended(),
     async [Symbol.asyncDispose]() {
       life.abort(new DOMException('the syncer was closed', 'AbortError'))
       life[Symbol.dispose]()
@@ -105,19 +132,62 @@ function downstreamCaches(client: KubeClient, log: Logger, signal: AbortSignal):
   ) as Caches
 }
 
-async function run(options: SyncerOptions, caches: Caches, queue: KeyQueue, started: () => void): Promise<void> {
+/** Events carry no label of ours: those of other namespaces are kept as names alone. */
+function memberEvents(client: KubeClient, log: Logger, signal: AbortSignal): Informer<KubeObject> {
+  const isOurs = (namespace: string): boolean => parseDownstreamNamespace(namespace) !== undefined
+  return createInformer<KubeObject>({ client, gvr: events, transform: onlyOurs(isOurs), backoff, log, signal })
+}
+
+/**
+ * Resolves when the caches of the member are complete. A member that joined before a kind was synced does not let us read it:
+ * objects of this kind wait until the member has joined again, and the others do not wait for them.
+ */
+async function memberSynced({ downstream, log, signal }: SyncerOptions, caches: Caches): Promise<void> {
+  const synced = async (resource: ResourceName): Promise<void> => {
+    try {
+      await downstream.list(gvrs[resource], { limit: 1, metadataOnly: true, signal })
+    } catch (error) {
+      if (isStatusError(error, 'Forbidden')) {
+        log.warn('the member must be joined again before this kind is synced', { resource })
+        return
+      }
+      // Whatever it is, the informer tries again.
+    }
+    await caches[resource].synced(signal)
+  }
+  await Promise.all((Object.keys(caches) as ResourceName[]).map(synced))
+}
+
+async function run(
+  options: SyncerOptions & { readonly guard: DeletionGuard },
+  caches: Caches,
+  queue: KeyQueue,
+  started: () => void,
+): Promise<void> {
   const { member, upstream, downstream, signal, log, workers = 8 } = options
-  await Promise.all([upstream.synced(signal), ...Object.values(caches).map((informer) => informer.synced(signal))])
+  await Promise.all([upstream.synced(signal), memberSynced(options, caches)])
   const up = upstream.byNamespace
   const down = forEachResource((resource) => new ObjectIndex(caches[resource], (key) => [namespaceKeyOf(key)]))
   const upstreamIn = (resource: ResourceName, cluster: string, namespace: string): Iterable<DeepReadonly<KubeObject>> =>
     up[resource].of(`${cluster}|${namespace}`)
+  const reported = new ObjectIndex(upstream.informers.replicasets, (key, replicaSet) => {
+    const name = reportedName(replicaSet, member.name)
+    return name === undefined ? [] : [`${namespaceKeyOf(key)}|${name}`]
+  })
   const views = new Views(
     member,
-    (cluster, namespace) => workloadKinds.flatMap(({ gvr }) => [...upstreamIn(gvr.resource, cluster, namespace)]),
+    (cluster, namespace) => ({
+      workloads: workloadKinds.flatMap(({ gvr }) => [...upstreamIn(gvr.resource, cluster, namespace)]),
+      claims: upstreamIn('persistentvolumeclaims', cluster, namespace),
+      ingresses: upstreamIn('ingresses', cluster, namespace),
+    }),
     (cluster) => [...up.namespaces.of(`${cluster}|`)].map(({ metadata }) => metadata.name ?? ''),
   )
   const deleted = new Map<string, DeepReadonly<KubeObject>>()
+  const budget = new EventBudget()
+  // Not waited for: a member that refuses Events still gets its workloads.
+  await using eventInformer = memberEvents(downstream, log, signal)
+  let exported: ExportedApis | undefined
   const context: TriggerContext = {
     member,
     upstream,
@@ -125,11 +195,15 @@ async function run(options: SyncerOptions, caches: Caches, queue: KeyQueue, star
     caches,
     clock: options.clock ?? systemClock,
     log,
+    guard: options.guard,
     views,
+    events: eventInformer,
+    memberEvent: (namespace, name) => eventInformer.store.get(keyFor({ namespace, name })),
     view: (cluster, namespace) => views.of(cluster, namespace),
     namespacesOf: (cluster) => views.namespacesOf(cluster),
     presentIn: (cluster) => views.presentIn(cluster),
     upstreamIn,
+    historyReportedAs: (cluster, namespace, name) => first(reported.of(`${cluster}|${namespace}|${name}`)),
     downstreamIn: (resource, namespace) => down[resource].of(namespace),
     podContext: (_cluster: string, id: ClusterId, namespace: string) => ({
       namespace,
@@ -140,11 +214,13 @@ async function run(options: SyncerOptions, caches: Caches, queue: KeyQueue, star
         nameserver: { address: options.nameserver, domain: `${id}.${tenantZone}` },
       }),
     }),
+    hasExported: (cluster, namespace) => exported?.isIn(cluster, namespace) ?? false,
     enqueue: (visit) => queue.add(visitKey(visit)),
-    podDeleted: ({ key, before }) => {
-      if (before !== undefined) deleted.set(`pod ${key}`, before)
-    },
+    copyDeleted: (visit, copy) => void deleted.set(visitKey(visit), copy),
   }
+  // Before the first visit: a namespace must not be deleted because its custom resources are not known yet.
+  if (options.exports) exported = await startExportedApis(context, options.exports, signal)
+  await using _exported = exported
   const end = listen(context)
   started()
   try {
@@ -154,12 +230,23 @@ async function run(options: SyncerOptions, caches: Caches, queue: KeyQueue, star
       workers,
       log,
       signal,
-      reconcile: async (key, life) => await visitOne(context, key, deleted, life),
+      reconcile: async (key, life) => {
+        const visit = parseVisit(key)
+        return visit.kind === 'event'
+          ? await visitEvent(context, budget, visit, life)
+          : await visitOne(context, key, deleted, life)
+      },
     })
   } finally {
     end()
+    reported[Symbol.dispose]()
     for (const index of Object.values(down)) index[Symbol.dispose]()
   }
+}
+
+function first<T>(items: Iterable<T>): T | undefined {
+  for (const item of items) return item
+  return undefined
 }
 
 async function visitOne(
@@ -169,22 +256,24 @@ async function visitOne(
   signal: AbortSignal,
 ): Promise<ReconcileResult | undefined> {
   const visit = parseVisit(key)
-  if (visit.kind === 'pod') {
-    const copy = deleted.get(key)
-    if (copy !== undefined) {
-      await passOnDeletion(context, visit, copy, signal)
-      deleted.delete(key)
-    }
+  const copy = deleted.get(key)
+  if (copy !== undefined) {
+    const made = madeKindOfVisit(visit)
+    if (made === undefined) await passOnDeletionOfPod(context, visit, copy, signal)
+    else await passOnDeletionOfMade(context, made, visit, copy, signal)
+    deleted.delete(key)
   }
   await visitKind(context, visit, signal)
   return undefined
 }
 
+const madePrefix = 'made:'
+
+function madeKindOfVisit({ kind }: Visit): MadeKind | undefined {
+  return kind.startsWith(madePrefix) ? madeKindOf(kind.slice(madePrefix.length)) : undefined
+}
+
 async function visitKind(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
-  if (isWorkloadResource(visit.kind)) {
-    await visitObject(context, visit, signal)
-    return visitWorkloadStatus(context, { ...visit, resource: visit.kind }, signal)
-  }
   switch (visit.kind) {
     case 'namespace':
       return visitNamespace(context, visit, signal)
@@ -193,18 +282,35 @@ async function visitKind(context: SyncContext, visit: Visit, signal: AbortSignal
     case 'history':
       return visitHistory(context, visit, signal)
     case 'pod':
+      await visitTenantsPod(context, visit, signal)
       return visitPod(context, visit, signal)
     case 'slice':
       return visitSlice(context, visit, signal)
     case 'remoteSlice':
       return visitRemoteSlice(context, visit, signal)
-    case 'services': {
-      const copied = await visitObject(context, visit, signal)
-      return reportEndpoints(context, visit, copied !== undefined, signal)
+    default: {
+      const made = madeKindOfVisit(visit)
+      if (made !== undefined) return visitMade(context, made, visit, signal)
+      const kind = syncedKindOf(visit.kind)
+      if (kind !== undefined) await visitCopied(context, kind, visit, signal)
     }
-    case 'configmaps':
-    case 'secrets':
-    case 'serviceaccounts':
-      await visitObject(context, visit, signal)
   }
+}
+
+async function visitCopied(context: SyncContext, kind: SyncedKind, visit: Visit, signal: AbortSignal): Promise<void> {
+  const copied = await visitObject(context, kind, visit, signal)
+  if (kind.resource === 'services') return reportEndpoints(context, visit, copied !== undefined, signal)
+  if (copied !== undefined) await visitSpec(context, kind, visit, signal)
+  if (copied !== undefined && kind.resource === 'ingresses') await reportMissingClass(context, copied, visit, signal)
+  if (kind.status) await visitStatus(context, { ...visit, resource: kind.resource }, kind.status, signal)
+}
+
+/** A pod that its tenant made is copied down like any workload, besides what is done for every pod. */
+async function visitTenantsPod(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
+  const kind = syncedKindOf('pods')
+  const pod = upstreamObject(context, 'pods', visit)
+  const memberNamespace = downstreamNamespaceOf(context, visit)
+  const live = memberNamespace && downstreamObject(context, 'pods', memberNamespace, visit.name)
+  const isTenants = pod === undefined ? locatorOf(live || undefined) !== undefined : isPlaceable(pod)
+  if (kind !== undefined && isTenants) await visitObject(context, kind, visit, signal)
 }

@@ -3,10 +3,16 @@
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
-import { memberAnnotation, reachableAnnotation, syncerFieldManager } from '../crds/index.ts'
+import {
+  memberAnnotation,
+  memberLostAnnotation,
+  reachableAnnotation,
+  syncerFieldManager,
+  type StatusRule,
+} from '../crds/index.ts'
 import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
-import { writeMemberStatus } from './member-status.ts'
+import { writeMemberStatus, writeStatus } from './member-status.ts'
 import { gvrs } from './resources/resources.ts'
 import {
   downstreamObject,
@@ -33,7 +39,7 @@ export function isRemote(slice: CachedObject): boolean {
 export async function visitSlice(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
   const { cluster, namespace, name } = visit
   const memberNamespace = downstreamNamespaceOf(context, visit)
-  if (memberNamespace === undefined) return
+  if (memberNamespace === undefined || context.member.loss?.isLost()) return
   const live = downstreamObject(context, 'endpointslices', memberNamespace, name)
   const copy = sliceUpstream(context, visit)
   const serviceName = live?.metadata.labels?.[serviceNameLabel] ?? ''
@@ -107,10 +113,15 @@ export async function visitRemoteSlice(context: SyncContext, visit: Visit, signa
   const here = `kcp-${name}`
   const current = downstreamObject(context, 'endpointslices', memberNamespace, here)
   if (source === undefined || !wantsRemote(context, visit, source)) {
-    if (current !== undefined && isRemote(current) && locatorOf(current)?.name === name)
+    if (current !== undefined && isRemote(current) && locatorOf(current)?.name === name) {
+      if (source === undefined)
+        await context.guard.confirmGone(context, { ...visit, kind: 'endpointslices' }, locatorOf(current), signal)
+      else if (source.metadata.deletionTimestamp === undefined) context.guard.holdFollower(context, visit)
       await removeRemote(context, memberNamespace, current, signal)
+    }
     return
   }
+  if (isLost(source) && !isServedElsewhere(context, visit, source)) return
   const desired = remoteSliceDown(source, ownerCluster(context, cluster, clusterId), here)
   if (current !== undefined && isSubset(current, desired)) return
   await ensureNamespace(context, visit, signal)
@@ -119,6 +130,31 @@ export async function visitRemoteSlice(context: SyncContext, visit: Visit, signa
     force: true,
     signal,
   })
+}
+
+/** True for a slice of a member that is lost: its endpoints are not ready, though its pods may serve. */
+export function isLost({ metadata }: CachedObject): boolean {
+  return metadata.annotations?.[memberLostAnnotation] !== undefined
+}
+
+/**
+ * Whether the Service of the slice has ready endpoints in another slice. Without them those of a lost member stay: we may be what
+ * is cut off, and a client of a Service without endpoints has nothing.
+ */
+function isServedElsewhere(context: SyncContext, { cluster, namespace }: Visit, { metadata }: CachedObject): boolean {
+  for (const other of context.upstreamIn('endpointslices', cluster, namespace))
+    if (
+      other.metadata.name !== metadata.name &&
+      other.metadata.labels?.[serviceNameLabel] === metadata.labels?.[serviceNameLabel] &&
+      readyEndpointsOf(other) > 0
+    )
+      return true
+  return false
+}
+
+function readyEndpointsOf(slice: CachedObject): number {
+  const endpoints = (slice['endpoints'] ?? []) as readonly { readonly conditions?: { readonly ready?: boolean } }[]
+  return endpoints.filter(({ conditions }) => conditions?.ready !== false).length
 }
 
 function wantsRemote(context: SyncContext, { cluster, namespace }: Visit, { metadata }: CachedObject): boolean {
@@ -157,10 +193,21 @@ export async function reportEndpoints(
   for (const slice of context.downstreamIn('endpointslices', memberNamespace)) {
     if (slice.metadata.labels?.[serviceNameLabel] !== visit.name) continue
     const member = isRemote(slice) ? (slice.metadata.labels[memberAnnotation] ?? '') : context.member.name
-    const ready = ((slice['endpoints'] ?? []) as { conditions?: { ready?: boolean } }[]).filter(
-      ({ conditions }) => conditions?.ready !== false,
-    )
-    if (ready.length > 0) endpoints[member] = (endpoints[member] ?? 0) + ready.length
+    const ready = readyEndpointsOf(slice)
+    if (ready > 0) endpoints[member] = (endpoints[member] ?? 0) + ready
   }
-  await writeMemberStatus(context, 'services', visit, wanted ? { endpoints } : undefined, signal)
+  const { type, loadBalancer } = addressesOf(downstreamObject(context, 'services', memberNamespace, visit.name))
+  const report = wanted ? { endpoints, ...(loadBalancer && { loadBalancer }) } : undefined
+  const written = await writeMemberStatus(context, 'services', visit, report, signal)
+  if (type === 'LoadBalancer' && written !== undefined)
+    await writeStatus(context, 'services', addresses, visit, written, signal)
+}
+
+/** The status of a Service: the addresses of all members at which it can be reached. */
+const addresses: StatusRule = { summed: [], taken: [], joinsAddresses: true, observes: false, conditions: 'plain' }
+
+function addressesOf(service: CachedObject | undefined): { type: unknown; loadBalancer: object | undefined } {
+  const { type } = (service?.['spec'] ?? {}) as { type?: string }
+  const { loadBalancer } = (service?.['status'] ?? {}) as { loadBalancer?: { ingress?: readonly unknown[] } }
+  return { type, loadBalancer: loadBalancer?.ingress && loadBalancer }
 }

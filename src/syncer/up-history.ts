@@ -8,6 +8,7 @@ import {
   contentHash,
   memberStatusAnnotation,
   memberStatusesOf,
+  parseAnnotation,
   templateAnnotation,
   templateOf,
   valueAt,
@@ -52,7 +53,7 @@ export async function visitHistory(context: SyncContext, visit: Visit, signal: A
   if (memberNamespace === undefined || found === undefined) return
   const { kind, history, workload } = found
   const live = [...context.downstreamIn('replicasets', memberNamespace)].filter(
-    (one) => ownerName(one, kind.kind) === visit.name,
+    (one) => ownerName(one, kind) === visit.name,
   )
   const known = upstreamHistory(context, visit, workload)
   const present = contentHash(templateOf(workload))
@@ -101,6 +102,12 @@ export function upstreamHistory(
     )
   }
   return found
+}
+
+/** The name that the ReplicaSet has in a member, as that member reported; undefined if it did not. */
+export function reportedName(replicaSet: CachedObject, member: string): string | undefined {
+  const { name } = parseAnnotation(replicaSet as KubeObject, memberStatusAnnotation(member))
+  return typeof name === 'string' ? name : undefined
 }
 
 function memberStatusOf(replicaSet: CachedObject): ReplicaSetMemberStatus {

@@ -1,66 +1,83 @@
 // Pods: created in the member, copied upstream with the member's uid and status. A deletion upstream is passed on.
-import type { KubeObject, OwnerReference } from '../apimachinery/meta/index.ts'
+import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
+import { memberAnnotation, memberUidAnnotation, placedOn, servingLabel } from '../crds/index.ts'
 import {
-  canonicalJson,
-  keepUidHeader,
-  memberAnnotation,
-  memberUidAnnotation,
-  memberStatusesOf,
-  placedOn,
-  servingLabel,
-  workloadKinds,
-} from '../crds/index.ts'
+  copyStatus,
+  createCopy,
+  deleteLive,
+  memberUid,
+  passOnDeletion,
+  removeCopy,
+  type Deletion,
+} from './member-made-copy.ts'
 import { gvrs } from './resources/resources.ts'
 import {
   downstreamObject,
   downstreamNamespaceOf,
   isOurs,
+  locatorOf,
   upstreamObject,
   type SyncContext,
   type Visit,
 } from './sync-context.ts'
-import { podUp, templateHashLabel, type PodOwner } from './transform/up.ts'
-import type { ReplicaSetMemberStatus } from './up-history.ts'
-import { ownerName } from './workload-owner.ts'
+import { podUp } from './transform/up.ts'
+import { ownerUpstream, workloadOfLive } from './up-owner.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 interface Bound {
   nodeName?: string
 }
 
-/** The upstream pod has the uid and status of the member's pod. */
-const keepUid = { [keepUidHeader]: 'true' }
-
 /** Makes the upstream pod match the member's, and passes a deletion of the upstream pod on to the member. */
 export async function visitPod(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
   const memberNamespace = downstreamNamespaceOf(context, visit)
   if (memberNamespace === undefined) return
   const live = downstreamObject(context, 'pods', memberNamespace, visit.name)
-  const copy = upstreamObject(context, 'pods', visit)
+  const known = upstreamObject(context, 'pods', visit)
+  const copy = known && live && isCopyOf(live, known) ? await adopt(context, visit, live, known, signal) : known
   if (live === undefined || !isOurs(context, memberNamespace)) {
-    await removeCopy(context, visit, memberNamespace, copy, signal)
+    await removePod(context, visit, copy, signal)
     return
   }
   if (copy !== undefined && memberUid(copy) !== live.metadata.uid) {
-    await removeCopy(context, visit, memberNamespace, copy, signal)
+    await removePod(context, visit, copy, signal)
     return
   }
-  const workload = workloadOf(context, visit, memberNamespace, live)
+  const workload = workloadOfLive(context, visit, live)
   await setServing(context, visit, memberNamespace, live, workload, signal)
   if (copy?.metadata.deletionTimestamp !== undefined && live.metadata.deletionTimestamp === undefined) {
-    await deleteLive(context, memberNamespace, live, copy.metadata.deletionGracePeriodSeconds, signal)
+    await deleteLive(context, 'pods', memberNamespace, { live, deletion: deletionOf(copy) }, signal)
   }
   const isTerminating = live.metadata.deletionTimestamp !== undefined
   // A pod that is being deleted and has no copy was deleted upstream by force: the copy is not created again.
   if (copy === undefined) {
-    if (!isTerminating) await createCopy(context, visit, memberNamespace, live, workload, signal)
+    if (!isTerminating) await createPod(context, visit, live, workload, signal)
     return
   }
-  await updateCopy(context, visit, live, copy, signal)
+  await releaseCopy(context, visit, live, copy, signal)
+  await updatePod(context, visit, live, copy, signal)
   if (isTerminating && copy.metadata.deletionTimestamp === undefined)
     await markTerminating(context, visit, live, copy, signal)
+}
+
+/** True for a pod that its tenant made, as long as it does not say which pod of the member it is. */
+function isCopyOf(live: CachedObject, pod: CachedObject): boolean {
+  return locatorOf(live)?.uid === pod.metadata.uid && pod.metadata.annotations?.[memberUidAnnotation] === undefined
+}
+
+/** Writes on a tenant's pod which pod of the member it is: from now on it ends with that pod. */
+async function adopt(
+  { upstream, member }: SyncContext,
+  { cluster, namespace, name }: Visit,
+  live: CachedObject,
+  pod: CachedObject,
+  signal: AbortSignal,
+): Promise<CachedObject> {
+  const annotations = { [memberAnnotation]: member.name, [memberUidAnnotation]: live.metadata.uid }
+  const metadata = { ...(pod.metadata.uid && { uid: pod.metadata.uid }), annotations }
+  return await upstream.client(cluster).patch(gvrs.pods, { namespace, name }, 'merge', { metadata }, { signal })
 }
 
 /** Deletes the upstream pod with the member's grace period, so that `kubectl exec deployment/...` chooses another pod. */
@@ -80,74 +97,28 @@ async function markTerminating(
 }
 
 /** The upstream pod is gone: deletes the member's pod with the same grace period, if it is the pod of that copy. */
-export async function passOnDeletion(
+export async function passOnDeletionOfPod(
   context: SyncContext,
   visit: Visit,
   copy: CachedObject,
   signal: AbortSignal,
 ): Promise<void> {
-  const memberNamespace = downstreamNamespaceOf(context, visit)
-  if (memberNamespace === undefined || !isOurs(context, memberNamespace)) return
-  const live = downstreamObject(context, 'pods', memberNamespace, visit.name)
-  if (live === undefined || live.metadata.uid !== memberUid(copy) || live.metadata.deletionTimestamp !== undefined)
-    return
-  await deleteLive(context, memberNamespace, live, copy.metadata.deletionGracePeriodSeconds, signal)
+  await passOnDeletion(context, 'pods', visit, { copy, deletion: deletionOf(copy) }, signal)
 }
 
-/** The uid of the member's pod of which this upstream pod is a copy. */
-export function memberUid({ metadata }: CachedObject): string | undefined {
-  return metadata.annotations?.[memberUidAnnotation] ?? metadata.uid
+/** The grace period with which the tenant deleted the pod. */
+function deletionOf({ metadata: { deletionGracePeriodSeconds: grace } }: CachedObject): Deletion {
+  return grace === undefined ? {} : { gracePeriodSeconds: grace }
 }
 
-async function deleteLive(
-  { downstream }: SyncContext,
-  namespace: string,
-  { metadata: { name = '', uid } }: CachedObject,
-  grace: number | undefined,
-  signal: AbortSignal,
-): Promise<void> {
-  await downstream
-    .delete(
-      gvrs.pods,
-      { namespace, name },
-      { ...(uid && { uid }), ...(grace !== undefined && { gracePeriodSeconds: grace }), signal },
-    )
-    .catch(tolerate('NotFound', 'Conflict'))
-}
-
-/** Deletes the upstream copy after asking the member, not only its cache, that the pod is gone. */
-async function removeCopy(
+async function removePod(
   context: SyncContext,
   visit: Visit,
-  memberNamespace: string,
   copy: CachedObject | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   if (copy?.metadata.annotations?.[memberAnnotation] !== context.member.name) return
-  const { cluster, namespace, name } = visit
-  const live = await context.downstream.tryGet(gvrs.pods, { namespace: memberNamespace, name }, { signal })
-  if (live !== undefined && live.metadata.uid === memberUid(copy)) return
-  const { uid } = copy.metadata
-  await context.upstream
-    .client(cluster)
-    .delete(gvrs.pods, { namespace, name }, { ...(uid && { uid }), gracePeriodSeconds: 0, signal })
-    .catch(tolerate('NotFound', 'Conflict'))
-}
-
-/** The upstream workload of the member's pod, through the object of its history between them, if its kind has one. */
-function workloadOf(
-  context: SyncContext,
-  { cluster, namespace }: Visit,
-  memberNamespace: string,
-  live: CachedObject,
-): CachedObject | undefined {
-  for (const { gvr, kind, history } of workloadKinds) {
-    const between = history && ownerName(live, history.kind)
-    const owner = between ? downstreamObject(context, history.gvr.resource, memberNamespace, between) : live
-    const name = owner && ownerName(owner, kind)
-    if (name !== undefined) return upstreamObject(context, gvr.resource, { cluster, namespace, name })
-  }
-  return undefined
+  await removeCopy(context, 'pods', visit, { copy, deletion: { gracePeriodSeconds: 0 } }, signal)
 }
 
 /** Pods of a draining copy take no new traffic and keep running. The label is not in the selector of ReplicaSets. */
@@ -171,10 +142,9 @@ async function setServing(
   await context.downstream.patch(gvrs.pods, { namespace: memberNamespace, name }, 'merge', { metadata }, { signal })
 }
 
-async function createCopy(
+async function createPod(
   context: SyncContext,
   visit: Visit,
-  memberNamespace: string,
   live: CachedObject,
   workload: CachedObject | undefined,
   signal: AbortSignal,
@@ -184,31 +154,13 @@ async function createCopy(
   const owner = workload === undefined ? undefined : ownerUpstream(context, visit, live)
   if (owner === undefined) {
     // The ReplicaSet is created first, so that garbage collection never finds a pod with an absent owner.
-    if (workload !== undefined) context.enqueue({ ...visit, kind: 'history', name: workload.metadata.name ?? '' })
+    if (workload?.kind === 'Deployment')
+      context.enqueue({ ...visit, kind: 'history', name: workload.metadata.name ?? '' })
     return
   }
-  const client = context.upstream.client(visit.cluster)
   const object = podUp(live, { namespace: visit.namespace, member: context.member.name, owner })
-  let created: KubeObject
-  try {
-    created = await client.create<KubeObject>(gvrs.pods, object, { headers: keepUid, signal })
-  } catch (error) {
-    // Our cache is behind: the event of the existing pod causes the next visit.
-    if (isStatusError(error, 'AlreadyExists')) return
-    throw error
-  }
-  if (created.metadata.uid !== live.metadata.uid) {
-    // The server has set a uid of its own, as an ordinary cluster does: the member's uid is kept in an annotation.
-    const metadata = { annotations: { [memberUidAnnotation]: live.metadata.uid } }
-    created = await client.patch(
-      gvrs.pods,
-      { namespace: visit.namespace, name: visit.name },
-      'merge',
-      { metadata },
-      { signal },
-    )
-  }
-  await updateCopy(context, visit, live, created, signal)
+  const created = await createCopy(context, 'pods', visit, { live, object }, signal)
+  if (created !== undefined) await updatePod(context, visit, live, created, signal)
 }
 
 function isUnschedulable(live: CachedObject): boolean {
@@ -216,50 +168,37 @@ function isUnschedulable(live: CachedObject): boolean {
   return conditions.some(({ type, status }) => type === 'PodScheduled' && status === 'False')
 }
 
-/** The upstream ReplicaSet of the pod's ReplicaSet in this member. */
-function ownerUpstream(context: SyncContext, { cluster, namespace }: Visit, live: CachedObject): PodOwner | undefined {
-  const name = ownerName(live, 'ReplicaSet')
-  for (const object of context.upstreamIn('replicasets', cluster, namespace)) {
-    if (memberStatusesOf<ReplicaSetMemberStatus>(object as KubeObject)[context.member.name]?.name !== name) continue
-    const reference: OwnerReference = {
-      apiVersion: 'apps/v1',
-      kind: 'ReplicaSet',
-      name: object.metadata.name ?? '',
-      uid: object.metadata.uid ?? '',
-      controller: true,
-      blockOwnerDeletion: true,
-    }
-    return { reference, templateHash: object.metadata.labels?.[templateHashLabel] }
-  }
-  return undefined
+/** A pod whose labels do not match its owner any more is released by the member's controller: it stays, without an owner. */
+async function releaseCopy(
+  { upstream }: SyncContext,
+  { cluster, namespace, name }: Visit,
+  live: CachedObject,
+  { metadata: { uid, ownerReferences = [] } }: CachedObject,
+  signal: AbortSignal,
+): Promise<void> {
+  const isOwned = ({ metadata }: CachedObject): boolean =>
+    metadata.ownerReferences?.some(({ controller }) => controller === true) ?? false
+  if (locatorOf(live) !== undefined || isOwned(live) || !ownerReferences.some(({ controller }) => controller === true))
+    return
+  const kept = ownerReferences.filter(({ controller }) => controller !== true)
+  const metadata = { ...(uid && { uid }), ownerReferences: kept.length === 0 ? null : kept }
+  await upstream.client(cluster).patch(gvrs.pods, { namespace, name }, 'merge', { metadata }, { signal })
 }
 
 /** Copies the binding and the status of the member's pod. */
-async function updateCopy(
+async function updatePod(
   context: SyncContext,
   visit: Visit,
   live: CachedObject,
   copy: CachedObject,
   signal: AbortSignal,
 ): Promise<void> {
-  const { cluster, namespace, name } = visit
-  const client = context.upstream.client(cluster)
+  // The operator has said of its pods that they are not Ready.
+  if (context.member.loss?.isLost()) return
   const { nodeName } = (live['spec'] ?? {}) as Bound
-  let current = copy
-  if (nodeName !== undefined && (copy['spec'] as Bound | undefined)?.nodeName === undefined) {
-    current = await bind(context, visit, copy, nodeName, signal)
-  }
-  if (canonicalJson(current['status'] ?? {}) === canonicalJson(live['status'] ?? {})) return
-  // A merge patch, not an update: the cached object has the annotation that only lists over all clusters have.
-  const was = (current['status'] ?? {}) as Record<string, unknown>
-  const status = (live['status'] ?? {}) as Record<string, unknown>
-  const cleared = Object.fromEntries(
-    Object.keys(was)
-      .filter((field) => !(field in status))
-      .map((field) => [field, null]),
-  )
-  const patch = { metadata: { uid: current.metadata.uid }, status: { ...cleared, ...status } }
-  await client.patch(gvrs.pods, { namespace, name }, 'merge', patch, { subresource: 'status', signal })
+  const isBound = nodeName === undefined || (copy['spec'] as Bound | undefined)?.nodeName !== undefined
+  const current = isBound ? copy : await bind(context, visit, copy, nodeName, signal)
+  await copyStatus(context, 'pods', visit, { live, copy: current }, signal)
 }
 
 async function bind(

@@ -3,6 +3,9 @@ import type { ClusterId, KubeObject } from '../apimachinery/meta/index.ts'
 import type { PodSecurityLevel } from '../apimachinery/pod-security/index.ts'
 import type { Informer, KubeClient, ObjectIndex, SharedInformers } from '../client/index.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
+import { Tombstones } from './tombstones.ts'
+
+const priorityClassesGvr = { group: 'scheduling.k8s.io', version: 'v1', resource: 'priorityclasses' } as const
 
 /** Ids of logical clusters by name and back, kept current by the program that starts syncers. */
 export interface ClusterIds {
@@ -29,8 +32,12 @@ export interface UpstreamOptions {
 export interface Upstream {
   readonly ids: ClusterIds
   readonly informers: Readonly<Record<ResourceName, Informer<KubeObject>>>
+  /** Not synced: a template that names one is given the member's. */
+  readonly priorityClasses: Informer<KubeObject>
   /** The objects of each informer by `CLUSTER|NAMESPACE`. */
   readonly byNamespace: Readonly<Record<ResourceName, ObjectIndex>>
+  /** The objects whose deletion was seen. */
+  readonly tombstones: Tombstones
   client(cluster: string): KubeClient
   /** Resolves when every informer has its first list. */
   synced(signal: AbortSignal): Promise<void>
@@ -39,13 +46,16 @@ export interface Upstream {
 /** Starts the informers that syncers need, unless they run already. */
 export function createUpstream({ informers: shared, client, ids }: UpstreamOptions): Upstream {
   const informers = forEachResource((resource) => shared.of<KubeObject>(gvrs[resource]))
+  const priorityClasses = shared.of<KubeObject>(priorityClassesGvr)
   return {
     ids,
     informers,
+    priorityClasses,
     byNamespace: forEachResource((resource) => shared.byNamespace(gvrs[resource])),
+    tombstones: new Tombstones(informers),
     client,
     async synced(signal) {
-      await Promise.all(Object.values(informers).map((informer) => informer.synced(signal)))
+      await Promise.all([...Object.values(informers), priorityClasses].map((informer) => informer.synced(signal)))
     },
   }
 }

@@ -1,7 +1,5 @@
-// The views of all namespaces for one member, cached until a workload changes.
-import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
-import { viewNamespace, isInMember, type NamespaceView } from './namespace-view.ts'
+// The views of all namespaces for one member, cached until a workload, claim or Ingress changes.
+import { isInMember, viewNamespace, type NamespaceContent, type NamespaceView } from './namespace-view.ts'
 import type { SyncedMember } from './sync-context.ts'
 
 export interface ViewChanges {
@@ -11,22 +9,22 @@ export interface ViewChanges {
   readonly namespaces: readonly string[]
 }
 
-type Workloads = (cluster: string, namespace: string) => Iterable<DeepReadonly<KubeObject>>
+type ContentOf = (cluster: string, namespace: string) => NamespaceContent
 
 const none: ReadonlySet<string> = new Set()
 
 export class Views {
   readonly #member: SyncedMember
-  readonly #workloads: Workloads
+  readonly #contentOf: ContentOf
   /** Namespaces of a logical cluster, including those without workloads. */
   readonly #namespaces: (cluster: string) => Iterable<string>
   readonly #views = new Map<string, NamespaceView>()
   /** By logical cluster: namespaces with workloads in the member. */
   readonly #present = new Map<string, Set<string>>()
 
-  constructor(member: SyncedMember, workloads: Workloads, namespaces: (cluster: string) => Iterable<string>) {
+  constructor(member: SyncedMember, contentOf: ContentOf, namespaces: (cluster: string) => Iterable<string>) {
     this.#member = member
-    this.#workloads = workloads
+    this.#contentOf = contentOf
     this.#namespaces = namespaces
   }
 
@@ -34,7 +32,7 @@ export class Views {
     const key = `${cluster}|${namespace}`
     let view = this.#views.get(key)
     if (view === undefined) {
-      view = viewNamespace(this.#workloads(cluster, namespace), {
+      view = viewNamespace(this.#contentOf(cluster, namespace), {
         member: this.#member.name,
         clusterPresent: this.#reaches(cluster),
       })
@@ -52,7 +50,7 @@ export class Views {
     return this.#present.get(cluster) ?? none
   }
 
-  /** Reads the workloads of a namespace again, and returns what has changed. */
+  /** Reads the content of a namespace again, and returns what has changed. */
   refresh(cluster: string, namespace: string): ViewChanges {
     const key = `${cluster}|${namespace}`
     const before = this.#views.get(key)
@@ -67,7 +65,12 @@ export class Views {
       }
     }
     const after = this.of(cluster, namespace)
-    if (before?.servicesWanted !== after.servicesWanted || before.present !== after.present) namespaces.add(namespace)
+    if (
+      before?.servicesWanted !== after.servicesWanted ||
+      before.present !== after.present ||
+      before.needed !== after.needed
+    )
+      namespaces.add(namespace)
     const known = before?.references ?? new Set<string>()
     const references = [...new Set([...known, ...after.references])].filter(
       (one) => known.has(one) !== after.references.has(one),
@@ -82,7 +85,7 @@ export class Views {
 
   #count(cluster: string, namespace: string): void {
     const present = this.#present.get(cluster) ?? new Set<string>()
-    if ([...this.#workloads(cluster, namespace)].some((workload) => isInMember(workload, this.#member.name)))
+    if ([...this.#contentOf(cluster, namespace).workloads].some((workload) => isInMember(workload, this.#member.name)))
       present.add(namespace)
     else present.delete(namespace)
     if (present.size === 0) this.#present.delete(cluster)

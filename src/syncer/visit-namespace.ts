@@ -5,17 +5,25 @@ import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { tolerate } from '../apimachinery/status/index.ts'
 import { workloadKinds } from '../crds/index.ts'
 import { ensureNamespace } from './down-namespace.ts'
-import { isInMember } from './namespace-view.ts'
+import { isClaimIn, isInMember } from './namespace-view.ts'
 import { gvrs } from './resources/resources.ts'
-import { downstreamObject, downstreamNamespaceOf, locatorOf, type SyncContext, type Visit } from './sync-context.ts'
+import {
+  downstreamObject,
+  downstreamNamespaceOf,
+  locatorOf,
+  upstreamObject,
+  type SyncContext,
+  type Visit,
+} from './sync-context.ts'
 
 /** Creates the namespace while something of it should be in the member, and deletes it afterwards. */
 export async function visitNamespace(context: SyncContext, visit: Visit, signal: AbortSignal): Promise<void> {
   const { cluster, namespace } = visit
   if (downstreamNamespaceOf(context, visit) === undefined) return
-  const { present, servicesWanted } = context.view(cluster, namespace)
-  if (present) await ensureNamespace(context, visit, signal)
-  if (present || (servicesWanted && hasServices(context, cluster, namespace))) return
+  const { needed: isNeeded, servicesWanted } = context.view(cluster, namespace)
+  const needed = isNeeded || context.hasExported(cluster, namespace)
+  if (needed) await ensureNamespace(context, visit, signal)
+  if (needed || (servicesWanted && hasServices(context, cluster, namespace))) return
   await deleteWithoutWorkloads(context, cluster, namespace, signal)
 }
 
@@ -23,10 +31,14 @@ export async function visitNamespace(context: SyncContext, visit: Visit, signal:
  * Deletes the namespaces in the member that exist only because of this workload. Called before the finalizer is removed: with
  * the last workload its logical cluster, or the member, may be deleted too, and nothing would lead to these namespaces.
  */
-export async function deleteNamespacesOf(context: SyncContext, workload: Visit, signal: AbortSignal): Promise<void> {
-  const { cluster, namespace, name } = workload
+export async function deleteNamespacesOf(
+  context: SyncContext,
+  workload: DeepReadonly<KubeObject>,
+  { cluster, namespace }: Visit,
+  signal: AbortSignal,
+): Promise<void> {
   for (const other of workloadsIn(context, cluster, namespace))
-    if (other.metadata.name !== name && isInMember(other, context.member.name)) return
+    if (other.metadata.uid !== workload.metadata.uid && isInMember(other, context.member.name)) return
   const elsewhere = [...context.presentIn(cluster)].some((present) => present !== namespace)
   if (!elsewhere) {
     for (const other of context.namespacesOf(cluster))
@@ -67,8 +79,29 @@ async function deleteWithoutWorkloads(
   const object = downstreamObject(context, 'namespaces', '', name)
   if (object === undefined || locatorOf(object)?.clusterId !== context.upstream.ids.idOf(cluster)) return
   // Its workloads must be deleted first, by their own visits, which enqueue this one again.
-  for (const { gvr } of workloadKinds) for (const _ of context.downstreamIn(gvr.resource, name)) return
+  for (const { gvr } of workloadKinds)
+    for (const one of context.downstreamIn(gvr.resource, name)) if (locatorOf(one) !== undefined) return
+  if (context.hasExported(cluster, namespace)) return
+  // Deleting the namespace would delete its volumes.
+  for (const claim of context.upstreamIn('persistentvolumeclaims', cluster, namespace))
+    if (isClaimIn(claim, context.member.name)) return
+  if (await hasUnlistedClaim(context, { cluster, namespace, name }, signal)) return
   await deleteNamespace(context, object, signal)
+}
+
+/** Whether the namespace `name` of the member has a claim that is there upstream, though our cache lacks it. */
+async function hasUnlistedClaim(
+  context: SyncContext,
+  { cluster, namespace, name }: Pick<Visit, 'cluster' | 'namespace' | 'name'>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  for (const { metadata } of context.downstreamIn('persistentvolumeclaims', name)) {
+    const visit = { kind: 'persistentvolumeclaims', cluster, namespace, name: metadata.name ?? '' } as const
+    if (upstreamObject(context, visit.kind, visit) !== undefined) continue
+    const claim = await context.guard.findUnlisted(context, visit, signal)
+    if (claim !== undefined && isClaimIn(claim, context.member.name)) return true
+  }
+  return false
 }
 
 async function deleteNamespace(

@@ -2,9 +2,9 @@
 import { childSignal, systemClock, type Clock } from '../async/index.ts'
 import { createClient, type KubeClient, type Transport } from '../client/index.ts'
 import { createEgress, type EgressOptions } from '../egress/index.ts'
-import type { ClusterName } from '../apimachinery/meta/index.ts'
-import type { Store } from '../store/index.ts'
-import { createHub, StorageBudget, type Hub } from '../store/hub/index.ts'
+import type { ClusterId, ClusterName } from '../apimachinery/meta/index.ts'
+import { StorageBudget, type Store } from '../store/index.ts'
+import { createHub, type Hub } from '../store/hub/index.ts'
 import type { Logger, Metrics } from '../telemetry/index.ts'
 import type { AuditSink } from './audit/index.ts'
 import {
@@ -15,19 +15,31 @@ import {
   type Pki,
 } from './authn/index.ts'
 import { createAuthorizer } from './authz/index.ts'
-import { createBaseLayer } from './bootstrap/index.ts'
-import { createDirectory, type InformedDirectory, type LogicalCluster } from './clusters/index.ts'
+import { createBaseLayer, type ApiAddress } from './bootstrap/index.ts'
+import {
+  createDirectory,
+  type ClusterFilter,
+  type ClusterOwnership,
+  type InformedDirectory,
+  type LogicalCluster,
+} from './clusters/index.ts'
 import { defaultEventTtlMs, expireEvents } from './expiry/index.ts'
 import { ObjectGraph } from './graph/index.ts'
+import { noPodConnector } from './endpoints/connect.ts'
 import { WatchClock } from './endpoints/watch-clock.ts'
 import { OffloadThread } from './offload/offload-thread.ts'
 import type { Members } from './members/index.ts'
+import { Conversions } from './conversion/conversions.ts'
+import { AggregatedServers } from './aggregation/aggregated-servers.ts'
+import { Availability } from './aggregation/availability.ts'
+import { RemoteDocuments } from './aggregation/remote-documents.ts'
+import { writeAvailable } from './write-available.ts'
 import { createOutbound } from './outbound/outbound.ts'
-import { createServiceResolver } from './outbound/resolve-service.ts'
-import { conditionsHold } from './webhooks/match-conditions.ts'
+import { dialPod } from './members/dial-pod.ts'
+import { createServiceResolver, type ConnectToPod } from './outbound/resolve-service.ts'
 import { ClusterCatalog } from './catalog/cluster-catalog.ts'
-import { readFacts, toMemory } from './resources/object-bytes.ts'
-import { unpackedLength } from './resources/packed-managers.ts'
+import { readFacts, stampRevision } from './resources/object-bytes.ts'
+import { packedManagers } from './resources/packed-managers.ts'
 import { findBoundObject } from './find-bound-object.ts'
 import { findPlacedAccount } from './placed-accounts.ts'
 import { createRegistry } from './registry/create-registry.ts'
@@ -37,6 +49,7 @@ import { EventLoopShare } from './flowcontrol/event-loop-share.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
 import type { ServerParts } from './server/parts.ts'
+import type { PeerConnections } from './server/peer-connections.ts'
 import { MemoryGuard } from './server/memory-guard.ts'
 import { PassMonitor } from './server/pass-monitor.ts'
 import { serverMetrics } from './server/server-metrics.ts'
@@ -44,6 +57,8 @@ import { serverMetrics } from './server/server-metrics.ts'
 export interface VirtualApiOptions {
   readonly store: Store
   readonly pki: Pki
+  /** Where others reach this server: the endpoints of the Service `kubernetes`. Absent: it has none. */
+  readonly address?: ApiAddress
   /** The logical cluster `root`, which holds the LogicalClusters where there is no host. */
   readonly root?: LogicalCluster
   /** The front proxy whose identity headers are trusted; none without a host. */
@@ -61,6 +76,8 @@ export interface VirtualApiOptions {
   readonly audit?: AuditSink
   /** Which addresses webhooks and the like may be called at. */
   readonly egress?: EgressOptions
+  /** Which logical clusters this process answers for, and connections to those that own the others. Default: all. */
+  readonly sharing?: { readonly ownership: ClusterOwnership; readonly peers: PeerConnections }
   readonly log: Logger
   readonly metrics: Metrics
   readonly clock?: Clock
@@ -81,14 +98,18 @@ export interface VirtualApi extends AsyncDisposable {
   /** A client of one logical cluster, or of all (`*`, read only), over the loopback. `userAgent`: who writes; default kcp. */
   client(cluster: ClusterName | '*', options?: { readonly userAgent?: string }): KubeClient
   listen(options: Omit<ListenOptions, 'signal'>): Promise<Listener>
+  /** Makes the server not ready, so that no new clients are sent to it. It goes on to serve. */
+  retire(): void
 }
 
 /** The server without a listener; nothing is served to sockets until `listen`. */
 export async function createVirtualApi(options: VirtualApiOptions): Promise<VirtualApi> {
   const { store, pki, root, frontProxy, members, limits, log, metrics, clock = systemClock, signal } = options
   const directory = createDirectory(root === undefined ? {} : { root })
-  const baseLayer = createBaseLayer({ directory, rootCa: pki.servingCa })
-  const state: { ready: boolean; broken?: string } = { ready: false }
+  const { address } = options
+  const frontProxyCa = (id: ClusterId): string => pki.frontProxy(id).ca
+  const baseLayer = createBaseLayer({ directory, rootCa: pki.servingCa, frontProxyCa, ...(address && { address }) })
+  const state: { ready: boolean; retired?: true; broken?: string } = { ready: false }
   const onBroken = (error: Error): void => {
     state.broken = error.message
     log.error('the store can not be followed any more: this process must be restarted', { error })
@@ -98,8 +119,8 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   broken.promise.catch(() => undefined)
   const { storageBytes = Infinity } = options
   const hub = await createHub(store, {
-    stamp: toMemory,
-    sizeOf: unpackedLength,
+    stamp: stampRevision,
+    packing: packedManagers,
     readFacts,
     baseLayer,
     quotaAccount: (cluster) => new StorageBudget(cluster === root?.id ? Infinity : storageBytes),
@@ -142,14 +163,39 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     labels: ['outcome'],
   })
   const observe: EgressOptions['observe'] = (outcome, seconds) => outboundSeconds.observe(seconds, { outcome })
+  const connectToPod: ConnectToPod = async (id, to, waiting) => {
+    const [cluster, connector] = [directory.byId(id), lazy.members?.podConnector]
+    if (cluster === undefined || connector === undefined) throw noPodConnector()
+    return await dialPod(connector, { cluster, ...to }, waiting)
+  }
   const egress = createEgress({ observe, ...options.egress })
-  const outbound = createOutbound({ egress, resolveService: createServiceResolver({ hub }) })
-  const catalog = new ClusterCatalog()
+  const resolveService = createServiceResolver({ hub, connectToPod })
+  const outbound = createOutbound({ egress, resolveService })
+  const life = childSignal(signal)
+  const servers = new AggregatedServers({ egress, resolveService, frontProxy: (id) => pki.frontProxy(id) })
+  const availability = new Availability({
+    hub,
+    servers,
+    write: writeAvailable({ hub, directory, clock, client: (name) => api.client(name) }),
+    onError: (error) => log.warn('the condition of an APIService was not kept', { error }),
+    signal: life.signal,
+  })
+  const aggregation = { servers, availability, documents: new RemoteDocuments({ servers, signal: life.signal }) }
+  const catalog = new ClusterCatalog({ hasMembers: () => (lazy.members?.fleet.all().length ?? 0) > 0 })
+  const conversions = new Conversions({ outbound })
   const offload = new OffloadThread({ hasRoot: root !== undefined, outbound })
   const parts: ServerParts = {
     hub,
     directory,
-    registry: createRegistry({ authorizer, hasRoot: root !== undefined, catalog, outbound, conditionsHold }),
+    registry: createRegistry({
+      authorizer,
+      hasRoot: root !== undefined,
+      fleet: () => lazy.members?.fleet,
+      catalog,
+      outbound,
+      conversions,
+    }),
+    conversions,
     catalog,
     authenticator,
     authorizer,
@@ -159,41 +205,62 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     memoryGuard,
     deliveries: new Deliveries(loopShare),
     offload,
+    connectToPod,
+    aggregation,
+    get fleet() {
+      return lazy.members?.fleet
+    },
     get podConnector() {
       return lazy.members?.podConnector
+    },
+    get podWriter() {
+      return lazy.members?.podWriter
+    },
+    get memberMetrics() {
+      return lazy.members?.metrics
     },
     tokenReviewer: authenticator,
     accountTokens,
     watchClock,
     clock,
     log,
-    metrics: serverMetrics(metrics, { hub, watchClock }),
+    metrics: serverMetrics(metrics, { hub, watchClock, storageBytes }),
     auditSink: options.audit,
     requestTimeoutMs: options.requestTimeoutMs ?? 60_000,
-    notReady: () => state.broken ?? (state.ready ? undefined : 'the list of logical clusters is not read yet'),
+    notReady: () => state.broken ?? (state.retired ? 'the server is stopping' : notSynced(state.ready)),
+    ...options.sharing,
   }
   const loopback = loopbackTransport(parts)
   if (members !== undefined) lazy.members = members(loopback)
-  const life = childSignal(signal)
   const ttlMs = options.eventTtlMs ?? defaultEventTtlMs
-  const expiring = expireEvents({ store, clock, log, ttlMs }, life.signal)
-  return {
+  const ownership = options.sharing?.ownership
+  // Whatever was loaded before this process owned it may lack what another one has written since.
+  const unload = (isMoved: ClusterFilter): void => {
+    for (const { id } of directory.all()) if (isMoved(id)) hub.unload(id)
+  }
+  const unfollow = ownership?.follow({ gained: unload, lost: unload })
+  const owns: ClusterFilter = (id) => ownership?.owns(id) ?? true
+  const expiring = expireEvents({ store, clock, log, ttlMs, owns }, life.signal)
+  const api: VirtualApi = {
     broken: broken.promise,
     loopback,
     directory,
     hub,
-    graph: new ObjectGraph({ hub, catalog: parts.catalog, directory }),
+    graph: new ObjectGraph({ hub, catalog: parts.catalog, directory, baseLayer, ...(ownership && { ownership }) }),
     async follow(client) {
       const followed = directory.follow({ client, log, signal })
       await followed.synced(signal)
       state.ready = true
     },
     client: (cluster, clientOptions) => createClient(loopback, { basePath: `/clusters/${cluster}`, ...clientOptions }),
+    retire: () => void (state.retired = true),
     listen: (listenOptions) => listen(parts, { ...listenOptions, signal }),
     async [Symbol.asyncDispose]() {
       life.abort(new DOMException('the server is shutting down', 'AbortError'))
       life[Symbol.dispose]()
+      unfollow?.()
       await expiring
+      await availability[Symbol.asyncDispose]()
       await offload[Symbol.asyncDispose]()
       memoryGuard[Symbol.dispose]()
       await egress[Symbol.asyncDispose]()
@@ -202,4 +269,9 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
       await hub[Symbol.asyncDispose]()
     },
   }
+  return api
+}
+
+function notSynced(isReady: boolean): string | undefined {
+  return isReady ? undefined : 'the list of logical clusters is not read yet'
 }

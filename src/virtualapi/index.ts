@@ -1,6 +1,8 @@
 // The virtual API server, as the roles see it.
 export {
   certificateBackdatingMs,
+  createCertificateAuthority,
+  createCertificateVerifier,
   createPki,
   createPkiMaterial,
   frontProxyFromHost,
@@ -10,13 +12,17 @@ export {
   pkiFromSecret,
   pkiToSecret,
   renewedClientCertificate,
+  signCertificate,
   tryKeyPair,
+  tryRealm,
   type FrontProxyConfig,
   type KeyPair,
   type Pki,
   type ServingCertificateStore,
 } from './authn/index.ts'
+export { metricsReadersGroup } from './authz/index.ts'
 export { createMembers, type Members } from './members/index.ts'
-export { rootCluster } from './clusters/index.ts'
+export { rootCluster, type ClusterOwnership } from './clusters/index.ts'
+export { PeerConnections, peerServerName, type PeerCredentials } from './server/peer-connections.ts'
 export { createVirtualApi, type VirtualApi, type VirtualApiOptions } from './create-virtual-api.ts'
 export { requireObjectBytes } from './resources/object-bytes.ts'

@@ -2,12 +2,11 @@
 // and a controller-runtime manager; once with a client-go that lists first, once with one that streams its initial
 // list.
 import { expect } from 'chai'
-import { join } from 'node:path'
 import { startInstance, type KcpInstance } from '../integration/kcp-instance.ts'
 import { runCommand } from '../support/index.ts'
-import { compile, ensureClientProgram } from './client-program.ts'
+import { ensureGoClients } from './go-program.ts'
 
-const scenarios = ['typed', 'informers', 'dynamic', 'lease', 'discovery', 'pages', 'manager']
+const scenarios = ['typed', 'apply', 'informers', 'dynamic', 'lease', 'discovery', 'pages', 'manager', 'steady']
 const builds = [
   { title: 'client-go 0.34', moduleFile: 'go.mod' },
   { title: 'client-go 0.36', moduleFile: 'watchlist.mod' },
@@ -26,7 +25,7 @@ describe('Go clients in a logical cluster', function () {
       let program: string
       let kubeconfig: string
       before(async () => {
-        program = await ensureProgram(moduleFile)
+        program = await ensureGoClients(moduleFile)
         kubeconfig = (await kcp.tenant(title.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-'))).kubeconfig
       })
 
@@ -37,24 +36,3 @@ describe('Go clients in a logical cluster', function () {
         })
     })
 })
-
-/** Builds the program with the modules of this file. */
-async function ensureProgram(moduleFile: string): Promise<string> {
-  const module = moduleFile.slice(0, -'.mod'.length)
-  const isSource = (file: string): boolean => file.endsWith('.go') || file.startsWith(`${module}.`)
-  const dir = await ensureClientProgram({
-    name: `clients-go-${module}`,
-    folder: 'go',
-    isSource,
-    build: (out, source) =>
-      compile(
-        'go',
-        ['build', `-modfile=${moduleFile}`, '-trimpath', '-ldflags=-s -w', '-o', join(out, 'clients'), '.'],
-        {
-          cwd: source,
-          env: { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-mod=readonly -buildvcs=false' },
-        },
-      ),
-  })
-  return join(dir, 'clients')
-}

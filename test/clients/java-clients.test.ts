@@ -6,8 +6,8 @@ import { needsTools, runCommand } from '../support/index.ts'
 import { compile, ensureClientProgram } from './client-program.ts'
 
 const clients = [
-  { title: 'official', scenarios: ['typed', 'informers', 'generic', 'election'] },
-  { title: 'fabric8', scenarios: ['typed', 'informers', 'custom', 'election'] },
+  { title: 'official', scenarios: ['typed', 'informers', 'generic', 'apply', 'election'] },
+  { title: 'fabric8', scenarios: ['typed', 'informers', 'custom', 'apply', 'election'] },
 ]
 
 describe('Java clients in a logical cluster', function () {

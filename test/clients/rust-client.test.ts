@@ -6,7 +6,7 @@ import { startInstance, type KcpInstance, type Tenant } from '../integration/kcp
 import { cacheDir, needsTools, runCommand } from '../support/index.ts'
 import { compile, ensureClientProgram } from './client-program.ts'
 
-const scenarios = ['typed', 'watchers', 'custom', 'dynamic', 'controller']
+const scenarios = ['typed', 'apply', 'watchers', 'custom', 'dynamic', 'controller']
 
 describe('Rust clients in a logical cluster', function () {
   let kcp: KcpInstance | undefined

@@ -173,14 +173,18 @@ describe('the hub', function () {
     expect(follower.ended).to.equal('cleanly')
     const again = await hub.cluster(cluster, { signal })
     expect(again.list({ resource: 'clusterroles' }).map(entryText)).to.deep.equal(listed.map(entryText))
-    const changes = await again.watch({ resource: 'clusterroles' }, { since: 1 as Revision, signal })
-    const past = new Follower([])
-    past.stop()
-    await past.read(changes)
-    expect(past.events.map(({ type, entry }) => `${type} ${entry.key.name}`)).to.deep.equal([
-      'DELETED view',
-      'MODIFIED edit',
-    ])
+    const past = async (): Promise<string[]> => {
+      const objects = await hub.cluster(cluster, { signal })
+      const watch = await objects.watch({ resource: 'clusterroles' }, { since: 1 as Revision, signal })
+      const seen = new Follower([])
+      seen.stop()
+      await seen.read(watch)
+      return seen.events.map(({ type, entry }) => `${type} ${entry.key.name}`)
+    }
+    expect(await past()).to.deep.equal(['MODIFIED edit', 'DELETED view', 'DELETED edit', 'ADDED edit'])
+    await stop()
+    await start()
+    expect(await past()).to.deep.equal(['DELETED view', 'MODIFIED edit'])
   })
 
   it('reports the names of changed objects since the last call, per resource', async () => {
@@ -350,6 +354,26 @@ describe('the hub', function () {
     watch[Symbol.dispose]()
     expect(watch.take()).to.have.length(1)
     expect(watch.take()).to.equal(undefined)
+  })
+
+  it('serves every step from before a logical cluster was loaded, while the hub itself remembers it', async () => {
+    const id = freshCluster()
+    const first = await hub.cluster(id, { signal })
+    const since = hub.revision()
+    const { revision } = await first.create(local('a'), bytesOf('a', 1), { signal })
+    const second = await first.update(local('a'), bytesOf('a', 2), { signal, ifRevision: revision })
+    await first.update(local('a'), bytesOf('a', 3), { signal, ifRevision: second.revision })
+    const { revision: brief } = await first.create(local('brief'), bytesOf('brief', 1), { signal })
+    await first.delete(local('brief'), { signal, ifRevision: brief })
+    hub.unload(id)
+    const follower = new Follower([])
+    const objects = await hub.cluster(id, { signal })
+    const watch = await objects.watch({ resource: 'configmaps' }, { since, signal: follower.signal })
+    follower.stop()
+    await follower.read(watch)
+    expect(follower.events.map(({ type, entry }) => `${type} ${entry.key.name}`)).to.deep.equal([
+      ...['ADDED a', 'MODIFIED a', 'MODIFIED a', 'ADDED brief', 'DELETED brief'],
+    ])
   })
 
   it('keeps an evicted cluster up to date for its holder, and stops counting it', async () => {

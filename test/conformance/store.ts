@@ -22,7 +22,10 @@ export interface StoreSuite {
   /** Name of the backend in titles, such as `sqlite`. */
   readonly backend: string
   readonly open: () => Promise<StoreFixture>
-  /** False: deletions from before the store was opened are forgotten, and asking for them is rejected. Default true. */
+  /**
+   * False: of deletions from before the store was opened it is known which kinds had any; asking for the changes of these is
+   * rejected. Default true.
+   */
   readonly remembersDeletions?: boolean
   /** Number of creates in load tests; smaller where every write takes milliseconds. */
   readonly load?: number
@@ -441,26 +444,28 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
     it('returns changes from before it was opened again, or rejects Compacted', async () => {
       const first = await create(key('a'))
       await create(key('b'))
+      await create(key('quiet', 'shop', 'secrets'))
       await remove(key('a'))
       store = await fixture.reopen()
+      const since = first.revision
+      const quiet = await store.changes({ cluster, resource: 'secrets' }, { signal, since })
+      expect((quiet as Change[]).map((event) => `${event.type} ${keyOf(event).name}`)).to.deep.equal(['put quiet'])
       if (!remembersDeletions) {
-        await refused(
-          store.changes({ cluster, resource: 'configmaps' }, { signal, since: first.revision }),
-          'Compacted',
-        )
+        await refused(store.changes({ cluster, resource: 'configmaps' }, { signal, since }), 'Compacted')
         return
       }
       await create(key('c'))
-      const changes = await store.changes({ cluster, resource: 'configmaps' }, { signal, since: first.revision })
+      const changes = await store.changes({ cluster, resource: 'configmaps' }, { signal, since })
       expect((changes as Change[]).map((event) => `${event.type} ${keyOf(event).name}`)).to.deep.equal([
         'put b',
         'delete a',
         'put c',
       ])
-      const watch = record(store, cluster, first.revision)
-      await waitFor(() => watch.events.length === 3, { what: 'three events', deadlineMs: 20_000, intervalMs: 5 })
+      const watch = record(store, cluster, since)
+      await waitFor(() => watch.events.length === 4, { what: 'four events', deadlineMs: 20_000, intervalMs: 5 })
       expect(watch.events.map((event) => `${event.type} ${keyOf(event).name}`)).to.deep.equal([
         'put b',
+        'put quiet',
         'delete a',
         'put c',
       ])

@@ -1,6 +1,8 @@
 // The Helm chart on a real host with a real node, with the image that `make image` builds.
 import { expect } from 'chai'
 import { existsSync } from 'node:fs'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   cacheDir,
@@ -105,6 +107,38 @@ describe('the Helm chart', function () {
     await host.kubectl(['delete', 'namespace', 'passing', '--timeout=30s'])
     await install('install')
     await untilKept()
+  })
+
+  it('finds nothing wrong in `helm test` with embedded storage', async function () {
+    // A volume of kind is a folder in its container.
+    if (process.env.KCP_TEST_CLUSTERS === 'kind') this.skip()
+    const folder = await mkdtemp(join(tmpdir(), 'kcp-chart-'))
+    stack.defer(() => rm(folder, { recursive: true, force: true }))
+    // The pod runs as another user than root.
+    await chmod(folder, 0o777)
+    const spec = {
+      capacity: { storage: '10Gi' },
+      accessModes: ['ReadWriteOnce'],
+      persistentVolumeReclaimPolicy: 'Retain',
+      hostPath: { path: folder, type: 'Directory' },
+    }
+    const volume = { apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name: 'kcp-data' }, spec }
+    await helmRun(['uninstall', 'kcp', '--wait'])
+    await host.kubectl(['create', '-f', '-'], { input: volume })
+    await install('install', 'storage.mode=embedded')
+    await helmRun(['test', 'kcp', '--timeout', '60s'])
+    const diagnose = [
+      'exec',
+      '-n',
+      namespace,
+      'kcp-0',
+      '--',
+      '/usr/local/bin/node',
+      '/app/dist/src/cli/main.js',
+      'diagnose',
+    ]
+    // It exits with 1 if anything is wrong.
+    await host.kubectl([...diagnose, '--root-dir', '/data/kcp'])
   })
 
   async function untilKept(): Promise<void> {

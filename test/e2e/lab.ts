@@ -1,10 +1,17 @@
 // The real clusters that all e2e suites share: a host and two members with nodes and pods. Booted once, ended after the
 // last test.
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { after } from 'mocha'
-import { cacheDir, ensurePrograms, startCluster, writeImageArchive, type Cluster } from '../support/index.ts'
+import {
+  cacheDir,
+  ensurePrograms,
+  runCommand,
+  startCluster,
+  writeImageArchive,
+  type Cluster,
+} from '../support/index.ts'
 
 export interface Lab {
   readonly host: Cluster
@@ -12,7 +19,7 @@ export interface Lab {
   readonly west: Cluster
 }
 
-/** An image with kubectl: an unmodified client with in-cluster configuration. */
+/** An image with kubectl: an unmodified client with in-cluster configuration. And with tar, which `kubectl cp` runs. */
 export const kubectlImage = 'kcp.test/kubectl:1'
 
 let booting: Promise<Lab> | undefined
@@ -36,17 +43,28 @@ async function boot(): Promise<Lab> {
 
 async function kubectlArchive(): Promise<string> {
   const { kubectl } = await ensurePrograms(['kubectl'])
-  const version = createHash('sha256').update(kubectl).digest('hex').slice(0, 16)
+  const tar = await withLibraries('/usr/bin/tar')
+  const version = createHash('sha256')
+    .update([kubectl, ...tar].join())
+    .digest('hex')
+    .slice(0, 16)
   const file = join(cacheDir(), 'images', `kubectl-${version}.tar`)
   if (existsSync(file)) return file
   const layer = [
     { path: 'tmp', directory: true as const, mode: 0o1777 },
     { path: 'kubectl', file: kubectl, mode: 0o755 },
+    ...tar.map((path) => ({ path: path.slice(1), file: realpathSync(path), mode: 0o755 })),
   ]
   await writeImageArchive(file, [
-    { tags: [kubectlImage], layers: [layer], entrypoint: ['/kubectl'], env: { HOME: '/tmp' } },
+    { tags: [kubectlImage], layers: [layer], entrypoint: ['/kubectl'], env: { HOME: '/tmp', PATH: '/usr/bin' } },
   ])
   return file
+}
+
+/** A program of this machine and the libraries that it loads, as paths. */
+async function withLibraries(program: string): Promise<string[]> {
+  const { stdout } = await runCommand('ldd', [program])
+  return [program, ...[...stdout.matchAll(/(?:=> |^\s*)(\/\S+) \(/gm)].map(([, library = '']) => library)]
 }
 
 /** Ends the lab after all suites; called once, from the file that mocha loads first. */

@@ -1,14 +1,18 @@
 // The process behind startLoad: sends GETs at a steady rate until SIGTERM, then prints the result as one line of JSON.
-//   node test/e2e/load-generator.ts URL PER_SECOND
-import { get } from 'node:http'
+//   node test/e2e/load-generator.ts URL PER_SECOND [kept]
+// `kept`: over connections that are kept. A request over one that the server has closed is sent again, as Go's client and browsers do, and
+// counted in `repeated`.
+import { Agent, get, type ClientRequest } from 'node:http'
 
-const [url = '', rate = '50'] = process.argv.slice(2)
+const [url = '', rate = '50', connections = ''] = process.argv.slice(2)
+const agent = connections === 'kept' ? new Agent({ keepAlive: true, maxSockets: 20 }) : false
 const timeoutMs = 3000
 const maxSeconds = 600
 const answers: Record<string, number> = {}
 const errors: string[] = []
 let sent = 0
 let failed = 0
+let repeated = 0
 let open = 0
 let stopping = false
 
@@ -17,8 +21,8 @@ function fail(message: string): void {
   if (errors.length < 20) errors.push(`${new Date().toISOString()} ${message}`)
 }
 
-function request(): void {
-  sent++
+function request(isAgain = false): void {
+  if (!isAgain) sent++
   open++
   let settled = false
   const settle = (error?: string): void => {
@@ -28,7 +32,7 @@ function request(): void {
     if (error !== undefined) fail(error)
     if (stopping && open === 0) finish()
   }
-  const call = get(url, { agent: false, timeout: timeoutMs }, (response) => {
+  const call: ClientRequest = get(url, { agent, timeout: timeoutMs }, (response) => {
     let body = ''
     response.on('data', (chunk: Buffer) => (body += chunk.toString()))
     response.on('error', (error) => settle(error.message))
@@ -42,15 +46,24 @@ function request(): void {
     })
   })
   call.on('timeout', () => call.destroy(new Error(`no answer within ${timeoutMs} ms`)))
-  call.on('error', (error) => settle(error.message))
+  call.on('error', (error) => {
+    const isClosedByServer = call.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET'
+    if (!isClosedByServer || settled) {
+      settle(error.message)
+      return
+    }
+    repeated++
+    request(true)
+    settle()
+  })
 }
 
 function finish(): void {
-  console.log(JSON.stringify({ sent, failed, answers, errors }))
+  console.log(JSON.stringify({ sent, failed, repeated, answers, errors }))
   process.exit(0)
 }
 
-const timer = setInterval(request, 1000 / Number(rate))
+const timer = setInterval(() => request(), 1000 / Number(rate))
 function stop(): void {
   clearInterval(timer)
   stopping = true

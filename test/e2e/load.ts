@@ -1,11 +1,13 @@
 // Steady requests against one address from within a node, so that they pass through kube-proxy as a pod's requests do.
-// Every request opens its own connection: a kept-alive one would not notice a move.
+// Every request opens its own connection, unless connections are to be kept: one that is kept notices a move only at its end.
 import { join } from 'node:path'
 import { repositoryRoot, startProcess, type Cluster, type ManagedProcess } from '../support/index.ts'
 
 export interface LoadResult {
   readonly sent: number
   readonly failed: number
+  /** Sent twice, because the kept connection was closed by the server. */
+  readonly repeated: number
   /** Number of answers by pod. */
   readonly answers: Readonly<Record<string, number>>
   readonly errors: readonly string[]
@@ -16,13 +18,20 @@ export interface Load {
   stop(): Promise<LoadResult>
 }
 
+let started = 0
+
 /** Starts `perSecond` GETs of `url` per second in the network of this member's node. */
-export async function startLoad(member: Cluster, url: string, { perSecond = 50 } = {}): Promise<Load> {
+export async function startLoad(
+  member: Cluster,
+  url: string,
+  { perSecond = 50, keepsConnections = false } = {},
+): Promise<Load> {
   const { node } = member
   if (node === undefined) throw new Error(`${member.name} has no node`)
   const script = join(repositoryRoot, 'test/e2e/load-generator.ts')
   const generator: ManagedProcess = await startProcess({
-    name: `load-${member.name}`,
+    // Its log is found by this name.
+    name: `load-${member.name}-${++started}`,
     command: node.enter[0] ?? '',
     args: [
       ...node.enter.slice(1),
@@ -31,6 +40,7 @@ export async function startLoad(member: Cluster, url: string, { perSecond = 50 }
       script,
       url,
       String(perSecond),
+      ...(keepsConnections ? ['kept'] : []),
     ],
     graceMs: 15_000,
   })

@@ -2,7 +2,7 @@
 import { agnhostImage } from '../support/index.ts'
 import { kubectlImage } from './lab.ts'
 
-type Manifest = Record<string, unknown>
+export type Manifest = Record<string, unknown>
 
 /** A namespace; `clusters` sets the annotation that places its workloads. */
 export function namespace(name: string, clusters?: string): Manifest {
@@ -79,6 +79,6 @@ export function toolbox(inNamespace: string): Manifest {
 }
 
 /** Several objects as one stream of YAML documents. */
-function documents(objects: readonly Manifest[]): string {
+export function documents(objects: readonly Manifest[]): string {
   return objects.map((object) => JSON.stringify(object)).join('\n---\n')
 }

@@ -1,7 +1,11 @@
-// Logs, exec, attach and port-forward with stock kubectl, over WebSocket and SPDY, with and without a host, without
+// Logs, exec, attach, cp and port-forward with stock kubectl, over WebSocket and SPDY, with and without a host, without
 // leaving connections open.
 import { expect } from 'chai'
+import { randomBytes } from 'node:crypto'
 import { readdirSync } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import {
   ensurePrograms,
   kubectl,
@@ -14,6 +18,7 @@ import {
   type CommandResult,
   type ManagedProcess,
 } from '../support/index.ts'
+import { deleteAll } from './delete-all.ts'
 import { createLogicalCluster, installOnHost, installWithoutHost, type Installation } from './installation.ts'
 import { endLabAfterAll, lab, type Lab } from './lab.ts'
 import { toolbox } from './manifests.ts'
@@ -56,15 +61,8 @@ function definePodSuite(title: string, install: (clusters: Lab) => Promise<Insta
     })
     after(async function () {
       this.timeout(120_000)
-      try {
-        if (alice !== '') {
-          const { admin } = installation
-          await kubectl(admin, ['delete', 'logicalclusters.kcp.dev', '--all', '--timeout=60s'])
-          await kubectl(admin, ['delete', 'memberclusters.kcp.dev', '--all', '--timeout=60s'])
-        }
-      } finally {
-        await stack.disposeAsync()
-      }
+      await using _ = stack
+      if (alice !== '') await deleteAll(installation.admin)
     })
 
     const environment = (webSocket: string): Record<string, string | undefined> => ({
@@ -145,6 +143,25 @@ function definePodSuite(title: string, install: (clusters: Lab) => Promise<Insta
           Array.from({ length: 40 }, async (_, i) => await (await fetch(`${process.url}/echo?msg=${i}`)).text()),
         )
         expect(answers).to.deep.equal(Array.from({ length: 40 }, (_, i) => String(i)))
+      })
+      it(`copies a file into a container and back, over ${title}`, async () => {
+        const folder = await mkdtemp(join(tmpdir(), 'kcp-cp-'))
+        try {
+          const bytes = randomBytes(1 << 20)
+          await writeFile(join(folder, 'sent'), bytes)
+          const named = ['get', 'pods', '-l', 'app=toolbox', '-o', 'jsonpath={.items[0].metadata.name}']
+          const pod = (await kubectl(alice, named)).stdout
+          const copy = (from: string, to: string): Promise<CommandResult> =>
+            runCommand(program, ['--kubeconfig', alice, 'cp', from, to, '-c', 'tool'], {
+              env: environment(webSocket),
+              timeoutMs: 30_000,
+            })
+          await copy(join(folder, 'sent'), `${pod}:/tmp/kept`)
+          await copy(`${pod}:/tmp/kept`, join(folder, 'received'))
+          expect(bytes.equals(await readFile(join(folder, 'received')))).to.equal(true)
+        } finally {
+          await rm(folder, { recursive: true })
+        }
       })
       it(`attaches to a process and prints its output, over ${title}`, async () => {
         await using attached = await stay(webSocket, ['attach', 'deployment/toolbox', '-c', 'web', '--quiet'])

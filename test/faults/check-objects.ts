@@ -108,8 +108,11 @@ function checkReads({ writes, lists, gets }: History, report: Report): void {
     )
   const checkOne = (key: string, seen: Seen | undefined, begun: number, ended: number, what: string): void => {
     const before = lastBefore(acknowledged.get(key) ?? [], begun)
-    if (seen !== undefined && (deletions.get(seen.uid) ?? Infinity) < begun)
-      report('came-back', `${key}: ${seen.uid} was deleted, and is in ${what}`)
+    const deletedAt = seen === undefined ? undefined : deletions.get(seen.uid)
+    if (seen !== undefined && deletedAt !== undefined && deletedAt < begun) {
+      const sinceMs = Math.round(begun - deletedAt)
+      report('came-back', `${key}: ${seen.uid} at ${seen.revision} was deleted ${sinceMs} ms before, and is in ${what}`)
+    }
     if (before === undefined) return
     const { uid, revision } = before.outcome.seen
     if (seen === undefined) {

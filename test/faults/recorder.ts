@@ -43,6 +43,8 @@ export class Recorder {
   readonly unexpected: string[] = []
   /** Number of acknowledged writes. */
   acknowledged = 0
+  /** Why writes have no sure answer: the error of the connection, or an answer of 5xx. */
+  readonly failures: string[] = []
   readonly #random: () => number
   #restarts = 0
   #restartedAt = 0
@@ -303,8 +305,15 @@ export class Recorder {
     const begun = performance.now()
     const write: Mutable<Write> = { ...what, cluster, begun, ended: Infinity, outcome: { is: 'unknown' } }
     this.writes.push(write)
-    const answer = await client.request(method, path, options).catch(() => undefined)
-    if (answer === undefined || answer.status >= 500) return false
+    const answer = await client.request(method, path, options).catch((error: unknown) => {
+      this.failures.push(`${method} ${path}: ${String(error)}`)
+      return undefined
+    })
+    if (answer === undefined) return false
+    if (answer.status >= 500) {
+      this.failures.push(`${method} ${path}: ${answer.status} ${answer.body.message ?? ''}`)
+      return false
+    }
     write.ended = performance.now()
     write.outcome = outcomeOf(cluster, what.kind, answer)
     const { is } = write.outcome

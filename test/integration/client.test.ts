@@ -183,6 +183,42 @@ describe('the client on a real kube-apiserver', function () {
     expect(most).to.equal(1)
     await candidates.find(({ identity }) => identity === second)!.stop()
   })
+
+  it('gives up the Lease although the answer to the last renewal never came', async () => {
+    const renewed = Promise.withResolvers<undefined>()
+    let isLeading = false
+    const answersLost: Transport = {
+      request: async (request) => {
+        const response = await transport.request(request)
+        if (!isLeading || request.method !== 'PUT') return response
+        isLeading = false
+        renewed.resolve(undefined)
+        return await abortable(new Promise(() => undefined), request.signal)
+      },
+      upgrade: (request) => transport.upgrade(request),
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    }
+    const stop = new AbortController()
+    const ended = runAsLeader({
+      client: createClient(answersLost),
+      namespace,
+      name: 'unanswered',
+      identity: 'a',
+      log: silentLogger,
+      signal: stop.signal,
+      retryMs: 100,
+      lead: async (life) => {
+        isLeading = true
+        await new Promise((resolve) => life.addEventListener('abort', resolve, { once: true }))
+      },
+    })
+    await abortable(renewed.promise, AbortSignal.timeout(30_000))
+    stop.abort(new Error('stop'))
+    await ended
+    const left = await client.get(leases, { namespace, name: 'unanswered' }, { signal })
+    expect(left['spec']).to.include({ holderIdentity: '', leaseTransitions: 0 })
+  })
+
   it('elects a leader even if the first request went over a dead connection', async () => {
     let asked = 0
     const halfOpen: Transport = {

@@ -11,6 +11,7 @@ import {
 } from '../../src/apimachinery/meta/index.ts'
 import type { KubeClient } from '../../src/client/index.ts'
 import { startControllers } from '../../src/controllers/index.ts'
+import { tolerate } from '../../src/apimachinery/status/index.ts'
 import { kcpCrds } from '../../src/crds/index.ts'
 import { openSqliteStore } from '../../src/store/sqlite/index.ts'
 import { createMetrics, silentLogger } from '../../src/telemetry/index.ts'
@@ -30,6 +31,8 @@ describe('the controllers of logical clusters', function () {
   let root: KubeClient
   let rootCa: string
   /** Writes of the controllers, such as `create acme serviceaccounts`. */
+  /** Once, at any time after the start: the APIService of the kinds of kcp itself. */
+  const ofOwnKinds = 'create root apiservices'
   let writes: string[]
   /** Lists of the controllers, such as `acme namespaces`. */
   let reads: string[]
@@ -53,7 +56,7 @@ describe('the controllers of logical clusters', function () {
       await createVirtualApi({ store, pki, root: born, log: silentLogger, metrics: createMetrics(), signal }),
     )
     root = api.client(rootClusterName)
-    for (const crd of kcpCrds()) await root.create(crds, crd, { signal })
+    for (const crd of kcpCrds()) await root.create(crds, crd, { signal }).catch(tolerate('AlreadyExists'))
     await api.follow(root)
   })
   afterEach(async () => {
@@ -172,7 +175,7 @@ describe('the controllers of logical clusters', function () {
       const map = await until(clients[i]!, core('configmaps'), { namespace: 'shop', name: 'kube-root-ca.crt' }, isThere)
       expect(map?.['data']).to.deep.equal({ 'ca.crt': rootCa })
     }
-    expect([...writes].sort()).to.deep.equal([
+    expect(writes.filter((write) => write !== ofOwnKinds).sort()).to.deep.equal([
       'create c0 configmaps',
       'create c0 serviceaccounts',
       'create c10 configmaps',
@@ -207,6 +210,89 @@ describe('the controllers of logical clusters', function () {
     )
     expect(healed?.['data']).to.deep.equal({ 'ca.crt': rootCa })
     expect(healed?.metadata.labels).to.deep.equal({ mine: 'yes' })
+  })
+
+  it('restore the initial FlowSchemas and priority levels, unless they are kept by hand', async () => {
+    await startLoops()
+    const acme = await createCluster('acme')
+    const gvr = { group: 'flowcontrol.apiserver.k8s.io', version: 'v1' }
+    const flows = { ...gvr, resource: 'flowschemas' }
+    const levels = { ...gvr, resource: 'prioritylevelconfigurations' }
+    const initial = await acme.get<KubeObject>(flows, { name: 'probes' }, { signal })
+    const precedence = (object: KubeObject | undefined) =>
+      (object?.['spec'] as { matchingPrecedence?: number } | undefined)?.matchingPrecedence
+    const merge = (name: string, patch: object) => acme.patch(flows, { name }, 'merge', patch, { signal })
+    const byHand = { metadata: { annotations: { 'apf.kubernetes.io/autoupdate-spec': 'false' } } }
+    await merge('service-accounts', { ...byHand, spec: { matchingPrecedence: 77 } })
+    await merge('probes', { spec: { matchingPrecedence: 77 } })
+    await merge('exempt', byHand)
+    await acme.delete(flows, { name: 'global-default' }, { signal })
+    await acme.delete(levels, { name: 'exempt' }, { signal })
+    const changed = await until(acme, flows, { name: 'probes' }, (object) => precedence(object) !== 77)
+    expect(changed?.['spec']).to.deep.equal(initial['spec'])
+    const isMarked = ({ metadata }: KubeObject) =>
+      metadata.annotations?.['apf.kubernetes.io/autoupdate-spec'] === 'true'
+    await until(acme, flows, { name: 'exempt' }, (object) => object !== undefined && isMarked(object))
+    const hasCondition = (object: KubeObject | undefined) =>
+      JSON.stringify(object?.['status'] ?? {}).includes('"Found"')
+    await until(acme, flows, { name: 'global-default' }, hasCondition)
+    const level = await until(acme, levels, { name: 'exempt' }, isThere)
+    expect(level?.['spec']).to.deep.include({ type: 'Exempt' })
+    expect(precedence(await acme.get(flows, { name: 'service-accounts' }, { signal }))).to.equal(77)
+  })
+
+  it('check the types of a policy again when the kind that it is about is defined later, changed or deleted', async () => {
+    await startLoops()
+    const acme = await createCluster('acme')
+    const policies = { group: 'admissionregistration.k8s.io', version: 'v1', resource: 'validatingadmissionpolicies' }
+    const rule = { apiGroups: ['shop.test'], apiVersions: ['v1'], resources: ['widgets'], operations: ['*'] }
+    const spec = {
+      matchConstraints: { resourceRules: [rule] },
+      validations: [{ expression: 'object.spec.size > 1' }],
+    }
+    await acme.create(
+      policies,
+      {
+        ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind: 'ValidatingAdmissionPolicy' },
+        ...{ metadata: { name: 'sizes' }, spec },
+      },
+      { signal },
+    )
+    const warned = (policy: KubeObject | undefined): boolean =>
+      JSON.stringify(policy?.['status']).includes('no matching')
+    const untilWarned = (expected: boolean) =>
+      until(acme, policies, { name: 'sizes' }, (policy) => warned(policy) === expected)
+    expect(warned(await acme.get<KubeObject>(policies, { name: 'sizes' }, { signal }))).to.equal(false)
+    const definition = (type: string): KubeObject => ({
+      ...{ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition' },
+      metadata: { name: 'widgets.shop.test' },
+      spec: {
+        ...{ group: 'shop.test', scope: 'Cluster', names: { plural: 'widgets', kind: 'Widget' } },
+        versions: [{ ...{ name: 'v1', served: true, storage: true }, schema: { openAPIV3Schema: schemaOf(type) } }],
+      },
+    })
+    const schemaOf = (type: string) => ({
+      type: 'object',
+      properties: { spec: { type: 'object', properties: { size: { type } } } },
+    })
+    await acme.create(crds, definition('string'), { signal })
+    await untilWarned(true)
+    const current = await acme.get<KubeObject>(crds, { name: 'widgets.shop.test' }, { signal })
+    await acme.update(crds, { ...current, spec: definition('integer')['spec'] }, { signal })
+    await untilWarned(false)
+  })
+
+  it('write a deleted APIService of a built-in group version again at the next start', async () => {
+    const acme = await createCluster('acme')
+    const apiServices = { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' }
+    const [builtIn, ofPlacements] = ['v1.apps', 'v1alpha1.kcp.dev']
+    await acme.delete(apiServices, { name: builtIn }, { signal })
+    await acme.delete(apiServices, { name: ofPlacements }, { signal })
+    expect(await acme.tryGet(apiServices, { name: builtIn }, { signal })).to.equal(undefined)
+    await startLoops()
+    const back = await until(acme, apiServices, { name: builtIn }, isThere)
+    expect(back?.['spec']).to.deep.include({ group: 'apps', version: 'v1', groupPriorityMinimum: 17800 })
+    expect(back?.metadata.labels).to.deep.equal({ 'kube-aggregator.kubernetes.io/automanaged': 'onstart' })
   })
 
   it('delete a terminating namespace with all its content, and nothing elsewhere', async () => {
@@ -305,7 +391,8 @@ describe('the controllers of logical clusters', function () {
     for (const name of ['view', 'edit', 'admin']) await until(acme, clusterRoles, { name }, holds)
     await acme.delete(clusterRoles, { name: 'things' }, { signal })
     for (const name of ['view', 'edit', 'admin']) await until(acme, clusterRoles, { name }, (object) => !holds(object))
-    expect(writes.filter((write) => !write.startsWith('patch acme clusterroles'))).to.deep.equal([])
+    const others = writes.filter((write) => write !== ofOwnKinds && !write.startsWith('patch acme clusterroles'))
+    expect(others).to.deep.equal([])
   })
 
   it('do not decode ClusterRoles that no other one selects', async () => {

@@ -4,9 +4,9 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { connect, type AddressInfo } from 'node:net'
 import { expect } from 'chai'
-import { createEgress, type Egress, type EgressCall } from '../../src/egress/index.ts'
+import { createEgress, EgressError, type Egress, type EgressCall, type Tunnel } from '../../src/egress/index.ts'
 import { CertificateAuthority } from '../support/certificates.ts'
 
 const { signal } = new AbortController()
@@ -208,6 +208,57 @@ describe('an outbound call', () => {
       expect(await failure(call({ url: new URL('https://nobody.example.com/') }), one)).to.equal(
         'dial tcp: lookup nobody.example.com: no such host',
       )
+    })
+  })
+
+  describe('through a tunnel', () => {
+    const tunnel = (more: Partial<Tunnel> = {}): Tunnel => ({
+      ...{ key: 'a/uid', port: 8443 },
+      open: () => Promise.resolve(connect({ host: '127.0.0.1', port })),
+      ...more,
+    })
+    const url = new URL('https://hook.shop.svc:443/x')
+
+    it('speaks TLS with the name of the URL to whatever the tunnel leads to, and keeps the connection', async () => {
+      handle = (request, response) => response.end(request.headers.host)
+      const denied = createEgress()
+      for (let i = 0; i < 3; i++) {
+        const { body } = await denied.call(call({ url, tunnel: tunnel() }))
+        expect(body.toString()).to.equal('hook.shop.svc')
+      }
+      expect(connections).to.equal(1)
+      await denied[Symbol.asyncDispose]()
+    })
+    it('does not share connections between logical clusters', async () => {
+      handle = (_request, response) => response.end()
+      await egress.call(call({ url, tunnel: tunnel() }))
+      await egress.call(call({ cluster: 'b', url, tunnel: tunnel({ key: 'b/uid' }) }))
+      expect(connections).to.equal(2)
+    })
+    it('refuses a certificate of another name', async () => {
+      handle = (_request, response) => response.end()
+      const other = new URL('https://other.shop.svc:443/x')
+      expect(await failure(call({ url: other, tunnel: tunnel() }))).to.equal(
+        'tls: failed to verify certificate: x509: certificate is not valid for other.shop.svc',
+      )
+    })
+    it('tells why it could not be opened', async () => {
+      const refused = tunnel({ open: () => Promise.reject(new EgressError('dialing pod "a": gone')) })
+      expect(await failure(call({ url, tunnel: refused }))).to.equal('dialing pod "a": gone')
+    })
+    it('gives up opening it in time', async () => {
+      let aborted = false
+      const open = (opening: AbortSignal): Promise<never> =>
+        new Promise((_resolve, reject) =>
+          opening.addEventListener('abort', () => {
+            aborted = true
+            reject(opening.reason as Error)
+          }),
+        )
+      expect(await failure(call({ url, tunnel: tunnel({ open }), timeoutMs: 200 }))).to.equal(
+        'context deadline exceeded',
+      )
+      expect(aborted).to.equal(true)
     })
   })
 })

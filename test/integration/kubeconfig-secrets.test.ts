@@ -62,9 +62,15 @@ describe('Secrets with kubeconfigs in a host', function () {
 
   /** Our operator with the issuer's clock and with the rights of config/rbac. */
   async function startTestOperator(direct: string): Promise<void> {
-    await host.kubectl(['apply', '-f', join(repositoryRoot, 'config/rbac')])
-    for (const role of ['kcp-operator', 'kcp-kubeconfig-secrets'])
-      await host.kubectl(['create', 'clusterrolebinding', role, `--clusterrole=${role}`, '--user=kcp-operator'])
+    await host.kubectl(['apply', '-k', join(repositoryRoot, 'config/rbac')])
+    for (const role of ['kcp-operator', 'kcp-kubeconfig-secrets', 'kcp-kubeconfig-secrets-watch'])
+      await host.kubectl([
+        'create',
+        'clusterrolebinding',
+        `test-${role}`,
+        `--clusterrole=${role}`,
+        '--user=kcp-operator',
+      ])
     const keys = await host.kubectl(['get', 'secret', '-n', 'kcp-system', installationKeysName, '-o', 'json'])
     const { data } = JSON.parse(keys.stdout) as Secret
     const pki = createPki(pkiFromSecret(data), { clock })
@@ -150,9 +156,12 @@ describe('Secrets with kubeconfigs in a host', function () {
     const flux = await kubeconfigIn('flux', 'acme')
     expect(await whoami(flux)).to.equal('flux')
     expect((await kubectl(flux, ['get', 'namespaces'], { expectCode: 'any' })).stderr).to.match(/forbidden/i)
-    expect((await secret('flux', 'acme'))?.metadata.labels).to.deep.equal({ 'reconcile.fluxcd.io/watch': 'Enabled' })
+    expect((await secret('flux', 'acme'))?.metadata.labels).to.deep.equal({
+      'kcp.dev/kubeconfig': 'true',
+      'reconcile.fluxcd.io/watch': 'Enabled',
+    })
     const argo = await secret('argocd', 'cluster-acme')
-    expect(argo?.metadata.labels).to.deep.equal({ 'argocd.argoproj.io/secret-type': 'cluster' })
+    expect(argo?.metadata.labels).to.include({ 'argocd.argoproj.io/secret-type': 'cluster' })
     const { tlsClientConfig: tls } = JSON.parse(decode(argo?.data['config'])) as {
       tlsClientConfig: Record<'caData' | 'certData' | 'keyData', string>
     }
@@ -178,7 +187,8 @@ describe('Secrets with kubeconfigs in a host', function () {
     await host.kubectl(['label', 'secret', '-n', 'argocd', 'cluster-acme', 'argocd.argoproj.io/secret-type-'])
     await visit('and now')
     // The label is back: this visit has looked at all Secrets.
-    await waitFor(async () => (await secret('argocd', 'cluster-acme'))?.metadata.labels !== undefined, {
+    const label = 'argocd.argoproj.io/secret-type'
+    await waitFor(async () => (await secret('argocd', 'cluster-acme'))?.metadata.labels?.[label] !== undefined, {
       what: 'the label to be put back',
       deadlineMs: 20_000,
     })
@@ -191,6 +201,19 @@ describe('Secrets with kubeconfigs in a host', function () {
     })
     await untilCondition('acme', 'Written')
     expect(await whoami(await kubeconfigIn('flux', 'acme'))).to.equal('flux')
+  })
+
+  it('are written again at once when somebody deletes or changes them', async () => {
+    const before = (await secret('flux', 'acme'))?.data['value']
+    await host.kubectl(['delete', 'secret', '-n', 'flux', 'acme'])
+    await waitFor(() => secret('flux', 'acme'), { what: 'the deleted Secret', deadlineMs: 20_000 })
+    const patch = JSON.stringify({ data: { value: Buffer.from('not a kubeconfig').toString('base64') } })
+    await host.kubectl(['patch', 'secret', '-n', 'flux', 'acme', '-p', patch])
+    await waitFor(async () => decode((await secret('flux', 'acme'))?.data['value']).includes('kind: Config'), {
+      what: 'the changed Secret to be a kubeconfig again',
+      deadlineMs: 20_000,
+    })
+    expect((await secret('flux', 'acme'))?.data['value']).not.to.equal(before)
   })
 
   it('are refused by the host where an entry makes no sense', async () => {
@@ -248,7 +271,7 @@ describe('Secrets with kubeconfigs in a host', function () {
   })
 
   it('need a role that the installation may withhold', async () => {
-    await host.kubectl(['delete', 'clusterrolebinding', 'kcp-kubeconfig-secrets'])
+    await host.kubectl(['delete', 'clusterrolebinding', 'test-kcp-kubeconfig-secrets'])
     await apply('bare', [{ namespace: 'flux', name: 'bare', format: 'Flux' }])
     const { message } = await untilCondition('bare', 'Forbidden')
     expect(message).to.contain('bind ClusterRole kcp-kubeconfig-secrets to the operator in namespace "flux"')

@@ -4,13 +4,16 @@ import { expect } from 'chai'
 import { decodeJwt } from 'jose'
 import { parse } from 'yaml'
 import { clusterIdOf, type KubeObject } from '../../src/apimachinery/meta/index.ts'
+import type { Clock } from '../../src/async/index.ts'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '../../src/client/index.ts'
-import { kcpCrds, locatorAnnotation } from '../../src/crds/index.ts'
+import { kcpCrds, locatorAnnotation, memberClusters, type MemberCluster } from '../../src/crds/index.ts'
 import { requestMemberToken } from '../../src/member-connection/index.ts'
-import { ensureCrds } from '../../src/operator/index.ts'
+import { ensureCrds, memberClusterController, startOperator } from '../../src/operator/index.ts'
 import { joinMember } from '../../src/syncer/index.ts'
-import { createLogger } from '../../src/telemetry/index.ts'
+import { createLogger, silentLogger } from '../../src/telemetry/index.ts'
+import { createPki, createPkiMaterial } from '../../src/virtualapi/index.ts'
 import { startCluster, waitFor, type Cluster } from '../support/index.ts'
+import { asWildcard } from './syncer/ordinary-upstream.ts'
 
 const signal = new AbortController().signal
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
@@ -24,6 +27,7 @@ describe('the identity of the syncer in a member', function () {
   this.timeout(60_000)
   const stack = new AsyncDisposableStack()
   let cluster: Cluster
+  let admin: KubeClient
   let syncer: KubeClient
   let token: string
 
@@ -32,12 +36,12 @@ describe('the identity of the syncer in a member', function () {
     // One cluster in both roles: the host is a member.
     cluster = stack.use(await startCluster({ name: 'east' }))
     const memberKubeconfig = await loadKubeconfig({ file: cluster.kubeconfig }, { trusted: true })
-    const admin = createClient(stack.use(httpTransport(memberKubeconfig)))
+    admin = createClient(stack.use(httpTransport(memberKubeconfig)))
     await ensureCrds(admin, { crds: kcpCrds(), signal })
     await joinMember({ name: 'east', memberKubeconfig, clusters: admin, log: createLogger({ level: 'error' }), signal })
     const secret = await admin.get<KubeObject>(secrets, { namespace: 'kcp-system', name: 'member-east' }, { signal })
-    const text = Buffer.from((secret['data'] as { kubeconfig: string }).kubeconfig, 'base64').toString()
-    token = (parse(text) as { users: [{ user: { token: string } }] }).users[0].user.token
+    const text = kubeconfigIn(secret)
+    token = tokenIn(text)
     syncer = createClient(stack.use(httpTransport(await loadKubeconfig({ text }))))
     // The policy counts some moments after it was written.
     await waitFor(async () => (await refusal(create(configMap('default')))) !== undefined, {
@@ -119,4 +123,50 @@ describe('the identity of the syncer in a member', function () {
     const left = await cluster.kubectl(['get', 'secret', 'kcp-syncer-token', '-n', 'kcp-system'], { expectCode: 1 })
     expect(left.stderr).to.contain('not found')
   })
+
+  it('gets another token from the operator after half of a day, on a clock that is moved', async () => {
+    const start = Date.now()
+    let now = start
+    const clock: Clock = { now: () => now, monotonic: () => performance.now() }
+    const startSyncer = () =>
+      Promise.resolve({ suspendedDeletions: () => [], [Symbol.asyncDispose]: () => Promise.resolve() })
+    const wildcard = asWildcard(admin, 'acme')
+    await using _operator = await startOperator({
+      clusters: admin,
+      virtual: (path) => (path === '/clusters/*' ? wildcard : admin),
+      urls: () => ({ url: 'https://unused.example', directURL: 'https://unused.example' }),
+      issuer: createPki(await createPkiMaterial()),
+      controllers: [memberClusterController({ clock, startSyncer, probeSeconds: 0.2 })],
+      log: silentLogger,
+      signal,
+    })
+    const secret = (): Promise<KubeObject> =>
+      admin.get<KubeObject>(secrets, { namespace: 'kcp-system', name: 'member-east' }, { signal })
+    const heartbeat = async (): Promise<number> => {
+      const { status } = await admin.get<MemberCluster>(memberClusters, { name: 'east' }, { signal })
+      return Date.parse(status?.lastHeartbeatTime ?? '') || 0
+    }
+    const within = { what: 'a visit of the operator', deadlineMs: 30_000 }
+    await waitFor(async () => (await heartbeat()) > 0, within)
+    for (const hours of [6, 11]) {
+      now = start + hours * 3_600_000
+      await waitFor(async () => (await heartbeat()) >= now - 1000, within)
+      expect(tokenIn(kubeconfigIn(await secret())), `after ${hours} hours`).to.equal(token)
+    }
+    now = start + 13 * 3_600_000
+    await waitFor(async () => tokenIn(kubeconfigIn(await secret())) !== token, within)
+    const renewed = kubeconfigIn(await secret())
+    const { sub, exp = 0, iat = 0 } = decodeJwt(tokenIn(renewed))
+    expect({ sub, seconds: exp - iat }).to.deep.equal({ sub: decodeJwt(token).sub, seconds: 24 * 3600 })
+    const renewedClient = createClient(stack.use(httpTransport(await loadKubeconfig({ text: renewed }))))
+    await renewedClient.get(namespaces, { name: 'kube-system' }, { signal })
+  })
 })
+
+function kubeconfigIn(secret: KubeObject): string {
+  return Buffer.from((secret['data'] as { kubeconfig: string }).kubeconfig, 'base64').toString()
+}
+
+function tokenIn(kubeconfig: string): string {
+  return (parse(kubeconfig) as { users: [{ user: { token: string } }] }).users[0].user.token
+}

@@ -11,6 +11,7 @@ import {
   placedOnAnnotation,
   syncerFinalizer,
   systemNamespace,
+  workloadKinds,
 } from '../../src/crds/index.ts'
 import { ensureCrds } from '../../src/operator/index.ts'
 import { PlacedWorkloads } from '../../src/operator/member-cluster/placed-workloads.ts'
@@ -105,7 +106,7 @@ describe('the operator and its members', function () {
     await waitFor(async () => (await seen('west')) === 'default/marked', within)
     await client.delete(deployments, { namespace: 'default', name: 'decided' }, { signal })
     await waitFor(async () => (await seen('east')) === '', within)
-    expect(lists).to.equal(1)
+    expect(lists, 'one for each kind').to.equal(workloadKinds.length)
     life.abort()
   })
 

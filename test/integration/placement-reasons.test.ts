@@ -11,16 +11,15 @@ import {
   type Informer,
   type KubeClient,
 } from '../../src/client/index.ts'
-import { kcpCrds, logicalClusters, memberClusters, placementKind, placements } from '../../src/crds/index.ts'
+import { logicalClusters, memberClusters, placements, type MemberCluster } from '../../src/crds/index.ts'
 import { sharedInformers } from '../../src/client/index.ts'
-import type { Decision } from '../../src/placement/index.ts'
+import { decide, type Decision } from '../../src/placement/index.ts'
 import { enqueueChanges } from '../../src/operator/placement/enqueue.ts'
 import { observe } from '../../src/operator/placement/observe.ts'
 import { PlacementInputs } from '../../src/operator/placement/placement-inputs.ts'
-import { decide } from '../../src/operator/placement/plan.ts'
 import { parseWorkloadKey, type WorkloadRef } from '../../src/operator/placement/workload-key.ts'
 import { silentLogger } from '../../src/telemetry/index.ts'
-import { waitFor } from '../support/index.ts'
+import { runKcp, waitFor } from '../support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
 const names = ['a', 'b', 'c'] as const
@@ -85,7 +84,7 @@ describe('the scheduler', function () {
   const decisionFor = (key: string): Decision | undefined => {
     const ref = deploymentRef(key)
     const workload = inputs.workload(ref)
-    const observed = workload === undefined ? undefined : observe(ref, workload, inputs)
+    const observed = workload === undefined ? undefined : observe(ref, workload, inputs, Date.now())
     return observed === undefined ? undefined : decide(observed.choice)
   }
   const rejections = (key: string): (string | undefined)[] =>
@@ -146,6 +145,32 @@ describe('the scheduler', function () {
     expect(await visitsOf(join, has(inputs.members, 'east'))).to.deep.equal(['a', 'b'])
   })
 
+  it('is explained, and asked what a drain would do, by commands that write nothing', async () => {
+    const run = async (...args: string[]): Promise<string> =>
+      (await runKcp([...args, '--root-dir', kcp.rootDir], { expectCode: 0 })).stdout
+    const explained = await run('placement', 'explain', 'deployment/web', '--cluster', 'a', '-n', 'shop')
+    const lines = explained.replace(/ since [^)]*/, '').split('\n')
+    expect(lines.slice(0, 4)).to.deep.equal([
+      'asked for: east (by Placement "all")',
+      'placed on: east (Held)',
+      'wanted:    undecided',
+      'held:      ClusterNotReady: member cluster "east" is not Ready',
+    ])
+    expect(explained).to.contain('  east: Ready=0 Prefer=0 NotTainted=1 FewCopies=')
+    expect(await run('drain', 'east', '--dry-run')).to.equal('0 workloads in "east": 0 would stay\n')
+    const unknown = await runKcp(['drain', 'mars', '--root-dir', kcp.rootDir], { expectCode: 1 })
+    expect(unknown.stderr).to.contain('there is no MemberCluster "mars"')
+    const state = async (): Promise<unknown> => {
+      const found = await client('/clusters/root').get<MemberCluster>(memberClusters, { name: 'east' }, { signal })
+      return found.spec?.state
+    }
+    expect(await state()).to.equal('Active')
+    await run('drain', 'east')
+    expect(await state()).to.equal('Draining')
+    await run('drain', 'east', '--undo')
+    expect(await state()).to.equal('Active')
+  })
+
   it('visits all workloads once after a restart', async () => {
     const again = await open()
     const seen = new Set<string>()
@@ -173,11 +198,8 @@ function clustersOf(visited: ReadonlySet<string>): string[] {
   return clusters
 }
 
-/** Creates three workloads in two namespaces, and the rights a tenant needs for its own Placements. */
+/** Creates three workloads in two namespaces, which Placements of the tenant are about. */
 async function fill(tenant: Tenant): Promise<void> {
-  const crd = kcpCrds().find(({ metadata }) => metadata.name === `${placementKind.plural}.${placementKind.group}`)
-  await tenant.kubectl(['create', '-f', '-'], { input: crd ?? {} })
-  await tenant.kubectl(['wait', '--for=condition=Established', 'crd/placements.kcp.dev', '--timeout=20s'])
   for (const namespace of ['shop', 'tools']) await tenant.kubectl(['create', 'namespace', namespace])
   for (const key of workloads(tenant.name)) {
     const { namespace = '', name } = parseKey(key)

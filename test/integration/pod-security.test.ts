@@ -89,6 +89,45 @@ describe('pod security of a logical cluster', function () {
       expect((await create(row, 'good', {})).status).to.equal(201)
     })
 
+  for (const row of kinds)
+    it(`tells why a ${row.kind} with hostPath, privileged, nodeName or a system priority is refused`, async () => {
+      const beyond: readonly (readonly [JsonObject, string])[] = [
+        [{ volumes: [{ name: 'v', hostPath: { path: '/' } }] }, 'hostPath volumes'],
+        [{ containers: [{ name: 'web', image: 'i', securityContext: { privileged: true } }] }, 'privileged (container'],
+        [{ nodeName: 'n' }, 'spec.nodeName "n" is not allowed: the scheduler of a member cluster chooses the node'],
+        ...['system-node-critical', 'system-cluster-critical'].map(
+          (priorityClassName) =>
+            [{ priorityClassName }, `spec.priorityClassName "${priorityClassName}" is not allowed`] as const,
+        ),
+      ]
+      for (const [spec, reason] of beyond) {
+        const { status, text } = await create(row, 'beyond', spec)
+        expect([status, (JSON.parse(text) as { message: string }).message]).to.satisfy(
+          ([code, message]: [number, string]) => code === 403 && message.includes(reason),
+          `${status} ${text}`,
+        )
+      }
+    })
+
+  it('the level privileged allows nodeName and system priorities, which stay when it is lowered', async () => {
+    await setLevel('privileged')
+    const [pod, , , deployment] = kinds
+    if (pod === undefined || deployment === undefined) throw new Error('no row for pods and Deployments')
+    expect((await create(pod, 'bound', { nodeName: 'n' })).status).to.equal(201)
+    expect((await create(deployment, 'critical', { priorityClassName: 'system-node-critical' })).status).to.equal(201)
+    await setLevel('baseline')
+    const headers = { 'content-type': 'application/merge-patch+json' }
+    const change = async (path: string, body: object) =>
+      (await acme.request('PATCH', `/clusters/acme/${path}`, { headers, body: JSON.stringify(body) })).status
+    const label = { metadata: { labels: { x: 'y' } } }
+    expect(await change('api/v1/namespaces/default/pods/bound', label)).to.equal(200)
+    const stored = 'apis/apps/v1/namespaces/default/deployments/critical'
+    expect(await change(stored, label)).to.equal(200)
+    const priorityClassName = 'system-cluster-critical'
+    expect(await change(stored, { spec: { template: { spec: { priorityClassName } } } })).to.equal(403)
+    expect(await change(stored, { spec: { template: { spec: { priorityClassName: null } } } })).to.equal(200)
+  })
+
   it('an update is refused only if it changes what is beyond the level', async () => {
     await setLevel('privileged')
     const [, , , deployment] = kinds

@@ -69,21 +69,24 @@ export interface RawUpgrade {
  * A client with the certificate of a kubeconfig, or with none. It verifies the server's certificate if it has the
  * authority.
  */
-export function openRawClient(options: { kubeconfig: string } | { port: number }): RawClient {
+export function openRawClient(
+  options: ({ kubeconfig: string; port?: number } | { port: number }) & { /** Default 127.0.0.1. */ host?: string },
+): RawClient {
+  const { host = '127.0.0.1' } = options
   const agent = new Agent({ keepAlive: true, ...identityOf(options) })
-  const port = 'port' in options ? options.port : portOf(options.kubeconfig)
+  const port = options.port ?? ('kubeconfig' in options ? portOf(options.kubeconfig) : 0)
   const open = (method: string, path: string, { body, headers = [], signal }: RawRequestOptions) =>
     new Promise<IncomingMessage>((resolve, reject) => {
       const bytes = bodyBytes(body)
       const typed = headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'content-type')
       const all = [
-        ...['Host', `127.0.0.1:${port}`],
+        ...['Host', `${host}:${port}`],
         ...(bytes === undefined ? [] : ['Content-Length', String(bytes.length)]),
         ...(bytes === undefined || typed ? [] : ['Content-Type', 'application/json']),
         ...headers,
       ]
       const outgoing = httpsRequest(
-        { host: '127.0.0.1', port, method, path, agent, headers: all, ...(signal === undefined ? {} : { signal }) },
+        { host, port, method, path, agent, headers: all, ...(signal === undefined ? {} : { signal }) },
         resolve,
       )
       outgoing.on('error', reject)
@@ -105,9 +108,9 @@ export function openRawClient(options: { kubeconfig: string } | { port: number }
       return rawWatch(response, ending)
     },
     upgrade(path, headers) {
-      const all = [...['Host', `127.0.0.1:${port}`, 'Connection', 'Upgrade'], ...headers]
+      const all = [...['Host', `${host}:${port}`, 'Connection', 'Upgrade'], ...headers]
       const outgoing = httpsRequest({
-        host: '127.0.0.1',
+        host,
         port,
         path,
         headers: all,
@@ -201,7 +204,7 @@ function read(file: string): {
 const portOf = (file: string): number => Number(new URL(read(file).cluster.server).port)
 
 function identityOf(options: { kubeconfig: string } | { port: number }): object {
-  if ('port' in options) return { rejectUnauthorized: false }
+  if (!('kubeconfig' in options)) return { rejectUnauthorized: false }
   const { cluster, user } = read(options.kubeconfig)
   const decode = (text: string): Buffer => Buffer.from(text, 'base64')
   return {

@@ -15,6 +15,7 @@ import {
   type KubeObject,
 } from '../../src/apimachinery/meta/index.ts'
 import type { KubeClient } from '../../src/client/index.ts'
+import { tolerate } from '../../src/apimachinery/status/index.ts'
 import { kcpCrds } from '../../src/crds/index.ts'
 import type { Store } from '../../src/store/index.ts'
 import { openSqliteStore } from '../../src/store/sqlite/index.ts'
@@ -77,7 +78,7 @@ export async function startServedApi({
     await createVirtualApi({ store, pki, root: born, log, metrics: createMetrics(), signal, ...options }),
   )
   const root = api.client(rootClusterName)
-  for (const crd of kcpCrds()) await root.create(crds, crd, { signal })
+  for (const crd of kcpCrds()) await root.create(crds, crd, { signal }).catch(tolerate('AlreadyExists'))
   await api.follow(root)
   const serving = await pki.servingCertificate(['127.0.0.1'])
   const listener = stack.use(await api.listen({ host: '127.0.0.1', port: 0, firstRequestMs, ...serving }))

@@ -40,6 +40,21 @@ describe('tokens of ServiceAccounts', () => {
     expect((await asToken(token, configMaps)).status, 'without a path').to.equal(200)
   })
 
+  it('lead to the metrics of their logical cluster without a path, for those who may read them', async () => {
+    await acme.kubectl(['create', 'clusterrole', 'scraper', '--verb=get', '--non-resource-url=/metrics'])
+    await acme.kubectl([
+      'create',
+      'clusterrolebinding',
+      'scraper',
+      '--clusterrole=scraper',
+      '--serviceaccount=default:robot',
+    ])
+    const { status, text } = await asToken(await tokenOf(acme), '/metrics')
+    expect(status, text).to.equal(200)
+    expect(text).to.contain('apiserver_storage_objects').and.not.contain('kcp_objects')
+    expect((await asToken(await tokenOf(bob), '/metrics')).status).to.equal(403)
+  })
+
   it('are refused in another logical cluster, in a missing one, and over all', async () => {
     const token = await tokenOf(acme)
     for (const base of [bob.base, '/clusters/root', '/clusters/missing', '/clusters/*'])

@@ -151,13 +151,15 @@ describe('admission webhooks of a logical cluster', () => {
   })
   it('leave their annotations in the audit line', async () => {
     const one = await tenant()
-    const answer = { allowed: true, auditAnnotations: { why: 'because' } }
+    const long = 'x'.repeat(5000)
+    const answer = { allowed: true, auditAnnotations: { why: 'because', long } }
     await configure(one, 'Mutating', [{ path: `/answer/${encoded(answer)}` }])
     lines.length = 0
     await create(one, 'a')
     const { annotations } = JSON.parse(lines.at(-1) ?? '{}') as { annotations: Record<string, string> }
     expect(annotations).to.include({
       'hook-0.shop.example.com/why': 'because',
+      'hook-0.shop.example.com/long': long,
       'mutation.webhook.admission.k8s.io/round_0_index_0': JSON.stringify({
         configuration: 'all',
         webhook: 'hook-0.shop.example.com',

@@ -23,6 +23,7 @@ interface Definition {
     readonly versions: readonly {
       readonly name: string
       readonly storage: boolean
+      readonly selectableFields?: readonly object[]
       readonly schema: { readonly openAPIV3Schema: Schema }
     }[]
   }
@@ -172,6 +173,7 @@ async function establish({ kubectl }: Tenant, definitions: readonly Definition[]
   // kubectl stores the applied object in an annotation; larger definitions do not fit, which it reports.
   const isLarge = ({ file }: Definition): boolean => JSON.stringify(parse(readFileSync(file, 'utf8'))).length > 262_000
   const files = (of: readonly Definition[]): string[] => of.flatMap(({ file }) => ['-f', file])
+  const namesOf = (of: readonly Definition[]): string[] => of.map(({ metadata }) => `crd/${metadata.name}`)
   const large = definitions.filter(isLarge)
   const small = definitions.filter((definition) => !isLarge(definition))
   const run = async (...args: string[]): Promise<string> => (await kubectl(args)).stdout
@@ -181,12 +183,13 @@ async function establish({ kubectl }: Tenant, definitions: readonly Definition[]
       large.length,
     )
     await run('create', ...files(large))
+    // Their conditions are written a moment later: a replacement may conflict with that.
+    await run('wait', '--for=condition=Established', '--timeout=20s', ...namesOf(large))
     await run('replace', ...files(large))
   }
   if (small.length > 0) {
     await run('apply', ...files(small))
-    const names = definitions.map(({ metadata }) => `crd/${metadata.name}`)
-    await run('wait', '--for=condition=Established', '--timeout=20s', ...names)
+    await run('wait', '--for=condition=Established', '--timeout=20s', ...namesOf(definitions))
     const versions = ['get', ...files(small), '-o', 'jsonpath={..metadata.resourceVersion}']
     const before = await run(...versions)
     const again = await run('apply', ...files(small))
@@ -243,7 +246,11 @@ function definitionsIn(folder: string, dir: string): Definition[] {
 
 /** The definition with the schema of the second logical cluster. */
 function withOtherSchema({ file: _, neverUnchanged, ...definition }: Definition, dir: string): Definition {
-  const versions = definition.spec.versions.map((version) => ({ ...version, schema: { openAPIV3Schema: otherSchema } }))
+  // The selectable fields are those of the replaced schema.
+  const versions = definition.spec.versions.map(({ selectableFields: _fields, ...version }) => ({
+    ...version,
+    schema: { openAPIV3Schema: otherSchema },
+  }))
   const other = { ...definition, spec: { ...definition.spec, versions } }
   return { ...write(dir, `other-${definition.metadata.name}.yaml`, other), neverUnchanged }
 }

@@ -1,4 +1,6 @@
-import { X509Certificate } from 'node:crypto'
+import 'reflect-metadata'
+import * as x509 from '@peculiar/x509'
+import { createPrivateKey, webcrypto, X509Certificate } from 'node:crypto'
 import { connect, createServer } from 'node:tls'
 import { once } from 'node:events'
 import { type AddressInfo } from 'node:net'
@@ -13,6 +15,21 @@ describe('certificates for test clusters', () => {
     expect(parsed.subject.split('\n')).to.have.members(['O=team-a', 'O=team-b', 'CN=alice'])
     expect(parsed.verify(new X509Certificate(ca.certificate).publicKey)).to.equal(true)
     expect(parsed.keyUsage).to.deep.equal(['1.3.6.1.5.5.7.3.2'])
+  })
+
+  it('may be issued by an authority that kubeadm has made, with an RSA key in PKCS 1', async () => {
+    const signingAlgorithm = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
+    const rsa = { ...signingAlgorithm, modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]) }
+    const keys = await webcrypto.subtle.generateKey(rsa, true, ['sign', 'verify'])
+    const name = [{ CN: ['kubernetes'] }]
+    const root = await x509.X509CertificateGenerator.createSelfSigned({ name, keys, signingAlgorithm })
+    const der = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey))
+    const parsed = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+    const key = parsed.export({ format: 'pem', type: 'pkcs1' }).toString()
+    const ca = await CertificateAuthority.of({ certificate: root.toString('pem'), key })
+    const alice = new X509Certificate((await ca.issue({ commonName: 'alice' })).certificate)
+    expect(alice.verify(new X509Certificate(ca.certificate).publicKey)).to.equal(true)
+    expect(alice.checkIssued(new X509Certificate(ca.certificate))).to.equal(true)
   })
 
   it('connect two sides over TLS, each trusting its own authority', async () => {

@@ -58,6 +58,15 @@ export class CertificateAuthority implements KeyPair {
     return new CertificateAuthority(certificate, await pemKey(keys.privateKey), keys.privateKey)
   }
 
+  /** One that somebody else made, such as kubeadm's, whose key is RSA or ECDSA P-256. */
+  static async of({ certificate, key }: KeyPair): Promise<CertificateAuthority> {
+    const parsed = createPrivateKey(key)
+    const pkcs8 = parsed.export({ format: 'der', type: 'pkcs8' })
+    const signing = parsed.asymmetricKeyType === 'rsa' ? { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' } : algorithm
+    const signingKey = await webcrypto.subtle.importKey('pkcs8', pkcs8, signing, true, ['sign'])
+    return new CertificateAuthority(new x509.X509Certificate(certificate), key, signingKey)
+  }
+
   /** Issues a certificate with a key of its own. */
   async issue({
     commonName,
@@ -77,7 +86,7 @@ export class CertificateAuthority implements KeyPair {
       signingKey: this.#signingKey,
       serialNumber: serialNumber(),
       ...validity(),
-      signingAlgorithm: algorithm,
+      signingAlgorithm: { ...this.#signingKey.algorithm, hash: 'SHA-256' },
       extensions: [
         new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
         new x509.ExtendedKeyUsageExtension(usages),

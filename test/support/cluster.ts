@@ -5,7 +5,9 @@ import { join } from 'node:path'
 import { clusterAddresses } from './address-plan.ts'
 import { type CertificateAuthority, type CertificateRequest } from './certificates.ts'
 import { type CommandResult } from './command.ts'
-import { startControlPlane, type ComponentName } from './control-plane.ts'
+import { startControlPlane, type ComponentName, type ServerVersion } from './control-plane.ts'
+import { chooseProvider, type ContainerEngine } from './kind/engine.ts'
+import { startKindCluster } from './kind/kind-cluster.ts'
 import { kubectl } from './kubectl.ts'
 import { ensureBridge, machineAddress } from './network.ts'
 import { startNode, type ClusterNode } from './node.ts'
@@ -17,15 +19,19 @@ import { ensureSystemPackages } from './system-packages.ts'
 export interface ClusterOptions {
   /** Lower-case letters and digits; `host`, `east`. */
   name: string
-  /** 0: control plane only. 1: a node that runs real pods (see needsNodes). */
+  /** 0: control plane only. 1: a node that runs real pods (see needsNodes); from kind where `engine` or KCP_TEST_CLUSTERS says so. */
   nodes?: 0 | 1
   /** Default: true with a node, else false. */
   controllerManager?: boolean
   scheduler?: boolean
   /** etcd waits for the disk; false by default. */
   durable?: boolean
+  /** The version of the API server alone. Default 1.34, which nodes need. */
+  version?: ServerVersion
   /** Appended to a program's own flags. */
   flags?: Partial<Record<ComponentName | 'kubelet' | 'kube-proxy', readonly string[]>>
+  /** The container engine for kind. Default: what KCP_TEST_CLUSTERS says, else none. */
+  engine?: ContainerEngine | undefined
   /** Clusters of one run reach each other's pods. The run of this test process by default. */
   run?: Run
   signal?: AbortSignal
@@ -66,11 +72,14 @@ export async function startCluster({
   scheduler = nodes > 0,
   durable = false,
   flags = {},
+  version = '1.34',
   run: givenRun,
+  engine: givenEngine,
   signal,
 }: ClusterOptions): Promise<Cluster> {
   if (!/^[a-z][a-z0-9]{0,15}$/.test(name)) throw new Error(`"${name}" is not a valid name of a test cluster`)
-  const nodesImpossible = await ensureSystemPackages({ signal })
+  const engine = nodes > 0 ? (givenEngine ?? (await engineOfTests())) : undefined
+  const nodesImpossible = engine === undefined ? await ensureSystemPackages({ signal }) : undefined
   if (nodes > 0 && nodesImpossible !== undefined) throw new Error(`cluster "${name}": ${nodesImpossible}`)
   const { run, release } =
     givenRun === undefined ? await acquireRun({ signal }) : { run: givenRun, release: givenRun.hold() }
@@ -82,8 +91,24 @@ export async function startCluster({
   try {
     run.add({ type: 'directory', path: dir, scope: name })
     mkdirSync(join(dir, 'log'), { recursive: true })
+    if (engine !== undefined) {
+      const spec = { cluster: name, dir, run, engine, addresses, signal }
+      return finished(await startKindCluster(spec), { name, run, dir, stop, processes: new Map() })
+    }
     const hostAddress = nodesImpossible === undefined ? await ensureBridge(run) : machineAddress()
-    const planeSpec = { name, dir, run, hostAddress, addresses, controllerManager, scheduler, durable, flags, signal }
+    const planeSpec = {
+      name,
+      dir,
+      run,
+      hostAddress,
+      addresses,
+      controllerManager,
+      scheduler,
+      durable,
+      flags,
+      version,
+      signal,
+    }
     const controlPlane = startControlPlane(planeSpec)
     const nodeStart =
       nodes > 0 ? startNode({ cluster: name, index, dir, run, addresses, flags, controlPlane, signal }) : undefined
@@ -91,19 +116,35 @@ export async function startCluster({
     await Promise.allSettled([controlPlane, nodeStart])
     const plane = await controlPlane
     const node = await nodeStart
-    run.record.clusters.push({ name, kubeconfig: plane.kubeconfig, node: node !== undefined })
-    writeRecord(run.record)
-    const { kubeconfig, server, ca, frontProxyCa, processes, get } = plane
-    return {
-      ...{ name, run, dir, kubeconfig, server, ca, frontProxyCa, hostAddress, node, processes, get, stop },
-      kubectl: (args, options) => kubectl(kubeconfig, args, options),
-      kubeconfigFor: (who) =>
-        plane.kubeconfigFor(join(dir, `${who.commonName.replaceAll(/[^\w.-]/g, '_')}.kubeconfig`), who),
-      [Symbol.asyncDispose]: stop,
-    }
+    return finished({ ...plane, hostAddress, node }, { name, run, dir, stop, processes: plane.processes })
   } catch (error) {
     await stop()
     throw error
+  }
+}
+
+/** With KCP_TEST_CLUSTERS=kind, clusters with nodes come from kind. */
+async function engineOfTests(): Promise<ContainerEngine | undefined> {
+  const provider = await chooseProvider(process.env.KCP_TEST_CLUSTERS, { fallback: 'built-in' })
+  return provider.kind === 'kind' ? provider.engine : undefined
+}
+
+type Booted = Pick<Cluster, 'kubeconfig' | 'server' | 'ca' | 'frontProxyCa' | 'hostAddress' | 'node' | 'get'> & {
+  kubeconfigFor(file: string, who: CertificateRequest): Promise<string>
+}
+
+/** The cluster as tests see it, entered into the record of its run. */
+function finished(booted: Booted, place: Pick<Cluster, 'name' | 'run' | 'dir' | 'stop' | 'processes'>): Cluster {
+  const { kubeconfig, server, ca, frontProxyCa, hostAddress, node, get } = booted
+  const { name, run, dir, stop } = place
+  run.record.clusters.push({ name, kubeconfig, node: node !== undefined })
+  writeRecord(run.record)
+  return {
+    ...{ ...place, kubeconfig, server, ca, frontProxyCa, hostAddress, node, get },
+    kubectl: (args, options) => kubectl(kubeconfig, args, options),
+    kubeconfigFor: (who) =>
+      booted.kubeconfigFor(join(dir, `${who.commonName.replaceAll(/[^\w.-]/g, '_')}.kubeconfig`), who),
+    [Symbol.asyncDispose]: stop,
   }
 }
 

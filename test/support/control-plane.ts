@@ -13,6 +13,9 @@ import { type Run } from './run.ts'
 
 export type ComponentName = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler'
 
+/** The versions of the API server that can be booted. */
+export type ServerVersion = '1.30' | '1.31' | '1.34'
+
 export interface ControlPlaneSpec {
   name: string
   dir: string
@@ -27,6 +30,8 @@ export interface ControlPlaneSpec {
    */
   durable: boolean
   flags: Partial<Record<ComponentName, readonly string[]>>
+  /** The version of the API server. */
+  version: ServerVersion
   signal?: AbortSignal | undefined
 }
 
@@ -48,9 +53,8 @@ export interface ControlPlane {
 /** Starts it and resolves when /readyz succeeds (start hooks done, RBAC's built-in roles included). */
 export async function startControlPlane(spec: ControlPlaneSpec): Promise<ControlPlane> {
   const { name, dir, run, hostAddress, addresses, flags, signal } = spec
-  const programs = await ensurePrograms(['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'], {
-    signal,
-  })
+  const apiserver = spec.version === '1.34' ? 'kube-apiserver' : (`kube-apiserver-${spec.version}` as const)
+  const programs = await ensurePrograms(['etcd', apiserver, 'kube-controller-manager', 'kube-scheduler'], { signal })
   const port = await freePort(hostAddress)
   const server = `https://${hostAddress}:${port}`
   const pki = await writePki(join(dir, 'pki'), name, [hostAddress, '127.0.0.1', addresses.apiService])
@@ -69,7 +73,7 @@ export async function startControlPlane(spec: ControlPlaneSpec): Promise<Control
     const started = await startProcess(
       {
         name: component,
-        command: programs[component],
+        command: programs[component === 'kube-apiserver' ? apiserver : component],
         args: [...args, ...(flags[component] ?? [])],
         cwd: dir,
         logFile: join(dir, 'log', `${component}.log`),

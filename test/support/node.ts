@@ -23,7 +23,7 @@ export interface NodeSpec {
   addresses: ClusterAddresses
   flags: { kubelet?: readonly string[]; 'kube-proxy'?: readonly string[] }
   /** Resolves once the API serves; parts that do not need it start earlier. */
-  controlPlane: Promise<ControlPlane>
+  controlPlane: Promise<Pick<ControlPlane, 'ca' | 'kubeconfig' | 'kubeconfigFor' | 'processes' | 'get'>>
   signal?: AbortSignal | undefined
 }
 

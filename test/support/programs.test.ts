@@ -8,7 +8,7 @@ describe('the programs of the harness', () => {
   for (const name of programNames) {
     it(`keeps ${name} outside the checkout, in a folder of its version`, () => {
       expect(programPath(name))
-        .to.match(/\/programs\/[a-z]+-[0-9a-f]{16}\//)
+        .to.match(/\/programs\/[a-z0-9.-]+-[0-9a-f]{16}\//)
         .and.not.contain(repositoryRoot)
     })
   }

@@ -12,16 +12,38 @@ const kubernetesVersion = 'v1.34.3'
 
 interface Source {
   /** Folder in test/programs with the go.mod and go.sum that pin everything. */
-  module: 'kubernetes' | 'etcd' | 'coredns' | 'helm' | 'kwok' | 'cel'
+  module:
+    | 'kubernetes'
+    | 'kubernetes-1.30'
+    | 'kubernetes-1.31'
+    | 'etcd'
+    | 'coredns'
+    | 'helm'
+    | 'helm-4'
+    | 'kwok'
+    | 'kind'
+    | 'cel'
+    | 'kustomize-controller'
+    | 'gitops-agent'
+    | 'prometheus'
+    | 'prometheus-operator'
+    | 'kyverno'
+    | 'gatekeeper'
+    | 'gateway-api'
+    | 'sample-apiserver'
   package: string
   /** `test` compiles the package's tests into a program (the conformance suite). */
   build?: 'test'
+  /** Build tags. */
+  tags?: string
 }
 
 const sources = {
   kubectl: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubectl' },
   'kubectl-convert': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubectl-convert' },
   'kube-apiserver': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-apiserver' },
+  'kube-apiserver-1.30': { module: 'kubernetes-1.30', package: 'k8s.io/kubernetes/cmd/kube-apiserver' },
+  'kube-apiserver-1.31': { module: 'kubernetes-1.31', package: 'k8s.io/kubernetes/cmd/kube-apiserver' },
   'kube-controller-manager': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-controller-manager' },
   'kube-scheduler': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-scheduler' },
   'kube-proxy': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-proxy' },
@@ -32,8 +54,33 @@ const sources = {
   etcdctl: { module: 'etcd', package: 'go.etcd.io/etcd/etcdctl/v3' },
   coredns: { module: 'coredns', package: 'github.com/coredns/coredns' },
   helm: { module: 'helm', package: 'helm.sh/helm/v3/cmd/helm' },
+  'helm-4': { module: 'helm-4', package: 'helm.sh/helm/v4/cmd/helm' },
   kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
+  kind: { module: 'kind', package: 'sigs.k8s.io/kind' },
+  'kustomize-controller': { module: 'kustomize-controller', package: 'github.com/fluxcd/kustomize-controller' },
+  'gitops-agent': { module: 'gitops-agent', package: 'github.com/argoproj/gitops-engine/agent' },
+  promtool: { module: 'prometheus', package: 'github.com/prometheus/prometheus/cmd/promtool' },
+  'prometheus-operator': {
+    module: 'prometheus-operator',
+    package: 'github.com/prometheus-operator/prometheus-operator/cmd/operator',
+  },
+  kyverno: { module: 'kyverno', package: 'github.com/kyverno/kyverno/cmd/kyverno' },
+  'kyverno-background': { module: 'kyverno', package: 'github.com/kyverno/kyverno/cmd/background-controller' },
+  'gateway-api-standard': {
+    module: 'gateway-api',
+    package: 'sigs.k8s.io/gateway-api/pkg/test/cel',
+    build: 'test',
+    tags: 'standard',
+  },
+  'gateway-api-experimental': {
+    module: 'gateway-api',
+    package: 'sigs.k8s.io/gateway-api/pkg/test/cel',
+    build: 'test',
+    tags: 'experimental',
+  },
+  gatekeeper: { module: 'gatekeeper', package: 'github.com/open-policy-agent/gatekeeper/v3' },
   cel: { module: 'cel', package: '.' },
+  'sample-apiserver': { module: 'sample-apiserver', package: 'k8s.io/sample-apiserver' },
 } as const satisfies Record<string, Source>
 
 export type ProgramName = keyof typeof sources
@@ -54,14 +101,13 @@ export const clusterPrograms = [
 export const programNames = Object.keys(sources) as ProgramName[]
 
 const version = 'k8s.io/component-base/version'
-const linkerFlags: Record<Source['module'], string> = {
+const linkerFlags: Partial<Record<Source['module'], string>> = {
   kubernetes: `-s -w -X ${version}.gitVersion=${kubernetesVersion} -X ${version}.gitMajor=1 -X ${version}.gitMinor=34`,
-  etcd: '-s -w',
-  coredns: '-s -w',
-  helm: '-s -w',
-  kwok: '-s -w',
-  cel: '-s -w',
+  'kubernetes-1.30': `-s -w -X ${version}.gitVersion=v1.30.14 -X ${version}.gitMajor=1 -X ${version}.gitMinor=30`,
+  'kubernetes-1.31': `-s -w -X ${version}.gitVersion=v1.31.4 -X ${version}.gitMajor=1 -X ${version}.gitMinor=31`,
 }
+/** Of the other modules: without symbols, for a smaller cache. */
+const defaultLinkerFlags = '-s -w'
 
 export interface EnsureProgramsOptions {
   signal?: AbortSignal | undefined
@@ -103,7 +149,7 @@ export function programPath(name: ProgramName): string {
   // One of the modules has a program of its own, which counts as much as its versions.
   for (const file of module === 'cel' ? ['go.mod', 'go.sum', 'main.go'] : ['go.mod', 'go.sum'])
     hash.update(readFileSync(join(moduleDir(module), file)))
-  hash.update(JSON.stringify([linkerFlags[module], platform(), arch()]))
+  hash.update(JSON.stringify([linkerFlags[module] ?? defaultLinkerFlags, platform(), arch()]))
   return join(cacheDir(), 'programs', `${module}-${hash.digest('hex').slice(0, 16)}`, name)
 }
 
@@ -117,8 +163,11 @@ async function build(name: ProgramName, signal: AbortSignal | undefined): Promis
   const work = mkdtempSync(join(dir, '.building-'))
   try {
     const output = join(work, name)
-    const verb = source.build === 'test' ? ['test', '-c'] : ['build']
-    const args = [...verb, '-trimpath', '-ldflags', linkerFlags[source.module], '-o', output, source.package]
+    // Without vet, which otherwise reads every package of the suite once more.
+    const verb = source.build === 'test' ? ['test', '-c', '-vet=off'] : ['build']
+    const flags = linkerFlags[source.module] ?? defaultLinkerFlags
+    const tags = source.tags === undefined ? [] : ['-tags', source.tags]
+    const args = [...verb, ...tags, '-trimpath', '-ldflags', flags, '-o', output, source.package]
     await runCommand('go', args, {
       cwd: moduleDir(source.module),
       env: { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-mod=readonly -buildvcs=false' },

@@ -14,6 +14,8 @@ import {
 import { join } from 'node:path'
 import { runCommand } from './command.ts'
 import { identifyProcess, killProcesses, type ProcessIdentity } from './process-identity.ts'
+import { deleteCommand } from './kind/commands.ts'
+import type { ContainerEngine } from './kind/engine.ts'
 import { cgroupHierarchies } from './system-packages.ts'
 import { waitFor } from './wait-for.ts'
 
@@ -28,6 +30,8 @@ export type Resource = { scope: string } & (
   | { type: 'cgroup'; name: string }
   /** A kernel setting that one of our programs changes. */
   | { type: 'sysctl'; file: string; before: string }
+  /** A cluster of kind; `program` is the path of kind, which edits `kubeconfig`. */
+  | { type: 'kind'; engine: ContainerEngine; name: string; program: string; kubeconfig: string }
   /** What containerd, its shims and kubelet leave when killed: mounts below `dir`, sockets, CNI results, log links. */
   | { type: 'containers'; dir: string; cniNetwork: string }
 )
@@ -52,6 +56,11 @@ export async function undo(resource: Exclude<Resource, { type: 'process' }>): Pr
     case 'sysctl':
       if (readOrEmpty(resource.file) !== resource.before) writeFileSync(resource.file, resource.before)
       return
+    case 'kind': {
+      const { args, env } = deleteCommand(resource, resource.kubeconfig)
+      await runCommand(resource.program, args, { ...(env && { env }), expectCode: 'any', timeoutMs: 60_000 })
+      return
+    }
     case 'cgroup':
       return removeCgroup(resource.name)
     case 'containers':
@@ -136,11 +145,21 @@ async function attempt(command: string, args: readonly string[]): Promise<void> 
   await runCommand(command, args, { expectCode: 'any', timeoutMs: 20_000 })
 }
 
+/** The deepest last. Cgroups of containers that end meanwhile are left out. */
 function foldersBelow(dir: string): string[] {
-  return readdirSync(dir, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .sort((a, b) => a.split('/').length - b.split('/').length)
+  const found = [dir]
+  for (const folder of found) found.push(...foldersIn(folder))
+  return found.slice(1)
+}
+
+function foldersIn(dir: string): string[] {
+  try {
+    const entries = readdirSync(dir, { withFileTypes: true })
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(dir, name))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
 }
 
 function listOrEmpty(dir: string): string[] {

@@ -22,6 +22,8 @@ export interface SystemPackagesOptions {
   log?: (line: string) => void
 }
 
+const toStandardError = (line: string): void => void process.stderr.write(`${line}\n`)
+
 let answer: Promise<string | undefined> | undefined
 
 /**
@@ -47,16 +49,11 @@ export function cniPluginDir(): string {
   return found
 }
 
-async function nodesImpossible({
-  signal,
-  log = (line) => void process.stderr.write(`${line}\n`),
-}: SystemPackagesOptions): Promise<string | undefined> {
+async function nodesImpossible({ signal, log = toStandardError }: SystemPackagesOptions): Promise<string | undefined> {
   if (process.platform !== 'linux') return `nodes need Linux, this is ${process.platform}`
   if (process.getuid?.() !== 0) return 'nodes need root (network namespaces, mounts, cgroups)'
-  if (missingPackages().length > 0) {
-    const reason = await withFileLock(join(cacheDir(), '.apt.lock'), () => install(log, signal), { signal })
-    if (reason !== undefined) return reason
-  }
+  const reason = await installMissing(missingForNodes, { signal, log })
+  if (reason !== undefined) return reason
   // Root in an unprivileged container may create neither of these.
   const probe = await runCommand('unshare', ['--net', '--mount', 'true'], { expectCode: 'any', signal })
   if (probe.code !== 0) return `this root may not create namespaces: ${probe.stderr.trim()}`
@@ -64,11 +61,32 @@ async function nodesImpossible({
   return undefined
 }
 
-async function install(log: (line: string) => void, signal: AbortSignal | undefined): Promise<string | undefined> {
-  const packages = missingPackages()
+/** Installs packages whose programs are missing; rejects with the reason why not. Keys are packages. */
+export async function installPackages(
+  wanted: Readonly<Record<string, readonly string[]>>,
+  { signal, log = toStandardError }: SystemPackagesOptions = {},
+): Promise<void> {
+  const reason = await installMissing(() => withoutProgram(wanted), { signal, log })
+  if (reason !== undefined) throw new Error(reason)
+}
+
+async function installMissing(
+  missing: () => readonly string[],
+  { signal, log }: { signal: AbortSignal | undefined; log: (line: string) => void },
+): Promise<string | undefined> {
+  if (missing().length === 0) return undefined
+  return withFileLock(join(cacheDir(), '.apt.lock'), () => install(missing, log, signal), { signal })
+}
+
+async function install(
+  missing: () => readonly string[],
+  log: (line: string) => void,
+  signal: AbortSignal | undefined,
+): Promise<string | undefined> {
+  const packages = missing()
   if (packages.length === 0) return undefined
   if (findProgram('apt-get') === undefined) return `missing: ${packages.join(', ')}; and no apt-get to install them`
-  log(`installing system packages for real nodes: ${packages.join(' ')} ...`)
+  log(`installing system packages: ${packages.join(' ')} ...`)
   const options = {
     env: { DEBIAN_FRONTEND: 'noninteractive' },
     timeoutMs: 10 * 60_000,
@@ -81,16 +99,20 @@ async function install(log: (line: string) => void, signal: AbortSignal | undefi
     const second = await runCommand('apt-get', args, options)
     if (second.code !== 0) return `could not install ${packages.join(', ')}: ${second.stderr.trim().slice(-500)}`
   }
-  const left = missingPackages()
+  const left = missing()
   if (left.length > 0) return `installed, but still missing: ${left.join(', ')}`
   log(`installing system packages: done`)
   return undefined
 }
 
-function missingPackages(): string[] {
-  const missing = Object.entries(programs).filter(([, names]) => names.some((name) => findProgram(name) === undefined))
+function missingForNodes(): string[] {
   const cni = cniDirs.some((dir) => existsSync(join(dir, 'ptp'))) ? [] : ['containernetworking-plugins']
-  return [...missing.map(([name]) => name), ...cni]
+  return [...withoutProgram(programs), ...cni]
+}
+
+function withoutProgram(wanted: Readonly<Record<string, readonly string[]>>): string[] {
+  const missing = Object.entries(wanted).filter(([, names]) => names.some((name) => findProgram(name) === undefined))
+  return missing.map(([name]) => name)
 }
 
 function findProgram(name: string): string | undefined {

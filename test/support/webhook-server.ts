@@ -1,10 +1,11 @@
-// A server of admission webhooks on this machine. What it answers follows from the path, so that any number of API servers can
+// A server of admission and conversion webhooks on this machine. What it answers follows from the path, so that any number of API servers can
 // ask the same one.
 import { once } from 'node:events'
 import { createServer } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { CertificateAuthority } from './certificates.ts'
+import { conversionAnswer } from './conversion-answers.ts'
 
 type Json = Record<string, unknown>
 
@@ -62,6 +63,10 @@ async function answer(
   }
   const base64 = (text: string): string => Buffer.from(text, 'base64url').toString()
   switch (behaviour) {
+    case 'convert':
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify(conversionAnswer(review as never, path.split('/').slice(2))))
+      return
     case 'allow':
       tell({ allowed: true })
       return

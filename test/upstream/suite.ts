@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { repositoryRoot, runCommand } from '../support/index.ts'
 import { parseReport, suiteFailures, type UpstreamResult } from './report.ts'
+import { isInScope } from './scope.ts'
 
 export interface SuiteOptions {
   readonly program: string
@@ -19,7 +20,7 @@ export interface SuiteOptions {
 
 export interface SuiteRun {
   readonly results: readonly UpstreamResult[]
-  /** Every conformance test that the program knows. */
+  /** Every test in scope that the program knows. */
   readonly known: readonly string[]
   readonly logFile: string
 }
@@ -47,7 +48,9 @@ export async function runSuite(options: SuiteOptions): Promise<SuiteRun> {
   writeFileSync(reportFile, '')
   const { stdout, stderr } = await runCommand('nice', ['-n', '5', program, ...args], {
     cwd: dir,
-    env: { KUBECONFIG: undefined, KUBERNETES_SERVICE_HOST: undefined, KUBERNETES_SERVICE_PORT: undefined },
+    // Not a directory, so nothing is cached: kubectl caches discovery by host and port, which logical clusters may have in
+    // common, and `kubectl explain SHORTNAME` does not look for a kind that is newer than its cache.
+    env: { ...noCluster, KUBECACHEDIR: '/dev/null/kubectl' },
     expectCode: 'any',
     timeoutMs: timeoutMs + 60_000,
     signal,
@@ -61,10 +64,12 @@ export async function runSuite(options: SuiteOptions): Promise<SuiteRun> {
   const asked = new Set(names)
   return {
     results: all.filter(({ name }) => asked.has(name)),
-    known: all.map(({ name }) => name).filter((name) => name.includes('[Conformance]')),
+    known: all.map(({ name }) => name).filter(isInScope),
     logFile,
   }
 }
+
+const noCluster = { KUBECONFIG: undefined, KUBERNETES_SERVICE_HOST: undefined, KUBERNETES_SERVICE_PORT: undefined }
 
 /** A regular expression (Go's) that matches exactly these names. */
 export function focusOf(names: readonly string[]): string {

@@ -1,6 +1,13 @@
 import { expect } from 'chai'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { repositoryRoot } from '../support/index.ts'
+import { hasEnded, KeptResults } from './kept-results.ts'
 import { checked, parseNotPassing, parsePassing, readLists, withoutNames } from './lists.ts'
-import { parseReport, suiteFailures } from './report.ts'
+import { parseReport, suiteFailures, type UpstreamResult } from './report.ts'
+import { resultsPage } from './results-page.ts'
+import { partsOf, worstOfEach } from './round.ts'
 import { focusOf } from './suite.ts'
 
 const document = [
@@ -17,9 +24,8 @@ const document = [
 
 describe('lists of upstream tests', () => {
   it('are committed and name every test once', () => {
-    const { passing, withWorkloads, notPassing } = readLists()
-    expect(passing).to.have.length.greaterThan(0)
-    for (const list of [passing, withWorkloads]) expect([...list].sort()).to.deep.equal(list)
+    const { passing, withWorkloads, withNodes, inMembers, notPassing } = readLists()
+    for (const list of [passing, withWorkloads, withNodes, inMembers]) expect([...list].sort()).to.deep.equal(list)
     for (const { reason, names } of notPassing) expect(reason, names[0] ?? '').to.not.equal('')
   })
 
@@ -37,8 +43,73 @@ describe('lists of upstream tests', () => {
   })
 
   it('refuse a name in two lists', () => {
-    expect(() => checked(['a'], ['a'], [])).to.throw('"a" is listed twice')
-    expect(() => checked(parsePassing('a\nb\n'), [], [{ reason: 'r', names: ['b'] }])).to.throw('"b" is listed twice')
+    const none = { passing: [], withWorkloads: [], withNodes: [], inMembers: [], notPassing: [] }
+    expect(() => checked({ ...none, passing: ['a'], withNodes: ['a'] })).to.throw('"a" is listed twice')
+    const notPassing = [{ reason: 'r', names: ['b'] }]
+    expect(() => checked({ ...none, passing: parsePassing('a\nb\n'), notPassing })).to.throw('"b" is listed twice')
+  })
+})
+
+describe('result of a test in several logical clusters', () => {
+  const result = (name: string, state: string): UpstreamResult => ({ name, state, seconds: 1, message: '' })
+
+  it('is the one that did not pass', () => {
+    const all = [result('a', 'passed'), result('b', 'failed'), result('a', 'timedout'), result('b', 'passed')]
+    expect(worstOfEach(all).map(({ name, state }) => [name, state])).to.deep.equal([
+      ['a', 'timedout'],
+      ['b', 'failed'],
+    ])
+  })
+})
+
+describe('tests of a round', () => {
+  it('are divided among processes, but for those that may not run beside others', () => {
+    expect(partsOf(['a', 'b [Serial]', 'c', 'd', 'e [Disruptive]'], 2)).to.deep.equal({
+      parts: [['a', 'd'], ['c']],
+      serial: ['b [Serial]', 'e [Disruptive]'],
+    })
+    expect(partsOf(['a'], 2)).to.deep.equal({ parts: [['a']], serial: [] })
+  })
+})
+
+describe('page of results', () => {
+  const lists = {
+    passing: ['[sig-b] one | `x` [Conformance]', '[sig-a] z'],
+    withWorkloads: ['[sig-b] three'],
+    withNodes: ['[sig-b] two'],
+    inMembers: ['[sig-b] zero'],
+    notPassing: [
+      { reason: 'Needs pods', names: ['[sig-b] four [Conformance]'] },
+      { reason: 'Too slow', names: ['[sig-b] five'] },
+    ],
+  }
+
+  it('has a row for every listed test, and counts', () => {
+    const failed = { name: '[sig-a] z', state: 'failed', seconds: 1, message: 'expected\n1' }
+    expect(
+      resultsPage(lists, [failed])
+        .split('\n')
+        .filter((line) => line.startsWith('| ')),
+    ).to.deep.equal([
+      '| | pass | fail | skip |',
+      '| [Conformance] | 1 | 0 | 1 |',
+      '| others | 3 | 2 | 0 |',
+      '| all | 4 | 2 | 1 |',
+      '| test | result | |',
+      '| z | fail | failed: expected |',
+      '| test | result | |',
+      '| five | fail | Too slow |',
+      '| four [Conformance] | skip | Needs pods |',
+      '| one \\| \\`x\\` [Conformance] | pass |  |',
+      '| three | pass | with workloads |',
+      '| two | pass | with nodes |',
+      '| zero | pass | in a member |',
+    ])
+  })
+
+  it('is committed as the lists say', () => {
+    const page = readFileSync(join(repositoryRoot, 'docs/reference/conformance.md'), 'utf8')
+    expect(page, 'run make conformance').to.equal(resultsPage(readLists(), []))
   })
 })
 
@@ -87,5 +158,30 @@ describe('focus', () => {
     expect(focus.test('Kubernetes e2e suite [sig-a] x (y) /z.')).to.equal(true)
     expect(focus.test('s x (y) /z.')).to.equal(false)
     expect(focus.test('other things')).to.equal(false)
+  })
+})
+
+describe('results of a run in pieces', () => {
+  const result = (name: string, state: string, message = ''): UpstreamResult => ({ name, state, seconds: 1, message })
+
+  it('are kept until the next piece, also if one was killed while it wrote', () => {
+    const dir = mkdtempSync(join(tmpdir(), 'kcp-kept-'))
+    try {
+      const file = join(dir, 'deep', 'results.jsonl')
+      new KeptResults(file).add('alone', [result('a', 'passed'), result('b', 'failed', 'why')])
+      appendFileSync(file, '{"round":"alone","name":"c","sta')
+      const kept = new KeptResults(file)
+      expect(['a', 'b', 'c'].map((name) => kept.has('alone', name))).to.deep.equal([true, true, false])
+      expect(kept.has('members', 'a')).to.equal(false)
+      expect(kept.of('alone', ['c', 'b'])).to.deep.equal([result('b', 'failed', 'why')])
+    } finally {
+      rmSync(dir, { recursive: true })
+    }
+  })
+
+  it('are those of tests that ended by themselves', () => {
+    const all = [result('p', 'passed'), result('f', 'failed', 'x'), result('s', 'skipped', 'not here')]
+    const cut = [result('t', 'timedout', 'suite'), result('i', 'interrupted'), result('s', 'skipped')]
+    expect([...all, ...cut].map(hasEnded)).to.deep.equal([true, true, true, false, false, false])
   })
 })

@@ -51,8 +51,10 @@ export interface WorkloadOptions {
   readonly label: string
   /** Directory of the logs. */
   readonly dir: string
-  /** Number of nodes simulated by kwok; with none there is no scheduler either, and pods stay Pending. */
+  /** Number of nodes simulated by kwok. */
   readonly nodes: number
+  /** Whether the scheduler runs; without it pods stay Pending. By default, where kwok simulates nodes. */
+  readonly scheduler?: boolean
 }
 
 /** Starts them and resolves when the nodes are Ready. They end on disposal; the nodes stay. */
@@ -61,8 +63,9 @@ export async function startWorkloadControllers({
   label,
   dir,
   nodes,
+  scheduler = nodes > 0,
 }: WorkloadOptions): Promise<WorkloadControllers> {
-  const programs = await ensurePrograms(['kube-controller-manager', 'kube-scheduler', 'kwok'])
+  const programs = await ensurePrograms(['kube-controller-manager', 'kube-scheduler'])
   mkdirSync(dir, { recursive: true })
   await using stack = new AsyncDisposableStack()
   const processes: ManagedProcess[] = []
@@ -81,20 +84,38 @@ export async function startWorkloadControllers({
     '--use-service-account-credentials=true',
     '--kube-api-qps=100',
     '--kube-api-burst=200',
-    // Without kwok, a Node without a kubelet is marked at once instead of after a minute.
-    ...(nodes === 0 ? ['--node-startup-grace-period=1s'] : []),
+    // Without nodes, a Node without a kubelet is marked at once instead of after a minute.
+    ...(nodes === 0 && !scheduler ? ['--node-startup-grace-period=1s'] : []),
   ])
   if (nodes > 0) {
-    const stages = join(dir, `${label}-stages.yaml`)
-    writeFileSync(stages, await kwokStages())
-    for (let index = 1; index <= nodes; index++)
-      await kubectl(kubeconfig, ['create', '-f', '-'], { input: nodeObject(`kwok-${index}`) })
-    await start('kwok', ['--manage-all-nodes=true', `--config=${stages}`, '--node-lease-duration-seconds=40'])
-    await start('kube-scheduler', common)
-    await kubectl(kubeconfig, ['wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=60s'])
+    const kwok = stack.use(await startKwok({ kubeconfig, label, dir, nodes }))
+    processes.push(kwok.process)
   }
+  if (scheduler) await start('kube-scheduler', common)
   const owned = stack.move()
   return { processes, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+export interface Kwok extends AsyncDisposable {
+  readonly process: ManagedProcess
+}
+
+/** Starts kwok with so many simulated nodes, and resolves when they are Ready. The nodes stay after it ends. */
+export async function startKwok({ kubeconfig, label, dir, nodes }: Omit<WorkloadOptions, 'scheduler'>): Promise<Kwok> {
+  const { kwok } = await ensurePrograms(['kwok'])
+  const stages = join(dir, `${label}-stages.yaml`)
+  writeFileSync(stages, await kwokStages())
+  for (let index = 1; index <= nodes; index++)
+    await kubectl(kubeconfig, ['create', '-f', '-'], { input: nodeObject(`kwok-${index}`) })
+  const args = ['--manage-all-nodes=true', `--config=${stages}`, '--node-lease-duration-seconds=40']
+  const process = await startProcess({
+    name: `${label}-kwok`,
+    command: kwok,
+    args: [`--kubeconfig=${kubeconfig}`, ...args],
+    logFile: join(dir, `${label}-kwok.log`),
+  })
+  await kubectl(kubeconfig, ['wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=60s'])
+  return { process, [Symbol.asyncDispose]: () => process[Symbol.asyncDispose]() }
 }
 
 function nodeObject(name: string): object {

@@ -24,6 +24,8 @@ const selector = (app: string): object => ({ matchLabels: { app } })
 
 /** Errors that these programs log in a real cluster too: no metrics are served; a cache lags for a moment. */
 const expected = /unable to get metrics for resource|the object has been modified|sync .* failed with .* not found/
+/** What they log where the machine has no time for them for seconds: it says nothing about the answers they get. */
+const slow = /context deadline exceeded|Client\.Timeout|timed out|failed to renew lease|http2: client connection lost/
 
 describe("Kubernetes' own controllers in a logical cluster", function () {
   this.timeout(5 * 60_000)
@@ -145,7 +147,7 @@ describe("Kubernetes' own controllers in a logical cluster", function () {
 
   it('log no unexpected errors or warnings', () => {
     const complaints = controllers.processes.flatMap((process) => process.log().split('\n').filter(isComplaint))
-    expect(complaints.filter((line) => !expected.test(line))).to.deep.equal([])
+    expect(complaints.filter((line) => !expected.test(line) && !slow.test(line))).to.deep.equal([])
   })
 })
 

@@ -19,6 +19,9 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end }}
 
+{{/* Kept by kcp apiserver: a client certificate that may read its metrics. */}}
+{{- define "kcp.metricsClientSecret" -}}kcp-metrics-client{{- end }}
+
 {{- define "kcp.directHost" -}}
 {{ .Values.direct.host | default (printf "kcp-apiserver.%s.svc" (include "kcp.namespace" .)) }}
 {{- end }}

@@ -16,8 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 // A member is [JSON name, type, flags, Go name of the type where it is no plain one, Go name of the list or map where it is
@@ -49,9 +51,10 @@ func main() {
 	scheme := runtime.NewScheme()
 	must(clientscheme.AddToScheme(scheme))
 	must(apiextensionsv1.AddToScheme(scheme))
+	must(apiregistrationv1.AddToScheme(scheme))
 	result := tables{map[string]string{}, map[string][]member{}}
 	for gvk, t := range scheme.AllKnownTypes() {
-		beta := strings.Contains(gvk.Version, "alpha") || strings.Contains(gvk.Version, "beta")
+		beta := strings.Contains(gvk.Version, "alpha") || strings.Contains(gvk.Version, "beta") && !isServedBeta(gvk)
 		_, hasMeta := t.FieldByName("ObjectMeta")
 		if beta || !hasMeta || gvk.Group == "extensions" || gvk.Version == runtime.APIVersionInternal {
 			continue
@@ -71,9 +74,15 @@ func main() {
 	fmt.Printf("{\"kinds\":%s,\n\"structs\":{\n%s\n}}\n", text(result.Kinds), strings.Join(lines, ",\n"))
 }
 
+// isServedBeta tells whether this beta version of a kind is served; the tables of scripts/generate/go have the same.
+func isServedBeta(gvk schema.GroupVersionKind) bool {
+	return gvk.Group == "admissionregistration.k8s.io" && strings.HasPrefix(gvk.Kind, "MutatingAdmissionPolicy")
+}
+
 func structName(t reflect.Type) string {
 	path := strings.TrimPrefix(strings.TrimPrefix(t.PkgPath(), "k8s.io/api/"), "k8s.io/apimachinery/pkg/apis/")
 	path = strings.TrimPrefix(path, "k8s.io/apiextensions-apiserver/pkg/apis/")
+	path = strings.TrimPrefix(path, "k8s.io/kube-aggregator/pkg/apis/")
 	return strings.ReplaceAll(path, "/", ".") + "." + t.Name()
 }
 

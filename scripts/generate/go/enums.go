@@ -26,7 +26,7 @@ func enums() map[string]map[string][]any {
 				fields[name+"{}"] = sorted(values.Schema.Enum)
 			}
 		}
-		unstable := strings.Contains(path, "alpha") || strings.Contains(path, "beta")
+		unstable := strings.Contains(path, "alpha") || strings.Contains(path, "beta") && !strings.Contains(path, "admissionregistration")
 		if len(fields) > 0 && strings.HasPrefix(path, "k8s.io/") && !unstable {
 			result[strings.ReplaceAll(strings.TrimPrefix(path, "k8s.io/"), "/", ".")] = fields
 		}

@@ -9,19 +9,25 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"strings"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// stable are the group versions that a 1.34 server serves by default; every server has the last two.
-var stable = []schema.GroupVersion{
+// served are the group versions of a logical cluster; every server has the last one.
+var served = []schema.GroupVersion{
 	{Group: "", Version: "v1"},
 	{Group: "admissionregistration.k8s.io", Version: "v1"},
+	{Group: "admissionregistration.k8s.io", Version: "v1beta1"},
 	{Group: "apiextensions.k8s.io", Version: "v1"},
+	{Group: "apiregistration.k8s.io", Version: "v1"},
 	{Group: "apps", Version: "v1"},
 	{Group: "authentication.k8s.io", Version: "v1"},
 	{Group: "authorization.k8s.io", Version: "v1"},
@@ -40,14 +46,24 @@ var stable = []schema.GroupVersion{
 	{Group: "resource.k8s.io", Version: "v1"},
 	{Group: "scheduling.k8s.io", Version: "v1"},
 	{Group: "storage.k8s.io", Version: "v1"},
+	{Group: "apidiscovery.k8s.io", Version: "v2"},
 	{Group: "meta.k8s.io", Version: "v1"},
+	{Group: "meta.k8s.io", Version: "v1beta1"},
+}
+
+// isServed tells whether a kind of these group versions is served: of a beta version only what has no stable version.
+func isServed(gv schema.GroupVersion, kind string) bool {
+	return !strings.Contains(gv.Version, "beta") || gv.Group == "meta.k8s.io" || strings.HasPrefix(kind, "MutatingAdmissionPolicy")
 }
 
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	must(clientscheme.AddToScheme(scheme))
 	must(apiextensionsv1.AddToScheme(scheme))
+	must(apidiscoveryv2.AddToScheme(scheme))
+	must(apiregistrationv1.AddToScheme(scheme))
 	must(metav1.AddMetaToScheme(scheme))
+	must(metav1beta1.AddMetaToScheme(scheme))
 	return scheme
 }
 

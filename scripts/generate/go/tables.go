@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration"
+	apiserviceetcd "k8s.io/kube-aggregator/pkg/registry/apiservice/etcd"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/printers"
 	printersinternal "k8s.io/kubernetes/pkg/printers/internalversion"
@@ -40,8 +42,11 @@ var printerUnused = "storage.k8s.io/v1/CSIStorageCapacity"
 // tableColumns are the columns of every kind that has its own, by "group/version/kind".
 func tableColumns(scheme *runtime.Scheme) map[string][]column {
 	result := map[string][]column{}
-	for _, gv := range stable {
+	for _, gv := range served {
 		for kind := range scheme.KnownTypes(gv) {
+			if !isServed(gv, kind) {
+				continue
+			}
 			internal, err := legacyscheme.Scheme.New(schema.GroupVersionKind{Group: gv.Group, Version: runtime.APIVersionInternal, Kind: kind})
 			if err != nil || !legacyscheme.Scheme.Recognizes(gv.WithKind(kind)) {
 				continue
@@ -54,6 +59,10 @@ func tableColumns(scheme *runtime.Scheme) map[string][]column {
 			}
 		}
 	}
+	// The aggregator prints its kind itself.
+	table, err := (&apiserviceetcd.REST{}).ConvertToTable(context.Background(), &apiregistration.APIServiceList{}, nil)
+	must(err)
+	result["apiregistration.k8s.io/v1/APIService"] = columnsIn(table)
 	return result
 }
 
@@ -67,6 +76,10 @@ func columnsOf(object runtime.Object) (columns []column) {
 	if err != nil {
 		return nil
 	}
+	return columnsIn(table)
+}
+
+func columnsIn(table *metav1.Table) (columns []column) {
 	for _, c := range table.ColumnDefinitions {
 		columns = append(columns, column{c.Name, c.Type, c.Format, c.Priority})
 	}

@@ -54,10 +54,10 @@ var (
 
 func readTypes(scheme *runtime.Scheme) protobufTables {
 	tables := protobufTables{Kinds: map[string]map[string]string{"*": {}}, Messages: map[string][]field{}}
-	for _, gv := range stable {
+	for _, gv := range served {
 		kinds := map[string]string{}
 		for kind, t := range scheme.KnownTypes(gv) {
-			if kind == "WatchEvent" || !reflect.PointerTo(t).Implements(messageType) {
+			if kind == "WatchEvent" || !isServed(gv, kind) && !commonKinds[kind] || !reflect.PointerTo(t).Implements(messageType) {
 				continue
 			}
 			name := tables.add(t)
@@ -75,6 +75,7 @@ func readTypes(scheme *runtime.Scheme) protobufTables {
 func messageName(t reflect.Type) string {
 	path := strings.TrimPrefix(strings.TrimPrefix(t.PkgPath(), "k8s.io/api/"), "k8s.io/apimachinery/pkg/apis/")
 	path = strings.TrimPrefix(path, "k8s.io/apiextensions-apiserver/pkg/apis/")
+	path = strings.TrimPrefix(path, "k8s.io/kube-aggregator/pkg/apis/")
 	return strings.ReplaceAll(path, "/", ".") + "." + t.Name()
 }
 

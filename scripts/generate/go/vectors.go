@@ -37,6 +37,7 @@ var filledKinds = map[string]bool{
 	"coordination.k8s.io/v1/Lease": true, "discovery.k8s.io/v1/EndpointSlice": true, "networking.k8s.io/v1/Ingress": true,
 	"networking.k8s.io/v1/NetworkPolicy": true, "rbac.authorization.k8s.io/v1/ClusterRole": true, "events.k8s.io/v1/Event": true,
 	"certificates.k8s.io/v1/CertificateSigningRequest": true, "apiextensions.k8s.io/v1/CustomResourceDefinition": true,
+	"apiregistration.k8s.io/v1/APIService":                           true,
 	"admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration": true, "storage.k8s.io/v1/CSIStorageCapacity": true,
 	"v1/Status": true, "v1/DeleteOptions": true, "flowcontrol.apiserver.k8s.io/v1/FlowSchema": true, "resource.k8s.io/v1/ResourceClaim": true,
 }
@@ -44,7 +45,7 @@ var filledKinds = map[string]bool{
 func protobufVectors(scheme *runtime.Scheme) []vector {
 	serializer := protobuf.NewSerializer(scheme, scheme)
 	vectors := []vector{}
-	for _, gv := range stable {
+	for _, gv := range served {
 		kinds := []string{}
 		for kind := range scheme.KnownTypes(gv) {
 			kinds = append(kinds, kind)
@@ -54,7 +55,8 @@ func protobufVectors(scheme *runtime.Scheme) []vector {
 			t := scheme.KnownTypes(gv)[kind]
 			name := gv.String() + "/" + kind
 			// The rows of a Table are not part of its protobuf encoding.
-			if !reflect.PointerTo(t).Implements(messageType) || kind == "WatchEvent" || kind == "Table" {
+			if !reflect.PointerTo(t).Implements(messageType) || kind == "WatchEvent" || kind == "Table" ||
+				!isServed(gv, kind) && !commonKinds[kind] {
 				continue
 			}
 			if commonKinds[kind] && !filledKinds[name] {

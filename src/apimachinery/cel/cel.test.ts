@@ -56,6 +56,16 @@ describe('limits of expressions', () => {
     })
   })
 
+  it('does not compile a pattern of too many instructions, neither one of the expression nor one of the object', () => {
+    const large = '(a{1000})'.repeat(100)
+    expect(failure(`'a'.matches('${large}')`)).to.contain('matches')
+    const variables = { s: dynType, p: dynType }
+    for (const text of ['s.matches(p)', 's.find(p) == ""', 's.findAll(p).size() == 0']) {
+      const { error } = run(compiled(text, { variables }), { s: 'a', p: large })
+      expect(error, text).to.contain('expression too large')
+    }
+  })
+
   it('ends a run that nobody waits for', () => {
     let asked = 0
     const outcome = compiled(loops).run(new Map(), { costLimit: Infinity, isInterrupted: () => ++asked > 3 })

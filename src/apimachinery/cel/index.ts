@@ -28,7 +28,7 @@ export { compileExpression, type CompileFailure, type Outcome, perCallLimit, Pro
 export * from './types/cel-type.ts'
 export * from './types/declared-type.ts'
 export { escapeFieldName, unescapeFieldName } from './types/field-names.ts'
-export { ArrayList, EntryMap } from './values/collections.ts'
+export { ArrayList, EntryMap, itemsOf } from './values/collections.ts'
 export { dynamicValue, jsonOf, typedValue } from './values/json-values.ts'
 export { printValue } from './values/print.ts'
 export {

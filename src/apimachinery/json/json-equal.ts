@@ -1,14 +1,22 @@
 // Equality of JSON values: objects by their fields in any order, arrays in order.
-import { isJsonObject, type JsonValue } from '../meta/index.ts'
-
-/** True if both are the same JSON value. */
-export function jsonEqual(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+/** True if both are the same JSON value. A member that is undefined is another thing than none. */
+export function jsonEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true
-  if (Array.isArray(a)) {
-    return Array.isArray(b) && a.length === b.length && a.every((item, i) => jsonEqual(item, b[i]))
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  if (Array.isArray(a) || Array.isArray(b)) return Array.isArray(a) && Array.isArray(b) && areEqualLists(a, b)
+  const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>]
+  let fields = 0
+  for (const key in left) {
+    // What the other inherits, such as `constructor`, is none of its fields.
+    if (!Object.hasOwn(right, key) || !jsonEqual(left[key], right[key])) return false
+    fields++
   }
-  if (!isJsonObject(a) || !isJsonObject(b)) return false
-  const keys = Object.keys(a)
-  if (keys.length !== Object.keys(b).length) return false
-  return keys.every((key) => Object.hasOwn(b, key) && jsonEqual(a[key], b[key]))
+  for (const _ in right) fields--
+  return fields === 0
+}
+
+function areEqualLists(a: readonly unknown[], b: readonly unknown[]): boolean {
+  if (a.length !== b.length) return false
+  for (let i = 0; i < a.length; i++) if (!jsonEqual(a[i], b[i])) return false
+  return true
 }

@@ -77,6 +77,8 @@ export interface Survey {
   readonly members: number
   /** An upper bound: at least the real number, at most twice that. */
   readonly values: number
+  /** Objects and lists. */
+  readonly opened: number
   readonly depth: number
   readonly oddNumbers: boolean
 }
@@ -106,7 +108,7 @@ export function surveyJson(bytes: Uint8Array, maxDepth = defaultMaxJsonDepth): S
     digits = 0
   }
   // A colon or a comma precedes every value except the first of an array.
-  return { members, values: Math.max(members, commas) + opened, depth: deepest, oddNumbers }
+  return { members, values: Math.max(members, commas) + opened, opened, depth: deepest, oddNumbers }
 }
 
 function isEscaped(bytes: Uint8Array, quoteAt: number): boolean {

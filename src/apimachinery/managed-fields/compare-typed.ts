@@ -1,6 +1,7 @@
 // What a change did, field by field.
 import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
 import { jsonEqual } from '../json/index.ts'
+import { addedFields } from './added-fields.ts'
 import { emptySet, unionOfNodes, withoutSelf, type FieldSet, type FieldSetBuilder } from './field-set.ts'
 import { shapeOf, typeOfField, type FieldType, type ListType, type MapType, type Shape } from './field-type.ts'
 import { itemElement } from './list-items.ts'
@@ -48,7 +49,10 @@ class Comparer {
     if (before === after) return undefined
     const [left, right] = [shapeOf(type, before), shapeOf(type, after)]
     if (after === undefined) return withSelf(this.#as(left, before, after, type), 'removed')
-    if (before === undefined) return withSelf(this.#as(right, before, after, type), 'added')
+    if (before === undefined) {
+      const added = addedFields(after, type)
+      return added === undefined ? withSelf(this.#as(right, before, after, type), 'added') : { added }
+    }
     if (left === right) return this.#as(right, before, after, type)
     return joined(this.#as(left, before, after, type), this.#as(right, before, after, type))
   }
@@ -107,11 +111,12 @@ class Comparer {
 
   /** The items that one step leads to. Several are owned as a whole. */
   #items(element: string, was: readonly JsonValue[], is: readonly JsonValue[], list: ListType): Difference | undefined {
-    const compare = (left: Value, right: Value): Difference | undefined =>
-      this.#problems.below(
-        () => elementText(element),
-        () => this.compare(left, right, list.items),
-      )
+    const compare = (left: Value, right: Value): Difference | undefined => {
+      const problems = this.#problems.count
+      const difference = this.compare(left, right, list.items)
+      if (this.#problems.count > problems) this.#problems.prefix(problems, elementText(element))
+      return difference
+    }
     if (was.length <= 1 && is.length <= 1) return compare(was[0], is[0])
     if (was.length >= 2 && is.length >= 2) return jsonEqual([...was], [...is]) ? undefined : { modified: emptySet }
     if (was.length >= 2) {

@@ -8,7 +8,12 @@ import { sameBesidesTimes } from './same-besides-times.ts'
 
 const write = (manager: string, now = '2026-11-22T10:00:00Z', subresource = ''): FieldWrite => ({
   ...{ apiVersion: 'v1', kind: 'ConfigMap', subresource, manager, now },
-  ...{ type: deducedType, empty: {}, validate: true, context: { convert: (object) => object } },
+  ...{
+    type: deducedType,
+    empty: { apiVersion: 'v1', kind: 'Widget' },
+    validate: true,
+    context: { convert: (object) => object },
+  },
 })
 
 const object = (data: Record<string, string>, managedFields?: ManagedFieldsEntry[]): KubeObject => ({
@@ -88,6 +93,20 @@ describe('an applied configuration', () => {
     if (first.managedFields !== undefined) live.metadata.managedFields = first.managedFields
     const second = applyConfiguration(live, config({ b: '2' }), write('three'), { force: false })
     expect(second.object['data']).to.deep.equal({ b: '2' })
+  })
+
+  it('keeps the set of fields and what others set, if it says the same fields with other values', () => {
+    const first = applyConfiguration(undefined, config({ a: '1' }), write('three'), { force: false })
+    const metadata = { ...first.object.metadata, uid: 'u', managedFields: [...(first.managedFields ?? []), entry] }
+    const live = { ...first.object, metadata, data: { a: '1', b: '2' }, spec: { c: {} } }
+    const second = applyConfiguration(live, config({ a: '3' }), write('three', '2026-11-22T10:01:00Z'), { force: true })
+    expect(second.object).to.deep.include({ data: { a: '3', b: '2' }, spec: { c: {} } })
+    expect(second.object['spec']).to.equal(live.spec)
+    expect(second.managedFields?.map(({ manager, time }) => [manager, time])).to.deep.equal([
+      ['three', '2026-11-22T10:01:00Z'],
+      ['one', entry.time],
+    ])
+    expect(second.managedFields?.[0]?.fieldsV1).to.equal(first.managedFields?.[0]?.fieldsV1)
   })
 
   it('must be of the kind, and may say nothing of managedFields', () => {

@@ -11,7 +11,8 @@ import { jsonEqual } from '../json/index.ts'
 import { badRequest, statusError } from '../status/index.ts'
 import { capUpdateManagers } from './cap-update-managers.ts'
 import { conflictStatus } from './conflict-status.ts'
-import { difference, isEmptySet, setOf, union } from './field-set.ts'
+import { createdFields, unowned } from './created-fields.ts'
+import { difference, equalSets, isEmptySet, union } from './field-set.ts'
 import { conflictsBesidesLastApplied, updateLastApplied } from './last-applied.ts'
 import { decodeManaged, encodeManaged, managerIdentifier, noManagers, type Managed } from './managed-entries.ts'
 import { OwnershipConflicts, type Owned } from './managers.ts'
@@ -31,7 +32,7 @@ export interface FieldWrite {
   /** RFC 3339, in seconds. */
   readonly now: string
   readonly type: FieldType
-  /** What an object of this kind is that says nothing: Go prints some members of it. Without metadata. */
+  /** An object of this kind that says nothing: Go prints some members of it. */
   readonly empty: JsonObject
   /** False: the objects are known to fit their type (built-in kinds are decoded by it). */
   readonly validate: boolean
@@ -54,10 +55,22 @@ export function managedFieldsAfterUpdate(
   try {
     const managed = managedBefore(live?.metadata.managedFields, given, write.subresource !== '')
     if (managed.managers.size === 0 && live?.metadata.uid) return undefined
+    if (managed.managers.size === 0 && live === undefined) return entriesOfCreator(next, write)
     return encodeManaged(updated(typedOf(live, write), typedOf(next, write), managed, write))
   } catch {
     return undefined
   }
+}
+
+/** Nobody owned anything before: the fast path of most creations. */
+function entriesOfCreator(next: KubeObject, write: FieldWrite): ManagedFieldsEntry[] | undefined {
+  const { apiVersion, manager, now, type, subresource } = write
+  const object = next as unknown as JsonObject
+  if (write.validate) requireTyped(object, type, { allowDuplicates: true })
+  const fieldsV1 = createdFields(object, write)
+  if (isEmptySet(fieldsV1)) return undefined
+  const entry = { manager: manager || 'unknown', operation: 'Update' as const, apiVersion, time: now }
+  return [{ ...entry, fieldsType: 'FieldsV1', fieldsV1, ...(subresource === '' ? {} : { subresource }) }]
 }
 
 /** What is to be taken as the entries before the write. */
@@ -66,7 +79,7 @@ function managedBefore(live: Entries | undefined, next: Entries | undefined | nu
   if (isSubresource || next === undefined || next === null || next === live) return fromLive()
   if (isReset(next)) return noManagers
   // A client that only read them sends them back as they are.
-  if (jsonEqual(next as unknown as JsonValue, live as unknown as JsonValue | undefined)) return fromLive()
+  if (jsonEqual(next, live)) return fromLive()
   const given = tryDecode(next, { isOurs: false })
   return given === undefined || given.managers.size === 0 ? fromLive() : given
 }
@@ -137,7 +150,15 @@ function applied(
   const run = (forced: boolean) => applyOwned(state, { value: config, type }, context, { force: forced })
   const { object, managers } = orForKubectl(run, live, write, force)
   const times = object === undefined ? managed.times : new Map(managed.times).set(identifier, now)
-  return { object, managed: { managers: stripMeta(managers, identifier), times } }
+  return { object, managed: { managers: sameSetAsBefore(stripMeta(managers, identifier), identifier, managed), times } }
+}
+
+/** The set that the entry had, where the manager owns what it did: then it is known to be sorted. */
+function sameSetAsBefore(after: Map<string, Owned>, manager: string, { managers }: Managed): Map<string, Owned> {
+  const [owned, before] = [after.get(manager), managers.get(manager)]
+  if (owned !== undefined && before !== undefined && equalSets(owned.fields, before.fields))
+    after.set(manager, { ...before, ...owned, fields: before.fields })
+  return after
 }
 
 /** kubectl may change what it applied on the client before, whoever is written as its owner. */
@@ -199,8 +220,8 @@ function identifierOf({ apiVersion, subresource }: FieldWrite, manager: string, 
   return managerIdentifier({ manager: manager || 'unknown', operation, apiVersion, subresource })
 }
 
-function typedOf(object: KubeObject | undefined, { apiVersion, kind, type, empty }: FieldWrite): TypedObject {
-  return { value: object === undefined ? { ...empty, apiVersion, kind } : (object as unknown as JsonObject), type }
+function typedOf(object: KubeObject | undefined, { type, empty }: FieldWrite): TypedObject {
+  return { value: object === undefined ? empty : (object as unknown as JsonObject), type }
 }
 
 function withoutManagedFields(object: JsonValue): JsonObject {
@@ -209,17 +230,6 @@ function withoutManagedFields(object: JsonValue): JsonObject {
   const { managedFields: _, ...meta } = metadata
   return { ...rest, metadata: meta }
 }
-
-/** What of an object's identity nobody owns. */
-const unowned = setOf(
-  ['f:apiVersion'],
-  ['f:kind'],
-  ['f:metadata'],
-  ...[
-    ...['name', 'namespace', 'creationTimestamp', 'selfLink', 'uid', 'clusterName', 'generation'],
-    ...['managedFields', 'resourceVersion'],
-  ].map((member) => ['f:metadata', `f:${member}`]),
-)
 
 function stripMeta(managers: ReadonlyMap<string, Owned>, manager: string): Map<string, Owned> {
   const result = new Map(managers)

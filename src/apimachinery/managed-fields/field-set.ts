@@ -62,31 +62,42 @@ export function hasPath(set: FieldSet, path: readonly string[]): boolean {
   return path.length > 0 && node !== undefined && isMember(node)
 }
 
-/** Every member of `a` or `b`. */
+/** Every member of `a` or `b`; `a` itself where `b` has nothing more. */
 export function union(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b || isEmptySet(b)) return a
   if (isEmptySet(a)) return b
-  const result: FieldSetBuilder = { ...a }
-  for (const element of childrenOf(b)) {
-    const [left, right] = [result[element], b[element] ?? emptySet]
-    result[element] = left === undefined ? right : unionOfNodes(left, right)
+  let result: FieldSetBuilder | undefined
+  for (const element in b) {
+    if (element === self) continue
+    const [left, right] = [a[element], b[element] ?? emptySet]
+    const node = left === undefined ? right : unionOfNodes(left, right)
+    if (node !== left) (result ??= { ...a })[element] = node
   }
-  return result
+  return result ?? a
 }
 
 /** Of two nodes below a root. */
 export function unionOfNodes(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b) return a
-  return nodeOf(isMember(a) || isMember(b), union(withoutSelf(a), withoutSelf(b))) ?? emptySet
+  if (!hasChildren(b)) return withSelf(a)
+  if (!hasChildren(a)) return withSelf(b)
+  const both = union(a, b)
+  return isMember(b) ? withSelf(both) : both
+}
+
+/** The node as a member. */
+function withSelf(node: FieldSet): FieldSet {
+  return isMember(node) ? node : { [self]: emptySet, ...node }
 }
 
 /** Every member of both. */
 export function intersection(a: FieldSet, b: FieldSet): FieldSet {
+  if (a === b) return a
   const result: FieldSetBuilder = {}
-  for (const element of childrenOf(a)) {
-    const [left, right] = [a[element], b[element]]
+  for (const element in a) {
+    const [left, right] = element === self ? [] : [a[element], b[element]]
     if (left === undefined || right === undefined) continue
-    const node = nodeOf(isMember(left) && isMember(right), intersection(left, right))
+    const node = left === right ? left : nodeOf(isMember(left) && isMember(right), intersection(left, right))
     if (node !== undefined) result[element] = node
   }
   return result
@@ -94,30 +105,59 @@ export function intersection(a: FieldSet, b: FieldSet): FieldSet {
 
 /** Every member of `a` that is none of `b`; children of a member that goes stay. */
 export function difference(a: FieldSet, b: FieldSet): FieldSet {
-  let result: FieldSetBuilder | undefined
-  for (const element of childrenOf(b)) {
-    const [left, right] = [a[element], b[element]]
-    if (left === undefined || right === undefined) continue
-    const node = nodeOf(isMember(left) && !isMember(right), difference(withoutSelf(left), right))
-    if (node === left) continue
-    result ??= { ...a }
-    replace(result, element, node)
-  }
-  return result ?? a
+  return without(a, b, differenceOfNodes)
+}
+
+function differenceOfNodes(left: FieldSet, right: FieldSet): FieldSet | undefined {
+  return restOf(difference(left, right), isMember(left) && !isMember(right))
 }
 
 /** Every member of `a` that is none of `b` and in no member of `b`. */
 export function recursiveDifference(a: FieldSet, b: FieldSet): FieldSet {
-  let result: FieldSetBuilder | undefined
-  for (const element of childrenOf(b)) {
-    const [left, right] = [a[element], b[element]]
-    if (left === undefined || right === undefined) continue
-    const rest = isMember(right) ? undefined : nodeOf(isMember(left), recursiveDifference(withoutSelf(left), right))
-    if (rest === left) continue
-    result ??= { ...a }
-    replace(result, element, rest)
+  return without(a, b, recursiveDifferenceOfNodes)
+}
+
+function recursiveDifferenceOfNodes(left: FieldSet, right: FieldSet): FieldSet | undefined {
+  return isMember(right) ? undefined : restOf(recursiveDifference(left, right), isMember(left))
+}
+
+/** The node as a member or none; undefined: nothing is left of it. */
+function restOf(node: FieldSet, member: boolean): FieldSet | undefined {
+  if (!hasChildren(node)) return !member ? undefined : isEmptySet(node) ? node : emptySet
+  return member ? node : withoutSelf(node)
+}
+
+/** `a` with what `restOfNode` leaves of the nodes that both have (undefined: nothing); `a` itself where that is all. */
+function without(
+  a: FieldSet,
+  b: FieldSet,
+  restOfNode: (left: FieldSet, right: FieldSet) => FieldSet | undefined,
+): FieldSet {
+  let changes: Record<string, FieldSet | undefined> | undefined
+  for (const element in b) {
+    const left = element === self ? undefined : a[element]
+    if (left === undefined) continue
+    const rest = restOfNode(left, b[element] ?? emptySet)
+    if (rest !== left) (changes ??= {})[element] = rest
   }
-  return result ?? a
+  if (changes === undefined) return a
+  const result: FieldSetBuilder = {}
+  for (const element in a) {
+    const node = Object.hasOwn(changes, element) ? changes[element] : a[element]
+    if (node !== undefined) result[element] = node
+  }
+  return result
+}
+
+/** Whether every member of `a` is one of `b`. */
+export function isSubset(a: FieldSet, b: FieldSet): boolean {
+  if (a === b) return true
+  for (const element in a) {
+    if (element === self) continue
+    const [left = emptySet, right] = [a[element], b[element]]
+    if (right === undefined || (isMember(left) && !isMember(right)) || !isSubset(left, right)) return false
+  }
+  return true
 }
 
 /** Calls `visit` for every member, each before its children, as upstream does: members first, then what is below. */
@@ -136,14 +176,7 @@ export function forEachPath(
 
 /** True if both have the same members, in whatever order. */
 export function equalSets(a: FieldSet, b: FieldSet): boolean {
-  if (a === b) return true
-  const elements = childrenOf(a)
-  if (elements.length !== childrenOf(b).length) return false
-  return elements.every((element) => {
-    const [left, right] = [a[element], b[element]]
-    if (left === undefined || right === undefined) return false
-    return isMember(left) === isMember(right) && equalSets(left, right)
-  })
+  return a === b || (isSubset(a, b) && isSubset(b, a))
 }
 
 /** The children of a node alone. */
@@ -151,9 +184,4 @@ export function withoutSelf(node: FieldSet): FieldSet {
   if (!Object.hasOwn(node, self)) return node
   const { [self]: _, ...children } = node
   return children
-}
-
-function replace(set: FieldSetBuilder, element: string, node: FieldSet | undefined): void {
-  if (node === undefined) Reflect.deleteProperty(set, element)
-  else set[element] = node
 }

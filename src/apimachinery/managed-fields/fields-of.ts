@@ -1,6 +1,6 @@
 // Which fields a value says something of: what who applies it owns.
 import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
-import { emptySet, nodeOf, unionOfNodes, type FieldSet, type FieldSetBuilder } from './field-set.ts'
+import { emptySet, nodeOf, type FieldSet, type FieldSetBuilder } from './field-set.ts'
 import { shapeOf, typeOfField, type FieldType, type ListType, type MapType } from './field-type.ts'
 import { anyItemElement } from './list-items.ts'
 import { fieldElement } from './path-element.ts'
@@ -45,17 +45,11 @@ function membersOf(value: JsonObject, map: MapType): FieldSet {
 /** Items that are there more than once are owned as a whole. */
 function itemsOf(items: readonly JsonValue[], list: ListType): FieldSet {
   const children: FieldSetBuilder = {}
-  const counts = new Map<string, number>()
   for (const item of items) {
     const element = anyItemElement(list, item)
-    counts.set(element, (counts.get(element) ?? 0) + 1)
-  }
-  for (const item of items) {
-    const element = anyItemElement(list, item)
-    const below = (counts.get(element) ?? 0) > 1 ? emptySet : nodeFor(item, list.items).children
-    const node = nodeOf(true, below) ?? emptySet
-    const before = children[element]
-    children[element] = before === undefined ? node : unionOfNodes(before, node)
+    children[element] = Object.hasOwn(children, element)
+      ? emptySet
+      : (nodeOf(true, nodeFor(item, list.items).children) ?? emptySet)
   }
   return children
 }

@@ -10,8 +10,26 @@ export function parseFieldsV1(fields: unknown): FieldSet {
   return children
 }
 
+/** Sets that are known to be sorted, with all that is below. */
+const sortedSets = new WeakSet<FieldSet>()
+
+/** The same as `sortFields`, of a set that other objects will have too: it can not be changed by accident. */
+export function sortForReuse(set: FieldSet): FieldSet {
+  const sorted = sortFields(set)
+  freeze(sorted)
+  sortedSets.add(sorted)
+  return sorted
+}
+
+function freeze(set: FieldSet): void {
+  if (Object.isFrozen(set)) return
+  Object.freeze(set)
+  for (const element in set) freeze(set[element] ?? emptySet)
+}
+
 /** The same set with the steps in the order that upstream writes; `.` comes first. */
 export function sortFields(set: FieldSet): FieldSet {
+  if (set === emptySet || sortedSets.has(set)) return set
   const elements = Object.keys(set)
   if (elements.length === 0) return set
   const sorted = isSorted(elements)

@@ -1,6 +1,7 @@
 // Sets that were written when a type was another, and sets with what holds their members.
 import { emptySet, hasChildren, isMember, nodeOf, type FieldSet, type FieldSetBuilder } from './field-set.ts'
 import { shapeOf, type FieldType, type MapType } from './field-type.ts'
+import { fieldElement } from './path-element.ts'
 
 /**
  * The set as it is when what became atomic is owned as a whole; the same set where nothing did. What became owned by
@@ -19,11 +20,11 @@ function fitted(node: FieldSet, root: FieldSet, type: FieldType): FieldSet | und
   if (shape === 'map' && type.map !== undefined) {
     if (isUntyped(type.map)) return undefined
     if (type.map.atomic && !isLeaf) return node === root ? undefined : emptySet
-    return childrenFitted(node, root, (element) => memberType(type.map, element))
+    return isLeaf ? undefined : childrenFitted(node, root, type.map, undefined)
   }
   if (shape === 'list' && type.list !== undefined) {
     if (type.list.atomic && !isLeaf) return node === root ? undefined : emptySet
-    return childrenFitted(node, root, () => type.list?.items)
+    return isLeaf ? undefined : childrenFitted(node, root, undefined, type.list.items)
   }
   return undefined
 }
@@ -31,12 +32,13 @@ function fitted(node: FieldSet, root: FieldSet, type: FieldType): FieldSet | und
 function childrenFitted(
   node: FieldSet,
   root: FieldSet,
-  typeFor: (element: string) => FieldType | undefined,
+  map: MapType | undefined,
+  items: FieldType | undefined,
 ): FieldSet | undefined {
   let result: FieldSetBuilder | undefined
   for (const element in node) {
     const child = node[element] ?? emptySet
-    const type = element === '.' ? undefined : typeFor(element)
+    const type = element === '.' ? undefined : map === undefined ? items : memberType(map, element)
     if (type === undefined) continue
     const changed = fitted(child, root, type)
     if (changed === undefined) continue
@@ -46,9 +48,20 @@ function childrenFitted(
   return result
 }
 
-function memberType(map: MapType | undefined, element: string): FieldType | undefined {
-  const declared = element.startsWith('f:') ? map?.fields.get(element.slice(2)) : undefined
-  return declared?.type ?? map?.values
+function memberType(map: MapType, element: string): FieldType | undefined {
+  return declaredBy(map).get(element) ?? map.values
+}
+
+const declaredOf = new WeakMap<MapType, ReadonlyMap<string, FieldType>>()
+
+/** The types of declared fields by the steps to them. */
+function declaredBy(map: MapType): ReadonlyMap<string, FieldType> {
+  let declared = declaredOf.get(map)
+  if (declared === undefined) {
+    declared = new Map([...map.fields].map(([name, { type }]) => [fieldElement(name), type]))
+    declaredOf.set(map, declared)
+  }
+  return declared
 }
 
 /** Whether nothing is known of a map: then nothing is known of how it was before. */
@@ -66,9 +79,9 @@ export function withNamedFields(set: FieldSet, type: FieldType | undefined): Fie
       result[element] = node
       continue
     }
-    const declared = element.startsWith('f:') ? type?.map?.fields.get(element.slice(2)) : undefined
+    const declared = type?.map === undefined ? undefined : declaredBy(type.map).get(element)
     const below = element.startsWith('f:')
-      ? (declared?.type ?? type?.map?.values)
+      ? (declared ?? type?.map?.values)
       : element.startsWith('k:')
         ? type?.list?.items
         : undefined

@@ -13,17 +13,32 @@ export interface Managed {
 
 export const noManagers: Managed = { managers: new Map(), times: new Map() }
 
-type Identity = Pick<ManagedFieldsEntry, 'manager' | 'operation' | 'apiVersion' | 'subresource'>
+type Identity = { readonly [Name in 'manager' | 'operation' | 'apiVersion' | 'subresource']?: string | undefined }
 
 /**
  * Who is one and the same manager: an update is one per name, version and subresource, an applier one per name and
  * subresource. In upstream's form, because messages are sorted by it.
  */
 export function managerIdentifier({ manager, operation, apiVersion, subresource }: Identity): string {
+  const members = { manager, operation, apiVersion: operation === 'Apply' ? undefined : apiVersion, subresource }
+  let plain = ''
+  for (const [name, value] of Object.entries(members)) {
+    if (!value) continue
+    if (escaped.test(value)) return escapedIdentifier(members)
+    plain += `${plain === '' ? '' : ','}"${name}":"${value}"`
+  }
+  return `{${plain}}`
+}
+
+/** What JSON, or Go's encoder of it, may write otherwise than it is. */
+const escaped = /[^ !#-%'-;=?-[\]-~]/
+
+/** The same of any texts. */
+function escapedIdentifier({ manager, operation, apiVersion, subresource }: Identity): string {
   return JSON.stringify({
     ...(manager ? { manager } : {}),
     ...(operation ? { operation } : {}),
-    ...(apiVersion && operation !== 'Apply' ? { apiVersion } : {}),
+    ...(apiVersion ? { apiVersion } : {}),
     ...(subresource ? { subresource } : {}),
   }).replace(/[<>&\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
@@ -48,8 +63,15 @@ export function decodeManaged(entries: readonly ManagedFieldsEntry[], { isOurs }
     if (fieldsType !== 'FieldsV1')
       throw new Error(`invalid fieldsType ${goQuote(fieldsType)} in managed fields entry ${i}`)
     const identifier = managerIdentifier(entry)
-    const fields = isOurs && isJsonObject(fieldsV1) ? (fieldsV1 as unknown as FieldSet) : parseFieldsV1(fieldsV1)
-    managers.set(identifier, { fields, apiVersion, applied: operation === 'Apply' })
+    const applied = operation === 'Apply'
+    if (isOurs && isJsonObject(fieldsV1))
+      managers.set(identifier, {
+        fields: fieldsV1 as unknown as FieldSet,
+        apiVersion,
+        applied,
+        read: { identifier, entry },
+      })
+    else managers.set(identifier, { fields: parseFieldsV1(fieldsV1), apiVersion, applied })
     if (time !== undefined) times.set(identifier, time)
   }
   return { managers, times }
@@ -65,9 +87,12 @@ export function encodeManaged({ managers, times }: Managed): ManagedFieldsEntry[
 /** Members in the order of the Go struct. */
 function encodeEntry(
   identifier: string,
-  { fields, apiVersion, applied }: Owned,
+  { fields, apiVersion, applied, read }: Owned,
   time: string | undefined,
 ): ManagedFieldsEntry {
+  const isSorted = read?.entry.fieldsV1 === fields
+  if (isSorted && read.identifier === identifier && read.entry.time === time && read.entry.apiVersion === apiVersion)
+    return read.entry
   const { manager, operation, subresource } = identityOf(identifier)
   return {
     ...(manager === undefined ? {} : { manager }),
@@ -75,7 +100,7 @@ function encodeEntry(
     apiVersion,
     ...(time === undefined ? {} : { time }),
     fieldsType: 'FieldsV1',
-    fieldsV1: sortFields(fields),
+    fieldsV1: isSorted ? fields : sortFields(fields),
     ...(subresource === undefined ? {} : { subresource }),
   }
 }

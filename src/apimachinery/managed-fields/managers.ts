@@ -1,4 +1,5 @@
 // Who owns which fields of an object, while a write is worked out. A manager is one entry of metadata.managedFields.
+import type { ManagedFieldsEntry } from '../meta/index.ts'
 import type { FieldSet } from './field-set.ts'
 
 /** What one manager owns, in the form of one version of the API. */
@@ -7,6 +8,8 @@ export interface Owned {
   readonly apiVersion: string
   /** By server-side apply; else by any other write. */
   readonly applied: boolean
+  /** The entry that it was read from, and whose: kcp wrote it, so its set is sorted. */
+  readonly read?: { readonly identifier: string; readonly entry: ManagedFieldsEntry }
 }
 
 /** By the manager's identifier: see `managerIdentifier`. */

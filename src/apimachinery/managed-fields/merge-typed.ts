@@ -36,27 +36,42 @@ class Merger {
   }
 
   #scalars(live: Value, config: Value, scalar: NonNullable<FieldType['scalar']>): Value {
+    if (config === undefined) return live
     const [left, right] = [scalarProblem(scalar, live), scalarProblem(scalar, config)]
-    if (left === undefined || right === undefined) return config === undefined ? live : config
+    if (left === undefined || right === undefined) return config
     this.#problems.add(`lhs: ${left}`)
     this.#problems.add(`rhs: ${right}`)
     return undefined
   }
 
   #maps(live: Value, config: Value, map: MapType): Value {
-    const left = isJsonObject(live) ? live : {}
-    const right = isJsonObject(config) ? config : {}
-    const isEmpty = Object.keys(left).length === 0 && Object.keys(right).length === 0
-    if (map.atomic || isEmpty) return config === undefined ? live : config
+    const left = isJsonObject(live) ? live : nothing
+    const right = isJsonObject(config) ? config : nothing
+    if (map.atomic || (isEmpty(left) && isEmpty(right))) return config === undefined ? live : config
     const result: JsonObject = {}
-    for (const name of new Set([...Object.keys(left), ...Object.keys(right)])) {
-      const merged = this.#problems.below(
-        () => elementText(fieldElement(name)),
-        () => this.merge(memberOf(left, name), memberOf(right, name), typeOfField(map, name) ?? {}),
-      )
+    // What nobody wants otherwise is the same object, so that it need not be compared.
+    let changed = live !== left
+    for (const name in left) {
+      const was = left[name]
+      const merged = this.#field(name, was, right === nothing ? undefined : memberOf(right, name), map)
+      changed ||= merged !== was
       if (merged !== undefined) putField(result, name, merged)
     }
-    return Object.keys(result).length === 0 ? undefined : result
+    for (const name in right) {
+      if (Object.hasOwn(left, name)) continue
+      changed = true
+      const merged = this.#field(name, undefined, right[name], map)
+      if (merged !== undefined) putField(result, name, merged)
+    }
+    if (!changed) return live
+    return isEmpty(result) ? undefined : result
+  }
+
+  #field(name: string, live: Value, config: Value, map: MapType): Value {
+    const problems = this.#problems.count
+    const merged = this.merge(live, config, typeOfField(map, name) ?? noType)
+    if (this.#problems.count > problems) this.#problems.prefix(problems, elementText(fieldElement(name)))
+    return merged
   }
 
   #lists(live: Value, config: Value, list: ListType): Value {
@@ -68,12 +83,12 @@ class Merger {
     if (wanted === undefined || present === undefined) return undefined
     const merged: JsonValue[] = []
     for (const { element, live: was } of orderOf(left, present, wanted)) {
-      const item = this.#problems.below(
-        () => elementText(element),
-        () => this.merge(was, wanted.items.get(element), list.items),
-      )
+      const problems = this.#problems.count
+      const item = this.merge(was, wanted.items.get(element), list.items)
+      if (this.#problems.count > problems) this.#problems.prefix(problems, elementText(element))
       if (item !== undefined) merged.push(item)
     }
+    if (isSameList(merged, live)) return live
     return merged.length === 0 ? undefined : merged
   }
 
@@ -158,6 +173,18 @@ function orderOf(live: readonly JsonValue[], present: Index, wanted: Index): Slo
     if (shared[nextShared] === want) nextShared++
   }
   return slots
+}
+
+const nothing: JsonObject = Object.freeze({})
+const noType: FieldType = {}
+
+function isEmpty(map: JsonObject): boolean {
+  for (const _ in map) return false
+  return true
+}
+
+function isSameList(merged: readonly JsonValue[], live: Value): boolean {
+  return Array.isArray(live) && live.length === merged.length && merged.every((item, i) => item === live[i])
 }
 
 function memberOf(map: JsonObject, name: string): Value {

@@ -1,5 +1,5 @@
 // How a write changes who owns what: the rules of structured-merge-diff, over sets that know nothing of Kubernetes.
-import type { JsonValue } from '../meta/index.ts'
+import { isJsonObject, type JsonValue } from '../meta/index.ts'
 import { jsonEqual } from '../json/index.ts'
 import { compareTyped, type Comparison } from './compare-typed.ts'
 import {
@@ -8,11 +8,12 @@ import {
   forEachPath,
   intersection,
   isEmptySet,
+  isSubset,
   union,
   type FieldFilter,
   type FieldSet,
 } from './field-set.ts'
-import type { FieldType } from './field-type.ts'
+import { shapeOf, type FieldType } from './field-type.ts'
 import { fieldsOf } from './fields-of.ts'
 import { fitToType, withNamedFields } from './fit-to-type.ts'
 import { OwnershipConflicts, type Managers, type Owned, type OwnershipConflict } from './managers.ts'
@@ -60,6 +61,19 @@ export function managersAfterUpdate(
   return after
 }
 
+/** What `next` has otherwise than `live`, as far as writes through this endpoint can own it: all is the first writer's. */
+export function changedFields(
+  live: TypedObject,
+  next: TypedObject,
+  apiVersion: string,
+  context: OwnershipContext,
+): FieldSet {
+  const filter = context.filterFor?.(apiVersion)
+  const { modified, added } = compareTyped(live.value, next.value, live.type)
+  const changed = union(modified, added)
+  return filter === undefined ? changed : filter(changed)
+}
+
 /**
  * `live` with an applied configuration, and who owns what then. What the manager applied before and not now goes, unless
  * somebody else owns it. Object undefined: it is as it was. Throws OwnershipConflicts unless `force`, or a TypedError.
@@ -80,9 +94,24 @@ export function applyOwned(
   const wanted = fieldsOf(config.value, config.type)
   const fields = context.filterFor?.(apiVersion)?.(wanted) ?? wanted
   managers.set(manager, { fields, apiVersion, applied: true })
-  const pruned = prune(merged, managers, { manager, last }, context)
+  // It says all that it said before: nothing goes.
+  const keepsAll = last !== undefined && isSubset(last.fields, fields) && areOf(managers, apiVersion)
+  const pruned = keepsAll && isFilledMap(merged) ? merged : prune(merged, managers, { manager, last }, context)
   const { result } = takeChanges({ live, apiVersion, managers, manager }, pruned, context, force)
   return { object: jsonEqual(live.value, pruned.value) ? undefined : pruned.value, managers: result }
+}
+
+/** Whether all sets are in the form of one version: then nothing is lost between versions. */
+function areOf(managers: Managers, version: string): boolean {
+  for (const { apiVersion } of managers.values()) if (apiVersion !== version) return false
+  return true
+}
+
+/** Whether removing no field leaves the value as it is, unlike what is empty or owned as a whole. */
+function isFilledMap({ value, type }: TypedObject): boolean {
+  return (
+    shapeOf(type, value) === 'map' && type.map?.atomic === false && isJsonObject(value) && Object.keys(value).length > 0
+  )
 }
 
 function inContext<T>(what: string, work: () => T): T {

@@ -1,16 +1,27 @@
 // One step of a path into an object, in the form that FieldsV1 has it as a key: `f:name`, `k:{"name":"x"}`, `v:"x"`, `i:0`.
 // A step is always in its canonical form, so that equal steps are equal strings.
 import { goFloat, goQuote } from '../text/index.ts'
+import { remember } from '../memo/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../meta/index.ts'
 
 /** The step to a field of a map or struct. */
 export function fieldElement(name: string): string {
-  return `f:${name}`
+  const known = fieldElements.get(name)
+  if (known !== undefined) return known
+  const element = `f:${name}`
+  return name.length > maxKnownName ? element : remember(fieldElements, name, element, { max: maxKnownNames })
 }
+
+/** The steps to fields of the last names: making the same text again takes longer than to find it. */
+const fieldElements = new Map<string, string>()
+/** How many names are kept, and their length in characters. */
+const [maxKnownNames, maxKnownName] = [4096, 64]
 
 /** The step to the item of a list of maps that has these keys; `keys` must be sorted by name. */
 export function keyElement(keys: readonly (readonly [string, JsonValue])[]): string {
-  return `k:{${keys.map(([name, value]) => `${goString(name)}:${jsonText(value)}`).join(',')}}`
+  let text = ''
+  for (const [name, value] of keys) text += `${text === '' ? '' : ','}${goString(name)}:${jsonText(value)}`
+  return `k:{${text}}`
 }
 
 /** The step to a scalar item of a set. */
@@ -59,6 +70,7 @@ export function compareElements(a: string, b: string): number {
   if (kind !== other) return (ranks[kind] ?? -1) - (ranks[other] ?? -1)
   if (kind === 'f') return compareText(a, b)
   const [left, right] = [a.slice(2), b.slice(2)]
+  if (a === b) return 0
   if (kind === 'i') return Number(left) - Number(right)
   if (kind === 'v') return compareValues(JSON.parse(left) as JsonValue, JSON.parse(right) as JsonValue)
   return compareKeys(Object.entries(parsedKeys(left)), Object.entries(parsedKeys(right)))

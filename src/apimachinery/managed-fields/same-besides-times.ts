@@ -1,5 +1,5 @@
 // A write that changes nothing but the time at which its manager wrote is no write.
-import { isDeepStrictEqual } from 'node:util'
+import { jsonEqual } from '../json/index.ts'
 import type { ManagedFieldsEntry } from '../meta/index.ts'
 
 /** True if entries of an object differ in their times at most. */
@@ -11,6 +11,6 @@ export function sameBesidesTimes(
   return next.every((entry, i) => {
     const { time: _, ...is } = entry
     const { time: __, ...was } = old[i] ?? {}
-    return isDeepStrictEqual(is, was)
+    return jsonEqual(is, was)
   })
 }

@@ -33,14 +33,6 @@ export class TypedProblems {
     for (const problem of this.list.slice(from)) problem.path = path + problem.path
   }
 
-  /** Runs `walk`; what it finds is below `element`. */
-  below<T>(element: () => string, walk: () => T): T {
-    const before = this.list.length
-    const result = walk()
-    if (this.list.length > before) this.prefix(before, element())
-    return result
-  }
-
   /** Throws a TypedError if there are any. */
   throwIfAny(): void {
     if (this.list.length > 0) throw new TypedError(this.list)

@@ -59,10 +59,9 @@ class Validator {
           this.problems.add(`duplicate entries for key ${elementText(element)}`)
         seen.add(element)
       }
-      this.problems.below(
-        () => elementText(element),
-        () => this.check(item, list.items),
-      )
+      const before = this.problems.count
+      this.check(item, list.items)
+      if (this.problems.count > before) this.problems.prefix(before, elementText(element))
     }
   }
 
@@ -79,10 +78,9 @@ class Validator {
         this.problems.add('field not declared in schema', elementText(fieldElement(name)))
         return
       }
-      this.problems.below(
-        () => elementText(fieldElement(name)),
-        () => this.check(value[name] ?? null, type),
-      )
+      const before = this.problems.count
+      this.check(value[name] ?? null, type)
+      if (this.problems.count > before) this.problems.prefix(before, elementText(fieldElement(name)))
     }
   }
 }

@@ -1,6 +1,7 @@
 export * from './brand.ts'
 export * from './cluster-name.ts'
 export * from './compare-versions.ts'
+export * from './deep-readonly.ts'
 export * from './gvr.ts'
 export * from './json.ts'
 export * from './object-meta.ts'

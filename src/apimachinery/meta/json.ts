@@ -26,10 +26,33 @@ export function putField(object: JsonObject, key: string, value: JsonValue): voi
  * clients that split lines take them for line ends.
  */
 export function encodeJson(value: unknown): string {
-  return JSON.stringify(value).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
+  return escapeSeparators(JSON.stringify(value))
+}
+
+/** JSON text with U+2028 and U+2029 escaped. They occur only inside of its strings. */
+export function escapeSeparators(json: string): string {
+  return json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 }
 
 /** A deep copy of plain JSON data; shared structure is not kept. */
 export function cloneJson<T>(value: T): T {
-  return structuredClone(value)
+  return cloned(value) as T
+}
+
+/** Much faster than structuredClone, which has to find out what a value is. */
+function cloned(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) {
+    const items: unknown[] = []
+    for (const item of value) items.push(cloned(item))
+    return items
+  }
+  const copy: Record<string, unknown> = {}
+  const members = value as Record<string, unknown>
+  for (const key in members) {
+    const member = cloned(members[key])
+    if (key !== '__proto__') copy[key] = member
+    else Object.defineProperty(copy, key, { value: member, enumerable: true, configurable: true, writable: true })
+  }
+  return copy
 }

@@ -192,6 +192,14 @@ describe('JSON patch', () => {
       { numRuns: 2000 },
     )
   })
+
+  it('refuses operations that move the items of a long list again and again', () => {
+    const list = Array.from({ length: 100_000 }, (_, i) => i)
+    const operations = Array.from({ length: 10_000 }, () => ({ op: 'add', path: '/list/0', value: 1 }))
+    expect(() => applyJsonPatch({ list }, operations)).to.throw('The operations of the JSON patch take too long')
+    const appended = operations.map(({ op, value }) => ({ op, path: '/list/-', value }))
+    expect(applyJsonPatch({ list }, appended)).to.have.property('list').with.lengthOf(110_000)
+  })
 })
 
 function sorted(value: JsonValue): JsonValue {

@@ -3,21 +3,27 @@
 // changed.
 import { fieldOf, isJsonObject, putField, type JsonObject, type JsonValue } from '../meta/index.ts'
 import { badRequest, requestEntityTooLarge } from '../status/index.ts'
+import { WorkBudget } from '../work-budget/index.ts'
 import { jsonEqual } from '../json/json-equal.ts'
-import { goKind, undecodablePatch, unprocessablePatch } from './patch-error.ts'
+import { FailedTest, goKind, undecodablePatch, unprocessablePatch } from './patch-error.ts'
 
 /** More operations than this are refused with 413. */
 export const maxJsonPatchOperations = 10_000
 /** Maximum bytes that all `copy` operations of a patch may add together: a small patch must not make a huge object. */
 export const maxJsonPatchCopyBytes = 3 * 1024 * 1024
 
+/** Items of a list that are moved in one step of the work budget. */
+const movedItemsPerStep = 16
+const tooLong = 'Request entity too large: The operations of the JSON patch take too long'
+
 type Container = JsonObject | JsonValue[]
 
 /**
  * Returns the patched document, which shares unchanged parts with the arguments. Throws BadRequest for an invalid
- * patch, RequestEntityTooLarge for too many operations, Invalid (422) when an operation does not apply.
+ * patch, RequestEntityTooLarge for too many operations or when `work` is spent, to which the items are charged that an
+ * operation on a list moves; Invalid (422) when an operation does not apply.
  */
-export function applyJsonPatch(document: JsonValue, patch: JsonValue): JsonValue {
+export function applyJsonPatch(document: JsonValue, patch: JsonValue, work = new WorkBudget()): JsonValue {
   if (!Array.isArray(patch) || !patch.every(isJsonObject)) {
     throw Array.isArray(patch)
       ? undecodablePatch(patch.find((operation) => !isJsonObject(operation)) ?? null, 'handlers.jsonPatchOp')
@@ -30,7 +36,7 @@ export function applyJsonPatch(document: JsonValue, patch: JsonValue): JsonValue
       `Request entity too large: The allowed maximum operations in a JSON patch is ${limit}, got ${String(patch.length)}`,
     )
   }
-  const draft = new Draft(document)
+  const draft = new Draft(document, work)
   for (const operation of patch) draft.apply(operation)
   return draft.root
 }
@@ -50,10 +56,12 @@ function requireTexts(operation: JsonObject): void {
 class Draft {
   root: JsonValue
   readonly #owned = new WeakSet<Container>()
+  readonly #work: WorkBudget
   #copiedBytes = 0
 
-  constructor(document: JsonValue) {
+  constructor(document: JsonValue, work: WorkBudget) {
     this.root = document
+    this.#work = work
   }
 
   apply(operation: JsonObject): void {
@@ -104,7 +112,8 @@ class Draft {
   #test(path: string, expected: JsonValue | undefined): void {
     const actual = path === '' ? this.root : this.#read(path, 'test', 'path')
     if (expected === undefined || !jsonEqual(actual, expected)) {
-      throw unprocessablePatch(`testing value ${path} failed: test failed`)
+      const why = `testing value ${path} failed: test failed`
+      throw unprocessablePatch(why, new FailedTest(why))
     }
   }
 
@@ -139,6 +148,7 @@ class Draft {
       return
     }
     const index = key === '-' ? container.length : insertIndex(key, container.length, path, operation)
+    this.#chargeMove(container.length - index)
     ;(own() as JsonValue[]).splice(index, 0, value)
   }
 
@@ -149,6 +159,7 @@ class Draft {
     const where = `error in ${operation} for path: '${operation === 'move' ? key : path}'`
     if (Array.isArray(container)) {
       const index = arrayIndex(key, container.length, where)
+      this.#chargeMove(container.length - index)
       ;(own() as JsonValue[]).splice(index, 1)
       return
     }
@@ -195,6 +206,10 @@ class Draft {
       return parent ?? container
     }
     return { container, key, own }
+  }
+
+  #chargeMove(items: number): void {
+    this.#work.spend(1 + Math.ceil(items / movedItemsPerStep), tooLong)
   }
 
   #ownCopy(container: Container): Container {

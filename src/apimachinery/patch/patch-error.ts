@@ -6,12 +6,15 @@ import { badRequest, statusError, type StatusError } from '../status/index.ts'
  * 422 for a well-formed patch that does not fit the object. A real server sends this message alone and only logs the
  * reason; here the reason is added as a cause.
  */
-export function unprocessablePatch(why: string): StatusError {
+export function unprocessablePatch(why: string, cause = new Error(why)): StatusError {
   return statusError(422, 'Invalid', 'the server rejected our request due to an error in our request', {
     details: { causes: [{ message: why }] },
-    cause: new Error(why),
+    cause,
   })
 }
+
+/** The cause where a `test` operation of a JSON patch failed. */
+export class FailedTest extends Error {}
 
 /** 400 for a document that is not a patch of its type. */
 export function undecodablePatch(patch: JsonValue, goType: string): StatusError {

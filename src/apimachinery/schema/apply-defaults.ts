@@ -9,25 +9,35 @@ const maxAddedBytes = 8 * 1024 * 1024
 /**
  * Changes `object` as kube-apiserver does on requests and on reads: a null in a field that is not nullable becomes the
  * default, or is removed if there is none; absent fields get their default; defaults are themselves filled in. Returns
- * false when `maxAddedBytes` is exceeded; the object is then only partly filled.
+ * false when `maxBytes` (default 8 MiB) is exceeded; the object is then without the defaults that did not fit.
  */
-export function applyDefaults(object: JsonObject, schema: SchemaNode): boolean {
-  const room = { bytes: maxAddedBytes }
+export function applyDefaults(
+  object: JsonObject,
+  schema: SchemaNode,
+  { maxBytes = maxAddedBytes }: { readonly maxBytes?: number } = {},
+): boolean {
+  const room = { bytes: maxBytes, isExceeded: false }
   fill(object, schema, room)
-  return room.bytes >= 0
+  return !room.isExceeded
 }
 
 interface Room {
   bytes: number
+  /** A default was left out, because it did not fit. */
+  isExceeded: boolean
 }
 
 const sizes = new WeakMap<object, number>()
 
-/** A copy of a default; undefined when the byte budget is used up. */
+/** A copy of a default; undefined if it does not fit into the byte budget. */
 function copyOf(value: JsonValue, room: Room): JsonValue | undefined {
-  if (room.bytes < 0) return undefined
-  room.bytes -= sizeOf(value)
-  return room.bytes < 0 ? undefined : cloneJson(value)
+  const size = sizeOf(value)
+  if (size > room.bytes) {
+    room.isExceeded = true
+    return undefined
+  }
+  room.bytes -= size
+  return cloneJson(value)
 }
 
 function sizeOf(value: JsonValue): number {

@@ -6,6 +6,7 @@ import { estimatePatternSize } from './pattern-size.ts'
 export interface Pattern {
   /** True if the pattern matches anywhere in the value. Takes up to `size` steps per character. */
   readonly test: (value: string) => boolean
+  readonly regex: RE2JS
   /** Number of compiled instructions. */
   readonly size: number
 }
@@ -32,7 +33,7 @@ function compile(pattern: string): Pattern | { error: string } {
   if (estimatePatternSize(pattern) > maxPatternSize) return { error: 'error parsing regexp: expression too large' }
   try {
     const re = RE2JS.compile(pattern)
-    return { test: (value) => re.matcher(value).find(), size: re.programSize() }
+    return { test: (value) => re.matcher(value).find(), regex: re, size: re.programSize() }
   } catch (error) {
     return { error: error instanceof Error ? error.message : 'invalid pattern' }
   }

@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient, type ListOptions } from '../../client/index.ts'
 import { logicalClusters, memberClusters, placements } from '../../crds/index.ts'
+import { leases, replicaSelector, type ReplicaLease } from '../../ownership/index.ts'
 import { ExitError, messageOf } from '../process/exit-error.ts'
 import { processSignal } from '../process/process-signal.ts'
 import { installationNamespace, openHost, tryPublishedAddress } from '../roles/host-installation.ts'
+import { replicasFindings } from './diagnose-replicas.ts'
 import {
   addressFinding,
   apiServiceFinding,
@@ -30,7 +32,6 @@ interface Flags {
 }
 
 const apiServices = { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' } as const
-const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases' } as const
 /** For each question. */
 const timeoutMs = 15_000
 const timeouts = { connectTimeoutMs: 5000, answerTimeoutMs: 10_000 }
@@ -69,7 +70,17 @@ async function diagnoseHost(file: string | undefined, signal: AbortSignal): Prom
     ca === undefined || direct === undefined ? undefined : await askReady(direct, Buffer.from(ca, 'base64'), signal)
   const ref = { namespace: installationNamespace, name: 'kcp-operator' }
   const lease = await ask(signal, (limit) => client.tryGet<Lease>(leases, ref, { signal: limit }))
-  const before = [reached, apiServiceFinding(apiService), addressFinding(url, ready), leaderFinding(lease, Date.now())]
+  const replicas = await ask(signal, (limit) =>
+    client.list<ReplicaLease>(leases, {
+      namespace: installationNamespace,
+      labelSelector: replicaSelector,
+      signal: limit,
+    }),
+  )
+  const before = [
+    ...[reached, apiServiceFinding(apiService), addressFinding(url, ready), leaderFinding(lease, Date.now())],
+    ...replicasFindings(replicas, Date.now()),
+  ]
   return [...before, ...(await diagnoseKinds(client, { starts: 'kcp operator' }, signal))]
 }
 

@@ -91,6 +91,17 @@ describe('a diagnosis', () => {
     },
     {
       finding: objectFinding(
+        cluster([
+          condition('Ready', 'True', 'Answers', 'its API answers'),
+          condition('DeletionsSuspended', 'True', 'TooManyAtOnce', '7 of the 8 workloads are gone'),
+        ]),
+        options,
+      ),
+      ok: false,
+      what: 'DeletionsSuspended=True for 60m (TooManyAtOnce): 7 of the 8 workloads are gone',
+    },
+    {
+      finding: objectFinding(
         cluster([condition('ContentDeleted', 'False', 'ContentRemains', '2 objects are left')], {
           deletionTimestamp: '2026-02-26T00:00:00Z',
         }),

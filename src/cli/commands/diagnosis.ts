@@ -117,6 +117,9 @@ export function objectFinding(
   const bad = conditions
     .map((type) => conditionOf(object, type))
     .filter((condition) => condition !== undefined && condition.status !== 'True') as Condition[]
+  // It is there only while something is wrong.
+  const suspended = conditionOf(object, 'DeletionsSuspended')
+  if (suspended?.status === 'True') bad.push(suspended)
   if (bad.length === 0) return undefined
   const texts = bad.map(
     ({ type, status, reason, message, lastTransitionTime }) =>
@@ -158,6 +161,7 @@ const todos: Readonly<Record<string, string>> = {
   NamespaceMissing: 'create the namespace, or remove the entry from spec.kubeconfigs',
   SecretNotOurs: 'delete that Secret, or choose another name in spec.kubeconfigs',
   Forbidden: 'bind ClusterRole kcp-kubeconfig-secrets to the operator, see docs/reference/kubeconfigs.md',
+  TooManyAtOnce: 'see docs/placement.md, "Workloads that vanish"',
   ServiceAccountMissing: 'create the ServiceAccount in the logical cluster',
 }
 
@@ -174,7 +178,7 @@ function finalizersText({ metadata }: Watched): string {
 }
 
 /** An age as kubectl prints it: 45s, 12m, 5h, 3d. */
-function ageText(ms: number): string {
+export function ageText(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000))
   if (Number.isNaN(seconds)) return 'an unknown time'
   if (seconds < 120) return `${seconds}s`
@@ -182,10 +186,10 @@ function ageText(ms: number): string {
   return seconds < 48 * 3600 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`
 }
 
-function right(what: string): Finding {
+export function right(what: string): Finding {
   return { ok: true, what }
 }
 
-function wrong(what: string, todo: string): Finding {
+export function wrong(what: string, todo: string): Finding {
   return { ok: false, what, todo }
 }

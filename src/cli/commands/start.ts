@@ -5,6 +5,7 @@ import { auditOf, withAuditFlags, type AuditFlags } from './audit-flags.ts'
 import { egressOf, withEgressFlags, type EgressFlags } from './egress-flags.ts'
 import { storageOf, withStorageFlags, type StorageFlags } from './storage-flags.ts'
 import { logLevelOption } from './log-level-option.ts'
+import { withRequired } from './with-required.ts'
 import { aborted, processSignal } from '../process/process-signal.ts'
 import { settleMemory } from '../process/settle-memory.ts'
 import { startEmbedded } from '../roles/embedded.ts'
@@ -14,18 +15,24 @@ interface Flags extends AuditFlags, EgressFlags, StorageFlags {
   readonly port: number
   readonly bindAddress: string
   readonly advertiseAddress?: string
+  readonly metricsClientSecret?: string
   readonly logLevel: LogLevel
 }
 
 export function startCommand(): Command {
-  const command = new Command('start')
-    .description('run everything in one process on an embedded store; no Kubernetes needed')
-    .requiredOption('--root-dir <dir>', 'directory of all data; created if missing')
+  const start = new Command('start').description(
+    'run everything in one process on an embedded store; no Kubernetes needed',
+  )
+  const command = withRequired(start, '--root-dir <dir>', 'directory of all data; created if missing')
     .option('--port <port>', 'port to listen on', parsePort, 6443)
     .option('--bind-address <address>', 'address to listen on; 0.0.0.0 for pods in members to reach it', '127.0.0.1')
     .option(
       '--advertise-address <host>',
       'host name or address by which pods in members reach this server (default: the bind address)',
+    )
+    .option(
+      '--metrics-client-secret <name>',
+      'keep a client certificate that may read /metrics, and nothing else, in this Secret of namespace kcp-system of the cluster we run in (or of KUBECONFIG)',
     )
     .addOption(logLevelOption('warn'))
   return withEgressFlags(withStorageFlags(withAuditFlags(command))).action(run)
@@ -46,6 +53,7 @@ async function run(flags: Flags): Promise<void> {
     ...auditOf(flags),
     ...storageOf(flags),
     ...egressOf(flags),
+    ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
     log,
     signal: stopping.signal,
   })

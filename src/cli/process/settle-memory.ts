@@ -3,8 +3,13 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** The process is idle if it used less than this fraction of one core since the last check. */
+/**
+ * The process is idle if its event loop was busy for less than this fraction of the time since the last check, or if all its
+ * threads used less than this fraction of one core: on a loaded machine the loop also counts the time that it waits for a core.
+ */
 const idleFraction = 0.03
+/** The same until the first collection, when the controllers still look at what there is. */
+const firstIdleFraction = 0.1
 /** A collection is worth it if resident memory grew by more than this fraction since the last one. */
 const growthFraction = 0.08
 /** A full collection stops the process for about one millisecond per MiB: above this size V8 decides by itself. */
@@ -13,18 +18,26 @@ const maxHeapBytes = 256 * 1024 * 1024
 type Collect = (options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void
 
 /**
- * Checks once after the first requests of a start, then periodically; times in milliseconds. Does not keep the process
- * alive.
+ * Checks every `firstMs` until the start is over and the process idle, then every `everyMs`; milliseconds. Never collects while
+ * there are requests: they would wait for it. Does not keep the process alive.
  */
-export function settleMemory({ firstMs = 3000, everyMs = 10_000 }: { firstMs?: number; everyMs?: number } = {}): void {
+export function settleMemory({ firstMs = 1000, everyMs = 10_000 }: { firstMs?: number; everyMs?: number } = {}): void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as Collect
+  let usage = performance.eventLoopUtilization()
   let cpu = process.cpuUsage()
+  let checkedMs = performance.now()
   let collectedRss = 0
+  const periodMs = (): number => (collectedRss === 0 ? firstMs : everyMs)
   const check = (): void => {
+    const now = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(now, usage)
+    usage = now
     const { user, system } = process.cpuUsage(cpu)
     cpu = process.cpuUsage()
-    const isIdle = collectedRss === 0 || (user + system) / 1000 < everyMs * idleFraction
+    const ofCore = (user + system) / 1000 / (performance.now() - checkedMs)
+    checkedMs = performance.now()
+    const isIdle = Math.min(utilization, ofCore) < (collectedRss === 0 ? firstIdleFraction : idleFraction)
     const used = memoryUsed()
     if (used === undefined) return
     const { rss, heapUsed } = used
@@ -32,10 +45,14 @@ export function settleMemory({ firstMs = 3000, everyMs = 10_000 }: { firstMs?: n
     collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
     collectedRss = memoryUsed()?.rss ?? rss
   }
-  setTimeout(() => {
-    check()
-    setInterval(check, everyMs).unref()
-  }, firstMs).unref()
+  const repeat = (): void => {
+    const timer = setTimeout(() => {
+      check()
+      repeat()
+    }, periodMs())
+    timer.unref()
+  }
+  repeat()
 }
 
 /** Undefined if it cannot be read: it comes from a file, and clients may hold every descriptor. */

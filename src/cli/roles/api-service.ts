@@ -1,5 +1,5 @@
-// Registers our server with the host's aggregator: a Service without selector, an EndpointSlice with our own address,
-// and the APIService, which comes last so that the host never calls a server that it cannot find.
+// Registers our server with the host's aggregator: a Service without selector, an EndpointSlice with our own address
+// (and Endpoints on old hosts), and the APIService, which comes last so that the host never calls a server that it cannot find.
 import type { KubeClient } from '../../client/index.ts'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { tolerate } from '../../apimachinery/status/index.ts'
@@ -31,6 +31,7 @@ interface Gvr {
 }
 
 const services: Gvr = { group: '', version: 'v1', resource: 'services' }
+const endpoints: Gvr = { group: '', version: 'v1', resource: 'endpoints' }
 const endpointSlices: Gvr = { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices' }
 const apiServices: Gvr = { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' }
 const apiServiceName = 'v1alpha1.virtual.kcp.dev'
@@ -51,8 +52,16 @@ export async function register(
   if (what === 'all') {
     await apply(services, service(endpoint))
     await apply(endpointSlices, endpointSlice(endpoint))
+    if (await needsEndpoints(client, signal)) await apply(endpoints, endpointsOf(endpoint))
   }
   await apply(apiServices, apiService(endpoint))
+}
+
+/** Before Kubernetes 1.33 the aggregator looks for Endpoints, whose use is answered with a warning since. */
+async function needsEndpoints(client: KubeClient, signal: AbortSignal): Promise<boolean> {
+  const { major = '', minor = '' } = (await client.raw('/version', { signal })) as { major?: string; minor?: string }
+  // Some clouds append "+".
+  return parseInt(major) === 1 && parseInt(minor) < 33
 }
 
 /** Deletes the APIService: while it is there and nobody answers, the host can delete no namespace. */
@@ -80,6 +89,13 @@ function endpointSlice({ address, port }: Endpoint): KubeObject {
     endpoints: [{ addresses: [address], conditions: { ready: true } }],
     ports: [{ name: 'https', port, protocol: 'TCP' }],
   }
+}
+
+function endpointsOf({ address, port }: Endpoint): KubeObject {
+  // The EndpointSlice says the same already.
+  const labels = { 'endpointslice.kubernetes.io/skip-mirror': 'true' }
+  const subsets = [{ addresses: [{ ip: address }], ports: [{ name: 'https', port, protocol: 'TCP' }] }]
+  return { apiVersion: 'v1', kind: 'Endpoints', metadata: { ...metadata, labels }, subsets }
 }
 
 function apiService({ ca }: Endpoint): KubeObject {

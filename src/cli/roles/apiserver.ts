@@ -1,16 +1,21 @@
 // `kcp apiserver`: the virtual API server over Records in the host's etcd, registered with the host's aggregator.
 import { ensureCrds } from '../../operator/index.ts'
 import { kcpCrds, storageCrds } from '../../crds/index.ts'
+import { sleep } from '../../async/index.ts'
 import type { AddressPolicyOptions } from '../../egress/index.ts'
 import type { ClusterId, ClusterName } from '../../apimachinery/meta/index.ts'
 import { startControllers } from '../../controllers/index.ts'
+import { measuredStore } from '../../store/measured/index.ts'
 import { openHostStore } from '../../store/host/index.ts'
 import { createMetrics, type Logger } from '../../telemetry/index.ts'
 import { createMembers, createVirtualApi, frontProxyFromHost, requireObjectBytes } from '../../virtualapi/index.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { register, serviceHosts, type Registration } from './api-service.ts'
+import { certificateExpiry } from './certificate-expiry.ts'
 import { installationKeys, publishAddress, type Host } from './host-installation.ts'
 import { keepRenewed } from './keep-renewed.ts'
+import { metricsClientRenewal } from './metrics-client.ts'
+import { createReplica } from './replica.ts'
 import { servingCertificateRenewal } from './serving-certificate.ts'
 
 export interface ApiserverOptions {
@@ -21,16 +26,24 @@ export interface ApiserverOptions {
   readonly advertiseAddress: string
   /** Port of the published address; default: the one we listen on. */
   readonly advertisePort?: number
+  /** Port for the other replicas. Default: any free one. */
+  readonly peerPort?: number
+  /** Address at which the other replicas reach us. */
+  readonly peerAddress: string
   /** What is applied in the host so that its aggregator finds us. */
   readonly register: Registration
   /** Where audit lines are written; absent: no audit lines. */
   readonly audit?: AuditLogOptions
   /** How much one logical cluster may keep, in bytes; absent: no limit. */
   readonly storageBytes?: number
+  /** How much all logical clusters together may keep, in bytes; absent: no limit. */
+  readonly totalStorageBytes?: number
   /** How long an Event is kept after it was last written. Default one hour. */
   readonly eventTtlMs?: number
   /** At which addresses tenants' webhooks may be called; absent: at public ones. */
   readonly egress?: AddressPolicyOptions
+  /** Secret of the installation's namespace that is kept with a client certificate for Prometheus; absent: none. */
+  readonly metricsClientSecret?: string
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -39,33 +52,50 @@ export interface RunningApiserver extends AsyncDisposable {
   readonly port: number
   /** Rejects when a part of the server failed for good. */
   readonly failed: Promise<never>
+  /**
+   * Hands the logical clusters over to the other replicas, if there are any, and passes requests on to them for some seconds:
+   * until clients have heard that this one stops. Call it before anything else ends.
+   */
+  leave(): Promise<void>
 }
+
+/** How long a server that has left passes requests on, milliseconds: endpoints and readiness are not seen at once. */
+const passOnMs = 4000
 
 /** Starts the server; resolves once it serves and is registered. */
 export async function startApiserver(options: ApiserverOptions): Promise<RunningApiserver> {
-  const { host, bindAddress, advertiseAddress, log, signal } = options
+  const { host, bindAddress, advertiseAddress, advertisePort = options.port, log, signal } = options
   const { client, transport } = host
   await using stack = new AsyncDisposableStack()
   const metrics = createMetrics()
   const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log }))
   await ensureCrds(client, { crds: [...kcpCrds(), ...storageCrds()], signal })
-  const { pki, sealKey } = await installationKeys(client, signal)
+  const { pki, sealKey, otherSealKeys } = await installationKeys(client, signal)
   const frontProxy = stack.use(frontProxyFromHost({ client, log, signal }))
   await frontProxy.synced(signal)
+  const replica = stack.use(await createReplica({ client, log, metrics, signal }))
   const store = stack.use(
     await openHostStore({
       client,
       sealKey,
+      otherSealKeys,
       requireValue: requireObjectBytes,
+      ...(options.totalStorageBytes !== undefined && { maxBytes: options.totalStorageBytes }),
+      mayWriteForMs: (bucket) => replica.mayWriteForMs(bucket),
       onProblem: (message, error) => log.warn(message, { error }),
       signal,
     }),
   )
+  replica.beforeLeaving((isMoved, limit) => store.saveRenewals(isMoved, { signal: limit }))
+  const forget = (isMoved: (id: ClusterId) => boolean): void => store.forgetRenewals(isMoved)
+  stack.defer(replica.ownership.follow({ gained: forget, lost: forget }))
   const api = stack.use(
     await createVirtualApi({
-      store,
+      store: measuredStore(store, { name: 'host', metrics }),
       pki,
+      ...(advertisePort !== 0 && { address: { host: advertiseAddress, port: advertisePort } }),
       frontProxy: () => frontProxy.current(),
+      sharing: replica,
       members: () => createMembers({ transport, log, signal }),
       ...(audit && { audit }),
       ...(options.storageBytes !== undefined && { storageBytes: options.storageBytes }),
@@ -77,11 +107,23 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
     }),
   )
   await api.follow(client)
+  const peers = { bindAddress, port: options.peerPort ?? 0, address: options.peerAddress }
+  const membership = stack.use(await replica.join(api, peers))
   const hosts = [...new Set([advertiseAddress, bindAddress])].filter((name) => name !== '0.0.0.0' && name !== '::')
   const servingHosts = [...hosts, ...serviceHosts]
   const current = await pki.servingCertificate(servingHosts)
   const listener = stack.use(await api.listen({ host: bindAddress, port: options.port, ...current }))
-  stack.use(keepRenewed([servingCertificateRenewal({ pki, hosts: servingHosts, listener, current, log })], { log }))
+  const tellExpiry = certificateExpiry(metrics)
+  tellExpiry('serving-authority', pki.servingCa)
+  tellExpiry('client-authority', pki.clientCa)
+  const serving = servingCertificateRenewal({ pki, hosts: servingHosts, listener, current, tellExpiry, log })
+  const renewals = [serving, membership]
+  if (options.metricsClientSecret !== undefined) {
+    const scraper = metricsClientRenewal({ client, name: options.metricsClientSecret, pki, tellExpiry, signal })
+    await scraper.renew().catch((error: unknown) => log.warn('Prometheus has no new client certificate yet', { error }))
+    renewals.push(scraper)
+  }
+  stack.use(keepRenewed(renewals, { log }))
   stack.use(
     await startControllers({
       // They do what is done there by this one: tools that ignore its fields ignore these too.
@@ -102,5 +144,13 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
     signal,
   )
   const owned = stack.move()
-  return { port: listener.port, failed: api.broken, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return {
+    port: listener.port,
+    failed: api.broken,
+    async leave() {
+      api.retire()
+      if (await replica.leave()) await sleep(passOnMs, signal).catch(() => undefined)
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
 }

@@ -11,7 +11,8 @@ import type { KubeClient } from '../../client/index.ts'
 import { startControllers } from '../../controllers/index.ts'
 import { kcpCrds, type CustomResourceDefinition } from '../../crds/index.ts'
 import type { AddressPolicyOptions } from '../../egress/index.ts'
-import { startOperator } from '../../operator/index.ts'
+import { operatorMetrics, startOperator } from '../../operator/index.ts'
+import { measuredStore } from '../../store/measured/index.ts'
 import { openSqliteStore } from '../../store/sqlite/index.ts'
 import { createMetrics, type Logger } from '../../telemetry/index.ts'
 import {
@@ -25,8 +26,11 @@ import {
 import { ExitError, messageOf } from '../process/exit-error.ts'
 import { adminKubeconfigRenewal } from './admin-kubeconfig.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
+import { certificateExpiry } from './certificate-expiry.ts'
+import { openHost } from './host-installation.ts'
 import { keepRenewed } from './keep-renewed.ts'
 import { memberControllers } from './member-controllers.ts'
+import { metricsClientRenewal } from './metrics-client.ts'
 import { servingCertificateRenewal } from './serving-certificate.ts'
 
 export interface EmbeddedOptions {
@@ -44,6 +48,11 @@ export interface EmbeddedOptions {
   readonly eventTtlMs?: number
   /** At which addresses tenants' webhooks may be called; absent: at public ones. */
   readonly egress?: AddressPolicyOptions
+  /**
+   * Secret that keeps a client certificate for Prometheus, in the cluster of KUBECONFIG or of the pod we run in; absent: none is
+   * kept.
+   */
+  readonly metricsClientSecret?: string
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -78,8 +87,10 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const port = { value: options.port }
   const api = stack.use(
     await createVirtualApi({
-      store,
+      store: measuredStore(store, { name: 'sqlite', metrics }),
       pki,
+      // A port that the system chooses is not known yet.
+      ...(options.port !== 0 && { address: { host: advertiseAddress, port: options.port } }),
       root,
       ...(audit && { audit }),
       ...(options.storageBytes !== undefined && { storageBytes: options.storageBytes }),
@@ -123,6 +134,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       }),
       issuer: pki,
       controllers: memberControllers({ advertise: { host: advertiseAddress, port: port.value } }),
+      metrics: operatorMetrics(metrics),
       log,
       signal,
     }),
@@ -136,7 +148,18 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC' || !existsSync(adminKubeconfig)) throw error
     log.warn('the disk is full: admin.kubeconfig is that of the last start', { error })
   })
-  stack.use(keepRenewed([servingCertificateRenewal({ pki, hosts, listener, current, log }), admin], { log }))
+  const tellExpiry = certificateExpiry(metrics)
+  tellExpiry('serving-authority', pki.servingCa)
+  tellExpiry('client-authority', pki.clientCa)
+  const serving = servingCertificateRenewal({ pki, hosts, listener, current, tellExpiry, log })
+  const renewals = [serving, admin]
+  if (options.metricsClientSecret !== undefined) {
+    const { client } = stack.use(await openHost(undefined))
+    const scraper = metricsClientRenewal({ client, name: options.metricsClientSecret, pki, tellExpiry, signal })
+    await scraper.renew().catch((error: unknown) => log.warn('Prometheus has no new client certificate yet', { error }))
+    renewals.push(scraper)
+  }
+  stack.use(keepRenewed(renewals, { log }))
   const owned = stack.move()
   return {
     adminKubeconfig,

@@ -1,6 +1,5 @@
 // The objects that an installation keeps in its host: the namespace, the keys shared by its processes, and the address
 // of its server.
-import { randomBytes } from 'node:crypto'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
 import { sleep } from '../../async/index.ts'
@@ -18,6 +17,7 @@ import type { Logger } from '../../telemetry/index.ts'
 import { createPki, createPkiMaterial, pkiFromSecret, pkiToSecret, type Pki } from '../../virtualapi/index.ts'
 import { ExitError } from '../process/exit-error.ts'
 import { hostServingCertificates } from './host-serving-certificates.ts'
+import { newSealKey, sealKeysOf, sealMember, type SealKeys } from './seal-keys.ts'
 
 export const installationNamespace = 'kcp-system'
 const keysName = installationKeysName
@@ -57,29 +57,30 @@ interface ConfigMap extends KubeObject {
   data?: Record<string, string>
 }
 
-export interface InstallationKeys {
+export interface InstallationKeys extends SealKeys {
   readonly pki: Pki
-  /** Seals tenants' Secrets at rest; 32 bytes. */
-  readonly sealKey: Uint8Array
 }
 
-/** The keys of this installation, created by the first process that needs them. */
-export async function installationKeys(client: KubeClient, signal: AbortSignal): Promise<InstallationKeys> {
+/**
+ * The keys of this installation, created by the first process that needs them. With `keepsServing` false, serving certificates
+ * live as long as the process: not all processes may write the Secret in which the others keep theirs. Default true.
+ */
+export async function installationKeys(
+  client: KubeClient,
+  signal: AbortSignal,
+  { keepsServing = true }: { readonly keepsServing?: boolean } = {},
+): Promise<InstallationKeys> {
   await ensureNamespace(client, signal)
   const ref = { namespace: installationNamespace, name: keysName }
   const kept = (await client.tryGet<Secret>(secrets, ref, { signal })) ?? (await createKeys(client, signal))
   const data = kept.data ?? {}
-  const seal = data['seal.key']
-  if (seal === undefined)
-    throw new ExitError(
-      `Secret "${installationNamespace}/${keysName}" has no "seal.key": restore it, tenants' Secrets are sealed with it`,
-    )
   const store = hostServingCertificates(client, { namespace: installationNamespace, signal })
-  return { pki: createPki(pkiFromSecret(data), { store }), sealKey: Buffer.from(seal, 'base64') }
+  const pki = createPki(pkiFromSecret(data), keepsServing ? { store } : {})
+  return { pki, ...sealKeysOf(data, `${installationNamespace}/${keysName}`) }
 }
 
 async function createKeys(client: KubeClient, signal: AbortSignal): Promise<Secret> {
-  const data = { ...pkiToSecret(await createPkiMaterial()), 'seal.key': randomBytes(32).toString('base64') }
+  const data = { ...pkiToSecret(await createPkiMaterial()), [sealMember]: newSealKey() }
   const metadata = { name: keysName, namespace: installationNamespace }
   try {
     return await client.create<Secret>(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data }, { signal })

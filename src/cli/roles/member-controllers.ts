@@ -5,8 +5,11 @@ import type { DeepReadonly, KubeClient } from '../../client/index.ts'
 import { defaultPodSecurity, logicalClusters, type LogicalCluster } from '../../crds/index.ts'
 import {
   allControllers,
+  classesController,
+  lostMembersController,
   memberClusterController,
   placementController,
+  volumesController,
   type OperatorContext,
   type OperatorController,
 } from '../../operator/index.ts'
@@ -28,7 +31,7 @@ export function memberControllers({
 }: MemberControllersOptions): OperatorController[] {
   const upstreams = new WeakMap<OperatorContext, Upstream>()
   const members = memberClusterController({
-    async startSyncer({ name, id, serviceNetwork, annotationPrefixes, client: downstream, log, signal }, context) {
+    async startSyncer({ client: downstream, exports, log, signal, ...member }, context) {
       let upstream = upstreams.get(context)
       if (upstream === undefined) {
         const { virtual, tenantInformers } = context
@@ -38,11 +41,12 @@ export function memberControllers({
       }
       const image = nameserverImage === undefined ? {} : { image: nameserverImage }
       const nameserver = await ensureNameserver({ member: downstream, apiAddress: advertise, ...image, signal })
-      const member = { name, id, serviceNetwork, annotationPrefixes }
-      return startSyncer({ member, upstream, downstream, apiAddress: advertise, nameserver, log, signal })
+      const exported = exports === undefined ? {} : { exports }
+      return startSyncer({ member, upstream, downstream, apiAddress: advertise, nameserver, ...exported, log, signal })
     },
   })
-  return [...allControllers, members, placementController(drainSeconds === undefined ? {} : { drainSeconds })]
+  const placement = placementController(drainSeconds === undefined ? {} : { drainSeconds })
+  return [...allControllers, members, placement, classesController(), volumesController(), lostMembersController()]
 }
 
 /** Number of deleted logical clusters that are remembered: copies in members may outlive them for a while. */

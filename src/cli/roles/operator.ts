@@ -5,9 +5,15 @@ import { hostname } from 'node:os'
 import { childSignal, type ChildSignal } from '../../async/index.ts'
 import { createClient, httpTransport, type KubeClient } from '../../client/index.ts'
 import { kcpCrds } from '../../crds/index.ts'
-import { ensureCrds, startOperator, type RunningOperator } from '../../operator/index.ts'
+import {
+  clusterProfilesController,
+  ensureCrds,
+  operatorMetrics,
+  startOperator,
+  type RunningOperator,
+} from '../../operator/index.ts'
 import { runAsLeader } from '../../reconcile/index.ts'
-import type { Logger } from '../../telemetry/index.ts'
+import type { Logger, Metrics } from '../../telemetry/index.ts'
 import { renewedClientCertificate } from '../../virtualapi/index.ts'
 import { installationKeys, installationNamespace, publishedAddress, type Host } from './host-installation.ts'
 import { memberControllers } from './member-controllers.ts'
@@ -18,6 +24,9 @@ export interface OperatorRoleOptions {
   readonly apiserverUrl?: string
   /** The host's API endpoint as tenants reach it; default: as we reach it. */
   readonly hostUrl?: string
+  /** Shows members as ClusterProfiles in our namespace. Default false. */
+  readonly clusterProfiles?: boolean
+  readonly metrics: Metrics
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -42,6 +51,8 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
     realm: 'installation',
     days: certificateDays,
   })
+  // A name can be registered once, and there are many rounds.
+  const metrics = operatorMetrics(options.metrics)
   const works = Promise.withResolvers<undefined>()
   /** One round lasts as long as the server keeps its address. */
   const operate = async (direct: string, round: AbortSignal): Promise<void> => {
@@ -61,7 +72,11 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
         directURL: `${direct}/clusters/${name}`,
       }),
       issuer: pki,
-      controllers: memberControllers({ advertise: { host, port: Number(port || 443) } }),
+      controllers: [
+        ...memberControllers({ advertise: { host, port: Number(port || 443) } }),
+        ...(options.clusterProfiles === true ? [clusterProfilesController({ namespace: installationNamespace })] : []),
+      ],
+      metrics,
       log,
       signal: round,
     })

@@ -1,6 +1,7 @@
 // The certificate that a listener serves with, replaced while it listens.
 import type { Logger } from '../../telemetry/index.ts'
 import type { KeyPair, Pki, VirtualApi } from '../../virtualapi/index.ts'
+import type { TellExpiry } from './certificate-expiry.ts'
 import type { Renewal } from './keep-renewed.ts'
 
 type Listener = Awaited<ReturnType<VirtualApi['listen']>>
@@ -12,12 +13,21 @@ export interface ServingCertificate {
   readonly listener: Pick<Listener, 'setCertificate'>
   /** What the listener was started with. */
   readonly current: KeyPair
+  readonly tellExpiry: TellExpiry
   readonly log: Logger
 }
 
 /** New connections get a renewed certificate once it is there; those that are open go on. */
-export function servingCertificateRenewal({ pki, hosts, listener, current, log }: ServingCertificate): Renewal {
+export function servingCertificateRenewal({
+  pki,
+  hosts,
+  listener,
+  current,
+  tellExpiry,
+  log,
+}: ServingCertificate): Renewal {
   let served = current
+  tellExpiry('serving', current.certificate)
   return {
     what: 'serving certificate',
     async renew() {
@@ -25,6 +35,7 @@ export function servingCertificateRenewal({ pki, hosts, listener, current, log }
       if (pair.certificate === served.certificate) return
       listener.setCertificate(pair)
       served = pair
+      tellExpiry('serving', pair.certificate)
       log.info('the serving certificate was renewed', {})
     },
   }

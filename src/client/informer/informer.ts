@@ -1,11 +1,15 @@
 // A local copy of one resource: list, then watch. A watch that ends is resumed at its last resourceVersion; if the server has
 // dropped that version, the resource is listed again. Only its signal or disposal ends it.
-import { childSignal, sleep } from '../../async/index.ts'
-import { groupResourceText, type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { childSignal, sleep, type ChildSignal } from '../../async/index.ts'
+import {
+  groupResourceText,
+  type DeepReadonly,
+  type GroupVersionResource,
+  type KubeObject,
+} from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { KubeClient } from '../verbs/client.ts'
-import type { DeepReadonly } from './deep-readonly.ts'
 import { clusterOf, keyOf } from './key.ts'
 import { CacheStore, type ChangeListener, type ObjectCache } from './store.ts'
 
@@ -40,12 +44,17 @@ export interface Informer<T extends KubeObject> extends AsyncDisposable {
   /** Resolves when the first list is in the store. Rejects with signal.reason, or if the informer ends before that. */
   synced(signal: AbortSignal): Promise<void>
   readonly hasSynced: boolean
+  /** Lists again soon, because an object is there that the last list lacked. At most once in ten seconds. */
+  relist(): void
 }
 
 /** Starts an informer. It lives until its signal aborts or it is disposed of. */
 export function createInformer<T extends KubeObject>(options: InformerOptions<T>): Informer<T> {
   return new ListWatchInformer<T>(options)
 }
+
+/** Between two lists that somebody asks for. */
+const relistMs = 10_000
 
 /** A watch without events that ends sooner counts as a failure; otherwise a broken server would be asked in a loop. */
 const shortWatchMs = 1000
@@ -60,6 +69,9 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
   readonly #random: () => number
   #synced = false
   #failures = 0
+  #relistedAt = Number.NEGATIVE_INFINITY
+  #mustList = false
+  #watching: ChildSignal | undefined
   /** Where the next watch starts; undefined: list first. */
   #resourceVersion: string | undefined
 
@@ -76,6 +88,14 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
 
   get hasSynced(): boolean {
     return this.#synced
+  }
+
+  relist(): void {
+    const now = performance.now()
+    if (now - this.#relistedAt < relistMs) return
+    this.#relistedAt = now
+    this.#mustList = true
+    this.#watching?.abort(new DOMException('a list was asked for', 'AbortError'))
   }
 
   onChange(listener: ChangeListener<T>): () => void {
@@ -103,7 +123,7 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
   async #run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        if (this.#resourceVersion === undefined) await this.#list(signal)
+        if (this.#resourceVersion === undefined || this.#mustList) await this.#list(signal)
         await this.#watch(signal)
       } catch (error) {
         if (isAborted(signal)) break
@@ -115,6 +135,7 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
 
   async #list(signal: AbortSignal): Promise<void> {
     const { client, gvr } = this.#options
+    this.#mustList = false
     const list = await client.list<T>(gvr, { ...this.#scope(), signal })
     const objects = new Map<string, DeepReadonly<T>>()
     for (const item of list.items) this.#accept(item, (key, object) => void objects.set(key, object))
@@ -133,6 +154,7 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
     let events = 0
     // After a network cut the connection never ends by itself; by this time the server should have ended the watch.
     using attempt = childSignal(signal)
+    this.#watching = attempt
     const timer = setTimeout(
       () => attempt.abort(new Error('the server did not end the watch in time')),
       (timeoutSeconds + 15) * 1000,

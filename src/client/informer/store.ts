@@ -1,12 +1,13 @@
 // The objects of an informer, and the listeners for changes.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import type { DeepReadonly } from './deep-readonly.ts'
+import type { DeepReadonly, KubeObject } from '../../apimachinery/meta/index.ts'
 
 /** `before` is undefined for a new object, `after` for a deleted one. */
 export interface Change<T extends KubeObject> {
   readonly key: string
   readonly before: DeepReadonly<T> | undefined
   readonly after: DeepReadonly<T> | undefined
+  /** The object is gone because a list lacks it: no deletion was seen. */
+  readonly isUnlisted?: true
 }
 
 export type ChangeListener<T extends KubeObject> = (change: Change<T>) => void
@@ -55,16 +56,16 @@ export class CacheStore<T extends KubeObject> implements ObjectCache<T> {
     this.#notifyAll({ key, before, after })
   }
 
-  remove(key: string): void {
+  remove(key: string, how: Pick<Change<T>, 'isUnlisted'> = {}): void {
     const before = this.#objects.get(key)
     if (before === undefined) return
     this.#objects.delete(key)
-    this.#notifyAll({ key, before, after: undefined })
+    this.#notifyAll({ key, before, after: undefined, ...how })
   }
 
   /** Replaces all objects. An object with a new uid under the same key is reported as deleted, then as new. */
   replace(objects: ReadonlyMap<string, DeepReadonly<T>>): void {
-    for (const key of this.keys()) if (!objects.has(key)) this.remove(key)
+    for (const key of this.keys()) if (!objects.has(key)) this.remove(key, { isUnlisted: true })
     for (const [key, object] of objects) {
       const before = this.#objects.get(key)
       if (before !== undefined && before.metadata.uid !== object.metadata.uid) this.remove(key)

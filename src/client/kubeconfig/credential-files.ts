@@ -61,6 +61,7 @@ export function endpointOf(cluster: PlainCluster, { ca, cert, key, token }: Cred
     ...(cert && key && { cert, key }),
     ...(token && { token }),
     ...(cluster['tls-server-name'] && { serverName: cluster['tls-server-name'] }),
+    ...(cluster['proxy-url'] && { proxyUrl: cluster['proxy-url'] }),
     ...(cluster['insecure-skip-tls-verify'] === true && { insecureSkipTlsVerify: true }),
   }
 }

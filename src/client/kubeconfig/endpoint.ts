@@ -13,6 +13,8 @@ export interface Endpoint {
   readonly serverName?: string
   /** Do not verify the server's certificate. Only from the kubeconfig of the person who runs the program. */
   readonly insecureSkipTlsVerify?: boolean
+  /** An HTTP proxy through which the server is reached. Only from the kubeconfig of the person who runs the program. */
+  readonly proxyUrl?: string
   /** Sent with every request, such as `authorization: Basic ...`. Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>
 }

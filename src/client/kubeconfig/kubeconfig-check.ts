@@ -9,6 +9,8 @@ export interface PlainCluster {
   server: string
   'certificate-authority-data'?: string
   'tls-server-name'?: string
+  /** Only where the kubeconfig may name one: an http or https URL. */
+  'proxy-url'?: string
   /** These two only where the kubeconfig needs its `files`. */
   'certificate-authority'?: string
   'insecure-skip-tls-verify'?: boolean
@@ -51,7 +53,7 @@ const reasons: Record<string, string> = {
 /** The chosen context, after the checks. Throws BadRequest. */
 export function checkKubeconfig(
   raw: RawKubeconfig,
-  { where, trusted, context }: { where: string; trusted: boolean; context?: string },
+  { where, trusted, mayUseProxy, context }: { where: string; trusted: boolean; mayUseProxy: boolean; context?: string },
 ): ChosenContext {
   const config = raw as Record<string, unknown>
   const name = context ?? config['current-context']
@@ -60,7 +62,10 @@ export function checkKubeconfig(
   const cluster = entry(config, where, 'clusters', 'cluster', text(chosen, 'cluster', `${where}: context "${name}"`))
   const userName = chosen['user']
   const user = typeof userName === 'string' && userName !== '' ? entry(config, where, 'users', 'user', userName) : {}
-  const foreign = [...foreignFields(cluster, clusterFields), ...foreignFields(user, userFields)]
+  const foreign = [
+    ...foreignFields(cluster, mayUseProxy ? [...clusterFields, 'proxy-url'] : clusterFields),
+    ...foreignFields(user, userFields),
+  ]
   const server = checkServer(text(cluster, 'server', `${where}: cluster of context "${name}"`), where, trusted)
   if (!trusted && foreign[0] !== undefined) {
     throw badRequest(
@@ -69,7 +74,10 @@ export function checkKubeconfig(
   }
   // A proxy is set because the server cannot, or must not, be reached directly: connecting directly would be wrong.
   if (foreign.includes('proxy-url'))
-    throw badRequest(`${where} uses "proxy-url", which is not supported: give one whose server is reached directly`)
+    throw badRequest(
+      `${where} uses "proxy-url", which is not supported here: give one whose server is reached directly`,
+    )
+  if (mayUseProxy) checkProxy(cluster['proxy-url'], { where, server })
   const needs =
     foreign.length === 0 ? 'nothing' : foreign.every((field) => ownFields.includes(field)) ? 'files' : 'plugins'
   if (needs !== 'plugins') {
@@ -127,6 +135,15 @@ function checkServer(server: string, where: string, trusted: boolean): string {
     throw badRequest(`${where}: server "${url.host}" must have no user, query or fragment`)
   }
   return server.replace(/\/+$/, '')
+}
+
+/** An HTTP proxy in front of an https server: others would see our requests, or need another protocol. */
+function checkProxy(value: unknown, { where, server }: { where: string; server: string }): void {
+  if (value === undefined || value === null || value === '') return
+  const url = typeof value === 'string' ? URL.parse(value) : null
+  if (url === null || !['http:', 'https:'].includes(url.protocol))
+    throw badRequest(`${where}: "proxy-url" must be an http or https URL`)
+  if (!server.startsWith('https:')) throw badRequest(`${where}: "proxy-url" needs a server with https`)
 }
 
 function text(record: Record<string, unknown>, field: string, where: string): string {

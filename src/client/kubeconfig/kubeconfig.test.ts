@@ -102,11 +102,22 @@ describe('a kubeconfig', () => {
     }
   })
 
-  it('of a person is refused if it names a proxy, instead of bypassing it', async () => {
+  it('of a person may name an HTTP proxy, unless others will use what it leads to', async () => {
     const text = config({ cluster: { 'proxy-url': 'http://proxy:3128' } })
-    expect(await messageOf(loadKubeconfig({ text }, { trusted: true }))).to.contain(
-      'uses "proxy-url", which is not supported',
+    const kubeconfig = await loadKubeconfig({ text }, { trusted: true })
+    expect((await kubeconfig.endpoint()).proxyUrl).to.equal('http://proxy:3128')
+    expect(await messageOf(loadKubeconfig({ text }, { trusted: true, mayUseProxy: false }))).to.contain(
+      'uses "proxy-url", which is not supported here',
     )
+  })
+
+  it('of a person is refused if its proxy cannot be used, instead of bypassing it', async () => {
+    const socks = config({ cluster: { 'proxy-url': 'socks5://proxy:1080' } })
+    expect(await messageOf(loadKubeconfig({ text: socks }, { trusted: true }))).to.contain(
+      'must be an http or https URL',
+    )
+    const plain = config({ cluster: { server: 'http://east:8080', 'proxy-url': 'http://proxy:3128' } })
+    expect(await messageOf(loadKubeconfig({ text: plain }, { trusted: true }))).to.contain('needs a server with https')
   })
 
   it('of a person may run a program for its token', async () => {

@@ -25,6 +25,11 @@ export interface KubeconfigOptions {
    * insecure TLS are then theirs to use. Default false: these are refused.
    */
   readonly trusted?: boolean
+  /**
+   * Whether a trusted one may name an HTTP proxy. Default as `trusted`; false where others will use what it leads to, without the
+   * proxy.
+   */
+  readonly mayUseProxy?: boolean
   /** If a server refuses the credentials of an exec plugin, the plugin runs again, at most once in this time. Default 10 s. */
   readonly pluginAgainMs?: number
 }
@@ -32,12 +37,12 @@ export interface KubeconfigOptions {
 /** Reads one context of a kubeconfig. Rejects with BadRequest if something is missing, malformed or not allowed. */
 export async function loadKubeconfig(
   source: KubeconfigSource,
-  { context, trusted = false, pluginAgainMs = 10_000 }: KubeconfigOptions = {},
+  { context, trusted = false, mayUseProxy = trusted, pluginAgainMs = 10_000 }: KubeconfigOptions = {},
 ): Promise<Kubeconfig> {
   const where = 'file' in source ? `kubeconfig "${source.file}"` : 'kubeconfig'
   const text = 'file' in source ? await readText(source.file) : source.text
   const raw = parseText(text, where)
-  const chosen = checkKubeconfig(raw, { where, trusted, ...(context === undefined ? {} : { context }) })
+  const chosen = checkKubeconfig(raw, { where, trusted, mayUseProxy, ...(context === undefined ? {} : { context }) })
   const shared = {
     server: chosen.cluster.server,
     context: chosen.context,
@@ -47,20 +52,36 @@ export async function loadKubeconfig(
     const plain = plainEndpoint(chosen.cluster, chosen.user)
     const endpoint = trusted ? checkedEndpoint(plain, where) : plain
     if (!trusted || !('file' in source)) return { ...shared, endpoint: () => Promise.resolve(endpoint) }
-    return { ...shared, refreshAfterMs: fileAgainMs, endpoint: () => endpointInFile(source.file, chosen.context) }
+    return {
+      ...shared,
+      refreshAfterMs: fileAgainMs,
+      endpoint: () => endpointInFile(source.file, { context: chosen.context, mayUseProxy }),
+    }
   }
   const directory = 'file' in source ? dirname(source.file) : '.'
   if (chosen.needs === 'files') return { ...shared, ...credentialFiles(chosen, { directory, where }) }
-  return { ...shared, ...(await withPlugins(text, { context: chosen.context, directory, where, pluginAgainMs })) }
+  return {
+    ...shared,
+    ...(await withPlugins(text, {
+      context: chosen.context,
+      proxyUrl: chosen.cluster['proxy-url'],
+      directory,
+      where,
+      pluginAgainMs,
+    })),
+  }
 }
 
 /** Reads the file again when it changes: tools such as kubeadm rewrite it when they renew the certificates in it. */
 const fileAgainMs = 30_000
 
-async function endpointInFile(file: string, context: string): Promise<Endpoint> {
+async function endpointInFile(
+  file: string,
+  { context, mayUseProxy }: { context: string; mayUseProxy: boolean },
+): Promise<Endpoint> {
   const where = `kubeconfig "${file}"`
   const raw = parseText(await readText(file), where)
-  const { cluster, user, needs } = checkKubeconfig(raw, { where, trusted: true, context })
+  const { cluster, user, needs } = checkKubeconfig(raw, { where, trusted: true, mayUseProxy, context })
   if (needs !== 'nothing')
     throw badRequest(`${where} has changed and now names a plugin or files: restart this program`)
   return checkedEndpoint(plainEndpoint(cluster, user), where)
@@ -124,6 +145,7 @@ function plainEndpoint(cluster: Chosen['cluster'], user: Chosen['user']): Endpoi
 
 interface PluginOptions {
   readonly context: string
+  readonly proxyUrl: string | undefined
   readonly directory: string
   readonly where: string
   readonly pluginAgainMs: number
@@ -135,7 +157,7 @@ interface PluginOptions {
  */
 async function withPlugins(
   text: string,
-  { context, directory, where, pluginAgainMs }: PluginOptions,
+  { context, proxyUrl, directory, where, pluginAgainMs }: PluginOptions,
 ): Promise<EndpointSource> {
   const { KubeConfig } = await import('@kubernetes/client-node')
   const open = (): InstanceType<typeof KubeConfig> => {
@@ -171,6 +193,7 @@ async function withPlugins(
         ...(options.cert && { cert: options.cert as Buffer }),
         ...(options.key && { key: options.key as Buffer }),
         ...(options.servername && { serverName: options.servername }),
+        ...(proxyUrl && { proxyUrl }),
         ...(options.rejectUnauthorized === false && { insecureSkipTlsVerify: true }),
         headers,
       }

@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream'
 import { serviceUnavailable } from '../../apimachinery/status/index.ts'
 import { abortable } from '../../async/index.ts'
 import type { Endpoint, EndpointSource } from '../kubeconfig/endpoint.ts'
+import { openTunnel } from './proxy-tunnel.ts'
 import {
   SilentConnection,
   type Transport,
@@ -28,6 +29,8 @@ export interface HttpTransportOptions {
 
 /** A request that is aborted after this time without an answer suggests a dead connection or server. */
 const longWaitMs = 8000
+
+type CreateConnection = https.Agent['createConnection']
 
 interface Link {
   readonly endpoint: Endpoint
@@ -105,7 +108,7 @@ class HttpTransport implements Transport {
       const sent = requestOf(link)({
         ...addressOf(link, request),
         headers: rawHeaders,
-        agent: false,
+        agent: this.#agentForOne(link),
         ...tlsOf(link.endpoint),
       })
       const abort = (): void => void sent.destroy(abortError(request.signal))
@@ -193,7 +196,32 @@ class HttpTransport implements Transport {
       timeout: this.#options.idleTimeoutMs,
     }
     if (base.protocol === 'http:') return new http.Agent(common)
-    return new https.Agent({ ...common, ...tlsOf(endpoint), maxCachedSessions: 16 })
+    const agent = new https.Agent({ ...common, ...tlsOf(endpoint), maxCachedSessions: 16 })
+    // Node makes a name of the certificates, several times per request. This agent has one endpoint.
+    agent.getName = () => endpoint.server
+    if (endpoint.proxyUrl !== undefined) agent.createConnection = this.#tunnelTo(base, endpoint)
+    return agent
+  }
+
+  /** For a connection that is used once; false is Node's own. */
+  #agentForOne({ base, endpoint }: Link): http.Agent | false {
+    if (endpoint.proxyUrl === undefined) return false
+    const agent = new https.Agent()
+    agent.createConnection = this.#tunnelTo(base, endpoint)
+    return agent
+  }
+
+  /** Connects through the proxy of the endpoint. */
+  #tunnelTo(base: URL, endpoint: Endpoint): CreateConnection {
+    const host = base.hostname.replace(/^\[|\]$/g, '')
+    const { proxyUrl = '' } = endpoint
+    const timeoutMs = this.#options.connectTimeoutMs
+    const options = { proxyUrl, host, port: base.port || 443, tls: tlsOf(endpoint), timeoutMs }
+    return (_, done) => {
+      // Node's type has a socket even beside an error.
+      openTunnel(options, done as Parameters<typeof openTunnel>[1])
+      return undefined
+    }
   }
 
   /** Closes idle connections. Connections in use end with their answers. */
@@ -280,6 +308,7 @@ function sameConnection(a: Endpoint, b: Endpoint): boolean {
   return (
     a.server === b.server &&
     a.serverName === b.serverName &&
+    a.proxyUrl === b.proxyUrl &&
     a.insecureSkipTlsVerify === b.insecureSkipTlsVerify &&
     text(a.ca) === text(b.ca) &&
     text(a.cert) === text(b.cert) &&

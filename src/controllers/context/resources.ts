@@ -30,3 +30,19 @@ export const customResourceDefinitions: GroupVersionResource = {
   version: 'v1',
   resource: 'customresourcedefinitions',
 }
+
+export const validatingAdmissionPolicies: GroupVersionResource = {
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  resource: 'validatingadmissionpolicies',
+}
+
+export const apiServices: GroupVersionResource = {
+  group: 'apiregistration.k8s.io',
+  version: 'v1',
+  resource: 'apiservices',
+}
+
+const flowControl = { group: 'flowcontrol.apiserver.k8s.io', version: 'v1' }
+export const flowSchemas: GroupVersionResource = { ...flowControl, resource: 'flowschemas' }
+export const priorityLevels: GroupVersionResource = { ...flowControl, resource: 'prioritylevelconfigurations' }

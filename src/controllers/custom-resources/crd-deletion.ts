@@ -15,7 +15,7 @@ const fieldManager = 'kube-apiserver'
 const finalizer = 'customresourcecleanup.apiextensions.k8s.io'
 
 interface CustomResourceDefinition extends KubeObject {
-  spec: { group: string; names: { plural: string }; versions: { name: string; served: boolean }[] }
+  spec: { group: string; names: { plural: string }; versions: { name: string; served: boolean; storage: boolean }[] }
   status?: { conditions?: { type: string; status: string; reason?: string; message?: string }[] }
 }
 
@@ -88,7 +88,9 @@ async function deleteInstances(
   { spec }: CustomResourceDefinition,
   signal: AbortSignal,
 ): Promise<number | 'unfinished'> {
-  const version = spec.versions.find(({ served }) => served)?.name
+  const served = spec.versions.filter((version) => version.served)
+  // In the stored version no conversion webhook is asked: it may have gone before its CRD.
+  const version = (served.find(({ storage }) => storage) ?? served[0])?.name
   if (version === undefined) return 0
   const gvr: GroupVersionResource = { group: spec.group, version, resource: spec.names.plural }
   try {

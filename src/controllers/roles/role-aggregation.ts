@@ -11,8 +11,8 @@ const bootstrapping = 'kubernetes.io/bootstrapping'
 /** Watches the ClusterRoles of all logical clusters. A key of the queue is the id of a logical cluster. */
 export async function startRoleAggregation({ graph, clientOf, log, signal }: ControllerContext): Promise<void> {
   using queue = createKeyQueue()
-  const stop = graph.follow(groupResourceText(clusterRoles), ({ key, object }) => {
-    if (object()?.metadata.labels?.[bootstrapping] !== 'rbac-defaults') queue.add(key.cluster)
+  const stop = graph.follow(groupResourceText(clusterRoles), ({ key, labels }) => {
+    if (labels?.[bootstrapping] !== 'rbac-defaults') queue.add(key.cluster)
   })
   const visits = new AggregationVisits({ graph, log })
   await runController({

@@ -2,6 +2,7 @@
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import type { KubeClient, SharedInformers } from '../../client/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
+import type { OperatorMetrics } from './operator-metrics.ts'
 
 export interface ClusterUrls {
   /** The `server` of a kubeconfig for the logical cluster. */
@@ -36,6 +37,8 @@ export interface OperatorContext {
   /** Over `virtual('/clusters/*')`: objects of all logical clusters. Shared by placement, members and syncers. */
   readonly tenantInformers: SharedInformers
   readonly log: Logger
+  /** Absent: nothing is counted. */
+  readonly metrics?: OperatorMetrics
 }
 
 export interface OperatorController {

@@ -7,6 +7,7 @@ import type { OperatorContext, OperatorController } from '../framework/operator-
 import { recordEvent, type EventText } from '../framework/record-event.ts'
 import { ResilientOperator } from '../framework/resilient-operator.ts'
 import { apply, type ApplyContext } from './apply.ts'
+import { followSecrets } from './kubeconfigs/follow-secrets.ts'
 import { keepKubeconfigs, removeKubeconfigs, type KeepContext } from './kubeconfigs/keep-kubeconfigs.ts'
 import { kubeconfigsCondition, type KubeconfigsOutcome } from './kubeconfigs/outcome.ts'
 import { inspectContent, probe } from './observe.ts'
@@ -38,10 +39,12 @@ async function run(
   const operator = new LogicalClusterOperator(context, { queue, objects, memberCount: () => members.store.size, clock })
   await operator.start()
   started()
-  const { log } = context
+  const { clusters, log } = context
+  const following = followSecrets({ clusters, objects, changed: (name) => queue.add(name), log, signal })
   const reconcile = (key: string, visit: AbortSignal): Promise<ReconcileResult> => operator.reconcile(key, visit)
   await runController({ name: 'logical-cluster', queue, workers: 8, reconcile, log, signal })
   operator.stop()
+  await following
 }
 
 interface Parts {

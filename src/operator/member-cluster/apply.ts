@@ -1,20 +1,28 @@
 // The steps of a plan for a MemberCluster. Each may run twice.
 import { clusterIdOf } from '../../apimachinery/meta/index.ts'
 import { tolerate } from '../../apimachinery/status/index.ts'
+import { systemClock } from '../../async/index.ts'
 import type { DeepReadonly, KubeClient } from '../../client/index.ts'
 import {
+  acceptsDeletions,
   logicalClusters,
   memberClusters,
   memberFinalizer,
+  type ClassKindName,
   type LogicalCluster,
+  type MemberClass,
   type MemberCluster,
 } from '../../crds/index.ts'
 import { requestMemberToken, withMemberToken } from '../../member-connection/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { OperatorContext } from '../framework/operator-context.ts'
-import type { ConnectedMembers } from './connected-members.ts'
+import type { EventText } from '../framework/record-event.ts'
+import type { ConnectedMembers, RunningSync } from './connected-members.ts'
+import { memberExports, type ExportReport, type MemberExports } from './member-exports.ts'
+import { memberLoss, type MemberLoss } from './member-loss.ts'
 import type { Step } from './plan.ts'
 import { removeInstallation } from './remove-installation.ts'
+import { transitions } from './transitions.ts'
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 
@@ -25,12 +33,20 @@ export interface MemberToSync {
   readonly id: string
   readonly serviceNetwork: 'None' | 'Flat'
   readonly annotationPrefixes: readonly string[]
+  /** Its classes of this kind as they are now; undefined: not known. */
+  readonly classesOf: (kind: ClassKindName) => readonly DeepReadonly<MemberClass>[] | undefined
+  /** Whether it is lost. */
+  readonly loss: MemberLoss
+  /** Whether an admin lets go what is not known upstream any more. */
+  readonly acceptsDeletions: () => boolean
+  /** Absent: it exports nothing. */
+  readonly exports?: MemberExports
   readonly client: KubeClient
   readonly log: Logger
   readonly signal: AbortSignal
 }
 
-export type StartSyncer = (member: MemberToSync, context: OperatorContext) => Promise<AsyncDisposable>
+export type StartSyncer = (member: MemberToSync, context: OperatorContext) => Promise<RunningSync>
 
 export interface ApplyContext {
   readonly operator: OperatorContext
@@ -39,6 +55,16 @@ export interface ApplyContext {
   /** The life of syncers: that of the controller, longer than the visit. */
   readonly controllerSignal: AbortSignal
   readonly logRemaining: () => void
+  /** Takes what its syncer says of the APIs that it exports. */
+  readonly exportsReported: (report: ExportReport) => void
+  /** Writes an Event about the object. */
+  readonly record: (text: EventText) => Promise<void>
+}
+
+const restoredEvent: EventText = {
+  type: 'Warning',
+  reason: 'RestoredFromBackup',
+  message: 'its API is at an earlier revision than before: everything in it is read again',
 }
 
 /** Applies one step to the object. Rejects with the StatusError of a failed write. */
@@ -62,9 +88,16 @@ export async function apply(
       )
     case 'setStatus': {
       const { status } = step
-      await operator.clusters.patch(memberClusters, { name }, 'merge', { status }, { subresource: 'status', signal })
+      // A merge patch keeps fields that it does not name.
+      const gone = Object.keys(object.status ?? {}).filter((field) => !(field in status))
+      const patch = { status: { ...status, ...Object.fromEntries(gone.map((field) => [field, null])) } }
+      await operator.clusters.patch(memberClusters, { name }, 'merge', patch, { subresource: 'status', signal })
+      for (const text of transitions(object.status?.conditions, status.conditions)) await context.record(text)
       return
     }
+    case 'reportRestored':
+      operator.log.warn('a member was restored from a backup; everything is read again', { member: name })
+      return context.record(restoredEvent)
     case 'sync':
       return sync(step.memberId, object, context)
     case 'stopSyncer':
@@ -122,16 +155,37 @@ async function renewToken(
 async function sync(
   id: string,
   object: DeepReadonly<MemberCluster>,
-  { operator, connected, startSyncer, controllerSignal }: ApplyContext,
+  { operator, connected, startSyncer, controllerSignal, exportsReported }: ApplyContext,
 ): Promise<void> {
   const { name } = object.metadata
   const serviceNetwork = object.spec?.serviceNetwork?.type ?? 'None'
   const annotationPrefixes = object.spec?.annotationPrefixes ?? []
-  await connected.sync(name, JSON.stringify([id, serviceNetwork, annotationPrefixes]), async (client) => {
+  // Until the member has told, what it told before a restart holds: templates must not change because of a restart.
+  const classesOf = (wanted: ClassKindName): readonly DeepReadonly<MemberClass>[] | undefined => {
+    const found = [...connected.classesOf(name), ...(object.status?.classes ?? [])]
+    return found.find(({ kind, truncated = false }) => kind === wanted && !truncated)?.items
+  }
+  const known = operator.informers.of<MemberCluster>(memberClusters)
+  const accepts = (): boolean => acceptsDeletions(known.store.get(name) ?? object, systemClock.now())
+  const exports = memberExports(object, operator.informers, exportsReported)
+  const { apis, former } = exports ?? {}
+  await connected.sync(name, JSON.stringify([id, serviceNetwork, annotationPrefixes, apis, former]), async (client) => {
     const { log } = operator
     log.info('starting to sync with a member', { member: name, id, serviceNetwork })
     return startSyncer(
-      { name, id, serviceNetwork, annotationPrefixes, client, log, signal: controllerSignal },
+      {
+        name,
+        id,
+        serviceNetwork,
+        annotationPrefixes,
+        classesOf,
+        loss: memberLoss(name, operator.informers),
+        acceptsDeletions: accepts,
+        ...(exports && { exports }),
+        client,
+        log,
+        signal: controllerSignal,
+      },
       operator,
     )
   })

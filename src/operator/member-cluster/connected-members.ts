@@ -1,30 +1,58 @@
 // The members this process is connected to, and their running syncers.
 import type { DeepReadonly, KubeClient } from '../../client/index.ts'
-import type { MemberCluster } from '../../crds/index.ts'
+import type { MemberCluster, MemberClasses, SuspendedDeletions } from '../../crds/index.ts'
 import {
   connectToMember,
   memberKubeconfig,
   memberTimeouts,
   type MemberConnection,
 } from '../../member-connection/index.ts'
+import type { Logger } from '../../telemetry/index.ts'
+import { WatchedClasses } from './watched-classes.ts'
+
+export interface WatchOptions {
+  readonly log: Logger
+  readonly signal: AbortSignal
+  /** Called with the name of a member whose classes have changed. */
+  readonly changed: (name: string) => void
+}
+
+/** A syncer that runs. */
+export interface RunningSync extends AsyncDisposable {
+  /** Where it deletes nothing, because too much is not known upstream any more. */
+  suspendedDeletions(): readonly SuspendedDeletions[]
+}
 
 interface RunningSyncer {
   readonly connection: MemberConnection
   /** What the syncer was started with; with another value it must be started again. */
   readonly identity: string
-  readonly syncer: AsyncDisposable
+  readonly syncer: RunningSync
 }
 
-export type StartSyncer = (client: KubeClient) => Promise<AsyncDisposable>
+export type StartSyncer = (client: KubeClient) => Promise<RunningSync>
 
 export class ConnectedMembers implements AsyncDisposable {
   readonly #clusters: KubeClient
   readonly #connections = new Map<string, MemberConnection>()
   readonly #syncers = new Map<string, RunningSyncer>()
+  readonly #classes = new Map<string, WatchedClasses>()
+  readonly #watch: WatchOptions
 
   /** `clusters`: the API with the MemberClusters and the Secrets of their kubeconfigs. */
-  constructor(clusters: KubeClient) {
+  constructor(clusters: KubeClient, watch: WatchOptions) {
     this.#clusters = clusters
+    this.#watch = watch
+  }
+
+  /** The classes of the member by kind, as far as they are known by now. */
+  classesOf(name: string): MemberClasses[] {
+    return this.#classes.get(name)?.current() ?? []
+  }
+
+  /** Where the syncer of the member deletes nothing now. */
+  suspendedDeletionsOf(name: string): readonly SuspendedDeletions[] {
+    return this.#syncers.get(name)?.syncer.suspendedDeletions() ?? []
   }
 
   clientOf(name: string): KubeClient | undefined {
@@ -46,6 +74,7 @@ export class ConnectedMembers implements AsyncDisposable {
     if (known?.kubeconfig === found.text) return known.client
     const connection = await connectToMember(found.text, { answerTimeoutMs: memberTimeouts.answerMs })
     this.#connections.set(name, connection)
+    await this.#watchClasses(name, connection.client)
     // A syncer on the old connection is replaced by sync(), which then closes that connection.
     if (known !== undefined && this.#syncers.get(name)?.connection !== known) await known[Symbol.asyncDispose]()
     return connection.client
@@ -69,9 +98,17 @@ export class ConnectedMembers implements AsyncDisposable {
     if (this.#connections.get(name) !== running.connection) await running.connection[Symbol.asyncDispose]()
   }
 
+  async #watchClasses(name: string, client: KubeClient): Promise<void> {
+    await this.#classes.get(name)?.[Symbol.asyncDispose]()
+    const { log, signal, changed } = this.#watch
+    this.#classes.set(name, new WatchedClasses(client, { log, signal, changed: () => changed(name) }))
+  }
+
   /** Stops the syncer and closes the connection. */
   async disconnect(name: string): Promise<void> {
     await this.stopSyncer(name)
+    await this.#classes.get(name)?.[Symbol.asyncDispose]()
+    this.#classes.delete(name)
     const connection = this.#connections.get(name)
     this.#connections.delete(name)
     await connection?.[Symbol.asyncDispose]()

@@ -1,15 +1,28 @@
 // The controller of MemberClusters: their status, a syncer for each member that answers, and their deletion.
 import { systemClock, timestamp, type Clock } from '../../async/index.ts'
-import type { DeepReadonly, Informer } from '../../client/index.ts'
-import { memberClusters, type MemberCluster } from '../../crds/index.ts'
+import type { DeepReadonly, Informer, KubeClient } from '../../client/index.ts'
+import {
+  isConditionTrue,
+  logicalClusters,
+  memberClusters,
+  memberState,
+  type LogicalCluster,
+  type MemberCluster,
+} from '../../crds/index.ts'
 import { isMemberTokenDue } from '../../member-connection/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '../../reconcile/index.ts'
 import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
+import { recordEvent, type EventText } from '../framework/record-event.ts'
 import { apply, type StartSyncer } from './apply.ts'
 import { ConnectedMembers } from './connected-members.ts'
+import { drainProgress } from './drain-progress.ts'
 import { listPlacedWorkloads, olderTwinOf, probe } from './observe.ts'
+import { MemberSchemas } from './member-schemas.ts'
+import { MemberCount } from './member-count.ts'
 import { plan, type Observed } from './plan.ts'
 import { PlacedWorkloads } from './placed-workloads.ts'
+import type { ExportReport } from './member-exports.ts'
+import { Revisions } from './revisions.ts'
 import type { Probe } from './status.ts'
 
 export interface MemberClusterDeps {
@@ -31,9 +44,30 @@ export function memberClusterController(deps: MemberClusterDeps): OperatorContro
       const informer = context.informers.of<MemberCluster>(memberClusters)
       using queue = createKeyQueue({ maxMs: 30_000 })
       using placed = new PlacedWorkloads(context.tenantInformers)
-      await using connected = new ConnectedMembers(context.clusters)
-      const members = new Members({ context, informer, placed, connected, deps, signal })
+      await using connected = new ConnectedMembers(context.clusters, {
+        log: context.log,
+        signal,
+        changed: (name) => queue.add(name),
+      })
+      const schemas = new MemberSchemas({
+        ours: () => ourApi(context),
+        log: context.log,
+        signal,
+        changed: (name) => queue.add(name),
+      })
+      const members = new Members({
+        context,
+        informer,
+        placed,
+        connected,
+        schemas,
+        deps,
+        visit: (name) => queue.add(name),
+        signal,
+      })
+      using count = new MemberCount(context.metrics?.members)
       const unsubscribe = informer.onChange(({ key, before, after }) => {
+        count.change(before, after)
         // Status writes of this controller must not cause a visit.
         const isSame =
           before?.metadata.generation === after?.metadata.generation &&
@@ -52,12 +86,24 @@ export function memberClusterController(deps: MemberClusterDeps): OperatorContro
   }
 }
 
+/** The API of any logical cluster: built-in kinds are the same in all of them. */
+function ourApi({ informers, virtual }: OperatorContext): KubeClient | undefined {
+  const ready = informers
+    .of<LogicalCluster>(logicalClusters)
+    .store.list()
+    .find((one) => isConditionTrue(one, 'Ready'))
+  return ready && virtual(`/clusters/${ready.metadata.name}`)
+}
+
 interface MembersParts {
   readonly context: OperatorContext
   readonly informer: Informer<MemberCluster>
   readonly placed: PlacedWorkloads
   readonly connected: ConnectedMembers
+  readonly schemas: MemberSchemas
   readonly deps: MemberClusterDeps
+  /** Asks for another visit. */
+  readonly visit: (name: string) => void
   readonly signal: AbortSignal
 }
 
@@ -66,6 +112,9 @@ class Members {
   readonly #clock: Clock
   /** By member that is being deleted: the number of workloads that was logged last. */
   readonly #loggedRemaining = new Map<string, number>()
+  readonly #revisions = new Revisions()
+  /** By member: what its syncer said of the APIs that it exports. */
+  readonly #exports = new Map<string, ExportReport>()
 
   constructor(parts: MembersParts) {
     this.#parts = parts
@@ -73,10 +122,13 @@ class Members {
   }
 
   async reconcile(name: string, signal: AbortSignal): Promise<ReconcileResult> {
-    const { informer, connected, context, deps } = this.#parts
+    const { informer, connected, context, deps, schemas } = this.#parts
     const object = informer.store.get(name)
     if (object === undefined) {
       this.#loggedRemaining.delete(name)
+      this.#revisions.forget(name)
+      this.#exports.delete(name)
+      schemas.forget(name)
       await connected.disconnect(name)
       return {}
     }
@@ -87,24 +139,58 @@ class Members {
       connected,
       startSyncer: deps.startSyncer,
       controllerSignal: this.#parts.signal,
+      exportsReported: (report: ExportReport) => {
+        this.#exports.set(name, report)
+        this.#parts.visit(name)
+      },
       logRemaining: () => this.#logRemaining(name, observed.placed),
+      record: (text: EventText) =>
+        recordEvent(
+          object,
+          text,
+          { client: context.clusters, component: 'kcp-member-cluster', now: observed.now, log: context.log },
+          signal,
+        ),
     }
     for (const step of steps) await apply(step, object, applyContext, signal)
     return requeueAfterSeconds === undefined ? {} : { requeueAfterSeconds }
   }
 
   async #observe(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<Observed> {
-    const { informer, context, placed } = this.#parts
+    const { informer, context, placed, connected, schemas } = this.#parts
     const { name, deletionTimestamp } = object.metadata
     const found = await this.#probe(object, signal)
     const twin = found.kind === 'answered' ? olderTwinOf(object, found.uid, informer.store.list()) : undefined
     const known = await placed.of(name, signal)
     const mustAsk = known.length === 0 && deletionTimestamp !== undefined
     const workloads = mustAsk ? await listPlacedWorkloads(context.virtual('/clusters/*'), name, signal) : known
+    const isDraining = memberState(object) === 'Draining'
+    const drain = isDraining ? { drain: drainProgress(name, placed.workloadsIn(name)) } : {}
+    const requested = await placed.requestedIn(name, signal)
+    const isRestored = found.kind === 'answered' && this.#revisions.hasGoneBack(name, found)
     const nowMs = this.#clock.now()
-    const kubeconfig = this.#parts.connected.kubeconfigOf(name)
+    const kubeconfig = connected.kubeconfigOf(name)
     const tokenDue = kubeconfig !== undefined && isMemberTokenDue(kubeconfig, this.#clock.now())
-    return { object, probe: found, twin, tokenDue, placed: workloads, nowMs, now: timestamp(nowMs) }
+    const now = timestamp(nowMs)
+    const classes = connected.classesOf(name)
+    const client = connected.clientOf(name)
+    const unsupportedFields = found.kind === 'answered' && client && schemas.unsupportedBy(name, client, found.version)
+    const exports = this.#exports.get(name)
+    const facts = {
+      ...(exports && { exports }),
+      ...(unsupportedFields && { unsupportedFields }),
+      twin,
+      tokenDue,
+      placed: workloads,
+      requested,
+      isRestored,
+      classes,
+      suspended: connected.suspendedDeletionsOf(name),
+      ...drain,
+      nowMs,
+      now,
+    }
+    return { object, probe: found, ...facts }
   }
 
   async #probe(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<Probe> {

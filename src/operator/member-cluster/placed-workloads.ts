@@ -1,8 +1,16 @@
 // Which workloads have something in which member: by the scheduler's decision or by the finalizer of the member's syncer.
 // An index on the shared informers, so that a visit to a member does not read the workloads of all logical clusters.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { ObjectIndex, type DeepReadonly, type Informer, type SharedInformers } from '../../client/index.ts'
-import { finalizingMembers, membersWithCopy, workloadKinds } from '../../crds/index.ts'
+import { addAmounts, listOf, type Amounts, type Quantity } from '../../apimachinery/quantity/index.ts'
+import {
+  clusterInKey,
+  ObjectIndex,
+  type DeepReadonly,
+  type Informer,
+  type SharedInformers,
+} from '../../client/index.ts'
+import { finalizingMembers, membersWithCopy, placedOn, requestsOf, workloadKinds } from '../../crds/index.ts'
+import type { WorkloadThere } from './drain-progress.ts'
 
 export class PlacedWorkloads implements Disposable {
   readonly #kinds: readonly { readonly informer: Informer<KubeObject>; readonly byMember: ObjectIndex }[]
@@ -20,9 +28,33 @@ export class PlacedWorkloads implements Disposable {
     return this.#kinds.flatMap(({ byMember }) => [...byMember.of(member)].map(nameOf))
   }
 
+  /** The workloads with something in the member. Call it after `of`, which waits for the first lists. */
+  workloadsIn(member: string): WorkloadThere[] {
+    return this.#kinds.flatMap(({ informer, byMember }) =>
+      [...byMember.keysOf(member)].flatMap((key) => {
+        const workload = informer.store.get(key)
+        return workload === undefined ? [] : [{ cluster: clusterInKey(key), workload }]
+      }),
+    )
+  }
+
+  /** What the pods of these workloads request, as a ResourceList. Waits for the first lists. */
+  async requestedIn(member: string, signal: AbortSignal): Promise<Record<string, string>> {
+    await Promise.all(this.#kinds.map(({ informer }) => informer.synced(signal)))
+    const sum = new Map<string, Quantity>()
+    for (const { byMember } of this.#kinds)
+      for (const workload of byMember.of(member)) addAmounts(sum, requestsIn(member, workload))
+    return listOf(sum)
+  }
+
   [Symbol.dispose](): void {
     for (const { byMember } of this.#kinds) byMember[Symbol.dispose]()
   }
+}
+
+function requestsIn(member: string, workload: DeepReadonly<KubeObject>): Amounts {
+  const { replicas, start } = placedOn(workload as KubeObject)[member] ?? {}
+  return requestsOf(workload, start === undefined ? replicas : undefined)
 }
 
 /** Members that have, or are to have, something of the workload. */

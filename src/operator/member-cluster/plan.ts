@@ -3,11 +3,18 @@ import type { DeepReadonly } from '../../client/index.ts'
 import {
   memberFinalizer,
   memberIdOf,
+  memberState,
   systemNamespace,
+  type ExportedApi,
+  type MemberClasses,
   type MemberCluster,
   type MemberClusterStatus,
+  type SuspendedDeletions,
+  type UnsupportedFields,
 } from '../../crds/index.ts'
-import { memberClusterStatus, type Probe } from './status.ts'
+import type { ExportReport } from './member-exports.ts'
+import type { DrainProgress } from './drain-progress.ts'
+import { isSame, memberClusterStatus, type Probe } from './status.ts'
 
 export interface Observed {
   readonly object: DeepReadonly<MemberCluster>
@@ -18,6 +25,20 @@ export interface Observed {
   readonly tokenDue: boolean
   /** `NAMESPACE/NAME` of the workloads with something in the member. */
   readonly placed: readonly string[]
+  /** What the pods of these workloads request, as a ResourceList. */
+  readonly requested: Readonly<Record<string, string>>
+  /** The classes that are known by now. */
+  readonly classes: readonly MemberClasses[]
+  /** The fields that it does not know; absent: not found out yet. */
+  readonly unsupportedFields?: readonly UnsupportedFields[]
+  /** What its syncer said of the APIs that it exports; absent: nothing yet. */
+  readonly exports?: ExportReport
+  /** The member has gone back to an earlier revision: it was restored from a backup. */
+  readonly isRestored: boolean
+  /** How far the drain has come; only while it drains. */
+  readonly drain?: DrainProgress
+  /** Where its syncer deletes nothing, because too much is not known upstream any more. */
+  readonly suspended?: readonly SuspendedDeletions[]
   readonly nowMs: number
   /** RFC 3339 of nowMs. */
   readonly now: string
@@ -29,6 +50,8 @@ export type Step =
   /** Run a syncer for the member with this id. */
   | { readonly do: 'sync'; readonly memberId: string }
   | { readonly do: 'stopSyncer' }
+  /** Log, and write in an Event, that the member was restored from a backup. */
+  | { readonly do: 'reportRestored' }
   /** Request another token of the member and keep it in this Secret. */
   | { readonly do: 'renewToken'; readonly namespace: string; readonly name: string }
   /** Log that workloads are left in a member that is being deleted. */
@@ -56,25 +79,30 @@ export function plan(observed: Observed, { probeSeconds }: { readonly probeSecon
 }
 
 function planSync(observed: Observed): Step[] {
-  const { object, twin } = observed
+  const { object } = observed
+  const isOurs = isAccepted(observed)
   const steps: Step[] = object.metadata.finalizers?.includes(memberFinalizer) ? [] : [{ do: 'addFinalizer' }]
   steps.push(...statusStep(observed))
   const ref = joinedSecret(object)
-  if (ref !== undefined && observed.tokenDue && observed.probe.kind === 'answered' && twin === undefined)
+  if (ref !== undefined && observed.tokenDue && observed.probe.kind === 'answered' && isOurs)
     steps.push({ do: 'renewToken', ...ref })
+  // What the syncer knows of the member is of a time that has not been: it lists everything again.
+  if (observed.isRestored) steps.push({ do: 'stopSyncer' }, { do: 'reportRestored' })
   steps.push(...syncStep(observed))
-  if (twin !== undefined) steps.push({ do: 'stopSyncer' })
+  if (!isOurs) steps.push({ do: 'stopSyncer' })
   return steps
 }
 
 /**
  * A member that is being deleted drains: placement treats it like state Draining, so its workloads move or are Held. When
- * nothing is left, our own objects in the member are deleted, the syncer's identity last, and the finalizer goes.
+ * nothing is left, our own objects in the member are deleted, the syncer's identity last, and the finalizer goes. With another
+ * deletionPolicy nothing is waited for; the scheduler then releases the workloads from the member that is gone.
  */
 function planDeletion(observed: Observed): Plan {
-  const { object, probe, twin, placed } = observed
+  const { object, probe, placed } = observed
   if (!object.metadata.finalizers?.includes(memberFinalizer)) return { steps: [] }
-  if (placed.length > 0) {
+  const policy = object.spec?.deletionPolicy ?? 'Drain'
+  if (placed.length > 0 && policy === 'Drain') {
     const steps: Step[] = [
       ...syncStep(observed),
       { do: 'logRemaining' },
@@ -83,7 +111,7 @@ function planDeletion(observed: Observed): Plan {
     return { steps, requeueAfterSeconds: remainingRetrySeconds }
   }
   const steps: Step[] = [{ do: 'stopSyncer' }]
-  if (probe.kind === 'answered' && twin === undefined) steps.push({ do: 'removeInstallation' })
+  if (probe.kind === 'answered' && isAccepted(observed) && policy !== 'Orphan') steps.push({ do: 'removeInstallation' })
   const ref = joinedSecret(object)
   if (ref !== undefined) steps.push({ do: 'deleteKubeconfig', ...ref })
   return { steps: [...steps, { do: 'removeFinalizer' }, { do: 'disconnect' }] }
@@ -96,16 +124,39 @@ function joinedSecret({ metadata, spec }: Observed['object']): { namespace: stri
   return { namespace, name }
 }
 
-function syncStep({ probe, twin }: Observed): Step[] {
-  return probe.kind === 'answered' && twin === undefined ? [{ do: 'sync', memberId: memberIdOf(probe.uid) }] : []
+/** False for a cluster that is registered twice, and for another one than was registered under this name. */
+function isAccepted({ object, probe, twin }: Observed): boolean {
+  return twin === undefined && isSame({ probe, previous: object.status as MemberCluster['status'] })
+}
+
+function syncStep(observed: Observed): Step[] {
+  const { probe } = observed
+  return probe.kind === 'answered' && isAccepted(observed) ? [{ do: 'sync', memberId: memberIdOf(probe.uid) }] : []
 }
 
 /** No step if the status is already right. */
-function statusStep({ object, probe, twin, placed, nowMs, now }: Observed): Step[] {
+function statusStep({ object, probe, twin, placed, requested, classes, drain, nowMs, now, ...rest }: Observed): Step[] {
   const previous = object.status as MemberCluster['status']
-  const isDeleting = object.metadata.deletionTimestamp !== undefined
-  const state = isDeleting ? 'Draining' : (object.spec?.state ?? 'Active')
+  const state = memberState(object)
   const generation = object.metadata.generation ?? 0
-  const status = memberClusterStatus({ previous, generation, state, probe, twin, placed, nowMs, now })
+  const drained = drain === undefined ? {} : { drain }
+  const input = {
+    previous,
+    generation,
+    state,
+    probe,
+    twin,
+    placed,
+    requested: { ...requested },
+    classes,
+    ...(rest.unsupportedFields && { unsupportedFields: rest.unsupportedFields }),
+    ...drained,
+    ...(rest.suspended && { suspended: { name: object.metadata.name, where: rest.suspended } }),
+    exported: (object.spec?.exportedAPIs ?? []) as readonly ExportedApi[],
+    ...(rest.exports && { exports: rest.exports }),
+    nowMs,
+    now,
+  }
+  const status = memberClusterStatus(input)
   return status === previous ? [] : [{ do: 'setStatus', status }]
 }

@@ -1,7 +1,15 @@
 import { expect } from 'chai'
 import { memberClusterStatus, type Probe, type StatusInput } from './status.ts'
 
-const answered: Probe = { kind: 'answered', uid: 'u', version: 'v1.34.3', nodes: { ready: 1, total: 2 } }
+const answered: Probe = {
+  kind: 'answered',
+  uid: 'u',
+  version: 'v1.34.3',
+  nodes: { ready: 1, total: 2 },
+  capacity: { cpu: '4' },
+  allocatable: { cpu: '3900m' },
+  revision: '7',
+}
 const start = Date.parse('2026-01-01T00:00:00Z')
 const input = (parts: Partial<StatusInput> = {}): StatusInput => ({
   previous: undefined,
@@ -10,6 +18,8 @@ const input = (parts: Partial<StatusInput> = {}): StatusInput => ({
   probe: answered,
   twin: undefined,
   placed: [],
+  requested: {},
+  classes: [],
   nowMs: start,
   now: '2026-01-01T00:00:00Z',
   ...parts,
@@ -44,6 +54,11 @@ describe('the status of a MemberCluster', () => {
       parts: { twin: 'east' },
       expected: 'Accepted=False Reachable=True CredentialsValid=True Ready=False Schedulable=False',
     },
+    {
+      title: 'is not accepted when another cluster answers under its name',
+      parts: { previous: { id: 'former' } },
+      expected: 'Accepted=False Reachable=True CredentialsValid=True Ready=False Schedulable=False',
+    },
   ] as { title: string; parts: Partial<StatusInput>; expected: string }[]) {
     it(title, () => expect(words(parts)).to.equal(expected))
   }
@@ -61,10 +76,40 @@ describe('the status of a MemberCluster', () => {
       expect(status.conditions?.find(({ type }) => type === 'Schedulable')?.message).to.equal(message)
     })
   }
+  it('says that deletions are suspended, and what to do, only while they are', () => {
+    const where = [{ cluster: 'acme', missing: 7, total: 8 }]
+    const previous = memberClusterStatus(input({ suspended: { name: 'east', where } }))
+    const told = previous.conditions?.find(({ type }) => type === 'DeletionsSuspended')
+    expect(told?.message).to.match(
+      /^7 of the 8 workloads of logical cluster "acme" .* memberclusters east kcp\.dev\/accept-deletions-until=/,
+    )
+    expect(words({ previous, suspended: { name: 'east', where: [] } })).not.to.contain('DeletionsSuspended')
+  })
+  it('calls a member lost that has not answered for 40 s', () => {
+    const probe: Probe = { kind: 'unreachable', message: 'm' }
+    const reasonAfter = (seconds: number): string | undefined => {
+      const previous = memberClusterStatus(input({ probe }))
+      const status = memberClusterStatus(input({ previous, probe, nowMs: start + seconds * 1000 }))
+      return status.conditions?.find(({ type }) => type === 'Ready')?.reason
+    }
+    expect([reasonAfter(39), reasonAfter(40)]).to.deep.equal(['Unreachable', 'Lost'])
+  })
   it('keeps the last report of a member that does not answer', () => {
     const previous = memberClusterStatus(input())
     const silent = memberClusterStatus(input({ previous, probe: { kind: 'unreachable', message: 'm' } }))
     expect(silent).to.include({ version: 'v1.34.3', lastHeartbeatTime: '2026-01-01T00:00:00Z' })
+  })
+  it('reports what its nodes have, and keeps the report of the registered cluster', () => {
+    const status = memberClusterStatus(input({ requested: { cpu: '500m' } }))
+    expect(status).to.deep.include({
+      capacity: { cpu: '4' },
+      allocatable: { cpu: '3900m' },
+      requested: { cpu: '500m' },
+    })
+    expect(memberClusterStatus(input({ previous: { id: 'former', version: 'v1.33.0' } }))).to.include({
+      id: 'former',
+      version: 'v1.33.0',
+    })
   })
   it('writes a heartbeat at most every 30 s', () => {
     const previous = memberClusterStatus(input())
@@ -74,5 +119,14 @@ describe('the status of a MemberCluster', () => {
     expect(
       memberClusterStatus(input({ previous, nowMs: start + 30_000, now: '2026-01-01T00:00:30Z' })).lastHeartbeatTime,
     ).to.equal('2026-01-01T00:00:30Z')
+  })
+
+  it('keeps whether it has metrics while the member does not tell', () => {
+    const previous = memberClusterStatus(input({ probe: { ...answered, metricsAPI: true } }))
+    expect(previous.metricsAPI).to.equal(true)
+    expect(memberClusterStatus(input({ previous })).metricsAPI).to.equal(true)
+    expect(memberClusterStatus(input({ previous, probe: { ...answered, metricsAPI: false } })).metricsAPI).to.equal(
+      false,
+    )
   })
 })

@@ -1,6 +1,24 @@
 // The status of a MemberCluster. Pure.
+import { isDeepStrictEqual } from 'node:util'
 import type { Condition } from '../../apimachinery/meta/index.ts'
-import { setCondition, type MemberClusterStatus } from '../../crds/index.ts'
+import {
+  definitionName,
+  lostAfterMs,
+  lostReason,
+  maxExportedApis,
+  setCondition,
+  suspendedDeletionsText,
+  type ExportedApi,
+  type MemberClasses,
+  type MemberClusterStatus,
+  type SuspendedDeletions,
+  type UnsupportedFields,
+} from '../../crds/index.ts'
+import type { ExportReport } from './member-exports.ts'
+import type { DrainProgress } from './drain-progress.ts'
+
+/** Amounts by resource, as text. */
+export type ResourceList = Record<string, string>
 
 /** The result of asking a member. */
 export type Probe =
@@ -8,7 +26,14 @@ export type Probe =
       readonly kind: 'answered'
       readonly uid: string
       readonly version: string
+      /** Whether it serves metrics.k8s.io/v1beta1; absent: it did not say. */
+      readonly metricsAPI?: boolean
       readonly nodes: { readonly ready: number; readonly total: number }
+      /** Of the nodes that are Ready and take pods. */
+      readonly capacity: ResourceList
+      readonly allocatable: ResourceList
+      /** The resourceVersion of the list of nodes. */
+      readonly revision: string
     }
   /** It answered 401 or 403. */
   | { readonly kind: 'refused'; readonly message: string }
@@ -25,6 +50,20 @@ export interface StatusInput {
   readonly twin: string | undefined
   /** `NAMESPACE/NAME` of the workloads with something in the member. */
   readonly placed: readonly string[]
+  /** How far the drain has come, while the state is Draining. */
+  readonly drain?: DrainProgress
+  /** Where its syncer deletes nothing, because too much is not known upstream any more; with the name of the member. */
+  readonly suspended?: { readonly name: string; readonly where: readonly SuspendedDeletions[] }
+  /** What the pods of these workloads request. */
+  readonly requested: ResourceList
+  /** The classes that are known by now. */
+  readonly classes: readonly MemberClasses[]
+  /** The fields that it does not know; absent: not found out yet. */
+  readonly unsupportedFields?: readonly UnsupportedFields[]
+  /** spec.exportedAPIs. */
+  readonly exported?: readonly Readonly<ExportedApi>[]
+  /** What its syncer said of them; absent: nothing yet. */
+  readonly exports?: ExportReport
   readonly nowMs: number
   /** RFC 3339 of nowMs. */
   readonly now: string
@@ -33,23 +72,69 @@ export interface StatusInput {
 /** A new heartbeat alone causes a write after this time only. */
 export const heartbeatMs = 30_000
 
+const passing: ReadonlySet<string> = new Set(['Drained', 'DeletionsSuspended', 'APIsExported'])
+
 /** The next status; `previous` itself if nothing has changed. */
 export function memberClusterStatus(input: StatusInput): MemberClusterStatus {
-  const { previous = {}, generation, probe, placed, nowMs, now } = input
-  let conditions: readonly Readonly<Condition>[] = previous.conditions ?? []
-  for (const update of conditionsOf(input))
+  const { previous = {}, generation, probe, placed, requested, nowMs, now } = input
+  const exporting = exportedNow(input)
+  const updates = [
+    ...conditionsOf(input),
+    ...drainedCondition(input),
+    ...suspendedCondition(input),
+    ...exportedCondition(input),
+  ]
+  const told = new Set(updates.map(({ type }) => type))
+  // These are there only while there is something to say.
+  let conditions: readonly Readonly<Condition>[] = (previous.conditions ?? []).filter(
+    ({ type }) => told.has(type) || !passing.has(type),
+  )
+  for (const update of updates)
     conditions = setCondition(conditions, { ...update, observedGeneration: generation }, now)
   const answered = probe.kind === 'answered'
   const beat = answered && nowMs - Date.parse(previous.lastHeartbeatTime ?? '1970-01-01T00:00:00Z') >= heartbeatMs
+  const { moving: _moving, held: _held, remaining: _remaining, exportedAPIs: _exported, ...kept } = previous
   const status: MemberClusterStatus = {
-    ...previous,
+    ...kept,
     observedGeneration: generation,
     placed: placed.length,
     conditions: [...conditions],
-    ...(answered && { id: probe.uid, version: probe.version, nodes: probe.nodes }),
+    requested,
+    ...(exporting.length > 0 && { exportedAPIs: exporting }),
+    ...(input.drain && { ...input.drain, remaining: [...input.drain.remaining] }),
+    ...(answered && isSame(input) && { ...reported(probe), ...classesOf(input), ...fieldsOf(input) }),
     ...(beat && { lastHeartbeatTime: now }),
   }
-  return JSON.stringify(status) === JSON.stringify(previous) ? previous : status
+  return isDeepStrictEqual(status, previous) ? previous : status
+}
+
+function reported({
+  uid,
+  version,
+  metricsAPI,
+  nodes,
+  capacity,
+  allocatable,
+}: Extract<Probe, { kind: 'answered' }>): MemberClusterStatus {
+  const metrics = metricsAPI === undefined ? {} : { metricsAPI }
+  return { id: uid, version, ...metrics, nodes, capacity, allocatable }
+}
+
+function fieldsOf({ unsupportedFields }: StatusInput): Pick<MemberClusterStatus, 'unsupportedFields'> {
+  return unsupportedFields === undefined ? {} : { unsupportedFields: [...unsupportedFields] }
+}
+
+/** Kinds that are not known yet stay as they were: after a start they are read again. */
+function classesOf({ previous, classes }: StatusInput): Pick<MemberClusterStatus, 'classes'> {
+  const known = new Set(classes.map(({ kind }) => kind))
+  const kept = (previous?.classes ?? []).filter(({ kind }) => !known.has(kind))
+  const all = [...kept, ...classes].sort((a, b) => (a.kind < b.kind ? -1 : 1))
+  return all.length === 0 ? {} : { classes: all }
+}
+
+/** False if another cluster answers than the one that was registered. */
+export function isSame({ probe, previous }: Pick<StatusInput, 'probe' | 'previous'>): boolean {
+  return probe.kind !== 'answered' || previous?.id === undefined || previous.id === probe.uid
 }
 
 interface ConditionUpdate {
@@ -59,23 +144,38 @@ interface ConditionUpdate {
   readonly message: string
 }
 
-function conditionsOf({ probe, twin, state, placed }: StatusInput): ConditionUpdate[] {
+/** Whether the cluster that answers is the one that was registered, and only once. */
+function acceptance(input: StatusInput): ConditionUpdate {
+  const { twin, probe, previous } = input
+  const refuse = (reason: string, message: string): ConditionUpdate => ({
+    type: 'Accepted',
+    status: 'False',
+    reason,
+    message,
+  })
+  if (twin !== undefined) return refuse('RegisteredTwice', `the same cluster is registered as "${twin}"`)
+  if (!isSame(input) && probe.kind === 'answered') {
+    const message = `another cluster answers: the uid of its kube-system is ${probe.uid}, that of the registered one ${previous?.id ?? ''}; register it under another name`
+    return refuse('AnotherCluster', message)
+  }
+  return { type: 'Accepted', status: 'True', reason: 'Accepted', message: 'it is registered once' }
+}
+
+function conditionsOf(input: StatusInput): ConditionUpdate[] {
   const condition = (type: string, status: Condition['status'], reason: string, message: string): ConditionUpdate => ({
     type,
     status,
     reason,
     message,
   })
-  const accepted =
-    twin === undefined
-      ? condition('Accepted', 'True', 'Accepted', 'it is registered once')
-      : condition('Accepted', 'False', 'RegisteredTwice', `the same cluster is registered as "${twin}"`)
+  const { probe, state, placed } = input
+  const accepted = acceptance(input)
+  const isAccepted = accepted.status === 'True'
   if (probe.kind === 'answered') {
-    const ready =
-      twin === undefined
-        ? condition('Ready', 'True', 'Answers', 'its API answers')
-        : condition('Ready', 'False', 'NotAccepted', accepted.message)
-    const open = twin === undefined && state === 'Active'
+    const ready = isAccepted
+      ? condition('Ready', 'True', 'Answers', 'its API answers')
+      : condition('Ready', 'False', 'NotAccepted', accepted.message)
+    const open = isAccepted && state === 'Active'
     return [
       accepted,
       condition('Reachable', 'True', 'Answers', 'its API answers'),
@@ -86,8 +186,8 @@ function conditionsOf({ probe, twin, state, placed }: StatusInput): ConditionUpd
         : condition(
             'Schedulable',
             'False',
-            twin === undefined ? state : 'NotAccepted',
-            twin === undefined ? closedMessage(state, placed) : accepted.message,
+            isAccepted ? state : 'NotAccepted',
+            isAccepted ? closedMessage(state, placed) : accepted.message,
           ),
     ]
   }
@@ -106,8 +206,63 @@ function conditionsOf({ probe, twin, state, placed }: StatusInput): ConditionUpd
     accepted,
     condition('Reachable', 'False', reason, message),
     condition('CredentialsValid', 'Unknown', reason, message),
-    condition('Ready', 'Unknown', reason, message),
+    isLost(input)
+      ? condition('Ready', 'Unknown', lostReason, `it has not answered for ${lostAfterMs / 1000} s: ${message}`)
+      : condition('Ready', 'Unknown', reason, message),
     condition('Schedulable', 'False', 'NotReady', message),
+  ]
+}
+
+/** Whether the member has not answered for lostAfterMs. */
+function isLost({ probe, previous, nowMs }: StatusInput): boolean {
+  const reachable = previous?.conditions?.find(({ type }) => type === 'Reachable')
+  if (probe.kind !== 'unreachable' || reachable?.status !== 'False') return false
+  return nowMs - Date.parse(reachable.lastTransitionTime) >= lostAfterMs
+}
+
+function drainedCondition({ state, placed, drain }: StatusInput): ConditionUpdate[] {
+  if (state !== 'Draining') return []
+  if (placed.length === 0)
+    return [
+      { type: 'Drained', status: 'True', reason: 'Empty', message: 'nothing is left there: it may be switched off' },
+    ]
+  const { moving = 0, held = 0 } = drain ?? {}
+  const reason = held > 0 ? 'Held' : 'Moving'
+  const message = `${placed.length} workloads are left: ${moving} are moving, ${held} can go nowhere (status.remaining)`
+  return [{ type: 'Drained', status: 'False', reason, message }]
+}
+
+function suspendedCondition({ suspended }: StatusInput): ConditionUpdate[] {
+  if (suspended === undefined || suspended.where.length === 0) return []
+  const message = suspendedDeletionsText(suspended.name, suspended.where)
+  return [{ type: 'DeletionsSuspended', status: 'True', reason: 'TooManyAtOnce', message }]
+}
+
+/** What it exports, and what it exported before and has not withdrawn yet. */
+function exportedNow({ previous, exported = [], exports }: StatusInput): ExportedApi[] {
+  const names = new Set(exported.map(definitionName))
+  const leaving = (previous?.exportedAPIs ?? []).filter((api) => {
+    const name = definitionName(api)
+    return !names.has(name) && exports?.withdrawn.includes(name) !== true
+  })
+  return [...exported.map((api) => ({ ...api })), ...leaving].slice(0, maxExportedApis)
+}
+
+function exportedCondition(input: StatusInput): ConditionUpdate[] {
+  if (exportedNow(input).length === 0) return []
+  const type = 'APIsExported'
+  const { exports, exported = [] } = input
+  if (exports === undefined)
+    return [{ type, status: 'Unknown', reason: 'Pending', message: 'logical clusters do not have all of them yet' }]
+  const [first, ...more] = exports.problems
+  if (first !== undefined) {
+    const message = [first, ...more].slice(0, maxNamed).join('; ')
+    return [{ type, status: 'False', reason: 'Incomplete', message: message.slice(0, 2048) }]
+  }
+  if (exported.length === 0)
+    return [{ type, status: 'False', reason: 'Withdrawing', message: 'their copies are being deleted' }]
+  return [
+    { type, status: 'True', reason: 'Exported', message: `${exported.length} APIs are offered to logical clusters` },
   ]
 }
 

@@ -1,19 +1,15 @@
 // Writes a plan on its workload in one write: the decision, the finalizers of the syncers that act on it, and condition Placed;
-// and an Event when a wish cannot be met.
+// and Events when a move begins, when it has ended, and when a wish cannot be met.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { DeepReadonly, KubeClient } from '../../client/index.ts'
-import {
-  heldAnnotation,
-  membersWithCopy,
-  placedOnAnnotation,
-  syncerFinalizer,
-  type PlacedOn,
-} from '../../crds/index.ts'
+import { heldAnnotation, type PlacedOn } from '../../crds/index.ts'
 import type { Rejection } from '../../placement/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
+import { decisionPatch, hasConditions } from './decision-patch.ts'
+import { moveEvent, settledEvent, settledOn, workloadEvent, type EventText, type Move } from './moves.ts'
 import type { Plan } from './plan.ts'
-import { conditionsWithPlaced, hasPlacedCondition, heldEvent, heldMessage, mayTellAgain } from './status.ts'
+import { hasPlacedCondition, heldEvent, heldMessage, mayTellAgain } from './status.ts'
 import type { WorkloadRef } from './workload-key.ts'
 
 const events = { group: '', version: 'v1', resource: 'events' } as const
@@ -31,15 +27,27 @@ export interface ApplyContext {
 export interface Changes {
   readonly before: PlacedOn
   readonly plan: Plan
+  /** The move that begins with this write. */
+  readonly move?: Move
+  /** That members were lost with this write, or came back. */
+  readonly losses?: readonly EventText[]
   /** What the tenant was last told by an Event, since the start of the process. */
   readonly told: string | undefined
+}
+
+/**
+ * True if neither this decision nor one before it can be written without our cache showing it. After a lost answer this one may be;
+ * after a conflict our own last one may be what the cache does not show yet. Then its room stays taken until the next visit.
+ */
+export function isRefusedWrite(error: unknown): boolean {
+  return isStatusError(error) && error.code < 500 && error.code !== 408 && error.code !== 409
 }
 
 /** Writes what differs; nothing if the workload already says all of it. Rejects with Conflict if it has changed. */
 export async function apply(
   ref: WorkloadRef,
   workload: DeepReadonly<KubeObject>,
-  { before, plan, told }: Changes,
+  { before, plan, move, losses = [], told }: Changes,
   context: ApplyContext,
   signal: AbortSignal,
 ): Promise<void> {
@@ -48,65 +56,80 @@ export async function apply(
   const held = plan.isWritten ? decision.held : []
   const message = heldMessage(held)
   const heldBefore = workload.metadata.annotations?.[heldAnnotation] ?? ''
-  const isCurrent = after === before && message === heldBefore && hasPlacedCondition(workload, message)
-  if (!isCurrent) await write(ref, workload, { after, held }, context, signal)
+  const isTold = !hasConditions(ref.kind) || hasPlacedCondition(workload, message)
+  const isCurrent = after === before && message === heldBefore && isTold
+  if (!isCurrent) await write(ref, workload, { after, held, move }, context, signal)
+  if (after !== before)
+    await tellStory(ref, workload, { move, losses, settled: settledOn(before, after) }, context, signal)
   const reason = heldMessage(decision.held)
   if (reason === '' || reason === told || reason === heldBefore) return
-  if (!plan.isWritten && !mayTellAgain(workload, context.now)) return
+  // Without members, pods and Jobs are run by somebody else, or are too many to say so of each.
+  if (!plan.isWritten && (ref.kind.move === 'stays' || !mayTellAgain(workload, context.now))) return
   await tell(ref, workload, decision.held, context, signal)
 }
 
-/** To the status subresource, which takes annotations and finalizers too, so that conditions need no second write. */
 async function write(
   { kind, cluster, namespace, name }: WorkloadRef,
   workload: DeepReadonly<KubeObject>,
-  { after, held }: { readonly after: PlacedOn; readonly held: readonly Rejection[] },
+  {
+    after,
+    held,
+    move,
+  }: { readonly after: PlacedOn; readonly held: readonly Rejection[]; readonly move: Move | undefined },
   { client, log, now, isReady }: ApplyContext,
   signal: AbortSignal,
 ): Promise<void> {
-  const message = heldMessage(held)
-  const placed = Object.keys(after).length === 0 ? null : JSON.stringify(after)
-  const annotations = { [placedOnAnnotation]: placed, [heldAnnotation]: message === '' ? null : message }
-  const { resourceVersion } = workload.metadata
-  const metadata = { resourceVersion, annotations, ...newFinalizers(workload, annotations, isReady) }
-  const changesStatus = !hasPlacedCondition(workload, message)
-  const status = changesStatus ? { status: { conditions: conditionsWithPlaced(workload, held, now) } } : {}
+  const patch = decisionPatch(kind, workload, { after, held, move, now, isReady })
   const options = { subresource: 'status', signal } as const
-  await client.patch(kind.gvr, { namespace, name }, 'merge', { metadata, ...status }, options)
+  await client.patch(kind.gvr, { namespace, name }, 'merge', patch, options)
   const states = Object.fromEntries(Object.entries(after).map(([member, { state }]) => [member, state]))
   log.info('placed a workload', { cluster, namespace, name, states })
 }
 
-/** With the finalizers of the members that get a copy now; their syncers would each need a write for it. */
-function newFinalizers(
-  { apiVersion, kind, metadata }: DeepReadonly<KubeObject>,
-  annotations: Record<string, string | null>,
-  isReady: (member: string) => boolean,
-): { readonly finalizers?: readonly string[] } {
-  const text = annotations[placedOnAnnotation]
-  if (typeof text !== 'string') return {}
-  const decided: KubeObject = { apiVersion, kind, metadata: { annotations: { [placedOnAnnotation]: text } } }
-  const { finalizers = [] } = metadata
-  const missing = membersWithCopy(decided)
-    .filter(isReady)
-    .map((member) => syncerFinalizer(member))
-    .filter((finalizer) => !finalizers.includes(finalizer))
-  return missing.length === 0 ? {} : { finalizers: [...finalizers, ...missing] }
+/** Events that a move begins and that it has ended, and that members were lost. */
+async function tellStory(
+  ref: WorkloadRef,
+  workload: DeepReadonly<KubeObject>,
+  {
+    move,
+    losses,
+    settled,
+  }: Required<Pick<Changes, 'losses'>> & {
+    readonly move: Move | undefined
+    readonly settled: readonly string[] | undefined
+  },
+  context: ApplyContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const texts: EventText[] = [
+    ...losses,
+    ...(move ? [moveEvent(move)] : []),
+    ...(settled && ref.kind.move !== 'stays' ? [settledEvent(settled)] : []),
+  ]
+  for (const text of texts) await createEvent(ref, workloadEvent(ref, workload, text, context.now), context, signal)
 }
 
 async function tell(
   ref: WorkloadRef,
   workload: DeepReadonly<KubeObject>,
   held: readonly Rejection[],
-  { client, log, now }: ApplyContext,
+  context: ApplyContext,
+  signal: AbortSignal,
+): Promise<void> {
+  await createEvent(ref, heldEvent(ref, workload, held, context.now), context, signal)
+}
+
+async function createEvent(
+  { cluster, namespace, name }: WorkloadRef,
+  event: KubeObject,
+  { client, log }: ApplyContext,
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    await client.create(events, heldEvent(ref, workload, held, now), { signal })
+    await client.create(events, event, { signal })
   } catch (error) {
     // An Event is a help only; AlreadyExists: it was told before the process started.
     if (!isStatusError(error)) throw error
-    const { cluster, namespace, name } = ref
     log.debug('could not write an event', { cluster, namespace, name, error })
   }
 }

@@ -1,16 +1,20 @@
 // The controller of placement: one visit decides about one workload and writes the decision on it.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { systemClock, timestamp, type Clock } from '../../async/index.ts'
-import type { DeepReadonly } from '../../client/index.ts'
+import { clusterInKey, type DeepReadonly } from '../../client/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '../../reconcile/index.ts'
 import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
-import { apply } from './apply.ts'
+import { apply, isRefusedWrite } from './apply.ts'
 import { enqueueChanges } from './enqueue.ts'
 import { observe } from './observe.ts'
+import { lossEvents, moveBegun } from './moves.ts'
 import { PlacementInputs } from './placement-inputs.ts'
+import { PlacementReports } from './placement-reports.ts'
+import { followPlacements, reportTo, writePlacementStatus } from './placement-status.ts'
 import { plan } from './plan.ts'
 import { releaseGone, unknownMembers } from './release-gone.ts'
 import { heldMessage } from './status.ts'
+import { followClaims, visitClaim } from './waiting-claims.ts'
 import { clusterOfWorkloadKey, parseWorkloadKey, type WorkloadRef } from './workload-key.ts'
 
 export interface PlacementDeps {
@@ -28,14 +32,38 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
     async run(context, { signal, started }) {
       using inputs = new PlacementInputs(context)
       using queue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterOfWorkloadKey })
+      using statusQueue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterInKey })
+      using claimQueue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterInKey })
+      const reports = new PlacementReports(reportTo(statusQueue))
       await inputs.synced(signal)
-      const end = enqueueChanges(inputs, (key) => queue.add(key))
+      const ends = [
+        enqueueChanges(inputs, (key) => queue.add(key)),
+        followPlacements(inputs, statusQueue),
+        followClaims(inputs, claimQueue),
+      ]
       try {
         started()
-        const reconcile = reconcilerOf(context, inputs, deps)
-        await runController({ name: 'placement', queue, workers: 8, reconcile, log: context.log, signal })
+        const { log } = context
+        const reconcile = reconcilerOf(context, inputs, reports, deps)
+        const parts = { context, inputs, reports, clock: deps.clock ?? systemClock }
+        const writeStatus = (key: string, visit: AbortSignal): Promise<ReconcileResult> =>
+          writePlacementStatus(key, parts, visit)
+        const tellOfClaim = (key: string, visit: AbortSignal): Promise<ReconcileResult> => visitClaim(key, parts, visit)
+        await Promise.all([
+          runController({ name: 'waiting-claims', queue: claimQueue, workers: 2, reconcile: tellOfClaim, log, signal }),
+          runController({ name: 'placement', queue, workers: 8, reconcile, log, signal }),
+          runController({
+            name: 'placement-status',
+            queue: statusQueue,
+            workers: 2,
+            reconcile: writeStatus,
+            log,
+            signal,
+          }),
+        ])
       } finally {
-        end()
+        for (const end of ends) end()
+        context.metrics?.heldWorkloads.set(0)
       }
     },
   }
@@ -44,29 +72,46 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
 function reconcilerOf(
   context: OperatorContext,
   inputs: PlacementInputs,
+  reports: PlacementReports,
   { drainSeconds = 10, soakSeconds = 2, clock = systemClock }: PlacementDeps,
 ): (key: string, signal: AbortSignal) => Promise<ReconcileResult> {
   /** By key of the workload: what its tenant was last told by an Event. */
   const told = new Map<string, string>()
+  const tell = (key: string, reason: string): void => {
+    if (reason === '') told.delete(key)
+    else told.set(key, reason)
+    context.metrics?.heldWorkloads.set(told.size)
+  }
   return async (key, signal) => {
     const ref = parseWorkloadKey(key)
     const workload = ref === undefined ? undefined : inputs.workload(ref)
-    if (workload === undefined) told.delete(key)
+    if (workload === undefined) {
+      tell(key, '')
+      reports.forget(key)
+    }
     if (ref === undefined || workload === undefined) return {}
     if (await releaseRemovedMembers(ref, workload, { context, inputs }, signal)) return {}
     // Syncers finish a deletion: their finalizers say where the workload still is.
     if (workload.metadata.deletionTimestamp !== undefined) return {}
-    const observed = observe(ref, workload, inputs)
-    if (observed === undefined) return {}
     const nowMs = clock.now()
+    const observed = observe(ref, workload, inputs, nowMs)
+    if (observed === undefined) return {}
     const next = plan(observed, { nowMs, drainSeconds, soakSeconds })
+    reports.note(key, observed.choice.placementKey, next.decision)
     const client = context.virtual(`/clusters/${ref.cluster}`)
     const isReady = (member: string): boolean => inputs.isReady(member)
-    const changes = { before: observed.placedOn, plan: next, told: told.get(key) }
-    await apply(ref, workload, changes, { client, log: context.log, now: timestamp(nowMs), isReady }, signal)
+    const move = moveBegun(observed.placedOn, next.placedOn, observed.choice)
+    const losses = lossEvents(observed.placedOn, next.placedOn, observed.choice, nowMs)
+    const changes = { before: observed.placedOn, plan: next, ...(move && { move }), losses, told: told.get(key) }
+    inputs.usage.assume(key, next.placedOn, workload)
+    try {
+      await apply(ref, workload, changes, { client, log: context.log, now: timestamp(nowMs), isReady }, signal)
+    } catch (error) {
+      if (isRefusedWrite(error)) inputs.usage.forget(key, inputs.workload(ref))
+      throw error
+    }
     const reason = heldMessage(next.decision.held)
-    if (reason === '') told.delete(key)
-    else told.set(key, reason)
+    tell(key, reason)
     return next.requeueAfterSeconds === undefined ? {} : { requeueAfterSeconds: next.requeueAfterSeconds }
   }
 }

@@ -2,15 +2,19 @@
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import {
-  contentHash,
+  hasEnded,
   isComplete,
+  isConditionTrue,
+  memberAnnotation,
   memberStatusesOf,
+  placedOn,
   replicasOf,
+  sourceOf,
   syncerFinalizer,
   templateOf,
   workloadKindOfObject,
+  type MemberStatus,
   type ServiceMemberStatus,
-  type WorkloadMemberStatus,
 } from '../../crds/index.ts'
 import type { CopySeen } from '../../placement/index.ts'
 
@@ -28,12 +32,16 @@ export interface Surroundings {
 /** What is known about the copy of the workload in one member. */
 export function copySeen(workload: CachedObject, member: string, { services, ...others }: Surroundings): CopySeen {
   const kind = workloadKindOfObject(workload)
-  const reported = memberStatusesOf<WorkloadMemberStatus>(workload as KubeObject)[member]
-  const replicas = replicasOf(workload)
+  const reported = memberStatusesOf<MemberStatus>(workload as KubeObject)[member]
+  const copy = placedOn(workload as KubeObject)[member]
+  const replicas = copy?.replicas ?? replicasOf(workload)
   const labels =
     (templateOf(workload) as { metadata?: { labels?: Record<string, string> } } | undefined)?.metadata?.labels ?? {}
-  const observed = reported?.observed === contentHash(workload['spec'])
-  const available = observed && kind !== undefined && isComplete(kind, reported, replicas)
+  const spec = sourceOf(workload['spec'], copy)
+  // A syncer reports nothing of a pod: its status is that of the member's pod.
+  const isPod = kind?.status === undefined
+  const observed = isPod ? workload.metadata.annotations?.[memberAnnotation] === member : reported?.observed === spec
+  const available = observed && (isPod ? isReadyOrEnded(workload) : isComplete(kind, reported ?? {}, replicas))
   const counts = [...services]
     .filter((service) => selects(service, labels))
     .map((service) => countsOf(service, member, others))
@@ -42,8 +50,19 @@ export function copySeen(workload: CachedObject, member: string, { services, ...
     available,
     published: replicas === 0 || counts.every((known) => known.length > 0 && known.every((count) => count >= replicas)),
     endpointsGone: counts.every((known) => known.every((count) => count === 0)),
+    isBusy: Array.isArray(reported?.['active']) && reported['active'].length > 0,
+    pods: countIn(reported?.['replicas']),
+    ready: countIn(reported?.['availableReplicas']),
     gone: reported === undefined && !workload.metadata.finalizers?.includes(syncerFinalizer(member)),
   }
+}
+
+function countIn(value: unknown): number {
+  return typeof value === 'number' ? value : 0
+}
+
+function isReadyOrEnded(pod: CachedObject): boolean {
+  return hasEnded(pod) || isConditionTrue(pod as Parameters<typeof isConditionTrue>[0], 'Ready')
 }
 
 /** The number of endpoints in `member` that each member which can reach them knows. Empty: `member` reported nothing. */

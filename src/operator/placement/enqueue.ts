@@ -2,8 +2,16 @@
 // a change concerns.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { clusterInKey, namespaceKeyOf, parseKey, type DeepReadonly } from '../../client/index.ts'
-import { placedOnAnnotation, type LogicalCluster, type Placement } from '../../crds/index.ts'
-import { matches, type PlacementInputs } from './placement-inputs.ts'
+import {
+  isPlaceable,
+  matches,
+  placedOnAnnotation,
+  type LogicalCluster,
+  type MemberCluster,
+  type Placement,
+} from '../../crds/index.ts'
+import { memberOfClaim, storageClassOf, unreachableSince } from '../../placement/index.ts'
+import type { PlacementInputs } from './placement-inputs.ts'
 import { workloadKey } from './workload-key.ts'
 
 /** Calls `enqueue` with the keys of all workloads, then on every change. Returns the function that ends it. */
@@ -14,6 +22,8 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
   const unsubscribe = [
     ...inputs.workloads.map(({ kind, informer }) =>
       informer.onChange(({ key, before, after }) => {
+        const object = after ?? before
+        if (object === undefined || !isPlaceable(object)) return
         enqueue(workloadKey(kind, key))
         // Siblings may wait for this workload before they drain.
         if (before?.metadata.annotations?.[placedOnAnnotation] !== after?.metadata.annotations?.[placedOnAnnotation])
@@ -21,13 +31,23 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
       }),
     ),
     inputs.services.onChange(({ key }) => enqueueAll(inputs.workloadKeysInNamespace(namespaceKeyOf(key)))),
+    inputs.claims.onChange(({ key, before, after }) => {
+      const [was, is] = [before, after].map((claim) => claim && memberOfClaim(claim))
+      if (was !== is || storageClassOf(before) !== storageClassOf(after))
+        enqueueAll(inputs.workloadKeysInNamespace(namespaceKeyOf(key)))
+    }),
     inputs.namespaces.onChange(({ key }) => {
       const { cluster = '', name } = parseKey(key)
       enqueueAll(inputs.workloadKeysInNamespace(`${cluster}|${name}`))
     }),
-    // Every workload could be placed on the member. Its heartbeats change no decision.
-    inputs.members.onChange(({ before, after }) => {
-      if (decisiveFieldsOf(before) !== decisiveFieldsOf(after)) enqueueAll(inputs.allWorkloadKeys())
+    // Copies stay where they are, so a member concerns the workloads that have something there and those that are not settled.
+    // Its heartbeats change no decision.
+    inputs.members.onChange(({ key, before, after }) => {
+      if (decisiveFieldsOf(before) === decisiveFieldsOf(after)) return
+      enqueueAll(inputs.workloadKeysConcernedBy(key))
+      // Whether failover is frozen depends on how many of all members do not answer.
+      if (isReachable(before) === isReachable(after)) return
+      for (const lost of inputs.unreachable) if (lost !== key) enqueueAll(inputs.workloadKeysIn(lost))
     }),
     inputs.tenantPlacements.onChange(({ key }) => enqueueAll(inputs.workloadKeysInCluster(clusterInKey(key)))),
     inputs.adminPlacements.onChange(({ before, after }) => {
@@ -51,12 +71,31 @@ function appliesTo(rule: DeepReadonly<Placement> | undefined, cluster: DeepReado
   return rule !== undefined && matches(rule.spec?.logicalClusterSelector, cluster.metadata.labels)
 }
 
+/** Undefined if there is no such member. */
+function isReachable(member: DeepReadonly<MemberCluster> | undefined): boolean | undefined {
+  return member && unreachableSince(member) === undefined
+}
+
 /** The fields of a MemberCluster that decisions depend on, as text. */
 function decisiveFieldsOf(member: DeepReadonly<KubeObject> | undefined): string {
-  const { conditions = [] } = (member?.['status'] ?? {}) as { conditions?: { type: string; status: string }[] }
+  const {
+    conditions = [],
+    allocatable,
+    classes,
+    unsupportedFields,
+  } = (member?.['status'] ?? {}) as {
+    conditions?: { type: string; status: string }[]
+    allocatable?: object
+    classes?: object
+    unsupportedFields?: object
+  }
   return JSON.stringify([
     member?.['spec'],
+    member?.metadata.labels,
     member?.metadata.deletionTimestamp,
-    conditions.find(({ type }) => type === 'Ready')?.status,
+    allocatable,
+    classes,
+    unsupportedFields,
+    ...['Ready', 'Reachable'].map((wanted) => conditions.find(({ type }) => type === wanted)?.status),
   ])
 }

@@ -1,31 +1,23 @@
 // What one visit to a workload looks at, read from caches only.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { keyFor, namespaceKeyOf, type DeepReadonly } from '../../client/index.ts'
-import { isConditionTrue, placedOn, type LogicalCluster, type PlacedOn, type Placement } from '../../crds/index.ts'
+import { lostAfterMs, placedOn, type LogicalCluster, type PlacedOn } from '../../crds/index.ts'
 import {
-  currentMembers,
-  targetOf,
+  applicableRules,
+  choiceOf,
+  failoverInMs,
+  limitMs,
+  memberFacts,
+  unreachableSince,
   type Candidate,
+  type Choice,
   type CopySeen,
-  type PlacementRule,
-  type Target,
 } from '../../placement/index.ts'
 import { copySeen } from './copy-seen.ts'
-import { matches, type PlacementInputs } from './placement-inputs.ts'
-import { parseWorkloadKey, type WorkloadRef } from './workload-key.ts'
+import type { PlacementInputs } from './placement-inputs.ts'
+import { parseWorkloadKey, workloadKey, type WorkloadRef } from './workload-key.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
-
-/** The question which members a workload should run on. */
-export interface Choice {
-  readonly namespace: string
-  readonly target: Target
-  readonly candidates: readonly Candidate[]
-  /** Members with a copy now. */
-  readonly current: readonly string[]
-  /** Members with another workload of the namespace. */
-  readonly near: readonly string[]
-}
 
 /** Another workload of the namespace. */
 export interface Sibling {
@@ -45,8 +37,13 @@ export interface Observed {
 }
 
 /** Everything about one workload; undefined while its logical cluster is not known. */
-export function observe(ref: WorkloadRef, workload: CachedObject, inputs: PlacementInputs): Observed | undefined {
-  const choice = choiceFor(ref, workload, inputs)
+export function observe(
+  ref: WorkloadRef,
+  workload: CachedObject,
+  inputs: PlacementInputs,
+  nowMs: number,
+): Observed | undefined {
+  const choice = choiceFor(ref, workload, inputs, nowMs)
   if (choice === undefined) return undefined
   const namespaceKey = namespaceKeyOf(ref.objectKey)
   const services = inputs.servicesIn(namespaceKey)
@@ -55,79 +52,84 @@ export function observe(ref: WorkloadRef, workload: CachedObject, inputs: Placem
   return {
     choice,
     placedOn: placedOn(workload as KubeObject),
-    seen: (member) => copySeen(workload, member, { services, isFlat, isReady }),
+    // Nobody can ask a fenced member; somebody has made sure that nothing is left there.
+    seen: (member) => ({
+      ...copySeen(workload, member, { services, isFlat, isReady }),
+      ...(inputs.isFenced(member) && { gone: true, endpointsGone: true, isFenced: true }),
+      ...lostOf(choice, member, nowMs),
+    }),
     isFlat,
-    siblings: () => siblingsOf(ref, namespaceKey, inputs),
+    siblings: () => siblingsOf(ref, namespaceKey, inputs, nowMs),
   }
 }
 
-function* siblingsOf(ref: WorkloadRef, namespaceKey: string, inputs: PlacementInputs): Generator<Sibling> {
+function lostOf({ candidates, demand }: Choice, member: string, nowMs: number): Pick<CopySeen, 'lost'> {
+  const candidate = candidates.find(({ name }) => name === member)
+  if (candidate?.unreachableMs === undefined || candidate.unreachableMs < lostAfterMs) return {}
+  const failoverMs = failoverInMs(candidate, demand)
+  return { lost: failoverMs === undefined ? {} : { failoverAtMs: nowMs - candidate.unreachableMs + limitMs(demand) } }
+}
+
+function* siblingsOf(
+  ref: WorkloadRef,
+  namespaceKey: string,
+  inputs: PlacementInputs,
+  nowMs: number,
+): Generator<Sibling> {
   for (const key of inputs.workloadKeysInNamespace(namespaceKey)) {
     const other = parseWorkloadKey(key)
     if (other === undefined || (other.objectKey === ref.objectKey && other.kind.kind === ref.kind.kind)) continue
     const workload = inputs.workload(other)
     if (workload === undefined || workload.metadata.deletionTimestamp !== undefined) continue
-    yield { placedOn: placedOn(workload as KubeObject), choice: choiceFor(other, workload, inputs) }
+    yield { placedOn: placedOn(workload as KubeObject), choice: choiceFor(other, workload, inputs, nowMs) }
   }
 }
 
 function choiceFor(
-  { cluster, namespace, objectKey }: WorkloadRef,
+  { kind, cluster, namespace, objectKey }: WorkloadRef,
   workload: CachedObject,
   inputs: PlacementInputs,
+  nowMs: number,
 ): Choice | undefined {
   const owner = inputs.clusters.store.get(cluster)
   if (owner === undefined) return undefined
   const namespaceObject = inputs.namespaces.store.get(keyFor({ cluster, name: namespace }))
-  return {
+  const namespaceKey = namespaceKeyOf(objectKey)
+  return choiceOf({
+    workload,
     namespace,
-    target: targetOf({
-      object: workload.metadata.annotations,
-      namespace: namespaceObject?.metadata.annotations,
-      placements: [tenantRules(cluster, namespaceObject, inputs), adminRules(owner, namespaceObject, inputs)],
-    }),
-    candidates: candidatesFor(owner, inputs),
-    current: currentMembers(placedOn(workload as KubeObject)),
-    near: inputs.membersOfOthers(namespaceKeyOf(objectKey), workload),
-  }
+    namespaceObject,
+    rules: applicableRules(
+      { ofTenant: inputs.tenantPlacementsIn(cluster), ofAdmins: inputs.adminPlacements.store.list() },
+      { clusterLabels: owner.metadata.labels, namespaceLabels: namespaceObject?.metadata.labels },
+    ),
+    claims: [...inputs.claimsIn(namespaceKey)],
+    members: () => inputs.members.store.list(),
+    candidates: candidatesFor(owner, { workload, key: workloadKey(kind, objectKey) }, inputs, nowMs),
+    near: inputs.membersOfOthers(namespaceKey, workload),
+    keyOf: (name, isTenants) => keyFor(isTenants ? { cluster, name } : { name }),
+  })
 }
 
-function candidatesFor({ metadata: { labels } }: DeepReadonly<LogicalCluster>, inputs: PlacementInputs): Candidate[] {
-  return inputs.members.store.list().map((member) => ({
-    name: member.metadata.name,
-    ready: isConditionTrue(member, 'Ready'),
-    state: member.metadata.deletionTimestamp === undefined ? (member.spec?.state ?? 'Active') : 'Draining',
-    admits: matches(member.spec?.logicalClusterSelector, labels),
-    load: inputs.loadOf(member.metadata.name),
-  }))
-}
-
-function tenantRules(cluster: string, namespace: CachedObject | undefined, inputs: PlacementInputs): PlacementRule[] {
-  return [...inputs.tenantPlacementsIn(cluster)]
-    .filter((rule) => matches(rule.spec?.namespaceSelector, namespace?.metadata.labels))
-    .map(ruleOf)
-}
-
-function adminRules(
-  owner: DeepReadonly<LogicalCluster>,
-  namespace: CachedObject | undefined,
+function candidatesFor(
+  { metadata: { name: cluster, labels } }: DeepReadonly<LogicalCluster>,
+  { workload, key }: { readonly workload: CachedObject; readonly key: string },
   inputs: PlacementInputs,
-): PlacementRule[] {
-  return inputs.adminPlacements.store
-    .list()
-    .filter(
-      ({ spec }) =>
-        matches(spec?.logicalClusterSelector, owner.metadata.labels) &&
-        matches(spec?.namespaceSelector, namespace?.metadata.labels),
-    )
-    .map(ruleOf)
-}
-
-function ruleOf({ metadata, spec }: DeepReadonly<Placement>): PlacementRule {
-  return {
-    name: metadata.name,
-    priority: spec?.priority ?? 0,
-    creationTimestamp: metadata.creationTimestamp ?? '',
-    ...(spec?.clusters && { clusters: spec.clusters }),
-  }
+  nowMs: number,
+): Candidate[] {
+  const isFrozen = inputs.isFailoverFrozen
+  return inputs.members.store.list().map((member) => {
+    const { name } = member.metadata
+    const facts = memberFacts(member, { clusterLabels: labels, workload })
+    const since = unreachableSince(member)
+    return {
+      ...facts,
+      state: inputs.stateOf(member),
+      load: inputs.loadOf(name),
+      ownLoad: inputs.loadOfCluster(cluster, name),
+      isFenced: inputs.isFenced(name),
+      ...(since !== undefined && { unreachableMs: nowMs - since, isFailoverFrozen: isFrozen }),
+      ...(facts.limits && { requested: inputs.usage.requestedIn(name, { without: key }) }),
+    }
+  })
 }

@@ -1,14 +1,15 @@
 // Everything placement reads, from the shared informers: workloads, Services, namespaces and Placements of all logical
 // clusters; members, LogicalClusters and the Placements of admins.
-import { cloneJson, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { childSignal } from '../../async/index.ts'
 import { clusterInKey, namespaceKeyOf, ObjectIndex, type DeepReadonly, type Informer } from '../../client/index.ts'
 import {
   isConditionTrue,
+  isPlaceable,
   logicalClusters,
   memberClusters,
   membersWithCopy,
+  memberState,
   placements,
   workloadKinds,
   type LogicalCluster,
@@ -17,7 +18,10 @@ import {
   type WorkloadKind,
 } from '../../crds/index.ts'
 import type { OperatorContext } from '../framework/operator-context.ts'
+import { isFailoverFrozen, unreachableSince } from '../../placement/index.ts'
 import { CopyCount } from './copy-count.ts'
+import { memberGroup, memberGroupsOf, unsettledGroup } from './member-groups.ts'
+import { MemberUsage } from './member-usage.ts'
 import { workloadKey, type WorkloadRef } from './workload-key.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
@@ -29,6 +33,7 @@ type CachedObject = DeepReadonly<KubeObject>
 const tenantPlacementsMs = 5000
 
 const services = { group: '', version: 'v1', resource: 'services' } as const
+const claims = { group: '', version: 'v1', resource: 'persistentvolumeclaims' } as const
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
 
 export interface WorkloadInputs {
@@ -36,11 +41,14 @@ export interface WorkloadInputs {
   readonly informer: Informer<KubeObject>
   readonly byNamespace: ObjectIndex
   readonly byCluster: ObjectIndex
+  /** By memberGroupsOf. */
+  readonly byMember: ObjectIndex
 }
 
 export class PlacementInputs implements Disposable {
   readonly workloads: readonly WorkloadInputs[]
   readonly services: Informer<KubeObject>
+  readonly claims: Informer<KubeObject>
   readonly namespaces: Informer<KubeObject>
   readonly tenantPlacements: Informer<Placement>
   readonly members: Informer<MemberCluster>
@@ -48,37 +56,58 @@ export class PlacementInputs implements Disposable {
   readonly clusters: Informer<LogicalCluster>
   readonly #informers: ReadonlyMap<WorkloadKind, Informer<KubeObject>>
   readonly #servicesByNamespace: ObjectIndex
+  readonly #claimsByNamespace: ObjectIndex
   readonly #placementsByCluster: ObjectIndex<Placement>
   /** Copies of all workloads by member. */
   readonly #load = new CopyCount()
   /** The same for each namespace. */
   readonly #loadByNamespace = new Map<string, CopyCount>()
+  /** The same for each logical cluster. */
+  readonly #loadByCluster = new Map<string, CopyCount>()
+  /** What workloads request of members. */
+  readonly usage = new MemberUsage()
+  readonly #unreachable = new Set<string>()
+  #memberCount = 0
+  readonly #assumedStates = new Map<string, 'Active' | 'Cordoned' | 'Draining'>()
   readonly #unsubscribe: (() => void)[]
 
   constructor({ informers, tenantInformers }: Pick<OperatorContext, 'informers' | 'tenantInformers'>) {
     this.workloads = workloadKinds.map((kind) => {
       const informer = tenantInformers.of(kind.gvr)
       const byCluster = new ObjectIndex(informer, (key) => [clusterInKey(key)])
-      return { kind, informer, byNamespace: tenantInformers.byNamespace(kind.gvr), byCluster }
+      const byMember = new ObjectIndex(informer, (_, workload) => memberGroupsOf(workload))
+      return { kind, informer, byNamespace: tenantInformers.byNamespace(kind.gvr), byCluster, byMember }
     })
     this.#informers = new Map(this.workloads.map(({ kind, informer }) => [kind, informer]))
     this.services = tenantInformers.of(services)
     this.#servicesByNamespace = tenantInformers.byNamespace(services)
+    this.claims = tenantInformers.of(claims)
+    this.#claimsByNamespace = tenantInformers.byNamespace(claims)
     this.namespaces = tenantInformers.of(namespaces)
     this.tenantPlacements = tenantInformers.of<Placement>(placements)
     this.#placementsByCluster = new ObjectIndex(this.tenantPlacements, (key) => [clusterInKey(key)])
     this.members = informers.of<MemberCluster>(memberClusters)
     this.adminPlacements = informers.of<Placement>(placements)
     this.clusters = informers.of<LogicalCluster>(logicalClusters)
-    this.#unsubscribe = this.workloads.map(({ informer }) =>
-      informer.onChange(({ key, before, after }) => this.#countCopies(namespaceKeyOf(key), before, after)),
+    this.#unsubscribe = this.workloads.map(({ kind, informer }) =>
+      informer.onChange(({ key, before, after }) => {
+        this.#countCopies(key, before, after)
+        this.usage.observe(workloadKey(kind, key), after)
+      }),
     )
+    const unsubscribe = this.members.onChange(({ key, before, after }) => {
+      this.#memberCount += Number(after !== undefined) - Number(before !== undefined)
+      if (after !== undefined && unreachableSince(after) !== undefined) this.#unreachable.add(key)
+      else this.#unreachable.delete(key)
+    })
+    this.#unsubscribe.push(unsubscribe)
   }
 
   /** Resolves when everything that decisions need is known; waits for Placements of tenants a limited time only. */
   async synced(signal: AbortSignal): Promise<void> {
     const workloads = this.workloads.map(({ informer }) => informer)
-    const needed = [...workloads, this.services, this.namespaces, this.members, this.adminPlacements, this.clusters]
+    const ofTenants = [...workloads, this.services, this.claims, this.namespaces]
+    const needed = [...ofTenants, this.members, this.adminPlacements, this.clusters]
     await Promise.all(needed.map((informer) => informer.synced(signal)))
     using waiting = childSignal(signal)
     const timer = setTimeout(() => waiting.abort(new Error('not served yet')), tenantPlacementsMs)
@@ -93,32 +122,52 @@ export class PlacementInputs implements Disposable {
 
   [Symbol.dispose](): void {
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
-    for (const { byCluster } of this.workloads) byCluster[Symbol.dispose]()
+    for (const { byCluster, byMember } of this.workloads) {
+      byCluster[Symbol.dispose]()
+      byMember[Symbol.dispose]()
+    }
     this.#placementsByCluster[Symbol.dispose]()
   }
 
   workload({ kind, objectKey }: WorkloadRef): CachedObject | undefined {
-    return this.#informers.get(kind)?.store.get(objectKey)
+    const found = this.#informers.get(kind)?.store.get(objectKey)
+    return found !== undefined && isPlaceable(found) ? found : undefined
   }
 
   /** Keys (workloadKey) of the workloads of a namespace, given as `CLUSTER|NAMESPACE`. */
   *workloadKeysInNamespace(namespaceKey: string): Generator<string> {
-    for (const { kind, byNamespace } of this.workloads)
-      for (const key of byNamespace.keysOf(namespaceKey)) yield workloadKey(kind, key)
+    for (const { kind, byNamespace, informer } of this.workloads)
+      for (const key of byNamespace.keysOf(namespaceKey)) if (isOurs(informer, key)) yield workloadKey(kind, key)
   }
 
   *workloadKeysInCluster(cluster: string): Generator<string> {
-    for (const { kind, byCluster } of this.workloads)
-      for (const key of byCluster.keysOf(cluster)) yield workloadKey(kind, key)
+    for (const { kind, byCluster, informer } of this.workloads)
+      for (const key of byCluster.keysOf(cluster)) if (isOurs(informer, key)) yield workloadKey(kind, key)
   }
 
-  *allWorkloadKeys(): Generator<string> {
-    for (const { kind, informer } of this.workloads)
-      for (const key of informer.store.keys()) yield workloadKey(kind, key)
+  /**
+   * Keys of the workloads whose decision a member can change: with something there, and all that are not settled because they are
+   * moving, held or nowhere.
+   */
+  *workloadKeysConcernedBy(member: string): Generator<string> {
+    for (const { kind, byMember } of this.workloads) {
+      const keys = new Set([...byMember.keysOf(memberGroup(member)), ...byMember.keysOf(unsettledGroup)])
+      for (const key of keys) yield workloadKey(kind, key)
+    }
+  }
+
+  /** The workloads of a namespace, given as `CLUSTER|NAMESPACE`, that members do not make themselves. */
+  *workloadsInNamespace(namespaceKey: string): Generator<CachedObject> {
+    for (const { byNamespace } of this.workloads)
+      for (const workload of byNamespace.of(namespaceKey)) if (isPlaceable(workload)) yield workload
   }
 
   servicesIn(namespaceKey: string): CachedObject[] {
     return [...this.#servicesByNamespace.of(namespaceKey)]
+  }
+
+  claimsIn(namespaceKey: string): Iterable<CachedObject> {
+    return this.#claimsByNamespace.of(namespaceKey)
   }
 
   tenantPlacementsIn(cluster: string): Iterable<DeepReadonly<Placement>> {
@@ -138,6 +187,43 @@ export class PlacementInputs implements Disposable {
     return found !== undefined && isConditionTrue(found, 'Ready')
   }
 
+  /** What an admin wants of the member. */
+  stateOf(member: DeepReadonly<MemberCluster>): 'Active' | 'Cordoned' | 'Draining' {
+    return this.#assumedStates.get(member.metadata.name) ?? memberState(member)
+  }
+
+  /** Decisions are made as if the member were in this state: for a preview, which writes nothing. */
+  assumeState(member: string, state: 'Active' | 'Cordoned' | 'Draining'): void {
+    this.#assumedStates.set(member, state)
+  }
+
+  /** Keys of the workloads with something in the member, or that are to have something there. */
+  *workloadKeysIn(member: string): Generator<string> {
+    for (const { kind, byMember } of this.workloads)
+      for (const key of byMember.keysOf(memberGroup(member))) yield workloadKey(kind, key)
+  }
+
+  /** Copies of the logical cluster that are placed on the member. */
+  loadOfCluster(cluster: string, member: string): number {
+    return this.#loadByCluster.get(cluster)?.of(member) ?? 0
+  }
+
+  /** The member does not answer, and somebody has made sure that nothing runs there. */
+  isFenced(member: string): boolean {
+    const found = this.members.store.get(member)
+    return found?.spec?.fenced === true && unreachableSince(found) !== undefined
+  }
+
+  /** Members that do not answer. */
+  get unreachable(): string[] {
+    return [...this.#unreachable]
+  }
+
+  /** Too many members do not answer. */
+  get isFailoverFrozen(): boolean {
+    return isFailoverFrozen({ unreachable: this.#unreachable.size, all: this.#memberCount })
+  }
+
   /** Copies that are placed on the member. */
   loadOf(member: string): number {
     return this.#load.of(member)
@@ -148,22 +234,32 @@ export class PlacementInputs implements Disposable {
     return this.#loadByNamespace.get(namespaceKey)?.without(copiesOf(workload)) ?? []
   }
 
-  #countCopies(namespaceKey: string, before: CachedObject | undefined, after: CachedObject | undefined): void {
-    const inNamespace = this.#loadByNamespace.get(namespaceKey) ?? new CopyCount()
-    for (const count of [this.#load, inNamespace]) count.replace(copiesOf(before), copiesOf(after))
-    if (inNamespace.isEmpty) this.#loadByNamespace.delete(namespaceKey)
-    else this.#loadByNamespace.set(namespaceKey, inNamespace)
+  #countCopies(key: string, before: CachedObject | undefined, after: CachedObject | undefined): void {
+    const [left, taken] = [copiesOf(before), copiesOf(after)]
+    this.#load.replace(left, taken)
+    replaceIn(this.#loadByNamespace, namespaceKeyOf(key), left, taken)
+    replaceIn(this.#loadByCluster, clusterInKey(key), left, taken)
   }
+}
+
+/** Pods and Jobs that members made are in the same informers. */
+function isOurs({ store }: Informer<KubeObject>, key: string): boolean {
+  const found = store.get(key)
+  return found !== undefined && isPlaceable(found)
+}
+
+function replaceIn(
+  counts: Map<string, CopyCount>,
+  group: string,
+  before: readonly string[],
+  after: readonly string[],
+): void {
+  const count = counts.get(group) ?? new CopyCount()
+  count.replace(before, after)
+  if (count.isEmpty) counts.delete(group)
+  else counts.set(group, count)
 }
 
 function copiesOf(workload: CachedObject | undefined): string[] {
   return workload === undefined ? [] : membersWithCopy(workload as KubeObject)
-}
-
-type Selector = DeepReadonly<NonNullable<Placement['spec']>>['namespaceSelector']
-
-/** Whether labels match a selector. An absent or empty selector matches everything. */
-export function matches(selector: Selector, labels: Readonly<Record<string, string>> | undefined): boolean {
-  if (selector === undefined) return true
-  return selectorFromObject(cloneJson(selector) as LabelSelectorSource).matches(labels ?? {})
 }

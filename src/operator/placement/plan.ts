@@ -1,7 +1,7 @@
 // The next decision for one workload: where it should run, and the next step of the move there. Pure.
-import { maxPlacedNamespaceLength, type PlacedOn } from '../../crds/index.ts'
-import { choose, move, type Decision, type Rejection } from '../../placement/index.ts'
-import type { Choice, Observed } from './observe.ts'
+import { lostAfterMs, type PlacedOn } from '../../crds/index.ts'
+import { decide, failoverInMs, move, type Choice, type Decision, type Strategy } from '../../placement/index.ts'
+import type { Observed } from './observe.ts'
 
 export interface PlanOptions {
   readonly nowMs: number
@@ -26,25 +26,48 @@ export function plan(observed: Observed, { nowMs, drainSeconds, soakSeconds }: P
   const isWritten = observed.choice.candidates.length > 0
   if (!isWritten && Object.keys(observed.placedOn).length === 0)
     return { decision, placedOn: observed.placedOn, isWritten }
-  const { placedOn, requeueAfterMs } = move({
+  const { scale } = observed.choice
+  const { placedOn, requeueAfterMs, stalled } = move({
     now: nowMs,
     placedOn: observed.placedOn,
     decision,
+    strategy: strategyFor(observed, decision),
+    ...(scale && { scale }),
     seen: observed.seen,
     mayDrain: (member) => observed.isFlat(member) || siblingsServeElsewhere(observed, member),
     drainSeconds,
     soakSeconds,
   })
-  const requeueAfter = requeueAfterMs === undefined ? {} : { requeueAfterSeconds: requeueAfterMs / 1000 }
-  return { decision, placedOn, isWritten, ...requeueAfter }
+  const { choice } = observed
+  const waits = [requeueAfterMs, nextFailoverMs(choice), nextLostMs(choice)].filter((ms) => ms !== undefined)
+  const requeueAfter = waits.length === 0 ? {} : { requeueAfterSeconds: Math.min(...waits) / 1000 }
+  return { decision: { ...decision, held: [...decision.held, ...stalled] }, placedOn, isWritten, ...requeueAfter }
 }
 
-/** Where the workload should run; a namespace that is too long for members is held. */
-export function decide({ namespace, target, candidates, current, near }: Choice): Decision {
-  if (namespace.length <= maxPlacedNamespaceLength) return choose({ target, candidates, current, near })
-  const message = `namespace "${namespace}" has more than ${maxPlacedNamespaceLength} characters`
-  const rejection: Rejection = { cluster: '', reason: 'NamespaceNameTooLong', message }
-  return { wanted: { kind: 'undecided' }, held: [rejection], rejected: [rejection] }
+/** Pods of a StatefulSet are in two members at a time only where they reach each other. */
+function strategyFor({ choice, placedOn, isFlat }: Observed, { wanted }: Decision): Strategy {
+  if (choice.move === 'makeBeforeBreak') return 'makeBeforeBreak'
+  const members = [...Object.keys(placedOn), ...(wanted.kind === 'members' ? wanted.names : [])]
+  return choice.scale?.hasOrdinals && members.every(isFlat) ? 'ordinalByOrdinal' : 'breakBeforeMake'
+}
+
+/** When a member that does not answer is lost. */
+function nextLostMs({ candidates, current }: Choice): number | undefined {
+  const waits = candidates
+    .filter(({ name }) => current.includes(name))
+    .map(({ unreachableMs }) => (unreachableMs === undefined ? 0 : lostAfterMs - unreachableMs))
+    .filter((ms) => ms > 0)
+  return waits.length === 0 ? undefined : Math.min(...waits)
+}
+
+/** When the workload will leave a member that does not answer, if it goes on so. */
+function nextFailoverMs({ candidates, current, demand }: Choice): number | undefined {
+  const waits = candidates
+    .filter(({ name }) => current.includes(name))
+    .map((candidate) => failoverInMs(candidate, demand))
+    .filter((ms) => ms !== undefined)
+    .filter((ms) => ms > 0)
+  return waits.length === 0 ? undefined : Math.min(...waits)
 }
 
 /**

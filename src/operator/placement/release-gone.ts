@@ -17,10 +17,16 @@ import {
 const reportedOn = [
   { group: 'apps', version: 'v1', resource: 'replicasets' },
   { group: '', version: 'v1', resource: 'services' },
+  { group: '', version: 'v1', resource: 'persistentvolumeclaims' },
+  { group: 'networking.k8s.io', version: 'v1', resource: 'ingresses' },
+  { group: 'autoscaling', version: 'v2', resource: 'horizontalpodautoscalers' },
+  { group: 'policy', version: 'v1', resource: 'poddisruptionbudgets' },
 ] as const
 /** Resources that a member created upstream and only its syncer would delete. */
 const createdByMembers = [
   { group: '', version: 'v1', resource: 'pods' },
+  { group: 'batch', version: 'v1', resource: 'jobs' },
+  { group: 'apps', version: 'v1', resource: 'controllerrevisions' },
   { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices' },
 ] as const
 

@@ -1,46 +1,117 @@
-// Deletions observed since this process follows the host, which does not report past deletions.
+// Deletions of objects, which the host itself reports on its watch only, and for little more than a minute: the newest
+// whole, of the older ones when each kind of a logical cluster had its last.
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import type { StoreEvent } from '../store.ts'
 
 export type Deletion = Extract<StoreEvent, { type: 'delete' }>
 
+/** What a later process needs to know about deletions up to a revision. */
+export interface DeletionSummary {
+  /** Deletions up to here are included. */
+  readonly revision: number
+  /** Nothing is known about deletions up to here. */
+  readonly floor: number
+  /** Revision of the last deletion by `CLUSTER RESOURCE`. */
+  readonly last: Readonly<Record<string, number>>
+}
+
+interface Scope {
+  readonly cluster: ClusterId
+  readonly resource: string
+}
+
 const maxDeletions = 50_000
 const maxBytes = 32 * 1024 * 1024
+/** Kinds of logical clusters whose last deletion is known; a summary of so many has about 120 KB. */
+const maxLast = 2048
 
-/** Bounded; the oldest are dropped first and `floor` is the revision of the last dropped one. */
+/** Bounded; the oldest are dropped first. */
 export class DeletionLog {
   #deletions: Deletion[] = []
   #bytes = 0
+  /** All deletions after this revision are in `#deletions`. */
   #floor = 0
+  /** Of deletions up to `#floor`, the last of each scope, the latest at the end. */
+  readonly #last = new Map<string, number>()
+  /** Of deletions up to this revision even that is unknown. */
+  #lastFloor = 0
 
-  /** Forgets all deletions up to this revision, because some of them are unknown. */
+  /** Begins at a revision: nothing is known about deletions up to it. */
   start(revision: Revision): void {
-    this.#floor = revision
+    this.#floor = this.#lastFloor = revision
     this.#deletions = []
     this.#bytes = 0
+    this.#last.clear()
+  }
+
+  /** Adds what is known about deletions before the log began at `startedAt`: a summary, and all deletions since it. */
+  extend(summary: DeletionSummary, since: readonly Deletion[], startedAt: Revision): void {
+    // Nothing more than the beginning was dropped so far.
+    if (this.#floor !== startedAt || this.#lastFloor !== startedAt) return
+    this.#deletions = [...since, ...this.#deletions]
+    for (const deletion of since) this.#bytes += sizeOf(deletion)
+    this.#floor = summary.revision
+    this.#lastFloor = summary.floor
+    for (const [scope, revision] of Object.entries(summary.last)) this.#last.set(scope, revision)
   }
 
   add(deletion: Deletion): void {
     this.#deletions.push(deletion)
     this.#bytes += sizeOf(deletion)
-    if (this.#deletions.length > maxDeletions || this.#bytes > maxBytes) this.#forgetHalf()
+    if (this.#deletions.length <= maxDeletions && this.#bytes <= maxBytes) return
+    this.shorten(this.#deletions[Math.ceil(this.#deletions.length / 2) - 1]?.revision ?? (this.#floor as Revision))
+  }
+
+  /** Keeps of the deletions up to this revision only when each scope had its last. */
+  shorten(revision: Revision): void {
+    this.#floor = revision
+    // Several deletions may share one revision: drop them together, or the rest would be incomplete.
+    for (const deletion of this.#deletions) if (deletion.revision <= revision) this.#note(deletion)
+    this.#deletions = this.#deletions.filter((deletion) => deletion.revision > revision)
+    this.#bytes = this.#deletions.reduce((sum, deletion) => sum + sizeOf(deletion), 0)
   }
 
   /** Deletions after `since`, oldest first; undefined if some of them are no longer known. */
-  after(scope: { cluster: ClusterId; resource: string }, since: Revision): readonly Deletion[] | undefined {
-    if (since < this.#floor) return undefined
+  after(scope: Scope, since: Revision): readonly Deletion[] | undefined {
+    if (since < this.#floor && (since < this.#lastFloor || (this.#last.get(scopeOf(scope)) ?? 0) > since))
+      return undefined
     return this.#deletions.filter(
       ({ key, revision }) => revision > since && key.cluster === scope.cluster && key.resource === scope.resource,
     )
   }
 
-  #forgetHalf(): void {
-    const forgotten = this.#deletions.splice(0, Math.ceil(this.#deletions.length / 2))
-    for (const deletion of forgotten) this.#bytes -= sizeOf(deletion)
-    this.#floor = forgotten.at(-1)?.revision ?? this.#floor
-    // Several deletions may share one revision: drop them together, or the rest would be incomplete.
-    this.#deletions = this.#deletions.filter(({ revision }) => revision > this.#floor)
+  /** What to tell a later process, if everything up to `revision` was added. */
+  summary(revision: Revision): DeletionSummary {
+    const last = new Map(this.#last)
+    for (const deletion of this.#deletions) moveToEnd(last, scopeOf(deletion.key), deletion.revision)
+    return { revision, floor: Math.max(this.#lastFloor, cut(last)), last: Object.fromEntries(last) }
   }
+
+  #note({ key, revision }: Deletion): void {
+    moveToEnd(this.#last, scopeOf(key), revision)
+    this.#lastFloor = Math.max(this.#lastFloor, cut(this.#last))
+  }
+}
+
+function scopeOf({ cluster, resource }: Scope): string {
+  return `${cluster} ${resource}`
+}
+
+function moveToEnd(last: Map<string, number>, scope: string, revision: number): void {
+  const latest = Math.max(revision, last.get(scope) ?? 0)
+  last.delete(scope)
+  last.set(scope, latest)
+}
+
+/** Drops the oldest; returns the revision up to which nothing is known then. */
+function cut(last: Map<string, number>): number {
+  let floor = 0
+  for (const [scope, revision] of last) {
+    if (last.size <= maxLast) break
+    last.delete(scope)
+    floor = Math.max(floor, revision)
+  }
+  return floor
 }
 
 function sizeOf({ previous }: Deletion): number {

@@ -1,1 +1,3 @@
-export { openHostStore, type HostStoreOptions } from './open-host-store.ts'
+export { bucketNumberOf } from './bucket-of.ts'
+export { resealRecords } from './reseal-records.ts'
+export { openHostStore, type HostStoreOptions, type SharedStore } from './open-host-store.ts'

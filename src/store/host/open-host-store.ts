@@ -7,7 +7,9 @@ import type { KubeClient } from '../../client/index.ts'
 import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
 import { EventLog } from '../event-log.ts'
 import { lastStates } from '../last-states.ts'
+import { StorageBudget } from '../storage-budget.ts'
 import {
+  isStoreError,
   StoreError,
   type ListResult,
   type ListScope,
@@ -15,12 +17,17 @@ import {
   type Store,
   type StoredObject,
   type StoreEvent,
+  type Updating,
   type Waiting,
 } from '../store.ts'
 import { retryAfter } from './retry-after.ts'
-import { RecordCodec } from './record-codec.ts'
+import { defaultNamespacePrefix, isSealedResource, RecordCodec } from './record-codec.ts'
 import { RecordStream } from './record-stream.ts'
 import { RecordWriter, type RecordWrite } from './record-writer.ts'
+import { Renewals, type Kept } from './renewals.ts'
+import { isRevisionRecord, takeRevision } from './revision-record.ts'
+import { WaitingWrites } from './waiting-writes.ts'
+import { isSavedDeletions, saveDeletions } from './saved-deletions.ts'
 import { Seal } from '../seal.ts'
 
 export interface HostStoreOptions {
@@ -28,12 +35,25 @@ export interface HostStoreOptions {
   readonly client: KubeClient
   /** 32 bytes, kept by the installation. */
   readonly sealKey: Uint8Array
+  /** Former and coming keys: they open Records and seal none. */
+  readonly otherSealKeys?: readonly Uint8Array[]
   /** Resources whose payloads host users must not read. Default: only `secrets`. */
   readonly sealResource?: (resource: string) => boolean
   /** 256 namespaces `PREFIX00` to `PREFIXff`, each created on first use. Default `kcp-records-`. */
   readonly namespacePrefix?: string
   /** The host's deadline for one write; keep it below the remaining lease of an owner. Default 10 s. */
   readonly writeTimeoutMs?: number
+  /**
+   * For how long this process may write to a bucket, milliseconds; 0: not at all. A write that may take longer is given up by
+   * the host. Default: always.
+   */
+  readonly mayWriteForMs?: (bucket: number) => number
+  /** Resources whose renewals need not all be written to the host. Default: Leases and Events. */
+  readonly mayLoseRenewals?: (resource: string) => boolean
+  /** How long renewals of an object may be kept in memory alone. Default 30 s. */
+  readonly keepRenewalsMs?: number
+  /** How much all logical clusters together may keep, in bytes, counting half a KiB per object. Default: no limit. */
+  readonly maxBytes?: number
   /** Called for broken watches and unreadable Records; the store goes on. */
   readonly onProblem?: (message: string, error: unknown) => void
   /**
@@ -51,36 +71,87 @@ export interface HostStoreOptions {
 const deleteBatch = 200
 /** Timeout of such a request; the host deletes one Record after the other. */
 const deleteBatchTimeoutMs = 60_000
+/** A write that has less time left is not begun. */
+const minWriteMs = 500
+/** A value of at most so many bytes stands for a deletion, which is never refused for want of room. */
+const noValueBytes = 4
+/** While Records change, deletions are saved so often: the host can tell those of the last 75 s itself. */
+const saveEveryMs = 30_000
+const saveTimeoutMs = 5000
+/** How often renewals are looked for that nobody repeated. */
+const sweepMs = 5000
+/** Renewals that are written to the host at a time. */
+const savers = 16
+/** Events of both API groups. */
+const eventsResource = 'events'
+/** Clients report Events one after the other: each waits for its answer before the next. */
+const eventGapMs = 50
+const leaseGapMs = 250
 /** How long a read is retried while the host answers 429. */
 const busyMs = 10_000
 
+/** A Store that several processes share. */
+export interface SharedStore extends Store {
+  /** Writes what it keeps of these logical clusters in memory alone to the host, as long as the signal lets it. */
+  saveRenewals(of: (cluster: ClusterId) => boolean, options: Waiting): Promise<void>
+  /** Forgets that: another process may have changed them. */
+  forgetRenewals(of: (cluster: ClusterId) => boolean): void
+}
+
 /** Lists the Records and follows them. Rejects StoreError Unavailable if the host has no Records. */
-export async function openHostStore(options: HostStoreOptions & Waiting): Promise<Store> {
+export async function openHostStore(options: HostStoreOptions & Waiting): Promise<SharedStore> {
   const {
     client,
     sealKey,
-    sealResource = (resource) => resource === 'secrets',
-    namespacePrefix = 'kcp-records-',
+    otherSealKeys = [],
+    sealResource = isSealedResource,
+    namespacePrefix = defaultNamespacePrefix,
     requireValue = () => undefined,
     onProblem = () => undefined,
   } = options
   const life = new AbortController()
-  const codec = new RecordCodec({ namespacePrefix, sealResource, seal: new Seal(sealKey), requireValue })
+  const seal = new Seal(sealKey, { otherKeys: otherSealKeys })
+  const codec = new RecordCodec({ namespacePrefix, sealResource, seal, requireValue })
   const log = new EventLog()
-  const writer = new RecordWriter({ client, signal: life.signal, writeTimeoutMs: options.writeTimeoutMs ?? 10_000 })
-  const { maxSilenceMs } = options
-  const stream = new RecordStream({
+  const { writeTimeoutMs = 10_000, mayWriteForMs = () => Infinity } = options
+  /** How long a write to a namespace of ours may take. Throws where it may not begin. */
+  const timeoutOf = (namespace: string, wantedMs = writeTimeoutMs): number => {
+    const leftMs = mayWriteForMs(codec.numberOf(namespace))
+    if (leftMs < minWriteMs)
+      throw new StoreError('Unavailable', 'this process may not write to the logical cluster now')
+    return Math.floor(Math.min(wantedMs, leftMs))
+  }
+  const writer = new RecordWriter({ client, signal: life.signal, timeoutOf })
+  const { maxSilenceMs, keepRenewalsMs, mayLoseRenewals = isRenewed } = options
+  const renewals: Renewals = new Renewals({
+    takeRevision: async (cluster, text) => {
+      const namespace = codec.bucketOf(cluster)
+      const limit = AbortSignal.any([life.signal, AbortSignal.timeout(timeoutOf(namespace))])
+      const revision = await takeRevision(client, { namespace, text }, limit)
+      stream.expect(() => stream.isAt(revision))
+    },
+    known: (cluster, record) => stream.index.get(cluster, record),
+    mayWrite: (cluster) => mayWriteForMs(codec.numberOf(codec.bucketOf(cluster))) > 0,
+    ...(keepRenewalsMs !== undefined && { keepMs: keepRenewalsMs }),
+    gapMsOf: (resource) => (resource === eventsResource ? eventGapMs : leaseGapMs),
+  })
+  const stream: RecordStream = new RecordStream({
+    renewals,
     client,
     codec,
     log,
     onProblem,
+    signal: life.signal,
     ...(maxSilenceMs !== undefined && { maxSilenceMs }),
   })
   try {
     // The first bucket exists as long as the data does: its uid identifies the installation.
     const first = await abortable(writer.ensureNamespace(codec.bucket(0)), options.signal)
     await stream.start(options.signal)
-    return new HostStore({ client, codec, log, writer, stream, life, instanceId: first.metadata.uid ?? '' })
+    const instanceId = first.metadata.uid ?? ''
+    const budget = new StorageBudget(options.maxBytes ?? Infinity, 'all logical clusters')
+    const parts = { client, codec, log, writer, stream, renewals, mayLoseRenewals, life, timeoutOf, instanceId, budget }
+    return new HostStore({ ...parts, onProblem })
   } catch (error) {
     life.abort(error)
     throw toStoreError(error)
@@ -93,35 +164,50 @@ interface Parts {
   readonly log: EventLog
   readonly writer: RecordWriter
   readonly stream: RecordStream
+  readonly renewals: Renewals
+  readonly mayLoseRenewals: (resource: string) => boolean
   readonly life: AbortController
+  readonly timeoutOf: (namespace: string, wantedMs?: number) => number
   readonly instanceId: string
+  readonly budget: StorageBudget
+  readonly onProblem: (message: string, error: unknown) => void
 }
 
-class HostStore implements Store {
+class HostStore implements SharedStore {
   /** Before encoding. The size of the encoded Record decides; `create` and `update` check it. */
   readonly maxValueBytes = 1_400_000
   readonly instanceId: string
   readonly #parts: Parts
   readonly #running: Promise<void>
+  readonly #saving: NodeJS.Timeout
+  readonly #sweeping: NodeJS.Timeout
+  readonly #waiting = new WaitingWrites()
 
   constructor(parts: Parts) {
     this.#parts = parts
     this.instanceId = parts.instanceId
     this.#running = parts.stream.run(parts.life.signal)
+    this.#saving = setInterval(() => void this.#saveDeletions(), saveEveryMs).unref()
+    const sweep = (): void => void this.#save(parts.renewals.unsaved(), parts.life.signal)
+    this.#sweeping = setInterval(sweep, sweepMs).unref()
+  }
+
+  mayLoseRenewals(resource: string): boolean {
+    return this.#parts.mayLoseRenewals(resource)
   }
 
   async get(key: ObjectKey, { signal }: Waiting): Promise<StoredObject | undefined> {
-    const { client, codec, writer } = this.#parts
+    const { client, codec, writer, renewals } = this.#parts
     const name = codec.nameOf(key)
     await abortable(writer.settled(name), signal)
     const place = { namespace: codec.bucketOf(key.cluster), name }
     const record = await this.#retryWhenBusy(() => client.tryGet<StorageRecord>(recordsGvr, place, { signal }), signal)
-    return record && codec.decode(record)
+    return record && renewals.newest(name, codec.decode(record))
   }
 
   async list(scope: ListScope, options: Waiting & { limit?: number; after?: ObjectKey }): Promise<ListResult> {
     const { signal, limit, after } = options
-    const { client, codec, writer, stream } = this.#parts
+    const { client, codec, writer, stream, renewals } = this.#parts
     await abortable(writer.settled(), signal)
     const selectors: string[] = []
     if (scope.cluster !== undefined) selectors.push(codec.clusterSelector(scope.cluster))
@@ -132,10 +218,15 @@ class HostStore implements Store {
       ...(selectors.length > 0 && { labelSelector: selectors.join(',') }),
     }
     const list = await this.#retryWhenBusy(() => client.list<StorageRecord>(recordsGvr, selected), signal)
+    // The list may be newer than a revision that was taken for renewals and is not reported yet.
+    await abortable(renewals.reported(), signal)
     // The host sorts by the hashed Record name, so key order and paging are done here.
     const items = list.items
-      .filter((record) => codec.isBucket(record.metadata.namespace) && isIn(scope, record))
-      .flatMap((record) => stream.decoded(record) ?? [])
+      .filter((record) => codec.isBucket(record.metadata.namespace) && isIn(scope, record) && !isOwn(record))
+      .flatMap((record) => {
+        const object = stream.decoded(record)
+        return object === undefined ? [] : [renewals.newest(record.metadata.name, object)]
+      })
       .filter(({ key, value }) => (!after || compareKeys(key, after) > 0) && hasOneOf(value, scope.containing))
       .sort((a, b) => compareKeys(a.key, b.key))
     const revision = Number(list.metadata.resourceVersion) as Revision
@@ -147,34 +238,60 @@ class HostStore implements Store {
 
   async create(key: ObjectKey, value: Uint8Array, { signal }: Waiting): Promise<StoredObject> {
     signal.throwIfAborted()
-    const revision = await this.#write({ do: 'create', record: this.#parts.codec.encode(key, value) }, signal)
-    this.#parts.stream.expect(() => this.#parts.stream.isAt(revision))
+    const { codec, stream, budget } = this.#parts
+    const write = { do: 'create', record: codec.encode(key, value) } as const
+    const growth = { bytes: value.length, creates: value.length > noValueBytes }
+    const revision = await budget.admit(stream.index, growth, () => this.#put(write, { key, value, signal }))
     return { key, value, revision, createRevision: revision }
   }
 
-  async update(
-    key: ObjectKey,
-    value: Uint8Array,
-    { signal, ifRevision }: Waiting & { ifRevision: Revision },
-  ): Promise<StoredObject> {
+  async update(key: ObjectKey, value: Uint8Array, options: Updating): Promise<StoredObject> {
+    const { signal, ifRevision, renewal = false } = options
     signal.throwIfAborted()
-    const { codec, stream } = this.#parts
+    const { codec, renewals } = this.#parts
+    if (!this.mayLoseRenewals(key.resource)) return this.#replace(key, value, options)
+    const record = codec.nameOf(key)
+    const asked = { key, record, value, ifRevision }
+    if (renewal && renewals.takes(asked)) return await abortable(renewals.keep(asked), signal)
+    return await renewals.around(record, ifRevision, (base) => this.#replace(key, value, { signal, ifRevision: base }))
+  }
+
+  async #replace(key: ObjectKey, value: Uint8Array, { signal, ifRevision }: Updating): Promise<StoredObject> {
+    const { codec, stream, budget } = this.#parts
     // Not in the index yet: it was created a moment ago, and is still at the revision that the writer saw.
     const known = stream.index.get(key.cluster, codec.nameOf(key))
     const createRevision = known?.createRevision ?? ifRevision
-    const record = codec.encode(key, value, { revision: ifRevision, createRevision })
-    const revision = await this.#write({ do: 'update', record }, signal)
-    stream.expect(() => stream.isAt(revision))
+    const write = { do: 'update', record: codec.encode(key, value, { revision: ifRevision, createRevision }) } as const
+    const growth = { bytes: value.length - (known?.bytes ?? 0), creates: false }
+    const revision = await budget.admit(stream.index, growth, () => this.#put(write, { key, value, signal }))
     return { key, value, revision, createRevision }
   }
 
-  async delete(key: ObjectKey, { signal, ifRevision }: Waiting & { ifRevision: Revision }): Promise<Revision> {
+  async delete(key: ObjectKey, options: Waiting & { ifRevision: Revision }): Promise<Revision> {
+    const { signal, ifRevision } = options
     signal.throwIfAborted()
+    if (!this.mayLoseRenewals(key.resource)) return this.#delete(key, options)
+    const { codec, renewals } = this.#parts
+    return await renewals.around(codec.nameOf(key), ifRevision, (base) =>
+      this.#delete(key, { signal, ifRevision: base }),
+    )
+  }
+
+  async #delete(key: ObjectKey, { signal, ifRevision }: Waiting & { ifRevision: Revision }): Promise<Revision> {
     const { codec, stream, life } = this.#parts
     const name = codec.nameOf(key)
-    const deletion = stream.nextDeletion(name)
+    const deletion = stream.nextDeletion(name, ifRevision)
     try {
-      await this.#write({ do: 'delete', namespace: codec.bucketOf(key.cluster), name, ifRevision }, signal)
+      const write = { do: 'delete', namespace: codec.bucketOf(key.cluster), name, ifRevision } as const
+      await this.#write(key.cluster, write, signal).catch(async (error: unknown) => {
+        // Another deletion came first. Who is told that the object is gone must not find it afterwards.
+        const isShown = stream.index.get(key.cluster, name)?.revision === ifRevision
+        if (isStoreError(error, 'KeyMissing') && isShown) {
+          deletion.expect()
+          await abortable(deletion.revision, AbortSignal.any([signal, life.signal]))
+        }
+        throw error
+      })
       deletion.expect()
       // The host's response has no revision of the deletion; our own watch has.
       return await abortable(deletion.revision, AbortSignal.any([signal, life.signal]))
@@ -183,20 +300,36 @@ class HostStore implements Store {
     }
   }
 
+  async saveRenewals(of: (cluster: ClusterId) => boolean, { signal }: Waiting): Promise<void> {
+    await this.#save(this.#parts.renewals.unsaved(of), signal)
+  }
+
+  forgetRenewals(of: (cluster: ClusterId) => boolean): void {
+    this.#parts.renewals.forget(of)
+  }
+
+  /** What cannot be saved is renewed again soon, or is lost as it may be. */
+  async #save(unsaved: Generator<Kept>, signal: AbortSignal): Promise<void> {
+    const save = async (): Promise<void> => {
+      for (const { key, value, revision: ifRevision } of unsaved) {
+        if (signal.aborted) return
+        await this.update(key, value, { signal, ifRevision }).catch(() => undefined)
+      }
+    }
+    await Promise.all(Array.from({ length: savers }, save))
+  }
+
   async deleteCluster(cluster: ClusterId, { signal }: Waiting): Promise<void> {
-    const { client, codec, writer, stream } = this.#parts
+    const { client, codec, writer, stream, timeoutOf } = this.#parts
     await abortable(writer.settled(), signal)
     const namespace = codec.bucketOf(cluster)
     const labelSelector = codec.clusterSelector(cluster)
-    const query = new URLSearchParams({
-      labelSelector,
-      limit: String(deleteBatch),
-      timeout: `${deleteBatchTimeoutMs / 1000}s`,
-    })
     for (;;) {
       const one = { namespace, labelSelector, limit: 1, metadataOnly: true, signal }
       const left = await this.#retryWhenBusy(() => client.list(recordsGvr, one), signal)
       if (left.items.length === 0) break
+      const timeout = `${timeoutOf(namespace, deleteBatchTimeoutMs)}ms`
+      const query = new URLSearchParams({ labelSelector, limit: String(deleteBatch), timeout })
       const path = `/apis/${recordsGvr.group}/${recordsGvr.version}/namespaces/${namespace}/${recordsGvr.resource}`
       await this.#retryWhenBusy(() => client.raw(`${path}?${query.toString()}`, { method: 'DELETE', signal }), signal)
     }
@@ -225,6 +358,7 @@ class HostStore implements Store {
     if (cluster === undefined) throw new StoreError('Compacted', `changes after revision ${since} are no longer known`)
     const scope = { cluster, resource }
     const { stream } = this.#parts
+    await stream.remembered(signal)
     const list = await this.list(scope, { signal })
     // The watch may lag a little behind the list; the reader's own watch will deliver what it has not seen yet.
     const deletions = stream.deletions.after(scope, since)
@@ -242,15 +376,56 @@ class HostStore implements Store {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#saving)
+    clearInterval(this.#sweeping)
     const closed = new StoreError('Closed', 'the store is closed')
+    if (!this.#parts.life.signal.aborted) await this.#saveDeletions()
     this.#parts.life.abort(closed)
+    this.#parts.renewals[Symbol.dispose]()
     this.#parts.log.fail(closed)
     await this.#running
   }
 
-  #write(write: RecordWrite, signal: AbortSignal): Promise<Revision> {
-    if (this.#parts.life.signal.aborted) throw new StoreError('Closed', 'the store is closed')
-    return abortable(this.#parts.writer.write(write), signal)
+  /** One of the replicas saves: the one that may write to the first bucket. */
+  async #saveDeletions(): Promise<void> {
+    const { client, codec, stream, life, timeoutOf, onProblem } = this.#parts
+    const namespace = codec.bucket(0)
+    if (!stream.hasUnsaved) return
+    try {
+      const timeoutMs = timeoutOf(namespace, saveTimeoutMs)
+      await stream.remembered(life.signal)
+      const summary = stream.deletions.summary(stream.revision)
+      await saveDeletions(summary, { client, namespace }, { timeoutMs, signal: life.signal })
+      stream.saved(summary.revision)
+    } catch (error) {
+      if (!isStoreError(error)) onProblem('deletions are not saved: watches from before a restart begin again', error)
+    }
+  }
+
+  async #put(
+    write: Exclude<RecordWrite, { do: 'delete' }>,
+    { key, value, signal }: { key: ObjectKey; value: Uint8Array; signal: AbortSignal },
+  ): Promise<Revision> {
+    const { stream } = this.#parts
+    stream.ownWrites.add(write.record, key, value)
+    try {
+      const revision = await this.#write(key.cluster, write, signal)
+      stream.expect(() => stream.isAt(revision))
+      return revision
+    } catch (error) {
+      stream.ownWrites.forget(write.record)
+      throw error
+    }
+  }
+
+  async #write(cluster: ClusterId, write: RecordWrite, signal: AbortSignal): Promise<Revision> {
+    const { life, writer } = this.#parts
+    if (life.signal.aborted) throw new StoreError('Closed', 'the store is closed')
+    // It waits for the host also when its caller has gone.
+    return await abortable(
+      this.#waiting.admit(cluster, () => writer.write(write)),
+      signal,
+    )
   }
 
   async #retryWhenBusy<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
@@ -266,6 +441,15 @@ function toStoreError(error: unknown): unknown {
   if (!isStatusError(error)) return error
   const message = error.code === 404 ? `the host has no Records: ${error.message}` : `the host: ${error.message}`
   return new StoreError('Unavailable', message, { cause: error })
+}
+
+/** Records of this store that hold no object. */
+function isOwn(record: StorageRecord): boolean {
+  return isSavedDeletions(record) || isRevisionRecord(record)
+}
+
+function isRenewed(resource: string): boolean {
+  return resource === 'leases.coordination.k8s.io' || resource === eventsResource
 }
 
 function isIn(scope: ListScope, record: StorageRecord): boolean {

@@ -1,9 +1,10 @@
 // Converts between objects and Records: the Record's namespace, its name, and the payload as one string.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import { recordClusterLabel, recordResourceLabel, type StorageRecord } from '../../crds/index.ts'
 import { StoreError, type ObjectKey, type StoredObject } from '../store.ts'
+import { bucketNumberOf } from './bucket-of.ts'
 import type { Seal } from '../seal.ts'
 
 /** Set by the first update: the host reports when an object was created, but not at which revision. */
@@ -18,6 +19,14 @@ const maxOpenedBytes = 64 * 1024 * 1024
 // JSON begins with `{` or is `null`, so these prefixes are unambiguous.
 const sealedPrefix = 'sealed:'
 const compressedPrefix = 'deflate:'
+
+/** The buckets of an installation are namespaces with this prefix. */
+export const defaultNamespacePrefix = 'kcp-records-'
+
+/** Whether host users who may read Records must not read this resource. */
+export function isSealedResource(resource: string): boolean {
+  return resource === 'secrets'
+}
 
 export interface RecordCodecOptions {
   readonly namespacePrefix: string
@@ -36,12 +45,16 @@ export class RecordCodec {
 
   /** The host namespace that keeps this logical cluster, together with others. */
   bucketOf(cluster: ClusterId): string {
-    const first = createHash('sha256').update(cluster).digest()[0] ?? 0
-    return this.bucket(first)
+    return this.bucket(bucketNumberOf(cluster))
   }
 
   bucket(number: number): string {
     return `${this.#options.namespacePrefix}${number.toString(16).padStart(2, '0')}`
+  }
+
+  /** The number of a namespace of ours. */
+  numberOf(bucket: string): number {
+    return Number.parseInt(bucket.slice(this.#options.namespacePrefix.length), 16)
   }
 
   /** False for a Record in another namespace: somebody else put it there. */
@@ -51,7 +64,7 @@ export class RecordCodec {
   }
 
   nameOf({ cluster, resource, namespace, name }: ObjectKey): string {
-    return createHash('sha256').update([cluster, resource, namespace, name].join('\0')).digest('hex').slice(0, 40)
+    return hash('sha256', [cluster, resource, namespace, name].join('\0')).slice(0, 40)
   }
 
   clusterSelector(cluster: ClusterId): string {
@@ -79,6 +92,8 @@ export class RecordCodec {
         ...(existing && {
           resourceVersion: String(existing.revision),
           annotations: { [createRevisionAnnotation]: String(existing.createRevision) },
+          // Drops the managed fields, which no one asks for, and with them half of what an update costs the host.
+          managedFields: [{}],
         }),
       },
       cluster,
@@ -87,7 +102,8 @@ export class RecordCodec {
       name,
       data: this.#payload(key, value),
     }
-    const bytes = Buffer.byteLength(JSON.stringify(record.data))
+    // JSON writes a character as at most six bytes.
+    const bytes = record.data.length * 6 > maxRecordBytes ? Buffer.byteLength(JSON.stringify(record.data)) : 0
     if (bytes > maxRecordBytes) {
       throw new StoreError(
         'TooLarge',
@@ -101,16 +117,31 @@ export class RecordCodec {
   decode(record: StorageRecord): StoredObject {
     const key = this.keyOf(record)
     const { metadata, data } = record
-    const revision = Number(metadata.resourceVersion) as Revision
     try {
       const value = this.#open(key, data)
       this.#options.requireValue(value)
-      return { key, revision, createRevision: createRevisionOf(record, revision), value }
+      return this.objectOf(record, { key, value })
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause)
       const message = `Record "${metadata.namespace}/${metadata.name}" of "${key.resource}/${key.name}": ${why}`
       throw new StoreError('Unavailable', message, { cause })
     }
+  }
+
+  /** Whether the payload is sealed with another key than the one in use. */
+  isOfOtherKey({ data }: StorageRecord): boolean {
+    return data.startsWith(sealedPrefix) && this.#options.seal.isOfOtherKey(data.slice(sealedPrefix.length))
+  }
+
+  /** The object in a Record whose payload is known. */
+  objectOf(record: StorageRecord, { key, value }: Pick<StoredObject, 'key' | 'value'>): StoredObject {
+    return { key, ...this.revisionsOf(record), value }
+  }
+
+  /** Of the object in a Record. */
+  revisionsOf(record: StorageRecord): Pick<StoredObject, 'revision' | 'createRevision'> {
+    const revision = Number(record.metadata.resourceVersion) as Revision
+    return { revision, createRevision: createRevisionOf(record, revision) }
   }
 
   /** The key stored in a Record; throws if the Record's name belongs to another key, as after a copy by hand. */
@@ -149,5 +180,5 @@ function createRevisionOf({ metadata }: StorageRecord, revision: Revision): Revi
 }
 
 function hashOf(resource: string): string {
-  return createHash('sha256').update(resource).digest('hex').slice(0, 16)
+  return hash('sha256', resource).slice(0, 16)
 }

@@ -7,10 +7,24 @@ export interface KnownRecord {
   readonly key: ObjectKey
   readonly revision: Revision
   readonly createRevision: Revision
+  /** Of the object; as the host keeps it, if it was not written since the start. */
+  readonly bytes: number
 }
 
 export class RecordIndex {
   readonly #byCluster = new Map<ClusterId, Map<string, KnownRecord>>()
+  #size = 0
+  #bytes = 0
+
+  /** Number of objects of all logical clusters. */
+  get size(): number {
+    return this.#size
+  }
+
+  /** Their bytes. */
+  get bytes(): number {
+    return this.#bytes
+  }
 
   get(cluster: ClusterId, recordName: string): KnownRecord | undefined {
     return this.#byCluster.get(cluster)?.get(recordName)
@@ -34,18 +48,33 @@ export class RecordIndex {
   }
 
   apply(recordName: string, event: Exclude<StoreEvent, { type: 'progress' }>): void {
-    const { cluster } = event.type === 'put' ? event.object.key : event.key
-    let records = this.#byCluster.get(cluster)
-    if (event.type === 'delete') {
-      records?.delete(recordName)
-      if (records?.size === 0) this.#byCluster.delete(cluster)
+    if (event.type === 'put') {
+      const { key, revision, createRevision, value } = event.object
+      this.put(recordName, { key, revision, createRevision, bytes: value.length })
       return
     }
+    const { cluster } = event.key
+    const records = this.#byCluster.get(cluster)
+    const before = records?.get(recordName)
+    if (records === undefined || before === undefined) return
+    this.#count(-1, -before.bytes)
+    records.delete(recordName)
+    if (records.size === 0) this.#byCluster.delete(cluster)
+  }
+
+  put(recordName: string, known: KnownRecord): void {
+    let records = this.#byCluster.get(known.key.cluster)
     if (!records) {
       records = new Map<string, KnownRecord>()
-      this.#byCluster.set(cluster, records)
+      this.#byCluster.set(known.key.cluster, records)
     }
-    const { key, revision, createRevision } = event.object
-    records.set(recordName, { key, revision, createRevision })
+    const before = records.get(recordName)
+    this.#count(before ? 0 : 1, known.bytes - (before?.bytes ?? 0))
+    records.set(recordName, known)
+  }
+
+  #count(objects: number, bytes: number): void {
+    this.#size += objects
+    this.#bytes += bytes
   }
 }

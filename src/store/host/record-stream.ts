@@ -1,16 +1,21 @@
 // The host's stream of all Records: lists once, then watches forever. If the host no longer has the events in between,
 // a new list is compared with the index and the differences become ordinary events: tenants must relist only if
 // something was deleted meanwhile.
-import { childSignal, sleep, type ChildSignal } from '../../async/index.ts'
-import type { Revision } from '../../apimachinery/meta/index.ts'
+import { abortable, childSignal, sleep, type ChildSignal } from '../../async/index.ts'
+import type { KubeList, Revision } from '../../apimachinery/meta/index.ts'
 import { internalError, isStatusError } from '../../apimachinery/status/index.ts'
 import { SilentConnection, type KubeClient } from '../../client/index.ts'
 import { records as recordsGvr, type StorageRecord } from '../../crds/index.ts'
 import type { EventLog } from '../event-log.ts'
-import type { StoredObject, StoreEvent } from '../store.ts'
-import { DeletionLog } from './deletion-log.ts'
+import type { ObjectKey, StoredObject, StoreEvent } from '../store.ts'
+import { DeletionLog, type Deletion, type DeletionSummary } from './deletion-log.ts'
+import { DeletionWaiters } from './deletion-waiters.ts'
+import { OwnWrites } from './own-writes.ts'
 import type { RecordCodec } from './record-codec.ts'
 import { RecordIndex } from './record-index.ts'
+import type { Renewals } from './renewals.ts'
+import { isRevisionRecord } from './revision-record.ts'
+import { deletedRecords, isSavedDeletions, readSavedDeletions } from './saved-deletions.ts'
 
 type Change = Exclude<StoreEvent, { type: 'progress' }>
 
@@ -25,6 +30,9 @@ export interface RecordStreamOptions {
   readonly log: EventLog
   /** Called once for each unreadable Record, which is then skipped. */
   readonly onProblem: (message: string, error: unknown) => void
+  /** The store's life. */
+  readonly signal: AbortSignal
+  readonly renewals: Pick<Renewals, 'at' | 'changed' | 'interrupted'>
   /** How long the watch may stay silent after the host acknowledged a write of ours. Default 5 s. */
   readonly maxSilenceMs?: number
 }
@@ -33,11 +41,15 @@ export interface RecordStreamOptions {
 export class RecordStream {
   readonly index = new RecordIndex()
   readonly deletions = new DeletionLog()
+  readonly ownWrites = new OwnWrites()
   readonly #options: RecordStreamOptions
   readonly #waiters = new Set<() => boolean>()
-  /** Callers that wait for the revision of a deletion, by Record name. */
-  readonly #deletionWaiters = new Map<string, Set<(revision: Revision) => void>>()
+  readonly #deletionWaiters = new DeletionWaiters()
   #revision = 0
+  #found: DeletionSummary | undefined
+  #changedAt = 0
+  #savedAt = 0
+  #remembering: Promise<void> = Promise.resolve()
   #attempt: ChildSignal | undefined
   /** Whether the last acknowledged write has appeared on the watch; undefined if none is expected. */
   #wasTold: (() => boolean) | undefined
@@ -50,9 +62,47 @@ export class RecordStream {
   }
 
   async start(signal: AbortSignal): Promise<void> {
-    for await (const { record, change } of this.#list(signal)) this.index.apply(record, change)
+    // Payloads are not looked at: they are most of what a start would read.
+    const texts = new Texts()
+    for await (const { record, key } of this.#list(signal)) {
+      const { resource, namespace } = key
+      const own = {
+        ...key,
+        cluster: texts.one(key.cluster),
+        resource: texts.one(resource),
+        namespace: texts.one(namespace),
+      }
+      const bytes = Buffer.byteLength(record.data)
+      this.index.put(record.metadata.name, { key: own, ...this.#options.codec.revisionsOf(record), bytes })
+    }
     this.#options.log.start(this.#revision as Revision)
     this.deletions.start(this.#revision as Revision)
+    this.#remembering = this.#remember(this.#revision as Revision)
+  }
+
+  /** Resolves when all that can be known of deletions before the start is in `deletions`. */
+  remembered(signal: AbortSignal): Promise<void> {
+    return abortable(this.#remembering, signal)
+  }
+
+  /** The revision up to which every change was delivered. */
+  get revision(): Revision {
+    return this.#revision as Revision
+  }
+
+  async #remember(startedAt: Revision): Promise<void> {
+    const { client, signal } = this.#options
+    const saved = this.#found
+    this.#changedAt = startedAt
+    if (saved === undefined) return
+    try {
+      const deleted = await deletedRecords(client, { since: saved.revision, until: startedAt, signal })
+      const since = deleted?.flatMap((record) => this.#deletion(record) ?? [])
+      if (since !== undefined) this.deletions.extend(saved, since, startedAt)
+    } catch (error) {
+      if (!signal.aborted && !isStatusError(error, 'Expired') && !isStatusError(error, 'Gone'))
+        this.#options.onProblem('deletions from before the start are not known: watches from then begin again', error)
+    }
   }
 
   /** Ends only with the signal. */
@@ -137,21 +187,16 @@ export class RecordStream {
   }
 
   /**
-   * The revision of this Record's next deletion. Call it before deleting; then call `expect` when the host has
-   * acknowledged the deletion, or `leave` when nothing was deleted.
+   * The revision at which this Record is deleted when it is at `ifRevision`. Call it before deleting; then call `expect`
+   * when the host has acknowledged the deletion, or `leave` when nothing was deleted.
    */
-  nextDeletion(record: string): { revision: Promise<Revision>; expect: () => void; leave: () => void } {
-    const { promise, resolve } = Promise.withResolvers<Revision>()
-    const waiters = this.#deletionWaiters.get(record) ?? new Set()
-    this.#deletionWaiters.set(record, waiters.add(resolve))
-    return {
-      revision: promise,
-      expect: () => this.expect(() => this.#deletionWaiters.get(record) !== waiters),
-      leave: () => {
-        waiters.delete(resolve)
-        if (waiters.size === 0 && this.#deletionWaiters.get(record) === waiters) this.#deletionWaiters.delete(record)
-      },
-    }
+  nextDeletion(
+    record: string,
+    ifRevision: Revision,
+  ): { revision: Promise<Revision>; expect: () => void; leave: () => void } {
+    const { promise: revision, resolve } = Promise.withResolvers<Revision>()
+    const leave = this.#deletionWaiters.add(record, { ifRevision, resolve })
+    return { revision, expect: () => this.expect(() => !this.#deletionWaiters.has(record, resolve)), leave }
   }
 
   async #watch(signal: AbortSignal): Promise<void> {
@@ -162,7 +207,9 @@ export class RecordStream {
       const revision = Number(object.metadata.resourceVersion) as Revision
       if (!(revision > 0)) throw internalError('the host told of a change without its revision')
       if (type === 'BOOKMARK') this.#options.log.progress(revision)
-      else if (codec.isBucket(object.metadata.namespace)) this.#tell(object, this.#change(type, object, revision))
+      else if (isRevisionRecord(object)) this.#tellRenewals(object.data, revision)
+      else if (codec.isBucket(object.metadata.namespace) && !isSavedDeletions(object))
+        this.#tell(object, this.#change(type, object, revision))
       this.#revision = Math.max(this.#revision, revision)
     }
   }
@@ -179,13 +226,15 @@ export class RecordStream {
 
   #change(type: 'ADDED' | 'MODIFIED' | 'DELETED', record: StorageRecord, revision: Revision): Change | undefined {
     if (type !== 'DELETED') {
-      const object = this.decoded(record)
+      const own = this.ownWrites.take(record)
+      const object = own ? this.#options.codec.objectOf(record, own) : this.decoded(record)
       return object && { type: 'put', object }
     }
     try {
       const key = this.#options.codec.keyOf(record)
-      const known = this.index.get(key.cluster, record.metadata.name)
-      return { type: 'delete', key, revision, ...this.#last(record, known?.revision ?? revision) }
+      const { revision: last = revision, createRevision = revision } =
+        this.index.get(key.cluster, record.metadata.name) ?? {}
+      return { type: 'delete', key, revision, ...this.#last(record, { revision: last, createRevision }) }
     } catch {
       // It was skipped when it was edited; its old state left the index then.
       const known = this.index.find(record.metadata.name)
@@ -193,9 +242,26 @@ export class RecordStream {
     }
   }
 
-  #last(record: StorageRecord, revision: Revision): { previous?: StoredObject } {
+  /** The deletion of a Record before the start; undefined if it held no object of ours. */
+  #deletion(record: StorageRecord): Deletion | undefined {
     try {
-      return { previous: { ...this.#options.codec.decode(record), revision } }
+      const { codec } = this.#options
+      if (!codec.isBucket(record.metadata.namespace)) return undefined
+      const revision = Number(record.metadata.resourceVersion) as Revision
+      // The host does not tell when it was created; a reader that never saw it ignores its deletion.
+      const before = { revision: 0 as Revision, createRevision: 0 as Revision }
+      return { type: 'delete', key: codec.keyOf(record), revision, ...this.#last(record, before) }
+    } catch {
+      return undefined
+    }
+  }
+
+  #last(
+    record: StorageRecord,
+    revisions: Pick<StoredObject, 'revision' | 'createRevision'>,
+  ): { previous?: StoredObject } {
+    try {
+      return { previous: { ...this.#options.codec.decode(record), ...revisions } }
     } catch {
       // It was skipped when it was written; its deletion can be reported all the same.
       return {}
@@ -209,16 +275,38 @@ export class RecordStream {
     this.#wake()
   }
 
+  #tellRenewals(text: string, revision: Revision): void {
+    const renewed = this.#options.renewals.at(text, revision)
+    if (renewed === undefined) return
+    for (const change of renewed.changes) this.#options.log.add(change)
+    this.#options.log.afterFlush(renewed.told)
+    this.#options.log.flush()
+  }
+
+  /** Whether something changed since deletions were saved. */
+  get hasUnsaved(): boolean {
+    return this.#changedAt > this.#savedAt
+  }
+
+  /** Deletions up to this revision are saved. */
+  saved(revision: number): void {
+    this.#savedAt = revision
+  }
+
   #note(record: string, change: Change): void {
+    this.#changedAt = revisionOf(change)
     this.index.apply(record, change)
+    this.#options.renewals.changed(record)
     this.#options.log.add(change)
     if (change.type === 'put') return
     this.deletions.add(change)
-    const { revision } = change
-    const waiters = this.#deletionWaiters.get(record)
-    this.#deletionWaiters.delete(record)
+    this.#answerDeletions(record, change.revision)
+  }
+
+  #answerDeletions(record: string, revision: Revision): void {
+    const waiters = this.#deletionWaiters.take(record, revision)
     // After delivery of the event: the deleting caller is answered last.
-    if (waiters) this.#options.log.afterFlush(() => waiters.forEach((resolve) => resolve(revision)))
+    if (waiters.length > 0) this.#options.log.afterFlush(() => waiters.forEach(({ resolve }) => resolve(revision)))
   }
 
   #wake(): void {
@@ -231,10 +319,12 @@ export class RecordStream {
     const missing = new Map(this.index.all())
     const changes: { record: string; change: Change }[] = []
     try {
-      for await (const { record, change } of this.#list(signal)) {
-        const known = missing.get(record)
-        missing.delete(record)
-        if (change.object.revision !== known?.revision) changes.push({ record, change })
+      for await (const { record } of this.#list(signal)) {
+        const { name, resourceVersion } = record.metadata
+        const isKnown = missing.get(name)?.revision === Number(resourceVersion)
+        const object = isKnown ? undefined : this.decoded(record)
+        if (isKnown || object) missing.delete(name)
+        if (object) changes.push({ record: name, change: { type: 'put', object } })
       }
     } catch (error) {
       onProblem('Records cannot be listed', error)
@@ -249,33 +339,67 @@ export class RecordStream {
       this.#note(record, change)
     }
     log.progress(revision)
-    // No watch may resume from before this list: several deletions share its revision.
-    if (missing.size > 0) this.deletions.start(revision)
+    // Created and deleted while the watch was broken: no event tells of these.
+    for (const record of this.#deletionWaiters.records())
+      if (this.index.find(record) === undefined) this.#answerDeletions(record, revision)
+    this.#options.renewals.interrupted()
+    // No watch of their kinds may resume from before this list: several deletions share its revision.
+    if (missing.size > 0) this.deletions.shorten(revision)
     this.#wake()
   }
 
-  /** Lists every readable Record at one revision, which becomes `#revision`. */
-  async *#list(signal: AbortSignal): AsyncGenerator<{ record: string; change: Extract<Change, { type: 'put' }> }> {
-    const { client, codec } = this.#options
-    let page: string | undefined
-    do {
-      const list = await client.list<StorageRecord>(recordsGvr, {
-        limit: pageSize,
-        signal,
-        ...(page !== undefined && { continue: page }),
-      })
+  /** Lists every Record of an object at one revision, which becomes `#revision`. The next page is on its way meanwhile. */
+  async *#list(signal: AbortSignal): AsyncGenerator<{ record: StorageRecord; key: ObjectKey }> {
+    let next: Promise<KubeList<StorageRecord>> | undefined = this.#page(undefined, signal)
+    while (next !== undefined) {
+      const list: KubeList<StorageRecord> = await next
+      const token: string | undefined = list.metadata.continue
+      next = token ? this.#page(token, signal) : undefined
+      // A reader that stops early does not wait for it.
+      next?.catch(() => undefined)
       for (const record of list.items) {
-        const object = codec.isBucket(record.metadata.namespace) ? this.decoded(record) : undefined
-        if (object) yield { record: record.metadata.name, change: { type: 'put', object } }
+        if (isSavedDeletions(record)) this.#found = readSavedDeletions(record)
+        else if (!isRevisionRecord(record)) {
+          const key = this.#keyOf(record)
+          if (key) yield { record, key }
+        }
       }
-      page = list.metadata.continue === '' ? undefined : list.metadata.continue
-      if (page === undefined) this.#revision = Number(list.metadata.resourceVersion)
-    } while (page !== undefined)
+      if (next === undefined) this.#revision = Number(list.metadata.resourceVersion)
+    }
+  }
+
+  #page(token: string | undefined, signal: AbortSignal): Promise<KubeList<StorageRecord>> {
+    const page = token === undefined ? {} : { continue: token }
+    return this.#options.client.list<StorageRecord>(recordsGvr, { limit: pageSize, signal, ...page })
+  }
+
+  /** Undefined if the Record is not of ours or not where its key belongs. */
+  #keyOf(record: StorageRecord): ObjectKey | undefined {
+    const { codec, onProblem } = this.#options
+    if (!codec.isBucket(record.metadata.namespace)) return undefined
+    try {
+      return codec.keyOf(record)
+    } catch (error) {
+      onProblem('a Record cannot be read and is left out', error)
+      return undefined
+    }
   }
 }
 
 function revisionOf(change: Change): number {
   return change.type === 'put' ? change.object.revision : change.revision
+}
+
+/** Keeps one of several equal texts: each answer brings its own copies. */
+class Texts {
+  readonly #all = new Map<string, string>()
+
+  one<T extends string>(text: T): T {
+    const known = this.#all.get(text)
+    if (known !== undefined) return known as T
+    this.#all.set(text, text)
+    return text
+  }
 }
 
 /** A function, because the compiler assumes that a signal's state does not change between two reads. */

@@ -1,5 +1,5 @@
 // Writes to the host. When the outcome of a write is unknown, it is looked up before the key is used again.
-import { sleep } from '../../async/index.ts'
+import { childSignal, sleep } from '../../async/index.ts'
 import type { KubeObject, Revision } from '../../apimachinery/meta/index.ts'
 import { resourcePath } from '../../apimachinery/meta/index.ts'
 import { isStatusError, type StatusError } from '../../apimachinery/status/index.ts'
@@ -25,8 +25,8 @@ export interface RecordWriterOptions {
   readonly client: KubeClient
   /** The store's life: a write continues when its caller has gone. */
   readonly signal: AbortSignal
-  /** The host's own deadline for one write. */
-  readonly writeTimeoutMs: number
+  /** The host's own deadline for a write to this namespace that begins now, whole milliseconds. Throws if it may not begin. */
+  readonly timeoutOf: (namespace: string) => number
 }
 
 interface Place {
@@ -58,11 +58,12 @@ export class RecordWriter {
   async write(write: RecordWrite): Promise<Revision> {
     const place = placeOf(write)
     await this.settled(place.name)
+    const deadlineMs = this.#options.timeoutOf(place.namespace)
     try {
       return await this.#sendWithNamespace(write, place)
     } catch (error) {
       if (!isUnknown(error)) throw this.#storeErrorOf(error, write)
-      const settling = this.#settle(write, place, error)
+      const settling = this.#settle(write, place, { cause: error, deadlineMs })
       this.#unsettled.set(place.name, settling)
       try {
         return await settling
@@ -99,29 +100,41 @@ export class RecordWriter {
   }
 
   async #sendWithRetry(write: RecordWrite, place: Place): Promise<Revision> {
-    const { signal, writeTimeoutMs } = this.#options
-    return await retryAfter(() => this.#send(write, place), { withinMs: writeTimeoutMs, signal })
+    const { signal, timeoutOf } = this.#options
+    return await retryAfter(() => this.#send(write, place), { withinMs: timeoutOf(place.namespace), signal })
   }
 
   async #send(write: RecordWrite, place: Place): Promise<Revision> {
-    const { client, writeTimeoutMs } = this.#options
-    const query = `timeout=${Math.ceil(writeTimeoutMs / 1000)}s&fieldManager=kcp`
+    const { client, timeoutOf } = this.#options
+    const timeoutMs = timeoutOf(place.namespace)
+    // The host need not look for unknown fields, in a second pass over the payload.
+    const query = `timeout=${timeoutMs}ms&fieldManager=kcp&fieldValidation=Ignore`
     const path = resourcePath(recordsGvr, write.do === 'create' ? { namespace: place.namespace } : place)
     // Later than the host's deadline, so that normally the host reports the timeout.
-    const signal = AbortSignal.any([this.#options.signal, AbortSignal.timeout(writeTimeoutMs + settleMarginMs)])
-    const method = ({ create: 'POST', update: 'PUT', delete: 'DELETE' } as const)[write.do]
-    const body = write.do === 'delete' ? deleteOptions(write.ifRevision) : write.record
-    const answer = await client.raw(`${path}?${query}`, { method, body, accept: metadataOnly, signal })
-    return write.do === 'delete' ? (0 as Revision) : revisionOf(answer as KubeObject)
+    using deadline = childSignal(this.#options.signal)
+    const timer = setTimeout(() => deadline.abort(new Error('no answer in time')), timeoutMs + settleMarginMs)
+    try {
+      const method = ({ create: 'POST', update: 'PUT', delete: 'DELETE' } as const)[write.do]
+      const body = write.do === 'delete' ? deleteOptions(write.ifRevision) : write.record
+      const options = { method, body, accept: metadataOnly, signal: deadline.signal }
+      const answer = await client.raw(`${path}?${query}`, options)
+      return write.do === 'delete' ? (0 as Revision) : revisionOf(answer as KubeObject)
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   /** Reads the Record until the outcome of the write is known. */
-  async #settle(write: RecordWrite, place: Place, cause: unknown): Promise<Revision> {
-    const { client, signal, writeTimeoutMs } = this.#options
+  async #settle(
+    write: RecordWrite,
+    place: Place,
+    { cause, deadlineMs }: { cause: unknown; deadlineMs: number },
+  ): Promise<Revision> {
+    const { client, signal } = this.#options
     const failedAt = performance.now()
     for (;;) {
       // The host began the write before it failed here, and ends it within its own deadline.
-      const decided = performance.now() - failedAt > writeTimeoutMs + settleMarginMs
+      const decided = performance.now() - failedAt > deadlineMs + settleMarginMs
       try {
         const looking = AbortSignal.any([signal, AbortSignal.timeout(lookTimeoutMs)])
         const found = await client.tryGet<StorageRecord>(recordsGvr, place, { signal: looking })

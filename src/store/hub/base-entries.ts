@@ -16,7 +16,7 @@ export class BaseEntries {
   readonly #resources: ReadonlySet<string>
   readonly #kept = new LRUCache<string, Entry>({
     maxSize: keptBytes,
-    sizeCalculation: (entry) => entry.bytes.length + entryOverhead,
+    sizeCalculation: (entry) => entry.size + entryOverhead,
   })
 
   constructor(options: HubOptions) {

@@ -12,11 +12,12 @@ import {
 } from '../store.ts'
 import type { BaseEntries } from './base-entries.ts'
 import { Dependents } from './dependents.ts'
+import type { EntryMemory } from './entry-memory.ts'
 import type { ClusterObjects, Entry, HubEvent, HubOptions, HubWatch, WatchScope } from './hub.ts'
 import { mergeByKey, rewind } from './lists.ts'
 import { ResourceTable } from './resource-table.ts'
-import type { QuotaAccount } from './quota-account.ts'
-import { StorageBudget } from './storage-budget.ts'
+import type { QuotaAccount } from '../quota-account.ts'
+import { StorageBudget } from '../storage-budget.ts'
 import { StoredEntry } from './stored-entry.ts'
 import { isTombstone, tombstoneValue } from './tombstone.ts'
 import { replayOf } from './replay.ts'
@@ -31,8 +32,12 @@ export interface HubCore {
   readonly options: HubOptions
   readonly base: BaseEntries
   readonly windowEvents: number
+  /** Absent where objects are not packed. */
+  readonly memory: EntryMemory | undefined
   applied(): Revision
   reached(revision: Revision, options: Waiting): Promise<void>
+  /** Every event of this resource after the revision, up to `applied`; undefined if some are no longer in memory. */
+  recent(cluster: ClusterId, resource: string, after: Revision): readonly HubEvent[] | undefined
   readonly watcherBytes: number
   watcherBegan(watcher: HubWatcher): void
   watcherEnded(watcher: HubWatcher): void
@@ -199,7 +204,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
 
   async update(key: LocalKey, value: Uint8Array, options: Updating): Promise<Entry> {
     const before = this.#tables.get(key.resource)?.get(key.namespace, key.name)
-    const growth = { bytes: value.length - this.#sizeOf(before), creates: before === undefined }
+    const growth = { bytes: value.length - (before?.size ?? 0), creates: before === undefined }
     return this.#account.admit(this, growth, async () =>
       this.#written(await this.#replace(key, value, options), options),
     )
@@ -211,7 +216,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     // Deleting an override would uncover the base layer's object: a tombstone hides it.
     const revision = this.#base(key)
       ? (await this.#replace(key, tombstoneValue, options)).revision
-      : await this.#core.store.delete(full, options)
+      : await this.#core.store.delete(full, options).catch((error: unknown) => this.#goneBefore(error, options))
     await this.#core.reached(revision, options)
     const event = this.#tables
       .get(key.resource)
@@ -225,9 +230,19 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   async watch(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<HubWatch> {
     this.#check()
     const { since } = options
+    // Who owned it before may have shown revisions after `since` that are lost: nobody knows what changed.
+    if (since < this.#loadedAt && this.#core.store.mayLoseRenewals?.(scope.resource) === true)
+      throw new StoreError('Compacted', `renewals after revision ${since} may be lost`)
     let table = this.#table(scope.resource)
     let replay: readonly HubEvent[] = []
-    if (since < table.window.floor) {
+    // Of what happened before the list that filled this state, the hub may know every step: it follows all logical clusters.
+    if (since < table.window.floor && since < this.#loadedAt) await this.#core.reached(this.#loadedAt, options)
+    const recent = since < table.window.floor ? this.#core.recent(this.cluster, scope.resource, since) : undefined
+    if (recent !== undefined) {
+      this.#check()
+      table = this.#table(scope.resource)
+      replay = recent
+    } else if (since < table.window.floor) {
       const until = this.revision()
       const changes = await this.#core.store.changes({ cluster: this.cluster, resource: scope.resource }, options)
       this.#check()
@@ -313,21 +328,17 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     if (table?.isIdle && table.window.changes === 0) this.#tables.delete(resource)
   }
 
-  /** What an entry takes at rest: that is what a logical cluster is charged for. */
-  #sizeOf(entry: Entry | undefined): number {
-    if (entry === undefined) return 0
-    return this.#core.options.sizeOf?.(entry.bytes) ?? entry.bytes.length
-  }
-
   #load(object: StoredObject): void {
     const table = this.#table(object.key.resource)
     if (isTombstone(object.value)) table.setTombstone(object.key.namespace, object.key.name, object.revision)
     else this.#put(table, this.#entry(table, object))
   }
 
-  #put(table: ResourceTable, entry: Entry): Entry | undefined {
+  #put(table: ResourceTable, entry: StoredEntry): Entry | undefined {
     const before = table.set(entry)
-    this.#count(before ? 0 : 1, this.#sizeOf(entry) - this.#sizeOf(before))
+    if (this.#core.memory !== undefined) entry.packIn(this.#core.memory)
+    before?.leave()
+    this.#count(before ? 0 : 1, entry.size - (before?.size ?? 0))
     if (before) this.#dependents?.remove(before)
     this.#dependents?.add(entry)
     return before
@@ -336,7 +347,8 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   #remove(table: ResourceTable, { namespace, name }: ObjectKey): Entry | undefined {
     const before = table.remove(namespace, name)
     if (!before) return undefined
-    this.#count(-1, -this.#sizeOf(before))
+    before.leave()
+    this.#count(-1, -before.size)
     this.#dependents?.remove(before)
     return before
   }
@@ -347,7 +359,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     if (this.isCounted) this.#core.count(objects, bytes)
   }
 
-  #entry(table: ResourceTable, { key, revision, createRevision, value }: StoredObject): Entry {
+  #entry(table: ResourceTable, { key, revision, createRevision, value }: StoredObject): StoredEntry {
     const { options } = this.#core
     // One string shared by all keys of a table; each object brings its own copy.
     const own = { cluster: this.cluster, resource: table.resource, namespace: key.namespace, name: key.name }
@@ -380,7 +392,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     const { options } = this.#core
     const bytes = options.stamp(last.bytes, revision)
     return new StoredEntry(
-      { ...last, key: last.key, revision, bytes, createRevision: last.createRevision, base: false },
+      { key: last.key, revision, bytes, createRevision: last.createRevision, base: false },
       options.readFacts,
     )
   }
@@ -418,6 +430,12 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     const entry = table?.get(object.key.namespace, object.key.name)
     if (entry?.revision === object.revision) return entry
     return this.#entry(table ?? new ResourceTable(object.key.resource, object.revision), object)
+  }
+
+  /** Rejects with the error of a deletion; if another one came first, when that is seen here. */
+  async #goneBefore(error: unknown, options: Waiting): Promise<never> {
+    if (isStoreError(error, 'KeyMissing')) await this.#core.reached(await this.#core.store.revision(options), options)
+    throw error
   }
 
   #base(key: LocalKey): Entry | undefined {

@@ -14,6 +14,7 @@ import {
 } from '../store.ts'
 import { BaseEntries } from './base-entries.ts'
 import { ClusterState, type HubCore } from './cluster-state.ts'
+import { EntryMemory } from './entry-memory.ts'
 import { EventWindow } from './event-window.ts'
 import type {
   ClusterLoad,
@@ -72,6 +73,7 @@ class MemoryHub implements Hub, HubCore {
   readonly base: BaseEntries
   readonly windowEvents: number
   readonly watcherBytes: number
+  readonly memory: EntryMemory | undefined
   readonly #cache: ClusterCache
   readonly #loading = new Map<ClusterId, Loading>()
   readonly #ended = new LRUCache<ClusterId, true>({ max: maxEnded })
@@ -98,6 +100,7 @@ class MemoryHub implements Hub, HubCore {
       memoryBytes: options.memoryBytes ?? 256 * 1024 * 1024,
       onLook: () => this.#forgetOld(),
     })
+    this.memory = options.packing === undefined ? undefined : new EntryMemory(options.packing)
     this.#revisions = new Revisions(revision)
     this.#window = new EventWindow(revision)
   }
@@ -127,6 +130,15 @@ class MemoryHub implements Hub, HubCore {
   reached(revision: Revision, { signal }: Waiting): Promise<void> {
     if (this.#failure && revision > this.#revisions.current) return Promise.reject(this.#failure)
     return this.#revisions.reached(revision, signal)
+  }
+
+  recent(cluster: ClusterId, resource: string, after: Revision): readonly HubEvent[] | undefined {
+    if (after < this.#window.floor) return undefined
+    return this.#window
+      .after(after)
+      .flatMap(({ event }) =>
+        event.entry.key.cluster === cluster && event.entry.key.resource === resource ? [event] : [],
+      )
   }
 
   count(objects: number, bytes: number): void {
@@ -162,6 +174,8 @@ class MemoryHub implements Hub, HubCore {
   }
 
   unload(id: ClusterId): void {
+    // A load that has begun ends without a result: its list may be older than what comes next.
+    this.#loading.delete(id)
     this.#cache.peek(id)?.unload()
     this.#cache.drop(id)
   }
@@ -268,6 +282,7 @@ class MemoryHub implements Hub, HubCore {
     for (const watcher of [...this.#watchers]) watcher.end()
     await this.#following
     this.#cache[Symbol.dispose]()
+    this.memory?.[Symbol.dispose]()
     for (const id of this.#cache.ids()) this.unload(id)
   }
 
@@ -325,7 +340,7 @@ class MemoryHub implements Hub, HubCore {
     for (const observer of this.#observers) observer.changed(event)
     if (isMissed) return
     this.#window.push({ revision: event.revision, event, window: applied?.table.window })
-    this.#windowBytes += event.entry.bytes.length
+    this.#windowBytes += event.entry.size
     for (const watcher of applied?.table.watchers ?? []) if (watcher.offer(event)) touched.push(watcher)
     for (const watcher of this.#wildcards.get(key.resource) ?? []) if (watcher.offer(event)) touched.push(watcher)
   }
@@ -349,7 +364,7 @@ class MemoryHub implements Hub, HubCore {
   #forgetOldest(): void {
     const item = this.#window.dropFirst()
     if (!item) return
-    this.#windowBytes -= item.event.entry.bytes.length
+    this.#windowBytes -= item.event.entry.size
     if (item.window?.first === item.event) item.window.dropFirst()
   }
 
@@ -383,13 +398,15 @@ class MemoryHub implements Hub, HubCore {
     try {
       const { items, revision } = await this.store.list({ cluster: id }, { signal: this.#life.signal })
       if (this.#ended.has(id)) throw hasEnded(id)
+      if (this.#loading.get(id)?.changes !== changes)
+        throw new StoreError('Unavailable', `logical cluster "${id}" was unloaded`)
       const state = new ClusterState(id, this, items, revision)
       for (const change of changes) state.apply(change)
       this.#cache.keep(state)
       for (const observer of this.#observers) observer.loaded(state)
       return state
     } finally {
-      this.#loading.delete(id)
+      if (this.#loading.get(id)?.changes === changes) this.#loading.delete(id)
     }
   }
 

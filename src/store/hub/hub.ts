@@ -1,7 +1,8 @@
 // The contract of the hub: a Store served from memory. It loads a logical cluster on first use, keeps its objects as
 // bytes, answers reads synchronously, and delivers the store's own stream to every watcher.
 import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
-import type { QuotaAccount } from './quota-account.ts'
+import type { Packing } from './entry-memory.ts'
+import type { QuotaAccount } from '../quota-account.ts'
 import type { ListScope, ObjectKey, Updating, Waiting } from '../store.ts'
 
 /** An object in memory. Immutable; shared by lists and watch events. */
@@ -11,6 +12,10 @@ export interface Entry {
   readonly createRevision: Revision
   /** The object's JSON with its resourceVersion inside, ready for the wire. */
   readonly bytes: Uint8Array
+  /** How many bytes these are, without unpacking them. */
+  readonly size: number
+  /** Begins as the bytes do, up to metadata at least, without unpacking them. */
+  readonly beginning: Uint8Array
   /** Fields that selectors and garbage collection read: parsed from the bytes on first use, then kept. */
   readonly facts: EntryFacts
   /** True if the object comes from the shared base layer and was never written in this logical cluster. */
@@ -61,8 +66,8 @@ export interface HubOptions {
    */
   readonly stamp: (value: Uint8Array, revision: Revision) => Uint8Array
   readonly readFacts: (bytes: Uint8Array) => EntryFacts
-  /** How many bytes an object takes at rest, where that is not what it takes in memory. */
-  readonly sizeOf?: (bytes: Uint8Array) => number
+  /** How objects that nobody reads take less memory. Default: they stay as they are. */
+  readonly packing?: Packing
   readonly baseLayer?: BaseLayer
   /** Revision that objects of the base layer show. Default 1. */
   readonly baseRevision?: Revision
@@ -109,10 +114,10 @@ export interface HubWatch extends Disposable {
   /** Sets the reader, which is called at once if something is waiting. One reader per watch. */
   read(reader: WatchReader): void
   /**
-   * Takes the events since the last call, at most a bounded number of bytes; empty if there are none, undefined after
+   * Takes the events since the last call, at most so many bytes (default 256 KiB) or one event; empty if there are none, undefined after
    * the end. Throws StoreError Compacted if the reader fell behind, Unavailable if the hub failed.
    */
-  take(): readonly HubEvent[] | undefined
+  take(maxBytes?: number): readonly HubEvent[] | undefined
   /** Whether events or the end are waiting. */
   readonly waits: boolean
   /**

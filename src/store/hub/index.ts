@@ -1,5 +1,5 @@
 export * from './hub.ts'
 export * from './create-hub.ts'
+export type { Packing } from './entry-memory.ts'
 export * from './stored-entry.ts'
 export { isTombstone } from './tombstone.ts'
-export { StorageBudget } from './storage-budget.ts'

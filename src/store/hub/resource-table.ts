@@ -2,6 +2,7 @@
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import { EventWindow } from './event-window.ts'
 import type { Entry, HubEvent } from './hub.ts'
+import type { StoredEntry } from './stored-entry.ts'
 import type { HubWatcher } from './watcher.ts'
 
 /** Marks a base object as deleted in this logical cluster: the store keeps a marker at `revision`. */
@@ -15,7 +16,7 @@ export class ResourceTable {
   readonly window: EventWindow<HubEvent>
   #watchers: Set<HubWatcher> | undefined
   /** By namespace, then name. An array finds by halving, lists by slicing, and costs 8 bytes per object. */
-  #entries: Entry[] = []
+  #entries: StoredEntry[] = []
   #tombstones: Map<string, Tombstone> | undefined
 
   constructor(resource: string, floor: Revision) {
@@ -27,7 +28,7 @@ export class ResourceTable {
     return this.#entries.length
   }
 
-  get entries(): readonly Entry[] {
+  get entries(): readonly StoredEntry[] {
     return this.#entries
   }
 
@@ -74,7 +75,7 @@ export class ResourceTable {
   }
 
   /** Returns the previous entry. */
-  set(entry: Entry): Entry | undefined {
+  set(entry: StoredEntry): StoredEntry | undefined {
     const { namespace, name } = entry.key
     const last = this.#entries.at(-1)
     if (!last || compare(last, namespace, name) < 0) {
@@ -91,7 +92,7 @@ export class ResourceTable {
     return undefined
   }
 
-  remove(namespace: string, name: string): Entry | undefined {
+  remove(namespace: string, name: string): StoredEntry | undefined {
     const at = this.#indexOf(namespace, name)
     const found = this.#entries[at]
     if (!found || found.key.namespace !== namespace || found.key.name !== name) return undefined

@@ -46,7 +46,7 @@ export class HubWatcher implements HubWatch {
     const isFirst = this.#waitingBytes === this.#flushedBytes
     if (this.#waiting === undefined) this.#waiting = [event]
     else this.#waiting.push(event)
-    this.#waitingBytes += event.entry.bytes.length
+    this.#waitingBytes += event.entry.size
     return isFirst
   }
 
@@ -65,7 +65,7 @@ export class HubWatcher implements HubWatch {
     if (this.waits) reader.ready()
   }
 
-  take(): readonly HubEvent[] | undefined {
+  take(maxBytes = takenBytes): readonly HubEvent[] | undefined {
     const all = this.#waiting
     if (all === undefined) {
       if (this.#state === 'open') return nothing
@@ -73,11 +73,11 @@ export class HubWatcher implements HubWatch {
       throw this.#state
     }
     let taken = all
-    if (this.#waitingBytes <= takenBytes) this.#setWaiting(undefined, 0)
+    if (this.#waitingBytes <= maxBytes) this.#setWaiting(undefined, 0)
     else {
       let count = 0
       let bytes = 0
-      while (count < all.length && (count === 0 || bytes < takenBytes)) bytes += all[count++]?.entry.bytes.length ?? 0
+      while (count < all.length && (count === 0 || bytes < maxBytes)) bytes += all[count++]?.entry.size ?? 0
       taken = all.splice(0, count)
       this.#setWaiting(all.length > 0 ? all : undefined, this.#waitingBytes - bytes)
     }

@@ -5,11 +5,13 @@ import { badRequest, conflict, isStatusError, serviceUnavailable, tolerate } fro
 import { sleep } from '../../async/index.ts'
 import { createClient, httpTransport, type Endpoint, type KubeClient, type Kubeconfig } from '../../client/index.ts'
 import {
+  definitionName,
   kubeSystemUidAnnotation,
   memberClusters,
   memberIdOf,
   memberParts,
   systemNamespace,
+  type ExportedApi,
   type MemberCluster,
 } from '../../crds/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
@@ -29,6 +31,8 @@ export interface JoinOptions {
   readonly clusters: KubeClient
   /** Default None. */
   readonly serviceNetwork?: 'None' | 'Flat'
+  /** APIs that it exports from now on, besides those it exports already. */
+  readonly exported?: readonly ExportedApi[]
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -47,6 +51,7 @@ export async function joinMember({
   memberKubeconfig,
   clusters,
   serviceNetwork = 'None',
+  exported = [],
   log,
   signal,
 }: JoinOptions): Promise<JoinedMember> {
@@ -62,14 +67,17 @@ export async function joinMember({
   if (existing?.metadata.deletionTimestamp !== undefined)
     throw conflict(memberClusters, name, 'it is being deleted: join again when it has gone')
   await untilFormerIsGone(member, signal)
-  for (const object of memberObjects()) await apply(member, object, signal)
+  const known = existing?.spec?.exportedAPIs ?? []
+  const added = exported.filter((one) => known.every((other) => definitionName(one) !== definitionName(other)))
+  const exportedAPIs = [...known, ...added]
+  for (const object of memberObjects(exportedAPIs)) await apply(member, object, signal)
   await applyPolicy(member, name, log, signal)
   log.info('made an identity for the syncer in the member', { member: name })
   const endpoint = await memberKubeconfig.endpoint()
   const token = await requestMemberToken(member, signal)
   const ca = endpoint.ca === undefined ? await readCa(member, signal) : Buffer.from(endpoint.ca).toString()
   const kubeconfig = plainKubeconfig(memberKubeconfig.server, endpoint, { token, ca })
-  await register({ clusters, name, uid, kubeconfig, serviceNetwork, existing, signal })
+  await register({ clusters, name, uid, kubeconfig, serviceNetwork, exportedAPIs, existing, signal })
   // Joining once made a token that does not expire. Nothing uses it any more.
   await member
     .delete(secrets, { namespace: systemNamespace, name: memberParts.tokenSecret }, { signal })
@@ -187,11 +195,20 @@ interface Registration {
   readonly uid: string
   readonly kubeconfig: string
   readonly serviceNetwork: 'None' | 'Flat'
+  readonly exportedAPIs: readonly ExportedApi[]
   readonly existing: MemberCluster | undefined
   readonly signal: AbortSignal
 }
 
-async function register({ clusters, name, uid, kubeconfig, serviceNetwork, signal }: Registration): Promise<void> {
+async function register({
+  clusters,
+  name,
+  uid,
+  kubeconfig,
+  serviceNetwork,
+  exportedAPIs,
+  signal,
+}: Registration): Promise<void> {
   const ref = { namespace: systemNamespace, name: `member-${name}` }
   await ensureSystemNamespace(clusters, signal)
   const secret: KubeObject = {
@@ -209,6 +226,7 @@ async function register({ clusters, name, uid, kubeconfig, serviceNetwork, signa
     spec: {
       connection: { kubeconfigSecretRef: { ...ref, key: 'kubeconfig' } },
       serviceNetwork: { type: serviceNetwork },
+      ...(exportedAPIs.length > 0 && { exportedAPIs: [...exportedAPIs] }),
     },
   }
   await put(clusters, memberClusters, object, signal)

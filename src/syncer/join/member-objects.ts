@@ -1,7 +1,7 @@
 // The objects that joining creates in a member: an identity for the syncer with only the rights it needs, and one for the
 // nameserver. The admin who joins creates them, because nobody can grant rights they do not have.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { managedLabel, memberParts, systemNamespace } from '../../crds/index.ts'
+import { definitionName, managedLabel, memberParts, systemNamespace, type ExportedApi } from '../../crds/index.ts'
 
 const { syncerAccount, nameserver: nameserverAccount } = memberParts
 
@@ -16,18 +16,38 @@ const write = ['create', 'patch', 'delete']
 export const syncerRules = [
   {
     apiGroups: [''],
-    resources: ['namespaces', 'configmaps', 'secrets', 'services', 'serviceaccounts'],
+    resources: ['namespaces', 'configmaps', 'secrets', 'services', 'serviceaccounts', 'persistentvolumeclaims'],
     verbs: [...read, ...write],
   },
-  { apiGroups: ['apps'], resources: ['deployments'], verbs: [...read, ...write] },
-  { apiGroups: ['apps'], resources: ['replicasets'], verbs: read },
+  {
+    apiGroups: ['apps'],
+    resources: ['deployments', 'statefulsets', 'daemonsets', 'replicasets'],
+    verbs: [...read, ...write],
+  },
+  { apiGroups: ['apps'], resources: ['controllerrevisions'], verbs: [...read, 'delete'] },
+  { apiGroups: ['batch'], resources: ['jobs', 'cronjobs'], verbs: [...read, ...write] },
+  // A CronJob goes on with the schedule it had in another member.
+  { apiGroups: ['batch'], resources: ['cronjobs/status'], verbs: ['patch'] },
+  { apiGroups: ['networking.k8s.io'], resources: ['ingresses', 'networkpolicies'], verbs: [...read, ...write] },
+  { apiGroups: ['autoscaling'], resources: ['horizontalpodautoscalers'], verbs: [...read, ...write] },
+  { apiGroups: ['policy'], resources: ['poddisruptionbudgets'], verbs: [...read, ...write] },
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: [...read, ...write] },
   // EndpointSlices with addresses outside of the member need this right.
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices/restricted'], verbs: ['create', 'update'] },
-  { apiGroups: [''], resources: ['pods'], verbs: [...read, 'patch', 'delete'] },
+  { apiGroups: [''], resources: ['pods'], verbs: [...read, ...write] },
+  // What tenants change of pods that run: see the PodWriter of the API server.
+  { apiGroups: [''], resources: ['pods/eviction'], verbs: ['create'] },
+  { apiGroups: [''], resources: ['pods/ephemeralcontainers', 'pods/resize', 'pods/status'], verbs: ['patch'] },
   { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] },
   { apiGroups: [''], resources: ['pods/exec', 'pods/attach', 'pods/portforward'], verbs: ['get', 'create'] },
-  { apiGroups: [''], resources: ['nodes'], verbs: read },
+  { apiGroups: [''], resources: ['nodes', 'events'], verbs: read },
+  // What pods use: `kubectl top` in logical clusters.
+  { apiGroups: ['metrics.k8s.io'], resources: ['pods'], verbs: ['list'] },
+  // The classes that tenants may name.
+  { apiGroups: ['storage.k8s.io'], resources: ['storageclasses'], verbs: read },
+  { apiGroups: ['networking.k8s.io'], resources: ['ingressclasses'], verbs: read },
+  { apiGroups: ['node.k8s.io'], resources: ['runtimeclasses'], verbs: read },
+  { apiGroups: ['scheduling.k8s.io'], resources: ['priorityclasses'], verbs: read },
   { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
 ] as const
 
@@ -37,8 +57,22 @@ export const nameserverRules = [
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list', 'watch'] },
 ] as const
 
-/** All objects, in the order in which they are applied. */
-export function memberObjects(): KubeObject[] {
+/** Rules for the APIs that the member exports: their definitions, and their objects. */
+export function exportRules(apis: readonly Readonly<ExportedApi>[]): readonly object[] {
+  if (apis.length === 0) return []
+  return [
+    {
+      apiGroups: ['apiextensions.k8s.io'],
+      resources: ['customresourcedefinitions'],
+      resourceNames: apis.map(definitionName),
+      verbs: ['get'],
+    },
+    ...apis.map(({ group, resource }) => ({ apiGroups: [group], resources: [resource], verbs: [...read, ...write] })),
+  ]
+}
+
+/** All objects, in the order in which they are applied. `exported`: the APIs that the member exports. */
+export function memberObjects(exported: readonly Readonly<ExportedApi>[] = []): KubeObject[] {
   const labels = { 'app.kubernetes.io/part-of': 'kcp' }
   const role = (name: string, rules: readonly unknown[]): KubeObject[] => [
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: systemNamespace, labels } },
@@ -59,7 +93,7 @@ export function memberObjects(): KubeObject[] {
       kind: 'Namespace',
       metadata: { name: systemNamespace, labels: { ...labels, [`${managedLabel}-system`]: 'true' } },
     },
-    ...role(syncerAccount, syncerRules),
+    ...role(syncerAccount, [...syncerRules, ...exportRules(exported)]),
     ...role(nameserverAccount, nameserverRules),
     // It renews its own token, and can request none of another identity.
     {

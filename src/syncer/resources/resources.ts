@@ -11,5 +11,15 @@ export const gvrs = {
   configmaps: { group: '', version: 'v1', resource: 'configmaps' },
   secrets: { group: '', version: 'v1', resource: 'secrets' },
   serviceaccounts: { group: '', version: 'v1', resource: 'serviceaccounts' },
+  statefulsets: { group: 'apps', version: 'v1', resource: 'statefulsets' },
+  daemonsets: { group: 'apps', version: 'v1', resource: 'daemonsets' },
+  controllerrevisions: { group: 'apps', version: 'v1', resource: 'controllerrevisions' },
+  jobs: { group: 'batch', version: 'v1', resource: 'jobs' },
+  cronjobs: { group: 'batch', version: 'v1', resource: 'cronjobs' },
+  persistentvolumeclaims: { group: '', version: 'v1', resource: 'persistentvolumeclaims' },
+  ingresses: { group: 'networking.k8s.io', version: 'v1', resource: 'ingresses' },
+  networkpolicies: { group: 'networking.k8s.io', version: 'v1', resource: 'networkpolicies' },
+  horizontalpodautoscalers: { group: 'autoscaling', version: 'v2', resource: 'horizontalpodautoscalers' },
+  poddisruptionbudgets: { group: 'policy', version: 'v1', resource: 'poddisruptionbudgets' },
 } as const satisfies Record<string, GroupVersionResource>
 export type ResourceName = keyof typeof gvrs

@@ -2,26 +2,18 @@
 import { cloneJson, type ClusterId, type KubeObject } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import {
-  contentHash,
   downstreamNamespace,
   isAnnotationForMembers,
+  isLocalAnnotation,
   locatorAnnotation,
   managedLabel,
   memberAnnotation,
-  memberStatusAnnotationPrefix,
-  ownAnnotationPrefix,
   serviceAddressFields,
   servingLabel,
-  sourceAnnotation,
-  templateOf,
-  withTemplate,
-  workloadKinds,
   syncerFieldManager,
   type Locator,
 } from '../../crds/index.ts'
 import { managedByLabel, serviceNameLabel } from './slice-labels.ts'
-import { podTemplateDown, type PodContext } from './pod-template.ts'
-import type { PodTemplate } from './pod-types.ts'
 
 /** The logical cluster of an object. */
 export interface OwnerCluster {
@@ -29,19 +21,6 @@ export interface OwnerCluster {
   readonly clusterId: ClusterId
   /** Prefixes of annotations that the member allows besides the default ones. */
   readonly annotationPrefixes?: readonly string[]
-}
-
-/** Prefixes of annotations that are not copied between upstream and member: they mean something only where they are. */
-const localAnnotations = [
-  ownAnnotationPrefix,
-  memberStatusAnnotationPrefix,
-  'kubectl.kubernetes.io/last-applied-configuration',
-  ...workloadKinds.map(({ controllerAnnotationPrefix }) => controllerAnnotationPrefix),
-]
-
-/** True for an annotation that is not copied to the other side. */
-export function isLocalAnnotation(annotation: string): boolean {
-  return localAnnotations.some((prefix) => annotation.startsWith(prefix))
 }
 
 /** Name, namespace, labels and annotations of a copy; nothing that the upstream server sets. */
@@ -60,20 +39,6 @@ export function copyMetadata(
     labels: { ...labels, [managedLabel]: 'true' },
     annotations: { ...Object.fromEntries(kept), [locatorAnnotation]: JSON.stringify(locator) },
   }
-}
-
-/** A workload for a member. */
-export function workloadDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster, context: PodContext): KubeObject {
-  const metadata = copyMetadata(object, owner)
-  const annotations = { ...metadata.annotations, [sourceAnnotation]: contentHash(object['spec']) }
-  const copy: KubeObject = {
-    apiVersion: object.apiVersion,
-    kind: object.kind,
-    metadata: { ...metadata, annotations },
-    spec: cloneJson(object['spec']),
-  }
-  const template = templateOf(copy) as PodTemplate | undefined
-  return template === undefined ? copy : withTemplate(copy, podTemplateDown(template, context))
 }
 
 /** Fields that the API server of the member sets, or that mean nothing in another cluster. */

@@ -63,6 +63,14 @@ describe('pod templates on the way down', () => {
       expect(spec.volumes?.[0]?.projected?.sources?.[0]?.serviceAccountToken?.audience).to.equal(context.audience)
     }
   })
+  it('trust the CA of their own API server where they mount it', () => {
+    const volumes = [
+      { name: 'a', configMap: { name: 'kube-root-ca.crt' } },
+      { name: 'b', projected: { sources: [{ configMap: { name: 'kube-root-ca.crt' } }] } },
+    ]
+    const { spec } = podTemplateDown({ spec: { containers: containers(), volumes } }, context)
+    expect(JSON.stringify(spec.volumes)).to.not.contain('kube-root-ca.crt')
+  })
   it('do not push out what the member itself runs', () => {
     for (const priorityClassName of ['system-cluster-critical', 'system-node-critical']) {
       const { spec } = podTemplateDown(
@@ -161,6 +169,21 @@ const volume = fc.oneof(
     }),
   }),
 )
+const rootCaVolume = fc.oneof(
+  fc.record({
+    name: fc.constant('v5'),
+    configMap: fc.record({ name: fc.constantFrom('kube-root-ca.crt', 'settings') }),
+  }),
+  fc.record({
+    name: fc.constant('v5'),
+    projected: fc.record({
+      sources: fc.array(
+        fc.record({ configMap: fc.record({ name: fc.constantFrom('kube-root-ca.crt', 'settings') }) }),
+        { maxLength: 2 },
+      ),
+    }),
+  }),
+)
 const container = (names: string[]) =>
   fc.record(
     {
@@ -191,7 +214,8 @@ const templates = fc.record(
           { searches: fc.constant(['corp.example']), options: fc.constantFrom([], [{ name: 'ndots', value: '2' }]) },
           { requiredKeys: [] },
         ),
-        volumes: fc.uniqueArray(volume, { selector: (one) => one.name }),
+        volumes: fc.uniqueArray(fc.oneof(volume, rootCaVolume), { selector: (one) => one.name }),
+        preemptionPolicy: fc.constantFrom('Never', 'PreemptLowerPriority'),
         initContainers: containersOf(['i1', 'i2']),
         containers: containersOf(['c1', 'c2']),
       },

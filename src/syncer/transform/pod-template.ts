@@ -30,6 +30,8 @@ export interface PodContext {
   readonly annotationPrefixes?: readonly string[]
   /** automountServiceAccountToken of the pod's ServiceAccount, if set. */
   readonly accountAutomount?: boolean
+  /** The member's PriorityClass for the pod's; null: it has none for it. Absent: the pod's own goes down as it is. */
+  readonly priorityClass?: string | null
 }
 
 export const apiAccessVolume = 'kcp-api-access'
@@ -65,7 +67,9 @@ interface Changes {
   volumes?: true
   /** Projected tokens that got our audience: the indexes of volume and source, and the tenant's audience or null. */
   tokens?: { volume: string; source: number; audience: string | null }[]
-  /** The tenant's priority fields, if they named a system class. */
+  /** Volumes with the CA of the tenant's API server: the index of the projected source, or null. */
+  rootCa?: { volume: string; source: number | null }[]
+  /** The tenant's priority fields that the member does not get. */
   priority?: Pick<PodSpec, 'priorityClassName' | 'priority' | 'preemptionPolicy'>
   /** The tenant's annotations that are not for members. */
   annotations?: Record<string, string>
@@ -82,7 +86,8 @@ export function podTemplateDown(template: PodTemplate, context: PodContext): Pod
   const changes: Changes = { hash: contentHash(template), automount: spec.automountServiceAccountToken ?? null }
   spec.automountServiceAccountToken = false
   setTokenAudience(spec, context, changes)
-  removeSystemPriority(spec, changes)
+  replaceRootCa(spec, changes)
+  replacePriority(spec, context, changes)
   if (changes.automount ?? context.accountAutomount ?? true) addApiAccess(spec, context, changes)
   addEnvironment(spec, context, changes)
   replaceFields(spec, context, changes)
@@ -124,6 +129,7 @@ export function podTemplateUp<T extends PodTemplate>(template: T): T {
   restoreFields(spec, changes)
   if (changes.volumes) restoreDownwardVolumes(spec)
   restoreTokenAudience(spec, changes)
+  restoreRootCa(spec, changes)
   Object.assign(spec, changes.priority)
   if (changes.dns) restoreDns(spec, changes.dns)
   return out
@@ -275,18 +281,49 @@ function restoreTokenAudience(spec: PodSpec, { tokens = [] }: Changes): void {
   }
 }
 
-/** Pods of the system classes push out those of the member itself. */
-function removeSystemPriority(spec: PodSpec, changes: Changes): void {
-  const { priorityClassName, priority, preemptionPolicy } = spec
-  if (!isSystemPriorityClass(priorityClassName)) return
-  changes.priority = {
-    priorityClassName,
-    ...(priority !== undefined && { priority }),
-    ...(preemptionPolicy !== undefined && { preemptionPolicy }),
+const clusterRootCa = 'kube-root-ca.crt'
+
+/** In a member the ConfigMap `kube-root-ca.crt` has the CA of the member. */
+function replaceRootCa(spec: PodSpec, changes: Changes): void {
+  for (const [volume, source, config] of rootCaVolumes(spec)) {
+    if (config.name !== clusterRootCa) continue
+    ;(changes.rootCa ??= []).push({ volume, source })
+    config.name = rootCaConfigMap
   }
-  delete spec.priorityClassName
-  delete spec.priority
-  delete spec.preemptionPolicy
+}
+
+function restoreRootCa(spec: PodSpec, { rootCa = [] }: Changes): void {
+  for (const [volume, source, config] of rootCaVolumes(spec))
+    if (rootCa.some((one) => one.volume === volume && one.source === source)) config.name = clusterRootCa
+}
+
+function rootCaVolumes(spec: PodSpec): [string, number | null, { name?: string }][] {
+  return (spec.volumes ?? []).flatMap(({ name, configMap, projected }) => [
+    ...(configMap ? [[name, null, configMap] as [string, null, { name?: string }]] : []),
+    ...(projected?.sources ?? []).flatMap((source, index): [string, number, { name?: string }][] =>
+      source.configMap ? [[name, index, source.configMap]] : [],
+    ),
+  ])
+}
+
+/**
+ * Pods of the system classes push out those of the member itself, and a class of the tenant has another name there. The
+ * number of a priority is set by admission, here by the member's.
+ */
+function replacePriority(spec: PodSpec, { priorityClass }: PodContext, changes: Changes): void {
+  const { priorityClassName, priority, preemptionPolicy } = spec
+  const isSystem = isSystemPriorityClass(priorityClassName)
+  const mapped = isSystem || priorityClass === null ? undefined : (priorityClass ?? priorityClassName)
+  const isOther = mapped !== priorityClassName
+  const removed = {
+    ...(isOther && { priorityClassName }),
+    ...(priority !== undefined && { priority }),
+    ...((isOther || priority !== undefined) && preemptionPolicy !== undefined && { preemptionPolicy }),
+  }
+  if (Object.keys(removed).length === 0) return
+  changes.priority = removed
+  for (const field of Object.keys(removed)) Reflect.deleteProperty(spec, field)
+  if (mapped !== undefined) spec.priorityClassName = mapped
 }
 
 function removeAnnotations(metadata: ObjectMeta, { annotationPrefixes }: PodContext, changes: Changes): void {

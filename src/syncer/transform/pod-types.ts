@@ -18,10 +18,12 @@ interface DownwardItems {
 }
 export interface VolumeSpec {
   name: string
+  configMap?: { name?: string; [field: string]: unknown }
   downwardAPI?: DownwardItems
   projected?: {
     sources?: {
       downwardAPI?: DownwardItems
+      configMap?: { name?: string; [field: string]: unknown }
       serviceAccountToken?: { audience?: string; [field: string]: unknown }
       [source: string]: unknown
     }[]

@@ -1,14 +1,21 @@
 // Upstream copies of objects that a member created, in the form the tenant's own cluster would have given them.
-import { cloneJson, type KubeObject, type ObjectMeta, type OwnerReference } from '../../apimachinery/meta/index.ts'
+import {
+  cloneJson,
+  isJsonObject,
+  type JsonValue,
+  type KubeObject,
+  type ObjectMeta,
+  type OwnerReference,
+} from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import {
+  isLocalAnnotation,
   managedLabel,
   memberAnnotation,
   reachableAnnotation,
   servingLabel,
   syncerFieldManager,
 } from '../../crds/index.ts'
-import { isLocalAnnotation } from './down.ts'
 import { managedByLabel } from './slice-labels.ts'
 import { podTemplateUp } from './pod-template.ts'
 import type { PodSpec, PodTemplate } from './pod-types.ts'
@@ -28,21 +35,21 @@ export function metadataUp({
   return { labels: Object.fromEntries(keptLabels), annotations: Object.fromEntries(keptAnnotations) }
 }
 
-export interface PodOwner {
+/** The owner of a copy upstream. */
+export interface OwnerUp {
   readonly reference: OwnerReference
-  /** pod-template-hash of the upstream ReplicaSet. */
-  readonly templateHash: string | undefined
+  /** Labels that differ upstream, such as the hash of a template: they name the upstream owner. */
+  readonly labels: Readonly<Record<string, string>>
 }
 
 /** A member's pod as its tenant sees it, with the member's uid and status. */
 export function podUp(
   pod: DeepReadonly<KubeObject>,
-  { namespace, member, owner }: { namespace: string; member: string; owner: PodOwner | undefined },
+  { namespace, member, owner }: { namespace: string; member: string; owner: OwnerUp | undefined },
 ): KubeObject {
   const restored = podTemplateUp(cloneJson(pod) as KubeObject & PodTemplate)
   const { labels, annotations } = metadataUp(restored.metadata)
-  if (owner?.templateHash !== undefined && labels?.[templateHashLabel] !== undefined)
-    labels[templateHashLabel] = owner.templateHash
+  relabel(labels, owner)
   const { name, uid, generateName, creationTimestamp } = pod.metadata
   const metadata: ObjectMeta = {
     ...(name && { name }),
@@ -62,6 +69,43 @@ export function podUp(
     spec,
     ...(restored['status'] !== undefined && { status: restored['status'] }),
   }
+}
+
+function relabel(labels: Record<string, string> = {}, owner: OwnerUp | undefined): void {
+  for (const [label, value] of Object.entries(owner?.labels ?? {}))
+    if (labels[label] !== undefined) labels[label] = value
+}
+
+/** An object that a controller of a member made, other than a pod, with the uid and the status it has there. */
+export function madeUp(
+  object: DeepReadonly<KubeObject>,
+  { namespace, member, owner }: { namespace: string; member: string; owner: OwnerUp | undefined },
+): KubeObject {
+  const { metadata, ...content } = cloneJson(object) as KubeObject
+  const { labels, annotations } = metadataUp(metadata)
+  const { name, uid, creationTimestamp } = metadata
+  const up: KubeObject = {
+    ...content,
+    metadata: {
+      ...(name && { name }),
+      namespace,
+      labels: { ...labels },
+      annotations: { ...annotations, [memberAnnotation]: member },
+      ...(uid && { uid }),
+      ...(creationTimestamp && { creationTimestamp }),
+      ...(owner && { ownerReferences: [owner.reference] }),
+    },
+  }
+  return withTemplatesUp(up)
+}
+
+/** Undoes the changes of the templates in an object: of a Job, or of a workload whose revision a ControllerRevision holds. */
+function withTemplatesUp(object: KubeObject): KubeObject {
+  const holders = [object['spec'], (object['data'] as { spec?: unknown } | undefined)?.spec]
+  for (const holder of holders)
+    if (isJsonObject(holder) && isJsonObject(holder['template']) && isJsonObject(holder['template']['spec']))
+      holder['template'] = podTemplateUp(holder['template'] as unknown as PodTemplate) as unknown as JsonValue
+  return object
 }
 
 /** The template of a member's ReplicaSet as the tenant wrote it, without the pod-template-hash. */

@@ -21,7 +21,7 @@ function plugin(name: string, { waits = false, refuses = false } = {}): Admissio
 describe('admission', () => {
   it('is done at once where no plugin waits', () => {
     const changed = object()
-    const admission = createAdmission([plugin('a'), { name: 'without hooks' }, plugin('b')])
+    const admission = createAdmission({ plugins: [plugin('a'), { name: 'without hooks' }, plugin('b')] })
     expect(admission.mutate(request, changed, undefined)).to.equal(undefined)
     expect(changed.metadata.labels).to.deep.equal({ a: '0', b: '1' })
     expect(admission.validate(request, changed, undefined)).to.equal(undefined)
@@ -30,7 +30,9 @@ describe('admission', () => {
   it('waits for each plugin that waits before it runs the next', async () => {
     const changed = object()
     const names = ['a', 'b', 'c', 'd']
-    const admission = createAdmission(names.map((name) => plugin(name, { waits: name === 'b' || name === 'c' })))
+    const admission = createAdmission({
+      plugins: names.map((name) => plugin(name, { waits: name === 'b' || name === 'c' })),
+    })
     await admission.mutate(request, changed, undefined)
     expect(changed.metadata.labels).to.deep.equal({ a: '0', b: '1', c: '2', d: '3' })
   })
@@ -38,7 +40,7 @@ describe('admission', () => {
   for (const waits of [false, true])
     it(`runs nothing after a plugin that refuses${waits ? ' later' : ''}`, async () => {
       const changed = object()
-      const admission = createAdmission([plugin('a'), plugin('b', { waits, refuses: true }), plugin('c')])
+      const admission = createAdmission({ plugins: [plugin('a'), plugin('b', { waits, refuses: true }), plugin('c')] })
       const refusal = await (async () => admission.mutate(request, changed, undefined))().catch(String)
       expect(refusal).to.equal('Error: refused by b')
       expect(changed.metadata.labels).to.deep.equal({ a: '0' })

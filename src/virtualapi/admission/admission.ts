@@ -1,5 +1,5 @@
 // Admission: an ordered list of plugins that may change or refuse a write. All mutate first, then all validate. After the plugins
-// come the webhooks of the logical cluster.
+// come the mutating policies and the webhooks of the logical cluster.
 import type { GroupVersionKind, KubeObject } from '../../apimachinery/meta/index.ts'
 import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
 
@@ -19,7 +19,12 @@ export interface AdmissionRequest {
 
 export interface AdmissionPlugin {
   readonly name: string
-  /** May change `object`. Throws a StatusError to refuse. `object` is absent for DELETE, `old` for CREATE. */
+  /** True: it validates the objects of subresources, such as Bindings, too. */
+  readonly validatesParts?: boolean
+  /**
+   * May change `object`. Throws a StatusError to refuse. `object` is absent for DELETE, `old` for CREATE. Return a promise only if
+   * there is something to wait for, here and in `validate`: every write of every kind comes by.
+   */
   mutate?(request: AdmissionRequest, object: KubeObject, old: KubeObject | undefined): void | Promise<void>
   validate?(
     request: AdmissionRequest,
@@ -28,18 +33,24 @@ export interface AdmissionPlugin {
   ): void | Promise<void>
 }
 
-/** The mutating webhooks of one request. */
+/** The mutating policies or the mutating webhooks of one request. */
 export interface MutatingRounds {
   /**
-   * Calls them; in the second round only those that asked for it. `object` is absent for DELETE. Resolves with whether the object
+   * Runs them; in the second round only those that asked for it. `object` is absent for DELETE. Resolves with whether the object
    * was changed, rejects with StatusError.
    */
   run(request: AdmissionRequest, object: KubeObject | undefined, old: KubeObject | undefined): Promise<boolean>
 }
 
-/** The webhooks that the tenants of a logical cluster have configured. Both return undefined where there are none. */
-export interface WebhookAdmission {
+/** What the tenants of a logical cluster have configured to change requests. */
+export interface MutatingAdmission {
+  /** Undefined where nothing is configured. */
   mutating(request: AdmissionRequest): MutatingRounds | undefined
+}
+
+/** The webhooks that the tenants of a logical cluster have configured. */
+export interface WebhookAdmission extends MutatingAdmission {
+  /** Undefined where there are none. */
   validate(
     request: AdmissionRequest,
     object: KubeObject | undefined,
@@ -55,44 +66,65 @@ export interface Admission {
     object: KubeObject | undefined,
     old: KubeObject | undefined,
   ): Promise<void> | undefined
-  /** Asks the webhooks alone, about the object of a subresource such as a Binding; they may change it. */
+  /** Asks policies and webhooks about the object of a subresource such as a Binding; they may change it. */
   admitPart(request: AdmissionRequest, object: KubeObject): Promise<void>
 }
 
-/** Runs the plugins in the given order, then the webhooks. Throws the error of the first that refuses. */
-export function createAdmission(plugins: readonly AdmissionPlugin[], webhooks?: WebhookAdmission): Admission {
+/** What admission is made of, in the order in which it runs. */
+export interface AdmissionParts {
+  readonly plugins: readonly AdmissionPlugin[]
+  readonly policies?: MutatingAdmission
+  readonly webhooks?: WebhookAdmission
+}
+
+/** Runs the plugins in the given order, then the mutating policies, then the webhooks. Throws the error of the first that refuses. */
+export function createAdmission({ plugins, policies, webhooks }: AdmissionParts): Admission {
+  const mutators = plugins.filter((plugin) => 'mutate' in plugin)
+  const validators = plugins.filter((plugin) => 'validate' in plugin)
   const mutateInOrder: Admission['mutate'] = (request, object, old) =>
-    inOrder(plugins, (plugin) => plugin.mutate?.(request, object, old))
+    inOrder(mutators, (plugin) => plugin.mutate?.(request, object, old))
+  const roundsOf = (request: AdmissionRequest): MutatingRounds | undefined =>
+    oneAfterTheOther(policies?.mutating(request), webhooks?.mutating(request))
+  const parts = plugins.filter(({ validatesParts = false }) => validatesParts)
   return {
     mutate(request, object, old) {
       const waiting = mutateInOrder(request, object, old)
-      const rounds = webhooks?.mutating(request)
+      const rounds = roundsOf(request)
       if (rounds === undefined) return waiting
       return mutateInRounds(rounds, waiting, { request, object, old }, mutateInOrder)
     },
     validate(request, object, old) {
-      const waiting = inOrder(plugins, (plugin) => plugin.validate?.(request, object, old))
+      const waiting = inOrder(validators, (plugin) => plugin.validate?.(request, object, old))
       const rounds = request.operation === 'DELETE' ? webhooks?.mutating(request) : undefined
       if (rounds !== undefined) return validateDeletion(rounds, waiting, { request, old }, webhooks)
       const asked = waiting === undefined ? webhooks?.validate(request, object, old) : undefined
       return waiting === undefined ? asked : waiting.then(() => webhooks?.validate(request, object, old))
     },
-    admitPart: (request, object) => admitPart(webhooks, request, object),
+    async admitPart(request, object) {
+      const rounds = roundsOf(request)
+      if (rounds !== undefined && (await rounds.run(request, object, undefined)))
+        await rounds.run(request, object, undefined)
+      await inOrder(parts, (plugin) => plugin.validate?.(request, object, undefined))
+      await webhooks?.validate(request, object, undefined)
+    },
   }
 }
 
-async function admitPart(
-  webhooks: WebhookAdmission | undefined,
-  request: AdmissionRequest,
-  object: KubeObject,
-): Promise<void> {
-  const rounds = webhooks?.mutating(request)
-  if (rounds !== undefined && (await rounds.run(request, object, undefined)))
-    await rounds.run(request, object, undefined)
-  await webhooks?.validate(request, object, undefined)
+/** Both are in every round. */
+function oneAfterTheOther(
+  first: MutatingRounds | undefined,
+  second: MutatingRounds | undefined,
+): MutatingRounds | undefined {
+  if (first === undefined || second === undefined) return first ?? second
+  return {
+    async run(request, object, old) {
+      const changed = await first.run(request, object, old)
+      return (await second.run(request, object, old)) || changed
+    },
+  }
 }
 
-/** Where webhooks changed the object, the plugins run again, and then the webhooks that asked for it. */
+/** Where policies or webhooks changed the object, the plugins run again, and then those of them that asked for it. */
 async function mutateInRounds(
   rounds: MutatingRounds,
   waiting: Promise<void> | undefined,
@@ -121,9 +153,11 @@ function inOrder(
   plugins: readonly AdmissionPlugin[],
   run: (plugin: AdmissionPlugin) => void | Promise<void>,
 ): Promise<void> | undefined {
-  for (const [index, plugin] of plugins.entries()) {
+  let done = 0
+  for (const plugin of plugins) {
+    done++
     const waiting = run(plugin)
-    if (waiting instanceof Promise) return waiting.then(() => inOrder(plugins.slice(index + 1), run))
+    if (waiting instanceof Promise) return waiting.then(() => inOrder(plugins.slice(done), run))
   }
   return undefined
 }

@@ -23,19 +23,27 @@ const specOf = (object: KubeObject): RequestSpec => object['spec'] as RequestSpe
 export function certificateSigners(authorizer: Pick<Authorizer, 'authorize'>): AdmissionPlugin {
   return {
     name: 'CertificateSigners',
-    async validate(request, object, old) {
+    validate(request, object, old) {
       const { info } = request.definition
-      if (info.group !== group || info.resource !== 'certificatesigningrequests' || object === undefined) return
-      if (old === undefined) {
-        refuseMasters(request, object)
-        return
-      }
-      const { signerName } = specOf(old)
-      const verb = verbFor(request.subresource, object, old)
-      if (verb === undefined || (await maySign(authorizer, request, verb, signerName))) return
-      throw refused(request, `user not permitted to ${verb} requests with signerName ${goQuote(signerName)}`)
+      if (info.group !== group || info.resource !== 'certificatesigningrequests' || object === undefined)
+        return undefined
+      if (old !== undefined) return checkUpdate(authorizer, request, object, old)
+      refuseMasters(request, object)
+      return undefined
     },
   }
+}
+
+async function checkUpdate(
+  authorizer: Pick<Authorizer, 'authorize'>,
+  request: AdmissionRequest,
+  object: KubeObject,
+  old: KubeObject,
+): Promise<void> {
+  const { signerName } = specOf(old)
+  const verb = verbFor(request.subresource, object, old)
+  if (verb === undefined || (await maySign(authorizer, request, verb, signerName))) return
+  throw refused(request, `user not permitted to ${verb} requests with signerName ${goQuote(signerName)}`)
 }
 
 function refused({ definition, name }: AdmissionRequest, why: string): Error {

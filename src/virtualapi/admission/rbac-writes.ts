@@ -5,11 +5,11 @@ import type { AdmissionPlugin } from './admission.ts'
 export function rbacWrites(check: RbacWriteCheck): AdmissionPlugin {
   return {
     name: 'RbacWrites',
-    async validate({ operation, definition, context, signal }, object, old) {
-      if (object === undefined || definition.info.group !== 'rbac.authorization.k8s.io') return
+    validate({ operation, definition, context, signal }, object, old) {
+      if (object === undefined || definition.info.group !== 'rbac.authorization.k8s.io') return undefined
       const { user, cluster, work } = context
       const verb = operation === 'CREATE' ? 'create' : 'update'
-      await check({ verb, object, user, cluster, work, ...(old === undefined ? {} : { old }) }, signal)
+      return check({ verb, object, user, cluster, work, ...(old === undefined ? {} : { old }) }, signal)
     },
   }
 }

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { apiVersionOf, compareVersions, type JsonObject } from '../../apimachinery/meta/index.ts'
 import { parseStructuralSchema, type SchemaNode } from '../../apimachinery/schema/index.ts'
+import type { WebhookConversion } from '../resources/resource-definition.ts'
 import type { ResourceInfo, SubresourceInfo } from '../resources/resource-info.ts'
 import type { CrdColumn, CrdVersion, CustomResourceDefinition } from './crd-types.ts'
 
@@ -41,13 +42,14 @@ export interface CompiledCrd {
   readonly storageSchema: SchemaNode
   /** apiVersion of stored objects. */
   readonly storageApiVersion: string
-  /** `None` only rewrites apiVersion; `Webhook` calls the conversion webhook. */
-  readonly conversion: string
+  /** Where the strategy is Webhook; else only the apiVersion is rewritten. */
+  readonly conversion?: WebhookConversion
 }
 
 // Entries are weighed by the length of their source text, because one schema may be a thousand times larger than
-// another.
+// another. Parsed, a character of a schema takes some 3 bytes, but one of a rule, compiled, some 120.
 const maxCharacters = 64 * 1024 * 1024
+const charactersPerRuleCharacter = 40
 const compiled = new LRUCache<string, CompiledCrd>({ max: 10_000, maxSize: maxCharacters })
 const schemas = new LRUCache<string, SchemaNode>({ max: 20_000, maxSize: maxCharacters })
 
@@ -60,12 +62,12 @@ export function compileCrd(crd: CustomResourceDefinition): CompiledCrd {
   const changed = (metadata.generation ?? 1) > 1
   const { group, scope, versions, conversion } = spec
   const names = status?.acceptedNames?.plural ? status.acceptedNames : spec.names
-  const text = JSON.stringify([group, scope, names, versions, conversion?.strategy, changed])
+  const text = JSON.stringify([group, scope, names, versions, conversion, changed])
   const hash = createHash('sha256').update(text).digest('base64url')
   let entry = compiled.get(hash)
   if (entry === undefined) {
     entry = compile(crd, names, { hash, changed })
-    compiled.set(hash, entry, { size: text.length })
+    compiled.set(hash, entry, { size: weightOf(text) })
   }
   return entry
 }
@@ -77,9 +79,21 @@ export function internSchema(schema: JsonObject): SchemaNode {
   let node = schemas.get(hash)
   if (node === undefined) {
     node = parseStructuralSchema(schema)
-    schemas.set(hash, node, { size: text.length })
+    schemas.set(hash, node, { size: weightOf(text) })
   }
   return node
+}
+
+/** What a definition or schema, as JSON, counts for in the caches. Half of a cache at most: a heavier one must be kept, too. */
+function weightOf(text: string): number {
+  let ruleCharacters = 0
+  for (const member of ['"rule":"', '"messageExpression":"'])
+    for (let at = text.indexOf(member); at >= 0; at = text.indexOf(member, at)) {
+      const start = (at += member.length)
+      while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
+      ruleCharacters += at - start
+    }
+  return Math.min(text.length + ruleCharacters * charactersPerRuleCharacter, maxCharacters / 2)
 }
 
 function compile(
@@ -104,7 +118,27 @@ function compile(
     storageVersion,
     storageSchema: internSchema(all.find(({ name }) => name === storageVersion)?.schema?.openAPIV3Schema ?? {}),
     storageApiVersion: apiVersionOf({ group, version: storageVersion }),
-    conversion: spec.conversion?.strategy ?? 'None',
+    ...conversionOf(spec),
+  }
+}
+
+function conversionOf({
+  group,
+  versions,
+  conversion,
+}: CustomResourceDefinition['spec']): Pick<CompiledCrd, 'conversion'> {
+  if (conversion?.strategy !== 'Webhook') return {}
+  const apiVersion = ({ name }: CrdVersion): string => apiVersionOf({ group, version: name })
+  const storage = versions.find(({ storage: isStorage }) => isStorage) ?? versions[0]
+  return {
+    conversion: {
+      storageApiVersion: storage === undefined ? '' : apiVersion(storage),
+      schemas: new Map(
+        versions.map((version) => [apiVersion(version), internSchema(version.schema?.openAPIV3Schema ?? {})]),
+      ),
+      clientConfig: conversion.webhook?.clientConfig ?? {},
+      reviewVersions: conversion.webhook?.conversionReviewVersions ?? [],
+    },
   }
 }
 

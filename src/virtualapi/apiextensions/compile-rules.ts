@@ -110,7 +110,9 @@ function compile(text: string, rule: ValidationRule, scope: RuleScope, words: Wo
     })
   const attempt = (base: Environment): Program | string => {
     const first = compileExpression(text, environment(base, scope.self, scope.root))
-    if (first instanceof Program) return first.outputType.kind === words.type.kind ? first : words.wrongType
+    const { outputType } = first
+    if (outputType !== undefined && outputType.kind !== words.type.kind) return words.wrongType
+    if (first instanceof Program) return first
     // Once more with the type under the name that messages show.
     const named = declaredType(scope.node, 'selfType', { isResource: scope.isResource })
     const again = named === undefined ? first : compileExpression(text, environment(base, named, named))

@@ -6,17 +6,20 @@ import { structuralViolations } from '../../apimachinery/schema/index.ts'
 import { approvalCondition } from './api-approval.ts'
 import type { CrdCondition, CrdNames, CrdStatus, CustomResourceDefinition } from './crd-types.ts'
 
+/** What a definition takes away from the names that others of its group may have. */
+export interface CrdInUse {
+  readonly metadata: { readonly name?: string }
+  readonly spec: { readonly group: string }
+  readonly status?: { readonly acceptedNames?: CrdNames } | undefined
+}
+
 /**
  * The status that `crd` should have: accepted names, stored versions, and conditions in upstream's order
  * (NamesAccepted, Established, NonStructuralSchema if it holds, the API approval for protected groups, then all others
  * unchanged). `others`: the CRDs of the same logical cluster; those of other groups are ignored. `now`: RFC 3339 time
  * for conditions whose status changes. Pure.
  */
-export function crdStatus(
-  crd: CustomResourceDefinition,
-  others: readonly CustomResourceDefinition[],
-  now: string,
-): CrdStatus {
+export function crdStatus(crd: CustomResourceDefinition, others: readonly CrdInUse[], now: string): CrdStatus {
   const { acceptedNames, namesAccepted } = acceptNames(crd, others)
   const old = crd.status?.conditions ?? []
   const wasEstablished = old.find(({ type }) => type === 'Established')
@@ -114,7 +117,7 @@ function violationsOf({ spec }: CustomResourceDefinition): string[] {
 
 function acceptNames(
   { metadata, spec, status }: CustomResourceDefinition,
-  others: readonly CustomResourceDefinition[],
+  others: readonly CrdInUse[],
 ): { acceptedNames: CrdNames; namesAccepted: Outcome } {
   const resources = new Set<string>()
   const kinds = new Set<string>()

@@ -11,6 +11,7 @@ import {
   unrecognizedFormats,
   validateCrd,
   validateCrdUpdate,
+  type CrdInUse,
   type CustomResourceDefinition,
 } from './index.ts'
 import { decodeMetadata, decodeObject } from '../resources/object-bytes.ts'
@@ -26,7 +27,7 @@ export function crdStrategy(base: Strategy): Strategy {
   return {
     ...base,
     allowUnconditionalUpdate: false,
-    endsItself: true,
+    deletedByController: true,
     // A controller of upstream's API server writes these conditions.
     statusManager: 'kube-apiserver',
     applyDefaults(object, context) {
@@ -68,12 +69,32 @@ function asCrd(object: KubeObject): CustomResourceDefinition {
 }
 
 function setStatus(object: KubeObject, { objects, now }: Pick<RequestContext, 'objects' | 'now'>): void {
+  const crd = asCrd(object)
   const others = objects
     .list({ resource: crdStorageKey })
-    .filter(({ key }) => key.name !== object.metadata.name)
-    .map(({ bytes }) => asCrd(decodeObject(bytes)))
-  const crd = asCrd(object)
+    .filter(({ key }) => key.name !== object.metadata.name && groupOf(key.name) === crd.spec.group)
+    .map(namesOf)
   crd.status = crdStatus(crd, others, timestamp(now))
+}
+
+/** The group of the definition `PLURAL.GROUP`: validation lets it have no other name. */
+const groupOf = (name: string): string => name.slice(name.indexOf('.') + 1)
+
+const inUseBy = new WeakMap<Entry, CrdInUse>()
+
+/** Kept while the definition does not change: every write of a definition asks for those of all others of its group. */
+function namesOf(entry: Entry): CrdInUse {
+  const known = inUseBy.get(entry)
+  if (known !== undefined) return known
+  const { metadata, spec, status } = asCrd(decodeObject(entry.bytes))
+  const { acceptedNames } = status ?? {}
+  const inUse: CrdInUse = {
+    metadata: { ...(metadata.name === undefined ? {} : { name: metadata.name }) },
+    spec: { group: spec.group },
+    ...(acceptedNames === undefined ? {} : { status: { acceptedNames } }),
+  }
+  inUseBy.set(entry, inUse)
+  return inUse
 }
 
 const terminating = new WeakMap<Entry, boolean>()

@@ -82,6 +82,22 @@ describe('patterns of a CRD', () => {
 })
 
 describe('validation of a CRD', () => {
+  it('refuses defaults that together take too long to be checked', () => {
+    const withLists = (count: number): CustomResourceDefinition => {
+      const anyOf = Array.from({ length: 1000 }, (_, i) => ({ minimum: 1000 - i }))
+      const property = {
+        type: 'array',
+        items: { type: 'integer', anyOf },
+        default: Array.from({ length: 1000 }, () => 1),
+      }
+      const properties = Object.fromEntries(Array.from({ length: count }, (_, i) => [`p${i}`, property]))
+      const openAPIV3Schema = { type: 'object', properties: { spec: { type: 'object', properties } } }
+      return crd((one) => (first(one).schema = { openAPIV3Schema }))
+    }
+    expect(validateCrd(withLists(1))).to.deep.equal([])
+    expect(() => validateCrd(withLists(3))).to.throw('takes too long to be checked')
+  })
+
   const root = 'spec.validation.openAPIV3Schema'
   const cases: { title: string; change: (crd: CustomResourceDefinition) => void; causes: string[] }[] = [
     { title: 'accepts a valid CRD', change: () => undefined, causes: [] },
@@ -391,5 +407,24 @@ describe('compileCrd', () => {
     const { versions } = compileCrd(definition)
     expect(versions[0]?.deprecationWarning).to.equal('example.com/v1 Widget is deprecated; use example.com/v300 Widget')
     expect(reads).to.be.within(count, 5 * count)
+  })
+
+  it('keeps fewer definitions with long rules, which take forty times the memory of other text when compiled', () => {
+    const withText = (name: string, text: object) =>
+      compileCrd(
+        crd((c) => {
+          const spec = { type: 'object', description: name, ...text }
+          first(c).schema = { openAPIV3Schema: { type: 'object', properties: { spec } } }
+        }),
+      )
+    const names = Array.from({ length: 8 }, (_, i) => `n${i}`)
+    const keptOf = (make: (name: string) => unknown): number => {
+      const compiled = names.map(make)
+      return names.filter((name, index) => compiled[index] === make(name)).length
+    }
+    const long = 'x'.repeat(400_000)
+    expect(keptOf((name) => withText(name, { title: long }))).to.equal(names.length)
+    const rules = [{ rule: `self == '\\"${long}'` }]
+    expect(keptOf((name) => withText(name, { 'x-kubernetes-validations': rules }))).to.be.below(names.length)
   })
 })

@@ -18,6 +18,7 @@ import {
   validate,
 } from '../../apimachinery/schema/index.ts'
 import type { StatusCause } from '../../apimachinery/status/index.ts'
+import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import { checkRuleExpressions, type KeptRules } from './check-rules.ts'
 import { internSchema } from './compile-crd.ts'
 import { ruleFieldPath } from './rule-field-path.ts'
@@ -32,7 +33,7 @@ const selectableTypes: JsonValue[] = ['string', 'boolean', 'integer']
 export function validateCrdSchema(
   schema: JsonObject,
   path: string,
-  { hasStatus, kept }: { hasStatus: boolean; kept: KeptRules },
+  { hasStatus, kept, work }: { hasStatus: boolean; kept: KeptRules; work: WorkBudget },
 ): StatusCause[] {
   const causes: StatusCause[] = []
   if (hasStatus) causes.push(...rootErrors(schema, path))
@@ -41,7 +42,10 @@ export function validateCrdSchema(
   const violations = structuralViolations(schema, path)
   causes.push(...violations)
   const before = causes.length
-  if (violations.length === 0) checkDefaults(schema, path, causes, { isRoot: true, budget: ruleBudget() })
+  if (violations.length === 0) {
+    const node = parseStructuralSchema(schema)
+    checkDefaults({ schema, node, path }, causes, { isRoot: true, budget: ruleBudget(), work })
+  }
   const isSound = violations.length === 0 && causes.length === before
   const sound = new Set<JsonObject>()
   checkNode(schema, path, causes, { isRoot: true, noDefaults: undefined, insideMeta: false, sound })
@@ -78,37 +82,56 @@ function rootErrors(schema: JsonObject, path: string): StatusCause[] {
   return [fieldInvalid(path, schema, why)]
 }
 
+/** A part of a schema; `node` is `schema` parsed: once for the whole, because parts have defaults inside defaults. */
+interface Part {
+  readonly schema: JsonObject
+  readonly node: SchemaNode
+  readonly path: string
+}
+
+interface DefaultChecks {
+  readonly isRoot: boolean
+  readonly budget: RuleBudget
+  readonly work: WorkBudget
+}
+
 /** Defaults must not have unknown fields and must match their own schema. */
-function checkDefaults(
-  schema: JsonObject,
-  path: string,
-  causes: StatusCause[],
-  { isRoot, budget }: { isRoot: boolean; budget: RuleBudget },
-): void {
+function checkDefaults(part: Part, causes: StatusCause[], checks: DefaultChecks): void {
+  const { schema, node, path } = part
+  const { isRoot } = checks
   const value = fieldOf(schema, 'default')
-  if (value !== undefined && value !== null && !isRoot) {
-    const node = parseStructuralSchema(schema)
-    const pruned = cloneJson(value)
-    if (isJsonObject(pruned)) pruneUnknown(pruned, node, { isResourceRoot: false })
-    if (!jsonEqual(pruned, value)) causes.push(fieldInvalid(`${path}.default`, value, 'must not have unknown fields'))
-    const wrong = validate(value, node)
-    for (const { field, ...cause } of wrong) {
-      causes.push({
-        ...cause,
-        field: field === undefined || field === '<nil>' ? `${path}.default` : `${path}.default.${field}`,
-      })
-    }
-    if (wrong.length === 0) causes.push(...defaultRuleCauses(value, node, `${path}.default`, budget))
-  }
+  if (value !== undefined && value !== null && !isRoot) checkDefault(value, part, causes, checks)
   const isResource = isRoot || fieldOf(schema, 'x-kubernetes-embedded-resource') === true
+  const below = { ...checks, isRoot: false }
   for (const [name, property] of schemasIn(schema, 'properties')) {
-    if (isResource && metaFields.has(name)) continue
-    checkDefaults(property, `${path}.properties[${name}]`, causes, { isRoot: false, budget })
+    const child = node.properties?.[name]
+    if (child === undefined || (isResource && metaFields.has(name))) continue
+    checkDefaults({ schema: property, node: child, path: `${path}.properties[${name}]` }, causes, below)
   }
-  for (const name of ['items', 'additionalProperties']) {
-    const child = fieldOf(schema, name)
-    if (isJsonObject(child)) checkDefaults(child, `${path}.${name}`, causes, { isRoot: false, budget })
+  for (const name of ['items', 'additionalProperties'] as const) {
+    const [child, childNode] = [fieldOf(schema, name), node[name]]
+    if (isJsonObject(child) && typeof childNode === 'object')
+      checkDefaults({ schema: child, node: childNode, path: `${path}.${name}` }, causes, below)
   }
+}
+
+function checkDefault(
+  value: JsonValue,
+  { node, path }: Part,
+  causes: StatusCause[],
+  { budget, work }: DefaultChecks,
+): void {
+  const pruned = cloneJson(value)
+  if (isJsonObject(pruned)) pruneUnknown(pruned, node, { isResourceRoot: false })
+  if (!jsonEqual(pruned, value)) causes.push(fieldInvalid(`${path}.default`, value, 'must not have unknown fields'))
+  const wrong = validate(value, node, { work })
+  for (const { field, ...cause } of wrong) {
+    causes.push({
+      ...cause,
+      field: field === undefined || field === '<nil>' ? `${path}.default` : `${path}.default.${field}`,
+    })
+  }
+  if (wrong.length === 0) causes.push(...defaultRuleCauses(value, node, `${path}.default`, budget))
 }
 
 /** Rules must allow the default as an old value and as a new one. */
@@ -320,6 +343,8 @@ const reasons = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvali
 function checkRules(schema: JsonObject, path: string, causes: StatusCause[]): void {
   const rules = fieldOf(schema, 'x-kubernetes-validations')
   if (!Array.isArray(rules)) return
+  // Parsed once for all rules of this part.
+  let node: SchemaNode | undefined
   for (const [i, rule] of rules.entries()) {
     if (!isJsonObject(rule)) continue
     const at = `${path}.x-kubernetes-validations[${String(i)}]`
@@ -341,17 +366,17 @@ function checkRules(schema: JsonObject, path: string, causes: StatusCause[]): vo
     const reason = fieldOf(rule, 'reason')
     if (typeof reason === 'string' && !reasons.includes(reason))
       causes.push(fieldNotSupported(`${at}.reason`, reason, reasons))
-    causes.push(...fieldPathCauses(validationRule(rule).fieldPath, schema, `${at}.fieldPath`))
+    causes.push(...fieldPathCauses(validationRule(rule).fieldPath, () => (node ??= parseStructuralSchema(schema)), at))
   }
 }
 
-function fieldPathCauses(fieldPath: string, schema: JsonObject, at: string): StatusCause[] {
+function fieldPathCauses(fieldPath: string, node: () => SchemaNode, rulePath: string): StatusCause[] {
   if (fieldPath === '') return []
   const causes: StatusCause[] = []
+  const at = `${rulePath}.fieldPath`
   if (fieldPath.trim() === '') causes.push(fieldInvalid(at, fieldPath, 'must be non-empty if specified'))
   if (/[\r\n]/.test(fieldPath)) causes.push(fieldInvalid(at, fieldPath, 'must not contain line breaks'))
-  if (ruleFieldPath(fieldPath, parseStructuralSchema(schema)) === undefined)
-    causes.push(fieldInvalid(at, fieldPath, 'must be a valid path'))
+  if (ruleFieldPath(fieldPath, node()) === undefined) causes.push(fieldInvalid(at, fieldPath, 'must be a valid path'))
   return causes
 }
 

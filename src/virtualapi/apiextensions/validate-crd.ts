@@ -11,6 +11,7 @@ import {
 import type { JsonObject, JsonValue } from '../../apimachinery/meta/index.ts'
 import { jsonEqual } from '../../apimachinery/json/index.ts'
 import type { StatusCause } from '../../apimachinery/status/index.ts'
+import { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import type { CrdColumn, CrdNames, CrdSubresources, CrdVersion, CustomResourceDefinition } from './crd-types.ts'
 import { approvalAnnotation, approvalOf } from './api-approval.ts'
 import { isEstablished } from './crd-conditions.ts'
@@ -104,6 +105,8 @@ function validateSpec({ spec }: CustomResourceDefinition, old?: CustomResourceDe
 function validateVersions(versions: CrdVersion[], old: readonly CrdVersion[] = []): StatusCause[] {
   const causes: StatusCause[] = []
   const keptOf = keptRules(old)
+  // One for the defaults of all versions together.
+  const work = new WorkBudget()
   const shared = (key: 'schema' | 'subresources' | 'additionalPrinterColumns' | 'selectableFields'): boolean => {
     const values = versions.map((version) => version[key] as unknown as JsonValue | undefined)
     return values[0] !== undefined && values.every((value) => jsonEqual(value, values[0]))
@@ -125,7 +128,11 @@ function validateVersions(versions: CrdVersion[], old: readonly CrdVersion[] = [
     if (root !== undefined && (first || paths.schema === undefined)) {
       const path = `${paths.schema ?? `${at}.schema`}.openAPIV3Schema`
       causes.push(
-        ...validateCrdSchema(root, path, { hasStatus: subresources?.status !== undefined, kept: keptOf(version) }),
+        ...validateCrdSchema(root, path, {
+          hasStatus: subresources?.status !== undefined,
+          kept: keptOf(version),
+          work,
+        }),
       )
     }
     if (subresources !== undefined && (first || paths.subresources === undefined)) {

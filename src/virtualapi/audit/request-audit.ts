@@ -106,6 +106,11 @@ export class RequestAudit {
     if (this.#longRunning) this.#write('ResponseStarted')
   }
 
+  /** Another process answers, and writes the lines. */
+  discard(): void {
+    this.#complete = true
+  }
+
   /** The answer was sent, or the client has gone. Writes the line ResponseComplete, once. */
   complete(): void {
     if (this.#complete) return

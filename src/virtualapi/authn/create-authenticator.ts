@@ -120,7 +120,16 @@ function hasCertificate(peer: AuthnRequest['peerCertificate']): peer is NonNulla
   return (peer as { raw?: Buffer } | undefined)?.raw !== undefined
 }
 
-function certificateUser({ commonName, organizations, uris, credentialId }: CertificateIdentity): UserInfo | undefined {
+/** An identity is the same object while its certificate is in use, and so is its user: what is known of one is found by it. */
+const users = new WeakMap<CertificateIdentity, { readonly user: UserInfo | undefined }>()
+
+function certificateUser(identity: CertificateIdentity): UserInfo | undefined {
+  let known = users.get(identity)
+  if (known === undefined) users.set(identity, (known = { user: userOf(identity) }))
+  return known.user
+}
+
+function userOf({ commonName, organizations, uris, credentialId }: CertificateIdentity): UserInfo | undefined {
   const realms = uris.map(tryRealm).filter((realm) => realm !== undefined)
   const [realm] = realms
   // A certificate with two realms or without a common name is invalid.

@@ -1,4 +1,5 @@
 export * from './authenticator.ts'
+export { createCertificateVerifier } from './client-certificates.ts'
 export * from './create-authenticator.ts'
 export type { FrontProxyConfig } from './front-proxy.ts'
 export * from './front-proxy-from-host.ts'

@@ -127,7 +127,7 @@ function baseLayer(): RbacIndex {
 function sourceOf(entry: Entry): RbacSource {
   return {
     get bytes() {
-      return entry.bytes.length
+      return entry.size
     },
     read: () => decodeObject(entry.bytes),
   }

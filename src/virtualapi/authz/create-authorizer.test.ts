@@ -477,6 +477,20 @@ describe('authorization', () => {
       expect(ask(aggregator, at('/metrics'))).to.equal(false)
       expect(ask(installation('kcp:system'), at('/metrics'))).to.equal(true)
     })
+    it('the metrics may be read by a group of the installation that may read nothing else', () => {
+      const at = (path: string, verb = 'get'): Partial<RequestInfo> => ({
+        cluster: { kind: 'none' },
+        verb,
+        target: { kind: 'path', path },
+      })
+      const scraper = installation('kcp:metrics-readers')
+      expect(ask(scraper, at('/metrics'))).to.equal(true)
+      expect(ask(scraper, at('/metrics', 'post'))).to.equal(false)
+      expect(ask(scraper, at('/debug'))).to.equal(false)
+      expect(ask(scraper, { verb: 'list' })).to.equal(false)
+      for (const other of [tenant('x', 'kcp:metrics-readers'), hostUser('x', 'kcp:metrics-readers')])
+        expect(ask(other, at('/metrics')), other.realm.kind).to.equal(false)
+    })
     it('a missing logical cluster looks like a forbidden one', () => {
       const missing: ClusterScope = { kind: 'one', name: 'missing' as ClusterName }
       for (const target of [
@@ -674,7 +688,7 @@ class Objects implements Pick<Hub, 'cluster'>, AsyncDisposable {
     const dir = await mkdtemp(join(tmpdir(), 'kcp-authz-'))
     stack.defer(() => rm(dir, { recursive: true, force: true }))
     const store = stack.use(await openSqliteStore({ file: join(dir, 'store.db') }))
-    const baseLayer = createBaseLayer({ directory: { byId: () => acme }, rootCa: '' })
+    const baseLayer = createBaseLayer({ directory: { byId: () => acme }, rootCa: '', frontProxyCa: () => '' })
     const hub = stack.use(await createHub(store, { stamp: stampRevision, readFacts, baseLayer, windowEvents, signal }))
     return new Objects(hub, store, stack)
   }
@@ -776,6 +790,12 @@ class CountingHub implements Pick<Hub, 'cluster'> {
     return {
       ...{ key, revision, createRevision, facts, base },
       get bytes() {
+        return read()
+      },
+      get size() {
+        return read().length
+      },
+      get beginning() {
         return read()
       },
     }

@@ -17,6 +17,8 @@ import { CompiledRoles } from './stored-role.ts'
 export const kcpSystemGroup = 'kcp:system'
 /** Group of the installation whose members may read all logical clusters at once, and nothing else. */
 export const wildcardReadersGroup = 'kcp:wildcard-readers'
+/** Group of the installation whose members may read the metrics of the server, and nothing else. */
+export const metricsReadersGroup = 'kcp:metrics-readers'
 const mastersGroup = 'system:masters'
 
 /** An Authorizer that also gives the rules behind its decisions, for review APIs and escalation checks. */
@@ -133,6 +135,8 @@ function authorizeAll(user: UserInfo, info: RequestInfo): Decision {
       if (path !== undefined && isOpenPath({ verb: info.verb, path })) return allow('open to everybody')
       if (isInstallationAdmin(user)) return allow('administrator of the installation')
       const isRead = info.verb === 'get' || info.verb === 'head'
+      const isScraper = user.realm.kind === 'installation' && user.groups.includes(metricsReadersGroup)
+      if (isScraper && isRead && path === '/metrics') return allow(`member of group "${metricsReadersGroup}"`)
       const isDiscovery = path !== undefined && isRead && discoveryPaths.test(path)
       return isDiscovery && !isAnonymous(user) ? allow('discovery') : deny('')
     }

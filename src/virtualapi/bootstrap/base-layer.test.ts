@@ -5,26 +5,30 @@ import { createBaseLayer } from './base-layer.ts'
 const a = clusterIdOf('a')
 const b = clusterIdOf('b')
 const rootCa = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
-const layer = createBaseLayer({
-  rootCa,
-  directory: {
-    byId: (id) => ({
-      name: 'x' as ClusterName,
-      id,
-      uid: 'u',
-      creationTimestamp: id === a ? '2026-01-02T03:04:05Z' : '2026-02-02T03:04:05Z',
-      owners: [],
-      deleting: false,
-    }),
-  },
-})
+const layerAt = (host: string): ReturnType<typeof createBaseLayer> =>
+  createBaseLayer({
+    rootCa,
+    frontProxyCa: (id) => `CA of ${id}\n`,
+    address: { host, port: 7443 },
+    directory: {
+      byId: (id) => ({
+        name: 'x' as ClusterName,
+        id,
+        uid: 'u',
+        creationTimestamp: id === a ? '2026-01-02T03:04:05Z' : '2026-02-02T03:04:05Z',
+        owners: [],
+        deleting: false,
+      }),
+    },
+  })
+const layer = layerAt('192.0.2.7')
 const rbac = 'rbac.authorization.k8s.io'
 
 describe('the base layer', () => {
-  it('has the objects that kube-apiserver 1.34 creates at its start', () => {
+  it('has the objects that kube-apiserver 1.34 creates at its start, the definition of Placements and the ClusterRole of metrics-server', () => {
     const counts = Object.fromEntries(layer.resources.map((resource) => [resource, layer.keys(a, resource).length]))
     expect(counts).to.deep.equal({
-      [`clusterroles.${rbac}`]: 68,
+      [`clusterroles.${rbac}`]: 69,
       [`clusterrolebindings.${rbac}`]: 49,
       [`roles.${rbac}`]: 7,
       [`rolebindings.${rbac}`]: 7,
@@ -33,8 +37,12 @@ describe('the base layer', () => {
       'priorityclasses.scheduling.k8s.io': 2,
       namespaces: 4,
       serviceaccounts: 4,
-      configmaps: 4,
+      configmaps: 5,
       services: 1,
+      endpoints: 1,
+      'endpointslices.discovery.k8s.io': 1,
+      'apiservices.apiregistration.k8s.io': 23,
+      'customresourcedefinitions.apiextensions.k8s.io': 1,
       'servicecidrs.networking.k8s.io': 1,
     })
   })
@@ -59,7 +67,7 @@ describe('the base layer', () => {
       layer.resources.flatMap((resource) => layer.keys(cluster, resource).map((key) => read(key).metadata.uid)),
     )
     expect(new Set(uids).size).to.equal(uids.length)
-    expect(uids.length).to.equal(2 * 166)
+    expect(uids.length).to.equal(2 * 194)
   })
 
   it('gives the same bytes every time', () => {
@@ -89,6 +97,25 @@ describe('the base layer', () => {
       read({ cluster: a, resource: 'configmaps', namespace: 'default', name: 'kube-root-ca.crt' })['data'],
     ).to.deep.equal({ 'ca.crt': rootCa })
   })
+
+  it('has the address of the server as the endpoint of the Service kubernetes', () => {
+    const place = { cluster: a, namespace: 'default', name: 'kubernetes' }
+    const port = { name: 'https', port: 7443, protocol: 'TCP' }
+    expect(read({ ...place, resource: 'endpoints' })['subsets']).to.deep.equal([
+      { addresses: [{ ip: '192.0.2.7' }], ports: [port] },
+    ])
+    expect(read({ ...place, resource: 'endpointslices.discovery.k8s.io' })).to.deep.include({
+      addressType: 'IPv4',
+      endpoints: [{ addresses: ['192.0.2.7'], conditions: { ready: true } }],
+      ports: [port],
+    })
+    expect(read({ ...place, resource: 'services' })).to.have.nested.property('spec.ports[0].targetPort', 7443)
+  })
+
+  for (const host of ['kcp.example.com', '127.0.0.1', '0.0.0.0', '169.254.1.1', '::1', '::', 'fe80::1'])
+    it(`has no endpoints of the Service kubernetes at ${host}, which Endpoints may not hold`, () => {
+      expect(layerAt(host).resources).to.include('services').and.not.include('endpoints')
+    })
 
   it('has the rules of aggregated ClusterRoles filled in, so that no controller needs to write them', () => {
     for (const name of ['admin', 'edit', 'view']) {

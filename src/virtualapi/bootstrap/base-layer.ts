@@ -5,7 +5,8 @@ import { encodeJson, type ClusterId } from '../../apimachinery/meta/index.ts'
 import type { BaseLayer } from '../../store/hub/index.ts'
 import type { ObjectKey } from '../../store/index.ts'
 import type { ClusterDirectory } from '../clusters/directory.ts'
-import { bootstrapObjects, type BootstrapObject } from './bootstrap-objects.ts'
+import { bootstrapObjects, type ApiAddress, type BootstrapObject } from './bootstrap-objects.ts'
+import { placeholders } from './placeholders.ts'
 
 interface Template {
   readonly resource: string
@@ -15,6 +16,8 @@ interface Template {
   readonly head: Buffer
   /** JSON after the value of creationTimestamp. */
   readonly tail: Buffer
+  /** The tail has placeholders in it. */
+  readonly isFilled: boolean
   readonly path: string
 }
 
@@ -31,15 +34,21 @@ export function createBaseLayer(deps: {
   readonly directory: Pick<ClusterDirectory, 'byId'>
   /** Content of the ConfigMap `kube-root-ca.crt`, PEM. */
   readonly rootCa: string
+  /** The address behind the Service `kubernetes`. */
+  readonly address?: ApiAddress
+  /** The authority of front proxies of a logical cluster, PEM. */
+  readonly frontProxyCa: (cluster: ClusterId) => string
 }): BaseLayer {
-  const templates = templatesOf(bootstrapObjects(deps.rootCa))
+  const templates = templatesOf(bootstrapObjects(deps.rootCa, deps.address))
   return {
     resources: [...templates.keys()].sort(),
     get: ({ cluster, resource, namespace, name }) => {
       const template = templates.get(resource)?.byKey.get(`${namespace}/${name}`)
       // The logical cluster was just deleted, and these objects with it: nobody sees this time.
       const created = deps.directory.byId(cluster)?.creationTimestamp ?? '1970-01-01T00:00:00Z'
-      return template === undefined ? undefined : bytesOf(template, cluster, created)
+      return template === undefined
+        ? undefined
+        : bytesOf(template, { cluster, created, frontProxyCa: () => deps.frontProxyCa(cluster) })
     },
     keys: (cluster, resource, namespace) => {
       const found = templates.get(resource)
@@ -65,13 +74,22 @@ export function baseUid(cluster: ClusterId, path: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-function bytesOf({ head, tail, path }: Template, cluster: ClusterId, created: string): Uint8Array {
+function bytesOf(
+  { head, tail: shared, isFilled, path }: Template,
+  { cluster, created, frontProxyCa }: { cluster: ClusterId; created: string; frontProxyCa: () => string },
+): Uint8Array {
+  const tail = isFilled ? filled(shared, created, frontProxyCa) : shared
   const identity = `${baseUid(cluster, path)}","creationTimestamp":"${created}`
   const bytes = Buffer.allocUnsafe(head.length + identity.length + tail.length)
   head.copy(bytes)
   bytes.write(identity, head.length, 'latin1')
   tail.copy(bytes, head.length + identity.length)
   return bytes
+}
+
+function filled(tail: Buffer, created: string, frontProxyCa: () => string): Buffer {
+  const text = tail.toString().replaceAll(placeholders.creationTime, created)
+  return Buffer.from(text.replace(placeholders.frontProxyCa, () => JSON.stringify(frontProxyCa()).slice(1, -1)))
 }
 
 function templatesOf(objects: readonly BootstrapObject[]): Map<string, ResourceTemplates> {
@@ -108,6 +126,7 @@ function templateOf({ resource, object }: BootstrapObject): Template {
     name,
     head: Buffer.from(text.slice(0, at)),
     tail: Buffer.from(text.slice(at + printed.length)),
+    isFilled: Object.values(placeholders).some((one) => text.includes(one)),
     path: `${resource}/${namespace}/${name}`,
   }
 }

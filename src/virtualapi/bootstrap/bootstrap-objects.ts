@@ -1,11 +1,17 @@
 // The objects that every logical cluster has from the start, without uid and times: the same for all.
+import { BlockList, isIP } from 'node:net'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { extensionAuthentication } from './extension-authentication.ts'
+import { localApiServices } from './local-api-services.ts'
+import { withMetricsReader } from './metrics-reader.ts'
+import { placementDefinition } from './placement-definition.ts'
+import { placeholders } from './placeholders.ts'
 import policy from './generated/bootstrap-objects.json' with { type: 'json' }
 
 export interface BootstrapObject {
   /** The resource as in store keys: `clusterroles.rbac.authorization.k8s.io`. */
   readonly resource: string
-  /** kind, apiVersion, metadata first; metadata has neither uid nor times. */
+  /** kind, apiVersion, metadata first; metadata has neither uid nor times. The texts of `placeholders` stand for what differs. */
   readonly object: KubeObject
 }
 
@@ -29,16 +35,33 @@ const resourceOf: Readonly<Record<string, string>> = {
   ServiceAccount: 'serviceaccounts',
   ConfigMap: 'configmaps',
   Service: 'services',
+  Endpoints: 'endpoints',
+  EndpointSlice: 'endpointslices.discovery.k8s.io',
   ServiceCIDR: 'servicecidrs.networking.k8s.io',
+  APIService: 'apiservices.apiregistration.k8s.io',
+  CustomResourceDefinition: 'customresourcedefinitions.apiextensions.k8s.io',
 }
 
-/** All bootstrap objects, unordered. `rootCa`: PEM that pods verify our serving certificate with. */
-export function bootstrapObjects(rootCa: string): BootstrapObject[] {
+/** Where others reach this server. */
+export interface ApiAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/**
+ * All bootstrap objects, unordered. `rootCa`: PEM that pods verify our serving certificate with. `address` is that of the endpoints
+ * of the Service `kubernetes`, which has none where this is no IP address that Endpoints may hold.
+ */
+export function bootstrapObjects(rootCa: string, address?: ApiAddress): BootstrapObject[] {
   const objects: KubeObject[] = [
-    ...(policy as unknown as KubeObject[]),
+    ...withMetricsReader(policy as unknown as KubeObject[]).map(withFlowStatus),
     ...defaultNamespaces.flatMap((name) => [namespace(name), serviceAccount(name), rootCaConfigMap(name, rootCa)]),
-    kubernetesService(),
+    kubernetesService(address?.port),
+    ...(address === undefined ? [] : kubernetesEndpoints(address)),
     defaultServiceRange(),
+    ...localApiServices(),
+    extensionAuthentication(),
+    ...placementDefinition(),
   ]
   return objects.map((object) => {
     const resource = resourceOf[object.kind]
@@ -46,6 +69,18 @@ export function bootstrapObjects(rootCa: string): BootstrapObject[] {
     const { kind, apiVersion, metadata, ...rest } = object
     return { resource, object: { kind, apiVersion, metadata, ...rest } }
   })
+}
+
+/** Adds to a FlowSchema the condition that kube-apiserver writes; the priority levels that they name are all there. */
+function withFlowStatus(object: KubeObject): KubeObject {
+  if (object.kind !== 'FlowSchema') return object
+  const { priorityLevelConfiguration } = object['spec'] as { priorityLevelConfiguration: { name: string } }
+  const level = JSON.stringify(priorityLevelConfiguration.name)
+  const condition = {
+    ...{ type: 'Dangling', status: 'False', lastTransitionTime: placeholders.creationTime, reason: 'Found' },
+    message: `This FlowSchema references the PriorityLevelConfiguration object named ${level} and it exists`,
+  }
+  return { ...object, status: { conditions: [condition] } }
 }
 
 function namespace(name: string): KubeObject {
@@ -75,7 +110,7 @@ function rootCaConfigMap(namespace: string, rootCa: string): KubeObject {
   }
 }
 
-function kubernetesService(): KubeObject {
+function kubernetesService(targetPort = 6443): KubeObject {
   return {
     kind: 'Service',
     apiVersion: 'v1',
@@ -90,13 +125,53 @@ function kubernetesService(): KubeObject {
       internalTrafficPolicy: 'Cluster',
       ipFamilies: ['IPv4'],
       ipFamilyPolicy: 'SingleStack',
-      ports: [{ name: 'https', port: 443, protocol: 'TCP', targetPort: 6443 }],
+      ports: [{ name: 'https', port: 443, protocol: 'TCP', targetPort }],
       sessionAffinity: 'None',
       type: 'ClusterIP',
     },
     status: { loadBalancer: {} },
   }
 }
+
+/** As the endpoint reconciler of kube-apiserver writes them (pkg/controlplane/reconcilers). */
+function kubernetesEndpoints({ host, port }: ApiAddress): KubeObject[] {
+  const version = isIP(host)
+  if (version === 0 || unreachable.check(host, version === 4 ? 'ipv4' : 'ipv6')) return []
+  const metadata = { name: 'kubernetes', namespace: 'default' }
+  const ports = [{ name: 'https', port, protocol: 'TCP' }]
+  return [
+    {
+      ...{ kind: 'Endpoints', apiVersion: 'v1' },
+      metadata: { ...metadata, labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' } },
+      subsets: [{ addresses: [{ ip: host }], ports }],
+    },
+    {
+      ...{ kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1' },
+      metadata: { ...metadata, generation: 1, labels: { 'kubernetes.io/service-name': 'kubernetes' } },
+      ...{
+        addressType: version === 4 ? 'IPv4' : 'IPv6',
+        endpoints: [{ addresses: [host], conditions: { ready: true } }],
+      },
+      ports,
+    },
+  ]
+}
+
+/** Addresses that the validation of Endpoints refuses. */
+const unreachable = new BlockList()
+for (const [net, prefix] of [
+  ['0.0.0.0', 32],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['224.0.0.0', 24],
+] as const)
+  unreachable.addSubnet(net, prefix, 'ipv4')
+for (const [net, prefix] of [
+  ['::', 127],
+  ['fe80::', 10],
+  ['ff02::', 16],
+] as const)
+  unreachable.addSubnet(net, prefix, 'ipv6')
 
 /** The ServiceCIDR from which Services get addresses. */
 function defaultServiceRange(): KubeObject {

@@ -2,7 +2,7 @@
 // elsewhere than the logical cluster's own CustomResourceDefinitions.
 import type { GroupVersionResource } from '../../apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
-import type { CompiledCrd } from '../apiextensions/index.ts'
+import type { CompiledCrd, CustomResourceDefinition } from '../apiextensions/index.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
 
@@ -10,6 +10,13 @@ import type { ResourceInfo } from '../resources/resource-info.ts'
 export interface ServedCrd {
   readonly entry: Entry
   readonly compiled: CompiledCrd
+}
+
+/** A definition as discovery and OpenAPI show it; it need not be stored. */
+export interface DocumentedCrd {
+  readonly compiled: CompiledCrd
+  /** Decodes the definition. */
+  readonly read: () => CustomResourceDefinition
 }
 
 export interface Catalog {
@@ -21,6 +28,10 @@ export interface Catalog {
   equivalents(objects: ClusterObjects, definition: ResourceDefinition): readonly ResourceDefinition[]
   /** Everything that this logical cluster serves, for discovery. */
   all(objects: ClusterObjects): readonly ResourceInfo[]
+  /** Differs where other resources are served than those of CustomResourceDefinitions: part of the keys of caches. */
+  variant(): string
   /** The CustomResourceDefinitions that this logical cluster serves, compiled. */
   crds(objects: ClusterObjects): readonly ServedCrd[]
+  /** The same, and what is served besides without being stored, such as members. */
+  documented(objects: ClusterObjects): readonly DocumentedCrd[]
 }

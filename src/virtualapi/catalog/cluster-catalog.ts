@@ -1,27 +1,60 @@
 // The resources of a logical cluster of its own: the built-in ones, and what its CustomResourceDefinitions add.
-import { parseApiVersion, type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
+import {
+  apiVersionOf,
+  parseApiVersion,
+  type GroupVersionResource,
+  type KubeObject,
+} from '../../apimachinery/meta/index.ts'
+import { memberCrd, members } from '../../crds/index.ts'
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
 import { builtInResource, builtInResources } from '../resources/builtin-resources.ts'
 import { builtInSchema } from '../resources/builtin-schemas.ts'
-import type { Catalog, ServedCrd } from './catalog.ts'
+import type { Catalog, DocumentedCrd, ServedCrd } from './catalog.ts'
 import { crdStorageKey, crdStrategy } from '../apiextensions/crd-strategy.ts'
 import { compileCrd, isEstablished, type CompiledCrd, type CustomResourceDefinition } from '../apiextensions/index.ts'
 import { customStrategy } from '../apiextensions/custom-strategy.ts'
 import { upgradeOnRead } from '../resources/upgrade-on-read.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
-import { storageKeyOf, type ResourceDefinition } from '../resources/resource-definition.ts'
+import { storageKeyOf, type ResourceDefinition, type Strategy } from '../resources/resource-definition.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
 import { storageOf } from '../kinds/conversions.ts'
 import { builtInStrategy } from '../kinds/index.ts'
+import { policyStrategy } from './policy-strategy.ts'
 
 export class ClusterCatalog implements Catalog {
+  private readonly hasMembers: () => boolean
+  private projected: ResourceDefinition | undefined
   private readonly builtIn = new Map<string, ResourceDefinition>()
   // A CRD is compiled on first use. The hub keeps the same Entry while a CRD does not change, so Entry can be the key.
   private readonly compiled = new WeakMap<Entry, CompiledCrd | undefined>()
+  // Definitions of the base layer are equal in all logical clusters, and their entries are made again and again.
+  private readonly compiledBase = new Map<string, CompiledCrd | undefined>()
   private readonly custom = new WeakMap<CompiledCrd, Map<string, ResourceDefinition>>()
 
+  /** `hasMembers`: whether there are members, which logical clusters then show. Default: there are none. */
+  constructor({ hasMembers = () => false }: { readonly hasMembers?: () => boolean } = {}) {
+    this.hasMembers = hasMembers
+  }
+
   find(objects: ClusterObjects, gvr: GroupVersionResource): ResourceDefinition | undefined {
-    return this.findBuiltIn(gvr) ?? this.findCustom(objects, gvr)
+    return this.findBuiltIn(gvr) ?? this.findCustom(objects, gvr) ?? this.findMembers(gvr)
+  }
+
+  variant(): string {
+    return this.hasMembers() ? 'members' : ''
+  }
+
+  /** Resource `members`; a tenant's own definition of that name comes first. */
+  private findMembers({ group, version, resource }: GroupVersionResource): ResourceDefinition | undefined {
+    if (resource !== members.resource || group !== members.group || version !== members.version) return undefined
+    return this.hasMembers() ? this.membersDefinition() : undefined
+  }
+
+  private membersDefinition(): ResourceDefinition | undefined {
+    if (this.projected !== undefined) return this.projected
+    const found = this.definitionOf(compileCrd(membersCrd()), members.version)
+    this.projected = found && { ...found, info: readOnly(found.info), isProjected: true }
+    return this.projected
   }
 
   findBuiltIn(gvr: GroupVersionResource): ResourceDefinition | undefined {
@@ -36,11 +69,22 @@ export class ClusterCatalog implements Catalog {
       inVersion: (apiVersion) => this.builtInVersion(info, apiVersion),
       schema: builtInSchema(info),
       ...(info.group === '' ? deprecationOf(info.resource) : {}),
-      strategy:
-        info.resource === 'customresourcedefinitions' ? crdStrategy(builtInStrategy(info)) : builtInStrategy(info),
+      strategy: this.strategyOf(info),
     }
     this.builtIn.set(key, definition)
     return definition
+  }
+
+  private strategyOf(info: ResourceInfo): Strategy {
+    const strategy = builtInStrategy(info)
+    switch (info.resource) {
+      case 'customresourcedefinitions':
+        return crdStrategy(strategy)
+      case 'validatingadmissionpolicies':
+        return policyStrategy(strategy, this)
+      default:
+        return strategy
+    }
   }
 
   /** A built-in resource in another version, which may be of another group: Events are in two. */
@@ -73,19 +117,20 @@ export class ClusterCatalog implements Catalog {
     const facts = compiled.versions.find(({ info }) => info.version === version)
     if (facts === undefined) return undefined
     const { info } = facts
-    const { storageSchema, changed } = compiled
+    const { storageSchema, changed, conversion } = compiled
     // compileCrd uses one object for equal schemas, so identity is enough.
-    const shownAs = facts.schema === storageSchema ? undefined : facts.schema
-    const complete = upgradeOnRead(storageSchema, { changed, shownAs })
+    const shownAs = facts.schema === storageSchema || conversion !== undefined ? undefined : facts.schema
+    const complete = upgradeOnRead(conversion === undefined ? storageSchema : facts.schema, { changed, shownAs })
+    const completing = complete === undefined ? {} : { complete }
     const definition: ResourceDefinition = {
       info,
-      ...(complete === undefined ? {} : { complete }),
+      ...(conversion === undefined ? completing : { conversion: { ...conversion, complete } }),
       inVersion: (apiVersion) => {
         const other = parseApiVersion(apiVersion)
         return other.group === info.group ? this.definitionOf(compiled, other.version) : undefined
       },
       storageKey: storageKeyOf(info),
-      storageApiVersion: compiled.storageApiVersion,
+      storageApiVersion: conversion === undefined ? compiled.storageApiVersion : apiVersionOf(info),
       schema: facts.schema,
       strategy: customStrategy({ ...facts, ...(shownAs === undefined ? {} : { storageSchema }) }),
       ...(facts.deprecationWarning === undefined ? {} : { deprecationWarning: facts.deprecationWarning }),
@@ -113,8 +158,17 @@ export class ClusterCatalog implements Catalog {
 
   all(objects: ClusterObjects): readonly ResourceInfo[] {
     const infos = [...builtInResources()]
-    for (const { compiled } of this.crds(objects)) infos.push(...compiled.resourceInfos)
+    for (const { compiled } of this.documented(objects)) infos.push(...compiled.resourceInfos)
     return infos
+  }
+
+  documented(objects: ClusterObjects): readonly DocumentedCrd[] {
+    const own = this.crds(objects).map(({ entry, compiled }) => ({
+      compiled,
+      read: () => decodeObject(entry.bytes) as KubeObject & CustomResourceDefinition,
+    }))
+    const isShown = this.hasMembers() && this.find(objects, members)?.isProjected === true
+    return isShown ? [...own, { compiled: compiledMembers(), read: membersCrd }] : own
   }
 
   crds(objects: ClusterObjects): readonly ServedCrd[] {
@@ -127,11 +181,28 @@ export class ClusterCatalog implements Catalog {
   /** Undefined if the names of the CRD were not accepted: then nothing is served. */
   private compile(entry: Entry): CompiledCrd | undefined {
     if (this.compiled.has(entry)) return this.compiled.get(entry)
-    const crd = decodeObject(entry.bytes) as KubeObject & CustomResourceDefinition
-    const compiled = isEstablished(crd) ? compileCrd(crd) : undefined
+    const { name } = entry.key
+    const known = entry.base ? this.compiledBase.get(name) : undefined
+    const compiled = known ?? compileEntry(entry)
+    if (entry.base) this.compiledBase.set(name, compiled)
     this.compiled.set(entry, compiled)
     return compiled
   }
+}
+
+const membersCrd = (): CustomResourceDefinition => memberCrd() as unknown as CustomResourceDefinition
+const readOnly = (info: ResourceInfo): ResourceInfo => ({ ...info, verbs: ['get', 'list', 'watch'], subresources: [] })
+
+/** As documents show it. Its hash is that of no definition which a tenant could write. */
+function compiledMembers(): CompiledCrd {
+  const compiled = compileCrd(membersCrd())
+  const versions = compiled.versions.map((version) => ({ ...version, info: readOnly(version.info) }))
+  return { ...compiled, hash: `${compiled.hash} read only`, versions, resourceInfos: versions.map(({ info }) => info) }
+}
+
+function compileEntry(entry: Entry): CompiledCrd | undefined {
+  const crd = decodeObject(entry.bytes) as KubeObject & CustomResourceDefinition
+  return isEstablished(crd) ? compileCrd(crd) : undefined
 }
 
 let versionsByStorage: ReadonlyMap<string, readonly ResourceInfo[]> | undefined

@@ -18,6 +18,8 @@ export interface LogicalCluster {
   /** RFC 3339; also the creationTimestamp of its bootstrap objects. */
   readonly creationTimestamp: string
   readonly owners: readonly OwnerSubject[]
+  /** Labels of the LogicalCluster object, which rules of admins select; absent if it has none. */
+  readonly labels?: Readonly<Record<string, string>>
   /** Being deleted: still served, but tenants cannot create objects. */
   readonly deleting: boolean
   /** The level of the Pod Security Standards that pods must keep. Default baseline. */

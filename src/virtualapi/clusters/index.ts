@@ -1,2 +1,3 @@
 export * from './directory.ts'
 export * from './informed-directory.ts'
+export * from './ownership.ts'

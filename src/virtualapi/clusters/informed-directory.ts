@@ -153,8 +153,8 @@ class DirectoryOfInformer implements InformedDirectory {
 
 /** Drops fields that the directory does not read, to save memory: there are thousands of LogicalClusters. */
 function withoutDetails({ apiVersion, kind, metadata, spec }: LogicalClusterObject): LogicalClusterObject {
-  const { name, uid, resourceVersion, creationTimestamp, deletionTimestamp } = metadata
-  const object = { name, uid, resourceVersion, creationTimestamp, deletionTimestamp }
+  const { name, uid, labels, resourceVersion, creationTimestamp, deletionTimestamp } = metadata
+  const object = { name, uid, labels, resourceVersion, creationTimestamp, deletionTimestamp }
   const kept = Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined))
   return {
     apiVersion,
@@ -178,7 +178,7 @@ function older(a: LogicalCluster, b: LogicalCluster): number {
 }
 
 function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalClusterObject>): LogicalCluster {
-  const { uid = '', creationTimestamp = '', deletionTimestamp } = object.metadata
+  const { uid = '', labels, creationTimestamp = '', deletionTimestamp } = object.metadata
   const owners = object.spec?.owners ?? []
   const podSecurity = tryPodSecurityLevel(object.spec?.podSecurity?.enforce ?? '')
   return {
@@ -192,6 +192,7 @@ function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalCluster
       ...(namespace === undefined ? {} : { namespace }),
     })),
     deleting: deletionTimestamp !== undefined,
+    ...(labels === undefined ? {} : { labels }),
     ...(podSecurity === undefined ? {} : { podSecurity }),
   }
 }

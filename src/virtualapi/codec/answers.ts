@@ -46,7 +46,7 @@ export function jsonChunks(chunks: Chunks, bytes: number): BytesAnswer | Chunked
 }
 
 /** The same answer with its chunks joined into one body. */
-export function joinChunks({ status, headers, chunks }: ChunkedAnswer): BytesAnswer {
+function joinChunks({ status, headers, chunks }: ChunkedAnswer): BytesAnswer {
   const [first, ...rest] = chunks
   const body = first !== undefined && rest.length === 0 ? first : Buffer.concat([...(first ? [first] : []), ...rest])
   return { kind: 'bytes', status, headers, body }

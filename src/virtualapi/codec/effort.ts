@@ -1,15 +1,19 @@
 // Estimates the cost to decode, validate and encode a document from its bytes, in a hundredth of that time.
 import { defaultMaxJsonDepth, defaultMaxJsonValues, surveyJson } from '../../apimachinery/json/index.ts'
+import { hasMoreValues } from './protobuf/index.ts'
 
 /** Bytes below which nothing is expensive. */
 export const alwaysLight = 3 * 1024
 /** Maximum cost on the main thread, in JSON values: each takes some 2.5 µs to decode, validate and encode, as does 1 KiB. */
 const maxLightValues = 1500
-/** Bytes of YAML, and of protobuf, that cost as much as one JSON value. */
+/** Bytes of YAML that cost as much as one JSON value. */
 const yamlBytesPerValue = 2
-const protobufBytesPerValue = 16
+/** Bytes of protobuf that are large however few values they have. */
+const maxLightProtobuf = 24 * 1024
 /** How many times as long it takes to write YAML as JSON. */
 const yamlWriting = 8
+/** How many times as much it costs to add, validate and encode a value as to decode one. */
+const growth = 3
 /** Maximum number of values of a document that is reformatted; above that of the largest object. */
 const mostWritten = { yaml: 100_000, json: 1_000_000, protobuf: 1_000_000 }
 
@@ -28,18 +32,28 @@ export function effortToReformat(
 export function isLargeBody(body: Uint8Array, contentType: string): boolean {
   if (body.length <= alwaysLight) return false
   if (contentType.includes('yaml')) return body.length / yamlBytesPerValue > maxLightValues
-  if (contentType.includes('protobuf')) return body.length / protobufBytesPerValue > maxLightValues
-  return isLargeJson(body)
+  if (contentType.includes('protobuf')) return body.length > maxLightProtobuf || hasMoreValues(body, maxLightValues)
+  const { depth, values } = surveyJson(body)
+  // It will be refused for its depth or number of values, and finding that out is cheap.
+  if (depth > defaultMaxJsonDepth || values > defaultMaxJsonValues) return false
+  return weightOf(body, values) > maxLightValues
 }
 
-/** True if this JSON is too expensive to decode on the main thread. */
-export function isLargeJson(bytes: Uint8Array): boolean {
-  return weightOf(bytes) > maxLightValues
+/**
+ * True if this object in memory is too expensive to decode on the main thread. Defaults and managedFields can give it more
+ * values than a body may have.
+ */
+export function isLargeObject(bytes: Uint8Array): boolean {
+  if (bytes.length <= alwaysLight) return false
+  return weightOf(bytes, surveyJson(bytes).values) > maxLightValues
 }
 
-/** Cost of JSON, in values; 0 for JSON that will be refused for its depth or number of values, which is cheap to find out. */
-function weightOf(bytes: Uint8Array): number {
-  if (bytes.length <= alwaysLight) return 0
-  const { depth, values } = surveyJson(bytes)
-  return depth > defaultMaxJsonDepth || values > defaultMaxJsonValues ? 0 : values + bytes.length / 1024
+/** True if so many values that are added to an object are too expensive on the main thread. */
+export function isLargeGrowth(values: number): boolean {
+  return values * growth > maxLightValues
+}
+
+/** Cost of JSON, in values. */
+function weightOf(bytes: Uint8Array, values: number): number {
+  return values + bytes.length / 1024
 }

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { listChunks, textChunks } from './list-chunks.ts'
+import { listChunks, listItem, textChunks } from './list-chunks.ts'
 
 const bytes = (object: unknown): Uint8Array => Buffer.from(JSON.stringify(object))
 const joined = (chunks: Iterable<Uint8Array>): Buffer => Buffer.concat([...chunks])
@@ -45,7 +45,14 @@ describe('a list of encoded objects', () => {
   ])
     it(title, () => {
       const list = joined(
-        listChunks('ThingList', 'v1', { resourceVersion: '7' }, items.map(bytes), head, (same) => same),
+        listChunks(
+          'ThingList',
+          'v1',
+          { resourceVersion: '7' },
+          items.map((one) => listItem(bytes(one))),
+          head,
+          (same) => same,
+        ),
       )
       const metadata = { resourceVersion: '7' }
       const text = JSON.stringify({ kind: 'ThingList', apiVersion: 'v1', metadata, items: expected })
@@ -54,7 +61,16 @@ describe('a list of encoded objects', () => {
 
   it('is sent in chunks if it is long', () => {
     const items = Array.from({ length: 2000 }, (_, i) => item(`item-${i}-${'x'.repeat(50)}`))
-    const chunks = [...listChunks('ThingList', 'v1', { resourceVersion: '7' }, items.map(bytes), '', (same) => same)]
+    const chunks = [
+      ...listChunks(
+        'ThingList',
+        'v1',
+        { resourceVersion: '7' },
+        items.map((one) => listItem(bytes(one))),
+        '',
+        (same) => same,
+      ),
+    ]
     expect(chunks.length).to.be.greaterThan(1)
     expect(Math.max(...chunks.map(({ length }) => length))).to.be.below(128 * 1024)
     const list = JSON.parse(joined(chunks).toString()) as { items: unknown[] }

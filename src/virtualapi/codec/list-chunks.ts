@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { encodeJson } from '../../apimachinery/meta/index.ts'
 import type { Chunks } from '../exchange/exchange.ts'
 import { asBuffer, metadataStart } from '../resources/object-bytes.ts'
-import { unpackedLength, unpackManagers } from '../resources/packed-managers.ts'
+import { ListSegments, type ListItem } from './list-segments.ts'
 
 export interface ListMeta {
   /** Absent for objects that are not stored. */
@@ -16,9 +16,11 @@ export interface ListMeta {
 export const minChunkedBytes = 64 * 1024
 /** Minimum size of a chunk of objects that are decoded and encoded again, which is slower. */
 const encodedCharacters = 16 * 1024
+/** A chunk ends after so many milliseconds, however small it is. */
+const maxChunkMs = 5
 
 /** The `convert` of objects that are listed as they are stored. */
-export const unchanged = unpackManagers
+export const unchanged = (bytes: Uint8Array): Uint8Array => bytes
 
 /**
  * A list of objects joined as bytes, not decoded. `head`, if given, replaces kind and apiVersion of every item; `convert` makes
@@ -28,41 +30,56 @@ export function listChunks(
   kind: string,
   apiVersion: string,
   metadata: ListMeta,
-  items: readonly Uint8Array[],
+  items: readonly ListItem[],
   head: string | undefined,
   convert: (bytes: Uint8Array) => Uint8Array,
 ): Chunks {
   const start = Buffer.from(
     `{"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},"metadata":${JSON.stringify(metadata)},"items":[`,
   )
-  const lead = head === undefined ? undefined : Buffer.from(`{${head}`)
-  return {
-    ...(convert === unchanged ? { bytes: start.length + bytesOf(items, lead) + end.length } : {}),
-    release: (chunk) => buffers.give(chunk),
-    [Symbol.iterator]: () => joinedChunks({ start, lead, items, convert }),
-  }
+  const lead = head === undefined ? undefined : `{${head}`
+  return convert === unchanged
+    ? storedChunks(start, items, lead)
+    : {
+        release: (chunk) => buffers.give(chunk),
+        [Symbol.iterator]: () =>
+          joinedChunks({ start, lead: lead === undefined ? undefined : Buffer.from(lead), items, convert }),
+      }
 }
 
-const end = ']}\n'
+const segments = new ListSegments()
+const end = Buffer.from(']}\n')
 
-/** The size of the items with commas between them. */
-function bytesOf(items: readonly Uint8Array[], lead: Buffer | undefined): number {
-  let bytes = Math.max(0, items.length - 1)
-  let from = 0
-  for (const item of items) {
-    bytes += unpackedLength(item)
-    if (lead === undefined) continue
-    from = metadataStart(asBuffer(item), from)
-    bytes += lead.length - from
+/** A list of objects as they are stored. */
+function storedChunks(start: Buffer, items: readonly ListItem[], lead: string | undefined): Chunks {
+  const divided = segments.divide(items, lead)
+  let bytes = start.length + end.length
+  for (const { length } of divided) bytes += length
+  // The first item has no comma before it.
+  if (divided.length > 0) bytes--
+  return {
+    bytes,
+    *[Symbol.iterator]() {
+      yield start
+      for (const segment of divided) {
+        const chunk = segments.bytesOf(items, segment, lead)
+        yield segment.from === 0 ? chunk.subarray(1) : chunk
+      }
+      yield end
+    },
   }
-  return bytes
 }
 
 interface Joining {
   readonly start: Buffer
   readonly lead: Buffer | undefined
-  readonly items: readonly Uint8Array[]
+  readonly items: readonly ListItem[]
   readonly convert: (bytes: Uint8Array) => Uint8Array
+}
+
+/** An item of these bytes. */
+export function listItem(bytes: Uint8Array): ListItem {
+  return { bytes, size: bytes.length, beginning: bytes }
 }
 
 function* joinedChunks({ start, lead, items, convert }: Joining): Generator<Uint8Array> {
@@ -74,7 +91,7 @@ function* joinedChunks({ start, lead, items, convert }: Joining): Generator<Uint
     sources.length = 0
     let maxSize = (isFirst ? start.length : 0) + end.length
     for (; next < items.length && maxSize < minChunkedBytes; next++) {
-      const source = asBuffer(convert(items[next] as Uint8Array))
+      const source = asBuffer(convert((items[next] as ListItem).bytes))
       sources.push(source)
       maxSize += leadBytes + source.length + 1
     }
@@ -89,7 +106,7 @@ function* joinedChunks({ start, lead, items, convert }: Joining): Generator<Uint
       }
       offset += source.copy(chunk, offset, from)
     }
-    if (next === items.length) offset += chunk.write(end, offset, 'latin1')
+    if (next === items.length) offset += end.copy(chunk, offset)
     yield chunk.subarray(0, offset)
   }
 }
@@ -98,7 +115,7 @@ function* joinedChunks({ start, lead, items, convert }: Joining): Generator<Uint
  * A bounded pool of buffers: allocating one per chunk would keep the garbage collector busy. A buffer that is not returned is
  * garbage collected.
  */
-class PieceBuffers {
+class BufferPool {
   readonly #bytes = minChunkedBytes + 16 * 1024
   readonly #maxFree = 32
   readonly #free: Buffer[] = []
@@ -115,7 +132,7 @@ class PieceBuffers {
   }
 }
 
-const buffers = new PieceBuffers()
+const buffers = new BufferPool()
 
 /** The JSON of `document` with a last member `name`: the list of `textOf` of each item. */
 export function* textChunks<T>(
@@ -124,12 +141,14 @@ export function* textChunks<T>(
   items: readonly T[],
   textOf: (item: T) => string,
 ): Generator<Uint8Array> {
+  let since = performance.now()
   let text = `${encodeJson(document).slice(0, -1)},${JSON.stringify(name)}:[`
   for (const [index, item] of items.entries()) {
     text += index > 0 ? `,${textOf(item)}` : textOf(item)
-    if (text.length < encodedCharacters) continue
+    if (text.length < encodedCharacters && performance.now() - since < maxChunkMs) continue
     yield Buffer.from(text)
     text = ''
+    since = performance.now()
   }
   yield Buffer.from(`${text}]}\n`)
 }

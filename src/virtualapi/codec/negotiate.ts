@@ -7,7 +7,7 @@ import { hasProtobuf } from './protobuf/index.ts'
 export interface Representation {
   /** The whole object, kubectl's Table, or metadata only. */
   readonly as: 'Object' | 'Table' | 'PartialObjectMetadata'
-  /** protobuf: of whole objects of built-in kinds. */
+  /** protobuf: of whole objects of built-in kinds, and of metadata of all kinds. */
   readonly format: 'json' | 'yaml' | 'protobuf'
   /** Version of meta.k8s.io for Table and PartialObjectMetadata; absent: v1. */
   readonly version?: 'v1beta1'
@@ -50,7 +50,7 @@ export function negotiate(accept: string | undefined, negotiable: Negotiable): R
   for (const { type, params } of clauses) {
     const as = params.get('as') ?? ''
     if (type === protobufType && as === '' && inProtobuf(negotiable)) return { as: 'Object', format: 'protobuf' }
-    const format = formatOf(type)
+    const format = type === protobufType && isMetadata(as) ? 'protobuf' : formatOf(type)
     if (format === undefined) continue
     if (as === '') return format === 'json' ? whole : { as: 'Object', format }
     const form = formOf(as, params, negotiable)
@@ -59,11 +59,23 @@ export function negotiate(accept: string | undefined, negotiable: Negotiable): R
   throw refused(clauses, negotiable)
 }
 
-/** The format that the client prefers; for answers of any kind, errors too. Never throws. */
-export function preferredFormat(accept: string | undefined): Representation['format'] {
+/**
+ * The format that the client prefers, of an answer of any kind. An error has no other form (`as`), but always one in protobuf.
+ * `hasProtobuf`: whole objects of what was asked for have one. Never throws.
+ */
+export function preferredFormat(
+  accept: string | undefined,
+  { isError, hasProtobuf: inProtobuf }: { readonly isError: boolean; readonly hasProtobuf: boolean },
+): Representation['format'] {
   if (accept === undefined || !/yaml|protobuf/.test(accept)) return 'json'
-  const clauses = accept.split(',').map(parseClause)
-  const known = clauses.filter(({ type }) => type === protobufType || formatOf(type) !== undefined)
+  const isKnown = ({ type, params }: Clause): boolean => {
+    const as = params.get('as') ?? ''
+    // A client of discovery names forms that one document alone has.
+    if (as !== '' && (isError || (as !== 'Table' && !isMetadata(as)))) return false
+    if (type !== protobufType) return formatOf(type) !== undefined
+    return as === '' ? isError || inProtobuf : isMetadata(as)
+  }
+  const known = accept.split(',').map(parseClause).filter(isKnown)
   const [best] = known.sort((a, b) => b.quality - a.quality)
   if (best?.type === protobufType) return 'protobuf'
   return best === undefined ? 'json' : (formatOf(best.type) ?? 'json')
@@ -72,6 +84,8 @@ export function preferredFormat(accept: string | undefined): Representation['for
 function inProtobuf({ info: { group, version = '', kind, builtIn } }: Negotiable): boolean {
   return builtIn && hasProtobuf(apiVersionOf({ group, version }), kind)
 }
+
+const isMetadata = (as: string): boolean => as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList'
 
 function parseClause(text: string): Clause {
   const [type = '', ...rest] = text.split(';').map((part) => part.trim())

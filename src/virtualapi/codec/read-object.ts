@@ -83,7 +83,7 @@ const isJson = (contentType = ''): boolean => /^\s*(application\/json\s*)?(;|$)/
 
 interface Expectation {
   readonly definition: ResourceDefinition
-  /** Of the resource, or with the kind of the subresource (see `takingKind`). */
+  /** Of the resource, or with the kind of the subresource (see `withKind`). */
   readonly fieldValidation: FieldValidation
   readonly warnings: string[]
   /** Report duplicate fields before unknown ones: upstream decodes a patch before it applies it. */
@@ -91,7 +91,7 @@ interface Expectation {
 }
 
 /** The definition with another built-in kind, for a subresource that takes objects of that kind. */
-export function takingKind(definition: ResourceDefinition, kind: GroupVersionKind): ResourceDefinition {
+export function withKind(definition: ResourceDefinition, kind: GroupVersionKind): ResourceDefinition {
   return { ...definition, info: { ...definition.info, ...kind, builtIn: true }, schema: builtInSchema(kind) }
 }
 
@@ -142,7 +142,7 @@ export function objectOf(
   return object as unknown as KubeObject
 }
 
-/** The decoded metadata. Throws 400 for values of a wrong type in it, or in the metadata of an embedded object. */
+/** The decoded metadata. Throws 400 for values of a wrong type in it, or in the kind, apiVersion and metadata of an embedded object. */
 function customMetadata(object: JsonObject, schema: SchemaNode | undefined, undecodable: string): JsonObject {
   const given = object['metadata']
   const own = decodeObjectMeta(given ?? {})
@@ -151,7 +151,12 @@ function customMetadata(object: JsonObject, schema: SchemaNode | undefined, unde
   const managedFields = isJsonObject(given) ? given['managedFields'] : undefined
   if (Array.isArray(managedFields) && managedFields.length === 0) own['managedFields'] = []
   if (schema !== undefined)
-    forEmbedded(object, schema, ({ metadata }, path) => {
+    forEmbedded(object, schema, ({ metadata, ...embedded }, path) => {
+      for (const field of ['apiVersion', 'kind']) {
+        const value = embedded[field]
+        if (value !== undefined && typeof value !== 'string')
+          throw badRequest(`${undecodable}${path}.${field}: Invalid value: ${goValue(value)}: must be a string`)
+      }
       const decoded = metadata === undefined || metadata === null ? {} : decodeObjectMeta(metadata)
       if (typeof decoded === 'string' && metadata !== undefined)
         throw badRequest(`${undecodable}${path}.metadata: Invalid value: ${goValue(metadata)}: ${decoded}`)
@@ -159,10 +164,11 @@ function customMetadata(object: JsonObject, schema: SchemaNode | undefined, unde
   return own
 }
 
-/** Decodes the metadata of an embedded object as Go does: empty fields are dropped. */
+/** Decodes the metadata of an embedded object as Go does: empty fields are dropped, and null is empty. */
 function decodeEmbedded(embedded: JsonObject): void {
   const { metadata } = embedded
   if (isJsonObject(metadata)) embedded['metadata'] = completeStruct('meta.v1.ObjectMeta', metadata)
+  else if (metadata === null) embedded['metadata'] = {}
 }
 
 /** Throws 400 unless kind and apiVersion are those of the endpoint; a built-in kind may omit them. Returns the object. */
@@ -178,7 +184,7 @@ export function requireKind(
   const { group, version } = parseApiVersion(apiVersion)
   const known = builtInResourceOfKind({ group, version, kind: kind.replace(/List$/, '') || kind }) !== undefined
   const why =
-    known || (kind === 'List' && apiVersion === 'v1')
+    known || ((kind === 'List' || kind === 'Status') && apiVersion === 'v1')
       ? `converting (${version}.${kind}) to (${goPackage(info.group)}.${info.kind}): unknown conversion`
       : `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`
   throw badRequest(`${kind} in version ${JSON.stringify(version)} cannot be handled as a ${info.kind}: ${why}`)
@@ -197,7 +203,7 @@ function requireCustomKind(
   const { kind, apiVersion = '', metadata } = object
   if (typeof kind !== 'string' || kind === '') {
     const text = JSON.stringify(object)
-    const start = text.length > 24 ? `${text.slice(0, 24)} ...` : text
+    const start = text.length > 30 ? `${text.slice(0, 30)} ...` : text
     throw badRequest(
       `the object provided is unrecognized (must be of type ${info.kind}): Object 'Kind' is missing in '${text}' (${start})`,
     )

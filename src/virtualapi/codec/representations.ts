@@ -3,10 +3,11 @@ import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
+import { defaultValuesOf } from '../resources/default-values.ts'
 import { decodeMetadata, decodeObject, headOf, layOut, replaceHead } from '../resources/object-bytes.ts'
-import { unpackManagers } from '../resources/packed-managers.ts'
 import type { Chunks } from '../exchange/exchange.ts'
 import { unchanged, listChunks, textChunks, type ListMeta } from './list-chunks.ts'
+import type { ListItem } from './list-segments.ts'
 import { encodeProtobuf } from './protobuf/index.ts'
 import { tableColumns, tableRow } from './table/index.ts'
 import type { Representation } from './negotiate.ts'
@@ -15,17 +16,23 @@ export interface ObjectView {
   /** The answer with one object. */
   object(bytes: Uint8Array): Uint8Array
   /** The list of several objects, encoded in chunks as they are consumed. */
-  list(items: readonly Uint8Array[], metadata: ListMeta): Chunks
+  list(items: readonly ListItem[], metadata: ListMeta): Chunks
   /** The object of a watch event. `first`: the first of the stream, which in a Table has the columns. */
   event(bytes: Uint8Array, first: boolean): Uint8Array
   /** The object of a bookmark (kind, apiVersion and metadata only), in the form of the other events. */
   bookmark(object: KubeObject, first: boolean): Uint8Array
   /** True if `event` gives every watcher the same bytes, so that they can be encoded once. */
   readonly shared: boolean
+  /** True if `event` gives the bytes as they are stored. */
+  readonly isStored?: boolean
   /** True if `event` and `bookmark` give protobuf. What `object` and `list` give is JSON that is encoded later. */
   readonly isProtobuf?: boolean
+  /** True if an object may be slow to encode, however small it is. */
+  readonly isCostly?: boolean
 }
 
+/** Above this, reading an object that was stored without them is slow. */
+const manyDefaults = 50
 /** Above this, encoding a row is slow. No built-in kind has so many columns. */
 const manyColumns = 20
 
@@ -42,24 +49,50 @@ export function viewOf(
   const form = `meta.k8s.io/${formVersion ?? 'v1'}`
   if (as === 'Table')
     return tableView(definition, converter(definition), { includeObject: includedObject(includeObject), now, form })
-  if (as === 'PartialObjectMetadata') return metadataView(converter(definition), form)
+  if (as === 'PartialObjectMetadata') {
+    const view = metadataView(converter(definition), form)
+    return format === 'protobuf' ? inProtobuf(view) : view
+  }
   let view = wholeViews.get(definition)
-  if (view === undefined) wholeViews.set(definition, (view = wholeView(definition)))
+  if (view === undefined) wholeViews.set(definition, (view = costly(definition, wholeView(definition))))
   return format === 'protobuf' ? protobufView(definition, view) : view
+}
+
+/** The same view, with lists in slices where defaults can make large objects of small ones. */
+function costly(definition: ResourceDefinition, view: ObjectView): ObjectView {
+  if (!growsOnRead(definition)) return view
+  const list: ObjectView['list'] = (items, metadata) => {
+    const chunks = view.list(items, metadata)
+    return { [Symbol.iterator]: () => chunks[Symbol.iterator](), isCostly: true }
+  }
+  return { ...view, list, isCostly: true }
+}
+
+function growsOnRead({ complete, schema }: ResourceDefinition): boolean {
+  if (complete === undefined || schema === undefined) return false
+  const { toObject, toItem } = defaultValuesOf(schema)
+  return toObject + toItem > manyDefaults
 }
 
 function protobufView(definition: ResourceDefinition, whole: ObjectView): ObjectView {
   let view = protobufViews.get(definition)
   if (view === undefined) {
-    view = {
-      ...whole,
-      event: (bytes) => encoded(decodeObject(whole.event(bytes, false))),
-      bookmark: (object) => encoded(object),
-      isProtobuf: true,
-    }
+    view = inProtobuf(whole)
     protobufViews.set(definition, view)
   }
   return view
+}
+
+/** The same view with its events as protobuf. */
+function inProtobuf(view: ObjectView): ObjectView {
+  const reencoded = (json: Uint8Array): Uint8Array => encoded(decodeObject(json))
+  return {
+    ...view,
+    event: (bytes) => reencoded(view.event(bytes, false)),
+    bookmark: (object) => reencoded(view.bookmark(object, false)),
+    isStored: false,
+    isProtobuf: true,
+  }
 }
 
 function encoded(object: KubeObject): Uint8Array {
@@ -82,6 +115,7 @@ function wholeView(definition: ResourceDefinition): ObjectView {
     event: convert,
     bookmark: (object) => Buffer.from(encodeJson(object)),
     shared: true,
+    isStored: convert === unchanged,
   }
 }
 
@@ -90,10 +124,9 @@ function converter(definition: ResourceDefinition): (bytes: Uint8Array) => Uint8
   const { info, storageApiVersion, fromStorage, complete } = definition
   if (fromStorage !== undefined) return (bytes) => Buffer.from(layOut(fromStorage(decodeObject(bytes))))
   const apiVersion = apiVersionOf(info)
-  if (apiVersion === storageApiVersion)
-    return complete === undefined ? unchanged : (bytes) => unpackManagers(complete(bytes))
+  if (apiVersion === storageApiVersion) return complete ?? unchanged
   const head = headOf(info.kind, apiVersion)
-  return (bytes) => replaceHead(unpackManagers(complete?.(bytes) ?? bytes), head)
+  return (bytes) => replaceHead(complete?.(bytes) ?? bytes, head)
 }
 
 type IncludedObject = 'Metadata' | 'Object' | 'None'
@@ -114,7 +147,7 @@ function metadataView(convert: (bytes: Uint8Array) => Uint8Array, form: string):
   return {
     object: one,
     list: (items, metadata) =>
-      textChunks({ kind: 'PartialObjectMetadataList', apiVersion: form, metadata }, 'items', items, (bytes) =>
+      textChunks({ kind: 'PartialObjectMetadataList', apiVersion: form, metadata }, 'items', items, ({ bytes }) =>
         encodeJson(partial({ metadata: decodeMetadata(convert(bytes)) }, form)),
       ),
     event: one,
@@ -128,11 +161,13 @@ function partial({ metadata }: Pick<KubeObject, 'metadata'>, apiVersion: string)
 }
 
 function tableView(
-  { info, custom }: ResourceDefinition,
+  definition: ResourceDefinition,
   convert: (bytes: Uint8Array) => Uint8Array,
   { includeObject, now, form }: { includeObject: IncludedObject; now: number; form: string },
 ): ObjectView {
+  const { info, custom } = definition
   const columnDefinitions = tableColumns(info, custom?.columns)
+  const isCostly = columnDefinitions.length > manyColumns || growsOnRead(definition)
   const rowOf = (object: KubeObject): unknown => {
     const shown = includeObject === 'None' ? null : includeObject === 'Object' ? object : partial(object, form)
     return { ...tableRow(info, object, now, custom?.columns), object: shown }
@@ -152,13 +187,14 @@ function tableView(
     object: (bytes) => table([row(bytes)], { resourceVersion: decodeMetadata(bytes).resourceVersion }),
     list: (items, metadata) => ({
       [Symbol.iterator]: () =>
-        textChunks({ kind: 'Table', apiVersion: form, metadata, columnDefinitions }, 'rows', items, (bytes) =>
+        textChunks({ kind: 'Table', apiVersion: form, metadata, columnDefinitions }, 'rows', items, ({ bytes }) =>
           encodeJson(row(bytes)),
         ),
-      isCostly: columnDefinitions.length > manyColumns,
+      isCostly,
     }),
     event: (bytes, first) => table([row(bytes)], { resourceVersion: decodeMetadata(bytes).resourceVersion }, first),
     bookmark: (object, first) => table([rowOf(object)], { resourceVersion: object.metadata.resourceVersion }, first),
     shared: false,
+    isCostly,
   }
 }

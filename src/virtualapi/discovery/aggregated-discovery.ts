@@ -2,17 +2,25 @@
 import type { ResourceInfo } from '../resources/resource-info.ts'
 import { servedGroups, type ServedVersion } from './served-groups.ts'
 
-/** The exact content type of the answer; clients compare it. */
-export const aggregatedContentType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
+/** The exact content types of the answer; clients compare them. */
+export const aggregatedContentTypes = {
+  json: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList',
+  protobuf: 'application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList',
+} as const
 
-/** True if the client takes the aggregated form. Other parameters, such as `profile=nopeer`, do not matter. */
-export function acceptsAggregated(accept: string | undefined): boolean {
-  // As in kube-apiserver, neither the order nor the quality of the clauses matters.
-  return (accept ?? '').split(',').some((clause) => {
+/**
+ * In which format the client takes the aggregated form; undefined if it takes another form only. Other parameters, such as
+ * `profile=nopeer`, do not matter.
+ */
+export function aggregatedFormat(accept: string | undefined): 'json' | 'protobuf' | undefined {
+  // As in kube-apiserver, clauses with fewer parameters come later, whatever their order and quality.
+  for (const clause of (accept ?? '').split(',')) {
     const [type = '', ...params] = clause.split(';').map((part) => part.trim())
-    const isJson = type === 'application/json' || type === 'application/*' || type === '*/*'
-    return isJson && aggregatedParameters.every((param) => params.includes(param))
-  })
+    if (!aggregatedParameters.every((param) => params.includes(param))) continue
+    if (type === 'application/vnd.kubernetes.protobuf') return 'protobuf'
+    if (type === 'application/json' || type === 'application/*' || type === '*/*') return 'json'
+  }
+  return undefined
 }
 
 const aggregatedParameters = ['g=apidiscovery.k8s.io', 'v=v2', 'as=APIGroupDiscoveryList']

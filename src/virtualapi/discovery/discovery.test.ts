@@ -5,8 +5,8 @@ import { builtInResources } from '../resources/builtin-resources.ts'
 import { compareVersions } from '../../apimachinery/meta/index.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
 import {
-  acceptsAggregated,
-  aggregatedContentType,
+  aggregatedContentTypes,
+  aggregatedFormat,
   aggregatedDiscovery,
   apiGroup,
   apiGroupList,
@@ -40,7 +40,7 @@ describe('groups in discovery', () => {
   it('are the built-in ones by priority, then custom ones by name', () => {
     const other = { ...widget('v1'), group: 'alpha.dev' }
     const names = servedGroups([...infos, other]).map(({ group }) => group)
-    expect(names.slice(0, 4)).to.deep.equal(['', 'apps', 'events.k8s.io', 'authentication.k8s.io'])
+    expect(names.slice(0, 4)).to.deep.equal(['', 'apiregistration.k8s.io', 'apps', 'events.k8s.io'])
     expect(names.slice(-2)).to.deep.equal(['alpha.dev', 'example.dev'])
   })
 
@@ -85,23 +85,25 @@ describe('legacy discovery', () => {
   it('has no core group among the groups', () => {
     const { groups } = apiGroupList(infos) as { groups: { name: string }[] }
     expect(groups.map(({ name }) => name)).to.not.include('')
-    expect(groups).to.have.length(20)
+    expect(groups).to.have.length(21)
   })
 })
 
 describe('aggregated discovery', () => {
   for (const [accept, wanted] of [
-    [aggregatedContentType, true],
-    [`${aggregatedContentType},application/json`, true],
-    ['application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io;profile=nopeer', true],
-    ['application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList', false],
-    ['application/json, ' + aggregatedContentType, true],
-    ['application/json', false],
-    ['*/*', false],
-    [undefined, false],
+    [aggregatedContentTypes.json, 'json'],
+    [`${aggregatedContentTypes.json},application/json`, 'json'],
+    ['application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io;profile=nopeer', 'json'],
+    ['application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList', undefined],
+    ['application/json, ' + aggregatedContentTypes.json, 'json'],
+    [`${aggregatedContentTypes.protobuf},${aggregatedContentTypes.json}`, 'protobuf'],
+    [`${aggregatedContentTypes.json},${aggregatedContentTypes.protobuf}`, 'json'],
+    ['application/json', undefined],
+    ['*/*', undefined],
+    [undefined, undefined],
   ] as const)
-    it(`${wanted ? 'answers' : 'does not answer'} Accept: ${accept ?? 'none'}`, () =>
-      expect(acceptsAggregated(accept)).to.equal(wanted))
+    it(`answers ${wanted ?? 'another form'} to Accept: ${accept ?? 'none'}`, () =>
+      expect(aggregatedFormat(accept)).to.equal(wanted))
 
   it('leaves the group of built-in kinds empty and sets that of custom ones', () => {
     const { items } = aggregatedDiscovery(infos, 'groups') as {

@@ -2,9 +2,10 @@
 // namespace controller reads the discovery of all groups before it deletes a namespace, and waits while we are down.
 import { pathNotFound } from '../../apimachinery/status/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
-import { acceptsAggregated, aggregatedContentType } from '../discovery/index.ts'
+import { aggregatedFormat, discoveryDocument } from '../discovery/index.ts'
 import { virtualGroup, virtualVersion } from '../request/parse-request.ts'
 import type { Answer, Exchange } from '../exchange/exchange.ts'
+import { aggregatedAnswer } from './document-answers.ts'
 
 const groupVersion = `${virtualGroup}/${virtualVersion}`
 const version = { groupVersion, version: virtualVersion }
@@ -14,9 +15,7 @@ const verbs = ['create', 'delete', 'get', 'patch', 'update']
 export function aggregatedGroupDiscovery(exchange: Exchange, path: string): Answer {
   switch (path) {
     case '/apis':
-      return acceptsAggregated(exchange.header('accept'))
-        ? jsonDocument(aggregatedForm(), { headers: { 'content-type': aggregatedContentType } })
-        : jsonDocument({ kind: 'APIGroupList', apiVersion: 'v1', groups: [group()] })
+      return apis(exchange)
     case `/apis/${virtualGroup}`:
       return jsonDocument({ kind: 'APIGroup', apiVersion: 'v1', ...group() })
     case `/apis/${groupVersion}`:
@@ -40,6 +39,13 @@ export function aggregatedGroupDiscovery(exchange: Exchange, path: string): Answ
     default:
       throw pathNotFound()
   }
+}
+
+function apis(exchange: Exchange): Answer {
+  const format = aggregatedFormat(exchange.header('accept'))
+  return format === undefined
+    ? jsonDocument({ kind: 'APIGroupList', apiVersion: 'v1', groups: [group()] })
+    : aggregatedAnswer(exchange, discoveryDocument(aggregatedForm()), format)
 }
 
 function group(): object {

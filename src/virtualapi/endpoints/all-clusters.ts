@@ -1,15 +1,15 @@
 // `/clusters/*`: list and watch of one resource over all logical clusters. Read only. The annotation
 // `kcp.dev/logical-cluster` of every object names its logical cluster.
-import { Buffer } from 'node:buffer'
-import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { groupResourceText } from '../../apimachinery/meta/index.ts'
 import { forbidden, methodNotAllowed, pathNotFound } from '../../apimachinery/status/index.ts'
 import { logicalClusterAnnotation } from '../../client/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
 import { negotiate, type Representation } from '../codec/negotiate.ts'
+import { listItem } from '../codec/list-chunks.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
 import type { ClusterDirectory } from '../clusters/directory.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
-import { decodeObject, layOut } from '../resources/object-bytes.ts'
+import { annotateBytes } from '../resources/object-bytes.ts'
 import { storageKeyOf, type ResourceDefinition } from '../resources/resource-definition.ts'
 import { customStrategy } from '../apiextensions/custom-strategy.ts'
 import type { Answer, Exchange } from '../exchange/exchange.ts'
@@ -107,7 +107,7 @@ async function listAll(
         }),
   }
   const view = annotatedView(viewOf(definition, formOf(exchange, definition), { now: clock.now() }), directory)
-  const annotated = page.map((entry) => ({ bytes: view.annotate(entry) }))
+  const annotated = page.map((entry) => listItem(view.annotate(entry)))
   return listAnswer(view, annotated, metadata)
 }
 
@@ -158,10 +158,8 @@ function annotatedView(
     annotate(entry) {
       const known = annotated.get(entry)
       if (known !== undefined) return known
-      const object: KubeObject = decodeObject(entry.bytes)
       const name = directory.byId(entry.key.cluster)?.name ?? ''
-      object.metadata.annotations = { ...object.metadata.annotations, [logicalClusterAnnotation]: name }
-      const bytes = Buffer.from(layOut(object))
+      const bytes = annotateBytes(entry.bytes, logicalClusterAnnotation, name)
       annotated.set(entry, bytes)
       return bytes
     },

@@ -1,11 +1,12 @@
 // Server-side apply (KEP-555): PATCH with a configuration, of which the server tells what it says and what it no longer says.
-import { isJsonObject, type JsonObject } from '../../apimachinery/meta/index.ts'
+import { cloneJson, isJsonObject, type JsonObject } from '../../apimachinery/meta/index.ts'
 import { badRequest, conflict, isStatusError, notFound } from '../../apimachinery/status/index.ts'
 import { jsonBytes } from '../codec/answers.ts'
 import { decodeBody, type Decoded, type FieldValidation } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
 import type { Answer } from '../exchange/exchange.ts'
 import { applied } from '../registry/managed-fields.ts'
+import { isTrue } from '../request/parse-request.ts'
 import { requireName, requireNamespace } from './create.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 
@@ -20,13 +21,15 @@ export async function applyObject(call: EndpointCall): Promise<Answer> {
     isPatch: true,
     keepsManagedFields: true,
     createMissing: true,
-    change: (current) => {
+    change: async (current) => {
       if (current === undefined && subresource !== '') throw notFound(definition.info, name)
       // Said once, for the try that counted.
       exchange.warnings.length = before
-      const force = query.get('force') === 'true'
-      const { context } = target
-      const object = applied({ definition, context, subresource }, structuredClone(config), current, { force })
+      const force = isTrue(query.get('force'))
+      const { context, signal } = target
+      const object = await parts.registry.withVersions({ definition, context, subresource, signal }, (managed) =>
+        applied(managed, cloneJson(config), current, { force }),
+      )
       tellDuplicates(complaints, call)
       const { uid } = object.metadata
       if (uid && current === undefined)

@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '
 import { badRequest, conflict, notFound, statusError } from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
-import { decodeObjectBody, objectOf, takingKind } from '../codec/read-object.ts'
+import { decodeObjectBody, objectOf, withKind } from '../codec/read-object.ts'
 import type { RegistryTarget } from '../registry/registry.ts'
 import type { Answer } from '../exchange/exchange.ts'
 import type { EndpointCall } from './endpoint-call.ts'
@@ -56,7 +56,7 @@ async function readBinding(
 ): Promise<{ readonly body: KubeObject; readonly target: RegistryTarget }> {
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, bindings.kind)
-  const expected = takingKind(definition, bindings)
+  const expected = withKind(definition, bindings)
   const body = objectOf(decoded, { definition: expected, fieldValidation, warnings: exchange.warnings })
   requireNamespace({ namespace: textIn((body.metadata as JsonObject)['namespace']) }, request.namespace)
   const name = podName === '' ? textIn((body.metadata as JsonObject)['name']) : podName

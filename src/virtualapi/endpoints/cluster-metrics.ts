@@ -4,8 +4,14 @@ import { textAnswer } from '../codec/answers.ts'
 import type { Answer } from '../exchange/exchange.ts'
 import { versionInfo } from '../discovery/index.ts'
 import { programVersion } from '../../telemetry/index.ts'
+import { requestsOfCluster } from '../flowcontrol/fairness.ts'
+import { decodeObject } from '../resources/object-bytes.ts'
+import { healthChecks } from './health.ts'
 import type { EndpointParts } from './parts.ts'
 
+const priorityLevels = 'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io'
+/** Where there are more, their seats are left out. */
+const mostLevels = 1000
 const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
 
 /** The metrics of this logical cluster alone, in the text format of Prometheus, by kube-apiserver's names. */
@@ -26,22 +32,45 @@ function metricLines(objects: ClusterObjects, { catalog }: EndpointParts): strin
   return [
     ...described('apiserver_storage_objects', '[STABLE] Number of stored objects, by resource.'),
     ...counts.map(([resource, count]) => sample('apiserver_storage_objects', { resource }, count)),
+    ...seatLines(objects),
     ...described('kubernetes_build_info', '[ALPHA] The version that is served.'),
     sample('kubernetes_build_info', { git_version: gitVersion, major, minor }, 1),
   ]
 }
 
 function healthLines({ notReady }: EndpointParts): string[] {
-  const isReady = notReady() === undefined
-  const checks = [
-    { name: 'ping', type: 'livez', passed: true },
-    { name: 'ping', type: 'readyz', passed: true },
-    { name: 'storage', type: 'readyz', passed: isReady },
-  ]
+  const problem = notReady()
+  const endpoints = ['healthz', 'livez', 'readyz'] as const
   return [
     ...described('kubernetes_healthcheck', '[STABLE] The result of a health check, 1 for success.'),
-    ...checks.map(({ name, type, passed }) => sample('kubernetes_healthcheck', { name, type }, Number(passed))),
+    ...endpoints.flatMap((type) =>
+      healthChecks(type, { problem, inCluster: true }).map((check) =>
+        sample('kubernetes_healthcheck', { name: check.name, type }, Number(check.problem === undefined)),
+      ),
+    ),
   ]
+}
+
+/** The share of each priority level in the requests that a logical cluster may have under way. */
+function seatLines(objects: ClusterObjects): string[] {
+  if (objects.count({ resource: priorityLevels }) > mostLevels) return []
+  const levels = objects.list({ resource: priorityLevels }).map(({ key, bytes }) => {
+    const { limited, exempt } = decodeObject(bytes)['spec'] as Partial<Record<'limited' | 'exempt', Shares>>
+    return { name: key.name, shares: (limited ?? exempt)?.nominalConcurrencyShares ?? 0 }
+  })
+  const all = levels.reduce((sum, { shares }) => sum + shares, 0)
+  const name = 'apiserver_flowcontrol_nominal_limit_seats'
+  const help = '[BETA] Nominal number of execution seats configured for each priority level.'
+  return [
+    ...described(name, help),
+    ...levels.map((level) =>
+      sample(name, { priority_level: level.name }, all === 0 ? 0 : Math.ceil((requestsOfCluster * level.shares) / all)),
+    ),
+  ]
+}
+
+interface Shares {
+  readonly nominalConcurrencyShares?: number
 }
 
 function described(name: string, help: string): string[] {

@@ -4,6 +4,7 @@ import { Buffer } from 'node:buffer'
 import { encodeJson, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { notFound } from '../../apimachinery/status/index.ts'
 import { jsonBytes } from '../codec/answers.ts'
+import { listItem } from '../codec/list-chunks.ts'
 import { viewOf } from '../codec/representations.ts'
 import type { Answer } from '../exchange/exchange.ts'
 import type { EndpointCall } from './endpoint-call.ts'
@@ -27,7 +28,7 @@ export function componentStatuses(call: EndpointCall<EndpointParts>): Answer {
   const found = components.filter(
     (name) => labels.matches({}) && fields.matches((field) => (field === 'metadata.name' ? name : '')),
   )
-  const entries = found.map((name) => ({ bytes: statusOf(name) }))
+  const entries = found.map((name) => listItem(statusOf(name)))
   return listAnswer(view, entries, {})
 }
 

@@ -8,6 +8,7 @@ import { decodeObject } from '../resources/object-bytes.ts'
 import type { PodConnection } from '../members/pod-connector.ts'
 import type { Answer } from '../exchange/exchange.ts'
 import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
+import { requireLogOptions } from './log-options.ts'
 import type { EndpointParts } from './parts.ts'
 
 const connectable = ['log', 'exec', 'attach', 'portforward'] as const
@@ -23,6 +24,7 @@ export async function connectPod(call: EndpointCall<EndpointParts>): Promise<Ans
   const { parts, request, target } = call
   if (request.subresource === 'log') {
     const pod = decodeObject(parts.registry.get(target, request.name).bytes)
+    requireLogOptions(call.query, request.name)
     // A pod that is not placed yet has empty logs. This is no error: `kubectl logs -f` asks again.
     if (memberOf(pod) === undefined) {
       requireContainer(pod, call)
@@ -82,15 +84,24 @@ const connectKinds: Readonly<Record<string, GroupVersionKind>> = {
 function connectOptions(kind: string, query: URLSearchParams): KubeObject {
   const flags = ['stdin', 'stdout', 'stderr', 'tty'].filter((name) => isTrue(query.get(name) ?? 'false'))
   const container = query.get('container') ?? ''
-  const ports = query.getAll('ports').map(Number)
+  const ports = kind === 'PodPortForwardOptions' ? query.getAll('ports').map(portOf) : []
   const given = {
     ...{ kind, apiVersion: 'v1' },
     ...Object.fromEntries(flags.map((name) => [name, true])),
     ...(container === '' ? {} : { container }),
     ...(kind === 'PodExecOptions' ? { command: query.has('command') ? query.getAll('command') : null } : {}),
-    ...(kind === 'PodPortForwardOptions' && ports.length > 0 ? { ports } : {}),
+    ...(ports.length > 0 ? { ports } : {}),
   }
   return given as unknown as KubeObject
+}
+
+/** Throws 400 as upstream, whose ports are numbers of 32 bits. */
+function portOf(text: string): number {
+  const wrong = (why: string): Error =>
+    badRequest(`cannot convert to []int32: strconv.ParseUint: parsing ${JSON.stringify(text)}: ${why}`)
+  if (!/^[0-9]+$/.test(text)) throw wrong('invalid syntax')
+  if (Number(text) > 65_535) throw wrong('value out of range')
+  return Number(text)
 }
 
 function queryOf(options: KubeObject): string {

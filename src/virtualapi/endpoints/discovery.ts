@@ -1,13 +1,13 @@
 // Paths that name no resource: discovery, OpenAPI, health, version, metrics. All documents are derived from the resource
 // table of the logical cluster; nothing is kept per logical cluster.
 import { LRUCache } from 'lru-cache'
+import type { JsonObject } from '../../apimachinery/meta/index.ts'
 import { methodNotServed, notAcceptable, pageNotFound } from '../../apimachinery/status/index.ts'
-import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
+import type { ClusterObjects } from '../../store/hub/index.ts'
 import { jsonDocument, notModified, textAnswer } from '../codec/answers.ts'
 import {
-  acceptsAggregated,
-  aggregatedContentType,
   aggregatedDiscovery,
+  aggregatedFormat,
   apiGroup,
   apiGroupList,
   apiResourceList,
@@ -25,26 +25,26 @@ import {
   type DiscoveryDocument,
   type OpenApiDocument,
 } from '../discovery/index.ts'
-import type { CustomResourceSet } from '../discovery/openapi-v2/index.ts'
+import { customResourceSource, type SwaggerSources } from '../discovery/openapi-v2/index.ts'
 import { negotiate } from '../codec/negotiate.ts'
 import { programVersion } from '../../telemetry/index.ts'
-import { crdStorageKey } from '../apiextensions/crd-strategy.ts'
-import type { ServedCrd } from '../catalog/catalog.ts'
-import type { CustomResourceDefinition } from '../apiextensions/index.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
+import type { DocumentedCrd } from '../catalog/catalog.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
 import type { Answer, Exchange } from '../exchange/exchange.ts'
 import type { EndpointParts } from './parts.ts'
 import { aggregatedGroupDiscovery } from './aggregated-group.ts'
+import { aggregatedAnswer, conditional, plain } from './document-answers.ts'
+import { metricsResources } from './pod-metrics.ts'
 import { groupNotServed } from './served-path.ts'
 import { clusterMetrics } from './cluster-metrics.ts'
 import { health } from './health.ts'
 import { openApiV2 } from './openapi-v2.ts'
 import { purge } from './purge.ts'
+import { remoteDocument } from './remote-discovery.ts'
 import { tokenDiscovery } from './token-discovery.ts'
 
 /** Discovery documents have the media types of built-in kinds. */
-const discoveryForms = { group: '', kind: '', builtIn: true }
+const discoveryForms = { group: '', version: 'v1', kind: 'APIGroupList', builtIn: true }
 
 // Thousands of logical clusters serve the same few sets of resources, so documents are cached by their content.
 const documents = new LRUCache<string, DiscoveryDocument>({
@@ -59,11 +59,14 @@ const openApiDocuments = new LRUCache<string, OpenApiDocument>({
 })
 
 export async function discovery(exchange: Exchange, parts: EndpointParts, path: string): Promise<Answer> {
-  const { info } = exchange
-  if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) return health(path, info.query, parts)
+  const { info, cluster } = exchange
+  if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) {
+    const inCluster = cluster !== undefined
+    return health(path, info.query, { notReady: parts.notReady, inCluster })
+  }
   if (path === '/' && info.method === 'DELETE') return purge(exchange, parts)
   const answer = await documentOf(exchange, parts, path)
-  if (info.method !== 'GET' && /^\/(api|apis|version)(\/|$)/.test(path)) throw methodNotServed()
+  if (info.method !== 'GET' && /^\/(api|version)(\/|$)|^\/apis\/[^/]+\/[^/]/.test(path)) throw methodNotServed()
   return answer
 }
 
@@ -76,7 +79,17 @@ async function documentOf(exchange: Exchange, parts: EndpointParts, path: string
   }
   if (cluster === undefined) return aggregatedGroupDiscovery(exchange, path)
   const objects = await parts.hub.cluster(cluster.id, { signal })
-  return answerFor(exchange, parts, objects, path)
+  const localIndex = (): JsonObject => {
+    const { paths } = openApiIndex(allOpenApi(parts.catalog.documented(objects)), info.basePath) as {
+      paths: JsonObject
+    }
+    return paths
+  }
+  const localV2 = (): SwaggerSources => customResources(parts.catalog.documented(objects))
+  return (
+    (await remoteDocument(exchange, parts, { objects, path, localIndex, localV2 })) ??
+    answerFor(exchange, parts, objects, path)
+  )
 }
 
 function answerFor(
@@ -85,18 +98,19 @@ function answerFor(
   objects: ClusterObjects,
   path: string,
 ): Answer | Promise<Answer> {
-  const infos = (): readonly ResourceInfo[] => parts.catalog.all(objects)
+  const metrics = metricsResources(exchange, parts, objects)
+  const infos = (): readonly ResourceInfo[] => [...parts.catalog.all(objects), ...metrics]
   const [, root = '', group = '', version = '', more] = path.split('/')
   if (path.startsWith('/.well-known/') || path.startsWith('/openid/')) return tokenDiscovery(exchange, parts, path)
-  if (path === '/openapi/v2') return openApiV2(exchange, customResources(parts.catalog.crds(objects)))
+  if (path === '/openapi/v2') return openApiV2(exchange, customResources(parts.catalog.documented(objects)))
   if (root === 'openapi') return openApi(exchange, parts, objects, path)
   if (path === '/metrics' || path === '/metrics/slis') return clusterMetrics(path, objects, parts)
   if (more !== undefined) throw pageNotFound()
   const accept = exchange.header('accept')
-  const aggregated = (path === '/api' || path === '/apis') && acceptsAggregated(accept)
-  if (!aggregated && root.startsWith('api')) negotiate(accept, { info: discoveryForms })
-  // Logical clusters differ only in their CustomResourceDefinitions.
-  const set = fingerprint(objects)
+  const aggregated = path === '/api' || path === '/apis' ? aggregatedFormat(accept) : undefined
+  if (aggregated === undefined && root.startsWith('api')) negotiate(accept, { info: discoveryForms })
+  // Logical clusters differ only in their CustomResourceDefinitions, and in what members of theirs have.
+  const set = `${fingerprint(parts.catalog.documented(objects))}${metrics.length === 0 ? '' : '+metrics'}|${parts.catalog.variant()}`
   const cached = (key: string, make: () => unknown): DiscoveryDocument => {
     const full = `${set}|${key}`
     let document = documents.get(full)
@@ -127,19 +141,19 @@ function answerFor(
         ],
       })
     case '/api':
-      return aggregated
-        ? conditional(
+      return aggregated !== undefined
+        ? aggregatedAnswer(
             exchange,
             cached('core', () => aggregatedDiscovery(infos(), 'core')),
-            aggregatedContentType,
+            aggregated,
           )
         : jsonDocument(apiVersions(exchange.header('host') ?? ''))
     case '/apis':
-      return aggregated
-        ? conditional(
+      return aggregated !== undefined
+        ? aggregatedAnswer(
             exchange,
             cached('groups', () => aggregatedDiscovery(infos(), 'groups')),
-            aggregatedContentType,
+            aggregated,
           )
         : plain(cached('list', () => apiGroupList(infos())))
     case `/api/${group}`:
@@ -153,27 +167,14 @@ function answerFor(
   }
 }
 
-/** Cache key of the set of CustomResourceDefinitions; empty where there are none, which most logical clusters share. */
-function fingerprint(objects: ClusterObjects): string {
-  const entries = objects.list({ resource: crdStorageKey })
-  return entries.length === 0
-    ? ''
-    : `${objects.cluster}:${entries.map(({ key, revision }) => `${key.name}@${revision}`).join(',')}`
-}
-
-function plain({ body }: DiscoveryDocument): Answer {
-  return { kind: 'bytes', status: 200, headers: { 'content-type': 'application/json' }, body }
-}
-
-function conditional(exchange: Exchange, { body, etag }: DiscoveryDocument, contentType: string): Answer {
-  const headers = { 'content-type': contentType, etag, vary: 'Accept', 'cache-control': 'public' }
-  if (matchesEtag(exchange.header('if-none-match'), etag)) return notModified(headers)
-  return { kind: 'bytes', status: 200, headers, body }
+/** Cache key of what the CustomResourceDefinitions serve: logical clusters with equal ones share the documents. */
+function fingerprint(crds: readonly DocumentedCrd[]): string {
+  return contentHash(crds.map(({ compiled }) => compiled.hash).join(','))
 }
 
 function openApi(exchange: Exchange, parts: EndpointParts, objects: ClusterObjects, path: string): Answer {
   if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) throw pageNotFound()
-  const all = allOpenApi(parts.catalog.crds(objects))
+  const all = allOpenApi(parts.catalog.documented(objects))
   if (path === '/openapi/v3') {
     const { body, etag } = discoveryDocument(openApiIndex(all, exchange.info.basePath))
     return conditional(exchange, { body, etag }, 'application/json')
@@ -207,10 +208,10 @@ function requireAcceptsJson(accept: string | undefined): void {
 }
 
 /** The OpenAPI documents of all group versions: those of Kubernetes, and one per group version of custom resources. */
-function allOpenApi(crds: readonly ServedCrd[]): ReadonlyMap<string, OpenApiDocument> {
+function allOpenApi(crds: readonly DocumentedCrd[]): ReadonlyMap<string, OpenApiDocument> {
   const all = new Map(builtInOpenApi())
   const byGroupVersion = Map.groupBy(
-    crds.flatMap(({ entry, compiled }) => compiled.versions.map((version) => ({ entry, compiled, version }))),
+    crds.flatMap(({ read, compiled }) => compiled.versions.map((version) => ({ read, compiled, version }))),
     ({ version }) => openApiKey(version.info),
   )
   for (const [key, members] of byGroupVersion) {
@@ -224,7 +225,7 @@ function allOpenApi(crds: readonly ServedCrd[]): ReadonlyMap<string, OpenApiDocu
     all.set(
       key,
       lazyDocument(content, () => {
-        const resources = members.map(({ entry, version: { info, listKind } }) => openApiOf(entry, info, listKind))
+        const resources = members.flatMap(({ read, version }) => openApiOf(read, [version]))
         return openApiV3ForCustomResources(first.version.info, resources)
       }),
     )
@@ -248,19 +249,25 @@ function lazyDocument(content: string, make: () => unknown): OpenApiDocument {
 }
 
 /** All custom resources of a logical cluster. `content` is equal for equal definitions. */
-function customResources(crds: readonly ServedCrd[]): CustomResourceSet {
+function customResources(crds: readonly DocumentedCrd[]): SwaggerSources {
   const hashes = crds.map(({ compiled }) => compiled.hash).sort()
   return {
     content: hashes.length === 0 ? '' : contentHash(hashes.join(',')),
-    sources: crds.map(({ entry, compiled }) => ({
-      content: compiled.hash,
-      resources: () => compiled.versions.map(({ info, listKind }) => openApiOf(entry, info, listKind)),
-    })),
+    sources: crds.map(({ read, compiled }) =>
+      customResourceSource(compiled.hash, () => openApiOf(read, compiled.versions)),
+    ),
   }
 }
 
-function openApiOf(entry: Entry, info: ResourceInfo, listKind: string): CustomResourceOpenApi {
-  const { spec } = decodeObject(entry.bytes) as unknown as CustomResourceDefinition
-  const schema = spec.versions.find(({ name }) => name === info.version)?.schema?.openAPIV3Schema
-  return { info, listKind, ...(schema === undefined ? {} : { openAPIV3Schema: schema }) }
+/** Decodes the definition once, however many of its versions are asked for. */
+function openApiOf(
+  read: DocumentedCrd['read'],
+  versions: readonly Pick<DocumentedCrd['compiled']['versions'][number], 'info' | 'listKind'>[],
+): CustomResourceOpenApi[] {
+  const { spec } = read()
+  const schemas = new Map(spec.versions.map(({ name, schema }) => [name, schema?.openAPIV3Schema]))
+  return versions.map(({ info, listKind }) => {
+    const schema = schemas.get(info.version)
+    return { info, listKind, ...(schema === undefined ? {} : { openAPIV3Schema: schema }) }
+  })
 }

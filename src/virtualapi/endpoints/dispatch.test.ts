@@ -11,7 +11,6 @@ import { createHub, type Hub } from '../../store/hub/index.ts'
 import type { Store } from '../../store/index.ts'
 import { openSqliteStore } from '../../store/sqlite/index.ts'
 import { createAdmission } from '../admission/admission.ts'
-import { joinChunks } from '../codec/answers.ts'
 import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
 import { readFacts, stampRevision } from '../resources/object-bytes.ts'
 import { Registry } from '../registry/registry.ts'
@@ -19,6 +18,9 @@ import { parseRequest } from '../request/parse-request.ts'
 import { Exchange } from '../exchange/exchange.ts'
 import type { EndpointParts } from './parts.ts'
 import { dispatch } from './dispatch.ts'
+import { Conversions } from '../conversion/conversions.ts'
+
+const noConversions = new Conversions({ outbound: { post: () => Promise.reject(new Error('there are no webhooks')) } })
 
 const { signal } = new AbortController()
 const cluster = {
@@ -57,7 +59,7 @@ describe('endpoints', () => {
     directory = await mkdtemp(join(tmpdir(), 'kcp-endpoints-'))
     store = await openSqliteStore({ file: join(directory, 'objects.db') })
     hub = await createHub(store, { stamp: stampRevision, readFacts, signal })
-    const registry = new Registry({ admission: createAdmission([]) })
+    const registry = new Registry({ admission: createAdmission({ plugins: [] }), conversions: noConversions })
     parts = {
       hub,
       registry,
@@ -92,7 +94,8 @@ describe('endpoints', () => {
     try {
       const answer = await dispatch(exchange, parts)
       if (answer.kind !== 'bytes' && answer.kind !== 'chunks') throw new Error(`unexpected answer ${answer.kind}`)
-      const { status, body: bytes } = answer.kind === 'chunks' ? joinChunks(answer) : answer
+      const { status, body: bytes } =
+        answer.kind === 'chunks' ? { ...answer, body: Buffer.concat([...answer.chunks]) } : answer
       return { code: status, body: JSON.parse(Buffer.from(bytes).toString()) as ObjectBody }
     } catch (error) {
       if (!isStatusError(error)) throw error

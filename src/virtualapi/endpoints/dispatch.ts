@@ -1,9 +1,11 @@
 // Chooses the endpoint that answers an authorized request.
 import { methodNotAllowed, notFound, pathNotFound, statusError } from '../../apimachinery/status/index.ts'
 import type { ResourceTarget } from '../request/request-info.ts'
+import { isBuiltInGroup } from '../resources/builtin-resources.ts'
 import type { SubresourceInfo } from '../resources/resource-info.ts'
 import type { Answer, Exchange } from '../exchange/exchange.ts'
 import type { EndpointParts, ObjectParts } from './parts.ts'
+import { aggregatedRequest, keepAvailability, passOn } from './aggregated.ts'
 import { allClusters } from './all-clusters.ts'
 import { bindThroughCollection, bindPod } from './binding.ts'
 import { componentStatuses } from './component-statuses.ts'
@@ -13,9 +15,13 @@ import { createObject } from './create.ts'
 import { deleteCollection, deleteObject } from './delete.ts'
 import { discovery } from './discovery.ts'
 import { evictPod } from './eviction.ts'
+import { requireNoForward, withForward } from './forward-pods.ts'
 import { getObject, readObject, waitForAskedRevision } from './get.ts'
 import { listObjects } from './list.ts'
+import { memberViews } from './member-views.ts'
 import { patchObject } from './patch.ts'
+import { answerPodMetrics, servedMetrics } from './pod-metrics.ts'
+import { isProxySubresource, proxy } from './proxy.ts'
 import { createReview, isReview } from './reviews.ts'
 import { scale } from './scale.ts'
 import { shouldOffload } from './should-offload.ts'
@@ -50,9 +56,19 @@ export async function dispatch(exchange: Exchange, parts: EndpointParts): Promis
   if (target.kind === 'path') return discovery(exchange, parts, target.path)
   if (cluster.kind === 'all') return allClusters(exchange, parts, target)
   if (isReview(target)) return createReview(exchange, parts, target)
-  const call = await prepareCall(exchange, parts, target)
+  if (!isBuiltInGroup(target.group)) {
+    const remote = await aggregatedRequest(exchange, parts)
+    if (remote !== undefined) return passOn(exchange, parts, remote)
+    const metrics = await servedMetrics(exchange, parts, target)
+    if (metrics !== undefined) return answerPodMetrics(exchange, parts, target, metrics)
+  }
+  const call = withForward(await prepareCall(exchange, parts, target))
+  if (target.group === 'apiregistration.k8s.io') keepAvailability(exchange, parts)
   if (target.group === '' && target.resource === 'componentstatuses') return componentStatuses(call)
-  if (await shouldOffload(call)) {
+  if (call.definition.isProjected) return memberViews(call)
+  const offloaded = shouldOffload(call)
+  if (typeof offloaded === 'boolean' ? offloaded : await offloaded) {
+    requireNoForward(call)
     if (exchange.info.verb === 'get') await waitForAskedRevision(call)
     return parts.offload.answer(call)
   }
@@ -87,6 +103,7 @@ async function subresource(call: EndpointCall<EndpointParts>, target: ResourceTa
   const { group, resource, subresource: name } = target
   const row = requireRow(call, target)
   if (isConnectSubresource(resource, group, name)) return connectPod(call)
+  if (isProxySubresource(group, name)) return proxy(call)
   if (name === 'binding' && verb === 'create') return bindPod(call)
   if (group === '' && name === 'eviction' && verb === 'create') return evictPod(call)
   if (group === '' && resource === 'serviceaccounts' && name === 'token') return requestToken(call)

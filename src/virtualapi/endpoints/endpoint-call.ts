@@ -43,7 +43,13 @@ export async function prepareCall<Parts extends ObjectParts>(
   if (definition === undefined) throw groupNotServed(request.group)
   requirePath(definition.info, request, info)
   requireName(request.name)
-  const options = writeOptionsOf(info.query, info.verb, { applies: isApply(exchange.header('content-type')) })
+  // Of custom resources, upstream looks for the subresource before it reads options.
+  if (!definition.info.builtIn && request.subresource !== '') requireSubresource({ definition, request })
+  const isProxy = request.group === '' && request.subresource === 'proxy'
+  // The query of a proxy, and what it accepts, is the pod's.
+  const options = writeOptionsOf(info.query, isProxy ? 'get' : info.verb, {
+    applies: isApply(exchange.header('content-type')),
+  })
   const { deprecationWarning } = definition
   if (deprecationWarning !== undefined) exchange.warnings.push(deprecationWarning)
   const context: RequestContext = {
@@ -59,6 +65,8 @@ export async function prepareCall<Parts extends ObjectParts>(
     now: parts.clock.now(),
     ...(options.shown === undefined ? {} : { options: options.shown }),
     annotate: (key, value) => exchange.annotate(key, value),
+    whileWaiting: (answer) => exchange.whileWaiting(answer),
+    turn: () => exchange.turn(),
   }
   // Status writes of our own controllers may be committed later, with other writes: nobody waits for them to be on disk.
   const deferrable = exchange.request.loopbackUser !== undefined && request.subresource === 'status'
@@ -71,7 +79,7 @@ export async function prepareCall<Parts extends ObjectParts>(
     request,
     query: info.query,
     fieldValidation: options.fieldValidation,
-    representation: negotiate(exchange.header('accept'), negotiationOf(definition, info)),
+    representation: negotiate(isProxy ? undefined : exchange.header('accept'), negotiationOf(definition, info)),
     target: { definition, context, signal, namespace: request.namespace, deferrable },
   }
 }
@@ -90,7 +98,7 @@ function negotiationOf({ info }: ResourceDefinition, { verb }: RequestInfo): Par
 }
 
 /** Throws 404 if the resource has no subresource of this name. */
-export function requireSubresource({ definition, request }: EndpointCall): void {
+export function requireSubresource({ definition, request }: Pick<EndpointCall, 'definition' | 'request'>): void {
   if (!definition.info.subresources.some(({ name }) => name === request.subresource))
     throw notFound(definition.info, request.name)
 }

@@ -1,10 +1,17 @@
 // POST pods/NAME/eviction: deletes a pod if its PodDisruptionBudget allows it. Used by `kubectl drain` and autoscalers.
-import { isJsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
+import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
-import { badRequest, forbidden, isStatusError, statusError, type StatusError } from '../../apimachinery/status/index.ts'
+import {
+  badRequest,
+  forbidden,
+  isStatusError,
+  statusError,
+  tolerate,
+  type StatusError,
+} from '../../apimachinery/status/index.ts'
 import { timestamp } from '../../async/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
-import { decodeObjectBody, objectOf, takingKind } from '../codec/read-object.ts'
+import { decodeObjectBody, objectOf, withKind } from '../codec/read-object.ts'
 import { builtInSchema } from '../resources/builtin-schemas.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
 import type { DeleteOptions } from '../registry/deletion.ts'
@@ -13,6 +20,8 @@ import type { Answer } from '../exchange/exchange.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 import { requireContentType, requireNamespace } from './create.ts'
 import { deleteOptionsOf } from './delete-options.ts'
+import { forwardEviction } from './forward-pods.ts'
+import type { EndpointParts } from './parts.ts'
 
 /** policy/v1beta1 has the same fields. */
 const evictions = { group: 'policy', version: 'v1', kind: 'Eviction' }
@@ -39,23 +48,44 @@ interface Budget extends KubeObject {
   }
 }
 
-export async function evictPod(call: EndpointCall): Promise<Answer> {
+export async function evictPod(call: EndpointCall<EndpointParts>): Promise<Answer> {
   const { parts, request } = call
-  const { options, target } = await readEviction(call)
+  const { options, asked, target } = await readEviction(call)
   const pod: Pod = decodeObject(parts.registry.get(target, request.name).bytes)
-  // With the uid of another pod the delete below fails, and no budget is charged.
-  const isAnother = options.uid !== undefined && options.uid !== pod.metadata.uid
-  if (isAnother || needsNoBudget(pod)) await parts.registry.delete(target, request.name, options)
+  // With the uid or the version of another pod the delete below fails, and no budget is charged.
+  const isAnother =
+    (options.uid !== undefined && options.uid !== pod.metadata.uid) ||
+    (options.resourceVersion !== undefined && options.resourceVersion !== pod.metadata.resourceVersion)
+  if (!isAnother && (await forwardEviction({ ...call, target }, pod, asked))) await markDeleted(call, target, options)
+  else if (isAnother || needsNoBudget(pod)) await parts.registry.delete(target, request.name, options)
   else await evictWithinBudget({ ...call, target }, pod, options)
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, { status: 201 })
 }
 
+/** The member has evicted the pod; the copy may be gone already. */
+async function markDeleted(
+  { parts, request }: EndpointCall,
+  target: RegistryTarget,
+  options: DeleteOptions,
+): Promise<void> {
+  const { forward: _, ...here } = target
+  const { resourceVersion: _revision, ...rest } = options
+  await parts.registry.delete(here, request.name, rest).catch(tolerate('NotFound'))
+}
+
+interface AdmittedEviction {
+  readonly options: DeleteOptions
+  /** The deleteOptions of the Eviction. */
+  readonly asked: JsonObject
+  readonly target: RegistryTarget
+}
+
 /** Decodes the Eviction and asks the webhooks about it. */
-async function readEviction(call: EndpointCall): Promise<{ options: DeleteOptions; target: RegistryTarget }> {
+async function readEviction(call: EndpointCall): Promise<AdmittedEviction> {
   const { exchange, request, target, fieldValidation, parts } = call
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, evictions.kind)
-  const definition = takingKind(
+  const definition = withKind(
     call.definition,
     isV1beta1(decoded.value) ? { ...evictions, version: 'v1beta1' } : evictions,
   )
@@ -71,7 +101,8 @@ async function readEviction(call: EndpointCall): Promise<{ options: DeleteOption
   const part = { operation: 'CREATE', subresource: 'eviction', name, kind: { group, version, kind } } as const
   deleteOptionsIn(eviction, target)
   const admitted = await parts.registry.admitPart(target, part, eviction)
-  return { options: deleteOptionsIn(eviction, admitted), target: admitted }
+  const { deleteOptions: asked } = eviction
+  return { options: deleteOptionsIn(eviction, admitted), asked: isJsonObject(asked) ? asked : {}, target: admitted }
 }
 
 function deleteOptionsIn({ deleteOptions }: KubeObject, target: RegistryTarget): DeleteOptions {

@@ -33,13 +33,20 @@ function askedRevision(query: URLSearchParams): Revision | undefined {
   return version === '' || version === '0' ? undefined : requireRevision(version)
 }
 
-function answerWithObject({ definition, representation, query, parts, target, request }: EndpointCall): Answer {
-  const entry = parts.registry.get(target, request.name)
+async function answerWithObject({
+  definition,
+  representation,
+  query,
+  parts,
+  target,
+  request,
+}: EndpointCall): Promise<Answer> {
+  const bytes = await parts.registry.read(target, request.name)
   const view = viewOf(definition, representation, {
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,
   })
-  return jsonBytes(view.object(entry.bytes))
+  return jsonBytes(view.object(bytes))
 }
 
 /** Throws 400 for `export=true`: an old client would expect an object without the fields that servers set. */

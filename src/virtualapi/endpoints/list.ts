@@ -1,10 +1,12 @@
 // GET of a collection: filters and pages the entries in memory, and joins their bytes.
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
+import { isConverted, requireConvertedSize } from '../conversion/conversions.ts'
 import { jsonChunks } from '../codec/answers.ts'
 import type { ListMeta } from '../codec/list-chunks.ts'
+import type { ListItem } from '../codec/list-segments.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
-import type { Answer } from '../exchange/exchange.ts'
+import type { Answer, BytesAnswer, ChunkedAnswer } from '../exchange/exchange.ts'
 import type { EndpointCall } from './endpoint-call.ts'
 import type { EndpointParts } from './parts.ts'
 import { listOptionsOf, type ListOptions } from './list-options.ts'
@@ -26,8 +28,12 @@ export async function listObjects(call: EndpointCall<EndpointParts>): Promise<An
     includeObject: query.get('includeObject') ?? 'Metadata',
     now: target.context.now,
   })
-  if (representation.format === 'protobuf') return protobufList(call, entries, metadata)
-  return listAnswer(view, entries, metadata)
+  // In v1beta1 a list of metadata has its fields in another order: it is encoded from the JSON.
+  if (representation.format === 'protobuf' && representation.version === undefined)
+    return protobufList(call, entries, metadata)
+  const answer = listAnswer(view, entries, metadata)
+  // What a webhook has converted is in memory for this answer alone.
+  return isConverted(definition) && answer.kind === 'chunks' ? { ...answer, held: answer.about } : answer
 }
 
 /** The entries of a page and its ListMeta. Throws 400 or 410; an invalid selector is reported before an invalid position. */
@@ -49,18 +55,29 @@ export async function readPage(
     ? paged(all, selection, position)
     : paged(await selected(call, all, selection, position), { ...selection, matches: () => true }, position)
   return {
-    entries: page.entries,
+    entries: selection.everything ? await inRequestedVersion(call, page.entries) : page.entries,
     metadata: listMeta(page, revision, { everything: selection.everything, issuedMs: position.issuedMs }),
   }
 }
 
+/** The entries as the conversion webhook of their kind makes them, where there is one. */
+async function inRequestedVersion(
+  { definition, parts, objects, exchange }: EndpointCall<EndpointParts>,
+  entries: readonly Entry[],
+): Promise<readonly Entry[]> {
+  if (!isConverted(definition)) return entries
+  const call = { cluster: objects.cluster, signal: exchange.signal, turn: () => exchange.turn() }
+  return await parts.conversions.shownAll(definition, entries, call)
+}
+
 /** A list of the entries; a large one is encoded in chunks. */
-export function listAnswer(view: ObjectView, entries: readonly Pick<Entry, 'bytes'>[], metadata: ListMeta): Answer {
+export function listAnswer(
+  view: ObjectView,
+  items: readonly ListItem[],
+  metadata: ListMeta,
+): BytesAnswer | ChunkedAnswer {
   let about = 0
-  const items = entries.map(({ bytes }) => {
-    about += bytes.length
-    return bytes
-  })
+  for (const { size } of items) about += size
   return jsonChunks(view.list(items, metadata), about)
 }
 
@@ -85,20 +102,30 @@ function entriesAt(
 
 /** Entries matched before the event loop is yielded: the first match of an entry may decode it. */
 const matchesPerTurn = 128
+const tooLong = 'the selector takes too long to be compared with so many objects, list fewer of them at a time (limit)'
 
 /** The matching entries after the position; limit + 1 of them if there are more. */
 async function selected(
-  { exchange }: EndpointCall,
+  call: EndpointCall<EndpointParts>,
   all: readonly Entry[],
   selection: Selection,
   { after, limit }: ListPosition,
 ): Promise<readonly Entry[]> {
   const found: Entry[] = []
-  for (let i = after === undefined ? 0 : firstAfter(all, after); i < all.length; i++) {
-    const entry = all[i]
-    if (entry !== undefined && selection.matches(entry)) found.push(entry)
-    if (limit > 0 && found.length > limit) break
-    if (i % matchesPerTurn === matchesPerTurn - 1) await exchange.turn()
+  const { exchange, target } = call
+  const { work } = target.context
+  let held = 0
+  for (let i = after === undefined ? 0 : firstAfter(all, after); i < all.length; i += matchesPerTurn) {
+    // Converted first: a webhook may change labels, and selectors select what is shown.
+    const shown = await inRequestedVersion(call, all.slice(i, i + matchesPerTurn))
+    work.spend(shown.length * (1 + selection.terms), tooLong)
+    for (const entry of shown) {
+      if (!selection.matches(entry)) continue
+      found.push(entry)
+      if (isConverted(call.definition)) requireConvertedSize((held += entry.size))
+      if (limit > 0 && found.length > limit) return found
+    }
+    if (i + matchesPerTurn < all.length) await exchange.turn()
   }
   return found
 }

@@ -6,7 +6,7 @@ import { matchesEtag } from '../discovery/index.ts'
 import {
   openApiV2Body,
   openApiV2Hash,
-  type CustomResourceSet,
+  type SwaggerSources,
   type OpenApiV2Format,
 } from '../discovery/openapi-v2/index.ts'
 import type { Answer, Exchange } from '../exchange/exchange.ts'
@@ -22,7 +22,7 @@ const formats: Readonly<Record<string, OpenApiV2Format>> = {
   '*/*': 'json',
 }
 
-export async function openApiV2(exchange: Exchange, custom: CustomResourceSet): Promise<Answer> {
+export async function openApiV2(exchange: Exchange, custom: SwaggerSources): Promise<Answer> {
   const format = negotiateFormat(exchange.header('accept'))
   if (format === undefined)
     throw notAcceptable(`only the following media types are accepted: ${Object.keys(formats).slice(0, 3).join(', ')}`)

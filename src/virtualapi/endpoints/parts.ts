@@ -1,5 +1,9 @@
 // What endpoints depend on. Created once per thread.
 import type { Clock } from '../../async/index.ts'
+import type { Fleet } from '../admission/placement-rules.ts'
+import type { AggregatedServers } from '../aggregation/aggregated-servers.ts'
+import type { Availability } from '../aggregation/availability.ts'
+import type { RemoteDocuments } from '../aggregation/remote-documents.ts'
 import type { ClusterObjects, Hub } from '../../store/hub/index.ts'
 import type { Metrics } from '../../telemetry/index.ts'
 import type { ServiceAccountTokens } from '../authn/service-account-tokens.ts'
@@ -7,10 +11,14 @@ import type { TokenReviewer } from '../authn/token-reviewer.ts'
 import type { RbacAuthorizer } from '../authz/index.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { ClusterDirectory, LogicalCluster } from '../clusters/directory.ts'
+import type { Conversions } from '../conversion/conversions.ts'
 import type { ReadableForm } from '../codec/answers.ts'
 import type { BytesAnswer, Exchange } from '../exchange/exchange.ts'
 import type { Deliveries } from '../flowcontrol/deliveries.ts'
+import type { MemberMetrics } from '../members/member-metrics.ts'
 import type { PodConnector } from '../members/pod-connector.ts'
+import type { PodWriter } from '../members/pod-writer.ts'
+import type { ConnectToPod } from '../outbound/resolve-service.ts'
 import type { Registry, RegistryTarget } from '../registry/registry.ts'
 import type { WatchClock } from './watch-clock.ts'
 
@@ -27,15 +35,35 @@ export interface EndpointParts extends ObjectParts {
   readonly hub: Hub
   readonly directory: ClusterDirectory
   readonly authorizer: RbacAuthorizer
+  readonly conversions: Conversions
   readonly deliveries: Deliveries
   readonly offload: Offload
+  /** The members and the rules of admins about them; undefined where there can be none. */
+  readonly fleet: FollowedFleet | undefined
   readonly podConnector: PodConnector | undefined
+  readonly podWriter: PodWriter | undefined
+  /** What members measure of pods; undefined without members. */
+  readonly memberMetrics: MemberMetrics | undefined
+  readonly connectToPod: ConnectToPod
+  readonly aggregation: Aggregation
   readonly tokenReviewer: TokenReviewer | undefined
   readonly accountTokens: ServiceAccountTokens
   readonly watchClock: WatchClock
   readonly metrics: Pick<Metrics, 'scrape'>
   /** Why the server is not ready; undefined if it is. */
   readonly notReady: () => string | undefined
+}
+
+export interface FollowedFleet extends Fleet {
+  /** Calls back after changes of it, at most once a second, until the returned function is called. */
+  onChange(changed: () => void): () => void
+}
+
+/** The API servers that APIServices lead to. */
+export interface Aggregation {
+  readonly servers: AggregatedServers
+  readonly documents: RemoteDocuments
+  readonly availability: Availability
 }
 
 /** The thread for large objects, as the main thread uses it. Both reject 429 where too much waits, 503 where it was lost. */

@@ -19,6 +19,7 @@ import {
   statusError,
   unsupportedMediaType,
 } from '../../apimachinery/status/index.ts'
+import type { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import { jsonBytes } from '../codec/answers.ts'
 import { decodeBody, objectOf, type Decoded } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
@@ -29,14 +30,14 @@ import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
 import { requireName, requireNamespace } from './create.ts'
 import { isApply } from './field-manager.ts'
 
-type Apply = (document: JsonObject, patch: JsonValue) => JsonValue
+type Apply = (document: JsonObject, patch: JsonValue, work: WorkBudget) => JsonValue
 
 /** The function that applies a patch of this Content-Type. Throws 415, naming the accepted types. */
-export function patchOf(contentType: string | undefined, { info, schema }: ResourceDefinition): Apply {
+export function patchFunction(contentType: string | undefined, { info, schema }: ResourceDefinition): Apply {
   const type = (contentType ?? '').split(';')[0]?.trim().toLowerCase()
   // A `null` patch changes nothing.
   if (type === 'application/json-patch+json')
-    return (document, patch) => (patch === null ? document : applyJsonPatch(document, patch))
+    return (document, patch, work) => (patch === null ? document : applyJsonPatch(document, patch, work))
   if (type === 'application/merge-patch+json') return applyMergePatch
   if (type === 'application/strategic-merge-patch+json' && info.builtIn && schema !== undefined)
     return (document, patch) => {
@@ -59,7 +60,7 @@ export async function patchObject(call: EndpointCall): Promise<Answer> {
   if (request.subresource !== '') requireSubresource(call)
   const contentType = exchange.header('content-type')
   if (isApply(contentType)) return applyObject(call)
-  const apply = patchOf(contentType, definition)
+  const apply = patchFunction(contentType, definition)
   const strategic = contentType?.includes('strategic-merge') === true
   const { value: patch, duplicates } = readPatch(await exchange.request.body(), contentType)
   const before = exchange.warnings.length
@@ -70,7 +71,7 @@ export async function patchObject(call: EndpointCall): Promise<Answer> {
       if (current === undefined) throw notFound(definition.info, request.name)
       // Drop the warnings of an earlier attempt that lost a conflict.
       exchange.warnings.length = before
-      const patched = apply(toServedVersion(definition, current), patch)
+      const patched = apply(toServedVersion(definition, current), patch, target.context.work)
       if (!isJsonObject(patched)) throw badRequest('the patched document is not an object')
       const { warnings } = exchange
       const object = readable(patched, { definition, shown: strategic ? goPrint(patch) : undefined }, () =>

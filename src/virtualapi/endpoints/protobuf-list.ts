@@ -1,4 +1,4 @@
-// A list of built-in objects as protobuf. All items are encoded before the first byte is sent, because the list begins with its
+// A list of built-in objects, or of the metadata of any, as protobuf. All items are encoded before the first byte is sent, because the list begins with its
 // length; between slices other logical clusters have their turns.
 import { apiVersionOf, type JsonObject, type JsonValue } from '../../apimachinery/meta/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
@@ -14,13 +14,15 @@ const sliceBytes = 128 * 1024
 
 /** The list of these objects in the requested version. */
 export async function protobufList(
-  { definition, exchange, target }: EndpointCall,
+  { definition, exchange, target, representation }: EndpointCall,
   entries: readonly Pick<Entry, 'bytes'>[],
   metadata: ListMeta,
 ): Promise<ChunkedAnswer> {
-  const { kind, group, version } = definition.info
-  const apiVersion = apiVersionOf({ group, version })
-  const view = viewOf(definition, { as: 'Object', format: 'json' }, { now: target.context.now })
+  const { as } = representation
+  const isWhole = as === 'Object'
+  const kind = isWhole ? definition.info.kind : as
+  const apiVersion = isWhole ? apiVersionOf(definition.info) : `meta.k8s.io/${representation.version ?? 'v1'}`
+  const view = viewOf(definition, { ...representation, format: 'json' }, { now: target.context.now })
   const items: Buffer[] = []
   let itemBytes = 0
   let taken = 0

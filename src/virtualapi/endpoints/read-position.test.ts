@@ -92,6 +92,13 @@ describe('the position of a list', () => {
     const { continue: token = '' } = error.status.metadata as { continue?: string }
     expect(positionOf({ continue: token })).to.include({ at: undefined, after: 'shop/b' })
   })
+
+  it('counts the five minutes of a list that continues in the newest state from there', () => {
+    const options = listOptionsOf(new URLSearchParams({ continue: encodeToken(-1, 'shop/b', { issuedMs: 0 }) }), 'list')
+    const { issuedMs } = listPosition(options, { nowMs })
+    const next = encodeToken(revision(9), 'shop/c', { issuedMs })
+    expect(positionOf({ continue: next })).to.include({ at: 9, after: 'shop/c' })
+  })
 })
 
 describe('a resourceVersion', () => {

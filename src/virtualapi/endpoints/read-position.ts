@@ -34,8 +34,10 @@ export function listPosition(
     const place = decodeToken(token)
     if (version !== '' && version !== '0')
       throw badRequest('specifying resource version is not allowed when using continue')
-    if (place.at !== undefined && nowMs - place.issuedMs > maxTokenAgeMs) throw expiredToken(place.after)
-    return { ...place, notOlderThan: undefined, limit }
+    // The token of a 410 answer begins a new list, whose own tokens are valid as long as others.
+    const issuedMs = place.at === undefined ? nowMs : place.issuedMs
+    if (nowMs - issuedMs > maxTokenAgeMs) throw expiredToken(place.after)
+    return { ...place, notOlderThan: undefined, limit, issuedMs }
   }
   const revision = version === '' ? undefined : requireRevision(version)
   if (revision === undefined || revision === 0)

@@ -2,6 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { goPrint } from '../../apimachinery/text/index.ts'
 import {
+  cloneJson,
   encodeJson,
   isJsonObject,
   type JsonObject,
@@ -10,17 +11,19 @@ import {
 } from '../../apimachinery/meta/index.ts'
 import { badRequest, methodNotAllowed, notFound } from '../../apimachinery/status/index.ts'
 import { jsonBytes, jsonDocument } from '../codec/answers.ts'
-import { decodeBody, objectOf, takingKind, type Decoded } from '../codec/read-object.ts'
+import { decodeBody, objectOf, withKind, type Decoded } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
-import { applyScale, scaleOf } from '../kinds/index.ts'
+import { applyScale, hasReplicas, scaleOf } from '../kinds/index.ts'
+import { builtInResourceOfKind } from '../resources/builtin-resources.ts'
 import type { Answer } from '../exchange/exchange.ts'
 import { appliedScale, managedFieldsOfScaled } from '../registry/scale-managed-fields.ts'
+import { isTrue } from '../request/parse-request.ts'
 import { isApply } from './field-manager.ts'
 import { readConfiguration, tellDuplicates } from './apply.ts'
 import { requireSubresource, type EndpointCall } from './endpoint-call.ts'
 import { requireContentType, requireName, requireNamespace } from './create.ts'
-import { patchOf, readable } from './patch.ts'
+import { patchFunction, readable } from './patch.ts'
 
 const scales = { group: 'autoscaling', version: 'v1', kind: 'Scale' }
 
@@ -29,7 +32,7 @@ export async function scale(call: EndpointCall): Promise<Answer> {
   const { definition, parts, target, request, exchange } = call
   const { verb } = exchange.info
   if (verb === 'get')
-    return shown(call, scaleOf(decodeObject(parts.registry.get(target, request.name).bytes), definition))
+    return shown(call, scaleOf(decodeObject(await parts.registry.read(target, request.name)), definition))
   if (verb !== 'update' && verb !== 'patch') throw methodNotAllowed(definition.info, verb)
   const rescale = await rescaling(call)
   const written = await parts.registry.update(target, request.name, {
@@ -41,6 +44,7 @@ export async function scale(call: EndpointCall): Promise<Answer> {
         current,
         scale: scaleOf(current, definition, { toWrite: true }),
       })
+      requireReplicas(call, { current, scale })
       const next = applyScale(current, scale, definition)
       if (managedFields === undefined) delete next.metadata.managedFields
       else next.metadata.managedFields = managedFields
@@ -48,6 +52,17 @@ export async function scale(call: EndpointCall): Promise<Answer> {
     },
   })
   return jsonDocument(scaleOf(written.object, definition))
+}
+
+/** As upstream, a patch must set the replicas of a custom resource that has none. */
+function requireReplicas(
+  { definition, exchange }: EndpointCall,
+  { current, scale }: { readonly current: KubeObject; readonly scale: KubeObject },
+): void {
+  const path = definition.custom?.scale?.specReplicasPath
+  if (path === undefined || exchange.info.verb !== 'patch' || hasReplicas(current, definition)) return
+  if (!isJsonObject(scale['spec']) || scale['spec']['replicas'] === undefined)
+    throw badRequest(`the spec replicas field ${JSON.stringify(path)} cannot be empty`)
 }
 
 type Rescaling = (scaling: { readonly current: KubeObject; readonly scale: KubeObject }) => {
@@ -67,9 +82,9 @@ async function rescaling(call: EndpointCall): Promise<Rescaling> {
     }
   }
   const { config, complaints } = readConfiguration(await exchange.request.body())
-  const force = query.get('force') === 'true'
+  const force = isTrue(query.get('force'))
   return (scaling) => {
-    const result = appliedScale({ definition, context }, scaling, structuredClone(config), { force })
+    const result = appliedScale({ definition, context }, scaling, cloneJson(config), { force })
     tellDuplicates(complaints, call)
     requireNamespace(result.scale.metadata, request.namespace)
     requireName(result.scale.metadata.name, request.name)
@@ -77,9 +92,10 @@ async function rescaling(call: EndpointCall): Promise<Rescaling> {
   }
 }
 
-/** A Scale as JSON, or as a Table with the columns of Scale. */
+/** A Scale as JSON, as its metadata alone, or as a Table with the columns of Scale. */
 function shown({ definition, representation, query, target }: EndpointCall, scale: KubeObject): Answer {
-  if (representation.as !== 'Table' || !definition.info.builtIn) return jsonDocument(scale)
+  const isTable = representation.as === 'Table' && definition.info.builtIn
+  if (representation.as !== 'PartialObjectMetadata' && !isTable) return jsonDocument(scale)
   const { fromStorage: _stored, complete: _complete, ...rest } = definition
   const info = { ...definition.info, ...scales }
   const view = viewOf({ ...rest, info, storageApiVersion: 'autoscaling/v1' }, representation, {
@@ -94,16 +110,16 @@ async function wantedScale(call: EndpointCall): Promise<(current: KubeObject) =>
   const { exchange, definition } = call
   const body = await exchange.request.body()
   if (exchange.info.verb === 'patch') {
-    const apply = patchOf(exchange.header('content-type'), { ...definition, schema: definition.schema ?? {} })
+    const apply = patchFunction(exchange.header('content-type'), { ...definition, schema: definition.schema ?? {} })
     const { value, duplicates } = decodeBody(body, undefined)
     const before = exchange.warnings.length
     return (current) => {
       // Drop the warnings of an earlier attempt that lost a conflict.
       exchange.warnings.length = before
-      const patched = apply(current as unknown as JsonObject, value)
+      const patched = apply(current as unknown as JsonObject, value, call.target.context.work)
       if (!isJsonObject(patched)) throw badRequest('the body must be a Scale')
       const shown = exchange.header('content-type')?.includes('strategic') === true ? goPrint(value) : undefined
-      return readable(patched, { definition: takingKind(definition, scales), shown }, () =>
+      return readable(patched, { definition: withKind(definition, scales), shown }, () =>
         requireScale(call, { value: patched, duplicates }, { duplicatesFirst: true }),
       )
     }
@@ -123,7 +139,7 @@ function requireScale(
   requireScaleKind({ kind, apiVersion } as KubeObject)
   const { warnings } = exchange
   const scaled = objectOf(decoded, {
-    ...{ definition: takingKind(definition, scales), fieldValidation, warnings },
+    ...{ definition: withKind(definition, scales), fieldValidation, warnings },
     duplicatesFirst,
   })
   requireNamespace(scaled.metadata, request.namespace)
@@ -134,7 +150,9 @@ function requireScale(
 function requireScaleKind({ kind, apiVersion }: KubeObject): void {
   if (kind === 'Scale' && apiVersion === 'autoscaling/v1') return
   const [version = '', group = ''] = apiVersion.split('/').reverse()
-  throw badRequest(
-    `${kind} in version "${version}" cannot be handled as a Scale: converting (${group === '' ? '' : version}.${kind}) to (autoscaling.Scale): unknown conversion`,
-  )
+  const isKnown = group === '' || builtInResourceOfKind({ group, version, kind }) !== undefined
+  const why = isKnown
+    ? `converting (${group === '' ? '' : version}.${kind}) to (autoscaling.Scale): unknown conversion`
+    : `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`
+  throw badRequest(`${kind} in version ${JSON.stringify(version)} cannot be handled as a Scale: ${why}`)
 }

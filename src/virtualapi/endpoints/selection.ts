@@ -20,6 +20,8 @@ export interface Selection {
   readonly everything: boolean
   /** The only name that can match, from the field selector or the path; undefined: any. */
   readonly name: string | undefined
+  /** What one match compares at most. */
+  readonly terms: number
   matches(entry: Entry): boolean
 }
 
@@ -29,6 +31,7 @@ const everything: Selection = {
   fields: parseFieldSelector(''),
   everything: true,
   name: undefined,
+  terms: 0,
   matches: () => true,
 }
 
@@ -58,6 +61,7 @@ export function selectionOf(
     fields,
     everything: isEverything,
     name: name ?? fields.exactly('metadata.name'),
+    terms: labels.requirements.length + fields.requirements.length,
     matches(entry) {
       if (isEverything) return true
       if (name !== undefined && entry.key.name !== name) return false

@@ -1,6 +1,6 @@
 // Which paths a resource has and which methods they take. Checked after authorization and before anything is read.
 import { methodNotServed, pageNotFound, pathNotFound } from '../../apimachinery/status/index.ts'
-import { builtInResources } from '../resources/builtin-resources.ts'
+import { isBuiltInGroup } from '../resources/builtin-resources.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
 import type { RequestInfo, ResourceTarget } from '../request/request-info.ts'
 
@@ -11,10 +11,12 @@ const collection: VerbOfMethod = { GET: 'list', POST: 'create', DELETE: 'deletec
 const allNamespaces: VerbOfMethod = { GET: 'list' }
 const object: VerbOfMethod = { GET: 'get', PUT: 'update', PATCH: 'patch', DELETE: 'delete' }
 const subresource: VerbOfMethod = { ...object, POST: 'create' }
+/** A proxy passes every method on. */
+const proxied: VerbOfMethod = { ...subresource, HEAD: 'get', OPTIONS: 'get' }
 
 /** 404 as kube-apiserver answers it: a Status if the group is built in, else "404 page not found" as text. */
 export function groupNotServed(group: string): Error {
-  return builtInResources().some((row) => row.group === group) ? pathNotFound() : pageNotFound()
+  return isBuiltInGroup(group) ? pathNotFound() : pageNotFound()
 }
 
 /** Throws 404 if the resource has no such path, 405 if the path does not take the method. */
@@ -29,7 +31,15 @@ export function requirePath(info: ResourceInfo, request: ResourceTarget, { metho
   const isAllNamespaces = info.namespaced && namespace === ''
   if (isAllNamespaces && name !== '') throw pathNotFound()
   const table =
-    name === '' ? (isAllNamespaces ? allNamespaces : collection) : request.subresource === '' ? object : subresource
+    name === ''
+      ? isAllNamespaces
+        ? allNamespaces
+        : collection
+      : request.subresource === ''
+        ? object
+        : request.subresource === 'proxy'
+          ? proxied
+          : subresource
   const verbs =
     request.subresource === ''
       ? info.verbs

@@ -4,7 +4,7 @@ import { badRequest, conflict, invalid, methodNotServed, type StatusCause } from
 import { timestamp } from '../../async/index.ts'
 import { apiAudience, type NameAndUid } from '../authn/index.ts'
 import { jsonDocument } from '../codec/answers.ts'
-import { decodeObjectBody, objectOf, takingKind } from '../codec/read-object.ts'
+import { decodeObjectBody, objectOf, withKind } from '../codec/read-object.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
 import type { Answer } from '../exchange/exchange.ts'
 import type { EndpointCall } from './endpoint-call.ts'
@@ -92,7 +92,7 @@ async function admitted({ parts, target, request }: EndpointCall, asked: KubeObj
 async function readRequest({ exchange, definition, fieldValidation }: EndpointCall): Promise<KubeObject> {
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, kind.kind)
-  const expected = takingKind(definition, kind)
+  const expected = withKind(definition, kind)
   const { warnings } = exchange
   return objectOf(decoded, { definition: expected, fieldValidation, warnings })
 }
@@ -123,7 +123,9 @@ function durationCauses(seconds: number): StatusCause[] {
 /** The object whose deletion invalidates the token. */
 function boundObject(call: EndpointCall, reference: ObjectReference): Bound {
   const { apiVersion = '', name = '' } = reference
-  if (apiVersion === 'v1' && reference.kind === 'Pod') {
+  const [group = '', version = ''] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion]
+  // As upstream, any version will do.
+  if (group === '' && reference.kind === 'Pod') {
     const pod = readNamed(call, 'pods', reference)
     const { serviceAccountName, nodeName = '' } = (pod['spec'] ?? {}) as {
       serviceAccountName?: string
@@ -139,16 +141,16 @@ function boundObject(call: EndpointCall, reference: ObjectReference): Bound {
       ...(nodeName === '' ? {} : { node: { name: nodeName, uid: node?.facts.uid ?? '' } }),
     }
   }
-  if (apiVersion === 'v1' && reference.kind === 'Secret')
+  if (group === '' && reference.kind === 'Secret')
     return { secret: { name, uid: readNamed(call, 'secrets', reference).metadata.uid ?? '' } }
-  if (apiVersion === 'v1' && reference.kind === 'Node')
+  if (group === '' && reference.kind === 'Node')
     return { node: { name, uid: readNamed(call, 'nodes', reference).metadata.uid ?? '' } }
-  const [group, version] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion]
   throw badRequest(`cannot bind token to object of type ${group}/${version}, Kind=${reference.kind ?? ''}`)
 }
 
 function readNamed({ parts, target, request }: EndpointCall, resource: string, reference: ObjectReference): KubeObject {
   const { name = '', uid = '' } = reference
+  if (name === '') throw badRequest('Name parameter required.')
   const definition = parts.catalog.findBuiltIn({ group: '', version: 'v1', resource })
   if (definition === undefined) throw badRequest(`cannot bind token to object of type /v1, Kind=${resource}`)
   const namespace = definition.info.namespaced ? request.namespace : ''

@@ -1,4 +1,5 @@
 // PUT of an object or of one of its subresources.
+import { cloneJson } from '../../apimachinery/meta/index.ts'
 import { jsonBytes } from '../codec/answers.ts'
 import { decodeObjectBody, objectOf } from '../codec/read-object.ts'
 import { viewOf } from '../codec/representations.ts'
@@ -19,7 +20,7 @@ export async function updateObject(call: EndpointCall): Promise<Answer> {
     subresource: request.subresource,
     // A new copy for every attempt: the registry changes it.
     change: () => {
-      const copy = structuredClone(object)
+      const copy = cloneJson(object)
       return definition.toStorage?.(copy) ?? { ...copy, apiVersion: definition.storageApiVersion }
     },
   })

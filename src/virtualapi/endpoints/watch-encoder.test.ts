@@ -118,6 +118,28 @@ describe('the initial state of a watch', () => {
   it('is nothing without objects', () => {
     expect([...encoderFor('').initial([], undefined)]).to.deep.equal([])
   })
+
+  it('is the same bytes for watches that begin at once, until an object changes', () => {
+    const many = Array.from({ length: 1000 }, (_, i) => entry(`e${i}`, 'red', i + 1))
+    const first = [...encoderFor('').initial(many, undefined)]
+    const second = [...encoderFor('').initial(many, undefined)]
+    expect(first.length).to.be.greaterThan(1)
+    expect(second.every((chunk, i) => chunk === first[i])).to.equal(true)
+    const changed = many.with(999, entry('e999', 'blue', 1001))
+    const third = [...encoderFor('').initial(changed, undefined)]
+    expect(third[0]).to.equal(first[0])
+    expect(third.flatMap(linesOf).map(textOf)).to.deep.equal(
+      changed.map(({ key, revision: at }) => `ADDED ${key.name} ${key.name === 'e999' ? 'blue' : 'red'} ${at}`),
+    )
+  })
+
+  it('pauses among objects that do not match', () => {
+    const many = Array.from({ length: 1000 }, (_, i) => entry(`e${i}`, 'red', 1))
+    const chunks = [...encoderFor('labelSelector=color=blue').initial([...many, blue], undefined)]
+    expect(chunks.filter(({ length }) => length === 0).length).to.be.within(10, 20)
+    expect(chunks.flatMap(linesOf).map(textOf)).to.deep.equal(['ADDED a blue 2'])
+    expect([...encoderFor('').initial(many, undefined)].every(({ length }) => length > 0)).to.equal(true)
+  })
 })
 
 describe('a bookmark', () => {

@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import { apiVersionOf, encodeJson, type JsonObject, type Revision } from '../../apimachinery/meta/index.ts'
 import type { StatusError } from '../../apimachinery/status/index.ts'
 import type { Entry, HubEvent } from '../../store/hub/index.ts'
+import { ListSegments } from '../codec/list-segments.ts'
 import { encodeProtobuf, protobufWatchEvent } from '../codec/protobuf/index.ts'
 import type { ObjectView } from '../codec/representations.ts'
 import { stampRevision } from '../resources/object-bytes.ts'
@@ -11,6 +12,9 @@ import type { Selection } from './selection.ts'
 
 /** Size from which a chunk of the initial state is sent. */
 const chunkBytes = 64 * 1024
+/** Terms of a selector that are compared before others have a turn, even if nothing is sent. The first one of an object may decode it. */
+const maxCompared = 64
+const nothing = new Uint8Array(0)
 type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
 
 /** Which objects a watch shows, and in which form. */
@@ -31,10 +35,30 @@ const lineStarts: Record<EventType, Buffer> = {
   ERROR: Buffer.from('{"type":"ERROR","object":'),
 }
 
-function line(type: EventType, object: Uint8Array, { isProtobuf }: Pick<ObjectView, 'isProtobuf'>): Buffer {
-  if (isProtobuf === true) return protobufWatchEvent(type, object)
+/** Of stored objects, for watches that show all of them: many that begin at once share the same lines. */
+const initialLines = new ListSegments({ around: [String(lineStarts.ADDED), String(lineEnd)] })
+
+/** The parts of a line, in order: several lines are joined at once. */
+function partsOf(
+  type: EventType,
+  object: Uint8Array,
+  { isProtobuf }: Pick<ObjectView, 'isProtobuf'>,
+): readonly Uint8Array[] {
+  if (isProtobuf === true) return [protobufWatchEvent(type, object)]
   const end = object.at(-1) === 0x0a ? object.length - 1 : object.length
-  return Buffer.concat([lineStarts[type], object.subarray(0, end), lineEnd])
+  return [lineStarts[type], object.subarray(0, end), lineEnd]
+}
+
+function line(type: EventType, object: Uint8Array, view: Pick<ObjectView, 'isProtobuf'>): Buffer {
+  return Buffer.concat(partsOf(type, object, view))
+}
+
+function* storedLines(entries: readonly Entry[]): Generator<Uint8Array, undefined> {
+  for (let from = 0; from < entries.length;) {
+    const segment = initialLines.segmentAt(entries, from, undefined)
+    yield initialLines.bytesOf(entries, segment, undefined)
+    from = segment.to
+  }
 }
 
 // An event is encoded once per view (which fixes the version and the format) and shared by all watches that show it unchanged.
@@ -65,28 +89,54 @@ export class WatchEncoder {
     this.#entryBytes = entryBytes
   }
 
+  /** True if an event may be slow to encode, however small its object is. */
+  get isCostly(): boolean {
+    return this.#view.isCostly === true
+  }
+
   /** The ERROR event that ends a failed watch. */
   error(error: StatusError): Buffer {
     return errorLine(error, this.#view)
   }
 
-  /** The initial state as ADDED events in chunks, then, where `endsAt` is given, the bookmark that ends it. */
+  /** The initial state as ADDED events in chunks, then, where `endsAt` is given, the bookmark that ends it. A chunk may be empty. */
   *initial(entries: readonly Entry[], endsAt: Revision | undefined): Generator<Uint8Array, undefined> {
-    let lines: Uint8Array[] = []
-    let bytes = 0
-    for (const entry of entries) {
-      if (!this.#selection.matches(entry)) continue
-      const added = line('ADDED', this.#encode(entry), this.#view)
-      lines.push(added)
-      bytes += added.length
-      if (bytes < chunkBytes) continue
-      yield Buffer.concat(lines)
-      lines = []
-      bytes = 0
+    const isAsStored = this.#view.isStored === true && this.#selection.everything && this.#entryBytes === undefined
+    let pending: Uint8Array | undefined
+    for (const chunk of isAsStored ? storedLines(entries) : this.#initialLines(entries)) {
+      if (pending !== undefined) yield pending
+      pending = chunk
     }
     // Last, not first: a client takes this bookmark to mean its initial list is complete (KEP-3157).
-    if (endsAt !== undefined) lines.push(this.bookmark(endsAt, { 'k8s.io/initial-events-end': 'true' }))
-    if (lines.length > 0) yield Buffer.concat(lines)
+    if (endsAt !== undefined) {
+      const bookmark = this.bookmark(endsAt, { 'k8s.io/initial-events-end': 'true' })
+      pending = pending === undefined ? bookmark : Buffer.concat([pending, bookmark])
+    }
+    if (pending !== undefined) yield pending
+  }
+
+  /** The matching objects as ADDED events in chunks. */
+  *#initialLines(entries: readonly Entry[]): Generator<Uint8Array, undefined> {
+    let parts: Uint8Array[] = []
+    let bytes = 0
+    let compared = 0
+    for (const entry of entries) {
+      compared += this.#selection.terms
+      if (compared > maxCompared) {
+        compared = 0
+        yield nothing
+      }
+      if (!this.#selection.matches(entry)) continue
+      for (const part of partsOf('ADDED', this.#encode(entry), this.#view)) {
+        parts.push(part)
+        bytes += part.length
+      }
+      if (bytes < chunkBytes) continue
+      yield Buffer.concat(parts, bytes)
+      parts = []
+      bytes = 0
+    }
+    if (parts.length > 0) yield Buffer.concat(parts)
   }
 
   /** A BOOKMARK event in the form of the other events: a client that watches PartialObjectMetadata decodes nothing else. */

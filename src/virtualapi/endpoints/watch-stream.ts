@@ -9,6 +9,9 @@ import type { Push, Sink } from '../exchange/exchange.ts'
 import type { TimedWatch, WatchClock } from './watch-clock.ts'
 import type { WatchEncoder } from './watch-encoder.ts'
 
+/** Events that are encoded at once where each may be slow to encode. */
+const costlyBytes = 4 * 1024
+
 export interface WatchStreamOptions {
   readonly watch: HubWatch
   readonly encoder: WatchEncoder
@@ -116,10 +119,10 @@ export class WatchStream implements Push, WatchReader, TimedWatch, PendingDelive
     if (this.#initial !== undefined) {
       const { done, value } = this.#initial.next() as IteratorResult<Uint8Array, undefined>
       if (done === true) this.#initial = undefined
-      else this.#write(value)
+      else if (value.length > 0) this.#write(value)
     } else if (this.#watch.waits) {
       // Events before bookmarks: a bookmark promises that all earlier events were sent.
-      const events = this.#watch.take()
+      const events = this.#watch.take(this.#encoder.isCostly ? costlyBytes : undefined)
       const chunk = events && this.#encoder.batch(events)
       if (chunk !== undefined) this.#write(chunk)
       if (events === undefined) {

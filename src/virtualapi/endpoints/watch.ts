@@ -3,6 +3,8 @@ import { zeroRevision, type Revision } from '../../apimachinery/meta/index.ts'
 import { expired, isStatusError, notAcceptable } from '../../apimachinery/status/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import type { Entry, HubWatch } from '../../store/hub/index.ts'
+import { isConverted, type ConvertedDefinition } from '../conversion/conversions.ts'
+import { ConvertingWatch } from '../conversion/converting-watch.ts'
 import { viewOf, type ObjectView } from '../codec/representations.ts'
 import type { Answer, Exchange, Sink } from '../exchange/exchange.ts'
 import type { EndpointParts } from './parts.ts'
@@ -30,6 +32,8 @@ export interface WatchPlan {
   /** Entries to send as ADDED before the changes; undefined: only changes. */
   readonly initial: readonly Entry[] | undefined
   readonly since: Revision
+  /** Bookmarks have this revision at least. Default `since`; 0 where revisions are not ordered. */
+  readonly leastProgress?: Revision
   readonly options: WatchOptions
 }
 
@@ -56,7 +60,31 @@ export async function watchObjects(call: EndpointCall<EndpointParts>): Promise<A
   const since = options.sendInitialEvents || options.since === 0 ? objects.revision() : options.since
   const initial = options.sendInitialEvents ? objects.list(scope) : undefined
   const watch = await openWatch(() => objects.watch(scope, { since, signal: exchange.signal }))
-  return watchAnswer({ form: { definition, selection, view }, watch, initial, since, options }, exchange, parts)
+  const form = { definition, selection, view }
+  if (!isConverted(definition)) return watchAnswer({ form, watch, initial, since, options }, exchange, parts)
+  return convertedWatch(call, definition, { form, watch, initial, since, options })
+}
+
+/** The same watch of objects that a conversion webhook brings into the version of the request. */
+async function convertedWatch(
+  { parts, objects: { cluster }, exchange }: EndpointCall<EndpointParts>,
+  definition: ConvertedDefinition,
+  { form, watch, initial, ...plan }: WatchPlan,
+): Promise<Answer> {
+  const { conversions } = parts
+  try {
+    const call = { cluster, signal: exchange.signal, turn: () => exchange.turn() }
+    const shown = initial && (await conversions.shownAll(definition, initial, call))
+    const converting = new ConvertingWatch(
+      watch,
+      (entries, signal) => conversions.shownAll(definition, entries, { cluster, signal }),
+      { withPrevious: !form.selection.everything },
+    )
+    return watchAnswer({ form, watch: converting, initial: shown, ...plan }, exchange, parts)
+  } catch (error) {
+    watch[Symbol.dispose]()
+    throw error
+  }
 }
 
 /** Waits for `since`; the answer if it is not reached in time. A watch answers 200 with the error as its only event. */
@@ -110,7 +138,7 @@ export function watchOptions({
 
 /** The answer that streams a watch. The hub's watch is disposed when the answer ends, and when it never begins. */
 export function watchAnswer(
-  { form, watch, initial, since, options: { bookmarks, timeoutMs } }: WatchPlan,
+  { form, watch, initial, since, leastProgress = since, options: { bookmarks, timeoutMs } }: WatchPlan,
   { flow }: Exchange,
   { watchClock: clock, deliveries }: EndpointParts,
 ): Answer {
@@ -119,7 +147,7 @@ export function watchAnswer(
     // With bookmarks, one marks the end of the initial state (KEP-3157).
     const state = initial && encoder.initial(initial, bookmarks ? since : undefined)
     return new WatchStream({
-      ...{ watch, encoder, since, timeoutMs, bookmarks, flow, clock, deliveries, sink },
+      ...{ watch, encoder, since: leastProgress, timeoutMs, bookmarks, flow, clock, deliveries, sink },
       initial: state,
     })
   }

@@ -58,7 +58,7 @@ export function dryRunCauses(words: readonly string[]): StatusCause[] {
 }
 
 function managerCauses(manager: string): StatusCause[] {
-  if (manager.length > maxFieldManagerLength)
+  if (Buffer.byteLength(manager) > maxFieldManagerLength)
     return [
       {
         reason: 'FieldValueTooLong',

@@ -1,9 +1,11 @@
 // A request and its answer, and what the stages have found out about it.
 import type { DetailedPeerCertificate } from 'node:tls'
+import type { ClusterId } from '../../apimachinery/meta/index.ts'
 import { WorkBudget } from '../../apimachinery/work-budget/index.ts'
 import { abortable } from '../../async/index.ts'
 import { auditIdOf, type Named, type RequestAudit } from '../audit/index.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
+import type { Peer, Tenure } from '../clusters/ownership.ts'
 import type { UserInfo } from '../authn/user-info.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 
@@ -27,6 +29,8 @@ export interface IncomingRequest {
   readonly stopping?: AbortSignal
   /** The user of a request from within the process, which needs no credentials. */
   readonly loopbackUser?: UserInfo
+  /** Another process of ours passed it on: it is answered here or refused. */
+  readonly isForwarded?: boolean
 }
 
 export interface BytesAnswer {
@@ -95,6 +99,13 @@ export interface PushAnswer {
   readonly begin: (sink: Sink) => Push
   readonly drop: () => void
 }
+/** Another process answers. */
+export interface ForwardAnswer {
+  readonly kind: 'forward'
+  readonly to: Peer
+  /** It may last for long, and ends when the server stops. */
+  readonly isLongRunning: boolean
+}
 export type Answer = BytesAnswer | ChunkedAnswer | StreamAnswer | PushAnswer
 /** An answer as it is sent. */
 export type SentAnswer = BytesAnswer | SentChunks | StreamAnswer | PushAnswer
@@ -108,9 +119,9 @@ export interface SentChunks extends ChunkedAnswer {
   readonly maxMs: number
 }
 
-/** Bounds of what webhooks can add to an audit line. */
+/** Bounds of what webhooks and policies can add to an audit line: annotations, and characters of all of them together. */
 const maxAnnotations = 200
-const maxAnnotationLength = 1024
+const maxAnnotationCharacters = 256 * 1024
 
 /** What the stages have found out about a request so far. A stage reads only what an earlier one has set. */
 export class Exchange {
@@ -130,17 +141,28 @@ export class Exchange {
   named: Named | undefined
   /** Annotations of admission for the audit line; undefined if there are none. */
   annotations: Map<string, string> | undefined
+  private annotationCharacters = 0
   private ownAuditId: string | undefined
   /** Awaited before more work for this request, so that other flows are served; undefined: no need to wait. */
   turn: () => Promise<void> | undefined = () => undefined
+  /** Gives the place of this request in the process-wide limit to others; the result takes it back. */
+  lendPlace: () => () => void = () => () => undefined
+  private waits = 0
+  private takeBack: (() => void) | undefined
   /** Fairness key of this request; undefined for our own controllers, which never wait. */
   flow: string | undefined
+  /** Headers that name the flow of API Priority and Fairness; undefined where the client may not know of the logical cluster. */
+  flowHeaders: Readonly<Record<string, string>> | undefined
   /** Unlinks the signal from the server's stop signal; for pushes, which the listener ends itself. */
   unlink: () => void = () => undefined
   private understood: RequestInfo | undefined
   private authenticated: UserInfo | undefined
   /** The logical cluster of the request, if it exists. Only after authorization may the client learn that it does not. */
   cluster: LogicalCluster | undefined
+  /** The permission to answer for a logical cluster; undefined where no other process shares them. */
+  tenure: { readonly cluster: ClusterId; readonly of: Tenure } | undefined
+  /** The process that answers instead of this one. */
+  forwardTo: Peer | undefined
 
   constructor(request: IncomingRequest) {
     this.signal = request.signal
@@ -148,11 +170,23 @@ export class Exchange {
     this.request = { ...request, body: () => this.read(request) }
   }
 
+  /** Resolves as `answer`, for which somebody outside is asked: the place of this request is lent to others meanwhile. */
+  async whileWaiting<T>(answer: Promise<T>): Promise<T> {
+    if (this.waits++ === 0) this.takeBack = this.lendPlace()
+    try {
+      return await answer
+    } finally {
+      if (--this.waits === 0) this.takeBack?.()
+    }
+  }
+
   /** Adds an annotation to the audit line. The first of a key stays; those beyond the bounds are left out. */
   annotate(key: string, value: string): void {
     this.annotations ??= new Map()
-    if (this.annotations.size >= maxAnnotations || value.length > maxAnnotationLength || this.annotations.has(key))
+    const characters = this.annotationCharacters + key.length + value.length
+    if (this.annotations.size >= maxAnnotations || characters > maxAnnotationCharacters || this.annotations.has(key))
       return
+    this.annotationCharacters = characters
     this.annotations.set(key, value)
     this.audit?.annotate(key, value)
   }
@@ -212,6 +246,11 @@ export class Exchange {
 
 /** The first header of this lower-case name among raw pairs. */
 export function headerOf(rawHeaders: readonly string[], name: string): string | undefined {
-  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]?.toLowerCase() === name) return rawHeaders[i + 1]
+  for (let i = 0; i < rawHeaders.length; i += 2) if (isHeader(rawHeaders[i], name)) return rawHeaders[i + 1]
   return undefined
+}
+
+/** Whether a raw name is this lower-case one. Asked so often of each request that most names are told apart by their length. */
+function isHeader(raw: string | undefined, name: string): boolean {
+  return raw?.length === name.length && raw.toLowerCase() === name
 }

@@ -1,6 +1,6 @@
 // Deletes Events that were not written for an hour, in every logical cluster, loaded or not. kube-apiserver does the same
 // with etcd leases (--event-ttl).
-import type { Revision } from '../../apimachinery/meta/index.ts'
+import type { ClusterId, Revision } from '../../apimachinery/meta/index.ts'
 import { sleep, type Clock } from '../../async/index.ts'
 import { isStoreError, type ObjectKey, type Store, type StoredObject } from '../../store/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
@@ -21,6 +21,8 @@ export interface EventExpiryOptions {
   readonly log: Logger
   /** How long an Event stays after it was last written. */
   readonly ttlMs: number
+  /** Whether this process deletes the Events of a logical cluster. Default: of all. */
+  readonly owns?: (cluster: ClusterId) => boolean
 }
 
 interface Scan {
@@ -55,7 +57,7 @@ export class EventExpiry {
 
   /** Deletes the expired Events. Returns how many. Rejects with the store's errors. */
   async look(signal: AbortSignal): Promise<number> {
-    const { store, clock, ttlMs } = this.#options
+    const { store, clock, ttlMs, owns = () => true } = this.#options
     const now = clock.now()
     this.#scans.push({ at: now, revision: await store.revision({ signal }) })
     while ((this.#scans[1]?.at ?? Infinity) <= now - ttlMs) this.#scans.shift()
@@ -66,6 +68,7 @@ export class EventExpiry {
     for (;;) {
       const page = await store.list({ resource }, { signal, limit: pageSize, ...(after && { after }) })
       for (const object of page.items) {
+        if (!owns(object.key.cluster)) continue
         const isOld = expiredRevision !== undefined && object.revision <= expiredRevision
         if ((isOld || newestTime(object) <= now - ttlMs) && (await this.#delete(object, signal))) deleted++
       }

@@ -37,6 +37,30 @@ describe('a share of the event loop', () => {
     expect(share.waiting).to.equal(0)
   })
 
+  it('is shorter while several flows are served', async () => {
+    const share = new EventLoopShare()
+    void share.turn('quiet')
+    void share.turn('noisy')
+    await nextPass()
+    let pass = 0
+    const turns: number[] = []
+    const count = (): void => {
+      pass++
+      if (turns.length < 6) setImmediate(count)
+    }
+    setImmediate(count)
+    const ask = async (): Promise<void> => {
+      await share.turn('noisy')
+      turns.push(pass)
+      work(1)
+    }
+    void share.turn('noisy')
+    work(1)
+    await Promise.all(Array.from({ length: 6 }, ask))
+    // One millisecond is more than a slice: each turn ends its pass.
+    expect(new Set(turns).size).to.equal(6)
+  })
+
   it('is given round robin', async () => {
     const share = new EventLoopShare()
     const order: string[] = []

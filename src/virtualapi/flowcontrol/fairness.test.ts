@@ -74,6 +74,23 @@ describe('Fairness', () => {
       leave()
       fairness.enter('globex', kind)
     })
+
+  it('lends the place of a request that waits for a webhook to others, not to its own logical cluster', () => {
+    const fairness = new Fairness({ requests: 1, allRequests: 1, allLent: 1 })
+    const leave = fairness.enter('acme', 'request')
+    const takeBack = fairness.lendPlace()
+    expect(thrownBy(() => fairness.enter('acme', 'request'))).to.satisfy(isStatusError)
+    const leaveOther = fairness.enter('globex', 'request')
+    // Only so many are lent.
+    fairness.lendPlace()
+    expect(thrownBy(() => fairness.enter('initech', 'request'))).to.satisfy(isStatusError)
+    takeBack()
+    takeBack()
+    leaveOther()
+    expect(thrownBy(() => fairness.enter('globex', 'request'))).to.satisfy(isStatusError)
+    leave()
+    fairness.enter('globex', 'request')
+  })
 })
 
 function thrownBy(run: () => unknown): unknown {

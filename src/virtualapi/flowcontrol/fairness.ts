@@ -18,6 +18,8 @@ export interface FairnessLimits {
   readonly largeWaitMs?: number
   /** Concurrent requests of all logical clusters. Default 2000. */
   readonly allRequests?: number
+  /** Requests that wait for a webhook and do not count among those of all logical clusters meanwhile. Default 10,000. */
+  readonly allLent?: number
   /** Open watches of all logical clusters, each some 20 KiB of memory. Default 50,000. */
   readonly allWatches?: number
   /** Concurrent requests without credentials from one address. Default 20. */
@@ -31,6 +33,9 @@ export interface FairnessLimits {
 }
 
 const MiB = 1024 * 1024
+
+/** Concurrent requests of one logical cluster, unless the limits say otherwise. */
+export const requestsOfCluster = 200
 
 interface Large {
   taken: number
@@ -47,15 +52,17 @@ export class Fairness {
   private readonly answers = new Map<string, number>()
   private readonly all = { request: 0, watch: 0, anonymous: 0 }
   private allAnswers = 0
+  private lent = 0
 
   constructor({
-    requests = 200,
+    requests = requestsOfCluster,
     watches = 5000,
     largeRequests = 2,
     waitingLarge = 64,
     allWaitingLarge = 128,
     largeWaitMs = 15_000,
     allRequests = 2000,
+    allLent = 10_000,
     allWatches = 50_000,
     anonymousRequests = 20,
     allAnonymousRequests = 200,
@@ -63,7 +70,7 @@ export class Fairness {
     allAnswerBytes = 1024 * MiB,
   }: FairnessLimits = {}) {
     this.limits = {
-      ...{ requests, watches, allRequests, allWatches, answerBytes, allAnswerBytes },
+      ...{ requests, watches, allRequests, allLent, allWatches, answerBytes, allAnswerBytes },
       ...{ largeRequests, waitingLarge, allWaitingLarge, largeWaitMs, anonymousRequests, allAnonymousRequests },
     }
   }
@@ -149,6 +156,28 @@ export class Fairness {
     return kind === 'request'
       ? this.count(this.requests, flow, { kind, limit: requests, most: allRequests, what: tooManyOf('requests') })
       : this.count(this.watches, flow, { kind, limit: watches, most: allWatches, what: tooManyOf('watches') })
+  }
+
+  /** The open watches of a logical cluster, with other requests that have no deadline. */
+  watchesOf(flow: string): number {
+    return this.watches.get(flow) ?? 0
+  }
+
+  /**
+   * Gives the place of a request among those of all logical clusters to others while it waits for a tenant's webhook; in its own
+   * logical cluster it keeps its place. The result takes the place back, even if all are taken meanwhile.
+   */
+  lendPlace(): () => void {
+    if (this.lent >= this.limits.allLent) return () => undefined
+    this.lent++
+    this.all.request--
+    let isBack = false
+    return () => {
+      if (isBack) return
+      isBack = true
+      this.lent--
+      this.all.request++
+    }
   }
 
   /** Counts a request without credentials, watches too, by the address of its peer; otherwise as `enter`. */

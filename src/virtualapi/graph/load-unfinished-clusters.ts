@@ -4,9 +4,14 @@ import { sleep } from '../../async/index.ts'
 import type { Hub } from '../../store/hub/index.ts'
 import type { ClusterDirectory } from '../clusters/index.ts'
 
-/** Objects that contain one of these may need a controller: deleted objects, owned objects, ServiceAccount token Secrets. */
+/** Objects that contain one of these may need a controller: deleted and owned objects, ServiceAccount token Secrets, Jobs that expire. */
 const deletion = '"deletionTimestamp":"'
-const unfinished = [deletion, '"ownerReferences":[', '"kubernetes.io/service-account-token"']
+const unfinished = [
+  deletion,
+  '"ownerReferences":[',
+  '"kubernetes.io/service-account-token"',
+  '"ttlSecondsAfterFinished":',
+]
 /** Resources whose deletion is finished first: clients wait for it, and it deletes the most objects. */
 const urgent = ['namespaces', 'customresourcedefinitions.apiextensions.k8s.io']
 /** The pause between two logical clusters: at least `pauseMs`, and `pauseFactor` times as long as the last one took. */
@@ -15,11 +20,22 @@ const pauseFactor = 4
 
 /** Loads the logical clusters with unfinished work, one after the other. The hub notifies its observers of each load. */
 export async function loadUnfinishedClusters(
-  { hub, directory, isLoaded }: { hub: Hub; directory: ClusterDirectory; isLoaded: (id: ClusterId) => boolean },
+  {
+    hub,
+    directory,
+    isDone,
+    searched,
+  }: {
+    hub: Hub
+    directory: ClusterDirectory
+    isDone: (id: ClusterId) => boolean
+    /** Gets those that were searched. */
+    searched: Set<ClusterId>
+  },
   signal: AbortSignal,
 ): Promise<void> {
   const load = async (id: ClusterId): Promise<void> => {
-    if (isLoaded(id) || directory.byId(id) === undefined) return
+    if (isDone(id) || directory.byId(id) === undefined) return
     try {
       await hub.cluster(id, { signal })
       hub.release(id)
@@ -33,10 +49,11 @@ export async function loadUnfinishedClusters(
     for (const cluster of new Set(keys.map((key) => key.cluster))) await load(cluster)
   }
   for (const { id } of [...directory.all()]) {
-    if (isLoaded(id)) continue
+    if (isDone(id)) continue
     const began = performance.now()
     const found = await hub.find({ cluster: id, containing: unfinished }, { limit: 1, signal })
     if (found.length > 0) await load(id)
+    searched.add(id)
     await sleep(Math.max(pauseMs, (performance.now() - began) * pauseFactor), signal, { unref: true })
   }
 }

@@ -1,6 +1,6 @@
 // What controllers see of all logical clusters: changes of objects, and owner references. Reads from the hub, and notifies
 // its listeners when the hub applies a change.
-import { yieldEvery } from '../../async/index.ts'
+import { sleep, yieldEvery } from '../../async/index.ts'
 import {
   apiVersionOf,
   parseApiVersion,
@@ -20,8 +20,9 @@ import type {
   ServedResource,
   SelectedObject,
 } from '../../object-graph/index.ts'
-import type { ClusterObjects, Entry, Hub, HubEvent } from '../../store/hub/index.ts'
-import type { ClusterDirectory } from '../clusters/index.ts'
+import { isStoreError } from '../../store/index.ts'
+import type { BaseLayer, ClusterObjects, Entry, Hub, HubEvent } from '../../store/hub/index.ts'
+import type { ClusterDirectory, ClusterFilter, ClusterOwnership } from '../clusters/index.ts'
 import { builtInResources } from '../resources/builtin-resources.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { asBuffer, decodeMetadata, decodeObject } from '../resources/object-bytes.ts'
@@ -29,12 +30,15 @@ import { storageKeyOf } from '../resources/resource-definition.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
 import { storageOf } from '../kinds/conversions.ts'
 import { outdatedQuotas } from '../quota/index.ts'
+import { Gains } from './gains.ts'
 import { loadUnfinishedClusters } from './load-unfinished-clusters.ts'
 import { QuotaNamespaces, type NamespaceListener } from './quota-namespaces.ts'
 import { linksOf, sameLinks, objectsToCollect } from './object-links.ts'
 
 /** Garbage collection skips these: they have no dependents and no owners that matter, and are most of all changes. */
 const ignored = new Set(['events', 'leases.coordination.k8s.io'])
+/** Between two searches for unfinished work, if the store could not answer the first. */
+const searchAgainMs = 5000
 /** How long looking at many objects holds up others. */
 const sliceMs = 5
 
@@ -48,8 +52,28 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   private readonly listeners = new Map<string, Set<ChangeListener>>()
   /** Logical clusters that were loaded since this process began. Observers hear of all their changes since, loaded or not. */
   private readonly loadedOnce = new Set<ClusterId>()
+  /** Logical clusters that were searched for unfinished work since this process began, or owns them. */
+  private readonly searched = new Set<ClusterId>()
+  private readonly ownership: ClusterOwnership | undefined
+  private readonly baseLayer: BaseLayer | undefined
 
-  constructor({ hub, catalog, directory }: { hub: Hub; catalog: Catalog; directory: ClusterDirectory }) {
+  constructor({
+    hub,
+    catalog,
+    directory,
+    ownership,
+    baseLayer,
+  }: {
+    hub: Hub
+    catalog: Catalog
+    directory: ClusterDirectory
+    /** Listeners hear of the logical clusters that this process owns. Absent: of all. */
+    ownership?: ClusterOwnership
+    /** What every logical cluster is created with. Absent: nothing. */
+    baseLayer?: BaseLayer
+  }) {
+    this.baseLayer = baseLayer
+    this.ownership = ownership
     this.hub = hub
     this.catalog = catalog
     this.directory = directory
@@ -60,9 +84,13 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     })
     directory.onChange(({ before, after }) => {
       if (before === undefined || after?.id === before.id) return
-      this.loadedOnce.delete(before.id)
-      this.quotas.forget(before.id)
+      this.forget(before.id)
     })
+    // After they moved here, they are as unknown as after a start.
+    const moved = (isMoved: ClusterFilter): void => {
+      for (const id of new Set([...this.loadedOnce, ...this.searched])) if (isMoved(id)) this.forget(id)
+    }
+    ownership?.follow({ gained: moved, lost: moved })
   }
 
   observe(observer: GraphObserver): () => void {
@@ -87,14 +115,29 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     return objects === undefined ? [] : outdatedQuotas(objects, namespace, Date.now())
   }
 
-  loadUnfinished(signal: AbortSignal): Promise<void> {
-    const { hub, directory } = this
-    return loadUnfinishedClusters({ hub, directory, isLoaded: (id) => this.loadedOnce.has(id) }, signal)
+  async loadUnfinished(signal: AbortSignal): Promise<void> {
+    const { hub, directory, searched, ownership } = this
+    const isDone: ClusterFilter = (id) => this.loadedOnce.has(id) || searched.has(id) || !this.owns(id)
+    if (ownership === undefined) {
+      await loadUnfinishedClusters({ hub, directory, isDone, searched }, signal)
+      return
+    }
+    const gains = new Gains(ownership)
+    try {
+      for (;;) {
+        const seen = gains.count
+        const isComplete = await isSearched(() => loadUnfinishedClusters({ hub, directory, isDone, searched }, signal))
+        if (isComplete) await gains.after(seen, signal)
+        else await sleep(searchAgainMs, signal, { unref: true })
+      }
+    } finally {
+      gains[Symbol.dispose]()
+    }
   }
 
   nameOf(cluster: string): string | undefined {
     const id = tryClusterId(cluster)
-    return id === undefined ? undefined : this.directory.byId(id)?.name
+    return id === undefined || !this.owns(id) ? undefined : this.directory.byId(id)?.name
   }
 
   async get(key: ObjectKey, signal: AbortSignal): Promise<GraphObject | undefined> {
@@ -104,6 +147,12 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     if (entry === undefined || info === undefined) return undefined
     const metadata = decodeMetadata(entry.bytes)
     return { ...servedOf(info), key, apiVersion: apiVersionOf(info), kind: info.kind, metadata }
+  }
+
+  initial({ cluster, ...key }: ObjectKey): KubeObject | undefined {
+    const id = tryClusterId(cluster)
+    const bytes = id === undefined ? undefined : this.baseLayer?.get({ cluster: id, ...key })
+    return bytes === undefined ? undefined : decodeObject(bytes)
   }
 
   async dependents(cluster: string, uid: string, signal: AbortSignal): Promise<readonly ObjectKey[]> {
@@ -162,7 +211,8 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
 
   private async objects(cluster: string, signal: AbortSignal): Promise<ClusterObjects | undefined> {
     const id = tryClusterId(cluster)
-    if (id === undefined || this.directory.byId(id) === undefined || this.hub.hasEnded(id)) return undefined
+    if (id === undefined || !this.owns(id)) return undefined
+    if (this.directory.byId(id) === undefined || this.hub.hasEnded(id)) return undefined
     return this.hub.cluster(id, { signal })
   }
 
@@ -173,8 +223,18 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     }
   }
 
+  private owns(id: ClusterId): boolean {
+    return this.ownership?.owns(id) ?? true
+  }
+
+  private forget(id: ClusterId): void {
+    this.loadedOnce.delete(id)
+    this.searched.delete(id)
+    this.quotas.forget(id)
+  }
+
   private firstLook(objects: ClusterObjects): void {
-    if (this.loadedOnce.has(objects.cluster)) return
+    if (this.loadedOnce.has(objects.cluster) || !this.owns(objects.cluster)) return
     this.loadedOnce.add(objects.cluster)
     this.quotas.loaded(objects)
     for (const observer of this.observers) notifyObjectsToCollect(observer, objects)
@@ -183,6 +243,7 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
   }
 
   private changed(event: HubEvent): void {
+    if (!this.owns(event.entry.key.cluster)) return
     for (const observer of this.observers) notifyObserver(observer, event)
     this.quotas.changed(event)
     const listeners = this.listeners.get(event.entry.key.resource)
@@ -197,7 +258,21 @@ export class ObjectGraph implements ObjectGraphContract, ObjectFeed {
     const builtIn = builtInByStorageKey().get(resource)
     if (builtIn !== undefined) return builtIn
     const crd = this.catalog.crds(objects).find(({ entry }) => entry.key.name === resource)
-    return crd?.compiled.resourceInfos[0]
+    if (crd === undefined) return undefined
+    // The stored version if it is served: then deletions need no conversion webhook.
+    const { resourceInfos, storageVersion } = crd.compiled
+    return resourceInfos.find(({ version }) => version === storageVersion) ?? resourceInfos[0]
+  }
+}
+
+/** False if the store could not answer. */
+async function isSearched(search: () => Promise<void>): Promise<boolean> {
+  try {
+    await search()
+    return true
+  } catch (error) {
+    if (isStoreError(error)) return false
+    throw error
   }
 }
 
@@ -228,7 +303,7 @@ function selectedOf(entry: Entry): SelectedObject {
     key: keyOf(entry),
     revision: entry.revision,
     labels: entry.facts.labels ?? {},
-    bytes: entry.bytes.length,
+    bytes: entry.size,
     object: () => decodeObject(entry.bytes),
   }
 }
@@ -251,6 +326,9 @@ function changeOf(entry: Entry, { exists, isNew }: Pick<ObjectChange, 'exists' |
     get deleting() {
       return linksOf(entry.bytes).deleting
     },
+    get labels() {
+      return entry.facts.labels
+    },
     contains,
     object: () => decodeObject(entry.bytes),
   }
@@ -264,7 +342,7 @@ function notifyWritten(listener: ChangeListener, objects: ClusterObjects, resour
   }
   for (const { namespace, name } of objects.hidden(resource)) {
     const key = { cluster: objects.cluster, resource, namespace, name }
-    const nothing = { contains: () => false, object: () => undefined }
+    const nothing = { labels: undefined, contains: () => false, object: () => undefined }
     listener({ key, exists: false, isNew: true, deleting: false, ...nothing })
   }
 }

@@ -16,13 +16,15 @@ export interface KindFacts {
   readonly allowCreateOnUpdate: boolean
   readonly validateName: NameCheck
   readonly ownFinalizers: boolean
-  readonly metaChecks: { readonly update: readonly MetaCheck[]; readonly status: readonly MetaCheck[] }
+  readonly metadataChecks: { readonly update: readonly MetaCheck[]; readonly status: readonly MetaCheck[] }
 }
 
 const rbac = 'rbac.authorization.k8s.io'
 const admission = 'admissionregistration.k8s.io'
 
 const withGeneration = new Set([
+  'mutatingadmissionpolicies.admissionregistration.k8s.io',
+  'mutatingadmissionpolicybindings.admissionregistration.k8s.io',
   'mutatingwebhookconfigurations.admissionregistration.k8s.io',
   'validatingadmissionpolicies.admissionregistration.k8s.io',
   'validatingadmissionpolicybindings.admissionregistration.k8s.io',
@@ -50,6 +52,9 @@ const withGeneration = new Set([
 ])
 
 const conditionalUpdate = new Set([
+  'mutatingadmissionpolicies.admissionregistration.k8s.io',
+  'mutatingadmissionpolicybindings.admissionregistration.k8s.io',
+  'apiservices.apiregistration.k8s.io',
   'mutatingwebhookconfigurations.admissionregistration.k8s.io',
   'validatingadmissionpolicies.admissionregistration.k8s.io',
   'validatingadmissionpolicybindings.admissionregistration.k8s.io',
@@ -86,6 +91,7 @@ const names: Readonly<Record<string, NameCheck>> = {
   'rolebindings.rbac.authorization.k8s.io': pathSegmentName,
   'roles.rbac.authorization.k8s.io': pathSegmentName,
   'statefulsets.apps': labelName,
+  'apiservices.apiregistration.k8s.io': pathSegmentName,
   // Upstream has no name rules for these kinds.
   'poddisruptionbudgets.policy': pathSegmentName,
   'certificatesigningrequests.certificates.k8s.io': pathSegmentName,
@@ -133,8 +139,10 @@ const updateChecks: Readonly<Record<string, readonly MetaCheck[]>> = {
     [
       ...['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'].map((one) => `${one}.${admission}`),
       ...['validatingadmissionpolicies', 'validatingadmissionpolicybindings'].map((one) => `${one}.${admission}`),
+      ...['mutatingadmissionpolicies', 'mutatingadmissionpolicybindings'].map((one) => `${one}.${admission}`),
     ],
   ),
+  'apiservices.apiregistration.k8s.io': [freeChange, freeWhole],
   'leases.coordination.k8s.io': [freeChange],
   'runtimeclasses.node.k8s.io': [freeWhole, freeChange],
   'customresourcedefinitions.apiextensions.k8s.io': [freeChange],
@@ -160,6 +168,7 @@ function checksOf(checks: readonly MetaCheck[], keys: readonly string[]): Record
 
 /** Kinds whose subresource `status` writes no metadata. */
 const bareStatus = new Set([
+  'apiservices.apiregistration.k8s.io',
   'customresourcedefinitions.apiextensions.k8s.io',
   'flowschemas.flowcontrol.apiserver.k8s.io',
   'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io',
@@ -207,7 +216,7 @@ export function factsOf(info: ResourceInfo): KindFacts {
     allowCreateOnUpdate: createOnUpdate.has(key),
     validateName: names[key] ?? subdomainName,
     ownFinalizers: !freeFinalizers.has(key),
-    metaChecks: {
+    metadataChecks: {
       update: updateChecks[key] ?? [whole, change],
       status: bareStatus.has(key) ? [] : (statusChecks[key] ?? [change]),
     },

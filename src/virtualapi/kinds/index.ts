@@ -17,7 +17,6 @@ import { apiVersionOf } from '../../apimachinery/meta/index.ts'
 
 export * from './conversions.ts'
 export * from './scale.ts'
-export { totalOfContainers } from './defaults/pod-level-resources.ts'
 export { qosClassOf } from './rules/pod-qos.ts'
 export {
   setRemoteAllocator,
@@ -45,13 +44,14 @@ function createStrategy(info: ResourceInfo): Strategy {
   const { storageApiVersion } = storageOf(info)
   const rules = rulesOf([apiVersionOf(info), storageApiVersion], info.kind)
   const struct = structOfKind(storageApiVersion, info.kind)
-  const { prepareForCreate, prepareForUpdate, gracePeriodSeconds, countsChange } = rules
-  const { endsItself = false, bornWithStatus = false } = rules
+  const { prepareForCreate, prepareForUpdate, gracePeriodSeconds, countsChange, isRenewal } = rules
+  const { deletedByController = false, keepsStatusOnCreate = false } = rules
   return {
     ...factsOf(info),
-    endsItself,
-    bornWithStatus,
+    deletedByController,
+    keepsStatusOnCreate,
     ...(countsChange ? { countsChange } : {}),
+    ...(isRenewal ? { isRenewal } : {}),
     ...warningsBy(rules),
     statusMembers: ['status'],
     hasStatus: info.subresources.some(({ name }) => name === 'status'),
@@ -76,12 +76,12 @@ function createStrategy(info: ResourceInfo): Strategy {
     validateUpdate(object, old, context, subresource) {
       if (subresource === '') {
         const causes = rules.validate?.(object, old, context) ?? []
-        const repeated = rules.asksTwice === true ? causes : []
+        const repeated = rules.validatesUpdateTwice === true ? causes : []
         return [...causes, ...repeated, ...(rules.validateChange?.(object, old, context) ?? [])]
       }
       return [
         ...(subresource === 'status' ? statusCauses(storageApiVersion, object, old) : []),
-        ...(rules.validatePart?.(object, old, subresource) ?? []),
+        ...(rules.validateSubresource?.(object, old, subresource) ?? []),
       ]
     },
   }

@@ -19,6 +19,7 @@ const ordinary = [
   'resourceclaims.resource.k8s.io',
 ]
 const withoutMetadata = [
+  'apiservices.apiregistration.k8s.io',
   'customresourcedefinitions.apiextensions.k8s.io',
   'flowschemas.flowcontrol.apiserver.k8s.io',
   'prioritylevelconfigurations.flowcontrol.apiserver.k8s.io',

@@ -1,6 +1,12 @@
 // The scale subresource: desired and current replicas in one form (autoscaling/v1 Scale) for all kinds that have it.
 import { fieldInvalid } from '../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
+import {
+  cloneJson,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  type KubeObject,
+} from '../../apimachinery/meta/index.ts'
 import { badRequest, internalError, invalid } from '../../apimachinery/status/index.ts'
 import type { CustomFacts, ResourceDefinition } from '../resources/resource-definition.ts'
 import type { ResourceInfo } from '../resources/resource-info.ts'
@@ -51,6 +57,11 @@ export function scaleOf(object: KubeObject, { info, custom }: Scalable, { toWrit
   }
 }
 
+/** Whether the object says how many replicas it wants. */
+export function hasReplicas(object: KubeObject, { custom }: Scalable): boolean {
+  return typeof valueAt(object, (custom?.scale ?? builtInPaths).specReplicasPath) === 'number'
+}
+
 /**
  * The object with the replicas of `scale`, and with its resourceVersion and uid as preconditions. Pure. Throws 422 for
  * a negative number, 400 if replicas is not an integer.
@@ -65,7 +76,7 @@ export function applyScale(object: KubeObject, scale: KubeObject, { custom }: Sc
     throw invalid({ group: 'autoscaling', kind: 'Scale' }, object.metadata.name ?? '', [
       fieldInvalid('spec.replicas', replicas, 'must be greater than or equal to 0'),
     ])
-  const next = structuredClone(object)
+  const next = cloneJson(object)
   if (metadata.resourceVersion) next.metadata.resourceVersion = metadata.resourceVersion
   // Without a resourceVersion in the Scale: built-in kinds update unconditionally; custom resources cannot, so they
   // keep the current one.

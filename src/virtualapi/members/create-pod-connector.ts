@@ -1,14 +1,10 @@
-// Reaches pods through the API server of their member. Only a pod in a namespace of the logical cluster and with the uid of
-// the upstream pod is dialled, so a tenant can write nothing that leads to another pod.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { badRequest, isStatusError, notFound, serviceUnavailable } from '../../apimachinery/status/index.ts'
+// Reaches pods through the API server of their member.
+import { isStatusError, serviceUnavailable } from '../../apimachinery/status/index.ts'
 import type { TransportResponse } from '../../client/index.ts'
-import { downstreamNamespace, memberAnnotation } from '../../crds/index.ts'
-import { memberUnavailable, type MemberConnection, type MemberConnections } from './member-connections.ts'
 import { forwardedHeaders, forwardedQuery } from './forwarded.ts'
+import { locatePod } from './locate-pod.ts'
+import { memberUnavailable, type MemberConnection, type MemberConnections } from './member-connections.ts'
 import type { PodConnection, PodConnector } from './pod-connector.ts'
-
-const pods = { group: '', version: 'v1', resource: 'pods' } as const
 
 /** Creates a PodConnector to the pods in these members. */
 export function createPodConnector({ members }: { members: MemberConnections }): PodConnector {
@@ -49,24 +45,11 @@ interface Located {
   readonly path: string
 }
 
-async function locate(
-  members: MemberConnections,
-  { cluster, pod, subresource, query, signal }: PodConnection,
-): Promise<Located> {
-  const { name = '', namespace = '', uid, annotations } = pod.metadata
-  const memberName = annotations?.[memberAnnotation]
-  if (memberName === undefined) throw badRequest(`pod "${name}" is not placed on a member cluster yet`)
-  const member = await members.byName(memberName, signal)
-  const memberNamespace = downstreamNamespace(cluster.id, namespace)
-  let live: KubeObject | undefined
-  try {
-    live = await member.client.tryGet<KubeObject>(pods, { namespace: memberNamespace, name }, { signal })
-  } catch (error) {
-    if (signal.aborted) throw error
-    throw memberUnavailable(memberName, error)
-  }
-  if (live === undefined || uid === undefined || live.metadata.uid !== uid) throw notFound(pods, name)
-  const path = `/api/v1/namespaces/${encodeURIComponent(memberNamespace)}/pods/${encodeURIComponent(name)}/${subresource}${forwardedQuery(query)}`
+async function locate(members: MemberConnections, connection: PodConnection): Promise<Located> {
+  const { member, namespace } = await locatePod(members, connection, connection.signal)
+  const { pod, subresource, query } = connection
+  const name = encodeURIComponent(pod.metadata.name ?? '')
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${name}/${subresource}${forwardedQuery(query)}`
   return { member, path }
 }
 

@@ -9,7 +9,14 @@ import {
   type KubeClient,
   type Transport,
 } from '../../client/index.ts'
-import { memberClusters, memberIdOf, type MemberCluster } from '../../crds/index.ts'
+import {
+  matches,
+  memberClusters,
+  memberIdOf,
+  placements,
+  type MemberCluster,
+  type Placement,
+} from '../../crds/index.ts'
 import { connectToMember, memberKubeconfig, memberTimeouts } from '../../member-connection/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 
@@ -29,6 +36,9 @@ export interface MembersOptions {
   readonly signal: AbortSignal
 }
 
+/** Members report often, and who watches them reads all of them each time. */
+const collectMs = 1000
+
 interface CachedConnection extends MemberConnection {
   readonly kubeconfig: string
 }
@@ -36,19 +46,25 @@ interface CachedConnection extends MemberConnection {
 export class MemberConnections implements AsyncDisposable {
   readonly #clusters: KubeClient
   readonly #informer: Informer<MemberCluster>
+  readonly #placements: Informer<Placement>
   readonly #connections = new Map<string, CachedConnection>()
   /** Names by short id: every request with a token of a pod asks. */
   readonly #names = new Map<string, string>()
+  readonly #listeners = new Set<() => void>()
+  #telling: NodeJS.Timeout | undefined
 
   constructor({ transport, basePath = '', log, signal }: MembersOptions) {
     this.#clusters = createClient(transport, { basePath })
     this.#informer = createInformer<MemberCluster>({ client: this.#clusters, gvr: memberClusters, log, signal })
+    this.#placements = createInformer<Placement>({ client: this.#clusters, gvr: placements, log, signal })
     this.#informer.onChange(({ key, before, after }) => {
       const [old, id] = [shortIdOf(before), shortIdOf(after)]
       if (old !== undefined && old !== id && this.#names.get(old) === key) this.#names.delete(old)
       if (id !== undefined) this.#names.set(id, key)
       if (after === undefined) void this.#close(key)
+      this.#tellSoon()
     })
+    this.#placements.onChange(() => this.#tellSoon())
   }
 
   /** The connection to the member of this name. Rejects with ServiceUnavailable if there is none. */
@@ -57,6 +73,18 @@ export class MemberConnections implements AsyncDisposable {
     const member = this.#informer.store.get(name)
     if (member === undefined) throw serviceUnavailable(`there is no member cluster "${name}" any more`)
     return await this.#connect(member, signal)
+  }
+
+  /** Prefixes of annotations that the member allows besides the default ones. */
+  annotationPrefixesOf(name: string): readonly string[] {
+    return this.#informer.store.get(name)?.spec?.annotationPrefixes ?? []
+  }
+
+  /** Whether a member that logical clusters with these labels may use serves metrics of pods. */
+  haveMetrics(labels: Readonly<Record<string, string>> | undefined): boolean {
+    return this.#informer.store
+      .list()
+      .some(({ spec, status }) => status?.metricsAPI === true && matches(spec?.logicalClusterSelector, labels))
   }
 
   /** The name of the member of this short id; undefined if there is no such member. */
@@ -72,9 +100,36 @@ export class MemberConnections implements AsyncDisposable {
     return member === undefined ? undefined : await this.#connect(member, signal)
   }
 
+  /** All members, as they are known now. */
+  all(): readonly DeepReadonly<MemberCluster>[] {
+    return this.#informer.store.list()
+  }
+
+  /** The Placements of admins, as they are known now. */
+  adminPlacements(): readonly DeepReadonly<Placement>[] {
+    return this.#placements.store.list()
+  }
+
+  onChange(changed: () => void): () => void {
+    this.#listeners.add(changed)
+    return () => void this.#listeners.delete(changed)
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    clearTimeout(this.#telling)
+    this.#listeners.clear()
     await this.#informer[Symbol.asyncDispose]()
+    await this.#placements[Symbol.asyncDispose]()
     await Promise.all([...this.#connections.keys()].map((name) => this.#close(name)))
+  }
+
+  /** Costs nothing while nobody listens. */
+  #tellSoon(): void {
+    if (this.#listeners.size === 0) return
+    this.#telling ??= setTimeout(() => {
+      this.#telling = undefined
+      for (const changed of this.#listeners) changed()
+    }, collectMs).unref()
   }
 
   /** Reads the Secret each time, so that rotated credentials count at once and revoked ones are not used again. */

@@ -1,5 +1,6 @@
 // A request for an offload thread, from the queue until it is answered.
 import type { ClusterObjects } from '../../store/hub/index.ts'
+import type { Exchange } from '../exchange/exchange.ts'
 import type { JobResult, ToWorker } from './protocol.ts'
 
 export interface Job {
@@ -14,6 +15,9 @@ export interface Job {
   readonly queuedAt: number
   /** Makes the message for the worker; again for each attempt, because the body changes its owner. */
   readonly message: () => { readonly message: ToWorker; readonly transfer: ArrayBuffer[] }
+  /** Resolves as `answer`; the request does not count in the process-wide limit meanwhile. */
+  readonly whileWaiting: Exchange['whileWaiting']
+  readonly turn: Exchange['turn']
   readonly settle: (outcome: JobResult | Error) => void
   /** How often it was given to a thread. */
   attempts: number

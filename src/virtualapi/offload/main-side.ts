@@ -3,7 +3,6 @@ import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
 import { isStoreError } from '../../store/index.ts'
 import { allocationFor } from '../kinds/index.ts'
 import { ledgerFor } from '../quota/index.ts'
-import { unpackManagers } from '../resources/packed-managers.ts'
 import { owned, type Read, type ReadResult, type ToldEntry, type Write, type WriteResult } from './protocol.ts'
 import { keyText } from './remote-objects.ts'
 
@@ -66,14 +65,14 @@ function lifeOf(objects: ClusterObjects): number {
 
 function told({ key, revision, createRevision, base, bytes }: Entry, known: number): ToldEntry {
   const { namespace, name } = key
-  // A copy, because the bytes may be a view of a shared buffer; whole, because the other thread shares no texts with this one.
+  // A copy, because the bytes may be a view of a shared buffer.
   return {
     namespace,
     name,
     revision,
     createRevision,
     base,
-    bytes: known === revision ? undefined : owned(unpackManagers(bytes)),
+    bytes: known === revision ? undefined : owned(bytes),
   }
 }
 
@@ -88,7 +87,7 @@ export async function writeFor(
     const { key } = what
     if (what.do === 'delete') {
       const { revision, createRevision, bytes } = await objects.delete(key, { signal, ifRevision: what.ifRevision })
-      return { is: 'written', revision, createRevision, bytes: owned(unpackManagers(bytes)) }
+      return { is: 'written', revision, createRevision, bytes: owned(bytes) }
     }
     const { revision, createRevision } =
       what.do === 'create'

@@ -4,16 +4,13 @@ import type { ReadableForm } from '../codec/answers.ts'
 import type { Offload, OffloadableCall } from '../endpoints/parts.ts'
 import type { BytesAnswer, Exchange } from '../exchange/exchange.ts'
 import type { Outbound } from '../outbound/outbound.ts'
+import { findThread } from './find-thread.ts'
 import type { Job } from './job.ts'
 import { JobQueue } from './job-queue.ts'
 import { owned, type JobResult } from './protocol.ts'
 import { WorkerThread, type Loss } from './worker-thread.ts'
 
-/** Two jobs: one computes while the other waits for its write to be durable. Both are of one logical cluster. */
-const maxRunning = 2
 const maxThreads = 2
-/** Jobs of one thread, those included that wait for webhooks: each holds its object in the memory of the thread. */
-const maxHeld = 16
 /** A job that has waited so long for those of other logical clusters starts the second thread, milliseconds. */
 const secondThreadAfterMs = 100
 /** A job whose thread ended because of another one is given to a thread this many times. */
@@ -59,15 +56,12 @@ export class OffloadThread implements Offload, AsyncDisposable {
     const { method, url, rawHeaders } = request
     const body = hasBody(exchange) ? await request.body() : new Uint8Array()
     const isLoopback = request.loopbackUser !== undefined
-    const outcome = await this.#run(
-      { flow: cluster.id, bytes: body.length, objects, signal: exchange.signal },
-      (job) => {
-        const own = owned(body)
-        const { now } = target.context
-        const heavyRequest = { method, url, rawHeaders, body: own, user, cluster, isLoopback, now }
-        return { message: { do: 'answer', job, request: heavyRequest }, transfer: [own.buffer] }
-      },
-    )
+    const outcome = await this.#run({ flow: cluster.id, bytes: body.length, objects, exchange }, (job) => {
+      const own = owned(body)
+      const { now } = target.context
+      const heavyRequest = { method, url, rawHeaders, body: own, user, cluster, isLoopback, now }
+      return { message: { do: 'answer', job, request: heavyRequest }, transfer: [own.buffer] }
+    })
     if (outcome.is !== 'failed') {
       // The worker's warnings include those that were added before.
       exchange.warnings.splice(0, exchange.warnings.length, ...outcome.warnings)
@@ -79,9 +73,8 @@ export class OffloadThread implements Offload, AsyncDisposable {
 
   /** Reformats an answer. Rejects as `answer`. */
   async reformat(answer: BytesAnswer, form: ReadableForm, { exchange }: { exchange: Exchange }): Promise<BytesAnswer> {
-    const { signal } = exchange
     const flow = exchange.cluster?.id ?? '-'
-    const outcome = await this.#run({ flow, bytes: answer.body.length, objects: undefined, signal }, (job) => {
+    const outcome = await this.#run({ flow, bytes: answer.body.length, objects: undefined, exchange }, (job) => {
       const body = owned(answer.body)
       return { message: { do: 'reformat', job, answer: { ...answer, body }, form }, transfer: [body.buffer] }
     })
@@ -100,9 +93,10 @@ export class OffloadThread implements Offload, AsyncDisposable {
   }
 
   #run(
-    { flow, bytes, objects, signal }: Pick<Job, 'flow' | 'bytes' | 'objects' | 'signal'>,
+    { flow, bytes, objects, exchange }: Pick<Job, 'flow' | 'bytes' | 'objects'> & { readonly exchange: Exchange },
     message: (job: number) => ReturnType<Job['message']>,
   ): Promise<JobResult> {
+    const { signal } = exchange
     return new Promise((resolve, reject) => {
       signal.throwIfAborted()
       if (this.#isClosed) throw threadEnded(new Error('the server is shutting down'))
@@ -118,6 +112,8 @@ export class OffloadThread implements Offload, AsyncDisposable {
       }
       const job: Job = {
         ...{ id, flow, bytes, objects, signal, message: () => message(id), settle },
+        whileWaiting: (answer) => exchange.whileWaiting(answer),
+        turn: () => exchange.turn(),
         ...{ queuedAt: performance.now(), attempts: 0, calls: 0, hasWritten: false },
       }
       this.#queue.add(job)
@@ -145,23 +141,10 @@ export class OffloadThread implements Offload, AsyncDisposable {
     this.#secondThread = setTimeout(() => this.#next(), secondThreadAfterMs)
   }
 
-  /**
-   * The thread for the next job of a logical cluster; undefined: it must wait. Jobs of two logical clusters are not started beside
-   * one another, so that a job that ends its thread takes no job of others with it after their write. Only one that has waited
-   * for a webhook may go on beside a job of others.
-   */
+  /** The thread for the next job of a logical cluster; undefined: it must wait. */
   #threadFor(flow: string, waitingFlows: number): WorkerThread | undefined {
-    let free: WorkerThread | undefined
-    for (const thread of this.#threads) {
-      const { jobs } = thread
-      if (jobs.length >= maxHeld) continue
-      // A job that waits for a webhook leaves the thread to others.
-      const computing = jobs.filter(({ calls }) => calls === 0)
-      if (computing.length === 0) free ??= thread
-      else if (computing[0]?.flow === flow)
-        return computing.length < maxRunning && waitingFlows === 1 ? thread : undefined
-    }
-    if (free !== undefined) return free
+    const found = findThread([...this.#threads], { flow, waitingFlows })
+    if (found !== 'another') return found
     const waitedMs = performance.now() - (this.#queue.peek(flow)?.queuedAt ?? 0)
     const mayOpen = this.#threads.size === 0 || (this.#threads.size < maxThreads && waitedMs >= secondThreadAfterMs)
     return mayOpen ? this.#open() : undefined

@@ -55,17 +55,20 @@ export class RemoteObjects implements ClusterObjects {
   }
 
   get(resource: string, namespace: string, name: string): Entry | undefined {
-    const known = this.#known.get(this.#keyText({ resource, namespace, name }))?.revision ?? -1
-    const told = this.#read({ do: 'get', resource, namespace, name, known })
-    return told && this.#entry(resource, told)
+    const known = this.#known.get(this.#keyText({ resource, namespace, name }))
+    const told = this.#read({ do: 'get', resource, namespace, name, known: known?.revision ?? -1 })
+    return told && this.#entry(resource, told, known)
   }
 
   list({ resource, namespace }: WatchScope): readonly Entry[] {
     const prefix = `${this.cluster}/${resource}/${namespace === undefined ? '' : `${namespace}/`}`
-    const known = new Map<string, number>()
-    for (const [key, { revision }] of this.#known.entries()) if (key.startsWith(prefix)) known.set(key, revision)
+    // Held until the answer is read: what it adds to the cache may drop the entries whose bytes it leaves out.
+    const held = new Map<string, Entry>()
+    for (const [key, entry] of this.#known.entries()) if (key.startsWith(prefix)) held.set(key, entry)
+    const known = new Map([...held].map(([key, { revision }]) => [key, revision]))
     const scope = { resource, ...(namespace === undefined ? {} : { namespace }) }
-    return this.#read({ do: 'list', ...scope, known }).map((told) => this.#entry(resource, told))
+    const all = this.#read({ do: 'list', ...scope, known })
+    return all.map((told) => this.#entry(resource, told, held.get(this.#keyText({ resource, ...told }))))
   }
 
   async create(key: Omit<ObjectKey, 'cluster'>, value: Uint8Array, { signal }: Waiting): Promise<Entry> {
@@ -128,10 +131,10 @@ export class RemoteObjects implements ClusterObjects {
     return this.#stored(key, { revision, createRevision, base: false }, stampRevision(value, revision))
   }
 
-  #entry(resource: string, { namespace, name, bytes, ...facts }: ToldEntry): Entry {
+  /** The entry as told, or the known one if it is the same. */
+  #entry(resource: string, { namespace, name, bytes, ...facts }: ToldEntry, known: Entry | undefined): Entry {
     const key = { resource, namespace, name }
     const text = this.#keyText(key)
-    const known = this.#known.get(text)
     if (bytes === undefined && known?.revision === facts.revision) return known
     if (bytes === undefined) throw new Error(`the bytes of ${text} were not told`)
     const entry = this.#stored(key, facts, bytes)

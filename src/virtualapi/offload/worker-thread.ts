@@ -185,7 +185,8 @@ export class WorkerThread {
 
   async #result(job: Job, request: OutboundRequest): Promise<PostResult> {
     try {
-      const { status, body } = await this.#options.outbound.post(request, job.signal)
+      await job.turn()
+      const { status, body } = await job.whileWaiting(this.#options.outbound.post(request, job.signal))
       return { is: 'answer', answer: { status, body: owned(body) } }
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)

@@ -13,10 +13,10 @@ import { createAuthorizer } from '../authz/index.ts'
 import { reformat } from '../codec/answers.ts'
 import { dispatchOffloaded } from '../endpoints/dispatch.ts'
 import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
+import { Conversions } from '../conversion/conversions.ts'
 import { createRegistry } from '../registry/create-registry.ts'
 import { fromStoreError } from '../registry/store-errors.ts'
 import type { Outbound, OutboundAnswer } from '../outbound/outbound.ts'
-import { conditionsHold } from '../webhooks/match-conditions.ts'
 import { parseRequest } from '../request/parse-request.ts'
 import { Exchange } from '../exchange/exchange.ts'
 import type { ObjectParts } from '../endpoints/parts.ts'
@@ -138,7 +138,8 @@ function posted(post: number, result: PostResult): void {
 
 const authorizer = createAuthorizer({ hub: cachingHubOf(linkOf(0)) })
 const catalog = new ClusterCatalog()
-const registry = createRegistry({ authorizer, hasRoot, catalog, outbound, conditionsHold })
+const conversions = new Conversions({ outbound })
+const registry = createRegistry({ authorizer, hasRoot, catalog, outbound, conversions })
 
 /** The parts that the endpoints use on this thread; the others exist on the main thread only. */
 function partsOf(job: number, now: number): ObjectParts {

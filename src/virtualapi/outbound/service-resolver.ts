@@ -1,5 +1,6 @@
 // What a Service of a logical cluster is resolved to.
 import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import type { Tunnel } from '../../egress/index.ts'
 
 /** `service` of a clientConfig. */
 export interface ServiceReference {
@@ -9,10 +10,9 @@ export interface ServiceReference {
   readonly path: string
 }
 
-/** Where to connect; egress judges the address. */
-export interface Resolved {
-  readonly dial: { readonly address: string; readonly port: number }
-}
+/** Where to connect: to an address, which egress judges, or through a member to a pod of the logical cluster. */
+export type Resolved =
+  { readonly dial: { readonly address: string; readonly port: number } } | { readonly tunnel: Tunnel }
 
 /** Finds an endpoint of a Service in a logical cluster. Rejects with EgressError. */
 export type ServiceResolver = (

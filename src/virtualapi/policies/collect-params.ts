@@ -5,9 +5,10 @@ import { selectorFromObject } from '../../apimachinery/selector/index.ts'
 import type { Entry } from '../../store/hub/index.ts'
 import type { AdmissionRequest } from '../admission/admission.ts'
 import type { Catalog } from '../catalog/catalog.ts'
+import { isConverted, type Conversions } from '../conversion/conversions.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
-import type { CompiledPolicy } from './compile-policy.ts'
+import type { PolicyBase } from './compile-base.ts'
 import type { Binding } from './policy-index.ts'
 
 /** Objects that the policy runs with, once for each; `undefined` stands for none. A text says what is wrong. */
@@ -17,11 +18,10 @@ const withoutParams: Params = [undefined]
 
 /** The definition of a policy's paramKind; a text if there is no such kind. */
 export function paramDefinition(
-  { spec }: CompiledPolicy,
+  { paramKind }: Pick<PolicyBase, 'paramKind'>,
   { context }: AdmissionRequest,
   catalog: Catalog,
 ): ResourceDefinition | string | undefined {
-  const { paramKind } = spec
   if (paramKind === undefined) return undefined
   const { apiVersion = '', kind = '' } = paramKind
   const { group, version } = parseApiVersion(apiVersion)
@@ -34,11 +34,12 @@ export function paramDefinition(
 }
 
 /** The parameters of a binding, as its paramRef selects them. */
-export function collectParams(
+export async function collectParams(
   definition: ResourceDefinition | undefined,
   { spec }: Binding,
-  { context, namespace: own }: AdmissionRequest,
-): Params {
+  { context, namespace: own, signal }: AdmissionRequest,
+  conversions: Conversions,
+): Promise<Params> {
   const { paramRef } = spec
   if (definition === undefined || paramRef === undefined) return withoutParams
   const { name = '', namespace = '', selector, parameterNotFoundAction } = paramRef
@@ -59,7 +60,9 @@ export function collectParams(
   }
   if (found.length === 0 && parameterNotFoundAction === 'Deny')
     return 'no params found for policy binding with `Deny` parameterNotFoundAction'
-  return found.map((entry) => shown(entry, definition))
+  if (!isConverted(definition)) return found.map((entry) => shown(entry, definition))
+  const converted = await conversions.shownAll(definition, found, { cluster: context.cluster.id, signal })
+  return converted.map(({ bytes }) => decodeObject(bytes) as unknown as JsonObject)
 }
 
 function shown(entry: Entry, { complete, fromStorage, info }: ResourceDefinition): JsonObject {

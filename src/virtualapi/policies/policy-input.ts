@@ -1,4 +1,4 @@
-// What expressions of admission policies see of a request.
+// What expressions of admission policies and of match conditions see of a request.
 import {
   authorizerValue,
   type CelAuthorizer,
@@ -7,54 +7,34 @@ import {
   type Value,
 } from '../../apimachinery/cel/index.ts'
 import type { JsonObject, JsonValue, KubeObject } from '../../apimachinery/meta/index.ts'
-import type { AdmissionRequest } from '../admission/admission.ts'
-import type { ResourceDefinition } from '../resources/resource-definition.ts'
+import type { ReviewedForm } from '../admission/reviewed-form.ts'
+import type { Shown } from '../admission/shown.ts'
 
-export interface ReviewedObjects {
-  readonly object: KubeObject | undefined
-  readonly old: KubeObject | undefined
-}
-
-export interface PolicyInput {
-  readonly request: AdmissionRequest
-  /** The form in which the policy sees the object. */
-  readonly form: ResourceDefinition
-  readonly objects: ReviewedObjects
-  readonly namespace: KubeObject | undefined
-  readonly authorizer: CelAuthorizer
-}
-
-/** The variables that all expressions of a policy share. */
-export function sharedVariables(input: PolicyInput): ReadonlyMap<string, Value> {
-  const { request, form, objects, namespace, authorizer } = input
-  const { definition, subresource, name } = request
+/** The variables that all expressions about one form of a request share, besides the authorizer. */
+export function requestVariables(shown: Shown, namespace: KubeObject | undefined): ReadonlyMap<string, Value> {
   return new Map<string, Value>([
-    ['object', dynamicValue(inForm(objects.object, definition, form))],
-    ['oldObject', dynamicValue(inForm(objects.old, definition, form))],
+    ['object', dynamicValue(jsonOrNull(shown.object))],
+    ['oldObject', dynamicValue(jsonOrNull(shown.old))],
     ['namespaceObject', dynamicValue(shownNamespace(namespace))],
-    ['request', dynamicValue(shownRequest(request, form))],
-    ['authorizer', authorizerValue(authorizer)],
-    [
-      'authorizer.requestResource',
-      requestResourceValue(authorizer, {
-        ...{ group: definition.info.group, resource: definition.info.resource },
-        ...{ subresource, namespace: request.namespace, name },
-      }),
-    ],
+    ['request', dynamicValue(shownRequest(shown))],
   ])
 }
 
-/** The object as another version of its resource shows it. */
-function inForm(object: KubeObject | undefined, own: ResourceDefinition, form: ResourceDefinition): JsonValue {
-  if (object === undefined) return null
-  const asJson = (one: KubeObject): JsonObject => one as unknown as JsonObject
-  if (own === form) return asJson(object)
-  const copy = structuredClone(object)
-  const stored = own.toStorage?.(copy) ?? copy
-  const shown = form.fromStorage?.(stored) ?? stored
-  const { group, version, kind } = form.info
-  return asJson({ ...shown, apiVersion: group === '' ? version : `${group}/${version}`, kind })
+/** The variables with `authorizer`, and the question about the request itself. */
+export function withAuthorizerVariables(
+  variables: ReadonlyMap<string, Value>,
+  { form, request: { subresource, namespace, name } }: Shown,
+  authorizer: CelAuthorizer,
+): ReadonlyMap<string, Value> {
+  const { group, resource } = form
+  return new Map([
+    ...variables,
+    ['authorizer', authorizerValue(authorizer)],
+    ['authorizer.requestResource', requestResourceValue(authorizer, { group, resource, subresource, namespace, name })],
+  ])
 }
+
+const jsonOrNull = (object: KubeObject | undefined): JsonValue => (object ?? null) as JsonObject | null
 
 const omitted = new Set(['managedFields', 'ownerReferences', 'selfLink'])
 
@@ -65,28 +45,19 @@ function shownNamespace(namespace: KubeObject | undefined): JsonValue {
   return { metadata: Object.fromEntries(kept), spec: spec ?? {}, status: status ?? {} }
 }
 
-function shownRequest(request: AdmissionRequest, form: ResourceDefinition): JsonObject {
-  const { operation, definition, subresource, namespace, name, context } = request
-  const { user, dryRun } = context
-  const kindOf = ({ info }: ResourceDefinition): JsonObject => {
-    const below = info.subresources.find((one) => one.name === subresource)
-    const { group, version, kind } = below ?? info
-    return { group, version, kind }
-  }
-  const resourceOf = ({ info }: ResourceDefinition): JsonObject => {
-    const { group, version, resource } = info
-    return { group, version, resource }
-  }
+function shownRequest({ request, own, form }: Shown): JsonObject {
+  const { operation, subresource, namespace, name, ofCollection = false, context } = request
+  const { user, dryRun, options } = context
+  const resourceOf = ({ group, version, resource }: ReviewedForm): JsonObject => ({ group, version, resource })
   const sub = subresource === '' ? {} : { subResource: subresource, requestSubResource: subresource }
-  const options: JsonValue | undefined = 'options' in context ? context.options : undefined
   return {
     uid: '',
-    kind: kindOf(form),
+    kind: { ...form.kind },
     resource: resourceOf(form),
     ...sub,
-    requestKind: kindOf(definition),
-    requestResource: resourceOf(definition),
-    name,
+    requestKind: { ...own.kind },
+    requestResource: resourceOf(own),
+    ...(name === '' || ofCollection ? {} : { name }),
     ...(namespace === '' ? {} : { namespace }),
     operation,
     userInfo: {
@@ -99,13 +70,8 @@ function shownRequest(request: AdmissionRequest, form: ResourceDefinition): Json
     oldObject: null,
     dryRun,
     options:
-      options ?? (operation === 'CONNECT' ? null : { kind: optionsKinds[operation], apiVersion: 'meta.k8s.io/v1' }),
+      operation === 'CONNECT' ? null : (options ?? { kind: optionsKinds[operation], apiVersion: 'meta.k8s.io/v1' }),
   }
 }
 
 const optionsKinds = { CREATE: 'CreateOptions', UPDATE: 'UpdateOptions', DELETE: 'DeleteOptions' } as const
-
-/** The labels of an object; none if it has no metadata. */
-export function labelsOf(object: Partial<KubeObject>): Readonly<Record<string, string>> | undefined {
-  return object.metadata?.labels
-}

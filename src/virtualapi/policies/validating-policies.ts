@@ -1,36 +1,37 @@
 // ValidatingAdmissionPolicy as an admission plugin: runs the policies whose bindings match a request.
-import type { KubeObject } from '../../apimachinery/meta/index.ts'
-import { forbidden, notFound, requestEntityTooLarge, statusError } from '../../apimachinery/status/index.ts'
+import type { JsonObject } from '../../apimachinery/meta/index.ts'
+import type { Value } from '../../apimachinery/cel/index.ts'
+import { requestEntityTooLarge } from '../../apimachinery/status/index.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission/admission.ts'
+import type { FormParts, ReviewedForm } from '../admission/reviewed-form.ts'
+import type { Shown } from '../admission/shown.ts'
 import type { Authorizer } from '../authz/index.ts'
-import type { Catalog } from '../catalog/catalog.ts'
-import { decodeObject } from '../resources/object-bytes.ts'
-import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import { withAuthorizer } from './ask-authorizer.ts'
+import { AuditAnnotations, validationFailure } from './audit-annotations.ts'
 import { collectParams, paramDefinition } from './collect-params.ts'
-import { type Denial, evaluatePolicy } from './evaluate-policy.ts'
-import { matchingForm, type MatchSubject, type ResourceMatch } from './match-resources.ts'
-import { type Binding, boundPolicies, type BoundPolicy } from './policy-index.ts'
-import { labelsOf, type ReviewedObjects, sharedVariables } from './policy-input.ts'
+import type { CompiledPolicy } from './compile-policy.ts'
+import { type Denial, evaluatePolicy, type Verdict } from './evaluate-policy.ts'
+import { isExemptFromPolicies } from './exempt-resources.ts'
+import { RequestMatch, type ReviewedObjects } from './match-request.ts'
+import { type Binding, type BoundPolicy, validatingIndex } from './policy-index.ts'
+import { requestVariables, withAuthorizerVariables } from './policy-input.ts'
+import { policyRefusal } from './policy-refusal.ts'
 
-interface Parts {
+export interface PolicyParts extends FormParts {
   readonly authorizer: Pick<Authorizer, 'authorize'>
-  readonly catalog: Catalog
 }
 
-const exempt = /^(?:validating|mutating)admissionpolic(?:ies|ybindings)$/
 const codes: Readonly<Record<string, number>> = { Forbidden: 403, Unauthorized: 401, RequestEntityTooLarge: 413 }
 
-/** Policies do not apply to policies and bindings: a wrong one could not be removed. */
-export function validatingPolicies(parts: Parts): AdmissionPlugin {
+export function validatingPolicies(parts: PolicyParts): AdmissionPlugin {
   return {
     name: 'ValidatingAdmissionPolicy',
+    validatesParts: true,
     validate(request, object, old) {
-      const policies = boundPolicies(request.context.objects)
-      const { group, resource } = request.definition.info
-      if (policies.length === 0 || (group === 'admissionregistration.k8s.io' && exempt.test(resource))) return
-      const review = new Review(parts, request, { object, old })
-      return review.run(policies)
+      const policies = validatingIndex.bound(request.context.objects)
+      // Writes that follow an admitted part, such as a binding of a pod, are not admitted again.
+      if (policies.length === 0 || isExemptFromPolicies(request) || request.context.admitted === true) return
+      return new Review(parts, request, { object, old }).run(policies)
     },
   }
 }
@@ -38,67 +39,99 @@ export function validatingPolicies(parts: Parts): AdmissionPlugin {
 /** In cost units: what all policies may cost for one request. One alone may cost a quarter of it. */
 const requestBudget = 40_000_000
 
-interface Form extends MatchSubject {
-  readonly definition: ResourceDefinition
-}
-
 interface Refusal extends Denial {
   readonly policy: string
   readonly binding: string | undefined
 }
 
+interface Seen {
+  readonly shown: Shown
+  readonly variables: ReadonlyMap<string, Value>
+}
+
 class Review {
-  readonly #parts: Parts
+  readonly #parts: PolicyParts
   readonly #request: AdmissionRequest
   readonly #objects: ReviewedObjects
-  readonly #own: Form
-  #others: readonly Form[] | undefined
+  readonly #match: RequestMatch
+  readonly #seen = new Map<ReviewedForm, Promise<Seen>>()
   #left = requestBudget
 
-  constructor(parts: Parts, request: AdmissionRequest, objects: ReviewedObjects) {
+  constructor(parts: PolicyParts, request: AdmissionRequest, objects: ReviewedObjects) {
     this.#parts = parts
     this.#request = request
     this.#objects = objects
-    this.#own = this.#formOf(request.definition)
+    this.#match = new RequestMatch(request, objects, parts)
   }
 
   /** Throws the first denial. Waits for nothing if no policy matches. */
-  run(policies: readonly BoundPolicy[]): Promise<void> | undefined {
+  run(policies: readonly BoundPolicy<CompiledPolicy>[]): Promise<void> | undefined {
     const matched = policies.flatMap((policy) => {
-      const form = this.#match(policy.policy.match)
-      return form === undefined ? [] : [{ policy, form: form.definition }]
+      const form = this.#match.form(policy.policy.match)
+      return form === undefined ? [] : [{ policy, form }]
     })
     return matched.length === 0 ? undefined : this.#decide(matched)
   }
 
-  async #decide(matched: readonly { policy: BoundPolicy; form: ResourceDefinition }[]): Promise<void> {
+  async #decide(matched: readonly { policy: BoundPolicy<CompiledPolicy>; form: ReviewedForm }[]): Promise<void> {
     const refusals: Refusal[] = []
     for (const { policy, form } of matched) refusals.push(...(await this.#policy(policy, form)))
     const [first] = refusals
     if (first !== undefined) throw this.#error(first)
   }
 
-  async #policy({ name, policy, bindings }: BoundPolicy, form: ResourceDefinition): Promise<Refusal[]> {
+  async #policy({ name, policy, bindings }: BoundPolicy<CompiledPolicy>, form: ReviewedForm): Promise<Refusal[]> {
     const failed = (message: string, binding?: string): Refusal[] =>
       policy.failsOpen ? [] : [{ policy: name, binding, message, reason: 'Invalid', index: 0 }]
     const params = paramDefinition(policy, this.#request, this.#parts.catalog)
     if (typeof params === 'string') return failed(`failed to configure policy: ${params}`)
     const refusals: Refusal[] = []
+    const annotations = new AuditAnnotations(name)
     for (const binding of bindings) {
-      if (binding.match !== undefined && this.#match(binding.match) === undefined) continue
-      const found = collectParams(params, binding, this.#request)
-      if (typeof found === 'string') refusals.push(...failed(`failed to configure binding: ${found}`, binding.name))
-      else
-        for (const param of found) {
-          const denials = await withAuthorizer(this.#parts.authorizer, this.#request, (authorizer) => {
-            const { namespace } = this
-            const input = { request: this.#request, form, objects: this.#objects, namespace, authorizer }
-            return evaluatePolicy(policy, { shared: sharedVariables(input), params: param, charge: this.#charge })
-          })
-          refusals.push(...denials.flatMap((denial) => this.#act(denial, name, binding)))
-        }
+      if (binding.match !== undefined && this.#match.form(binding.match) === undefined) continue
+      const found = await collectParams(params, binding, this.#request, this.#parts.conversions)
+      if (typeof found === 'string') {
+        refusals.push(...failed(`failed to configure binding: ${found}`, binding.name))
+        continue
+      }
+      for (const param of found) {
+        const verdict = await this.#evaluate(policy, form, param)
+        for (const annotation of verdict.annotations) annotations.add(annotation)
+        refusals.push(...this.#refusals(verdict, name, binding))
+      }
     }
+    annotations.publish(this.#request.context)
     return refusals
+  }
+
+  async #evaluate(policy: CompiledPolicy, form: ReviewedForm, params: JsonObject | undefined): Promise<Verdict> {
+    const { shown, variables } = await this.#see(form)
+    return withAuthorizer(this.#parts.authorizer, this.#request, (authorizer) =>
+      evaluatePolicy(policy, {
+        shared: withAuthorizerVariables(variables, shown, authorizer),
+        params,
+        charge: this.#charge,
+      }),
+    )
+  }
+
+  #see(form: ReviewedForm): Promise<Seen> {
+    let seen = this.#seen.get(form)
+    if (seen === undefined) {
+      seen = this.#show(form)
+      this.#seen.set(form, seen)
+    }
+    return seen
+  }
+
+  async #show(form: ReviewedForm): Promise<Seen> {
+    const { object, old } = this.#objects
+    const shown: Shown = {
+      ...{ request: this.#request, own: this.#match.own, form },
+      object: object && (await form.show(object)),
+      old: old && (await form.show(old)),
+    }
+    return { shown, variables: requestVariables(shown, this.#match.namespace) }
   }
 
   /** Throws 413 once all policies together cost too much. */
@@ -107,83 +140,32 @@ class Review {
     if (this.#left < 0) throw requestEntityTooLarge('the admission policies take too long for one request')
   }
 
+  #refusals({ denials, annotationErrors }: Verdict, policy: string, binding: Binding): Refusal[] {
+    const refused = denials.flatMap((denial) => this.#act(denial, policy, binding))
+    return [...refused, ...annotationErrors.map((denial) => ({ ...denial, policy, binding: binding.name }))]
+  }
+
   #act(denial: Denial, policy: string, { name, spec }: Binding): Refusal[] {
-    const actions = spec.validationActions
-    if (actions.includes('Warn')) {
-      const head = `Validation failed for ValidatingAdmissionPolicy '${policy}' with binding '${name}'`
-      this.#request.context.warnings.push(`${head}: ${denial.message}`)
+    const { context } = this.#request
+    const refusals: Refusal[] = []
+    const actions = spec.validationActions ?? []
+    for (const action of actions) {
+      if (action === 'Deny') refusals.push({ ...denial, policy, binding: name })
+      else if (action === 'Audit') {
+        const { key, value } = validationFailure(denial, { policy: spec.policyName, binding: name, actions })
+        context.annotate?.(key, value)
+      } else if (action === 'Warn') {
+        const head = `Validation failed for ValidatingAdmissionPolicy '${policy}' with binding '${name}'`
+        context.warnings.push(`${head}: ${denial.message}`)
+      }
     }
-    return actions.includes('Deny') ? [{ ...denial, policy, binding: name }] : []
+    return refusals
   }
 
   #error({ policy, binding, message, reason }: Refusal): Error {
-    const { definition, name } = this.#request
     const by = binding === undefined ? '' : ` with binding '${binding}'`
     const text = `ValidatingAdmissionPolicy '${policy}'${by} denied request: ${message}`
-    const { metadata } = this.#objects.object ?? {}
-    const shown = name || metadata?.name || metadata?.generateName || 'Unknown'
-    const { status } = forbidden(definition.info, shown, text, [{ message: text }])
-    return statusError(
-      codes[reason] ?? 422,
-      reason,
-      status.message ?? '',
-      status.details ? { details: status.details } : {},
-    )
-  }
-
-  /** The form in which the request matches; undefined if it does not. */
-  #match(match: ResourceMatch): Form | undefined {
-    if (!this.#isSelected(match)) return undefined
-    const others = (): readonly Form[] => (match.matchesEquivalent ? this.#equivalents() : [])
-    if (match.excluded.length > 0 && matchingForm(match.excluded, this.#own, others) !== undefined) return undefined
-    return match.rules.length === 0 ? this.#own : matchingForm(match.rules, this.#own, others)
-  }
-
-  #isSelected({ objectSelector, namespaceSelector }: ResourceMatch): boolean {
-    const { object, old } = this.#objects
-    const isChosen =
-      objectSelector.matchesEverything ||
-      [object, old].some((one) => one !== undefined && objectSelector.matches(labelsOf(one)))
-    return isChosen && (namespaceSelector.matchesEverything || this.#isNamespaceSelected(namespaceSelector))
-  }
-
-  #isNamespaceSelected(selector: ResourceMatch['namespaceSelector']): boolean {
-    const { definition, operation, subresource, context, name, namespace } = this.#request
-    const isNamespaces = definition.info.group === '' && definition.info.resource === 'namespaces'
-    if (namespace === '' && !isNamespaces) return true
-    const { object } = this.#objects
-    if (isNamespaces && subresource === '' && operation !== 'DELETE')
-      return selector.matches(object && labelsOf(object))
-    const wanted = isNamespaces ? name : namespace
-    const entry = context.objects.get('namespaces', '', wanted)
-    if (entry === undefined) throw notFound({ group: '', resource: 'namespaces' }, wanted)
-    return selector.matches(entry.facts.labels)
-  }
-
-  /** The namespace of the object; none of a Namespace. */
-  get namespace(): KubeObject | undefined {
-    const { context, namespace, definition } = this.#request
-    if (namespace === '' || definition.info.resource === 'namespaces') return undefined
-    const entry = context.objects.get('namespaces', '', namespace)
-    if (entry === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace)
-    return decodeObject(entry.bytes)
-  }
-
-  #formOf(definition: ResourceDefinition): Form {
-    const { operation, subresource, name, namespace } = this.#request
-    const { group, version, resource } = definition.info
-    const namespaced = namespace !== '' && !(group === '' && resource === 'namespaces')
-    return { definition, operation, group, version, resource, subresource, name, namespaced }
-  }
-
-  #equivalents(): readonly Form[] {
-    const { definition, context } = this.#request
-    const { catalog } = this.#parts
-    return (this.#others ??= catalog
-      .all(context.objects)
-      .filter(({ resource }) => resource === definition.info.resource)
-      .flatMap((info) => catalog.find(context.objects, info) ?? [])
-      .filter((other) => other.storageKey === definition.storageKey && other !== definition)
-      .map((other) => this.#formOf(other)))
+    const refusal = { code: codes[reason] ?? 422, reason, causes: [text] }
+    return policyRefusal(this.#request, this.#objects.object, refusal)
   }
 }

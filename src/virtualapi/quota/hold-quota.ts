@@ -2,7 +2,8 @@
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { forbidden } from '../../apimachinery/status/index.ts'
 import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
-import { increaseOf, type Amounts } from './amounts.ts'
+import { type Amounts, increaseOf } from '../../apimachinery/quantity/index.ts'
+import { resourceClaims } from './device-usage.ts'
 import { ledgerFor } from './ledger.ts'
 import { quotasOf, type Quota } from './quota.ts'
 import { isInScopes, isTerminatingPod } from './scopes.ts'
@@ -43,12 +44,15 @@ export function holdQuota(write: QuotaWrite, object: KubeObject, old: KubeObject
   return { [Symbol.dispose]: () => ledger.release(namespace, decision.held) }
 }
 
+/** Resources whose objects can come to count for more by any update. */
+const chargedOnUpdate: ReadonlySet<string> = new Set(['services', 'persistentvolumeclaims', resourceClaims])
+
 /** Which writes upstream charges: all creates, and updates of what can change the use of an object. */
 function isCharged({ definition, subresource }: QuotaWrite, object: KubeObject, old: KubeObject | undefined): boolean {
   const { storageKey } = definition
   if (storageKey === 'pods' && subresource === 'resize') return old !== undefined
   if (subresource !== '') return false
-  if (old === undefined || storageKey === 'services' || storageKey === 'persistentvolumeclaims') return true
+  if (old === undefined || chargedOnUpdate.has(storageKey)) return true
   return storageKey === 'pods' && isTerminatingPod(old) !== isTerminatingPod(object)
 }
 

@@ -2,8 +2,13 @@
 // writes at once, no more pass than fit. There is one ledger, on the main thread; other threads ask it.
 import type { Revision } from '../../apimachinery/meta/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
-import type { Quantity } from '../resources/typed/quantity.ts'
-import { addAmounts, amountsText, selectAmounts, type Amounts } from './amounts.ts'
+import {
+  addAmounts,
+  type Amounts,
+  amountsText,
+  type Quantity,
+  selectAmounts,
+} from '../../apimachinery/quantity/index.ts'
 import { usedOf } from './used.ts'
 import { quotasOf, type Quota } from './quota.ts'
 

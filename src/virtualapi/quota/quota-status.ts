@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
-import { amountsOf, listOf, type Amounts } from './amounts.ts'
+import { type Amounts, amountsOf, listOf } from '../../apimachinery/quantity/index.ts'
 import { quotasOf, type Quota } from './quota.ts'
 import { dropTallies } from './tally.ts'
 import { usedOf } from './used.ts'

@@ -2,7 +2,7 @@
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
-import { amountsOf, type Amounts } from './amounts.ts'
+import { type Amounts, amountsOf } from '../../apimachinery/quantity/index.ts'
 import type { ScopeRequirement } from './scopes.ts'
 
 /** In the store. */

@@ -3,8 +3,7 @@
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
-import type { Quantity } from '../resources/typed/quantity.ts'
-import { addAmounts, type Amounts } from './amounts.ts'
+import { addAmounts, type Amounts, type Quantity } from '../../apimachinery/quantity/index.ts'
 import { isInScopes, type ScopeRequirement } from './scopes.ts'
 import { usageOf } from './usage.ts'
 

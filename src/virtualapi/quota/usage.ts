@@ -1,8 +1,15 @@
 // What one object counts for in a quota (the evaluators of k8s.io/kubernetes/pkg/quota/v1/evaluator/core).
 import { isJsonObject, type JsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
-import { totalOfContainers } from '../kinds/index.ts'
-import { quantityOf, type Quantity } from '../resources/typed/quantity.ts'
-import { addAmounts, amountsOf, type Amounts } from './amounts.ts'
+import {
+  addAmounts,
+  type Amounts,
+  amountsOf,
+  podLevelAmounts,
+  type Quantity,
+  quantityOf,
+  totalOfPod,
+} from '../../apimachinery/quantity/index.ts'
+import { claimCountsFor, deviceUsage, resourceClaims } from './device-usage.ts'
 
 /** Short names of counts, from the time before `count/`. */
 const aliases: Readonly<Record<string, string>> = {
@@ -40,13 +47,15 @@ export function countsFor(storageKey: string, name: string): boolean {
     case 'persistentvolumeclaims':
       if (name === 'count/persistentvolumeclaims' || ofClaims.includes(name)) return true
       return ofClaims.some((resource) => name.endsWith(classInfix + resource))
+    case resourceClaims:
+      return claimCountsFor(name)
     default:
       return name === `count/${storageKey}` || name === aliases[storageKey]
   }
 }
 
 /** Resources whose objects must be read to know what they count for. */
-export const measuredResources = ['pods', 'services', 'persistentvolumeclaims'] as const
+export const measuredResources = ['pods', 'services', 'persistentvolumeclaims', resourceClaims] as const
 
 /** The resource of which a name in spec.hard counts the objects alone; undefined for other names. */
 export function countedResource(name: string): string | undefined {
@@ -63,6 +72,8 @@ export function usageOf(storageKey: string, object: KubeObject, now: number): Am
       return serviceUsage(object)
     case 'persistentvolumeclaims':
       return claimUsage(object)
+    case resourceClaims:
+      return deviceUsage(object)
     default: {
       const alias = aliases[storageKey]
       return new Map([[`count/${storageKey}`, one], ...(alias === undefined ? [] : [[alias, one] as const])])
@@ -74,7 +85,8 @@ export function usageOf(storageKey: string, object: KubeObject, now: number): Am
 function podUsage(pod: KubeObject, now: number): Amounts {
   const usage = new Map([['count/pods', one]])
   if (hasEnded(pod, now)) return usage
-  addAmounts(usage, computeUsage(totalOfPod(pod, 'requests'), totalOfPod(pod, 'limits')))
+  const spec = pod['spec'] as JsonObject
+  addAmounts(usage, computeUsage(totalOfPod(spec, 'requests'), totalOfPod(spec, 'limits')))
   usage.set('pods', one)
   return usage
 }
@@ -85,26 +97,6 @@ function hasEnded({ metadata, status }: KubeObject, now: number): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds } = metadata
   if (deletionTimestamp === undefined || deletionGracePeriodSeconds === undefined) return false
   return now > Date.parse(deletionTimestamp) + deletionGracePeriodSeconds * 1000
-}
-
-/** The requests or limits of a pod: of its containers or, where it has them, its own, plus its overhead. */
-function totalOfPod(pod: KubeObject, which: 'requests' | 'limits'): Amounts {
-  const spec = pod['spec'] as JsonObject
-  const total = totalOfContainers(spec, which)
-  for (const [name, amount] of podLevelAmounts(spec, which)) total.set(name, amount)
-  const overhead = amountsOf(isJsonObject(spec['overhead']) ? spec['overhead'] : {})
-  if (which === 'limits') for (const name of overhead.keys()) if (!total.get(name)?.nanos) overhead.delete(name)
-  addAmounts(total, overhead)
-  return total
-}
-
-function podLevelAmounts({ resources }: JsonObject, which: 'requests' | 'limits'): [string, Quantity][] {
-  const list = isJsonObject(resources) ? resources[which] : undefined
-  return [...amountsOf(isJsonObject(list) ? list : {})].filter(([name]) => isPodLevel(name))
-}
-
-function isPodLevel(name: string): boolean {
-  return name === 'cpu' || name === 'memory' || name.startsWith('hugepages-')
 }
 
 /** The names in spec.hard for which these requests and limits count. */

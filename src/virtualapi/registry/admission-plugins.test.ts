@@ -13,14 +13,49 @@ import type { UserInfo } from '../authn/user-info.ts'
 import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
 import { readFacts, stampRevision } from '../resources/object-bytes.ts'
 import { Registry, type RegistryTarget } from './registry.ts'
-import { createAdmission } from '../admission/admission.ts'
+import { createAdmission, type AdmissionRequest } from '../admission/admission.ts'
+import { certificateSigners } from '../admission/certificate-signers.ts'
 import { standardPlugins } from '../admission/plugins/index.ts'
+import { installationFields } from '../admission/plugins/installation-fields.ts'
+import { rbacWrites } from '../admission/rbac-writes.ts'
+import { readParamsCheck } from '../policies/read-params-check.ts'
+import { Conversions } from '../conversion/conversions.ts'
+
+const noConversions = new Conversions({ outbound: { post: () => Promise.reject(new Error('there are no webhooks')) } })
 
 const tenant: UserInfo = { name: 'alice', groups: [], extra: {}, realm: { kind: 'host' } }
 const installation: UserInfo = { name: 'syncer', groups: [], extra: {}, realm: { kind: 'installation' } }
-const registry = new Registry({ admission: createAdmission(standardPlugins()) })
+const registry = new Registry({
+  admission: createAdmission({ plugins: standardPlugins() }),
+  conversions: noConversions,
+})
 const catalog = new ClusterCatalog()
 const { signal } = new AbortController()
+
+describe('plugins about one kind', () => {
+  it('let writes of other kinds wait for nothing', () => {
+    const never = (): never => expect.fail('nobody is to be asked about a ConfigMap')
+    const authorizer = { authorize: never, isSuperuser: never }
+    const plugins = [
+      rbacWrites(never),
+      readParamsCheck({ authorizer, catalog: new ClusterCatalog() }),
+      certificateSigners(authorizer),
+    ]
+    const configMap = { kind: 'ConfigMap', apiVersion: 'v1', metadata: { name: 'a' } }
+    const definition = { info: { group: '', resource: 'configmaps' } }
+    const ofConfigMap = { definition, subresource: '', operation: 'CREATE' } as unknown as AdmissionRequest
+    expect(createAdmission({ plugins }).validate(ofConfigMap, configMap, undefined)).to.equal(undefined)
+  })
+})
+
+describe('fields of the installation', () => {
+  it('leave no empty labels, annotations and finalizers for webhooks to see, as kube-apiserver does', () => {
+    const request = { context: { user: tenant, warnings: [] }, operation: 'CREATE' } as unknown as AdmissionRequest
+    const metadata = { name: 'a', labels: {}, annotations: {}, finalizers: [] }
+    void installationFields.mutate?.(request, { kind: 'ConfigMap', apiVersion: 'v1', metadata }, undefined)
+    expect(metadata).to.deep.equal({ name: 'a' })
+  })
+})
 
 describe('standard admission plugins', () => {
   let directory: string
@@ -221,6 +256,37 @@ describe('standard admission plugins', () => {
       'priorityclasses.scheduling.k8s.io "two" is forbidden: PriorityClass one is already marked as default. Only one default can exist',
     )
     await registry.delete(classes, 'one', {})
+  })
+
+  it("refuse a tenant's nodeName and system priority, in pods and in templates", async () => {
+    const labels = { app: 'w' }
+    const withSpec = (name: string, more: object): [RegistryTarget, KubeObject][] => {
+      const spec = { containers: [{ name: 'c', image: 'i' }], ...more }
+      const template = { metadata: { labels }, spec: { ...spec, restartPolicy: 'Always' } }
+      const workload = { ...named('Deployment', name), apiVersion: 'apps/v1' }
+      return [
+        [target('pods'), named('Pod', name, { spec })],
+        [
+          target('deployments', { group: 'apps' }),
+          { ...workload, spec: { selector: { matchLabels: labels }, template } },
+        ],
+      ]
+    }
+    for (const [create, object] of withSpec('pinned', { nodeName: 'n' })) {
+      const path = object.kind === 'Pod' ? 'spec' : 'spec.template.spec'
+      const { status } = await refusal(registry.create(create, object))
+      expect([status.code, status.message]).to.deep.equal([
+        403,
+        `${create.definition.info.resource}${object.kind === 'Pod' ? '' : '.apps'} "pinned" is forbidden: ` +
+          `${path}.nodeName "n" is not allowed: the scheduler of a member cluster chooses the node`,
+      ])
+    }
+    const [, urgent] = withSpec('urgent', { priorityClassName: 'system-node-critical' })
+    const [create, object] = urgent!
+    const { status } = await refusal(registry.create(create, object))
+    expect(status.message).to.contain('spec.template.spec.priorityClassName "system-node-critical" is not allowed')
+    const privileged = { ...create.context.cluster, podSecurity: 'privileged' as const }
+    await registry.create({ ...create, context: { ...create.context, cluster: privileged } }, object)
   })
 
   it('refuse a pod whose PriorityClass is missing', async () => {

@@ -1,7 +1,7 @@
 // The last change of a written object before it is validated: the same place for a create, an update and a patch.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { AdmissionRequest } from '../admission/admission.ts'
-import { tidyMeta } from '../resources/object-meta.ts'
+import { dropEmptyMetadata } from '../resources/object-meta.ts'
 import { generationChanged } from './spec-and-status.ts'
 
 /** Counts the generation and drops what is empty. */
@@ -12,7 +12,7 @@ export function completeMeta(
 ): void {
   const { strategy } = definition
   const { metadata } = object
-  tidyMeta(metadata)
+  dropEmptyMetadata(metadata)
   if (old === undefined) {
     if (strategy.hasGeneration) metadata.generation = 1
   } else if (subresource !== 'status' && subresource !== 'binding') {

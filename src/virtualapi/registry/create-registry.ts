@@ -3,8 +3,13 @@ import { createAdmission } from '../admission/admission.ts'
 import { certificateSigners } from '../admission/certificate-signers.ts'
 import { logicalClusterFinalizer } from '../admission/logical-cluster-finalizer.ts'
 import { standardPlugins } from '../admission/plugins/index.ts'
+import { placementPreview } from '../admission/placement-preview.ts'
+import { placementTargets } from '../admission/placement-targets.ts'
+import type { Fleet } from '../admission/placement-rules.ts'
 import { rbacWrites } from '../admission/rbac-writes.ts'
 import { createRbacWriteCheck, forbiddenError, type RbacAuthorizer } from '../authz/index.ts'
+import { mutatingPolicies } from '../policies/mutating-policies.ts'
+import { readParamsCheck } from '../policies/read-params-check.ts'
 import { validatingPolicies } from '../policies/validating-policies.ts'
 import { createWebhooks } from '../webhooks/create-webhooks.ts'
 import type { WebhookParts } from '../webhooks/webhook-parts.ts'
@@ -14,15 +19,27 @@ export interface RegistryParts extends WebhookParts {
   readonly authorizer: RbacAuthorizer
   /** This server keeps its LogicalClusters in a logical cluster of its own. */
   readonly hasRoot: boolean
+  /** The members. Absent, or without an answer: targets are not looked at, and a forbidden one is Held by the operator. */
+  readonly fleet?: () => Fleet | undefined
 }
 
-export function createRegistry({ authorizer, hasRoot, ...webhookParts }: RegistryParts): Registry {
+export function createRegistry({
+  authorizer,
+  hasRoot,
+  catalog,
+  conversions,
+  outbound,
+  fleet,
+}: RegistryParts): Registry {
+  const policyParts = { authorizer, catalog, conversions }
   const plugins = [
     ...standardPlugins(),
     ...(hasRoot ? [logicalClusterFinalizer] : []),
+    ...(fleet ? [placementTargets(fleet), placementPreview(fleet)] : []),
     rbacWrites(createRbacWriteCheck(authorizer)),
+    readParamsCheck({ authorizer, catalog }),
     certificateSigners(authorizer),
-    validatingPolicies({ authorizer, catalog: webhookParts.catalog }),
+    validatingPolicies(policyParts),
   ]
   return new Registry({
     async mayCreate({ definition: { info }, context: { user, cluster, work }, namespace, signal }, name) {
@@ -31,6 +48,11 @@ export function createRegistry({ authorizer, hasRoot, ...webhookParts }: Registr
       const { allowed, reason } = await authorizer.authorize(user, attributes, cluster, work, signal)
       if (!allowed) throw forbiddenError(user, attributes, reason)
     },
-    admission: createAdmission(plugins, createWebhooks(webhookParts)),
+    admission: createAdmission({
+      plugins,
+      policies: mutatingPolicies(policyParts),
+      webhooks: createWebhooks({ ...policyParts, outbound }),
+    }),
+    conversions,
   })
 }

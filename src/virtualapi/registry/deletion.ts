@@ -1,8 +1,8 @@
 // What a deletion does to an object: removes it, or marks it while finalizers, a grace period or its own content hold
 // it.
-import { isDeepStrictEqual } from 'node:util'
 import { timestamp } from '../../async/index.ts'
-import type { KubeObject, ObjectMeta, Revision } from '../../apimachinery/meta/index.ts'
+import { jsonEqual } from '../../apimachinery/json/index.ts'
+import { cloneJson, type KubeObject, type ObjectMeta, type Revision } from '../../apimachinery/meta/index.ts'
 import { badRequest } from '../../apimachinery/status/index.ts'
 import { decodeObject, encodeObject, stampRevision } from '../resources/object-bytes.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
@@ -53,22 +53,27 @@ export function finalizersFor(finalizers: readonly string[], policy: string | un
 /** Marks the object as being deleted. False if the object was already marked like this. Mutates `object`. */
 export function markTerminating(
   object: KubeObject,
-  { finalizers, grace, now, endsItself }: { finalizers: string[]; grace: number; now: number; endsItself: boolean },
+  {
+    finalizers,
+    grace,
+    now,
+    deletedByController,
+  }: { finalizers: string[]; grace: number; now: number; deletedByController: boolean },
 ): boolean {
   const { metadata } = object
-  const before = structuredClone(metadata)
+  const before = cloneJson(metadata)
   metadata.finalizers = finalizers
   if (finalizers.length === 0) delete metadata.finalizers
   if (metadata.deletionTimestamp === undefined) {
     metadata.deletionTimestamp = timestamp(now + grace * 1000)
-    if (endsItself) return true
+    if (deletedByController) return true
     metadata.deletionGracePeriodSeconds = grace
     if (metadata.generation !== undefined) metadata.generation++
   } else if (grace < (metadata.deletionGracePeriodSeconds ?? 0)) {
     metadata.deletionTimestamp = timestamp(now + grace * 1000)
     metadata.deletionGracePeriodSeconds = grace
   }
-  return !isDeepStrictEqual(before, metadata)
+  return !jsonEqual(before, metadata)
 }
 
 /**

@@ -3,32 +3,32 @@ import { timestamp } from '../../async/index.ts'
 import {
   applyConfiguration,
   managedFieldsAfterUpdate,
+  requireTyped,
+  TypedError,
+  type FieldType,
   type FieldWrite,
   type OwnershipContext,
 } from '../../apimachinery/managed-fields/index.ts'
 import {
   apiVersionOf,
+  cloneJson,
   type JsonObject,
   type KubeObject,
   type ManagedFieldsEntry,
 } from '../../apimachinery/meta/index.ts'
+import type { ManagedVersions } from './managed-versions.ts'
+import { statusError } from '../../apimachinery/status/index.ts'
 import { ownershipTypeOf } from '../resources/ownership-type.ts'
-import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
+import type { ResourceDefinition } from '../resources/resource-definition.ts'
 import { decodeTyped } from '../resources/typed/decode.ts'
 import { structOfKind } from '../resources/typed/go-types.ts'
-
-interface FieldRequest {
-  readonly definition: ResourceDefinition
-  readonly context: RequestContext
-  readonly subresource: string
-}
 
 /**
  * The entries of an object that is about to be written in the form it is kept in; undefined: none. `next` has those of
  * `old`; `given` are those of the request.
  */
 export function managedFieldsOf(
-  request: FieldRequest,
+  request: ManagedVersions,
   next: KubeObject,
   old: KubeObject | undefined,
   given: readonly ManagedFieldsEntry[] | undefined,
@@ -43,7 +43,7 @@ export function managedFieldsOf(
  * undefined: it is created. Throws as `applyConfiguration`.
  */
 export function applied(
-  request: FieldRequest,
+  request: ManagedVersions,
   config: JsonObject,
   current: KubeObject | undefined,
   { force }: { force: boolean },
@@ -55,8 +55,10 @@ export function applied(
   return stored(definition, object)
 }
 
-function fieldWriteOf({ definition, context, subresource }: FieldRequest): FieldWrite {
+function fieldWriteOf({ definition, context, subresource, convert }: ManagedVersions): FieldWrite {
   const { info } = definition
+  // The same object for all writes through an endpoint: what was computed for one of them is found by it.
+  const shared = ownershipContext(definition, subresource)
   return {
     apiVersion: apiVersionOf(info),
     kind: info.kind,
@@ -66,7 +68,7 @@ function fieldWriteOf({ definition, context, subresource }: FieldRequest): Field
     type: ownershipTypeOf(definition),
     empty: emptyOf(definition),
     validate: !info.builtIn,
-    context: ownershipContext(definition, subresource),
+    context: convert === undefined ? shared : { ...shared, convert: converterByWebhook(definition, convert) },
   }
 }
 
@@ -95,8 +97,34 @@ function converterFrom(definition: ResourceDefinition): OwnershipContext['conver
     const from = object.apiVersion === own ? definition : definition.inVersion(object.apiVersion)
     const to = apiVersion === own ? definition : definition.inVersion(apiVersion)
     if (from === undefined || to === undefined) return undefined
-    const converted = served(to, stored(from, structuredClone(object)))
+    const converted = served(to, stored(from, cloneJson(object)))
     return { value: converted as unknown as JsonObject, type: ownershipTypeOf(to) }
+  }
+}
+
+function converterByWebhook(
+  definition: ResourceDefinition,
+  convert: NonNullable<ManagedVersions['convert']>,
+): OwnershipContext['convert'] {
+  const own = apiVersionOf(definition.info)
+  return (typed, apiVersion) => {
+    const object = typed.value as unknown as KubeObject
+    if (object.apiVersion === apiVersion) return typed
+    const to = apiVersion === own ? definition : definition.inVersion(apiVersion)
+    if (to === undefined) return undefined
+    const value = convert(object, apiVersion) as unknown as JsonObject
+    const type = ownershipTypeOf(to)
+    requireFitting(value, type)
+    return { value, type }
+  }
+}
+
+/** A webhook may leave fields that the other version does not know: then nobody can be told apart. Throws 500. */
+function requireFitting(value: JsonObject, type: FieldType): void {
+  try {
+    requireTyped(value, type, { allowDuplicates: true })
+  } catch (error) {
+    throw error instanceof TypedError ? statusError(500, '', error.message, { cause: error }) : error
   }
 }
 
@@ -110,22 +138,21 @@ function stored({ toStorage, storageApiVersion }: ResourceDefinition, object: Ku
   return toStorage?.(object) ?? { ...object, apiVersion: storageApiVersion }
 }
 
-const empties = new Map<string, JsonObject>()
+const empties = new WeakMap<ResourceDefinition, JsonObject>()
 
-/** What Go prints of an object of a built-in kind that says nothing. */
-function emptyOf({ info }: ResourceDefinition): JsonObject {
-  if (!info.builtIn) return nothing
-  const apiVersion = apiVersionOf(info)
-  const key = `${apiVersion}/${info.kind}`
-  let empty = empties.get(key)
-  if (empty === undefined) {
-    const object: KubeObject = { apiVersion, kind: info.kind, metadata: {} }
-    const struct = structOfKind(apiVersion, info.kind)
-    if (struct !== undefined) decodeTyped(object, struct)
-    empty = object as unknown as JsonObject
-    empties.set(key, empty)
-  }
+/** What Go prints of an object that says nothing. */
+function emptyOf(definition: ResourceDefinition): JsonObject {
+  let empty = empties.get(definition)
+  if (empty === undefined) empties.set(definition, (empty = emptyObject(definition)))
   return empty
 }
 
-const nothing: JsonObject = {}
+function emptyObject({ info }: ResourceDefinition): JsonObject {
+  const { builtIn, kind } = info
+  const apiVersion = apiVersionOf(info)
+  if (!builtIn) return { apiVersion, kind }
+  const object: KubeObject = { apiVersion, kind, metadata: {} }
+  const struct = structOfKind(apiVersion, kind)
+  if (struct !== undefined) decodeTyped(object, struct)
+  return object as unknown as JsonObject
+}

@@ -15,10 +15,13 @@ import { ClusterCatalog } from '../catalog/cluster-catalog.ts'
 import { outdatedQuotas } from '../quota/index.ts'
 import { readFacts, stampRevision } from '../resources/object-bytes.ts'
 import { Registry, type RegistryTarget } from './registry.ts'
+import { Conversions } from '../conversion/conversions.ts'
+
+const noConversions = new Conversions({ outbound: { post: () => Promise.reject(new Error('there are no webhooks')) } })
 
 const tenant: UserInfo = { name: 'alice', groups: [], extra: {}, realm: { kind: 'host' } }
 const installation: UserInfo = { name: 'syncer', groups: [], extra: {}, realm: { kind: 'installation' } }
-const registry = new Registry({ admission: createAdmission([]) })
+const registry = new Registry({ admission: createAdmission({ plugins: [] }), conversions: noConversions })
 const catalog = new ClusterCatalog()
 const { signal } = new AbortController()
 

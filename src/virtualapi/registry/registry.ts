@@ -1,8 +1,8 @@
 // The write path of every kind: create, update and delete with the semantics of Kubernetes, over the hub. Kinds differ
 // only in their Strategy. Update and delete take a function of the current object and call it again after a lost race,
 // because mutation and validation may then have another result.
-import { isDeepStrictEqual } from 'node:util'
 import { KeyedMutex } from '../../async/index.ts'
+import { jsonEqual } from '../../apimachinery/json/index.ts'
 import { sameBesidesTimes } from '../../apimachinery/managed-fields/index.ts'
 import {
   parseApiVersion,
@@ -45,7 +45,10 @@ import {
 } from '../resources/object-meta.ts'
 import type { MetaCheck } from '../resources/meta-check.ts'
 import { completeMeta } from './complete-meta.ts'
+import { copyOfStored } from './copy-of-stored.ts'
+import { isConverted, type Conversions } from '../conversion/conversions.ts'
 import { managedFieldsOf } from './managed-fields.ts'
+import { withManagedVersions, type ManagedVersions } from './managed-versions.ts'
 import { holdQuota } from '../quota/index.ts'
 import { checkDeletePreconditions, checkPreconditions } from './preconditions.ts'
 import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
@@ -67,6 +70,18 @@ export interface RegistryTarget {
   readonly deferrable?: boolean
   /** True: the request deletes a collection of which this is one object. */
   readonly ofCollection?: boolean
+  /** Present for objects that run elsewhere. */
+  readonly forward?: Forward
+}
+
+/**
+ * Makes a write where the object runs, after admission and validation and before it is stored. Rejects where it is refused; then
+ * nothing is stored. Both are called again after a lost race.
+ */
+export interface Forward {
+  update(next: KubeObject, old: KubeObject, subresource: string): Promise<void>
+  /** Resolves with whether the object was deleted elsewhere. */
+  delete(object: KubeObject, options: DeleteOptions): Promise<boolean>
 }
 
 /** What an update does. */
@@ -110,11 +125,21 @@ export interface Written {
 export class Registry {
   private readonly admission: Admission
   private readonly mayCreate: CreateCheck | undefined
+  private readonly conversions: Conversions
   private readonly mutex = new KeyedMutex()
 
-  constructor({ admission, mayCreate }: { admission: Admission; mayCreate?: CreateCheck }) {
+  constructor({
+    admission,
+    mayCreate,
+    conversions,
+  }: {
+    admission: Admission
+    mayCreate?: CreateCheck
+    conversions: Conversions
+  }) {
     this.admission = admission
     this.mayCreate = mayCreate
+    this.conversions = conversions
   }
 
   /** The entry of one object. Throws NotFound. */
@@ -122,6 +147,11 @@ export class Registry {
     const entry = context.objects.get(definition.storageKey, namespace, name)
     if (entry === undefined) throw notFound(definition.info, name)
     return entry
+  }
+
+  /** The bytes of an object in the version of the request, without defaults that the definition got since. Rejects NotFound. */
+  async read(target: RegistryTarget, name: string): Promise<Uint8Array> {
+    return await this.shown(target, this.get(target, name).bytes)
   }
 
   async create(target: RegistryTarget, object: KubeObject, options: CreateOptions = {}): Promise<Written> {
@@ -163,10 +193,11 @@ export class Registry {
       context,
       signal,
     } as const
-    if (strategy.hasStatus && !keepUid && strategy.bornWithStatus !== true) resetStatus(object, undefined)
+    if (strategy.hasStatus && !keepUid && strategy.keepsStatusOnCreate !== true) resetStatus(object, undefined)
     const given = metadata.managedFields
     strategy.applyDefaults?.(object, context)
-    if (!keepsManagedFields) setManagedFields(request, object, undefined, given)
+    const managing = keepsManagedFields ? undefined : this.manageFields(request, object, undefined, given)
+    if (managing !== undefined) await managing
     // Defaulting plugins come before the kind's own preparation: the QoS class of a pod depends on its resources.
     const { managedFields } = metadata
     const mutating = this.admission.mutate(request, object, undefined)
@@ -175,7 +206,7 @@ export class Registry {
       setEntries(object, managedFields)
       requireSameNamespace(metadata, namespace)
       dedupeOwners(metadata, context)
-      if (strategy.hasStatus && !keepUid && strategy.bornWithStatus !== true) {
+      if (strategy.hasStatus && !keepUid && strategy.keepsStatusOnCreate !== true) {
         resetStatus(object, undefined)
         strategy.applyDefaults?.(object, context)
       }
@@ -194,18 +225,19 @@ export class Registry {
     using _held = holdQuota(request, object, undefined)
     strategy.prepareForStorage?.(object)
     const name = metadata.name ?? ''
-    const value = encodeObject(object)
+    const value = encodeObject(isConverted(definition) ? await this.stored(target, object) : object)
     if (context.dryRun) {
       const existing = existingObjectError(target, name)
       if (existing !== undefined) throw existing
-      return { object, bytes: value, created: true }
+      return { object, bytes: await this.shown(target, value), created: true }
     }
     try {
       const entry = await context.objects.create({ resource: definition.storageKey, namespace, name }, value, {
         signal,
       })
       metadata.resourceVersion = String(entry.revision)
-      return { object, bytes: entry.bytes, created: true }
+      const bytes = isConverted(definition) ? await this.shown(target, entry.bytes) : entry.bytes
+      return { object, bytes, created: true }
     } catch (error) {
       const existing = isStoreError(error, 'KeyExists') ? existingObjectError(target, name) : undefined
       throw existing ?? fromStoreError(error, info, name)
@@ -232,11 +264,15 @@ export class Registry {
       if (entry === undefined) return await this.createOnUpdate(target, name, options)
       let pinned = true
       try {
-        const kept = definition.complete?.(entry.bytes) ?? entry.bytes
+        const kept = isConverted(definition)
+          ? await this.shown(target, entry.bytes)
+          : (definition.complete?.(entry.bytes) ?? entry.bytes)
         const current = decodeObject(kept)
+        // What `change` returns shares parts with its argument, and is changed later.
+        const old = copyOfStored(current)
         const next = await options.change(current)
         pinned = !!next.metadata.resourceVersion && next.metadata.resourceVersion !== current.metadata.resourceVersion
-        return await this.updateOnce(target, entry, decodeObject(kept), next, options)
+        return await this.updateOnce(target, entry, old, next, options)
       } catch (error) {
         const lost = isStoreError(error, 'RevisionMismatch') || isStoreError(error, 'KeyMissing')
         if (!(lost && !pinned && attempt < lostRaceTries)) throw fromStoreError(error, definition.info, name)
@@ -297,7 +333,8 @@ export class Registry {
     dedupeOwners(next.metadata, context)
     const given = next.metadata.managedFields
     strategy.applyDefaults?.(next, context)
-    if (!keepsManagedFields) setManagedFields(request, next, old, given)
+    const managing = keepsManagedFields ? undefined : this.manageFields(request, next, old, given)
+    if (managing !== undefined) await managing
     const { managedFields } = next.metadata
     // From here on fields are reset that this endpoint does not write; who says something of them was noted all the same.
     keepSpecOrStatus(strategy, next, old, subresource)
@@ -314,7 +351,7 @@ export class Registry {
     setEntries(next, managedFields)
     noteStatus(request, next, before)
     completeMeta(request, next, old)
-    const checks = strategy.metaChecks?.[subresource === '' || subresource === 'scale' ? 'update' : 'status']
+    const checks = strategy.metadataChecks?.[subresource === '' || subresource === 'scale' ? 'update' : 'status']
     refuse(definition, next.metadata, [
       ...metaUpdateCauses(next, old.metadata, kept, { info, strategy, checks: checks ?? [customCheck] }),
       ...(strategy.validateUpdate?.(next, old, context, subresource) ?? []),
@@ -323,25 +360,24 @@ export class Registry {
     const validating = this.admission.validate(request, next, old)
     if (validating !== undefined) await validating
     using _held = holdQuota(request, next, old)
+    await target.forward?.update(next, old, subresource)
     strategy.prepareForStorage?.(next)
     strategy.prepareForStorage?.(old)
     return await this.writeUpdate(target, entry, old, next)
   }
 
-  private async writeUpdate(
-    { context, signal, deferrable = false }: RegistryTarget,
-    entry: Entry,
-    old: KubeObject,
-    next: KubeObject,
-  ): Promise<Written> {
+  private async writeUpdate(target: RegistryTarget, entry: Entry, old: KubeObject, next: KubeObject): Promise<Written> {
+    const { definition, context, signal, deferrable = false } = target
     const { resourceVersion: _, ...meta } = old.metadata
     delete next.metadata.resourceVersion
     const { key, revision } = entry
     keepTimes(next, meta, old)
+    const stored = isConverted(definition) ? await this.stored(target, next) : next
+    const before = isConverted(definition) ? withoutRevision(decodeObject(entry.bytes)) : { ...old, metadata: meta }
     // An update that changes nothing writes nothing and makes no event: GitOps tools and controllers rely on it.
-    if (isDeepStrictEqual({ ...old, metadata: meta }, next)) {
+    if (jsonEqual(before, stored)) {
       next.metadata.resourceVersion = String(revision)
-      return { object: next, bytes: entry.bytes, created: false }
+      return { object: next, bytes: await this.shown(target, entry.bytes), created: false }
     }
     const { finalizers = [], deletionTimestamp, deletionGracePeriodSeconds = 0 } = next.metadata
     const gone =
@@ -349,20 +385,21 @@ export class Registry {
       finalizers.length === 0 &&
       deletionGracePeriodSeconds === 0 &&
       !hasSpecFinalizers(next)
-    const value = encodeObject(next)
+    const value = encodeObject(stored)
     if (context.dryRun) {
       next.metadata.resourceVersion = String(revision)
-      return { object: next, bytes: stampRevision(value, revision), created: false }
+      return { object: next, bytes: await this.shown(target, stampRevision(value, revision)), created: false }
     }
     if (gone) {
       await context.objects.delete(key, { signal, ifRevision: revision })
       // Watchers get the revision of the deletion; the client that removed the last finalizer gets the last stored one.
       next.metadata.resourceVersion = String(revision)
-      return { object: next, bytes: stampRevision(value, revision), created: false }
+      return { object: next, bytes: stampRevision(encodeObject(next), revision), created: false }
     }
-    const written = await context.objects.update(key, value, { signal, ifRevision: revision, deferrable })
+    const renewal = definition.strategy.isRenewal?.(next, old) ?? false
+    const written = await context.objects.update(key, value, { signal, ifRevision: revision, deferrable, renewal })
     next.metadata.resourceVersion = String(written.revision)
-    return { object: next, bytes: written.bytes, created: false }
+    return { object: next, bytes: await this.shown(target, written.bytes), created: false }
   }
 
   /**
@@ -374,28 +411,41 @@ export class Registry {
     name: string,
     options: DeleteOptions,
   ): Promise<{ deleted: boolean; object: KubeObject; bytes: Uint8Array }> {
-    const { definition } = target
+    const { definition, context, namespace } = target
     using queue = this.queueFor(target, name)
+    let passedOn: Entry | undefined
     for (let attempt = 1; ; attempt++) {
       if (attempt > 1) await queue.wait()
+      // What is deleted where it runs may be gone here, too, before we are: its end was reported.
+      if (
+        passedOn !== undefined &&
+        !isSameObject(passedOn, context.objects.get(definition.storageKey, namespace, name))
+      )
+        return await this.lastState(target, passedOn)
       const entry = this.get(target, name)
       try {
-        return await this.deleteOnce(target, entry, options)
+        return await this.deleteOnce(target, entry, options, () => (passedOn = entry))
       } catch (error) {
-        const lost = isStoreError(error, 'RevisionMismatch')
+        const lost =
+          isStoreError(error, 'RevisionMismatch') || (passedOn !== undefined && isStoreError(error, 'KeyMissing'))
         if (!(lost && attempt < lostRaceTries)) throw fromStoreError(error, definition.info, name)
       }
     }
   }
 
-  private async deleteOnce(
-    { definition, context, signal, namespace, ofCollection = false }: RegistryTarget,
-    entry: Entry,
-    options: DeleteOptions,
-  ) {
+  private async lastState(target: RegistryTarget, { bytes }: Entry) {
+    const { definition, context } = target
+    const object = decodeObject(await this.shown(target, bytes))
+    const last = finalState(bytes, definition.strategy, context.now)
+    return { deleted: true, object, bytes: await this.shown(target, last) }
+  }
+
+  private async deleteOnce(target: RegistryTarget, entry: Entry, options: DeleteOptions, onPassedOn: () => void) {
+    const { definition, context, signal, namespace, ofCollection = false } = target
     const { strategy } = definition
     const { key, revision } = entry
-    const object = decodeObject(entry.bytes)
+    const kept = await this.shown(target, entry.bytes)
+    const object = decodeObject(kept)
     const { metadata } = object
     checkDeletePreconditions(definition, metadata, options)
     const request = {
@@ -410,6 +460,7 @@ export class Registry {
     } as const
     const validating = this.admission.validate(request, undefined, object)
     if (validating !== undefined) await validating
+    if ((await target.forward?.delete(object, options)) === true && !context.dryRun) onPassedOn()
     if (metadata.deletionTimestamp === undefined) strategy.prepareForDelete?.(object, context)
     const finalizers = finalizersFor(
       metadata.finalizers ?? [],
@@ -419,24 +470,66 @@ export class Registry {
       strategy.gracePeriodSeconds?.(object, asked),
     )
     if (finalizers.length === 0 && grace === 0 && !hasSpecFinalizers(object)) {
-      if (context.dryRun) return { deleted: true, object, bytes: entry.bytes }
+      if (context.dryRun) return { deleted: true, object, bytes: kept }
       const gone = await context.objects.delete(key, { signal, ifRevision: revision })
-      return { deleted: true, object, bytes: finalState(gone.bytes, strategy, context.now) }
+      const last = finalState(gone.bytes, strategy, context.now)
+      return { deleted: true, object, bytes: await this.shown(target, last) }
     }
     const marked = markTerminating(object, {
       finalizers,
       grace,
       now: context.now,
-      endsItself: strategy.endsItself ?? false,
+      deletedByController: strategy.deletedByController ?? false,
     })
-    strategy.prepareForUpdate?.(object, decodeObject(entry.bytes), context, '')
-    if (!marked) return { deleted: false, object, bytes: entry.bytes }
-    if (context.dryRun) return { deleted: false, object, bytes: stampRevision(encodeObject(object), revision) }
+    strategy.prepareForUpdate?.(object, decodeObject(kept), context, '')
+    if (!marked) return { deleted: false, object, bytes: kept }
+    const value = encodeObject(isConverted(definition) ? await this.stored(target, object) : object)
+    if (context.dryRun)
+      return { deleted: false, object, bytes: await this.shown(target, stampRevision(value, revision)) }
     delete metadata.resourceVersion
-    const written = await context.objects.update(key, encodeObject(object), { signal, ifRevision: revision })
+    const written = await context.objects.update(key, value, { signal, ifRevision: revision })
     metadata.resourceVersion = String(written.revision)
-    return { deleted: false, object, bytes: written.bytes }
+    return { deleted: false, object, bytes: await this.shown(target, written.bytes) }
   }
+
+  /** Stored bytes in the version of the request. Rejects where the conversion webhook failed. */
+  private async shown({ definition, context, signal }: RegistryTarget, bytes: Uint8Array): Promise<Uint8Array> {
+    if (!isConverted(definition)) return bytes
+    return await this.conversions.shown(definition, bytes, { cluster: context.cluster.id, signal })
+  }
+
+  /** The object as it is to be stored. Rejects where the conversion webhook failed. */
+  private async stored({ definition, context, signal }: RegistryTarget, object: KubeObject): Promise<KubeObject> {
+    if (!isConverted(definition)) return object
+    return await this.conversions.stored(definition, object, { cluster: context.cluster.id, signal })
+  }
+
+  /** Sets who owns which fields. Undefined where nobody has to be waited for. */
+  private manageFields(
+    request: AdmissionRequest,
+    next: KubeObject,
+    old: KubeObject | undefined,
+    given: ObjectMeta['managedFields'],
+  ): Promise<void> | undefined {
+    if (isConverted(request.definition))
+      return this.withVersions(request, (managed) => setManagedFields(managed, next, old, given))
+    setManagedFields(request, next, old, given)
+    return undefined
+  }
+
+  /** Runs `compute`, which may need the object in versions that only the conversion webhook can make. */
+  async withVersions<T>(
+    request: Pick<AdmissionRequest, 'definition' | 'context' | 'signal' | 'subresource'>,
+    compute: (request: ManagedVersions) => T,
+  ): Promise<T> {
+    if (!isConverted(request.definition)) return compute(request)
+    return await withManagedVersions(request, this.conversions, compute)
+  }
+}
+
+/** Whether both entries are of one object, and not of another one of the same name. */
+function isSameObject(one: Entry, other: Entry | undefined): boolean {
+  return other !== undefined && decodeMetadata(one.bytes).uid === decodeMetadata(other.bytes).uid
 }
 
 /** Endpoints that write for others: who owns what is not changed by them. */
@@ -444,7 +537,7 @@ const silent = new Set(['binding', 'eviction'])
 
 /** `given`: the entries of the request before it was brought into the form of its kind. */
 function setManagedFields(
-  request: AdmissionRequest,
+  request: ManagedVersions,
   next: KubeObject,
   old: KubeObject | undefined,
   given: ObjectMeta['managedFields'],
@@ -469,11 +562,16 @@ function statusBefore({ definition }: AdmissionRequest, next: KubeObject): KubeO
 
 function noteStatus(request: AdmissionRequest, next: KubeObject, before: KubeObject | undefined): void {
   const { statusManager } = request.definition.strategy
-  if (before === undefined || statusManager === undefined || isDeepStrictEqual(before['status'], next['status'])) return
+  if (before === undefined || statusManager === undefined || jsonEqual(before['status'], next['status'])) return
   before.metadata = { ...next.metadata }
   const context = { ...request.context, fieldManager: statusManager }
   const entries = managedFieldsOf({ ...request, context, subresource: 'status' }, next, before, undefined)
   if (entries !== undefined) next.metadata.managedFields = entries
+}
+
+function withoutRevision({ metadata, ...object }: KubeObject): KubeObject {
+  const { resourceVersion: _, ...rest } = metadata
+  return { ...object, metadata: rest }
 }
 
 /** Takes the old entries where nothing but the times of managers would change. */
@@ -481,7 +579,7 @@ function keepTimes(next: KubeObject, meta: ObjectMeta, old: KubeObject): void {
   const { managedFields } = next.metadata
   if (meta.managedFields === undefined || !sameBesidesTimes(meta.managedFields, managedFields)) return
   const candidate = { ...next, metadata: { ...next.metadata, managedFields: meta.managedFields } }
-  if (isDeepStrictEqual({ ...old, metadata: meta }, candidate)) next.metadata.managedFields = meta.managedFields
+  if (jsonEqual({ ...old, metadata: meta }, candidate)) next.metadata.managedFields = meta.managedFields
 }
 
 /** Throws 400 if a webhook has moved the object to another namespace. */

@@ -95,7 +95,7 @@ function scaleWrite({ context }: ScaleRequest): FieldWrite {
     manager: context.fieldManager,
     now: timestamp(context.now),
     type: fieldTypeOf(builtInSchema({ group: 'autoscaling', version: 'v1', kind: 'Scale' })),
-    empty: { spec: {}, status: { replicas: 0 } },
+    empty: { apiVersion: 'autoscaling/v1', kind: 'Scale', spec: {}, status: { replicas: 0 } },
     validate: false,
     context: { convert: (object, apiVersion) => (apiVersion === 'autoscaling/v1' ? object : undefined) },
   }

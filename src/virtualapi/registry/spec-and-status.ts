@@ -1,6 +1,6 @@
 // Spec and status: which endpoint writes which, and which changes raise metadata.generation.
-import { isDeepStrictEqual } from 'node:util'
-import type { KubeObject, ObjectMeta } from '../../apimachinery/meta/index.ts'
+import { jsonEqual } from '../../apimachinery/json/index.ts'
+import { cloneJson, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
 import type { ResourceDefinition } from '../resources/resource-definition.ts'
 
 /**
@@ -34,7 +34,7 @@ function withLabels(meta: ObjectMeta, labels: ObjectMeta['labels']): ObjectMeta 
 
 /** Gives `object` the status of `old`; removes it if `old` has none. */
 export function resetStatus(object: KubeObject, old: KubeObject | undefined): void {
-  if (old !== undefined && 'status' in old) object['status'] = structuredClone(old['status'])
+  if (old !== undefined && 'status' in old) object['status'] = cloneJson(old['status'])
   else delete object['status']
 }
 
@@ -53,5 +53,5 @@ function specChanged(next: KubeObject, old: KubeObject, statusMembers: readonly 
   if (next.metadata.deletionTimestamp !== old.metadata.deletionTimestamp) return true
   const ignored = new Set(['metadata', ...statusMembers])
   const members = new Set([...Object.keys(next), ...Object.keys(old)].filter((member) => !ignored.has(member)))
-  return [...members].some((member) => !isDeepStrictEqual(next[member], old[member]))
+  return [...members].some((member) => !jsonEqual(next[member], old[member]))
 }

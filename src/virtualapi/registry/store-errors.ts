@@ -9,6 +9,7 @@ import {
   requestEntityTooLarge,
   serviceUnavailable,
   statusError,
+  tooManyRequests,
 } from '../../apimachinery/status/index.ts'
 import { isStoreError } from '../../store/index.ts'
 
@@ -35,6 +36,8 @@ export function fromStoreError(error: unknown, gr: GroupResource, name: string):
           cause: error,
         },
       )
+    case 'Busy':
+      return tooManyRequests(`${error.message}, please try again later`)
     case 'Closed':
     case 'Unavailable':
     case 'Compacted':

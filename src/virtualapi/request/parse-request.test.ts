@@ -100,5 +100,10 @@ describe('parseRequest', () => {
     expect(parse('GET', '/api/v1/pods', true)).to.include({ entryPoint: 'unprefixed', verb: 'list' })
     expect(parse('GET', '/apis/virtual.kcp.dev/v1alpha1', true).entryPoint).to.equal('direct')
     expect(parse('GET', '/healthz', true).entryPoint).to.equal('direct')
+    expect(parse('GET', '/metrics', true).entryPoint).to.equal('direct')
+    for (const path of ['/metrics', '/metrics/slis']) {
+      const { entryPoint } = parseRequest('GET', path, { hasBearerToken: true, hasOwnToken: () => true })
+      expect(entryPoint, path).to.equal('unprefixed')
+    }
   })
 })

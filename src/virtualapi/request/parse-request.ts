@@ -12,6 +12,8 @@ const maxUrlLength = 64 * 1024
 export interface ParseOptions {
   /** The request has a bearer token: a path without a prefix then is a pod's request to its own logical cluster. */
   readonly hasBearerToken: boolean
+  /** Whether that token is one of ours: /metrics without a prefix then is that of its logical cluster. Default: no. */
+  readonly hasOwnToken?: () => boolean
   /** The request comes from within the process. */
   readonly loopback?: boolean
 }
@@ -23,7 +25,7 @@ export interface ParseOptions {
 export function parseRequest(
   method: string,
   rawUrl: string,
-  { hasBearerToken, loopback = false }: ParseOptions,
+  { hasBearerToken, hasOwnToken = () => false, loopback = false }: ParseOptions,
 ): RequestInfo {
   if (rawUrl.length > maxUrlLength) throw badRequest(`the request line is longer than ${maxUrlLength} bytes`)
   // Clients of proxies send absolute URLs, which every server must accept (RFC 9112, section 3.2.2).
@@ -32,7 +34,7 @@ export function parseRequest(
   const rawPath = queryStart < 0 ? url : url.slice(0, queryStart)
   // The query keeps its `?`, because URLSearchParams drops oneCluster: in `??a=b` the second belongs to the name.
   const query = new URLSearchParams(queryStart < 0 ? '' : url.slice(queryStart))
-  const { entryPoint, cluster, rest, basePath } = splitPrefix(rawPath, hasBearerToken)
+  const { entryPoint, cluster, rest, basePath } = splitPrefix(rawPath, { hasBearerToken, hasOwnToken })
   const segments = splitSegments(rest)
   const withoutWatch = withoutWatchPrefix(segments)
   const target = resourceTarget(withoutWatch ?? segments) ?? { kind: 'path', path: `/${segments.join('/')}` }
@@ -57,7 +59,10 @@ interface PrefixSplit {
 
 const aggregatedPrefix = `/apis/${virtualGroup}/${virtualVersion}/logicalclusters/`
 
-function splitPrefix(path: string, hasBearerToken: boolean): PrefixSplit {
+function splitPrefix(
+  path: string,
+  { hasBearerToken, hasOwnToken }: Pick<Required<ParseOptions>, 'hasBearerToken' | 'hasOwnToken'>,
+): PrefixSplit {
   if (path.startsWith('/clusters/')) {
     const { name, rest } = takeName(path, '/clusters/'.length)
     if (name === '*') return { entryPoint: 'direct', cluster: { kind: 'all' }, rest, basePath: '/clusters/*' }
@@ -75,7 +80,10 @@ function splitPrefix(path: string, hasBearerToken: boolean): PrefixSplit {
     }
   }
   const ours = path === `/apis/${virtualGroup}` || path.startsWith(`/apis/${virtualGroup}/`)
-  const forPods = /^\/(api|apis|openapi)(\/|$)/.test(path) && !ours && hasBearerToken
+  const forPods =
+    hasBearerToken &&
+    !ours &&
+    (/^\/(api|apis|openapi)(\/|$)/.test(path) || (/^\/metrics(\/|$)/.test(path) && hasOwnToken()))
   return { entryPoint: forPods ? 'unprefixed' : 'direct', cluster: { kind: 'none' }, rest: path, basePath: '' }
 }
 

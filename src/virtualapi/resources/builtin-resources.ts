@@ -7,6 +7,7 @@ interface Tables {
   readonly rows: readonly ResourceInfo[]
   readonly byResource: ReadonlyMap<string, ResourceInfo>
   readonly byKind: ReadonlyMap<string, ResourceInfo>
+  readonly groups: ReadonlySet<string>
 }
 
 let tables: Tables | undefined
@@ -29,6 +30,11 @@ export function builtInResourceOfKind({ group, version, kind }: GroupVersionKind
   return loaded().byKind.get(keyOf({ group, version }, kind))
 }
 
+/** True for a group with built-in resources, the core group included. */
+export function isBuiltInGroup(group: string): boolean {
+  return loaded().groups.has(group)
+}
+
 function loaded(): Tables {
   if (tables !== undefined) return tables
   const rows = readGenerated('resources') as ResourceInfo[]
@@ -36,6 +42,7 @@ function loaded(): Tables {
     rows,
     byResource: new Map(rows.map((row) => [keyOf(row, row.resource), row])),
     byKind: new Map(rows.map((row) => [keyOf(row, row.kind), row])),
+    groups: new Set(rows.map(({ group }) => group)),
   }
   return tables
 }

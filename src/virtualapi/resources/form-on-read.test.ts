@@ -40,4 +40,17 @@ describe('upgradeOnRead', () => {
     const shown = upgradeOnRead(schema, { changed: true })?.(bytesOf({ size: 1, shape: 'round' }))
     expect(decodeObject(shown ?? bytesOf({}))).to.deep.include({ spec: { size: 1 } })
   })
+
+  it('adds at most 16 KiB, leaves out only what does not fit, and does not keep what became much larger', () => {
+    const flags = Object.fromEntries(Array.from({ length: 4000 }, (_, i) => [`f${i}`, { default: true }]))
+    const properties: SchemaNode['properties'] = { large: { default: 'x'.repeat(100_000) }, ...flags }
+    const complete = upgradeOnRead({ type: 'object', properties: { spec: { type: 'object', properties } } }, unchanged)
+    const bytes = bytesOf({})
+    const shown = complete?.(bytes) ?? bytes
+    const { spec } = decodeObject(shown)
+    expect(spec).to.include({ f0: true, f2000: true })
+    expect(spec).not.to.have.any.keys('large', 'f3000')
+    expect(shown.length).to.be.below(64 * 1024)
+    expect(complete?.(bytes), 'made anew').not.to.equal(shown)
+  })
 })

@@ -1,6 +1,6 @@
 // How often, and how closely, a kind looks at the metadata of a changed object.
 
-/** One additional validation of changed metadata; see `Strategy.metaChecks`. */
+/** One additional validation of changed metadata; see `Strategy.metadataChecks`. */
 export interface MetaCheck {
   /** True: validate everything, as for a new object. False: only check the immutable fields. */
   readonly whole: boolean

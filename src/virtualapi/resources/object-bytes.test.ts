@@ -1,8 +1,9 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { isDeepStrictEqual } from 'node:util'
-import type { KubeObject, Revision } from '../../apimachinery/meta/index.ts'
+import { encodeJson, type KubeObject, type Revision } from '../../apimachinery/meta/index.ts'
 import {
+  annotateBytes,
   decodeMetadata,
   decodeObject,
   encodeObject,
@@ -13,6 +14,14 @@ import {
   requireObjectBytes,
   stampRevision,
 } from './object-bytes.ts'
+
+describe('the bytes of an object that is written', () => {
+  it('hold no memory besides their own: the log of events keeps them', () => {
+    const bytes = encodeObject({ kind: 'ConfigMap', apiVersion: 'v1', metadata: { name: 'ключ' }, data: {} })
+    expect(bytes.buffer.byteLength).to.equal(bytes.length)
+    expect(decodeObject(bytes).metadata.name).to.equal('ключ')
+  })
+})
 
 describe('metadata in the bytes of an object', () => {
   for (const [title, annotation] of [
@@ -55,6 +64,55 @@ describe('metadata in the bytes of an object', () => {
       ownerUids: ['u1', 'u2'],
       blockedUids: ['u2'],
     })
+  })
+
+  it('yields the same facts with managedFields, of the object or of something deeper', () => {
+    const managedFields = [{ manager: 'm', fieldsV1: { 'f:data': {} } }]
+    const own = { name: 'a', uid: 'u', labels: { a: ',"managedFields":[{"' } }
+    const facts = { uid: 'u', labels: own.labels, ownerUids: [], blockedUids: [] }
+    const object = { kind: 'K', apiVersion: 'v1' }
+    for (const bytes of [
+      encodeObject({ ...object, metadata: { ...own, managedFields } }),
+      encodeObject({ ...object, metadata: own, spec: { template: { metadata: { name: 'b', managedFields } } } }),
+    ])
+      expect(readFacts(stampRevision(bytes, 7 as Revision))).to.deep.equal(facts)
+    const odd = { ...own, generateName: { name: 'b', managedFields } } as never
+    expect(readFacts(encodeObject({ ...object, metadata: odd }))).to.deep.equal(facts)
+  })
+
+  for (const metadata of [
+    { name: 'a' },
+    { name: 'a', annotations: { b: '{"}' }, labels: {} },
+    { name: 'a', annotations: {}, managedFields: [{ manager: 'm', fieldsV1: { 'f:data': {} } }] },
+  ])
+    it(`gets an annotation as if the object was written anew: ${JSON.stringify(metadata)}`, () => {
+      const object = {
+        kind: 'K',
+        apiVersion: 'v1',
+        spec: { metadata: { name: 'x', managedFields: [{ manager: 'n' }] } },
+      }
+      const annotated = { ...metadata, annotations: { ...metadata.annotations, 'kcp.dev/x': 'ключ' } }
+      const [before, after] = [metadata, annotated].map((meta) =>
+        stampRevision(encodeObject({ ...object, metadata: meta }), 7 as Revision),
+      )
+      expect(annotateBytes(before ?? Buffer.of(), 'kcp.dev/x', 'ключ').toString()).to.equal(after?.toString())
+    })
+
+  it('is written alike where managedFields are those of many objects', () => {
+    const entry = {
+      manager: 'm',
+      operation: 'Update',
+      fieldsV1: { 'f:data': { 'f:a\u2028': {} } },
+      subresource: 'status',
+    }
+    const object = { kind: 'K', apiVersion: 'v1', metadata: { name: 'a', managedFields: [entry, entry] } }
+    const frozen = { ...entry, fieldsV1: Object.freeze(structuredClone(entry.fieldsV1)) }
+    const metadata = { name: 'a', managedFields: [frozen, frozen] }
+    expect(layOut({ ...object, metadata })).to.equal(layOut(object))
+    const { managedFields } = metadata
+    expect(layOut({ ...object, metadata: { managedFields } })).to.equal(
+      '{"kind":"K","apiVersion":"v1","metadata":{"managedFields":' + encodeJson(managedFields) + '}}',
+    )
   })
 
   it('is refused if it is cut off or missing', () => {

@@ -3,35 +3,80 @@
 // replaces the head of its items.
 import { Buffer } from 'node:buffer'
 import { parseJsonText } from '../../apimachinery/json/index.ts'
-import { encodeJson, type KubeObject, type ObjectMeta, type Revision } from '../../apimachinery/meta/index.ts'
+import {
+  encodeJson,
+  escapeSeparators,
+  type KubeObject,
+  type ManagedFieldsEntry,
+  type ObjectMeta,
+  type Revision,
+} from '../../apimachinery/meta/index.ts'
 import { isTombstone, type EntryFacts } from '../../store/hub/index.ts'
-import { packManagers, unpackManagers } from './packed-managers.ts'
 
 const metadataKey = Buffer.from('"metadata":{')
 
 /** Encodes an object for the store, in the layout above. Leaves out its resourceVersion. */
-export function encodeObject({ metadata, ...object }: KubeObject): Buffer {
-  const { resourceVersion: _, ...rest } = metadata
-  return Buffer.from(layOut({ ...object, metadata: rest }))
+export function encodeObject(object: KubeObject): Buffer {
+  const text = textOf(object, '')
+  // Not of Node's pool: the store's log of events keeps these bytes for long, and with them would keep a slab of 64 KiB.
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
+  bytes.write(text)
+  return bytes
 }
 
 /**
  * The JSON of an object in the layout above; its resourceVersion, if it has one, is metadata's first member. Written part
  * by part: JavaScript enumerates members whose names are integers (`"1"`) before all others.
  */
-export function layOut({ kind, apiVersion, metadata, ...rest }: KubeObject): string {
-  const { resourceVersion, managedFields, ...others } = metadata
-  const stamp = resourceVersion === undefined ? [] : [`"resourceVersion":${encodeJson(resourceVersion)}`]
-  // Last, where packed-managers.ts looks for them.
-  const managers = managedFields === undefined ? [] : [`"managedFields":${encodeJson(managedFields)}`]
-  const meta = [...stamp, ...membersOf(others), ...managers].join()
-  return `{${[`${headOf(kind, apiVersion)}"metadata":{${meta}}`, ...membersOf(rest)].join()}}`
+export function layOut(object: KubeObject): string {
+  const { resourceVersion } = object.metadata
+  return textOf(object, resourceVersion === undefined ? '' : `"resourceVersion":${JSON.stringify(resourceVersion)}`)
 }
 
-/** The members of an object as JSON without the braces, as one text; none where it has none. */
-function membersOf(object: object): string[] {
-  const members = encodeJson(object).slice(1, -1)
-  return members === '' ? [] : [members]
+/** `stamp`: the first member of metadata, or empty. */
+function textOf(object: KubeObject, stamp: string): string {
+  const { kind, apiVersion, metadata } = object
+  let text = `{${headOf(kind, apiVersion)}"metadata":{${stamp}`
+  let separator = stamp === '' ? '' : ','
+  for (const name of Object.keys(metadata) as (keyof ObjectMeta)[]) {
+    if (name === 'resourceVersion' || name === 'managedFields') continue
+    const value = JSON.stringify(metadata[name]) as string | undefined
+    if (value === undefined) continue
+    text += `${separator}${JSON.stringify(name)}:${value}`
+    separator = ','
+  }
+  // managedFields are last, where packed-managers.ts looks for them.
+  const { managedFields } = metadata
+  if (managedFields !== undefined) text += `${separator}"managedFields":${managersText(managedFields)}`
+  text += '}'
+  for (const name of Object.keys(object)) {
+    if (name === 'kind' || name === 'apiVersion' || name === 'metadata') continue
+    const value = JSON.stringify(object[name]) as string | undefined
+    if (value !== undefined) text += `,${JSON.stringify(name)}:${value}`
+  }
+  return escapeSeparators(`${text}}`)
+}
+
+/** JSON of sets of fields that many objects share. */
+const textsOfSets = new WeakMap<object, string>()
+
+function managersText(entries: readonly ManagedFieldsEntry[]): string {
+  return `[${entries.map(managerText).join(',')}]`
+}
+
+function managerText(entry: ManagedFieldsEntry): string {
+  const { fieldsV1 } = entry
+  if (typeof fieldsV1 !== 'object' || fieldsV1 === null || !Object.isFrozen(fieldsV1)) return JSON.stringify(entry)
+  // No text inside contains it: a quote in a text is escaped.
+  const [before = '', after = ''] = JSON.stringify({ ...entry, fieldsV1: 0 }).split('"fieldsV1":0')
+  return `${before}"fieldsV1":${textOfSet(fieldsV1)}${after}`
+}
+
+/** Nobody can change what is frozen, so its text stays the same. */
+function textOfSet(fields: object): string {
+  let text = textsOfSets.get(fields)
+  if (text === undefined) textsOfSets.set(fields, (text = JSON.stringify(fields)))
+  return text
 }
 
 /** Offset of the first member of metadata. Throws for bytes that are not in the layout above. */
@@ -72,11 +117,6 @@ export function stampRevision(value: Uint8Array, revision: Revision): Buffer {
   return result
 }
 
-/** Stored bytes -> bytes in memory: with a revision, and managedFields shared with other objects. */
-export function toMemory(value: Uint8Array, revision: Revision): Buffer {
-  return packManagers(stampRevision(value, revision), (bytes) => endOfObject(bytes, metadataOffset(bytes) - 1))
-}
-
 const stampStart = Buffer.from('"resourceVersion":"')
 
 /** Offset of the first member after the stamp at `at`; `at` itself if there is no stamp. */
@@ -87,33 +127,63 @@ function afterStamp(bytes: Buffer, at: number): number {
   return bytes[end] === 0x2c ? end + 1 : end
 }
 
-/** Decodes the object in bytes in memory or on the wire. */
+/** Decodes an object. */
 export function decodeObject(bytes: Uint8Array): KubeObject {
-  return parseJsonText(asBuffer(unpackManagers(bytes)).toString()) as unknown as KubeObject
+  return parseJsonText(asBuffer(bytes).toString()) as unknown as KubeObject
 }
 
-/** Decodes the metadata in bytes in memory or on the wire; the rest of the object, however large, is skipped. */
+/** Decodes the metadata of an object; the rest of it, however large, is skipped. */
 export function decodeMetadata(bytes: Uint8Array): ObjectMeta {
-  const buffer = asBuffer(unpackManagers(bytes))
+  const buffer = asBuffer(bytes)
   const from = metadataOffset(buffer) - 1
-  return JSON.parse(buffer.toString('utf8', from, endOfObject(buffer, from))) as ObjectMeta
+  return JSON.parse(buffer.toString('utf8', from, endOfObject(buffer, from).at)) as ObjectMeta
+}
+
+const managersStart = Buffer.from(',"managedFields":[')
+
+/** As decodeMetadata, without managedFields: they are as large as all the rest, and facts are read of every object. */
+function decodeOwnMetadata(bytes: Uint8Array): ObjectMeta {
+  const buffer = asBuffer(bytes)
+  const { from, to } = ownMetadata(buffer)
+  return JSON.parse(`${buffer.toString('utf8', from, to)}}`) as ObjectMeta
+}
+
+/** From metadata's opening brace to the comma before managedFields, its last member, or to its closing brace. */
+function ownMetadata(bytes: Buffer): { from: number; to: number } {
+  const from = metadataOffset(bytes) - 1
+  const managers = bytes.indexOf(managersStart, from)
+  const { at, depth } = endOfObject(bytes, from, managers < 0 ? bytes.length : managers)
+  if (depth === 1) return { from, to: at }
+  // Deeper are the managedFields of something else.
+  return { from, to: (depth === 0 ? at : endOfObject(bytes, from).at) - 1 }
+}
+
+/** The bytes with one more annotation. The rest of the object is neither decoded nor encoded. */
+export function annotateBytes(bytes: Uint8Array, annotation: string, value: string): Buffer {
+  const buffer = asBuffer(bytes)
+  const { from, to } = ownMetadata(buffer)
+  const metadata = JSON.parse(`${buffer.toString('utf8', from, to)}}`) as ObjectMeta
+  metadata.annotations = { ...metadata.annotations, [annotation]: value }
+  const text = encodeJson(metadata).slice(0, -1)
+  return Buffer.concat([buffer.subarray(0, from), Buffer.from(text), buffer.subarray(to)])
 }
 
 const [quote, backslash, openBrace, closeBrace] = [0x22, 0x5c, 0x7b, 0x7d]
 
-/** Offset after the closing brace of the JSON object that begins at `from`. */
-function endOfObject(bytes: Buffer, from: number): number {
+/** Offset after the closing brace of the JSON object that begins at `from`, or `until` and how deep that is in the object. */
+function endOfObject(bytes: Buffer, from: number, until = bytes.length): { at: number; depth: number } {
   let depth = 0
-  for (let i = from; i < bytes.length; i++) {
+  for (let i = from; i < until; i++) {
     const byte = bytes[i]
     if (byte === openBrace) depth++
     else if (byte === closeBrace) {
-      if (--depth === 0) return i + 1
+      if (--depth === 0) return { at: i + 1, depth }
     } else if (byte === quote) {
       // Skip the string; the byte after a backslash does not end it.
       for (i++; i < bytes.length && bytes[i] !== quote; i++) if (bytes[i] === backslash) i++
     }
   }
+  if (until < bytes.length) return { at: until, depth }
   throw new Error('the metadata in the object bytes is cut off')
 }
 
@@ -121,7 +191,7 @@ const none: readonly string[] = []
 
 /** The facts of an entry that selectors and garbage collection need. */
 export function readFacts(bytes: Uint8Array): EntryFacts {
-  const { uid = '', labels, ownerReferences } = decodeMetadata(bytes)
+  const { uid = '', labels, ownerReferences } = decodeOwnMetadata(bytes)
   // Most objects have no owners: they share the empty list.
   if (ownerReferences === undefined) return { uid, labels, ownerUids: none, blockedUids: none }
   const blocked = ownerReferences.filter(({ blockOwnerDeletion }) => blockOwnerDeletion === true)

@@ -102,7 +102,7 @@ function sortedJson(value: unknown): string {
 }
 
 /** Drops empty members, as Go's omitempty does, so that the encoding of an unchanged object stays the same. */
-export function tidyMeta(meta: ObjectMeta): void {
+export function dropEmptyMetadata(meta: ObjectMeta): void {
   Reflect.deleteProperty(meta, 'selfLink')
   for (const [field, value] of Object.entries(meta) as [keyof ObjectMeta, unknown][]) {
     const empty =
@@ -213,7 +213,8 @@ function finalizerCauses(finalizers: readonly string[]): StatusCause[] {
   return causes
 }
 
-function labelCauses(labels: Record<string, string> | undefined): StatusCause[] {
+/** What is wrong with labels. */
+export function labelCauses(labels: Record<string, string> | undefined): StatusCause[] {
   const causes: StatusCause[] = []
   for (const key in labels) {
     const value = labels[key] ?? ''
@@ -223,20 +224,23 @@ function labelCauses(labels: Record<string, string> | undefined): StatusCause[] 
   return causes
 }
 
-function annotationCauses(annotations: Record<string, string> | undefined): StatusCause[] {
+/** What is wrong with annotations; `field` is how errors call them. */
+export function annotationCauses(
+  annotations: Record<string, string> | undefined,
+  field = 'metadata.annotations',
+): StatusCause[] {
   const causes: StatusCause[] = []
   let bytes = 0
   for (const key in annotations) {
     const value = annotations[key] ?? ''
-    for (const text of qualifiedNameErrors(key.toLowerCase()))
-      causes.push(fieldInvalid('metadata.annotations', key, text))
+    for (const text of qualifiedNameErrors(key.toLowerCase())) causes.push(fieldInvalid(field, key, text))
     bytes += Buffer.byteLength(key) + Buffer.byteLength(value)
   }
   if (bytes > maxAnnotationsBytes)
     causes.push({
       reason: 'FieldValueTooLong',
       message: `Too long: may not be more than ${maxAnnotationsBytes} bytes`,
-      field: 'metadata.annotations',
+      field,
     })
   return causes
 }

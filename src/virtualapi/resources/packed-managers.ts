@@ -1,7 +1,10 @@
-// managedFields of objects in memory. They are as large as the object itself, and nearly the same in objects that one
+// managedFields of objects that nobody reads. They are as large as the object itself, and nearly the same in objects that one
 // program writes: only the times differ. So the texts between the times are shared (shared-texts.ts): in their place the
-// bytes of the object have a number between two bytes that no JSON contains. At rest and on the wire they are as ever.
+// packed bytes have a number between two bytes that no JSON contains. At rest, on the wire and while somebody reads them,
+// objects are whole.
 import { Buffer } from 'node:buffer'
+import type { Packing } from '../../store/hub/index.ts'
+import { asBuffer } from './object-bytes.ts'
 import { SharedTexts } from './shared-texts.ts'
 
 /** Stands before and after a number. */
@@ -11,72 +14,82 @@ const [minTextBytes, maxTextBytes] = [24, 8 * 1024]
 
 const texts = new SharedTexts()
 const start = Buffer.from('"managedFields":[{')
-const time = /"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"/g
+/** They are the last member of metadata. Inside of them this is rare, and then less is shared. */
+const end = Buffer.from('}]}')
+const timeStart = '"time":"'
+/** `2026-11-22T10:00:00Z` */
+const timeCharacters = 20
 
-/** The bytes with shared texts for managedFields; the same bytes where there is nothing to share. */
-export function packManagers(bytes: Buffer, metadataEnd: (bytes: Buffer) => number): Buffer {
-  const from = bytes.indexOf(start)
-  // What is packed in part has braces that do not match.
-  if (from < 0 || bytes.includes(mark)) return bytes
-  // They are the last member of metadata; what is called so elsewhere is somebody's own.
-  const end = metadataEnd(bytes) - 1
-  if (from > end || bytes[end - 1] !== 0x5d) return bytes
-  const packed = packText(bytes.toString('latin1', from, end))
-  if (packed === undefined) return bytes
-  const result = Buffer.allocUnsafeSlow(from + packed.length + bytes.length - end)
-  bytes.copy(result, 0, 0, from)
-  result.write(packed, from, 'latin1')
-  bytes.copy(result, from + packed.length, end)
+/** Replaces managedFields by shared texts, and those by managedFields. */
+export const packedManagers: Packing = { pack, unpack }
+
+/** A shared text in place of the bytes from `from` to `to`. */
+interface Shared {
+  readonly from: number
+  readonly to: number
+  readonly number: string
+}
+
+function pack(bytes: Uint8Array): Uint8Array {
+  const source = asBuffer(bytes)
+  const from = source.indexOf(start)
+  const to = from < 0 ? -1 : source.indexOf(end, from)
+  if (to < 0) return bytes
+  const shared = sharedIn(source.toString('latin1', from, to), from)
+  return shared.length === 0 ? bytes : withShared(source, shared)
+}
+
+/** The texts before, between and after the times of this text, which begins at `offset`, if they have numbers. */
+function sharedIn(text: string, offset: number): readonly Shared[] {
+  const shared: Shared[] = []
+  const share = (from: number, to: number): void => {
+    if (to - from < minTextBytes || to - from > maxTextBytes) return
+    const number = texts.numberOf(text.slice(from, to))
+    if (number !== undefined) shared.push({ from: from + offset, to: to + offset, number: number.toString(36) })
+  }
+  let from = 0
+  for (let at = text.indexOf(timeStart); at >= 0; at = text.indexOf(timeStart, from)) {
+    // The name of the member goes with what is before it.
+    share(from, at + timeStart.length)
+    from = at + timeStart.length + timeCharacters
+  }
+  share(from, text.length)
+  return shared
+}
+
+function withShared(source: Buffer, shared: readonly Shared[]): Buffer {
+  let { length } = source
+  for (const { from, to, number } of shared) length += number.length + 2 - (to - from)
+  const result = Buffer.allocUnsafeSlow(length)
+  let [copied, at] = [0, 0]
+  for (const { from, to, number } of shared) {
+    at += source.copy(result, at, copied, from)
+    result[at++] = mark
+    for (let i = 0; i < number.length; i++) result[at++] = number.charCodeAt(i)
+    result[at++] = mark
+    copied = to
+  }
+  source.copy(result, at, copied)
   return result
 }
 
-/** Undefined where nothing of it is shared. */
-function packText(text: string): string | undefined {
-  let [result, from, isShared] = ['', 0, false]
-  const share = (part: string): void => {
-    const number = part.length < minTextBytes || part.length > maxTextBytes ? undefined : texts.numberOf(part)
-    isShared ||= number !== undefined
-    result += number === undefined ? part : `\x01${number.toString(36)}\x01`
+function unpack(bytes: Uint8Array, size: number): Uint8Array {
+  const source = asBuffer(bytes)
+  const result = Buffer.allocUnsafeSlow(size)
+  let [copied, at] = [0, 0]
+  for (let first = source.indexOf(mark); first >= 0; first = source.indexOf(mark, copied)) {
+    const last = source.indexOf(mark, first + 1)
+    at += source.copy(result, at, copied, first)
+    at += texts.bytesOf(numberAt(source, first + 1, last)).copy(result, at)
+    copied = last + 1
   }
-  for (const { 0: found, index } of text.matchAll(time)) {
-    // The name of the member goes with what is before it.
-    share(text.slice(from, index + 8))
-    result += found.slice(8, -1)
-    from = index + found.length - 1
-  }
-  share(text.slice(from))
-  return isShared ? result : undefined
+  source.copy(result, at, copied)
+  return result
 }
 
-/** The bytes as they are at rest and on the wire; the same bytes where nothing is packed. */
-export function unpackManagers(bytes: Uint8Array): Uint8Array {
-  const first = bytes.indexOf(mark)
-  if (first < 0) return bytes
-  const parts: Uint8Array[] = []
-  let from = 0
-  for (let at = first; at >= 0; at = bytes.indexOf(mark, from)) {
-    const end = bytes.indexOf(mark, at + 1)
-    parts.push(bytes.subarray(from, at), texts.bytesOf(numberAt(bytes, at + 1, end)))
-    from = end + 1
-  }
-  parts.push(bytes.subarray(from))
-  return Buffer.concat(parts)
-}
-
-/** How many bytes `unpackManagers` gives. */
-export function unpackedLength(bytes: Uint8Array): number {
-  let { length } = bytes
-  for (let at = bytes.indexOf(mark); at >= 0;) {
-    const end = bytes.indexOf(mark, at + 1)
-    length += texts.bytesOf(numberAt(bytes, at + 1, end)).length - (end + 1 - at)
-    at = bytes.indexOf(mark, end + 1)
-  }
-  return length
-}
-
-function numberAt(bytes: Uint8Array, from: number, end: number): number {
+function numberAt(bytes: Buffer, from: number, to: number): number {
   let number = 0
-  for (let i = from; i < end; i++) {
+  for (let i = from; i < to; i++) {
     const digit = bytes[i] ?? 0
     number = number * 36 + (digit < 0x3a ? digit - 0x30 : digit - 0x57)
   }

@@ -32,6 +32,10 @@ export interface RequestContext {
   readonly admitted?: boolean
   /** Adds an annotation to the audit line of the request. */
   readonly annotate?: (key: string, value: string) => void
+  /** Resolves as `answer`; the request does not count in the process-wide limit while it waits for somebody outside. */
+  readonly whileWaiting?: <T>(answer: Promise<T>) => Promise<T>
+  /** Awaited before more work for the request, so that others are served; undefined: no need to wait. */
+  readonly turn?: () => Promise<void> | undefined
 }
 
 /**
@@ -75,11 +79,11 @@ export interface Strategy {
    * Validations of changed metadata besides the one for all kinds, since upstream repeats errors; absent: one of
    * immutable fields.
    */
-  readonly metaChecks?: { readonly update: readonly MetaCheck[]; readonly status: readonly MetaCheck[] }
+  readonly metadataChecks?: { readonly update: readonly MetaCheck[]; readonly status: readonly MetaCheck[] }
   /** The metadata that the subresource `status` may write; absent: `none`. */
   readonly statusMeta?: 'all' | 'allButLabels' | 'none'
   /** True: a new object may have a status. */
-  readonly bornWithStatus?: boolean
+  readonly keepsStatusOnCreate?: boolean
   /** True: the response to a deletion is the deleted object instead of a Status. */
   readonly answersDeleted?: boolean
   /** True: its dependents stay when it is deleted without a propagation policy. */
@@ -88,13 +92,15 @@ export interface Strategy {
   readonly ownsNothing?: boolean
   /** Whether a change raises metadata.generation; absent: any change outside metadata and status does. */
   countsChange?(next: KubeObject, old: KubeObject): boolean
+  /** Whether an update says only that something still holds, so that a crash may undo it. Absent: none does. */
+  isRenewal?(next: KubeObject, old: KubeObject): boolean
   /** Runs when the object is first deleted, before its finalizers are read. */
   prepareForDelete?(object: KubeObject, context: RequestContext): void
   /**
    * True: its own controller completes the deletion, so the mark sets no grace period and does not raise the
    * generation.
    */
-  readonly endsItself?: boolean
+  readonly deletedByController?: boolean
   /** In whose name managedFields count the status that the `prepare` hooks set; absent: they set none to speak of. */
   readonly statusManager?: string
   /** Keeps the fields that writes through an endpoint can own; absent or undefined: all. */
@@ -115,14 +121,35 @@ export interface ResourceDefinition {
   readonly fromStorage?: (object: KubeObject) => KubeObject
   /** The same resource in another version, by apiVersion; undefined where that is not served. */
   readonly inVersion: (apiVersion: string) => ResourceDefinition | undefined
+  /**
+   * For custom resources with a conversion webhook: then `storageApiVersion` is the own version, since the write path works in it,
+   * and what is read from the store, or written to it, goes through `virtualapi/conversion`.
+   */
+  readonly conversion?: WebhookConversion
   /** For custom resources that may be stored in an older form: applied to stored bytes before anything reads them. */
   readonly complete?: UpgradeBytes
   readonly schema: SchemaNode | undefined
   readonly strategy: Strategy
   /** For custom resources: columns of kubectl's table, paths of scale. */
   readonly custom?: CustomFacts
+  /** True: nothing of it is stored; it is made from the MemberClusters when it is read. */
+  readonly isProjected?: true
   /** Text of the `Warning` header on every response: this version is deprecated. */
   readonly deprecationWarning?: string
+}
+
+/** How a conversion webhook is called, and what between its versions must be known. */
+export interface WebhookConversion {
+  /** apiVersion in which objects are stored from now on; older ones may be in any other version. */
+  readonly storageApiVersion: string
+  /** Of all versions, by apiVersion, served or not. */
+  readonly schemas: ReadonlyMap<string, SchemaNode>
+  /** clientConfig of the webhook. */
+  readonly clientConfig: JsonObject
+  /** conversionReviewVersions. */
+  readonly reviewVersions: readonly string[]
+  /** As `complete` of the definition, for objects that are stored in its version. */
+  readonly complete?: UpgradeBytes | undefined
 }
 
 /** What the endpoints need to know of a custom resource version. */

@@ -4,9 +4,14 @@ import type { JsonObject } from '../../apimachinery/meta/index.ts'
 import { applyDefaults, pruneUnknown, type SchemaNode } from '../../apimachinery/schema/index.ts'
 import { decodeObject, layOut } from './object-bytes.ts'
 
+/** What defaults may add to an object that was stored without them: a list can have a million such objects. */
+const maxAddedBytes = 16 * 1024
+/** What is added at most to an object whose new bytes are kept. */
+const maxKeptBytes = 1024
+
 /**
- * Stored bytes -> the same bytes, or new ones with defaults added and unknown fields dropped. Caches its result per
- * buffer.
+ * Stored bytes -> the same bytes, or new ones with defaults added and unknown fields dropped. Keeps its result per
+ * buffer where that is not much larger.
  */
 export type UpgradeBytes = (bytes: Uint8Array) => Uint8Array
 
@@ -29,7 +34,7 @@ export function upgradeOnRead(schema: SchemaNode | undefined, { changed, shownAs
     let complete = known.get(bytes)
     if (complete === undefined) {
       complete = completed(bytes, schema, shownAs)
-      known.set(bytes, complete)
+      if (complete.length <= bytes.length + maxKeptBytes) known.set(bytes, complete)
     }
     return complete
   }
@@ -40,7 +45,7 @@ function completed(bytes: Uint8Array, schema: SchemaNode, shownAs: SchemaNode | 
   const before = layOut(object)
   pruneUnknown(object as unknown as JsonObject, schema, { isResourceRoot: true })
   // Defaults that would make the object too large are left out, so that it can still be read and deleted.
-  applyDefaults(object as unknown as JsonObject, schema)
+  applyDefaults(object as unknown as JsonObject, schema, { maxBytes: maxAddedBytes })
   if (shownAs !== undefined) pruneUnknown(object as unknown as JsonObject, shownAs, { isResourceRoot: true })
   const after = layOut(object)
   return after === before ? bytes : Buffer.from(after)

@@ -6,7 +6,7 @@ import {
   serviceUnavailable,
   type StatusError,
 } from '../../apimachinery/status/index.ts'
-import { errorAnswer, joinChunks, largeAnswerBytes, reformat, type ReadableForm } from '../codec/answers.ts'
+import { errorAnswer, largeAnswerBytes, reformat, type ReadableForm } from '../codec/answers.ts'
 import { preferredFormat } from '../codec/negotiate.ts'
 import { builtInResources } from '../resources/builtin-resources.ts'
 import { fromStoreError } from '../registry/store-errors.ts'
@@ -21,11 +21,15 @@ import {
   type IncomingRequest,
   type ChunkedAnswer,
   type SentAnswer,
+  type ForwardAnswer,
   type StreamAnswer,
 } from '../exchange/exchange.ts'
 import { compressBytes, compressChunks, isCompressed } from './compress.ts'
+import type { Peer } from '../clusters/ownership.ts'
 import type { ServerParts } from './parts.ts'
-import { stages } from './stages.ts'
+import { endTenure } from './own.ts'
+import { codeLabel, verbLabel } from './request-labels.ts'
+import { isLongRunning, stages } from './stages.ts'
 import { warningHeader } from './warning-header.ts'
 
 /** Above this many bytes, an answer is indented only on explicit request, since it must be decoded for that. */
@@ -43,7 +47,7 @@ const chunksShare = 1 / 4
 
 /** An answer that the caller must send. */
 export interface Handled {
-  readonly answer: SentAnswer
+  readonly answer: SentAnswer | ForwardAnswer
   /** Releases what the request holds. Call it when the answer was sent or the client is gone. */
   readonly finish: () => void
 }
@@ -56,21 +60,48 @@ export async function handle(request: IncomingRequest, parts: ServerParts): Prom
   try {
     for (const stage of stages) {
       parts.passMonitor.mark(exchange)
-      await stage(exchange, parts)
+      const waiting = stage(exchange, parts)
+      if (waiting !== undefined) await waiting
+      if (exchange.forwardTo !== undefined) return forwarded(exchange, exchange.forwardTo)
     }
     if (exchange.answer === undefined) throw new Error('no stage gave an answer')
-    answer = await reformatted(exchange, exchange.answer, parts)
+    const reformatting = reformatted(exchange, exchange.answer, parts)
+    answer = reformatting === undefined ? exchange.answer : await reformatting
     holdBytes(exchange, answer, parts)
     if (answer.kind === 'bytes' && takesGzip(exchange, answer)) answer = await compressBytes(answer)
   } catch (error) {
-    const failure = toStatusError(error, exchange, parts)
-    answer = await reformatted(exchange, errorAnswer(failure))
+    answer = await refusal(exchange, toStatusError(error, exchange, parts))
   }
+  const lost = endTenure(exchange, parts)
+  if (lost !== undefined) answer = await unlessStreamed(exchange, answer, lost)
   answer = withHeaders(answer, exchange)
   exchange.audit?.started(answer)
   if (answer.kind !== 'stream' && answer.kind !== 'push')
     measure(exchange, answer, parts, parts.clock.monotonic() - started)
   return { answer: sent(answer, exchange, parts), finish: finishOf(exchange, answer) }
+}
+
+/** Neither audited nor measured here: the process that answers does both. */
+function forwarded(exchange: Exchange, to: Peer): Handled {
+  exchange.audit?.discard()
+  const { cleanups } = exchange
+  return {
+    answer: { kind: 'forward', to, isLongRunning: isLongRunning(exchange.info) },
+    finish: () => finish(cleanups),
+  }
+}
+
+/** The refusal of an answer that another process would know better; last, so that nothing of it is sent. */
+async function unlessStreamed(exchange: Exchange, answer: Answer, lost: StatusError): Promise<Answer> {
+  // A log comes from the member, whoever owns the logical cluster.
+  if (answer.kind === 'stream') return answer
+  if (answer.kind === 'push') answer.drop()
+  return await refusal(exchange, lost)
+}
+
+async function refusal(exchange: Exchange, error: StatusError): Promise<Answer> {
+  const answer = errorAnswer(error)
+  return (await reformatted(exchange, answer)) ?? answer
 }
 
 /** The StatusError for the client. Unexpected errors are logged in full and answered as InternalError without details. */
@@ -106,25 +137,40 @@ function heldBytes(answer: Answer): number {
   return answer.kind === 'bytes' && answer.body.length > largeAnswerBytes ? answer.body.length : 0
 }
 
-/** Reformats the answer: as YAML or protobuf if asked for; indented if asked for, or for curl and browsers, as kube-apiserver does. */
-async function reformatted(
+/**
+ * Reformats the answer: as YAML or protobuf if asked for; indented if asked for, or for curl and browsers, as kube-apiserver does.
+ * Undefined: it stays as it is.
+ */
+function reformatted(
   exchange: Exchange,
   answer: Answer,
   { offload }: Partial<ServerParts> = {},
-): Promise<Answer> {
-  if (answer.kind === 'stream' || answer.kind === 'push' || exchange.request.loopbackUser !== undefined) return answer
+): Promise<Answer> | undefined {
+  if (answer.kind === 'stream' || answer.kind === 'push' || exchange.request.loopbackUser !== undefined)
+    return undefined
   const query = exchange.isUnderstood ? exchange.info.query.get('pretty') : null
-  if (exchange.isUnderstood && !isObjectOrList(exchange.info.target)) return answer
+  if (exchange.isUnderstood && !isObjectOrList(exchange.info.target)) return undefined
   const pretty =
     query === null || query === ''
       ? humanClients.test(exchange.header('user-agent') ?? '') && sizeOf(answer) <= maxUnaskedIndentBytes
       : isTrue(query)
-  const preferred = preferredFormat(exchange.header('accept'))
-  const format = preferred === 'protobuf' && !isBuiltInResource(exchange) ? 'json' : preferred
-  if ((!pretty && format === 'json') || answer.headers['content-type'] !== 'application/json') return answer
-  const form: ReadableForm = { format, pretty }
+  const isError = answer.status >= 400
+  const accept = exchange.header('accept')
+  const isJson = accept === undefined || accept === 'application/json'
+  const format = isJson ? 'json' : preferredFormat(accept, { isError, hasProtobuf: hasProtobuf(exchange) })
+  if ((!pretty && format === 'json') || answer.headers['content-type'] !== 'application/json') return undefined
+  return inForm({ format, pretty }, answer, exchange, offload)
+}
+
+async function inForm(
+  form: ReadableForm,
+  answer: BytesAnswer | ChunkedAnswer,
+  exchange: Exchange,
+  offload: ServerParts['offload'] | undefined,
+): Promise<Answer> {
   if (sizeOf(answer) > mostReformatted) return notReformatted(answer, form)
-  const whole = answer.kind === 'chunks' ? joinChunks(answer) : answer
+  const whole = answer.kind === 'chunks' ? await joinedInTurns(answer, exchange) : answer
+  if (whole === undefined) return notReformatted(answer, form)
   const effort = effortToReformat(whole.body, form.format)
   if (effort === 'too much') return notReformatted(whole, form)
   return offload !== undefined && effort === 'much'
@@ -132,11 +178,25 @@ async function reformatted(
     : reformat(whole, form)
 }
 
-/** Only of built-in resources answers are protobuf, errors too. */
-function isBuiltInResource(exchange: Exchange): boolean {
-  if (!exchange.isUnderstood || exchange.info.target.kind !== 'resource') return false
-  const { group } = exchange.info.target
-  return builtInResources().some((row) => row.group === group)
+/** The chunks joined, each encoded in a turn; undefined if they are too many bytes: defaults can make objects larger than stored. */
+async function joinedInTurns(answer: ChunkedAnswer, { turn }: Exchange): Promise<BytesAnswer | undefined> {
+  const { status, headers, chunks } = answer
+  const parts: Uint8Array[] = []
+  let bytes = 0
+  for (const chunk of chunks) {
+    parts.push(chunk)
+    bytes += chunk.length
+    if (bytes > mostReformatted) return undefined
+    await turn()
+  }
+  return { kind: 'bytes', status, headers, body: Buffer.concat(parts) }
+}
+
+/** True for whole objects of built-in resources, and discovery. */
+function hasProtobuf(exchange: Exchange): boolean {
+  if (!exchange.isUnderstood) return false
+  const { target } = exchange.info
+  return target.kind !== 'resource' || builtInResources().some((row) => row.group === target.group)
 }
 
 /** Returns a too large answer without indentation. Throws 406 if YAML was asked for. */
@@ -181,7 +241,7 @@ function withHeaders(answer: Answer, exchange: Exchange): Answer {
   if (exchange.request.loopbackUser === undefined) headers['audit-id'] = exchange.auditId
   const warning = warningHeader(exchange.warnings)
   if (warning !== undefined) headers['warning'] = warning
-  return { ...answer, headers }
+  return { ...answer, headers: Object.assign(headers, exchange.flowHeaders) }
 }
 
 async function* watched(
@@ -209,6 +269,6 @@ function finish(cleanups: (() => void)[]): void {
 }
 
 function measure(exchange: Exchange, { status }: Answer, { metrics }: ServerParts, elapsedMs: number): void {
-  const verb = exchange.isUnderstood ? exchange.info.verb : 'unknown'
-  metrics.requestSeconds.observe(elapsedMs / 1000, { verb, code: String(status) })
+  const verb = verbLabel(exchange.isUnderstood ? exchange.info.verb : undefined)
+  metrics.requestSeconds.observe(elapsedMs / 1000, { verb, code: codeLabel(status) })
 }

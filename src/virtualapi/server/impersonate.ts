@@ -14,6 +14,7 @@ interface Wanted {
   readonly extra: Readonly<Record<string, readonly string[]>>
 }
 
+const prefix = 'impersonate-'
 const serviceAccountPrefix = 'system:serviceaccount:'
 
 /** The identity in the headers; undefined if there is none. Throws 400 for groups, uid or extra without a user. */
@@ -24,8 +25,10 @@ export function wantedIdentity(rawHeaders: readonly string[]): Wanted | undefine
   // Clients choose the keys, so the object must not have a prototype.
   const extra = Object.create(null) as Record<string, string[]>
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]?.toLowerCase() ?? ''
-    if (!name.startsWith('impersonate-')) continue
+    const raw = rawHeaders[i] ?? ''
+    if (raw.length <= prefix.length || raw.charAt(prefix.length - 1) !== '-') continue
+    const name = raw.toLowerCase()
+    if (!name.startsWith(prefix)) continue
     const value = headerText(rawHeaders[i + 1] ?? '')
     // The first value of a repeated header counts.
     if (name === 'impersonate-user') user ??= value

@@ -20,6 +20,8 @@ export interface ListenOptions {
   readonly certificate: string
   readonly key: string
   readonly signal: AbortSignal
+  /** Serves other processes of ours alone: those with a certificate of these authorities (PEM). Absent: everybody. */
+  readonly peerCa?: string
   /** How long a new connection may take until its first request, milliseconds. Default 60,000. */
   readonly firstRequestMs?: number
 }
@@ -27,20 +29,22 @@ export interface ListenOptions {
 export interface Listener extends AsyncDisposable {
   readonly port: number
   /** Serves new connections with another certificate; open ones go on. */
-  setCertificate(pair: { certificate: string; key: string }): void
+  setCertificate(pair: { certificate: string; key: string; peerCa?: string }): void
 }
 
 type Asked = { readonly raw: unknown; readonly originalUrl: string }
 
-/** How long open requests may take when the server stops, milliseconds. */
-const drainMs = 3000
+/** How long connections stay open when the server stops, and how long where requests are being answered, milliseconds. */
+const [drainMs, maxDrainMs] = [3000, 10_000]
 const minVersion = 'TLSv1.2'
+const maxPeerStreams = 2 ** 20
 
 export async function listen(parts: ServerParts, options: ListenOptions): Promise<Listener> {
-  const { host, port, certificate, key, signal, firstRequestMs = 60_000 } = options
+  const { host, port, certificate, key, signal, peerCa, firstRequestMs = 60_000 } = options
   const firstRequestTimeout = new FirstRequestTimeout({ maxMs: firstRequestMs })
   const pushes = new Set<Push>()
-  const serving: Serving = { parts, signal, firstRequestTimeout, pushes }
+  const shared = { parts, signal, firstRequestTimeout, pushes }
+  const serving: Serving = { ...shared, requests: { inFlight: 0 }, isForPeers: peerCa !== undefined }
   const app = fastify({
     logger: false,
     // There are no schemas. Without their compilers, 300 modules less are loaded at start.
@@ -55,12 +59,19 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
       cert: certificate,
       key,
       // Certificates are requested and not verified: which CA counts for a request is decided in authentication.
+      // Of other processes of ours they are verified: what those say about their clients is believed.
       requestCert: true,
-      rejectUnauthorized: false,
+      rejectUnauthorized: peerCa !== undefined,
+      ...(peerCa !== undefined && { ca: peerCa }),
       // Node's defaults are too small for an aggregator, which sends all requests over few connections.
-      maxSessionMemory: 256,
-      maxHeaderListPairs: 1024,
-      settings: { maxConcurrentStreams: 1000, maxHeaderListSize: 256 * 1024, initialWindowSize: 1024 * 1024 },
+      maxSessionMemory: peerCa === undefined ? 256 : 1024,
+      maxHeaderListPairs: peerCa === undefined ? 1024 : 4096,
+      settings: {
+        // Other processes send the requests of all their clients over one connection.
+        maxConcurrentStreams: peerCa === undefined ? 1000 : maxPeerStreams,
+        maxHeaderListSize: 256 * 1024,
+        initialWindowSize: 1024 * 1024,
+      },
       minVersion,
     },
   })
@@ -78,7 +89,7 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   Object.assign(app.server, { keepAliveTimeout: 120_000 })
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     firstRequestTimeout.asked(request.socket)
-    void upgrade({ incoming: incomingOf(rawRequest(request), signal), request, socket, head }, parts)
+    void upgrade({ incoming: incomingOf(rawRequest(request), signal, serving), request, socket, head }, parts)
   })
   // Use raw HTTP/2 streams: Node's compatibility layer takes more memory per watch than all of our own objects.
   app.server.removeAllListeners('stream')
@@ -103,11 +114,12 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
   await app.listen({ host, port })
   return {
     port: (app.server.address() as AddressInfo).port,
-    setCertificate: (pair) => app.server.setSecureContext({ cert: pair.certificate, key: pair.key, minVersion }),
+    setCertificate: ({ certificate: cert, key: newKey, peerCa: ca }) =>
+      app.server.setSecureContext({ cert, key: newKey, minVersion, ...(ca !== undefined && { ca }) }),
     [Symbol.asyncDispose]: () => {
       firstRequestTimeout[Symbol.dispose]()
       signal.removeEventListener('abort', endPushes)
-      return close(app.server, connections, () => app.close())
+      return close(app.server, { connections, serving }, () => app.close())
     },
   }
 }
@@ -143,17 +155,24 @@ function refuseBytes({ code }: Error & { code?: string }, socket: Duplex): void 
   socket.end(body, () => socket.destroy())
 }
 
-async function close(server: Server, connections: Iterable<Socket>, end: () => PromiseLike<unknown>): Promise<void> {
+async function close(
+  server: Server,
+  { connections, serving }: { connections: Iterable<Socket>; serving: Serving },
+  end: () => PromiseLike<unknown>,
+): Promise<void> {
+  const began = performance.now()
   const closed = end()
   ;(server as { closeIdleConnections?: () => void }).closeIdleConnections?.()
   // Fastify does not close upgraded connections, nor those that never sent a request.
-  const timer = setTimeout(() => {
+  const timer = setInterval(() => {
+    const elapsed = performance.now() - began
+    if (elapsed < (serving.requests.inFlight > 0 ? maxDrainMs : drainMs)) return
     for (const connection of connections) connection.destroy()
-  }, drainMs)
+  }, 100)
   try {
     await closed
   } finally {
-    clearTimeout(timer)
+    clearInterval(timer)
   }
 }
 

@@ -38,7 +38,7 @@ function incoming({ method, path, headers = {}, body, signal }: TransportRequest
   return {
     method,
     url: path,
-    rawHeaders: Object.entries({ 'user-agent': 'kcp', ...headers }).flat(),
+    rawHeaders: Object.entries({ 'user-agent': 'kcp', ...headers, ...lengthOf(bytes) }).flat(),
     peerCertificate: undefined,
     body: () => Promise.resolve(bytes),
     signal,
@@ -46,7 +46,13 @@ function incoming({ method, path, headers = {}, body, signal }: TransportRequest
   }
 }
 
+/** Bodies with a length are offloaded where they are large. */
+function lengthOf({ length }: Uint8Array): Record<string, string> {
+  return length === 0 ? {} : { 'content-length': String(length) }
+}
+
 function toResponse({ answer, finish }: Handled, signal: AbortSignal): TransportResponse {
+  if (answer.kind === 'forward') throw new Error('a request from within the process was to be passed on')
   const { status, headers } = answer
   if (answer.kind === 'push') return { status, headers, body: finishing(pushedChunks(answer, signal), finish) }
   if (answer.kind === 'chunks') return { status, headers, body: finishing(inTurn(answer), finish) }

@@ -16,7 +16,7 @@ const small = load('small', { bytes: MiB, watches: 1 })
 const idle = load('idle', { bytes: 20 * MiB })
 
 describe('MemoryGuard', () => {
-  function guardAt(share: number) {
+  function guardAt(share: number | (() => number)) {
     const done: string[] = []
     const hub = {
       loads: () => [root, small, middle, idle, large],
@@ -24,7 +24,13 @@ describe('MemoryGuard', () => {
       unload: (id: ClusterId) => void done.push(`unload ${id}`),
     }
     const metrics = createMetrics()
-    const guard = new MemoryGuard({ hub, exempt: root.cluster, log: silentLogger, metrics, usedShare: () => share })
+    const guard = new MemoryGuard({
+      hub,
+      exempt: root.cluster,
+      log: silentLogger,
+      metrics,
+      usedShare: () => (typeof share === 'number' ? share : share()),
+    })
     const isRefused = ({ cluster }: { cluster: ClusterId }): boolean => {
       try {
         guard.requireMemory(cluster)
@@ -33,7 +39,16 @@ describe('MemoryGuard', () => {
         return isStatusError(error, 'TooManyRequests') && error.headers['Retry-After'] === '10'
       }
     }
-    return { guard, done, isRefused }
+    const mayWatch = ({ cluster }: { cluster: ClusterId }, open: number): boolean => {
+      try {
+        guard.requireMemoryForWatch(cluster, open)
+        return true
+      } catch (error) {
+        if (!isStatusError(error, 'TooManyRequests') || error.headers['Retry-After'] !== '10') throw error
+        return false
+      }
+    }
+    return { guard, done, isRefused, mayWatch }
   }
 
   it('does nothing while there is memory', () => {
@@ -55,5 +70,31 @@ describe('MemoryGuard', () => {
     using _ = guard
     expect([root, large, middle, small].map(isRefused)).to.deep.equal([false, true, false, false])
     expect(done).to.deep.equal([`release ${idle.cluster}`, `unload ${large.cluster}`])
+  })
+
+  it('lets nobody with many watches open more while memory is short, and nobody at all close to the limit', () => {
+    for (const { share, few, many } of [
+      { share: 0.79, few: true, many: true },
+      { share: 0.82, few: true, many: false },
+      { share: 0.9, few: false, many: false },
+    ]) {
+      const { guard, mayWatch } = guardAt(share)
+      using _ = guard
+      expect([mayWatch(small, 99), mayWatch(small, 100)], `at ${share}`).to.deep.equal([few, many])
+      expect(mayWatch(root, 5000), 'the installation').to.equal(true)
+    }
+  })
+
+  it('looks again after some hundred watches, however fast they come', () => {
+    let share = 0.5
+    const { guard, mayWatch } = guardAt(() => share)
+    using _ = guard
+    const opened = Array.from({ length: 1000 }, () => {
+      const isOpened = mayWatch(small, 1000)
+      share += 0.001
+      return isOpened
+    })
+    expect(opened.filter(Boolean)).to.have.length.within(300, 500)
+    expect(opened.at(-1)).to.equal(false)
   })
 })

@@ -9,12 +9,18 @@ import type { Logger, Metrics } from '../../telemetry/index.ts'
 const thresholds = {
   /** Below this, nobody is refused any more. */
   relaxed: 0.7,
-  /** Idle logical clusters are unloaded, and the largest is refused lists, watches and large bodies. */
+  /** Idle logical clusters are unloaded, the largest is refused lists, watches and large bodies, and new watches are for who has few. */
   refuse: 0.8,
-  /** The watches of the largest are ended, too, and it is unloaded. */
+  /** Nobody may open watches; those of the largest are ended, and it is unloaded. */
   unload: 0.87,
 }
 const lookMs = 200
+/** As many watches may be opened between two looks at the memory. */
+const lookWatches = 200
+/** A logical cluster with fewer watches may open some more while memory is short: its controllers need them. */
+const fewWatches = 100
+/** For so long, new watches may still be among the young objects of the heap, whose use says nothing: most are garbage. */
+const youngMs = 2000
 /** Time for a step to have an effect before the next one, milliseconds. */
 const stepMs = 1000
 const retryAfterSeconds = 10
@@ -30,8 +36,11 @@ export interface MemoryGuardOptions {
   readonly exempt: ClusterId | undefined
   readonly log: Logger
   readonly metrics: Metrics
-  /** The share of its memory that the process uses, from 0 to 1. Default: of the heap or of the container, the larger. */
-  readonly usedShare?: () => number
+  /**
+   * The share of its memory that the process uses, from 0 to 1; `youngBytes` are known to be in use among young objects. Default:
+   * of the heap or of the container, the larger.
+   */
+  readonly usedShare?: (youngBytes: number) => number
 }
 
 export class MemoryGuard implements Disposable {
@@ -40,6 +49,11 @@ export class MemoryGuard implements Disposable {
   readonly #timer: NodeJS.Timeout
   #lookedAt = -Infinity
   #steppedAt = -Infinity
+  #isShort = false
+  #isCritical = false
+  #watchesSinceLook = 0
+  /** Watches that were opened in this period of `youngMs`, and in the one before. */
+  #opened: readonly [began: number, now: number, before: number] = [-Infinity, 0, 0]
 
   constructor({ usedShare = usedMemoryShare, ...options }: MemoryGuardOptions) {
     this.#options = { ...options, usedShare }
@@ -57,14 +71,32 @@ export class MemoryGuard implements Disposable {
     throw tooManyRequests(why, retryAfterSeconds)
   }
 
+  /**
+   * The same before a watch is opened by a logical cluster that has `open` of them: while memory is short, those that are open
+   * stay, and who has many may not open more. Not asked, the largest would be refused while another one fills the memory.
+   */
+  requireMemoryForWatch(cluster: ClusterId, open: number): void {
+    if (cluster === this.#options.exempt) return
+    if (++this.#watchesSinceLook >= lookWatches) this.#look(performance.now())
+    this.requireMemory(cluster)
+    if (this.#isCritical || (this.#isShort && open >= fewWatches))
+      throw tooManyRequests('the server is short of memory for more watches, please try again later', retryAfterSeconds)
+    this.#opened = [this.#opened[0], this.#opened[1] + 1, this.#opened[2]]
+  }
+
   [Symbol.dispose](): void {
     clearInterval(this.#timer)
   }
 
   #look(now: number): void {
     this.#lookedAt = now
-    const share = this.#options.usedShare()
+    this.#watchesSinceLook = 0
+    const [began, opened, before] = this.#opened
+    if (now - began >= youngMs) this.#opened = [now, 0, now - began < 2 * youngMs ? opened : 0]
+    const share = this.#options.usedShare((opened + before) * watchBytes)
     if (share < thresholds.relaxed) this.#refused.clear()
+    this.#isShort = share >= (this.#isShort ? thresholds.relaxed : thresholds.refuse)
+    this.#isCritical = share >= thresholds.unload
     if (share < thresholds.refuse || now - this.#steppedAt < stepMs) return
     this.#steppedAt = now
     this.#shed(share)
@@ -95,13 +127,19 @@ export class MemoryGuard implements Disposable {
 const youngBytes = 192 * 1024 * 1024
 const youngSpaces = new Set(['new_space', 'new_large_object_space'])
 
-/** The used share of the heap for old objects, or of the container's memory, whichever is larger. */
-function usedMemoryShare(): number {
+/**
+ * The used share of the heap for old objects, or of the container's memory, whichever is larger. `inUse`: bytes of young objects that
+ * will become old ones; the heap may hold more of them than is left for old ones.
+ */
+function usedMemoryShare(inUse: number): number {
   const limit = getHeapStatistics().heap_size_limit
   const oldLimit = Math.max(limit - youngBytes, limit / 4)
   let used = 0
+  let young = 0
   for (const { space_name: name, space_used_size: size } of getHeapSpaceStatistics())
-    if (!youngSpaces.has(name)) used += size
+    if (youngSpaces.has(name)) young += size
+    else used += size
+  used += Math.min(young, inUse)
   // 0 or a huge number without a limit.
   const container = process.constrainedMemory()
   const ofContainer = container > 0 ? process.memoryUsage.rss() / container : 0

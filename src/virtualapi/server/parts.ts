@@ -4,9 +4,11 @@ import type { AuditSink } from '../audit/index.ts'
 import type { Authenticator } from '../authn/authenticator.ts'
 import type { EndpointParts } from '../endpoints/parts.ts'
 import type { Fairness } from '../flowcontrol/fairness.ts'
+import type { ClusterOwnership } from '../clusters/ownership.ts'
 import type { EventLoopShare } from '../flowcontrol/event-loop-share.ts'
 import type { MemoryGuard } from './memory-guard.ts'
 import type { PassMonitor } from './pass-monitor.ts'
+import type { PeerConnections } from './peer-connections.ts'
 import type { ServerMetrics } from './server-metrics.ts'
 
 export interface ServerParts extends EndpointParts {
@@ -19,6 +21,10 @@ export interface ServerParts extends EndpointParts {
   readonly metrics: ServerMetrics
   /** Takes the audit log; undefined if there is none. */
   readonly auditSink: AuditSink | undefined
+  /** Absent: this process answers for all logical clusters. */
+  readonly ownership?: ClusterOwnership
+  /** Connections to the processes that own the others. */
+  readonly peers?: PeerConnections
   /** Timeout of requests other than watches, log and exec, milliseconds. */
   readonly requestTimeoutMs: number
 }

@@ -2,6 +2,7 @@
 // set the first of them.
 import type { Counter, Gauge, Logger, Metrics } from '../../telemetry/index.ts'
 import type { Exchange } from '../exchange/exchange.ts'
+import { verbLabel } from './request-labels.ts'
 
 /** Longer synchronous work delays everybody noticeably, milliseconds. */
 const longMs = 50
@@ -56,7 +57,7 @@ export class PassMonitor {
 
   #report(exchange: Exchange, ms: number, now: number): void {
     const info = exchange.isUnderstood ? exchange.info : undefined
-    this.#longPasses.inc({ verb: labelOf(info?.verb) })
+    this.#longPasses.inc({ verb: verbLabel(info?.verb) })
     if (now - this.#loggedAt < logEveryMs) {
       this.#notLogged++
       return
@@ -81,11 +82,4 @@ export class PassMonitor {
     this.#longestMs = 0
     return seconds
   }
-}
-
-const verbs = new Set(['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection', 'post'])
-
-/** Clients choose the method of a request, so unknown ones share a label. */
-function labelOf(verb: string | undefined): string {
-  return verb !== undefined && verbs.has(verb) ? verb : 'other'
 }

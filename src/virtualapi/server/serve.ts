@@ -1,35 +1,17 @@
 // Serves one request on a socket: makes the IncomingRequest, and aborts when the client disconnects.
 import type { IncomingMessage } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
-import type { Socket } from 'node:net'
-import type { Readable } from 'node:stream'
-import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
-import { badRequest, isStatusError, requestEntityTooLarge } from '../../apimachinery/status/index.ts'
-import { maxBodyBytes } from '../codec/read-object.ts'
+import type { DetailedPeerCertificate } from 'node:tls'
 import { headerOf, type IncomingRequest, type Push, type PushAnswer } from '../exchange/exchange.ts'
 import { handle, type Handled } from './handle.ts'
 import type { FirstRequestTimeout } from './first-request-timeout.ts'
+import { forward } from './forward.ts'
+import { hopClient } from './hop-headers.ts'
 import type { ServerParts } from './parts.ts'
+import type { RawRequest } from './raw-request.ts'
 import type { RawResponse } from './raw-response.ts'
+import { readBody } from './read-body.ts'
 import { isGone, send, sendPush } from './send.ts'
-
-/** The socket; for HTTP/2 the session's proxy of it. */
-type PeerSocket = Socket & Partial<Pick<TLSSocket, 'getPeerCertificate'>>
-
-/** A request of either protocol. */
-export interface RawRequest {
-  readonly method: string
-  /** Path and query as sent. */
-  readonly url: string
-  /** Raw headers: name, value, name, value; for HTTP/2 with the pseudo headers. */
-  readonly rawHeaders: readonly string[]
-  /** HTTP/2: the stream does not end with the headers. */
-  readonly isOpen?: boolean
-  readonly body: Readable
-  readonly socket: PeerSocket
-  /** Identifies the connection: the same object for all its requests. */
-  readonly connection: object
-}
 
 /** What all requests of a listener share. */
 export interface Serving {
@@ -37,6 +19,10 @@ export interface Serving {
   /** Aborted when the server stops. */
   readonly signal: AbortSignal
   readonly firstRequestTimeout: FirstRequestTimeout
+  /** The clients are other processes of ours, whose certificates the listener has verified. */
+  readonly isForPeers: boolean
+  /** Requests that are being answered, watches not counted; the listener waits for them when the server stops. */
+  readonly requests: { inFlight: number }
   /** Open pushes; the listener ends them when the server stops. */
   readonly pushes: Set<Push>
 }
@@ -69,10 +55,20 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
   response.on('close', closed)
   const failed = (): void => life.abort(new Error('the connection failed'))
   response.on('error', failed)
+  serving.requests.inFlight++
   try {
     firstRequestTimeout.asked(request.socket)
-    const handled = await handle({ ...incomingOf(request, life.signal), stopping: signal }, parts)
-    const { answer, finish } = handled
+    const incoming = incomingOf(request, life.signal, serving)
+    const { answer, finish } = await handle({ ...incoming, stopping: signal }, parts)
+    if (answer.kind === 'forward') {
+      response.off('error', failed)
+      response.off('close', closed)
+      finish()
+      const client = { address: incoming.peerAddress?.(), certificate: incoming.peerCertificate }
+      const stopping = answer.isLongRunning ? signal : undefined
+      await forward({ request, response, client, to: answer.to, stopping }, required(parts.peers))
+      return
+    }
     if (answer.kind === 'push') {
       pushTo(response, { answer, finish }, request, serving)
       // A watch is long-lived, so it must not retain the request.
@@ -92,6 +88,8 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
   } catch (error) {
     if (!life.signal.aborted) parts.log.error('an answer could not be sent', { url: request.url, error })
     response.destroy()
+  } finally {
+    serving.requests.inFlight--
   }
 }
 
@@ -134,45 +132,28 @@ function peerCertificateOf({ socket, connection }: RawRequest): DetailedPeerCert
 }
 
 /** The IncomingRequest for the stages. */
-export function incomingOf(request: RawRequest, signal: AbortSignal): IncomingRequest {
+export function incomingOf(
+  request: RawRequest,
+  signal: AbortSignal,
+  { isForPeers }: Pick<Serving, 'isForPeers'>,
+): IncomingRequest {
   const { method, url, rawHeaders, isOpen = false, socket } = request
+  const client = isForPeers ? hopClient(rawHeaders) : undefined
   let body: Promise<Uint8Array> | undefined
   return {
     method,
     url,
     rawHeaders,
-    peerCertificate: peerCertificateOf(request),
-    peerAddress: () => socket.remoteAddress,
+    peerCertificate: client === undefined ? peerCertificateOf(request) : client.certificate,
+    peerAddress: () => (client === undefined ? socket.remoteAddress : client.address),
+    isForwarded: isForPeers,
     hasOpenBody: isOpen,
     body: () => (body ??= readBody(request)),
     signal,
   }
 }
 
-async function readBody({ rawHeaders, body }: RawRequest): Promise<Uint8Array> {
-  const announced = Number(headerOf(rawHeaders, 'content-length') ?? 0)
-  if (announced > maxBodyBytes) throw tooLarge()
-  const chunks: Buffer[] = []
-  let length = 0
-  try {
-    // In HTTP/2, body and answer share a stream: it must stay open for the answer 413.
-    const source = 'respond' in body ? body.iterator({ destroyOnReturn: false }) : body
-    for await (const chunk of source as AsyncIterable<Buffer>) {
-      length += chunk.length
-      if (length > maxBodyBytes) throw tooLarge()
-      chunks.push(chunk)
-    }
-  } catch (cause) {
-    throw isStatusError(cause) ? cause : brokenOff(cause)
-  }
-  if (length < announced) throw brokenOff()
-  return chunks.length === 1 ? (chunks[0] ?? Buffer.alloc(0)) : Buffer.concat(chunks)
-}
-
-function brokenOff(cause?: unknown): Error {
-  return badRequest('the client broke off before the end of the body', cause)
-}
-
-function tooLarge(): Error {
-  return requestEntityTooLarge(`Request entity too large: limit is ${maxBodyBytes}`)
+function required<T>(peers: T | undefined): T {
+  if (peers === undefined) throw new Error('a request is to be passed on, and no other process is known')
+  return peers
 }

@@ -1,5 +1,7 @@
 // Metrics of the server. No label names a logical cluster, to bound the number of series.
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Histogram, Metrics } from '../../telemetry/index.ts'
+import { storageUsed } from '../../store/index.ts'
 import type { Hub } from '../../store/hub/index.ts'
 import type { WatchClock } from '../endpoints/watch-clock.ts'
 
@@ -8,16 +10,40 @@ export interface ServerMetrics {
   scrape(): ReturnType<Metrics['scrape']>
 }
 
+export interface ServerMetricsOptions {
+  readonly hub: Pick<Hub, 'loads' | 'usage'>
+  readonly watchClock: Pick<WatchClock, 'watches'>
+  /** How much one logical cluster may keep, in bytes; Infinity: no limit. */
+  readonly storageBytes: number
+}
+
+/** A logical cluster that uses this share of what it may keep is counted as nearly full. */
+const nearlyFullShare = 0.9
+/** How often the delay of the event loop is sampled. */
+const delayResolutionMs = 20
+
 /** Registers the server's metrics. */
 export function serverMetrics(
   metrics: Metrics,
-  { hub, watchClock }: { hub: Hub; watchClock: WatchClock },
+  { hub, watchClock, storageBytes }: ServerMetricsOptions,
 ): ServerMetrics {
   const gauge = (name: string, help: string, read: () => number) => metrics.gauge({ name, help, read })
   gauge('kcp_loaded_logical_clusters', 'Logical clusters in memory', () => hub.usage().clusters)
   gauge('kcp_objects', 'Objects in memory', () => hub.usage().objects)
   gauge('kcp_object_bytes', 'Bytes of objects in memory', () => hub.usage().bytes)
   gauge('kcp_watches', 'Open watches that want bookmarks', () => watchClock.watches)
+  gauge(
+    'kcp_nearly_full_logical_clusters',
+    `Logical clusters in memory that use more than ${nearlyFullShare * 100} % of what they may keep`,
+    () => countNearlyFull(hub, storageBytes * nearlyFullShare),
+  )
+  const delay = monitorEventLoopDelay({ resolution: delayResolutionMs })
+  delay.enable()
+  gauge('kcp_event_loop_delay_p99_seconds', 'How late timers fire, 99th percentile since the last scrape', () => {
+    const seconds = Math.max(0, delay.percentile(99) / 1e9 - delayResolutionMs / 1000)
+    delay.reset()
+    return seconds
+  })
   gauge('process_resident_memory_bytes', 'Resident memory of the process', () => process.memoryUsage().rss)
   return {
     requestSeconds: metrics.histogram({
@@ -27,4 +53,11 @@ export function serverMetrics(
     }),
     scrape: () => metrics.scrape(),
   }
+}
+
+function countNearlyFull(hub: Pick<Hub, 'loads'>, bytes: number): number {
+  let count = 0
+  for (const { bytes: values, objects } of hub.loads())
+    if (storageUsed({ bytes: values, size: objects }) > bytes) count++
+  return count
 }

@@ -2,7 +2,8 @@
 import { childSignal } from '../../async/index.ts'
 import { parseFieldSelector } from '../../apimachinery/selector/index.ts'
 import { badRequest, pathNotFound, timedOut, unauthorized } from '../../apimachinery/status/index.ts'
-import { anonymous } from '../authn/user-info.ts'
+import { clusterOfToken } from '../authn/claimed-cluster.ts'
+import { anonymous, type UserInfo } from '../authn/user-info.ts'
 import type { Attributes } from '../authz/authorizer.ts'
 import { forbiddenError, isOpenPath } from '../authz/index.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
@@ -12,7 +13,9 @@ import { parseRequest } from '../request/parse-request.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { RequestAudit } from '../audit/index.ts'
+import { flowHeaders } from './flow-headers.ts'
 import { impersonated, impersonationForbidden, wantedIdentity } from './impersonate.ts'
+import { own, requireTenure } from './own.ts'
 import type { ServerParts } from './parts.ts'
 
 type Stage = (exchange: Exchange, parts: ServerParts) => void | Promise<void>
@@ -21,6 +24,7 @@ type Stage = (exchange: Exchange, parts: ServerParts) => void | Promise<void>
 export const stages: readonly Stage[] = [
   audit,
   parse,
+  own,
   setDeadline,
   authenticate,
   applyLimits,
@@ -52,8 +56,10 @@ function audit(exchange: Exchange, { auditSink, clock }: ServerParts): void {
 
 function parse(exchange: Exchange, parts: ServerParts): void {
   const { method, url, loopbackUser } = exchange.request
-  const hasBearerToken = /^bearer /i.test(exchange.header('authorization') ?? '')
-  exchange.info = parseRequest(method, url, { hasBearerToken, loopback: loopbackUser !== undefined })
+  const authorization = exchange.header('authorization')
+  const hasBearerToken = /^bearer /i.test(authorization ?? '')
+  const hasOwnToken = (): boolean => clusterOfToken(authorization) !== undefined
+  exchange.info = parseRequest(method, url, { hasBearerToken, hasOwnToken, loopback: loopbackUser !== undefined })
   const { cluster } = exchange.info
   exchange.audit?.understood(exchange.info, { longRunning: isLongRunning(exchange.info) })
   if (cluster.kind === 'one')
@@ -141,22 +147,25 @@ async function authenticate(exchange: Exchange, parts: ServerParts): Promise<voi
   exchange.audit?.authenticated(exchange.user)
   if (result?.cluster !== undefined) exchange.cluster = unlessPurged(result.cluster, info, parts)
   exchange.audit?.inCluster(exchange.cluster)
+  requireTenure(exchange, parts)
 }
 
-async function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerParts): Promise<void> {
+function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerParts): Promise<void> | undefined {
   const { info } = exchange
   // Our own controllers are few and bounded, and all tenants depend on them: they have no limits.
-  if (info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return
+  if (info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return undefined
   const flow = flowOf(exchange)
   if (exchange.cluster !== undefined && exchange.user !== anonymous && takesMemory(exchange))
-    memoryGuard.requireMemory(exchange.cluster.id)
+    if (info.verb === 'watch') memoryGuard.requireMemoryForWatch(exchange.cluster.id, fairness.watchesOf(flow))
+    else memoryGuard.requireMemory(exchange.cluster.id)
   exchange.cleanups.push(
     exchange.user === anonymous
       ? fairness.enterAnonymous(exchange.request.peerAddress?.() ?? '')
       : fairness.enter(flow, isLongRunning(info) ? 'watch' : 'request'),
   )
-  if (exchange.contentLength > largeBodyBytes)
-    exchange.cleanups.push(await fairness.admitLargeBody(flow, exchange.signal))
+  if (!isLongRunning(info) && exchange.user !== anonymous) exchange.lendPlace = () => fairness.lendPlace()
+  if (exchange.contentLength <= largeBodyBytes) return undefined
+  return fairness.admitLargeBody(flow, exchange.signal).then((release) => void exchange.cleanups.push(release))
 }
 
 /** True for what may take much memory: lists, watches and large bodies. */
@@ -170,8 +179,8 @@ function flowOf({ user, cluster }: Exchange): string {
 }
 
 /** Waits for a turn of the event loop. A request with a body waits later, when the body was read. */
-async function awaitTurn(exchange: Exchange, { loopShare, passMonitor }: ServerParts): Promise<void> {
-  if (exchange.info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return
+function awaitTurn(exchange: Exchange, { loopShare, passMonitor }: ServerParts): Promise<void> | undefined {
+  if (exchange.info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return undefined
   const flow = flowOf(exchange)
   exchange.flow = flow
   const mark = (): void => passMonitor.mark(exchange)
@@ -180,14 +189,21 @@ async function awaitTurn(exchange: Exchange, { loopShare, passMonitor }: ServerP
     if (turn === undefined) mark()
     return turn?.then(mark)
   }
-  if (exchange.contentLength === 0) await exchange.turn()
+  return exchange.contentLength === 0 ? exchange.turn() : undefined
 }
 
-async function impersonate(exchange: Exchange, { authorizer }: ServerParts): Promise<void> {
-  const { info, user, cluster, signal, request } = exchange
-  if (info.entryPoint === 'loopback') return
-  const wanted = wantedIdentity(request.rawHeaders)
-  if (wanted === undefined) return
+function impersonate(exchange: Exchange, parts: ServerParts): Promise<void> | undefined {
+  const { info, request } = exchange
+  const wanted = info.entryPoint === 'loopback' ? undefined : wantedIdentity(request.rawHeaders)
+  return wanted === undefined ? undefined : takeIdentity(exchange, wanted, parts)
+}
+
+async function takeIdentity(
+  exchange: Exchange,
+  wanted: NonNullable<ReturnType<typeof wantedIdentity>>,
+  { authorizer }: ServerParts,
+): Promise<void> {
+  const { info, user, cluster, signal } = exchange
   // The host's kube-apiserver removes these headers when it impersonates: this client did not come through it.
   if (info.entryPoint === 'aggregated')
     throw badRequest('impersonation is not supported on this path: use /clusters/NAME')
@@ -201,12 +217,14 @@ async function impersonate(exchange: Exchange, { authorizer }: ServerParts): Pro
   exchange.audit?.impersonating(exchange.user)
 }
 
-async function authorize(exchange: Exchange, { authorizer }: ServerParts): Promise<void> {
+async function authorize(exchange: Exchange, parts: ServerParts): Promise<void> {
   const { info, user, cluster } = exchange
+  const { authorizer } = parts
   const attributes = attributesOf(info)
   // Health and version are open to all, for missing logical clusters too: they must not reveal which exist.
   if (isOpenPath(attributes)) {
     exchange.audit?.decided({ allowed: true, reason: 'open to everybody' })
+    if (cluster !== undefined && isOf(user, cluster)) nameFlow(exchange, attributes, parts)
     return
   }
   const decision =
@@ -217,6 +235,21 @@ async function authorize(exchange: Exchange, { authorizer }: ServerParts): Promi
   if (!decision.allowed) throw forbiddenError(user, attributes, decision.reason)
   // The logical cluster does not exist, and the client may know.
   if (cluster === undefined && info.cluster.kind === 'one') throw pathNotFound()
+  nameFlow(exchange, attributes, parts)
+}
+
+/** Whether the identity is one of this logical cluster. It knows then that the logical cluster exists. */
+function isOf({ realm }: UserInfo, { id }: LogicalCluster): boolean {
+  return realm.kind === 'cluster' && realm.id === id
+}
+
+/** Tells the client to which FlowSchema its request belongs, if authorization has loaded the logical cluster. */
+function nameFlow(exchange: Exchange, { verb, path = '', resource }: Attributes, { hub }: ServerParts): void {
+  const { cluster, info, user } = exchange
+  // Our own controllers do not read the headers.
+  const objects = cluster && info.entryPoint !== 'loopback' ? hub.loaded(cluster.id) : undefined
+  if (objects === undefined) return
+  exchange.flowHeaders = flowHeaders(objects, { user, verb, path, ...(resource === undefined ? {} : { resource }) })
 }
 
 /** The attributes for authorization. A list or watch with a field selector for one name is a request for that name. */
@@ -243,4 +276,6 @@ function selectedName(fieldSelector: string): string {
 
 async function answer(exchange: Exchange, parts: ServerParts): Promise<void> {
   exchange.answer = await dispatch(exchange, parts)
+  // The writes of one transaction are all acknowledged in one pass: each is answered in a turn of its own.
+  if (exchange.contentLength > 0) await exchange.turn()
 }

@@ -6,10 +6,14 @@ import { badRequest, statusError } from '../../apimachinery/status/index.ts'
 import type { TransportResponse } from '../../client/index.ts'
 import { errorAnswer } from '../codec/answers.ts'
 import { noPodConnector, isConnectSubresource, podConnection } from '../endpoints/connect.ts'
+import { isProxySubresource, upgradeProxied } from '../endpoints/proxy.ts'
+import { aggregatedRequest, upgradePassedOn } from '../endpoints/aggregated.ts'
 import { prepareCall } from '../endpoints/endpoint-call.ts'
 import { dispatch } from '../endpoints/dispatch.ts'
 import { Exchange, type BytesAnswer, type IncomingRequest } from '../exchange/exchange.ts'
 import { toStatusError } from './handle.ts'
+import { forwardUpgrade } from './forward-upgrade.ts'
+import { endTenure } from './own.ts'
 import type { ServerParts } from './parts.ts'
 import { end, pipeSockets } from './pipe-sockets.ts'
 import { stagesOfUpgrade } from './stages.ts'
@@ -40,14 +44,24 @@ export async function upgrade({ incoming, request, socket, head }: UpgradeReques
   incoming.signal.addEventListener('abort', forward, { once: true })
   const exchange = new Exchange({ ...incoming, body: () => Promise.resolve(new Uint8Array()), signal: gone.signal })
   try {
-    for (const stage of stagesOfUpgrade) await stage(exchange, parts)
-    if (exchange.info.verb === 'watch' && isWebSocketRequest((name) => exchange.header(name)))
+    for (const stage of stagesOfUpgrade) {
+      await stage(exchange, parts)
+      if (exchange.forwardTo === undefined) continue
+      exchange.audit?.discard()
+      await forwardUpgrade({ incoming, socket, head, to: exchange.forwardTo, signal: gone.signal }, parts)
+      return
+    }
+    const remote = await aggregatedRequest(exchange, parts)
+    if (remote !== undefined)
+      await pipe(exchange, { socket, head, parts }, await upgradePassedOn(exchange, parts, remote))
+    else if (exchange.info.verb === 'watch' && isWebSocketRequest((name) => exchange.header(name)))
       await watch(exchange, { request, socket, head }, { parts, gone })
     else await connect(exchange, { socket, head }, parts)
   } catch (error) {
     const failure = toStatusError(error, exchange, parts)
     answered(exchange, socket, errorAnswer(failure))
   } finally {
+    endTenure(exchange, parts)
     incoming.signal.removeEventListener('abort', forward)
     exchange.unlink()
     for (const cleanup of exchange.cleanups.splice(0).reverse()) cleanup()
@@ -60,16 +74,30 @@ async function connect(
   parts: ServerParts,
 ): Promise<void> {
   const { target } = exchange.info
-  if (target.kind !== 'resource' || !isConnectSubresource(target.resource, target.group, target.subresource))
+  const isProxy = target.kind === 'resource' && isProxySubresource(target.group, target.subresource)
+  if (
+    target.kind !== 'resource' ||
+    !(isProxy || isConnectSubresource(target.resource, target.group, target.subresource))
+  )
     throw badRequest(`${exchange.request.url.split('?')[0] ?? ''} takes no upgrade`)
   if (parts.podConnector === undefined) throw noPodConnector()
   const call = await prepareCall(exchange, parts, target)
-  const result = await parts.podConnector.upgrade(await podConnection(call))
+  const result = isProxy ? await upgradeProxied(call) : await parts.podConnector.upgrade(await podConnection(call))
+  await pipe(exchange, { socket, head, parts }, result)
+}
+
+async function pipe(
+  exchange: Exchange,
+  { socket, head, parts }: { socket: Duplex; head: Uint8Array; parts: ServerParts },
+  result: Awaited<ReturnType<typeof upgradeProxied>>,
+): Promise<void> {
   if ('refused' in result) {
     answered(exchange, socket, await refusal(result.refused))
     return
   }
   const { headers, socket: remote, head: remoteHead } = result.upgraded
+  // From here on nothing is answered from our own data.
+  requireUnlost(exchange, parts, () => remote.destroy())
   exchange.audit?.started({ status: 101 })
   const lines = ['HTTP/1.1 101 Switching Protocols']
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i] ?? ''}: ${headers[i + 1] ?? ''}`)
@@ -87,7 +115,15 @@ async function watch(
   requireHandshake((name) => exchange.header(name))
   const answer = await dispatch(exchange, parts)
   if (answer.kind !== 'push') throw new Error('a watch was not answered by a push')
+  requireUnlost(exchange, parts, answer.drop)
   await watchOverWebSocket(connection, answer, { exchange, gone, log: parts.log })
+}
+
+function requireUnlost(exchange: Exchange, parts: ServerParts, drop: () => void): void {
+  const lost = endTenure(exchange, parts)
+  if (lost === undefined) return
+  drop()
+  throw lost
 }
 
 async function refusal({ status, headers, body }: TransportResponse): Promise<BytesAnswer> {

@@ -8,23 +8,12 @@ import {
   parseApiVersion,
   type JsonObject,
   type JsonValue,
-  type KubeObject,
 } from '../../apimachinery/meta/index.ts'
 import type { AdmissionRequest } from '../admission/admission.ts'
-import type { ReviewedForm } from './reviewed-form.ts'
+import type { Shown } from '../admission/shown.ts'
 import type { WebhookType } from './webhook-configurations.ts'
 
 export type ReviewVersion = 'v1' | 'v1beta1'
-
-/** What a webhook is shown: the objects in the form in which it matched. */
-export interface Shown {
-  readonly request: AdmissionRequest
-  /** The request's own form, which the review names besides the matched one. */
-  readonly own: ReviewedForm
-  readonly form: ReviewedForm
-  readonly object: KubeObject | undefined
-  readonly old: KubeObject | undefined
-}
 
 /** The first version that both sides know; undefined if there is none. */
 export function reviewVersionOf(versions: readonly string[]): ReviewVersion | undefined {
@@ -122,7 +111,7 @@ export function readVerdict(
   if (result !== undefined && !isJsonObject(result)) throw wrongType('response.status')
   return {
     allowed: isAllowed(response),
-    ...patchOf(response, version, type),
+    ...responsePatch(response, version, type),
     result,
     warnings: textsOf(response, 'warnings'),
     auditAnnotations: textMapOf(response, 'auditAnnotations'),
@@ -163,7 +152,7 @@ function isAllowed(response: JsonObject): boolean {
   return allowed
 }
 
-function patchOf(
+function responsePatch(
   response: JsonObject,
   version: ReviewVersion,
   type: WebhookType,

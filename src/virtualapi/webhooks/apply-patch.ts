@@ -1,11 +1,11 @@
 // The JSON patch of a mutating webhook, applied to the object of the request.
-import { isDeepStrictEqual } from 'node:util'
 import { goQuote } from '../../apimachinery/text/index.ts'
 import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { applyJsonPatch } from '../../apimachinery/patch/index.ts'
 import { internalError, isStatusError } from '../../apimachinery/status/index.ts'
-import { isOwnAnnotation } from '../../crds/index.ts'
-import type { Shown, Verdict } from './admission-review.ts'
+import type { Shown } from '../admission/shown.ts'
+import { takeMutated } from '../admission/take-mutated.ts'
+import type { Verdict } from './admission-review.ts'
 import type { Webhook } from './webhook-configurations.ts'
 import { WebhookCallError } from './webhook-errors.ts'
 
@@ -35,17 +35,8 @@ export async function applyVerdict(
     )
   if (patchType !== 'JSONPatch')
     throw new WebhookCallError(webhook.name, `unsupported patch type ${goQuote(patchType)}`)
-  const { form, request } = shown
   const patched = applied(shown.object, operations)
-  const taken = await taking(() => form.take(patched, object))
-  if (request.kind === undefined) {
-    if (request.operation === 'CREATE') restoreNewMeta(taken, object)
-    keepOwnAnnotations(taken, object)
-  }
-  if (isDeepStrictEqual(taken, object)) return { operations, changed: false }
-  replace(object, taken)
-  if (request.kind === undefined) request.definition.strategy.applyDefaults?.(object, request.context)
-  return { operations, changed: true }
+  return { operations, changed: await takeMutated(shown, patched, object) }
 }
 
 function decodePatch({ name }: Webhook, patch: string): JsonValue[] {
@@ -69,43 +60,4 @@ function applied(document: KubeObject, operations: JsonValue[]): KubeObject {
     const cause = isStatusError(error) ? error.cause : undefined
     throw internalError(cause instanceof Error ? cause.message : (error as Error).message, error)
   }
-}
-
-/** A patched object that cannot be decoded is the webhook's fault, not that of who sent the request. */
-async function taking(take: () => KubeObject | Promise<KubeObject>): Promise<KubeObject> {
-  try {
-    return await take()
-  } catch (error) {
-    if (!isStatusError(error) || error.code >= 500) throw error
-    // As upstream, without the sentence that a client gets about its own body.
-    throw internalError(error.message.replace(/^.* cannot be handled as a \S+: /s, ''), error)
-  }
-}
-
-/** A new object gets its uid and time of creation from the server alone. */
-function restoreNewMeta(taken: KubeObject, before: KubeObject): void {
-  const { uid, creationTimestamp, name, namespace } = before.metadata
-  const { metadata } = taken
-  if (uid !== undefined) metadata.uid = uid
-  if (creationTimestamp !== undefined) metadata.creationTimestamp = creationTimestamp
-  if (!metadata.name && name !== undefined) metadata.name = name
-  if (!metadata.namespace && namespace) metadata.namespace = namespace
-}
-
-/** Annotations of kcp are read by the scheduler and the syncers: no webhook of a tenant may write them. */
-function keepOwnAnnotations(taken: KubeObject, before: KubeObject): void {
-  const others = Object.entries(taken.metadata.annotations ?? {}).filter(([name]) => !isOwnAnnotation(name))
-  const own = Object.entries(before.metadata.annotations ?? {}).filter(([name]) => isOwnAnnotation(name))
-  if (others.length + own.length > 0) taken.metadata.annotations = Object.fromEntries([...others, ...own])
-  else delete taken.metadata.annotations
-}
-
-/** In place: callers hold references to the object and to its metadata. */
-function replace(object: KubeObject, { metadata, ...rest }: Partial<KubeObject>): void {
-  // The options of a connection have no metadata.
-  const kept = (object as Partial<KubeObject>).metadata ?? {}
-  for (const member of Object.keys(kept)) Reflect.deleteProperty(kept, member)
-  Object.assign(kept, metadata)
-  for (const member of Object.keys(object)) if (member !== 'metadata') Reflect.deleteProperty(object, member)
-  Object.assign(object, rest)
 }

@@ -1,17 +1,18 @@
 // One call of one admission webhook.
 import { EgressError } from '../../egress/index.ts'
 import { urlText, type Outbound } from '../outbound/outbound.ts'
+import { statusFailure } from '../outbound/status-failure.ts'
 import {
   admissionReview,
   InvalidReview,
   readVerdict,
   reviewVersionOf,
   UndecodableReview,
-  type Shown,
   type Verdict,
 } from './admission-review.ts'
+import type { Shown } from '../admission/shown.ts'
 import type { Webhook, WebhookType } from './webhook-configurations.ts'
-import { deniedBy, dryRunUnsupported, statusFailure, WebhookCallError } from './webhook-errors.ts'
+import { deniedBy, dryRunUnsupported, WebhookCallError } from './webhook-errors.ts'
 
 /**
  * Asks the webhook; its warnings and audit annotations are added to the request's. Rejects with WebhookCallError where
@@ -31,12 +32,15 @@ export async function callWebhook(
       name,
       'could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)',
     )
+  // A hundred webhooks may match, and opening a connection costs half a millisecond.
+  await context.turn?.()
   const { uid, body } = admissionReview(shown, version)
   const query = `timeout=${timeoutSeconds}s`
   const request = { cluster: context.cluster.id, target, query, body, timeoutMs: timeoutSeconds * 1000 }
   let verdict: Verdict
   try {
-    const answer = await outbound.post(request, signal)
+    const posted = outbound.post(request, signal)
+    const answer = await (context.whileWaiting?.(posted) ?? posted)
     const failure = statusFailure(answer.status)
     if (failure !== undefined) throw new UndecodableReview(failure)
     verdict = readVerdict(answer.body, { uid, version, type })

@@ -1,35 +1,50 @@
 // matchConditions of webhooks: CEL expressions that all must be true for the webhook to be called.
 import { LRUCache } from 'lru-cache'
-import {
-  compileExpression,
-  dynamicValue,
-  dynType,
-  extendEnvironment,
-  kubernetesEnvironment,
-  Program,
-  type CompileFailure,
-} from '../../apimachinery/cel/index.ts'
-import type { JsonObject, JsonValue } from '../../apimachinery/meta/index.ts'
+import { Program } from '../../apimachinery/cel/index.ts'
+import { aggregateText } from '../../apimachinery/field/index.ts'
 import { forbidden } from '../../apimachinery/status/index.ts'
-import { admissionRequest, type Shown } from './admission-review.ts'
+import type { Shown } from '../admission/shown.ts'
+import type { Authorizer } from '../authz/index.ts'
+import {
+  compileAdmissionExpression,
+  conditionTypes,
+  type ExpressionFailure,
+} from '../kinds/admission-expressions/index.ts'
+import { withAuthorizer } from '../policies/ask-authorizer.ts'
+import { requestVariables, withAuthorizerVariables } from '../policies/policy-input.ts'
 import type { MatchCondition, Webhook } from './webhook-configurations.ts'
 
-/** Whether all matchConditions hold. Throws 403 if one cannot be evaluated and the webhook fails closed. */
-export type ConditionsHold = (webhook: Webhook, shown: Shown) => boolean
+type Compiled = Program | ExpressionFailure
+type Variables = ReturnType<typeof withAuthorizerVariables>
 
-const environment = extendEnvironment(kubernetesEnvironment(), {
-  variables: { object: dynType, oldObject: dynType, request: dynType },
-})
-const programs = new LRUCache<string, Program | CompileFailure>({ max: 2000 })
+// Weighed by the length of the source, of which a condition may have 100,000 characters; compiled, one takes some 120 bytes.
+const programs = new LRUCache<string, Compiled>({ max: 2000, maxSize: 1024 * 1024 })
+const scope = { hasParams: false, hasAuthorizer: true, stored: true }
 /** Cost of all conditions of one webhook together, as in kube-apiserver. */
 const costBudget = 2_500_000
 
-/** A condition that is false decides; else one that failed does, by failurePolicy. The authorizer is not among the variables. */
-export const conditionsHold: ConditionsHold = (webhook, shown) => {
-  const variables = new Map(Object.entries(variablesOf(shown)).map(([name, json]) => [name, dynamicValue(json)]))
+/** Whether all matchConditions hold. Rejects with 403 if one cannot be evaluated and the webhook fails closed. */
+export async function conditionsHold(
+  webhook: Webhook,
+  shown: Shown,
+  authorizer: Pick<Authorizer, 'authorize'>,
+): Promise<boolean> {
+  // As upstream, conditions do not see the namespace.
+  const variables = requestVariables(shown, undefined)
+  const outcome = await withAuthorizer(authorizer, shown.request, (asked) =>
+    evaluate(webhook.matchConditions, withAuthorizerVariables(variables, shown, asked)),
+  )
+  if (typeof outcome === 'boolean') return outcome
+  if (webhook.failsOpen) return false
+  const { definition, name } = shown.request
+  throw forbidden(definition.info, name, aggregateText(outcome))
+}
+
+/** A condition that is false decides; else the errors are what is wrong. */
+function evaluate(conditions: readonly MatchCondition[], variables: Variables): boolean | string[] {
   const errors: string[] = []
   let budget = costBudget
-  for (const condition of webhook.matchConditions) {
+  for (const condition of conditions) {
     const program = programOf(condition)
     if (!(program instanceof Program)) {
       errors.push(`compilation error: ${program.message}`)
@@ -39,28 +54,15 @@ export const conditionsHold: ConditionsHold = (webhook, shown) => {
     budget = Math.max(0, budget - cost)
     if (value === false) return false
     if (error !== undefined) errors.push(`expression '${condition.expression}' resulted in error: ${error}`)
-    else if (value !== true) errors.push(`expression '${condition.expression}' is not a condition: it gives no bool`)
   }
-  const [first] = errors
-  if (first === undefined) return true
-  if (webhook.failsOpen) return false
-  const { definition, name } = shown.request
-  throw forbidden(definition.info, name, errors.length === 1 ? first : `[${errors.join(', ')}]`)
+  return errors.length === 0 ? true : errors
 }
 
-function programOf({ expression }: MatchCondition): Program | CompileFailure {
-  const known = programs.get(expression)
-  if (known !== undefined) return known
-  const program = compileExpression(expression, environment)
-  programs.set(expression, program)
+function programOf({ expression }: MatchCondition): Compiled {
+  let program = programs.get(expression)
+  if (program === undefined) {
+    program = compileAdmissionExpression(expression, conditionTypes, scope)
+    programs.set(expression, program, { size: expression.length + 1 })
+  }
   return program
-}
-
-function variablesOf(shown: Shown): Record<string, JsonValue> {
-  const { object: _object, oldObject: _old, options, uid: _uid, ...request } = admissionRequest(shown, '')
-  return {
-    object: (shown.object ?? null) as JsonObject | null,
-    oldObject: (shown.old ?? null) as JsonObject | null,
-    request: { ...request, options: options ?? null },
-  }
 }

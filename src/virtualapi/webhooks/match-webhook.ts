@@ -2,9 +2,8 @@
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { notFound } from '../../apimachinery/status/index.ts'
 import type { AdmissionRequest } from '../admission/admission.ts'
-import type { Catalog } from '../catalog/catalog.ts'
 import { namespaceOf } from './admission-review.ts'
-import { equivalentForms, ownForm, type ReviewedForm } from './reviewed-form.ts'
+import { equivalentForms, ownForm, type FormParts, type ReviewedForm } from '../admission/reviewed-form.ts'
 import { ruleMatches } from './rule-match.ts'
 import type { Webhook } from './webhook-configurations.ts'
 
@@ -23,9 +22,9 @@ export function matchWebhook(
   webhook: Webhook,
   request: AdmissionRequest,
   objects: Objects,
-  catalog: Catalog,
+  parts: FormParts,
 ): Matched | undefined {
-  const form = formFor(webhook, request, catalog)
+  const form = formFor(webhook, request, parts)
   if (form === undefined) return undefined
   if (!namespaceMatches(webhook, request, objects)) return undefined
   const { objectSelector } = webhook
@@ -40,7 +39,7 @@ function labelsOf(object: Partial<KubeObject>): Readonly<Record<string, string>>
   return object.metadata?.labels
 }
 
-function formFor(webhook: Webhook, request: AdmissionRequest, catalog: Catalog): ReviewedForm | undefined {
+function formFor(webhook: Webhook, request: AdmissionRequest, parts: FormParts): ReviewedForm | undefined {
   const { operation, subresource } = request
   const namespace = namespaceOf(request)
   const subjectOf = ({ group, version, resource }: ReviewedForm) => {
@@ -49,7 +48,7 @@ function formFor(webhook: Webhook, request: AdmissionRequest, catalog: Catalog):
   const own = ownForm(request)
   if (webhook.rules.some((rule) => ruleMatches(rule, subjectOf(own)))) return own
   if (!webhook.matchesEquivalent) return undefined
-  const others = equivalentForms(request, catalog)
+  const others = equivalentForms(request, parts)
   // Earlier rules count first, whichever form they match.
   for (const rule of webhook.rules) {
     const found = others.find((form) => ruleMatches(rule, subjectOf(form)))

@@ -4,11 +4,11 @@ import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { timedOut } from '../../apimachinery/status/index.ts'
 import type { AdmissionRequest, MutatingRounds } from '../admission/admission.ts'
+import { type Shown, shownForMutation } from '../admission/shown.ts'
 import { applyVerdict } from './apply-patch.ts'
 import { callWebhook } from './call-webhook.ts'
-import type { Shown } from './admission-review.ts'
+import { conditionsHold } from './match-conditions.ts'
 import { matchWebhook, type Matched } from './match-webhook.ts'
-import { ownForm } from './reviewed-form.ts'
 import type { Webhook } from './webhook-configurations.ts'
 import { WebhookCallError } from './webhook-errors.ts'
 import type { WebhookParts } from './webhook-parts.ts'
@@ -31,10 +31,11 @@ export class MutatingWebhooks implements MutatingRounds {
     if (this.#round > 0 && !isDeepStrictEqual(object, this.#lastOutput)) this.#requireReinvocation()
     let changed = false
     for (const [index, webhook] of this.#webhooks.entries()) {
-      const matched = matchWebhook(webhook, request, { object, old }, this.#parts.catalog)
+      const matched = matchWebhook(webhook, request, { object, old }, this.#parts)
       if (matched === undefined) continue
-      const shown = await shownOf(matched, request, object, old)
-      if (webhook.matchConditions.length > 0 && !this.#parts.conditionsHold(webhook, shown)) continue
+      const shown = await shownForMutation(matched.form, request, object, old)
+      const { authorizer } = this.#parts
+      if (webhook.matchConditions.length > 0 && !(await conditionsHold(webhook, shown, authorizer))) continue
       if (this.#round > 0 && !this.#toReinvoke.has(webhook.uid)) continue
       const changedNow = await this.#call(matched, shown, object, index)
       if (changedNow) this.#requireReinvocation()
@@ -75,34 +76,4 @@ export class MutatingWebhooks implements MutatingRounds {
       return false
     }
   }
-}
-
-/** The objects as this webhook is shown them. A new object has no uid yet, and no generated name, when it is mutated. */
-async function shownOf(
-  { form }: Matched,
-  request: AdmissionRequest,
-  object: KubeObject | undefined,
-  old: KubeObject | undefined,
-): Promise<Shown> {
-  const own = ownForm(request)
-  const show = async (one: KubeObject | undefined): Promise<KubeObject | undefined> => one && (await form.show(one))
-  const shown = await show(object)
-  const isNew = request.operation === 'CREATE' && request.kind === undefined
-  return {
-    request: isNew ? unnamed(request, object) : request,
-    own,
-    form,
-    object: shown && isNew ? asNew(shown) : shown,
-    old: await show(old),
-  }
-}
-
-function asNew(object: KubeObject): KubeObject {
-  const { uid: _uid, creationTimestamp: _created, name, ...rest } = object.metadata
-  const metadata = name === undefined || rest.generateName ? rest : { name, ...rest }
-  return { ...object, metadata }
-}
-
-function unnamed(request: AdmissionRequest, object: KubeObject | undefined): AdmissionRequest {
-  return object?.metadata.generateName ? { ...request, name: '' } : request
 }

@@ -1,11 +1,12 @@
 // Validating webhooks: all that match are called at once; the first refusal, in their order, is the answer.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { AdmissionRequest } from '../admission/admission.ts'
-import type { Shown } from './admission-review.ts'
+import type { Shown } from '../admission/shown.ts'
 import { callWebhook } from './call-webhook.ts'
 import type { WebhookParts } from './webhook-parts.ts'
+import { conditionsHold } from './match-conditions.ts'
 import { matchWebhook } from './match-webhook.ts'
-import { ownForm } from './reviewed-form.ts'
+import { ownForm } from '../admission/reviewed-form.ts'
 import type { Webhook } from './webhook-configurations.ts'
 import { WebhookCallError } from './webhook-errors.ts'
 
@@ -25,7 +26,7 @@ export async function validateWithWebhooks(
   const calls: Call[] = []
   const own = ownForm(request)
   for (const webhook of webhooks) {
-    const matched = matchWebhook(webhook, request, { object, old }, parts.catalog)
+    const matched = matchWebhook(webhook, request, { object, old }, parts)
     if (matched === undefined) continue
     const { form } = matched
     const shown: Shown = {
@@ -33,7 +34,8 @@ export async function validateWithWebhooks(
       object: object && (await form.show(object)),
       old: old && (await form.show(old)),
     }
-    if (webhook.matchConditions.length === 0 || parts.conditionsHold(webhook, shown)) calls.push({ webhook, shown })
+    const isCalled = webhook.matchConditions.length === 0 || (await conditionsHold(webhook, shown, parts.authorizer))
+    if (isCalled) calls.push({ webhook, shown })
   }
   const results = await Promise.allSettled(calls.map((call, index) => validate(parts, call, index)))
   const refused = results.find((result) => result.status === 'rejected')

@@ -3,6 +3,7 @@ import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelector, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
 import type { ClusterObjects, Entry } from '../../store/hub/index.ts'
 import { decodeObject } from '../resources/object-bytes.ts'
+import { outboundTarget, type StoredClientConfig } from '../outbound/client-config.ts'
 import type { OutboundTarget } from '../outbound/outbound.ts'
 import type { WebhookRule } from './rule-match.ts'
 
@@ -75,13 +76,6 @@ interface StoredWebhook {
   readonly clientConfig: StoredClientConfig
 }
 
-/** clientConfig as it is stored: in webhooks, and in conversions of CustomResourceDefinitions. */
-export interface StoredClientConfig {
-  readonly url?: string | null
-  readonly caBundle?: string | null
-  readonly service?: { name: string; namespace: string; port?: number; path?: string } | null
-}
-
 function webhooksOf(entry: Entry): readonly Webhook[] {
   const known = compiled.get(entry)
   if (known !== undefined) return known
@@ -119,23 +113,5 @@ function compile(webhook: StoredWebhook, configuration: string, index: number): 
     reviewVersions: webhook.admissionReviewVersions ?? [],
     target: outboundTarget(webhook.clientConfig),
     matchConditions: webhook.matchConditions ?? [],
-  }
-}
-
-/** Where the clientConfig of a webhook leads. */
-export function outboundTarget({ url, service, caBundle }: StoredClientConfig): OutboundTarget {
-  return {
-    ...(url == null ? {} : { url }),
-    ...(caBundle == null ? {} : { caBundle: Buffer.from(caBundle, 'base64').toString() }),
-    ...(service == null
-      ? {}
-      : {
-          service: {
-            name: service.name,
-            namespace: service.namespace,
-            port: service.port ?? 443,
-            path: service.path ?? '',
-          },
-        }),
   }
 }

@@ -23,9 +23,11 @@ var scenarios = map[string]func(context.Context, *rest.Config, *recorder) error{
 	"informers": informers,
 	"dynamic":   dynamicClient,
 	"lease":     leaderElection,
+	"apply":     apply,
 	"discovery": discoverAll,
 	"pages":     pages,
 	"manager":   manager,
+	"steady":    steady,
 }
 
 func main() {
@@ -41,7 +43,7 @@ func main() {
 		config.Wrap(seen.wrap)
 		config.QPS = 1000
 		config.Burst = 1000
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute+steadySeconds())
 		defer cancel()
 		err = scenarios[os.Args[2]](ctx, config, seen)
 	}

@@ -110,7 +110,29 @@ def dynamic_client(api):
         break
     expect(len(gadgets.get(namespace=NAMESPACE).items) == 1, "list")
     gadgets.delete(name="g", namespace=NAMESPACE)
+    apply(gadgets, body)
     crds.delete(name="gadgets.python.test.dev")
+
+
+def apply(gadgets, body):
+    """Two managers share an object by server-side apply."""
+    def applied(manager, spec, **options):
+        return gadgets.server_side_apply(
+            body={**body, "spec": spec}, namespace=NAMESPACE, field_manager=manager, **options)
+
+    def owners(gadget):
+        return [(entry.manager, entry.operation) for entry in gadget.metadata.managedFields]
+
+    made = applied("one", {"size": 1})
+    expect(owners(made) == [("one", "Apply")], made)
+    again = applied("one", {"size": 1})
+    expect(again.metadata.resourceVersion == made.metadata.resourceVersion, "an equal apply wrote")
+    refused(409, lambda: applied("two", {"size": 2}))
+    forced = applied("two", {"size": 2}, force_conflicts=True)
+    expect(forced.spec.size == 2 and owners(forced) == [("two", "Apply")], forced)
+    dropped = applied("two", {})
+    expect(not dropped.to_dict().get("spec"), dropped)
+    gadgets.delete(name="g", namespace=NAMESPACE)
 
 
 def main():

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { referenceSection } from '../../support/reference-section.ts'
 import { conformanceTests, type ConformanceTest, runConformanceTest } from './specification.ts'
 
 const withoutProtobuf = 'values here are JSON; protobuf messages and wrappers are not built'
@@ -51,6 +52,12 @@ function outcomeOf(test: ConformanceTest): string | undefined {
   }
 }
 
+/** Those that are left out one by one. */
+function namesOf(all: readonly { readonly test: ConformanceTest }[]): string {
+  const names = all.map(({ test }) => `${test.suite}/${test.section}/${test.name}`).filter((name) => name in byName)
+  return names.length === 0 ? '' : ` (${names.map((name) => `\`${name}\``).join(', ')})`
+}
+
 describe("the conformance suites of CEL's specification", () => {
   const outcomes = conformanceTests().map((test) => ({ test, wrong: outcomeOf(test), reason: reasonToSkip(test) }))
 
@@ -67,6 +74,30 @@ describe("the conformance suites of CEL's specification", () => {
   it('passes at least as many tests as before', () => {
     const passed = outcomes.filter(({ wrong }) => wrong === undefined).length
     expect(passed).to.be.at.least(1429)
+  })
+
+  it('are counted in docs/reference (KCP_UPDATE_REFERENCE=1 writes it)', () => {
+    const passed = outcomes.filter(({ wrong }) => wrong === undefined)
+    const skipped = outcomes.filter(({ wrong }) => wrong !== undefined)
+    const lines = [
+      '',
+      `${outcomes.length} tests: ${passed.length} pass, ${skipped.length} are left out.`,
+      '',
+      '| suite | pass | left out |',
+      '| --- | --- | --- |',
+      ...[...Map.groupBy(outcomes, ({ test }) => test.suite)].map(([suite, all]) => {
+        const count = all.filter(({ wrong }) => wrong === undefined).length
+        return `| ${suite} | ${count} | ${all.length - count} |`
+      }),
+      '',
+      'Left out, because:',
+      '',
+      ...[...Map.groupBy(skipped, ({ reason }) => reason ?? 'none').entries()]
+        .toSorted(([, a], [, b]) => b.length - a.length)
+        .map(([reason, all]) => `- ${reason}: ${all.length}${namesOf(all)}`),
+      '',
+    ]
+    expect(referenceSection('upstream-suites.md', 'cel-spec', lines)).to.deep.equal(lines)
   })
 
   it('leaves out no test by name that passes', () => {

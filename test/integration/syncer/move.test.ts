@@ -1,22 +1,38 @@
 import { expect } from 'chai'
 import { cloneJson, type KubeObject } from '../../../src/apimachinery/meta/index.ts'
 import { memberControllers } from '../../../src/cli/roles/member-controllers.ts'
-import { loadKubeconfig, type KubeClient } from '../../../src/client/index.ts'
-import { kcpCrds, memberClusters, placements, type MemberCluster } from '../../../src/crds/index.ts'
-import { ensureCrds, startOperator } from '../../../src/operator/index.ts'
+import { loadKubeconfig, sharedInformers, type KubeClient } from '../../../src/client/index.ts'
+import {
+  kcpCrds,
+  memberClusters,
+  placements,
+  workloadKinds,
+  type MemberCluster,
+  type Placement,
+} from '../../../src/crds/index.ts'
+import {
+  ensureCrds,
+  explainWorkload,
+  PlacementInputs,
+  previewDrain,
+  startOperator,
+} from '../../../src/operator/index.ts'
 import { joinMember } from '../../../src/syncer/index.ts'
 import { createLogger } from '../../../src/telemetry/index.ts'
 import { createPki, createPkiMaterial } from '../../../src/virtualapi/index.ts'
-import { startCluster, waitFor, type Cluster } from '../../support/index.ts'
+import { isLongRun, kubectl, startCluster, waitFor, type Cluster } from '../../support/index.ts'
 import { asWildcard, clientOf } from './ordinary-upstream.ts'
 import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 
 const signal = new AbortController().signal
 const namespace = 'shop'
 const deployments = { group: 'apps', version: 'v1', resource: 'deployments' }
+const statefulSets = { group: 'apps', version: 'v1', resource: 'statefulsets' }
 const services = { group: '', version: 'v1', resource: 'services' }
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' }
 const pods = { group: '', version: 'v1', resource: 'pods' }
+const budgets = { group: 'policy', version: 'v1', resource: 'poddisruptionbudgets' }
+const autoscalers = { group: 'autoscaling', version: 'v2', resource: 'horizontalpodautoscalers' }
 const logicalClusters = { group: 'kcp.dev', version: 'v1alpha1', resource: 'logicalclusters' }
 
 describe('the operator and two members', function () {
@@ -24,6 +40,7 @@ describe('the operator and two members', function () {
   const stack = new AsyncDisposableStack()
   let host: KubeClient
   let up: KubeClient
+  let upKubeconfig: string
   const log = createLogger({ level: (process.env['KCP_TEST_LOG'] as 'debug' | undefined) ?? 'error' })
   const members: Record<string, { client: KubeClient; cluster: Cluster; kubelet: SimulatedKubelet }> = {}
 
@@ -59,6 +76,8 @@ describe('the operator and two members', function () {
       { signal },
     )
   }
+  const setSpec = async (name: string, spec: object): Promise<unknown> =>
+    await host.patch(memberClusters, { name }, 'merge', { spec }, { signal })
   const join = async (name: string, cluster: string): Promise<unknown> => {
     const memberKubeconfig = await loadKubeconfig({ file: members[cluster]!.cluster.kubeconfig }, { trusted: true })
     return await joinMember({ name, memberKubeconfig, clusters: host, serviceNetwork: 'Flat', log, signal })
@@ -73,6 +92,7 @@ describe('the operator and two members', function () {
       await startCluster({ name: 'up', flags: { 'kube-apiserver': ['--disable-admission-plugins=ServiceAccount'] } }),
     )
     up = await clientOf(upCluster.kubeconfig, stack)
+    upKubeconfig = upCluster.kubeconfig
     await ensureCrds(host, { crds: kcpCrds(), signal })
     await ensureCrds(up, { crds: kcpCrds(), signal })
     for (const [index, name] of ['east', 'west'].entries()) {
@@ -217,6 +237,168 @@ describe('the operator and two members', function () {
     })
   })
 
+  it('moves a StatefulSet ordinal by ordinal: each ends once, and never runs twice', async () => {
+    const labels = { app: 'db' }
+    const template = { metadata: { labels }, spec: { containers: [{ name: 'db', image: 'example/db:1' }] } }
+    const ref = { namespace, name: 'db' }
+    await up.create(
+      statefulSets,
+      {
+        apiVersion: 'apps/v1',
+        kind: 'StatefulSet',
+        metadata: { ...ref, annotations: { 'kcp.dev/clusters': 'east' } },
+        spec: { replicas: 3, serviceName: 'db', selector: { matchLabels: labels }, template },
+      },
+      { signal },
+    )
+    const statesOf = async (): Promise<string> => {
+      const { metadata } = await up.get<KubeObject>(statefulSets, ref, { signal })
+      const copies = JSON.parse(metadata.annotations?.['kcp.dev/placed-on'] ?? '{}') as Record<
+        string,
+        { state: string }
+      >
+      return Object.entries(copies)
+        .map(([member, { state }]) => `${member} ${state}`)
+        .join()
+    }
+    await until('it to serve in east', async () => (await statesOf()) === 'east Serving')
+    const annotations = { 'kcp.dev/clusters': 'west' }
+    await up.patch(statefulSets, ref, 'merge', { metadata: { annotations } }, { signal })
+    const podsIn = async (member: string): Promise<KubeObject[]> =>
+      (await members[member]!.client.list<KubeObject>(pods, { labelSelector: 'app=db', signal })).items
+    const uids = new Map<string, Set<string>>()
+    let fewest = Infinity
+    await until(
+      'it to serve in west',
+      async () => {
+        // West first: what runs there has ended in east before.
+        const west = await podsIn('west')
+        const east = await podsIn('east')
+        for (const { metadata } of [...west, ...east])
+          uids.set(metadata.name ?? '', (uids.get(metadata.name ?? '') ?? new Set()).add(metadata.uid ?? ''))
+        const twice = west.filter((pod) => east.some(({ metadata }) => metadata.name === pod.metadata.name))
+        expect(twice, 'ordinals that run twice').to.deep.equal([])
+        fewest = Math.min(fewest, west.length + east.length)
+        return (await statesOf()) === 'west Serving'
+      },
+      60_000,
+    )
+    expect([...uids].map(([name, { size }]) => [name, size]).sort()).to.deep.equal([
+      ['db-0', 2],
+      ['db-1', 2],
+      ['db-2', 2],
+    ])
+    expect(fewest, 'pods that ran at the same time').to.equal(2)
+    await until('the whole status', async () => {
+      const { status } = await up.get<KubeObject>(statefulSets, ref, { signal })
+      return (status as { availableReplicas?: number }).availableReplicas === 3
+    })
+    await up.delete(statefulSets, ref, { signal })
+    await until('it to be gone', async () => (await up.tryGet(statefulSets, ref, { signal })) === undefined)
+  })
+
+  it('divides a Deployment, and divides it again when it is scaled and when a member leaves and returns', async () => {
+    const space = 'divided'
+    const ref = { namespace: space, name: 'api' }
+    const labels = { app: 'api' }
+    await up.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: space } }, { signal })
+    await up.create(
+      placements,
+      {
+        apiVersion: 'kcp.dev/v1alpha1',
+        kind: 'Placement',
+        metadata: { name: 'divided' },
+        spec: {
+          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': space } },
+          replicas: { mode: 'Divide' },
+        },
+      },
+      { signal },
+    )
+    const template = { metadata: { labels }, spec: { containers: [{ name: 'api', image: 'example/api:1' }] } }
+    const spec = { replicas: 12, selector: { matchLabels: labels }, template }
+    await up.create(deployments, { apiVersion: 'apps/v1', kind: 'Deployment', metadata: ref, spec }, { signal })
+    const replicasIn = async (member: string): Promise<number> => {
+      const { items } = await members[member]!.client.list<KubeObject>(deployments, { signal })
+      const copy = items.find(({ metadata }) => metadata.name === 'api')
+      return (copy?.['spec'] as { replicas?: number } | undefined)?.replicas ?? 0
+    }
+    /** As `kubectl rollout status` judges it. */
+    const isRolledOut = async (replicas: number): Promise<boolean> => {
+      const { metadata, status } = await up.get<KubeObject>(deployments, ref, { signal })
+      const counts = status as Record<string, number | undefined>
+      return (
+        counts['observedGeneration'] === metadata.generation &&
+        ['replicas', 'updatedReplicas', 'availableReplicas'].every((field) => counts[field] === replicas)
+      )
+    }
+    const untilDivided = (east: number, west: number): Promise<unknown> =>
+      until(
+        `${east} in east and ${west} in west`,
+        async () =>
+          (await replicasIn('east')) === east &&
+          (await replicasIn('west')) === west &&
+          (await isRolledOut(east + west)),
+        90_000,
+      )
+    const scale = async (replicas: number): Promise<unknown> =>
+      await up.patch(deployments, ref, 'merge', { spec: { replicas } }, { subresource: 'scale', signal })
+    await untilDivided(6, 6)
+    await scale(30)
+    await untilDivided(15, 15)
+    await scale(6)
+    await untilDivided(3, 3)
+    await setSpec('west', { taints: [{ key: 'divided', effect: 'NoExecute' }] })
+    await untilDivided(6, 0)
+    await setSpec('west', { taints: null })
+    await untilDivided(3, 3)
+
+    const metadata = { namespace: space, name: 'api' }
+    const budget = { minAvailable: 4, selector: { matchLabels: labels } }
+    await up.create(
+      budgets,
+      { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata, spec: budget },
+      { signal },
+    )
+    for (const member of ['east', 'west'])
+      await until(`the part of the budget in ${member}`, async () => {
+        const { items } = await members[member]!.client.list<KubeObject>(budgets, { signal })
+        const copy = items.find((one) => one.metadata.name === 'api')
+        return (copy?.['spec'] as { minAvailable?: number } | undefined)?.minAvailable === 2
+      })
+    const scaleTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'api' }
+    const scaler = { scaleTargetRef, minReplicas: 1, maxReplicas: 50 }
+    await up.create(
+      autoscalers,
+      { apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler', metadata, spec: scaler },
+      { signal },
+    )
+    await until('the autoscaler to say why it does nothing', async () => {
+      const { status } = await up.get<KubeObject>(autoscalers, ref, { signal })
+      const { conditions = [] } = (status ?? {}) as { conditions?: { type: string; message: string }[] }
+      return conditions.some(({ type, message }) => type === 'Synced' && /placement sets the replicas/.test(message))
+    })
+
+    for (const { kubelet } of Object.values(members)) kubelet.hold('api-')
+    const bad = { progressDeadlineSeconds: 5, template: { spec: { containers: [{ name: 'api', image: 'bad:1' }] } } }
+    await up.patch(deployments, ref, 'strategic', { spec: bad }, { signal })
+    const stopped = await until('the rollout to stop in all members', async () => {
+      const { status } = await up.get<KubeObject>(deployments, ref, { signal })
+      const { conditions = [] } = status as { conditions?: { reason: string }[] }
+      const isOver = conditions.some(({ reason }) => reason === 'ProgressDeadlineExceeded')
+      return isOver && (status as { updatedReplicas?: number }).updatedReplicas === 2 && status
+    })
+    expect(stopped).to.deep.include({ replicas: 8, availableReplicas: 6 })
+    const told = await kubectl(upKubeconfig, ['rollout', 'status', 'deployment/api', '-n', space], { expectCode: 1 })
+    expect(told.stderr).to.contain('exceeded its progress deadline')
+    for (const { kubelet } of Object.values(members)) kubelet.release()
+    await untilDivided(3, 3)
+
+    await up.delete(deployments, ref, { signal })
+    await until('it to be gone', async () => (await up.tryGet(deployments, ref, { signal })) === undefined)
+    await up.delete(placements, { name: 'divided' }, { signal })
+  }).timeout(300_000)
+
   it('follows a Placement of the tenant if nothing is annotated', async () => {
     await up.create(
       placements,
@@ -225,10 +407,128 @@ describe('the operator and two members', function () {
     )
     await target(null)
     await until('back in east', () => isPlaced({ east: 'Serving' }), 60_000)
+    const { status } = await until('the status of the Placement', async () => {
+      const found = await up.get<Placement>(placements, { name: 'home' }, { signal })
+      return found.status?.workloads === 1 ? found : undefined
+    })
+    expect(status).to.deep.include({ held: 0, clusters: [{ name: 'east', workloads: 1 }], rejected: [] })
+    expect(status?.conditions?.[0]).to.include({ type: 'Scheduled', status: 'True', reason: 'AllPlaced' })
   })
 
-  it('drains a member that is deleted and leaves no object of ours in it', async () => {
+  it('tells what a drain would do, and why the application runs where it does, without changing anything', async () => {
     await up.delete(placements, { name: 'home' }, { signal })
+    const life = new AbortController()
+    const informerOptions = { log, signal: life.signal }
+    const ofTenants = asWildcard(up, 'acme')
+    using inputs = new PlacementInputs({
+      informers: sharedInformers(host, informerOptions),
+      tenantInformers: sharedInformers(ofTenants, { ...informerOptions, allClusters: true }),
+    })
+    await inputs.synced(signal)
+    const kind = workloadKinds.find((row) => row.kind === 'Deployment')!
+    const web = { kind, cluster: 'acme', namespace, name: 'web' }
+    const explained = explainWorkload(inputs, web)!
+    expect(explained.members.map(({ cluster, chosen, current }) => [cluster, chosen, current])).to.deep.equal([
+      ['east', true, true],
+      ['west', false, false],
+    ])
+    expect(explained.source).to.equal('no rule')
+    const [preview] = previewDrain(inputs, 'east')
+    expect(preview).to.deep.equal({
+      logicalCluster: 'acme',
+      kind: 'Deployment',
+      namespace,
+      name: 'web',
+      to: ['west'],
+    })
+    expect(await placed()).to.deep.equal({ east: 'Serving' })
+    life.abort()
+  })
+
+  const drained = async (name: string): Promise<string | undefined> => {
+    const { status } = await host.get<MemberCluster>(memberClusters, { name }, { signal })
+    const found = status?.conditions?.find(({ type }) => type === 'Drained')
+    return found && `${found.status} ${found.reason}`
+  }
+
+  it('says what a drain cannot move and why, and moves it when there is room', async () => {
+    await setSpec('west', { capacity: { limits: { pods: '1' } } })
+    await setSpec('east', { state: 'Draining' })
+    await until('the drain to be Held', async () => (await drained('east')) === 'False Held', 60_000)
+    const { status } = await host.get<MemberCluster>(memberClusters, { name: 'east' }, { signal })
+    const { name, state, message } = status!.remaining![0]!
+    expect([status!.held, name, state]).to.deep.equal([1, 'web', 'Held'])
+    expect(message).to.contain('member cluster "west" has no room: it needs pods=3, of pods=1 are free pods=1')
+    expect(await placed()).to.deep.equal({ east: 'Serving' })
+    await setSpec('west', { capacity: null })
+    await until('it moves', () => isPlaced({ west: 'Serving' }), 60_000)
+    const history = JSON.parse((await workload())?.metadata.annotations?.['kcp.dev/placement-history'] ?? '[]') as {
+      from: string[]
+      to: string[]
+      cause: string
+    }[]
+    expect(history[0]).to.deep.include({ from: ['east'], to: ['west'], cause: 'Drain' })
+    const { items } = await up.list<KubeObject>({ group: '', version: 'v1', resource: 'events' }, { namespace, signal })
+    const messages = items.map(({ reason, message }) => `${String(reason)}: ${String(message)}`)
+    expect(messages).to.include(
+      'Moving: moves from member cluster "east" to "west" (Drain): member cluster "east" is being drained',
+    )
+    expect(messages).to.include('Placed: runs on member cluster "west"')
+    await until('east Drained', async () => (await drained('east')) === 'True Empty')
+    await setSpec('east', { state: 'Active' })
+    await until('east takes workloads', async () => (await drained('east')) === undefined)
+  })
+
+  it('moves what does not tolerate a taint of effect NoExecute, and keeps away from it', async () => {
+    await setSpec('west', { taints: [{ key: 'repair', effect: 'NoExecute' }] })
+    await until('back in east', () => isPlaced({ east: 'Serving' }), 60_000)
+    await setSpec('west', { taints: null })
+  })
+
+  it('does not let a tenant choose a member that an admin does not allow', async () => {
+    const spec = { clusters: ['east'] }
+    await host.create(
+      placements,
+      { apiVersion: 'kcp.dev/v1alpha1', kind: 'Placement', metadata: { name: 'in-east' }, spec },
+      { signal },
+    )
+    await target('west')
+    await until('west Held', () => isPlaced({ east: 'Serving', west: 'Held' }))
+    expect((await workload())?.metadata.annotations?.['kcp.dev/held']).to.equal(
+      'Placement "in-east" of the administrators does not allow member cluster "west"',
+    )
+    await host.delete(placements, { name: 'in-east' }, { signal })
+    await target(null)
+    await until('east alone', () => isPlaced({ east: 'Serving' }))
+  })
+
+  // Two and a half minutes: a member is lost after 40 s, the Placement tolerates 41 s, and the return takes as long.
+  if (isLongRun)
+    it('starts the application elsewhere when its member does not answer, and keeps one copy when that is back', async () => {
+      await up.create(
+        placements,
+        {
+          apiVersion: 'kcp.dev/v1alpha1',
+          kind: 'Placement',
+          metadata: { name: 'hasty' },
+          spec: { failover: { tolerationSeconds: 41 } },
+        },
+        { signal },
+      )
+      const { cluster } = members['east']!
+      await cluster.processes.get('kube-apiserver')!.kill()
+      await until('west serves', async () => (await placed())['west'] === 'Serving', 120_000)
+      const { status } = await host.get<MemberCluster>(memberClusters, { name: 'east' }, { signal })
+      expect(status?.conditions?.find(({ type }) => type === 'Ready')).to.include({ status: 'Unknown', reason: 'Lost' })
+      await up.delete(placements, { name: 'hasty' }, { signal })
+      await cluster.processes.get('kube-apiserver')!.start()
+      await until('one copy', () => isPlaced({ west: 'Serving' }), 90_000)
+      await setSpec('west', { state: 'Draining' })
+      await until('back in east', () => isPlaced({ east: 'Serving' }), 90_000)
+      await setSpec('west', { state: 'Active' })
+    }).timeout(300_000)
+
+  it('drains a member that is deleted and leaves no object of ours in it', async () => {
     await host.delete(memberClusters, { name: 'east' }, { signal })
     await until(
       'east gone',

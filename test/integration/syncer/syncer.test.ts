@@ -5,14 +5,19 @@ import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 import { startCluster, waitFor, type Cluster } from '../../support/index.ts'
 import { sharedInformers, type KubeClient } from '../../../src/client/index.ts'
 import {
+  kcpCrds,
   locatorAnnotation,
   managedLabel,
+  memberClusters,
   memberStatusAnnotation,
   placedOnAnnotation,
   syncerFinalizer,
   type CopyState,
 } from '../../../src/crds/index.ts'
+import { ensureCrds, lostMembersController, startOperator } from '../../../src/operator/index.ts'
+import { memberLoss } from '../../../src/operator/member-cluster/member-loss.ts'
 import { createLogger } from '../../../src/telemetry/index.ts'
+import { createPki, createPkiMaterial } from '../../../src/virtualapi/index.ts'
 import { startSyncer } from '../../../src/syncer/syncer.ts'
 import { gvrs } from '../../../src/syncer/resources/resources.ts'
 import { createUpstream, type Upstream } from '../../../src/syncer/upstream.ts'
@@ -62,11 +67,27 @@ describe('a syncer between a logical cluster and real members', function () {
     stack.defer(() => life.abort())
     const informers = sharedInformers(asWildcard(up, 'acme'), { allClusters: true, log, signal: life.signal })
     upstream = createUpstream({ informers, client: () => up, ids })
+    await ensureCrds(up, { crds: kcpCrds(), signal })
+    const hostInformers = sharedInformers(up, { log, signal: life.signal })
+    stack.use(
+      await startOperator({
+        clusters: up,
+        virtual: (basePath) => (basePath === '/clusters/*' ? asWildcard(up, 'acme') : up),
+        urls: () => ({ url: 'https://kcp.example' }),
+        issuer: createPki(await createPkiMaterial()),
+        controllers: [lostMembersController()],
+        log,
+        signal: life.signal,
+      }),
+    )
     for (const [index, name] of ['east', 'west'].entries()) {
+      const object = { apiVersion: 'kcp.dev/v1alpha1', kind: 'MemberCluster', metadata: { name } }
+      await up.create(memberClusters, object, { signal })
       const cluster = stack.use(await startCluster({ name, controllerManager: true }))
       const client = await clientOf(cluster.kubeconfig, stack)
       const kubelet = simulateKubelet(client, { subnet: `10.9${index}.0`, signal: life.signal })
-      const member = { name, id: `${name}member`, serviceNetwork: 'Flat' as const }
+      const loss = memberLoss(name, hostInformers)
+      const member = { name, id: `${name}member`, serviceNetwork: 'Flat' as const, loss }
       stack.use(
         startSyncer({
           member,
@@ -261,6 +282,51 @@ describe('a syncer between a logical cluster and real members', function () {
         (await list(up, 'replicasets', namespace)).filter((one) => (one['spec'] as { replicas: number }).replicas === 6)
           .length === 1,
     )
+  })
+
+  it('makes the pods and endpoints of a lost member not ready until it answers, and leaves no Service without endpoints', async () => {
+    const setLost = async (name: string, isLost: boolean): Promise<void> => {
+      const reason = isLost ? 'Lost' : 'Answers'
+      const lastTransitionTime = new Date().toISOString().replace(/\.\d+/, '')
+      const ready = { type: 'Ready', status: isLost ? 'Unknown' : 'True', reason, message: '', lastTransitionTime }
+      const patch = { status: { conditions: [ready] } }
+      await up.patch(memberClusters, { name }, 'merge', patch, { subresource: 'status', signal })
+    }
+    const podsAre = async (member: string, expected: string): Promise<boolean> => {
+      const pods = (await list(up, 'pods', namespace)).filter(
+        ({ metadata }) => metadata.annotations?.['kcp.dev/member'] === member,
+      )
+      const ready = (pod: KubeObject): unknown =>
+        (status(pod)['conditions'] as { type: string; status: string }[]).find(({ type }) => type === 'Ready')?.status
+      return pods.length > 0 && pods.every((pod) => ready(pod) === expected)
+    }
+    const readyEndpoints = async (client: KubeClient, space: string, member: string, remote = true): Promise<number> =>
+      (await list(client, 'endpointslices', space))
+        .filter(
+          ({ metadata: { labels, annotations } }) => (remote ? labels : annotations)?.['kcp.dev/member'] === member,
+        )
+        .flatMap((slice) => (slice['endpoints'] ?? []) as { conditions: { ready?: boolean } }[])
+        .filter(({ conditions }) => conditions.ready === true).length
+    const [east, west] = ['east', 'west'].map((name) => members[name]!.client)
+    await until('both serve', async () => (await podsAre('east', 'True')) && (await podsAre('west', 'True')))
+    await until('remote ones', async () => (await readyEndpoints(west!, down, 'east')) === 3)
+
+    await setLost('east', true)
+    await until('its pods not Ready', () => podsAre('east', 'False'))
+    await until('its endpoints not ready', async () => (await readyEndpoints(up, namespace, 'east', false)) === 0)
+    await until('also in west', async () => (await readyEndpoints(west!, down, 'east')) === 0)
+    expect(await podsAre('west', 'True')).to.equal(true)
+    expect(await readyEndpoints(up, namespace, 'west', false)).to.equal(3)
+
+    await setLost('west', true)
+    await until('no endpoint ready', async () => (await readyEndpoints(up, namespace, 'west', false)) === 0)
+    // The last ones stay in the other member.
+    expect(await readyEndpoints(east!, down, 'west')).to.equal(3)
+    await setLost('west', false)
+    await setLost('east', false)
+    await until('Ready again', async () => (await podsAre('east', 'True')) && (await podsAre('west', 'True')))
+    await until('all endpoints', async () => (await readyEndpoints(west!, down, 'east')) === 3)
+    expect(await readyEndpoints(up, namespace, 'east', false)).to.equal(3)
   })
 
   it('removes endpoints of a draining copy from both members while its pods still run', async () => {

@@ -1,6 +1,6 @@
 // What decides about rights: rules, subjects and bindings against reviews with as many groups, and aggregated roles.
 import type { Scenario, Step } from './scenario.ts'
-import type { Sent } from './subject.ts'
+import type { Sent } from './measured-process.ts'
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1'
 const roles = `${rbac}/clusterroles`

@@ -1,11 +1,13 @@
 // No input of a tenant costs more than n log n, and no neighbour waits: every list, map and text of every request the server
-// documents, and what decides, selects and defines. KCP_AMPLIFIERS_ONLY: a pattern of titles; KCP_AMPLIFIERS_DIR: where the
-// tables are written.
+// documents, and what decides, selects and defines. KCP_AMPLIFIERS_ONLY: a pattern of titles; KCP_AMPLIFIERS_ONE_OF: only one
+// of so many, evenly, and KCP_AMPLIFIERS_PIECE: which one, from 0; KCP_AMPLIFIERS_DIR: where the tables are written.
 import { expect } from 'chai'
 import { fails } from './scenario.ts'
 import { failureText, keepResults, runMatrix } from './run-matrix.ts'
 
 const only = process.env['KCP_AMPLIFIERS_ONLY']
+const oneOf = Number(process.env['KCP_AMPLIFIERS_ONE_OF'] ?? 1)
+const piece = Number(process.env['KCP_AMPLIFIERS_PIECE'] ?? 0)
 const minutes = Number(process.env['KCP_AMPLIFIERS_MINUTES'] ?? 40)
 
 describe('every input of a tenant', function () {
@@ -14,6 +16,8 @@ describe('every input of a tenant', function () {
   it('costs at most n log n, and lets no neighbour wait 100 ms', async () => {
     const found = await runMatrix({
       timeMs: minutes * 60_000,
+      oneOf,
+      piece,
       ...(only === undefined ? {} : { only: new RegExp(only) }),
       say: (text) => void process.stderr.write(`${text}\n`),
     })

@@ -1,6 +1,6 @@
 // Definitions of custom resources that grow in every direction, their objects, and the documents that tell of them.
 import type { Scenario, Step } from './scenario.ts'
-import type { Sent } from './subject.ts'
+import type { Sent } from './measured-process.ts'
 
 const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 /** A definition that is deleted lives on for a while: each run has a group of its own. */

@@ -18,6 +18,15 @@ describe('growthExponent', () => {
   ])
     it(title, () => expect(growthExponent(points(cost))).to.be.within(low, high))
 
+  it('is that of the last doublings where the cost rose once', () => {
+    expect(growthExponent(points((n) => (n < 4096 ? n / 400 : 60 + n / 100)))).to.be.below(1)
+    expect(growthExponent(points((n) => n / 100 + (n < 16_384 ? 0 : 300)))).to.be.below(1.2)
+  })
+
+  it('is unknown where the cost rose once, by little', () => {
+    expect(growthExponent(points((n) => n / 2000 + (n < 16_384 ? 0 : 80)))).to.equal(undefined)
+  })
+
   it('is unknown while every cost is within the noise', () => {
     expect(growthExponent(points(() => 3))).to.equal(undefined)
   })

@@ -1,6 +1,6 @@
 // What needs no body: addresses, headers and selectors that grow, against a few hundred objects; and many small objects.
 import type { Scenario, Step } from './scenario.ts'
-import type { Sent } from './subject.ts'
+import type { Sent } from './measured-process.ts'
 
 const maps = '/api/v1/namespaces/default/configmaps'
 const mergePatch = 'application/merge-patch+json'

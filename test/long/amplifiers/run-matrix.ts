@@ -7,7 +7,7 @@ import { crdScenarios } from './crd-scenarios.ts'
 import { generatedScenarios } from './generated-scenarios.ts'
 import { jsonOf, markdownOf, type Found } from './report.ts'
 import { requestScenarios } from './request-scenarios.ts'
-import { best, fails, fullDoubling, isSuspicious, screen, type Scenario, type Verdict } from './scenario.ts'
+import { confirmedDoubling, fails, isSuspicious, screen, type Verdict } from './scenario.ts'
 import type { OpenApiDocument } from './schema.ts'
 import { startSubject, type Subject } from './subject.ts'
 
@@ -16,6 +16,8 @@ export interface MatrixOptions {
   readonly timeMs: number
   /** One of so many scenarios; all by default. */
   readonly oneOf?: number
+  /** Which one of them, from 0. */
+  readonly piece?: number
   /** Only those whose title matches. */
   readonly only?: RegExp
   readonly say?: (text: string) => void
@@ -25,6 +27,7 @@ export interface MatrixOptions {
 export async function runMatrix({
   timeMs,
   oneOf = 1,
+  piece = 0,
   only = /./,
   say = () => undefined,
 }: MatrixOptions): Promise<Found> {
@@ -34,7 +37,7 @@ export async function runMatrix({
   const generated = generatedScenarios(documents)
   const byHand = [...accessScenarios, ...crdScenarios, ...requestScenarios]
   const planned = [...byHand, ...generated].filter(({ title }) => only.test(title))
-  const chosen = planned.filter((_, i) => i % oneOf === 0)
+  const chosen = planned.filter((_, i) => i % oneOf === piece)
   const screened: Verdict[] = []
   const doubled: Verdict[] = []
   const unprepared: string[] = []
@@ -45,7 +48,11 @@ export async function runMatrix({
     const found = await screen(subject, scenario)
     screened.push(...found)
     if (found.length === 0) unprepared.push(scenario.title)
-    if (found.some(isSuspicious)) doubled.push(...(await confirmed(subject, scenario, say)))
+    if (found.some(isSuspicious)) {
+      const confirmed = await confirmedDoubling(subject, scenario)
+      for (const verdict of confirmed.filter(fails)) say(failureText(verdict))
+      doubled.push(...confirmed)
+    }
   }
   const waits = subject.waits().toSorted((a, b) => a - b)
   const quantile = (q: number): number => waits[Math.floor(q * waits.length)] ?? 0
@@ -54,33 +61,14 @@ export async function runMatrix({
   return { scenarios, planned: planned.length, unprepared, requests, screened, doubled, neighbour }
 }
 
-/** All sizes; twice more where it would fail, since only noise is not the same again. */
-async function confirmed(subject: Subject, scenario: Scenario, say: (text: string) => void): Promise<Verdict[]> {
-  let verdicts = await fullDoubling(subject, scenario)
-  for (let again = 0; again < 2 && verdicts.some((verdict) => fails(verdict) && !isCertain(verdict)); again++) {
-    const repeated = await fullDoubling(subject, scenario)
-    verdicts = verdicts.map((verdict) =>
-      best(
-        verdict,
-        repeated.find(({ step }) => step === verdict.step),
-      ),
-    )
-  }
-  for (const verdict of verdicts.filter(fails)) say(failureText(verdict))
-  return verdicts
-}
-
-/** Seconds, or a server that ended, are no noise. */
-const isCertain = ({ points }: Verdict): boolean => points.some(({ hasDied, cpuMs }) => hasDied || cpuMs > 2000)
-
 /** One line: what grew, how fast, who waited. */
 export function failureText({ scenario, step, points, exponent, worstNeighbourMs }: Verdict): string {
   const costs = points.map(
-    ({ n, cpuMs, mainMs, status, hasDied }) =>
-      `${n}: ${cpuMs.toFixed(0)}/${mainMs.toFixed(0)} (${hasDied ? 'died' : status})`,
+    ({ n, cpuMs, mainMs, status, hasDied, neighbourMs }) =>
+      `${n}: ${cpuMs.toFixed(0)}/${mainMs.toFixed(0)}/${neighbourMs.toFixed(0)} (${hasDied ? 'died' : status})`,
   )
   const growth = exponent === undefined ? '' : `, n^${exponent.toFixed(2)}`
-  return `${scenario}: ${step}${growth}, neighbour ${worstNeighbourMs.toFixed(0)} ms; CPU all/main ms: ${costs.join(', ')}`
+  return `${scenario}: ${step}${growth}, neighbour ${worstNeighbourMs.toFixed(0)} ms; CPU all/main, neighbour ms: ${costs.join(', ')}`
 }
 
 /** Writes both forms of what was found below the directory for temporary files; returns the path of the readable one. */

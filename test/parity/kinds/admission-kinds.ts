@@ -147,4 +147,120 @@ export const admissionRows: readonly Row[] = [
     ],
     updates: [['actions', { spec: { validationActions: ['Audit'] } }]],
   }),
+  ...kindRows({
+    object: {
+      apiVersion: 'admissionregistration.k8s.io/v1beta1',
+      kind: 'MutatingAdmissionPolicy',
+      metadata: wide('mutating-policy'),
+      spec: {
+        matchConstraints: {
+          resourceRules: [
+            { operations: ['CREATE'], apiGroups: ['none.example.com'], apiVersions: ['v1'], resources: ['nones'] },
+          ],
+        },
+        reinvocationPolicy: 'Never',
+        mutations: [{ patchType: 'ApplyConfiguration', applyConfiguration: { expression: 'Object{}' } }],
+      },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['no mutations', { spec: { mutations: [] } }],
+      ['no constraints', { spec: { matchConstraints: null } }],
+      [
+        'invalid policies',
+        { spec: { failurePolicy: 'x', reinvocationPolicy: 'x', paramKind: { apiVersion: 'a/b/c' } } },
+      ],
+      ['no reinvocation', { spec: { reinvocationPolicy: null } }],
+      [
+        'deletions',
+        {
+          spec: {
+            matchConstraints: {
+              resourceRules: [
+                { operations: ['DELETE', 'CONNECT', 'x'], apiGroups: ['a'], apiVersions: ['v1'], resources: ['nones'] },
+              ],
+            },
+          },
+        },
+      ],
+      [
+        'invalid mutations',
+        {
+          spec: {
+            mutations: [
+              { patchType: 'x' },
+              {},
+              { patchType: 'JSONPatch' },
+              { patchType: 'ApplyConfiguration', jsonPatch: { expression: '[]' } },
+              {
+                patchType: 'JSONPatch',
+                jsonPatch: { expression: ' ' },
+                applyConfiguration: { expression: 'Object{}' },
+              },
+              { patchType: 'JSONPatch', jsonPatch: { expression: 'Object{}' } },
+              { patchType: 'ApplyConfiguration', applyConfiguration: { expression: ' [JSONPatch{op: "add"}] ' } },
+              { patchType: 'ApplyConfiguration', applyConfiguration: { expression: 'Object{' } },
+              { patchType: 'JSONPatch', jsonPatch: { expression: '[JSONPatch{op: 1, path: "/a", nothing: 2}]' } },
+              { patchType: 'JSONPatch', jsonPatch: { expression: '[JSONPatch{path: jsonpatch.escapeKey(1)}]' } },
+              { patchType: 'ApplyConfiguration', applyConfiguration: { expression: 'Object{spec: variables.a}' } },
+              { patchType: 'ApplyConfiguration', applyConfiguration: { expression: 'Other{}' } },
+            ],
+          },
+        },
+      ],
+      [
+        'mutations of all forms',
+        {
+          spec: {
+            paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
+            variables: [{ name: 'a', expression: 'params.data.a' }],
+            mutations: [
+              {
+                patchType: 'ApplyConfiguration',
+                applyConfiguration: {
+                  expression: 'Object{metadata: Object.metadata{labels: {"a": variables.a}}, spec: Object.spec{b: 1}}',
+                },
+              },
+              {
+                patchType: 'JSONPatch',
+                jsonPatch: {
+                  expression:
+                    '[JSONPatch{op: "add", path: "/a/" + jsonpatch.escapeKey("b/c"), value: Object.a{d: [1, 2]}}]',
+                },
+              },
+            ],
+          },
+        },
+      ],
+      ['a condition that does not compile', { spec: { matchConditions: [{ name: 'a', expression: 'Object{}' }] } }],
+      ['a variable of a patch type', { spec: { variables: [{ name: 'a', expression: 'Object{}' }] } }],
+    ],
+    updates: [['failurePolicy', { spec: { failurePolicy: 'Ignore' } }]],
+  }),
+  ...kindRows({
+    object: {
+      apiVersion: 'admissionregistration.k8s.io/v1beta1',
+      kind: 'MutatingAdmissionPolicyBinding',
+      metadata: wide('mutating-binding'),
+      spec: { policyName: 'none-$ID' },
+    },
+    others: [
+      ['nothing', { spec: null }],
+      ['no policy', { spec: { policyName: '' } }],
+      ['an invalid policy', { spec: { policyName: 'a b' } }],
+      ['invalid params', { spec: { paramRef: {} } }],
+      ['params both ways', { spec: { paramRef: { name: 'a', selector: {}, parameterNotFoundAction: 'x' } } }],
+      [
+        'deletions',
+        {
+          spec: {
+            matchResources: {
+              resourceRules: [{ operations: ['DELETE'], apiGroups: ['a'], apiVersions: ['v1'], resources: ['nones'] }],
+            },
+          },
+        },
+      ],
+    ],
+    updates: [['the policy', { spec: { policyName: 'other-$ID' } }]],
+  }),
 ]

@@ -1,7 +1,7 @@
 // resource.k8s.io.
 import type { JsonObject, JsonValue } from '../../../src/apimachinery/meta/index.ts'
 import type { Row } from '../support/compare-rows.ts'
-import { kindRows } from './kind-table.ts'
+import { type Change, kindRows } from './kind-table.ts'
 
 const labels = { app: 'web' }
 const meta = { labels }
@@ -30,6 +30,20 @@ export const deviceRows: readonly Row[] = [
       ['invalid config', { spec: { config: [{}, { opaque: { driver: 'A B', parameters: null } }] } }],
       ['an invalid selector', { spec: { selectors: [{}] } }],
       ['a selector', { spec: { selectors: [{ cel: { expression: 'device.driver == "a"' } }] } }],
+      ...[
+        'device.attributes["a.example.com"].size == 1',
+        'device.attributes["a.example.com"].name.startsWith("a") && device.capacity["a"].memory.isGreaterThan(quantity("1Gi"))',
+        'cel.bind(a, device.attributes["a"], a.b && a.c)',
+        'device.nothing == 1',
+        'device.driver',
+        'device.attributes["a"].b',
+        'device.attributes',
+        '"a".matches("[")',
+        'device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, device.attributes.all(d, a == b && c == d))))',
+        'device.attributes["a"].all(x, device.attributes["a"][x].matches("a+b")) && device.capacity.all(a, a == "")',
+        'device.allowMultipleAllocations',
+        'lists.range(3).size() == 3',
+      ].map((expression): Change => [`the selector ${expression}`, { spec: { selectors: [{ cel: { expression } }] } }]),
       ['a selector that is no CEL', { spec: { selectors: [{ cel: { expression: 'device.driver ==' } }] } }],
       ['a selector that is too long', { spec: { selectors: [{ cel: { expression: ' '.repeat(10_241) } }] } }],
       ['too many selectors', { spec: { selectors: Array.from({ length: 33 }, () => ({})) } }],

@@ -13,11 +13,18 @@ export const knownKindDifferences: Readonly<Record<string, string>> = {
     'v1 Service: new with fields that are not validated',
     'warnings: a service with deprecated addresses',
   ]),
+  ...list('the types are checked when the policy is written, not by a controller afterwards (status)', [
+    'admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy: created and read',
+    'admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy: status: observed',
+    'admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy: an update without a change, one of another revision, one without',
+  ]),
+  'v1 Pod (whole): created and read': 'kcp warns of tokens that members will not issue',
+  'wrong types: apiregistration.k8s.io/v1 APIService':
+    'one message names the type of a condition string, not v1.APIServiceConditionType',
   // Refused by both, at least in part.
   ...list('refused with other messages, or with only some of the causes', ['v1 ResourceQuota: status: invalid used']),
   'v1 Event: changed: a series with an invalid time':
     'the message contains the patched object with its fields in another order',
-  'resource.k8s.io/v1 DeviceClass: new with a selector that is no CEL': 'CEL is not compiled here',
   'v1 Service: new with an address out of range': 'the message contains the range, which is another one',
   'v1 Service: new with a node port out of range': 'a dry run of a real server allocates no port',
   'batch/v1 Job: new with an invalid failure policy': 'the message of upstream shows null for an empty list',

@@ -82,7 +82,19 @@ const others: readonly (readonly [about: string, spec: JsonObject])[] = [
   ['an unknown traffic distribution', { trafficDistribution: 'Huh' }],
 ]
 
+/** Not compared: who wrote it, and where the servers are. */
+const notCompared = ['metadata.managedFields', 'subsets.0.addresses.0.ip', 'subsets.0.ports.0.port']
+const notComparedOfSlice = ['metadata.managedFields', 'endpoints.0.addresses', 'ports.0.port']
+
+const endpointsOfServer = row('v1 Service: the endpoints of the Service kubernetes', async (session) => {
+  const isThere = ({ status }: { status: number }): boolean => status === 200
+  await session.until('/api/v1/namespaces/default/endpoints/kubernetes', isThere, { without: notCompared })
+  const slice = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes'
+  await session.until(slice, isThere, { without: notComparedOfSlice })
+})
+
 export const serviceRows: readonly Row[] = [
+  endpointsOfServer,
   ...others.map(([about, spec]) =>
     row(`v1 Service: new with ${about}`, async (session: Session) => {
       await session.create(service('other', spec), { query: '?dryRun=All' })

@@ -20,6 +20,7 @@ import { removeFields } from '../../../src/apimachinery/managed-fields/remove-fi
 import { requireTyped } from '../../../src/apimachinery/managed-fields/validate-typed.ts'
 import { recordedFacts, type Fact, type RecordedObject } from './recorded-facts.ts'
 import { RecordedTypes } from './recorded-type.ts'
+import { referenceSection } from '../../support/reference-section.ts'
 
 const seed = Number(process.env['KCP_SEED'] ?? Date.now() % 1_000_000)
 const rounds = Number(process.env['KCP_ROUNDS'] ?? 300)
@@ -27,6 +28,7 @@ const rounds = Number(process.env['KCP_ROUNDS'] ?? 300)
 describe(`structured-merge-diff's answers (KCP_SEED=${seed})`, function () {
   this.timeout(25 * 60_000)
   let facts: Fact[] = []
+  const counts = new Map<string, string>()
 
   before(async () => {
     facts = await recordedFacts({ seed, rounds })
@@ -42,10 +44,31 @@ describe(`structured-merge-diff's answers (KCP_SEED=${seed})`, function () {
       console.log(
         `      ${asked.length} asked; left out: ${all.length - asked.length} that upstream cannot write, ${replay.leftOut} with conversions it was not asked for or filters that keep a few fields alone`,
       )
+      const same = asked.length - replay.leftOut - wrong.length
+      counts.set(op, `| ${op} | ${all.length} | ${same} | ${all.length - asked.length} | ${replay.leftOut} |`)
       expect(asked).to.not.have.length(0)
       expect(wrong, `${wrong.length} of ${asked.length}: ${JSON.stringify(wrong[0], undefined, 1)}`).to.have.length(0)
     })
+
+  it('are counted in docs/reference (KCP_UPDATE_REFERENCE=1 writes it)', () => {
+    const names = (lines: readonly string[]): string[] => lines.slice(5).map((line) => line.split('|')[1] ?? '')
+    const lines = countedLines(counts)
+    // The numbers are those of another seed.
+    expect(names(referenceSection('upstream-suites.md', 'structured-merge-diff', lines))).to.deep.equal(names(lines))
+  })
 })
+
+function countedLines(counts: ReadonlyMap<string, string>): string[] {
+  return [
+    '',
+    `Seed ${seed}, ${rounds} rounds of random objects:`,
+    '',
+    '| question | recorded | answered the same | not written by upstream | not asked here |',
+    '| --- | --- | --- | --- | --- |',
+    ...counts.values(),
+    '',
+  ]
+}
 
 interface Conversion {
   readonly from: RecordedObject

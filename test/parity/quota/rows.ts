@@ -115,6 +115,10 @@ function claim(name: string, storage: string, spec: JsonObject = {}): Manifest {
   })
 }
 
+function deviceClaim(name: string, requests: JsonObject[]): Manifest {
+  return object('resource.k8s.io/v1', 'ResourceClaim', name, { spec: { devices: { requests } } })
+}
+
 /** Of Secrets no controller creates any in a new namespace. */
 const secret = (name: string): Manifest => object('v1', 'Secret', name)
 const both = (cpu: string, memory: string): JsonObject => ({ requests: { cpu, memory }, limits: { cpu, memory } })
@@ -150,6 +154,31 @@ export const quotaRows: readonly Row[] = [
     await space.uses('counts', { secrets: '1', 'count/podtemplates': '0' })
     await space.create(secret('c'))
     await space.uses('counts', { secrets: '2' })
+  }),
+  quotaRow('devices of resource claims', async (space, session) => {
+    await space.limit('devices', {
+      'count/resourceclaims.resource.k8s.io': '4',
+      'gold.deviceclass.resource.k8s.io/devices': '35',
+      'iron.deviceclass.resource.k8s.io/devices': '2',
+    })
+    await space.create(deviceClaim('one', [{ name: 'r', exactly: { deviceClassName: 'gold' } }]))
+    await space.create(deviceClaim('all', [{ name: 'r', exactly: { deviceClassName: 'gold', allocationMode: 'All' } }]))
+    const [gold, iron] = ['gold', 'iron'].map((deviceClassName) => ({ name: deviceClassName, deviceClassName }))
+    const choice = {
+      name: 'r',
+      firstAvailable: [{ ...gold, count: 3 }, iron ?? {}, { ...gold, name: 'more', count: 2 }],
+    }
+    await space.create(deviceClaim('choice', [choice]))
+    await space.create(deviceClaim('twice', [{ name: 'a', exactly: { deviceClassName: 'iron', count: 2 } }]))
+    await space.create(deviceClaim('free', [{ name: 'a', exactly: { deviceClassName: 'tin', count: 9 } }]))
+    await space.uses('devices', { 'count/resourceclaims.resource.k8s.io': '3' })
+    await session.delete(
+      space.path('resourceclaims/all').replace('/api/v1', '/apis/resource.k8s.io/v1'),
+      undefined,
+      quiet,
+    )
+    await space.uses('devices', { 'gold.deviceclass.resource.k8s.io/devices': '1' })
+    await space.create(deviceClaim('choice', [choice]))
   }),
   quotaRow('compute of pods', async (space, session) => {
     await space.limit('compute', {

@@ -3,6 +3,7 @@
 import { expect } from 'chai'
 import { startCluster } from '../../support/index.ts'
 import { startInstance } from '../../integration/kcp-instance.ts'
+import { betaFlags } from '../support/two-servers.ts'
 import { knownDifferences } from './known-differences.ts'
 import type { Comparable } from './normalise.ts'
 import { play, type Player } from './play.ts'
@@ -41,7 +42,7 @@ describe('requests compared with kube-apiserver 1.34.3', () => {
         controllerManager: true,
         flags: {
           // Keeps old revisions, however long a run takes.
-          'kube-apiserver': ['--etcd-compaction-interval=0'],
+          'kube-apiserver': [...betaFlags, '--etcd-compaction-interval=0'],
           'kube-controller-manager': [
             '--controllers=namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,garbage-collector-controller',
           ],

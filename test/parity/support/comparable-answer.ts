@@ -62,9 +62,14 @@ function maskObject(value: JsonObject): JsonObject {
   if (result['kind'] === 'Status') sortCauses(result)
   // Written by a controller, at any time; test/parity/quota compares it.
   if (result['kind'] === 'ResourceQuota') dropStatus(result)
+  if (result['kind'] === 'ValidatingAdmissionPolicy') {
+    dropManager(result['metadata'] ?? null, 'validatingadmissionpolicy-status')
+    // Written by a controller, at any time; test/parity/policies compares it.
+    if (isJsonObject(result['status'] ?? null)) result['status'] = {}
+  }
   if (result['kind'] === 'CustomResourceDefinition') {
     sortConditions(result['status'] ?? null)
-    dropOwnStatus(result['metadata'] ?? null)
+    dropManager(result['metadata'] ?? null, 'kube-apiserver')
   }
   return result
 }
@@ -95,11 +100,11 @@ function shareWithPlacement(metadata: JsonValue): void {
   metadata['managedFields'] = entries.map(withoutAll)
 }
 
-/** The conditions of a definition: ours come with the write itself, those of a real server a moment later. */
-function dropOwnStatus(metadata: JsonValue): void {
+/** What a controller of a real server writes a moment later comes with the write itself here. */
+function dropManager(metadata: JsonValue, manager: string): void {
   const entries = isJsonObject(metadata) ? metadata['managedFields'] : undefined
   if (!isJsonObject(metadata) || !Array.isArray(entries)) return
-  metadata['managedFields'] = entries.filter((entry) => !textOf(entry).includes('"manager":"kube-apiserver"'))
+  metadata['managedFields'] = entries.filter((entry) => !textOf(entry).includes(`"manager":"${manager}"`))
 }
 
 /** Entries are texts here. */

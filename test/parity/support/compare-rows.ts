@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { Session } from './session.ts'
-import { startTwoServers, type Side, type TwoServers } from './two-servers.ts'
+import type { Side } from './side.ts'
+import { startTwoServers, type TwoServers } from './two-servers.ts'
 
 export interface Row {
   readonly title: string
@@ -47,8 +48,8 @@ export function compareRows(
   after(() => servers[Symbol.asyncDispose]())
 
   const done = new Map<Row, Promise<readonly [Session, Session]>>()
-  async function bothSides(row: Row): Promise<readonly [Session, Session]> {
-    const sessions = [new Session(servers.real, run), new Session(servers.ours, run)] as const
+  async function bothSides(row: Row, as = run): Promise<readonly [Session, Session]> {
+    const sessions = [new Session(servers.real, as), new Session(servers.ours, as)] as const
     await Promise.all(sessions.map((session) => row.run(session)))
     return sessions
   }
@@ -61,13 +62,19 @@ export function compareRows(
 
   for (const one of rows)
     it(one.title, async () => {
-      const [real, ours] = await (done.get(one) ?? bothSides(one))
+      let [real, ours] = await (done.get(one) ?? bothSides(one))
+      const reason = known[one.title]
+      if (reason === undefined && !isDeepStrictEqual(real.transcript, ours.transcript)) {
+        // The controllers of a real cluster act on caches: a quota that was counted too early stays wrong for minutes.
+        // A difference between the servers themselves is there the second time, too.
+        console.log('      differed; runs again, with names of its own')
+        ;[real, ours] = await bothSides(one, await prepareRun([servers.real, servers.ours]))
+      }
       const check = (): void => {
         const at = real.transcript.findIndex((entry, index) => !isDeepStrictEqual(entry, ours.transcript[index]))
         if (at >= 0) expect(ours.transcript[at], `entry ${at}`).to.deep.equal(real.transcript[at])
         expect(ours.transcript).to.deep.equal(real.transcript)
       }
-      const reason = known[one.title]
       if (reason === undefined) check()
       else expect(check, `"${one.title}" is listed as different (${reason}) and is not any more`).to.throw()
     })

@@ -9,7 +9,7 @@ import {
 } from '../../../src/apimachinery/meta/index.ts'
 import { waitFor } from '../../support/index.ts'
 import { comparableAnswer, type Answer } from './comparable-answer.ts'
-import type { RequestOptions, Side } from './two-servers.ts'
+import type { RequestOptions, Side } from './side.ts'
 
 /** A manifest: `kind` and `apiVersion` determine its path; without a namespace it belongs to that of the session. */
 export type Manifest = JsonObject & { apiVersion: string; kind: string; metadata: JsonObject }
@@ -177,6 +177,12 @@ export class Session {
     const probe = async (): Promise<boolean> =>
       (await this.send('POST', `${path}?dryRun=All`, { body, quiet: true })).status === 422
     await waitFor(probe, { what: `${path} to refuse`, deadlineMs: 15_000, intervalMs: 25 })
+  }
+
+  /** Repeats a request, unrecorded, until the answer is as wanted. */
+  async untilAnswered(method: string, path: string, body: unknown, wanted: (answer: Answer) => boolean): Promise<void> {
+    const probe = async (): Promise<boolean> => wanted(await this.send(method, path, { body, quiet: true }))
+    await waitFor(probe, { what: `${method} ${path}`, deadlineMs: 15_000, intervalMs: 25 })
   }
 
   /** Waits until a dry run of creating this object is warned of. */

@@ -1,112 +1,59 @@
 // Starts a real kube-apiserver and a logical cluster of `kcp start` for comparing their answers.
-import { readFileSync } from 'node:fs'
-import { Agent, request as httpsRequest } from 'node:https'
 import { startInstance } from '../../integration/kcp-instance.ts'
-import { startCluster, type ClusterOptions } from '../../support/index.ts'
-import { parse } from 'yaml'
-
-export interface RawAnswer {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  readonly text: string
-}
-
-export interface RequestOptions {
-  /** A string is sent unchanged, anything else as JSON. */
-  readonly body?: unknown
-  readonly headers?: Readonly<Record<string, string | string[]>>
-  /** Without the admin's certificate. */
-  readonly anonymous?: boolean
-}
-
-/** One server, with its admin's credentials. */
-export interface Side {
-  readonly kubeconfig: string
-  /** Resolves with any answer. `path` is as on a server of one cluster: `/api/v1/...`. */
-  request(method: string, path: string, options?: RequestOptions): Promise<RawAnswer>
-}
+import { startCluster, waitFor } from '../../support/index.ts'
+import { borrowCluster } from './shared-cluster.ts'
+import { openSide, type Side } from './side.ts'
 
 export interface TwoServers extends AsyncDisposable {
   readonly real: Side
   readonly ours: Side
 }
 
-/** Starts both on free ports. */
+/** What a logical cluster serves that a kube-apiserver serves with these flags alone. */
+export const betaFlags: readonly string[] = [
+  '--feature-gates=MutatingAdmissionPolicy=true',
+  '--runtime-config=admissionregistration.k8s.io/v1beta1=true',
+]
+
+/** Our server is a new one. The real one is too if it is to have flags, controllers, or no traces of others. */
 export async function startTwoServers({
   name,
   controllerManager = false,
+  untouched = false,
   flags = [],
   ourFlags = [],
 }: {
   name: string
   controllerManager?: boolean
+  /** True: nobody may have used the real server before, not even for namespaces. */
+  untouched?: boolean
   flags?: readonly string[]
   /** Flags of `kcp start`. */
   ourFlags?: readonly string[]
 }): Promise<TwoServers> {
   await using stack = new AsyncDisposableStack()
-  const options: ClusterOptions = { name, controllerManager, flags: { 'kube-apiserver': [...flags] } }
+  const kubeApiserver = [...betaFlags, ...flags]
+  const isShared = !controllerManager && !untouched && flags.length === 0
+  const real = isShared
+    ? borrowCluster(betaFlags)
+    : startCluster({ name, controllerManager, flags: { 'kube-apiserver': kubeApiserver } })
   const [cluster, tenant] = await Promise.all([
-    startCluster(options).then((started) => stack.use(started)),
+    real.then((started) => stack.use(started)),
     startInstance(ourFlags).then(async (started) => stack.use(started).tenant('parity', { podSecurity: 'privileged' })),
   ])
-  const real = stack.adopt(openSide(cluster.kubeconfig), (side) => side.close())
-  const ours = stack.adopt(openSide(tenant.kubeconfig), (side) => side.close())
+  const open = (kubeconfig: string): Side => stack.adopt(openSide(kubeconfig), (side) => side.close())
+  const sides = { real: open(cluster.kubeconfig), ours: open(tenant.kubeconfig) }
+  await removePlacements(sides.ours)
   const owned = stack.move()
-  return { real, ours, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return { ...sides, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-interface Kubeconfig {
-  readonly clusters: readonly { cluster: { server: string; 'certificate-authority-data': string } }[]
-  readonly users: readonly { user: { 'client-certificate-data': string; 'client-key-data': string } }[]
-}
-
-/** A client for the server and user of a kubeconfig. */
-export function openSide(kubeconfig: string): Side & { close(): void } {
-  const { clusters, users } = parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig
-  const [cluster, user] = [clusters[0]?.cluster, users[0]?.user]
-  if (cluster === undefined || user === undefined) throw new Error(`"${kubeconfig}" has no cluster or no user`)
-  const decode = (text: string): Buffer => Buffer.from(text, 'base64')
-  const ca = decode(cluster['certificate-authority-data'])
-  const { hostname, port, pathname } = new URL(cluster.server)
-  const identity = { cert: decode(user['client-certificate-data']), key: decode(user['client-key-data']) }
-  const admin = new Agent({ keepAlive: true, ca, ...identity })
-  const anybody = new Agent({ keepAlive: true, ca })
-  return {
-    kubeconfig,
-    request: (method, path, { body, headers = {}, anonymous = false } = {}) =>
-      new Promise((resolve, reject) => {
-        const bytes = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
-        const outgoing = httpsRequest(
-          {
-            ...{ hostname, port, method, path: pathname.replace(/\/$/, '') + path },
-            agent: anonymous ? anybody : admin,
-            headers: { ...(bytes === undefined ? {} : bodyHeaders(bytes)), ...headers },
-          },
-          (response) => {
-            const chunks: Buffer[] = []
-            response.on('data', (chunk: Buffer) => chunks.push(chunk))
-            response.on('error', reject)
-            response.on('end', () =>
-              resolve({
-                status: response.statusCode ?? 0,
-                headers: response.headers,
-                text: Buffer.concat(chunks).toString(),
-              }),
-            )
-          },
-        )
-        outgoing.on('error', reject)
-        outgoing.end(bytes)
-      }),
-    close() {
-      admin.destroy()
-      anybody.destroy()
-    },
+/** Only ours has the kind Placement. A tenant may delete its definition, and has an ordinary cluster then. */
+async function removePlacements(ours: Side): Promise<void> {
+  await ours.request('DELETE', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/placements.kcp.dev')
+  const isGone = async (): Promise<boolean> => {
+    const services = await ours.request('GET', '/apis/apiregistration.k8s.io/v1/apiservices')
+    return ![services, await ours.request('GET', '/apis')].some(({ text }) => text.includes('kcp.dev'))
   }
-}
-
-/** Sets Content-Length: Node omits it for a DELETE, and without it the body is ignored. */
-function bodyHeaders(body: string): Record<string, string> {
-  return { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
+  await waitFor(isGone, { what: 'the group of Placements to go', deadlineMs: 30_000 })
 }

@@ -7,10 +7,12 @@ go 1.25.0
 require (
 	github.com/argoproj/argo-cd/v3 v3.1.9
 	github.com/argoproj/argo-rollouts v1.8.3
-	github.com/cert-manager/cert-manager v1.19.1
+	github.com/cert-manager/cert-manager v1.21.2
 	github.com/crossplane-contrib/provider-kubernetes v1.0.0
-	github.com/fluxcd/kustomize-controller v1.7.2
-	github.com/fluxcd/source-controller v1.7.3
+	github.com/fluxcd/kustomize-controller v1.9.5
+	github.com/fluxcd/source-controller v1.9.0
+	github.com/kyverno/kyverno v1.19.1
+	github.com/open-policy-agent/gatekeeper/v3 v3.23.1
 	github.com/prometheus-operator/prometheus-operator v0.85.0
 	k8s.io/kubernetes v1.34.3
 	sigs.k8s.io/gateway-api v1.4.0

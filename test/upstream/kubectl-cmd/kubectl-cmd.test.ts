@@ -36,20 +36,9 @@ describe("Kubernetes' shell tests of kubectl", () => {
   it('get another address, token, Service range and folder', () => {
     const script =
       "curl -H 'Bearer admin-token' https://localhost:${SECURE_API_PORT}/a > /tmp/x; cat ${TMPDIR:-/tmp}/y # 10.0.0.12"
-    expect(adapted(script, { ...adaptation, fieldManagers: true })).to.equal(
+    expect(adapted(script, adaptation)).to.equal(
       "curl -H 'Bearer t' https://h:1/clusters/a/a > /copy/tmp/x; cat ${TMPDIR:-/tmp}/y # 10.96.0.12",
     )
-  })
-
-  it('keep assertions about field managers only where field managers exist', () => {
-    const script = [
-      '  before',
-      "  output_message=$(kubectl get pod p -o=jsonpath='{.metadata.managedFields[*].manager}' 2>&1)",
-      '  kube::test::if_has_string "${output_message}" \'kubectl-create\'',
-      '  after\n',
-    ].join('\n')
-    expect(adapted(script, { ...adaptation, fieldManagers: true })).to.equal(script)
-    expect(adapted(script, { ...adaptation, fieldManagers: false })).to.equal('  before\n  after\n')
   })
 
   it('report the failed assertion first', () => {
@@ -71,7 +60,6 @@ describe("Kubernetes' shell tests of kubectl", () => {
         dir: join(dir, 'copy'),
         logDir: join(dir, 'log'),
         timeoutSeconds: 240,
-        fieldManagers: false,
         programs: ['kubectl'],
         signal: new AbortController().signal,
       })

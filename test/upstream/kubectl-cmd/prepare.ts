@@ -11,8 +11,6 @@ export interface PrepareOptions {
   readonly logDir: string
   readonly timeoutSeconds: number
   readonly signal: AbortSignal
-  /** Whether assertions about field managers are kept. */
-  readonly fieldManagers: boolean
   /** Default: kubectl and its companion program. */
   readonly programs?: readonly ProgramName[]
 }
@@ -23,7 +21,7 @@ interface Kubeconfig {
 
 /** Prepares the cluster of a kubeconfig; afterwards every user has all permissions in it. */
 export async function prepare(kubeconfig: string, options: PrepareOptions): Promise<RunOptions> {
-  const { dir, logDir, timeoutSeconds, signal, fieldManagers, programs } = options
+  const { dir, logDir, timeoutSeconds, signal, programs } = options
   const [cluster] = (parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig).clusters
   if (cluster === undefined) throw new Error(`there is no cluster in ${kubeconfig}`)
   const { server } = cluster.cluster
@@ -32,7 +30,7 @@ export async function prepare(kubeconfig: string, options: PrepareOptions): Prom
   const service = ['get', 'service', 'kubernetes', '-o', 'jsonpath={.spec.clusterIP}']
   const serviceIp = (await kubectl(kubeconfig, service)).stdout
   await createNode(kubeconfig)
-  const copy = await makeWorkingCopy(dir, { server, token, serviceIp, fieldManagers }, programs)
+  const copy = await makeWorkingCopy(dir, { server, token, serviceIp }, programs)
   return { copy, server, token, certificate, logDir, timeoutSeconds, signal }
 }
 

@@ -1,5 +1,6 @@
 // Runs functions of the Kubernetes shell tests of kubectl against one cluster.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { runCommand } from '../../support/index.ts'
 import type { WorkingCopy } from './working-copy.ts'
@@ -43,6 +44,8 @@ export async function runFunction(name: string, options: RunOptions): Promise<Fu
       KUBECONFIG: undefined,
       KUBERNETES_SERVICE_HOST: undefined,
       KUBERNETES_SERVICE_PORT: undefined,
+      // The scripts read it under `set -o nounset`; a container may have none.
+      USER: userInfo().username,
       WHAT: undefined,
     },
     expectCode: 'any',

@@ -27,11 +27,6 @@ export interface Adaptation {
   readonly token: string
   /** Address of the Service `kubernetes`: the first of the range. */
   readonly serviceIp: string
-  /**
-   * Whether assertions about `metadata.managedFields` are kept: they need server-side apply, and every long function
-   * has one.
-   */
-  readonly fieldManagers: boolean
 }
 
 /**
@@ -70,11 +65,9 @@ export async function makeWorkingCopy(
 /** A script with these values instead of upstream's own. */
 export function adapted(
   script: string,
-  { server, token, serviceIp, tmp, fieldManagers }: Adaptation & { readonly tmp: string },
+  { server, token, serviceIp, tmp }: Adaptation & { readonly tmp: string },
 ): string {
-  const aboutManagers =
-    /^ *output_message=\$\(kubectl get .*managedFields\[\*\]\.manager.*\n *kube::test::if_has_string .*\n/gm
-  return (fieldManagers ? script : script.replaceAll(aboutManagers, ''))
+  return script
     .replaceAll(/https:\/\/(127\.0\.0\.1|localhost):\$\{SECURE_API_PORT\}/g, () => server)
     .replaceAll('admin-token', () => token)
     .replaceAll(/\b10\.0\.0\.(?=\d)/g, () => serviceIp.replace(/\d+$/, ''))

@@ -50,8 +50,8 @@ export class ObjectValue extends CelObject {
     return out
   }
 
-  /** What is wrong with the type names, which must repeat the path of fields down from `Object`. */
-  typeErrors(path = objectName): string[] {
+  /** What is wrong with the type names, which must repeat the path of fields down from this value. */
+  typeErrors(path = this.typeName): string[] {
     const errors =
       this.typeName === path
         ? []
@@ -133,6 +133,8 @@ export class PatchValue extends CelObject {
 const textOf = (value: Value | undefined): string => (typeof value === 'string' ? value : '')
 
 const patchType = structType(patchName)
+/** Of fields that a patch does not have: upstream names the type '' in its errors. */
+const unknownType = structType('')
 const textFields: ReadonlySet<string> = new Set(['op', 'path', 'from'])
 
 /** The structs of mutations. Fields of objects are not checked before they are applied. */
@@ -140,7 +142,7 @@ export const mutationStructs: StructProvider = (name) => {
   if (name === patchName)
     return {
       type: patchType,
-      fieldType: (field) => (textFields.has(field) ? stringType : field === 'value' ? dynType : undefined),
+      fieldType: (field) => (textFields.has(field) ? stringType : field === 'value' ? dynType : unknownType),
       make: (fields) => new PatchValue(fields),
     }
   if (name !== objectName && !name.startsWith(`${objectName}.`)) return undefined

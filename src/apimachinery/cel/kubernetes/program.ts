@@ -32,6 +32,8 @@ export interface CompileFailure {
   /** `compile`: its text or types are wrong; `program`: a constant part of it can only fail. */
   readonly stage: 'compile' | 'program'
   readonly message: string
+  /** What it would give, if its text and types are right. */
+  readonly outputType?: CelType
 }
 
 export interface Outcome {
@@ -108,6 +110,6 @@ export function compileExpression(text: string, environment: Environment): Progr
     return new Program(checked, plan(checked, { struct, callCost, withConstantPattern }))
   } catch (error) {
     if (!(error instanceof ProgramError)) throw error
-    return { stage: 'program', message: error.message }
+    return { stage: 'program', message: error.message, outputType: checked.outputType }
   }
 }

@@ -1,22 +1,10 @@
 // Quantities such as `1.5Gi` and `100m`, as resource.Quantity reads and compares them.
+import { binarySuffixes, decimalExponents } from '../../quantity/index.ts'
 import { CelError, CelObject, type CelInt, noSuchOverload, type Value } from '../values/value.ts'
 import { checkedInt, maxInt64 } from '../values/integers.ts'
 
 type Format = 'decimalSI' | 'binarySI' | 'decimalExponent'
 
-const binaryUnits = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']
-const decimalUnits: Readonly<Record<string, number>> = {
-  n: -9,
-  u: -6,
-  m: -3,
-  '': 0,
-  k: 3,
-  M: 6,
-  G: 9,
-  T: 12,
-  P: 15,
-  E: 18,
-}
 // The smallest step: what is finer is rounded away from zero.
 const scale = 9
 const unit = 10n ** 9n
@@ -66,11 +54,11 @@ export class QuantityValue extends CelObject {
 function binaryText(whole: bigint): string {
   let rest = whole
   let power = 0
-  while (rest % 1024n === 0n && power < binaryUnits.length - 1) {
+  while (rest % 1024n === 0n && power < binarySuffixes.length - 1) {
     rest /= 1024n
     power += 1
   }
-  return `${String(rest)}${binaryUnits[power] ?? ''}`
+  return `${String(rest)}${binarySuffixes[power] ?? ''}`
 }
 
 function decimalText(size: bigint, exponentForm: boolean): string {
@@ -81,7 +69,7 @@ function decimalText(size: bigint, exponentForm: boolean): string {
     exponent += 3
   }
   if (exponent === 0) return String(mantissa)
-  const suffix = Object.entries(decimalUnits).find(([, power]) => power === exponent)?.[0] ?? ''
+  const suffix = Object.entries(decimalExponents).find(([, power]) => power === exponent)?.[0] ?? ''
   return `${String(mantissa)}${exponentForm ? `e${String(exponent)}` : suffix}`
 }
 
@@ -111,9 +99,9 @@ interface Suffix {
 }
 
 function suffixOf(suffix: string): Suffix | undefined {
-  const binary = suffix === '' ? -1 : binaryUnits.indexOf(suffix)
+  const binary = suffix === '' ? -1 : binarySuffixes.indexOf(suffix)
   if (binary > 0) return { format: 'binarySI', binary, decimal: 0 }
-  const decimal = Object.hasOwn(decimalUnits, suffix) ? decimalUnits[suffix] : undefined
+  const decimal = Object.hasOwn(decimalExponents, suffix) ? decimalExponents[suffix] : undefined
   if (decimal !== undefined) return { format: 'decimalSI', binary: 0, decimal }
   const exponent = /^[eE]([+-]?\d+)$/.exec(suffix)?.[1]
   if (exponent === undefined || Math.abs(Number(exponent)) > 2 ** 31) return undefined

@@ -1,6 +1,6 @@
 // Regular expressions in expressions: Go's syntax, linear time, compiled once per text.
-import { LRUCache } from 'lru-cache'
-import { RE2JS } from 're2js'
+import type { RE2JS } from 're2js'
+import { compilePattern } from '../../schema/index.ts'
 import { type FunctionDeclaration, type Implementation, member } from '../declarations/declarations.ts'
 import { intType, listOf, stringType } from '../types/cel-type.ts'
 import { ArrayList } from '../values/collections.ts'
@@ -8,20 +8,10 @@ import { CelError, noSuchOverload, type Value } from '../values/value.ts'
 
 type Compiled = RE2JS | CelError
 
-const compiled = new LRUCache<string, Compiled>({ max: 1000 })
-
-/** A pattern, or what is wrong with it. */
+/** A pattern, or what is wrong with it: tenants write them, so the same bounds hold as for those of schemas. */
 export function compileRegex(pattern: string): Compiled {
-  let entry = compiled.get(pattern)
-  if (entry === undefined) {
-    try {
-      entry = RE2JS.compile(pattern)
-    } catch (error) {
-      entry = new CelError(error instanceof Error ? error.message : 'error parsing regexp')
-    }
-    compiled.set(pattern, entry)
-  }
-  return entry
+  const compiled = compilePattern(pattern)
+  return 'error' in compiled ? new CelError(compiled.error) : compiled.regex
 }
 
 /** `text.matches(pattern)`: true where the pattern is found anywhere. */

@@ -29,6 +29,7 @@ export interface CelType {
 
 const simple = (kind: TypeKind, name: string = kind): CelType => ({ kind, name, params: [] })
 
+export const anyType = simple('any', 'google.protobuf.Any')
 export const boolType = simple('bool')
 export const bytesType = simple('bytes')
 export const doubleType = simple('double')
@@ -80,3 +81,7 @@ export function printType(type: CelType): string {
   if (fixed !== undefined) return fixed
   return type.params.length === 0 ? type.name : `${type.name}(${type.params.map(printType).join(', ')})`
 }
+
+/** A type under its declared name: `google.protobuf.Any` where `printType` shows `any`. */
+export const printDeclaredType = ({ name, params }: CelType): string =>
+  params.length === 0 ? name : `${name}(${params.map(printDeclaredType).join(', ')})`

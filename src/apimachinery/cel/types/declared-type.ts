@@ -170,7 +170,8 @@ export function typeAtPath(root: DeclaredType, path: readonly string[]): Declare
   for (const name of path) {
     if (name === '@items' || name === '@values') at = at.element
     else if (name === '@keys') at = at.key
-    else at = at.fields?.get(name)
+    // Of a map of any values: all have the same bound, whatever their key is.
+    else at = at.fields?.get(name) ?? (at.element?.type.kind === 'any' ? at.element : undefined)
     if (at === undefined) return undefined
   }
   return at

@@ -38,7 +38,7 @@ type Cluster = DeepReadonly<LogicalCluster>
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
 const fieldManager = 'kcp-operator'
-/** Secrets are not watched: one that was deleted or changed is written again after this time at the latest. */
+/** Where Secrets may not be watched, one that was deleted or changed is written again after this time at the latest. */
 const lookAgainSeconds = 600
 const retrySeconds = 30
 

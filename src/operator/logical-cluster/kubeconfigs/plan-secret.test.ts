@@ -20,7 +20,7 @@ function secret({
 }: Partial<Secret> & { annotations?: object; labels?: object } = {}) {
   const metadata = {
     name: 'acme',
-    labels: { 'reconcile.fluxcd.io/watch': 'Enabled', mine: 'too', ...labels },
+    labels: { 'kcp.dev/kubeconfig': 'true', 'reconcile.fluxcd.io/watch': 'Enabled', mine: 'too', ...labels },
     annotations: {
       [ownerAnnotation]: 'u1',
       [renewAfterAnnotation]: '2026-03-01T00:00:01Z',

@@ -19,10 +19,14 @@ describe('a Secret with a kubeconfig', () => {
     expect(secretRefOf({ ...entry, format: 'ArgoCD' })).to.deep.equal(entry)
   })
 
-  it('has the type and the labels that its tool looks for', () => {
-    expect(frameOf('ClusterAPI')).to.deep.equal({ type: 'cluster.x-k8s.io/secret', labels: {} })
-    expect(frameOf('Flux')).to.deep.equal({ type: 'Opaque', labels: { 'reconcile.fluxcd.io/watch': 'Enabled' } })
-    const labels = { 'argocd.argoproj.io/secret-type': 'cluster' }
+  it('has the type and the labels that its tool looks for, and the label of ours', () => {
+    const ours = { 'kcp.dev/kubeconfig': 'true' }
+    expect(frameOf('ClusterAPI')).to.deep.equal({ type: 'cluster.x-k8s.io/secret', labels: ours })
+    expect(frameOf('Flux')).to.deep.equal({
+      type: 'Opaque',
+      labels: { ...ours, 'reconcile.fluxcd.io/watch': 'Enabled' },
+    })
+    const labels = { ...ours, 'argocd.argoproj.io/secret-type': 'cluster' }
     expect(frameOf('ArgoCD')).to.deep.equal({ type: 'Opaque', labels })
   })
 

@@ -22,6 +22,9 @@ export type Access = KubeconfigCredentials & {
   readonly ca: string
 }
 
+/** On every Secret that we keep, so that these can be watched and no others. */
+export const ourLabel = 'kcp.dev/kubeconfig'
+
 const labelsByFormat: Readonly<Record<KubeconfigFormat, Readonly<Record<string, string>>>> = {
   ClusterAPI: {},
   Flux: { 'reconcile.fluxcd.io/watch': 'Enabled' },
@@ -38,7 +41,10 @@ export function secretRefOf({ namespace, name, format }: DeepReadonly<Kubeconfig
 
 /** The type and the labels of a Secret with this format. */
 export function frameOf(format: KubeconfigFormat): Pick<SecretContent, 'type' | 'labels'> {
-  return { type: format === 'ClusterAPI' ? 'cluster.x-k8s.io/secret' : 'Opaque', labels: labelsByFormat[format] }
+  return {
+    type: format === 'ClusterAPI' ? 'cluster.x-k8s.io/secret' : 'Opaque',
+    labels: { [ourLabel]: 'true', ...labelsByFormat[format] },
+  }
 }
 
 /** The data of a Secret that gives this access. */

@@ -2,7 +2,7 @@
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import { forbidden } from '../../../apimachinery/status/index.ts'
 import { decodeObject } from '../../resources/object-bytes.ts'
-import { quantityOf } from '../../resources/typed/quantity.ts'
+import { quantityOf } from '../../../apimachinery/quantity/index.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
 
 interface Claim extends KubeObject {

@@ -4,6 +4,7 @@ import { claimResize } from './claim-resize.ts'
 import { defaultIngressClass, defaultStorageClass } from './default-classes.ts'
 import { defaultTolerations } from './default-tolerations.ts'
 import { formerAccounts } from './former-accounts.ts'
+import { ingressClassWarning } from './ingress-class-warning.ts'
 import { installationFields } from './installation-fields.ts'
 import { limitRanger } from './limit-ranger.ts'
 import { logicalClusterLifecycle } from './logical-cluster-lifecycle.ts'
@@ -11,6 +12,7 @@ import { memberLimitWarnings } from './member-limit-warnings.ts'
 import { namespaceLifecycle } from './namespace-lifecycle.ts'
 import { namespacePodSecurity } from './namespace-pod-security.ts'
 import { objectsOfMembers } from './objects-of-members.ts'
+import { nodeAndPriority } from './node-and-priority.ts'
 import { podPriority } from './pod-priority.ts'
 import { podSecurity } from './pod-security.ts'
 import { runtimeClass } from './runtime-class.ts'
@@ -31,12 +33,14 @@ export function standardPlugins({ rbacWrites }: { rbacWrites?: AdmissionPlugin }
     serviceAccount,
     podSecurity,
     namespacePodSecurity,
+    nodeAndPriority,
     podPriority,
     defaultTolerations,
     defaultStorageClass,
     claimResize,
     runtimeClass,
     defaultIngressClass,
+    ingressClassWarning,
     memberLimitWarnings,
     ...(rbacWrites ? [rbacWrites] : []),
   ]

@@ -28,6 +28,11 @@ function restoreEntries(
   isOurs: (name: string) => boolean,
   refuse: Refuse,
 ): void {
+  if (!hasName(metadata[field], isOurs) && !hasName(old?.metadata[field], isOurs)) {
+    // Webhooks see an empty map as little as kube-apiserver's do.
+    if (metadata[field] !== undefined && !hasName(metadata[field], () => true)) Reflect.deleteProperty(metadata, field)
+    return
+  }
   const previous = Object.fromEntries(Object.entries(old?.metadata[field] ?? {}).filter(([name]) => isOurs(name)))
   const entries = { ...metadata[field] }
   for (const [name, value] of Object.entries(entries)) {
@@ -40,8 +45,18 @@ function restoreEntries(
   else Reflect.deleteProperty(metadata, field)
 }
 
+/** False of most objects: nothing is copied then. */
+function hasName(entries: Readonly<Record<string, string>> | undefined, isOurs: (name: string) => boolean): boolean {
+  for (const name in entries) if (isOurs(name)) return true
+  return false
+}
+
 function restoreFinalizers(metadata: ObjectMeta, old: readonly string[], refuse: Refuse): void {
   const wanted = metadata.finalizers ?? []
+  if (wanted.length === 0 && old.length === 0) {
+    delete metadata.finalizers
+    return
+  }
   const previous = new Set(old.filter(isOwnFinalizer))
   const kept = wanted.filter((finalizer) => {
     if (!isOwnFinalizer(finalizer) || previous.has(finalizer)) return true

@@ -2,8 +2,7 @@
 import type { JsonObject, KubeObject } from '../../../apimachinery/meta/index.ts'
 import { forbidden } from '../../../apimachinery/status/index.ts'
 import { decodeObject } from '../../resources/object-bytes.ts'
-import { totalOfContainers } from '../../kinds/defaults/pod-level-resources.ts'
-import { quantityText } from '../../resources/typed/quantity.ts'
+import { quantityText, totalOfContainers } from '../../../apimachinery/quantity/index.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
 import { violations, type Amounts, type LimitRangeItem, type Measured } from './limit-range-bounds.ts'
 

@@ -1,9 +1,10 @@
 // Warns whoever writes a workload or a Service about what members will not get of it.
 import { isDeepStrictEqual } from 'node:util'
-import { memberLimits } from '../../../crds/index.ts'
+import { memberLimits, workloadKinds } from '../../../crds/index.ts'
+import { storageKeyOf } from '../../resources/resource-definition.ts'
 import type { AdmissionPlugin } from '../admission.ts'
 
-const storageKeys: ReadonlySet<string> = new Set(['deployments.apps', 'services'])
+const storageKeys: ReadonlySet<string> = new Set(['services', ...workloadKinds.map(({ gvr }) => storageKeyOf(gvr))])
 
 /** Adds a warning for each field that stays upstream, when it is written or changed. */
 export const memberLimitWarnings: AdmissionPlugin = {

@@ -1,6 +1,7 @@
 // Objects can be created only in namespaces that exist and are not terminating. Three namespaces cannot be deleted.
 import { forbidden, notFound } from '../../../apimachinery/status/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
+import type { Entry } from '../../../store/hub/index.ts'
 import { decodeObject } from '../../resources/object-bytes.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
 
@@ -24,7 +25,7 @@ function check(request: AdmissionRequest): void {
   if (info.group === 'authorization.k8s.io' && info.resource === 'localsubjectaccessreviews') return
   const entry = context.objects.get('namespaces', '', namespace)
   if (entry === undefined) throw notFound(namespaces, namespace)
-  if (operation !== 'CREATE' || !isTerminating(decodeObject(entry.bytes))) return
+  if (operation !== 'CREATE' || !isTerminating(entry)) return
   throw forbidden(info, name, `unable to create new content in namespace ${namespace} because it is being terminated`, [
     {
       reason: 'NamespaceTerminating',
@@ -40,7 +41,15 @@ function checkDelete({ definition, name }: AdmissionRequest): void {
     throw forbidden(namespaces, name, 'this namespace may not be deleted')
 }
 
-function isTerminating(namespace: KubeObject): boolean {
-  const status = namespace['status'] as { phase?: string } | undefined
-  return namespace.metadata.deletionTimestamp !== undefined || status?.phase === 'Terminating'
+/** By the state of the namespace: most creations find it unchanged since the one before. */
+const known = new WeakMap<Entry, boolean>()
+
+function isTerminating(entry: Entry): boolean {
+  let terminating = known.get(entry)
+  if (terminating === undefined) {
+    const { metadata, status } = decodeObject(entry.bytes) as KubeObject & { readonly status?: { phase?: string } }
+    terminating = metadata.deletionTimestamp !== undefined || status?.phase === 'Terminating'
+    known.set(entry, terminating)
+  }
+  return terminating
 }

@@ -9,7 +9,7 @@ import {
   type PodToCheck,
 } from '../../../apimachinery/pod-security/index.ts'
 import { forbidden, invalid } from '../../../apimachinery/status/index.ts'
-import { decodeMetadata, decodeObject } from '../../resources/object-bytes.ts'
+import { decodeObject } from '../../resources/object-bytes.ts'
 import type { AdmissionPlugin, AdmissionRequest } from '../admission.ts'
 import { podIn } from './pod-template.ts'
 import { policiesOf, strictness } from './pod-security-labels.ts'
@@ -44,8 +44,7 @@ export const namespacePodSecurity: AdmissionPlugin = {
 }
 
 function labelsOf({ context, namespace }: AdmissionRequest): Readonly<Record<string, string>> {
-  const entry = context.objects.get('namespaces', '', namespace)
-  return entry === undefined ? {} : (decodeMetadata(entry.bytes).labels ?? {})
+  return context.objects.get('namespaces', '', namespace)?.facts.labels ?? {}
 }
 
 function violationsText(policy: PodSecurityPolicy, pod: PodToCheck): string {

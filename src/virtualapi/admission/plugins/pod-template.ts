@@ -15,6 +15,11 @@ const paths: Readonly<Record<string, readonly string[]>> = {
   'cronjobs.batch': ['spec', 'jobTemplate', 'spec', 'template'],
 }
 
+/** The path to the spec of a pod in objects of a kind: `spec.template.spec`. */
+export function podSpecPath(storageKey: string): string {
+  return [...(paths[storageKey] ?? []), 'spec'].join('.')
+}
+
 /** The pod that an object is, or would make; undefined if it has none. `storageKey`: `pods`, `jobs.batch`. */
 export function podIn(storageKey: string, object: KubeObject): PodToCheck | undefined {
   const path = paths[storageKey]

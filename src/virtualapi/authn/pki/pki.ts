@@ -1,11 +1,14 @@
 // An installation's keys: the authority of client certificates, the authority of our serving certificate, and the signing key
 // of ServiceAccount tokens. Neither authority is ever the host's requestheader authority.
+import { LRUCache } from 'lru-cache'
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
+import type { ClusterId } from '../../../apimachinery/meta/index.ts'
 import { systemClock, type Clock } from '../../../async/index.ts'
 import { createCertificateAuthority, createSigningKey, signCertificate, type KeyPair } from './certificate-authority.ts'
 import { signClientRequest } from './sign-client-request.ts'
 import { realmUri, type CertificateRealm } from './realm-uri.ts'
+import { frontProxyPair, type FrontProxyPair } from './front-proxy-pair.ts'
 import { isRenewalDue } from './is-renewal-due.ts'
 
 /** The stored keys, all PEM. */
@@ -41,6 +44,8 @@ export interface Pki {
   readonly servingCa: string
   /** Private key that signs ServiceAccount tokens, PEM. */
   readonly serviceAccountKey: string
+  /** By which aggregated API servers of this logical cluster know that a request comes from this server. */
+  frontProxy(cluster: ClusterId): FrontProxyPair
   issueClientCertificate(request: ClientCertificateRequest): Promise<KeyPair>
   /** Signs the key and subject of a PKCS #10 request for one realm; nothing else of the request counts. Returns PEM. */
   signClientRequest(request: ClientSigningRequest): Promise<string>
@@ -95,11 +100,17 @@ export function createPki(
   const notAfter = (authority: KeyPair, days: number): Date =>
     new Date(Math.min(clock.now() + days * day, new X509Certificate(authority.certificate).validToDate.getTime()))
   let serving: KeyPair | undefined
+  const frontProxies = new LRUCache<ClusterId, FrontProxyPair>({ max: 1000 })
 
   return {
     clientCa: material.clientCa.certificate,
     servingCa: material.servingCa.certificate,
     serviceAccountKey: material.serviceAccountKey,
+    frontProxy: (cluster) => {
+      let pair = frontProxies.get(cluster)
+      if (pair === undefined) frontProxies.set(cluster, (pair = frontProxyPair(material.clientCa.key, cluster)))
+      return pair
+    },
     issueClientCertificate: ({ commonName, organizations, realm, days }) =>
       signCertificate(material.clientCa, {
         subject: { commonName, organizations },

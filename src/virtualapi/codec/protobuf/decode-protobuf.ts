@@ -1,6 +1,7 @@
 // Decodes protobuf bodies of built-in kinds. client-go may send them and does not fall back to JSON.
+import { defaultMaxJsonValues } from '../../../apimachinery/json/index.ts'
 import type { JsonObject } from '../../../apimachinery/meta/index.ts'
-import { unsupportedMediaType } from '../../../apimachinery/status/index.ts'
+import { isStatusError, unsupportedMediaType } from '../../../apimachinery/status/index.ts'
 import { decodeMessage } from './decode-message.ts'
 import { messageOfKind } from './message-table.ts'
 import { messageJson } from './message-json.ts'
@@ -30,6 +31,20 @@ const magic = [0x6b, 0x38, 0x73, 0x00]
  * form, for example custom resources.
  */
 export function decodeProtobuf(body: Uint8Array): DecodedProtobuf {
+  return decodeWithin(body, defaultMaxJsonValues)
+}
+
+/** Whether a body has more than so many values. Decodes no more than these; false for one that cannot be decoded. */
+export function hasMoreValues(body: Uint8Array, values: number): boolean {
+  try {
+    decodeWithin(body, values)
+    return false
+  } catch (error) {
+    return isStatusError(error, 'RequestEntityTooLarge')
+  }
+}
+
+function decodeWithin(body: Uint8Array, maxValues: number): DecodedProtobuf {
   if (magic.some((byte, index) => body[index] !== byte)) throw malformed('it does not start with the prefix "k8s\\x00"')
   const { apiVersion, kind, raw, contentEncoding } = decodeEnvelope(new WireReader(body, { start: magic.length }))
   if (kind === '' || apiVersion === '') throw malformed('kind and apiVersion must be set')
@@ -39,8 +54,8 @@ export function decodeProtobuf(body: Uint8Array): DecodedProtobuf {
     throw unsupportedMediaType(
       `protobuf is not supported for kind "${kind}" of "${apiVersion}" - accepted media types include: application/json, application/yaml`,
     )
-  const message = decodeMessage(new WireReader(raw), type)
-  return { apiVersion, kind, object: messageJson(message, new ValueBudget(), { kind, apiVersion }) }
+  const message = decodeMessage(new WireReader(raw, { budget: new ValueBudget(maxValues) }), type)
+  return { apiVersion, kind, object: messageJson(message, new ValueBudget(maxValues), { kind, apiVersion }) }
 }
 
 /** runtime.Unknown: 1 typeMeta {1 apiVersion, 2 kind}, 2 raw, 3 contentEncoding, 4 contentType. */

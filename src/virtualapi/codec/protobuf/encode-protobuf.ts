@@ -9,9 +9,10 @@ const magic = Buffer.from('k8s\0', 'latin1')
 
 /** The protobuf form of an object or a list with kind and apiVersion; undefined for kinds without one. */
 export function encodeProtobuf(object: JsonObject): Buffer | undefined {
-  const { kind, apiVersion } = object
+  // The lists of the core group in discovery have no apiVersion.
+  const { kind, apiVersion = '' } = object
   if (typeof kind !== 'string' || typeof apiVersion !== 'string') return undefined
-  const type = messageOfKind(apiVersion, kind)
+  const type = messageOfKind(apiVersion === '' ? 'v1' : apiVersion, kind)
   if (type === undefined) return undefined
   const writer = new WireWriter()
   writeHead(writer, apiVersion, kind)

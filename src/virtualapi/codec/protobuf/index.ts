@@ -1,4 +1,4 @@
-export { decodeProtobuf, type DecodedProtobuf } from './decode-protobuf.ts'
+export { decodeProtobuf, hasMoreValues, type DecodedProtobuf } from './decode-protobuf.ts'
 export {
   encodeListItem,
   encodeProtobuf,

@@ -3,11 +3,17 @@ import { defaultMaxJsonValues, tooManyValues } from '../../../apimachinery/json/
 
 /** Counts the values of one body, up to as many as a JSON body may have. */
 export class ValueBudget {
-  #left = defaultMaxJsonValues
+  readonly #max: number
+  #left: number
+
+  constructor(max = defaultMaxJsonValues) {
+    this.#max = max
+    this.#left = max
+  }
 
   /** Counts values. Throws 413 if there are too many. */
   take(values = 1): void {
     this.#left -= values
-    if (this.#left < 0) throw tooManyValues(defaultMaxJsonValues)
+    if (this.#left < 0) throw tooManyValues(this.#max)
   }
 }

@@ -1,4 +1,5 @@
 // Cells of custom resources: the value that the JSONPath of a printer column finds, in the column's type.
+import { remember } from '../../../apimachinery/memo/index.ts'
 import { encodeJson, isJsonObject, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 import type { PrinterColumn } from '../../resources/resource-definition.ts'
 import { timeSince } from './cells/human-duration.ts'
@@ -55,8 +56,5 @@ function sorted(value: JsonValue): JsonValue {
 
 function pathOf(text: string): JsonPath | undefined {
   if (parsed.has(text)) return parsed.get(text)
-  if (parsed.size >= maxParsed) parsed.clear()
-  const path = tryJsonPath(text)
-  parsed.set(text, path)
-  return path
+  return remember(parsed, text, tryJsonPath(text), { max: maxParsed })
 }

@@ -11,12 +11,14 @@ const metadataReference = { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.
 
 const unsupported = new Set(['allOf', 'oneOf', 'anyOf', 'not', 'nullable', 'example', 'externalDocs', 'default'])
 
-/** Paths and definitions of custom resources; `known`: names of definitions that the document has already. */
-export function swaggerForCustomResources(
+/**
+ * Paths and definitions of custom resources, one group version at a time; `known`: names of definitions that the document has
+ * already. Yields undefined where it may pause: a definition may have 512 versions, and one of them thousands of fields.
+ */
+export function* swaggerForCustomResources(
   resources: readonly CustomResourceOpenApi[],
   known: ReadonlySet<string>,
-): SwaggerParts {
-  const parts: SwaggerParts = { paths: {}, definitions: {} }
+): Generator<SwaggerParts | undefined> {
   for (const members of Map.groupBy(resources, ({ info }) => openApiKey(info)).values()) {
     const [first] = members
     if (first === undefined) continue
@@ -24,9 +26,10 @@ export function swaggerForCustomResources(
     const narrowed = members.map(({ openAPIV3Schema, ...resource }) =>
       openAPIV3Schema === undefined ? resource : { ...resource, openAPIV3Schema: schemaForV2(openAPIV3Schema) },
     )
-    const consumes = ['application/json', 'application/yaml']
-    const { paths, definitions } = swaggerFromV3(openApiV3ForCustomResources(gv, narrowed), consumes)
-    Object.assign(parts.paths, paths)
+    yield undefined
+    const document = openApiV3ForCustomResources(gv, narrowed)
+    yield undefined
+    const { paths, definitions } = swaggerFromV3(document, ['application/json', 'application/yaml'])
     for (const { info, openAPIV3Schema } of members) {
       const name = customDefinitionName(info)
       const gvks = definitions[name]?.['x-kubernetes-group-version-kind']
@@ -34,10 +37,9 @@ export function swaggerForCustomResources(
       if (gvks !== undefined && (openAPIV3Schema === undefined || openAPIV3Schema[preserves] === true))
         definitions[name] = { type: 'object', 'x-kubernetes-group-version-kind': gvks }
     }
-    for (const [name, definition] of Object.entries(definitions))
-      if (!known.has(name)) parts.definitions[name] = definition
+    const missing = Object.entries(definitions).filter(([name]) => !known.has(name))
+    yield { paths, definitions: Object.fromEntries(missing) }
   }
-  return parts
 }
 
 /** A structural schema without what v2 cannot express or what would make clients refuse valid objects. */

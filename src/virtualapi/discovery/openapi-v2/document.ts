@@ -1,28 +1,28 @@
-// The OpenAPI v2 document of a logical cluster: the built-in one with the paths and definitions of its custom resources.
+// The OpenAPI v2 document of a logical cluster: the built-in one with the paths and definitions of its custom resources and of
+// other API servers.
 // Cached by content, so that thousands of logical clusters with equal CustomResourceDefinitions share it.
 import { Buffer } from 'node:buffer'
-import { setImmediate as nextPass } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
 import { LRUCache } from 'lru-cache'
 import { contentHash } from '../discovery-document.ts'
 import { builtInSwagger, type OpenApiV2Format } from './built-in.ts'
-import { fragmentOf, isFragmentKnown, type CustomResourceSource, type Fragment } from './fragment.ts'
+import { fragmentOf, type Fragment, type SwaggerSource } from './fragment.ts'
 import { extendJson } from './swagger.ts'
 
 const deflate = promisify(gzip)
 const inflate = promisify(gunzip)
 
-/** The custom resources of a logical cluster. */
-export interface CustomResourceSet {
-  /** Cache key: equal for sets with equal documents. Empty if there are no custom resources. */
+/** What a logical cluster serves besides the built-in kinds. */
+export interface SwaggerSources {
+  /** Cache key: equal for sets with equal documents. Empty if there are none. */
   readonly content: string
-  readonly sources: readonly CustomResourceSource[]
+  readonly sources: readonly SwaggerSource[]
 }
 
 interface ComposeOptions {
   readonly format: OpenApiV2Format
-  readonly custom: CustomResourceSet
+  readonly custom: SwaggerSources
 }
 
 const zipped = new LRUCache<string, Buffer, ComposeOptions>({
@@ -33,21 +33,21 @@ const zipped = new LRUCache<string, Buffer, ComposeOptions>({
 })
 
 /** The hash for the ETag; the same for both formats, which `Vary: Accept` allows. Does not generate the document. */
-export function openApiV2Hash({ content }: CustomResourceSet): string {
+export function openApiV2Hash({ content }: SwaggerSources): string {
   const { hash } = builtInSwagger()
   return content === '' ? hash : contentHash(`${hash} ${content}`)
 }
 
 /** The document as bytes. */
 export async function openApiV2Body(
-  custom: CustomResourceSet,
+  custom: SwaggerSources,
   { format, gzipped }: { format: OpenApiV2Format; gzipped: boolean },
 ): Promise<Buffer> {
   const bytes = await zippedBody(custom, format)
   return gzipped ? bytes : inflate(bytes)
 }
 
-async function zippedBody(custom: CustomResourceSet, format: OpenApiV2Format): Promise<Buffer> {
+async function zippedBody(custom: SwaggerSources, format: OpenApiV2Format): Promise<Buffer> {
   if (custom.content === '') return builtInSwagger().gzip(format)
   const context: ComposeOptions = { format, custom }
   return (await zipped.fetch(`${format} ${custom.content}`, { context })) ?? compose(context)
@@ -64,16 +64,15 @@ async function compose({ format, custom }: ComposeOptions): Promise<Buffer> {
   return deflate(Buffer.concat([whole, ...paths, ...definitions]))
 }
 
-/** The fragments of all definitions. Yields the event loop after each that was made. */
+/** The fragments of all definitions. */
 async function fragmentsOf(
-  { sources }: CustomResourceSet,
+  { sources }: SwaggerSources,
   format: OpenApiV2Format,
   known: ReadonlySet<string>,
 ): Promise<readonly Fragment[]> {
   const fragments: Fragment[] = []
   for (const source of sources) {
-    if (!isFragmentKnown(source, format)) await nextPass()
-    fragments.push(fragmentOf(source, format, known))
+    fragments.push(await fragmentOf(source, format, known))
   }
   return fragments
 }

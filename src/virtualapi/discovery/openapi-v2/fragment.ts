@@ -1,19 +1,32 @@
-// The part of one CustomResourceDefinition in OpenAPI v2 documents, encoded. Documents are put together from these bytes, so
+// The part of one CustomResourceDefinition, or of one aggregated group version, in OpenAPI v2 documents, encoded. Documents are put together from these bytes, so
 // that a change of one definition encodes that one only; logical clusters with an equal definition share its fragment.
 import { Buffer } from 'node:buffer'
+import { setImmediate as nextPass } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { encodeJson, type JsonObject } from '../../../apimachinery/meta/index.ts'
 import type { CustomResourceOpenApi } from '../custom-openapi.ts'
 import type { OpenApiV2Format } from './built-in.ts'
 import { swaggerForCustomResources } from './custom.ts'
 import { encodeOpenApiV2 } from './encode-document.ts'
+import type { SwaggerParts } from './swagger.ts'
 
-/** The served versions of a CustomResourceDefinition. */
-export interface CustomResourceSource {
-  /** Cache key: equal for definitions with equal documents. */
+/** What is added to the document of the built-in kinds. */
+export interface SwaggerSource {
+  /** Cache key: equal for sources with equal parts. */
   readonly content: string
-  /** Decodes the definition. */
-  resources(): readonly CustomResourceOpenApi[]
+  /**
+   * Reads it; `known`: names of definitions that the document has already. Yields undefined where others may run as well as
+   * after each part.
+   */
+  parts(known: ReadonlySet<string>): Iterable<SwaggerParts | undefined>
+}
+
+/** The served versions of a CustomResourceDefinition. `resources` decodes the definition. */
+export function customResourceSource(
+  content: string,
+  resources: () => readonly CustomResourceOpenApi[],
+): SwaggerSource {
+  return { content, parts: (known) => swaggerForCustomResources(resources(), known) }
 }
 
 /** In JSON: members without braces around them. In protobuf: a document with these paths or this definition only. */
@@ -31,29 +44,46 @@ const fragments = new LRUCache<string, Fragment>({
     [...definitions.values()].reduce((sum, { length }) => sum + length, paths.length + 1),
 })
 
-/** True if the fragment need not be made. */
-export function isFragmentKnown({ content }: CustomResourceSource, format: OpenApiV2Format): boolean {
-  return fragments.has(`${format} ${content}`)
-}
-
-/** The fragment of a definition; `known`: names of definitions that the document has already. */
-export function fragmentOf(
-  source: CustomResourceSource,
+/** The fragment of a definition; `known`: names of definitions that the document has already. Others run in between. */
+export async function fragmentOf(
+  source: SwaggerSource,
   format: OpenApiV2Format,
   known: ReadonlySet<string>,
-): Fragment {
+): Promise<Fragment> {
   const key = `${format} ${source.content}`
-  let fragment = fragments.get(key)
-  if (fragment === undefined) {
-    const { paths, definitions } = swaggerForCustomResources(source.resources(), known)
-    const encode = format === 'json' ? encodeMembers : encodeMessage
-    const encoded = Object.entries(definitions).map(
-      ([name, definition]) => [name, encode('definitions', { [name]: definition })] as const,
-    )
-    fragment = { paths: encode('paths', paths), definitions: new Map(encoded) }
-    fragments.set(key, fragment)
-  }
+  const there = fragments.get(key)
+  if (there !== undefined) return there
+  const fragment = await makeFragment(source, format, known)
+  fragments.set(key, fragment)
   return fragment
+}
+
+async function makeFragment(
+  source: SwaggerSource,
+  format: OpenApiV2Format,
+  known: ReadonlySet<string>,
+): Promise<Fragment> {
+  const encode = format === 'json' ? encodeMembers : encodeMessage
+  const paths: Buffer[] = []
+  const definitions = new Map<string, Buffer>()
+  await nextPass()
+  for (const parts of source.parts(known)) {
+    await nextPass()
+    if (parts === undefined) continue
+    if (Object.keys(parts.paths).length > 0) paths.push(encode('paths', parts.paths))
+    for (const [name, definition] of Object.entries(parts.definitions))
+      definitions.set(name, encode('definitions', { [name]: definition }))
+  }
+  return { paths: joined(paths, format), definitions }
+}
+
+/** Concatenated protobuf messages are merged; members of JSON have commas between them. */
+function joined(parts: readonly Buffer[], format: OpenApiV2Format): Buffer {
+  if (format === 'protobuf') return Buffer.concat(parts)
+  const comma = Buffer.from(',')
+  return Buffer.concat(
+    parts.filter(({ length }) => length > 0).flatMap((part, i) => (i === 0 ? [part] : [comma, part])),
+  )
 }
 
 function encodeMembers(_part: string, members: JsonObject): Buffer {

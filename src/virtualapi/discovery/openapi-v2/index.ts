@@ -1,3 +1,5 @@
 export { swaggerFiles, swaggerHead, type BuiltSwaggerIndex, type OpenApiV2Format } from './built-in.ts'
-export { openApiV2Body, openApiV2Hash, type CustomResourceSet } from './document.ts'
+export { openApiV2Body, openApiV2Hash, type SwaggerSources } from './document.ts'
+export { customResourceSource, type SwaggerSource } from './fragment.ts'
+export { remoteSwagger } from './remote.ts'
 export { encodeSwagger } from './swagger.ts'

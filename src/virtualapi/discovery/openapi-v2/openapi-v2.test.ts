@@ -6,7 +6,9 @@ import { swaggerFromTables } from './built-in.ts'
 import { schemaForV2, swaggerForCustomResources } from './custom.ts'
 import { openApiV2Body, openApiV2Hash } from './document.ts'
 import { encodeOpenApiV2 } from './encode-document.ts'
-import type { CustomResourceSource } from './fragment.ts'
+import { customResourceSource, type SwaggerSource } from './fragment.ts'
+import { remoteSwagger } from './remote.ts'
+import type { SwaggerParts } from './swagger.ts'
 
 /** proto.Marshal of what gnostic-models v0.7.0 parses of the document below. */
 const marshalledByGnostic =
@@ -14,6 +16,12 @@ const marshalledByGnostic =
   'AQFCEhIQCg4jL3BhcmFtZXRlcnMvcEIlCiMKIRIEYm9keRoEYm9keSABKhEKDyMvZGVmaW5pdGlvbnMvREokCiIKAzIwMBIbChkK' +
   'Ak9LEhMKEQoPIy9kZWZpbml0aW9ucy9ESmUKYwoBRBJemgEBYbIBCAoGb2JqZWN0ygFMCh0KAWESGEkAAAAAAAD4v1isArIBCQoH' +
   'aW50ZWdlcgofCgFiEhqyAQcKBWFycmF5ugENCguyAQgKBnN0cmluZwoKCgFjEgWqAQIQAA=='
+
+/** Paths and definitions of custom resources in one group version. */
+function partsOf(resources: Parameters<typeof swaggerForCustomResources>[0]): SwaggerParts {
+  const [parts] = [...swaggerForCustomResources(resources, new Set())].filter((part) => part !== undefined)
+  return parts!
+}
 
 type Swagger = { swagger: string; paths: Record<string, JsonObject>; definitions: Record<string, JsonObject> }
 
@@ -37,7 +45,7 @@ const info = {
   builtIn: false,
 }
 
-const widgets = { content: 'widgets', resources: () => [{ info, openAPIV3Schema: { type: 'object' } }] }
+const widgets = customResourceSource('widgets', () => [{ info, openAPIV3Schema: { type: 'object' } }])
 
 describe('a structural schema in OpenAPI v2', () => {
   const keep = 'x-kubernetes-preserve-unknown-fields'
@@ -114,15 +122,13 @@ describe('the OpenAPI v2 document', () => {
   for (const format of ['json', 'protobuf'] as const)
     it(`in ${format} encodes only the definition that has changed, and has all`, async () => {
       const encoded: string[] = []
-      const sourceOf = (kind: string, description: string): CustomResourceSource => ({
-        content: `${kind} ${description}`,
-        resources: () => {
+      const sourceOf = (kind: string, description: string): SwaggerSource =>
+        customResourceSource(`${kind} ${description}`, () => {
           encoded.push(`${kind} ${description}`)
           const own = { ...info, kind, resource: `${kind.toLowerCase()}s` }
           return [{ info: own, openAPIV3Schema: { type: 'object', description } }]
-        },
-      })
-      const bodyOf = async (...sources: CustomResourceSource[]): Promise<string> => {
+        })
+      const bodyOf = async (...sources: SwaggerSource[]): Promise<string> => {
         const content = sources.map((source) => source.content).join()
         return String(await openApiV2Body({ content, sources }, { format, gzipped: false }))
       }
@@ -139,7 +145,7 @@ describe('the OpenAPI v2 document', () => {
   it('has all definitions that custom resources refer to', async () => {
     const document = await openApiV2Body({ content: '', sources: [] }, { format: 'json', gzipped: false })
     const { definitions } = JSON.parse(String(document)) as Swagger
-    const parts = swaggerForCustomResources([{ info, openAPIV3Schema: { type: 'object' } }], new Set())
+    const parts = partsOf([{ info, openAPIV3Schema: { type: 'object' } }])
     const names = new Set([...Object.keys(definitions), ...Object.keys(parts.definitions)])
     const missing = references(parts as unknown as JsonValue).filter(
       (name) => !names.has(name.slice('#/definitions/'.length)),
@@ -147,9 +153,63 @@ describe('the OpenAPI v2 document', () => {
     expect(missing).to.deep.equal([])
   })
 
+  it('has the group version of another server with what it refers to, and nothing else of its document', async () => {
+    const reference = (name: string): JsonObject => ({ $ref: `#/definitions/${name}` })
+    const operation = (name: string): JsonObject => ({
+      get: { parameters: [{ $ref: '#/parameters/own' }], responses: { '200': { schema: reference(name) } } },
+    })
+    const remote = remoteSwagger(
+      { group: 'shop.test', version: 'v1' },
+      {
+        parameters: { own: { name: 'own', in: 'query', type: 'string' } },
+        paths: {
+          '/apis/shop.test/v1/carts': operation('test.Cart'),
+          '/apis/shop.test/v2/carts': operation('test.Other'),
+          '/api/v1/pods': operation('test.Other'),
+        },
+        definitions: {
+          'test.Cart': { properties: { meta: reference('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta') } },
+          'test.Other': { type: 'object' },
+          'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta': { type: 'string' },
+        },
+      },
+    )
+    expect(remote).to.not.equal(undefined)
+    const sources = remote === undefined ? [] : [widgets, remote]
+    const body = await openApiV2Body({ content: 'with shop.test', sources }, { format: 'json', gzipped: false })
+    const { paths, definitions } = JSON.parse(String(body)) as Swagger
+    expect(paths).to.include.keys('/apis/shop.test/v1/carts', '/apis/example.dev/v1/widgets', '/api/v1/pods')
+    expect(paths).to.not.have.property('/apis/shop.test/v2/carts')
+    expect(paths['/apis/shop.test/v1/carts']).to.have.nested.property('get.parameters[0].name', 'own')
+    expect(definitions).to.have.property('test.Cart').and.not.equal(undefined)
+    expect(definitions).to.not.have.property('test.Other')
+    expect(definitions['io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta']).to.have.property('type', 'object')
+    expect(remoteSwagger({ group: 'none.test', version: 'v1' }, { paths })).to.equal(undefined)
+  })
+
   it('has no properties of a custom resource without a schema', () => {
-    const { definitions } = swaggerForCustomResources([{ info }], new Set())
+    const { definitions } = partsOf([{ info }])
     expect(definitions['dev.example.v1.Widget']).to.have.all.keys('type', 'x-kubernetes-group-version-kind')
+  })
+
+  it('lets others run between the versions of a definition', async () => {
+    const versions = Array.from({ length: 50 }, (_, i) => ({ info: { ...info, version: `v${i + 1}` } }))
+    const source = customResourceSource('fifty versions', () => versions)
+    let passes = 0
+    let isDone = false
+    const count = (): void => {
+      passes++
+      if (!isDone) setImmediate(count)
+    }
+    setImmediate(count)
+    const body = await openApiV2Body(
+      { content: 'fifty versions', sources: [source] },
+      { format: 'json', gzipped: false },
+    )
+    isDone = true
+    expect(passes).to.be.greaterThan(versions.length)
+    const { paths } = JSON.parse(String(body)) as Swagger
+    for (const { info: one } of versions) expect(paths).to.have.property(`/apis/example.dev/${one.version}/widgets`)
   })
 
   it('in protobuf is the built-in message followed by another one', async () => {

@@ -9,10 +9,15 @@ import {
   extendEnvironment,
   isSameType,
   kubernetesEnvironment,
+  listOf,
+  mutationFunctions,
+  mutationStructs,
   nullType,
+  printDeclaredType,
   Program,
   resourceCheckType,
   stringType,
+  structType,
 } from '../../../apimachinery/cel/index.ts'
 import { fieldInvalid } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
@@ -33,12 +38,16 @@ export interface Scope {
   readonly variables?: Readonly<Record<string, CelType>> | undefined
   /** True for an expression that is stored: it may use all libraries. */
   readonly stored: boolean
+  /** True for a mutation: it may make values of the types `Object` and `JSONPatch`. */
+  readonly hasPatchTypes?: boolean
 }
 
 /** The types that a use of an expression allows. */
 export const conditionTypes: readonly CelType[] = [boolType]
 export const messageTypes: readonly CelType[] = [stringType]
 export const annotationTypes: readonly CelType[] = [stringType, nullType]
+export const applyConfigurationTypes: readonly CelType[] = [structType('Object')]
+export const jsonPatchTypes: readonly CelType[] = [listOf(structType('JSONPatch'))]
 /** Any type will do. */
 export const anyTypes: readonly CelType[] = []
 
@@ -46,8 +55,8 @@ export const anyTypes: readonly CelType[] = []
 const newExpressions = { minor: 33 }
 const environments = new Map<string, Environment>()
 
-function baseEnvironment({ hasParams, hasAuthorizer, stored }: Scope): Environment {
-  const key = JSON.stringify([hasParams, hasAuthorizer, stored])
+function baseEnvironment({ hasParams, hasAuthorizer, stored, hasPatchTypes = false }: Scope): Environment {
+  const key = JSON.stringify([hasParams, hasAuthorizer, stored, hasPatchTypes])
   let found = environments.get(key)
   if (found === undefined) {
     found = extendEnvironment(kubernetesEnvironment(stored ? {} : newExpressions), {
@@ -57,6 +66,7 @@ function baseEnvironment({ hasParams, hasAuthorizer, stored }: Scope): Environme
         ...(hasAuthorizer ? { authorizer: authorizerType, 'authorizer.requestResource': resourceCheckType } : {}),
       },
       declaredTypes: [namespaceType, requestType],
+      ...(hasPatchTypes ? { structs: mutationStructs, functions: mutationFunctions } : {}),
     })
     environments.set(key, found)
   }
@@ -84,13 +94,9 @@ export function compileAdmissionExpression(
   const { outputType } = program
   if (types.length === 0 || types.some((type) => isSameType(type, outputType))) return program
   const [only = dynType] = types
-  const wanted = types.length === 1 ? typeText(only) : `one of [${types.map(typeText).join(' ')}]`
-  return { message: `must evaluate to ${wanted} but got ${typeText(outputType)}`, internal: false }
+  const wanted = types.length === 1 ? printDeclaredType(only) : `one of [${types.map(printDeclaredType).join(' ')}]`
+  return { message: `must evaluate to ${wanted} but got ${printDeclaredType(outputType)}`, internal: false }
 }
-
-/** A type under the names that types have at run time. */
-const typeText = ({ name, params }: CelType): string =>
-  params.length === 0 ? name : `${name}(${params.map(typeText).join(', ')})`
 
 /** The type under which other expressions see a variable. */
 export function typeOfVariable(type: CelType): CelType {

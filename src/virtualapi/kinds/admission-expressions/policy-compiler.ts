@@ -1,5 +1,5 @@
 // Compiles the expressions of one admission policy in their order, for what is wrong with them.
-import type { V1ValidatingAdmissionPolicySpec } from '@kubernetes/client-node'
+import type { V1ParamKind, V1Variable } from '@kubernetes/client-node'
 import { type CelType, dynType, Program } from '../../../apimachinery/cel/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
@@ -13,7 +13,11 @@ import {
   typeOfVariable,
 } from './compile-admission-expression.ts'
 
-type Spec = Data<V1ValidatingAdmissionPolicySpec>
+interface Spec {
+  readonly paramKind?: Data<V1ParamKind>
+  /** Absent: expressions cannot name any. */
+  readonly variables?: readonly Data<V1Variable>[]
+}
 
 export class PolicyCompiler {
   /** Expressions that the policy had before. */
@@ -21,10 +25,10 @@ export class PolicyCompiler {
   readonly #hasParams: boolean
   readonly #variables: Record<string, CelType> | undefined
 
-  constructor({ paramKind, variables = [] }: Spec, old: Spec | undefined) {
+  constructor({ paramKind, variables }: Spec, stored: readonly string[]) {
     this.#hasParams = paramKind !== undefined
-    this.#variables = variables.length > 0 ? {} : undefined
-    this.stored = new Set(old === undefined ? [] : expressionsOf(old))
+    this.#variables = variables === undefined ? undefined : {}
+    this.stored = new Set(stored)
   }
 
   /** Also lets the expressions that follow see the variable. */
@@ -49,21 +53,14 @@ export class PolicyCompiler {
     return expressionCauses(path, text, compileAdmissionExpression(text.trim(), annotationTypes, this.#scope(text)))
   }
 
+  mutation(path: string, text: string, types: readonly CelType[]): StatusCause[] {
+    const trimmed = text.trim()
+    const scope = { ...this.#scope(text), hasPatchTypes: true }
+    return expressionCauses(path, trimmed, compileAdmissionExpression(trimmed, types, scope))
+  }
+
   #scope(text: string): Scope {
     const variables = this.#variables && { ...this.#variables }
     return { hasParams: this.#hasParams, hasAuthorizer: true, stored: this.stored.has(text), variables }
   }
-}
-
-function expressionsOf({
-  variables = [],
-  validations = [],
-  matchConditions = [],
-  auditAnnotations = [],
-}: Spec): string[] {
-  return [
-    ...[...variables, ...validations, ...matchConditions].map(({ expression }) => expression),
-    ...validations.map(({ messageExpression = '' }) => messageExpression),
-    ...auditAnnotations.map(({ valueExpression }) => valueExpression),
-  ]
 }

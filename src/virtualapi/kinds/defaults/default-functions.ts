@@ -1,5 +1,5 @@
 // The type of default functions: one per Go struct, run on every value of that struct, parents before children.
-import type { JsonObject, JsonValue } from '../../../apimachinery/meta/index.ts'
+import { cloneJson, type JsonObject, type JsonValue } from '../../../apimachinery/meta/index.ts'
 
 /** Sets unset members. `value` is decoded: empty members that Go omits are absent. Mutates `value`. */
 export type DefaultFunction = (value: JsonObject) => void
@@ -10,7 +10,7 @@ export type DefaultFunctions = Readonly<Record<string, DefaultFunction>>
 /** Sets every member of `defaults` that `value` lacks. */
 export function fill(value: JsonObject, defaults: Readonly<Record<string, JsonValue>>): void {
   for (const [member, wanted] of Object.entries(defaults)) {
-    if ((value[member] ?? null) === null) value[member] = typeof wanted === 'object' ? structuredClone(wanted) : wanted
+    if ((value[member] ?? null) === null) value[member] = cloneJson(wanted)
   }
 }
 

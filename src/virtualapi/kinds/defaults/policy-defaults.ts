@@ -72,12 +72,20 @@ export const policyDefaults: DefaultFunctions = {
     namespaceSelector: {},
     objectSelector: {},
   }),
+  'admissionregistration.v1beta1.MutatingAdmissionPolicySpec': filling({ failurePolicy: 'Fail' }),
+  'admissionregistration.v1beta1.NamedRuleWithOperations': filling({ scope: '*' }),
+  'admissionregistration.v1beta1.MatchResources': filling({
+    matchPolicy: 'Equivalent',
+    namespaceSelector: {},
+    objectSelector: {},
+  }),
   'apiextensions.v1.CustomResourceDefinitionSpec': (spec) => {
     const names = objectIn(spec, 'names')
     const kind = textIn(names, 'kind')
     if (kind !== '') fill(names, { singular: kind.toLowerCase(), listKind: `${kind}List` })
     fill(spec, { conversion: { strategy: 'None' } })
   },
+  'apiregistration.v1.ServiceReference': filling({ port: 443 }),
   'apiextensions.v1.ServiceReference': filling({ port: 443 }),
   'flowcontrol.v1.FlowSchemaSpec': (spec) => {
     if ((spec['matchingPrecedence'] ?? 0) === 0) spec['matchingPrecedence'] = 1000

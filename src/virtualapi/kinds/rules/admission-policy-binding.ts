@@ -1,24 +1,16 @@
 // ValidatingAdmissionPolicyBinding: a policy, its parameters, and the actions on a violation.
-import type { V1ParamRef, V1ValidatingAdmissionPolicyBindingSpec } from '@kubernetes/client-node'
-import {
-  fieldDuplicate,
-  fieldForbidden,
-  fieldInvalid,
-  fieldNotSupported,
-  fieldRequired,
-} from '../../../apimachinery/field/index.ts'
+import type { V1ValidatingAdmissionPolicyBindingSpec } from '@kubernetes/client-node'
+import { fieldDuplicate, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
-import { pathSegmentName } from '../../resources/names.ts'
 import type { KindRules } from './kind-rules.ts'
 import type { Data } from '../../resources/typed/data.ts'
-import { labelSelectorCauses } from '../validation/label-selector.ts'
 import { matchResourcesCauses } from '../validation/match-resources.ts'
+import { paramRefCauses } from '../validation/param-ref.ts'
 import { objectName } from '../validation/values.ts'
 
 type Spec = Data<V1ValidatingAdmissionPolicyBindingSpec>
 
 const actions = ['Audit', 'Deny', 'Warn']
-const notBoth = 'name and selector are mutually exclusive'
 
 export const admissionPolicyBindingRules: KindRules = {
   validate(object) {
@@ -51,26 +43,4 @@ function actionCauses(path: string, list: readonly string[] = []): StatusCause[]
     )
   if (list.length === 0) causes.push(fieldRequired(path, 'at least one validation action is required'))
   return causes
-}
-
-function paramRefCauses(path: string, reference: Data<V1ParamRef> | undefined): StatusCause[] {
-  if (reference === undefined) return []
-  const { name = '', selector, parameterNotFoundAction: action = '' } = reference
-  const both = name !== '' && selector !== undefined
-  return [
-    ...(name === ''
-      ? []
-      : pathSegmentName(name, { prefix: false }).map((text) => fieldInvalid(`${path}.name`, name, text))),
-    ...(both ? [fieldForbidden(`${path}.name`, notBoth)] : []),
-    ...labelSelectorCauses(`${path}.selector`, selector),
-    ...(both ? [fieldForbidden(`${path}.selector`, notBoth)] : []),
-    ...(name === '' && selector === undefined
-      ? [fieldRequired(path, 'one of name or selector must be specified')]
-      : []),
-    ...(action === ''
-      ? [fieldRequired(`${path}.parameterNotFoundAction`)]
-      : action === 'Deny' || action === 'Allow'
-        ? []
-        : [fieldNotSupported(`${path}.parameterNotFoundAction`, action, ['Deny', 'Allow'])]),
-  ]
 }

@@ -1,19 +1,10 @@
 // ValidatingAdmissionPolicy: its members, and that its expressions compile.
 import type {
-  V1ParamKind,
   V1ValidatingAdmissionPolicySpec,
   V1ValidatingAdmissionPolicyStatus,
   V1Validation,
-  V1Variable,
 } from '@kubernetes/client-node'
-import {
-  byteLength,
-  dns1035LabelErrors,
-  dns1123SubdomainErrors,
-  fieldDuplicate,
-  fieldInvalid,
-  fieldRequired,
-} from '../../../apimachinery/field/index.ts'
+import { byteLength, fieldDuplicate, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import type { Data } from '../../resources/typed/data.ts'
@@ -22,6 +13,7 @@ import { conditionsCauses } from '../validation/conditions.ts'
 import { conditionTypes } from '../admission-expressions/index.ts'
 import { PolicyCompiler } from '../admission-expressions/policy-compiler.ts'
 import { internalText } from '../../resources/typed/internal-form.ts'
+import { paramKindCauses, variableCauses } from '../validation/admission-policies.ts'
 import { matchConditionCauses } from '../validation/match-conditions.ts'
 import { matchConstraintsCauses } from '../validation/match-resources.ts'
 import { qualifiedName, supported } from '../validation/values.ts'
@@ -36,7 +28,11 @@ const longestValueExpression = 5 * 1024
 export const admissionPolicyRules: KindRules = {
   validate(object, old) {
     const spec = object['spec'] as Spec
-    const compiler = new PolicyCompiler(spec, old?.['spec'] as Spec | undefined)
+    const before = old?.['spec'] as Spec | undefined
+    const { variables = [], paramKind } = spec
+    // As upstream, expressions can name variables only where there are some.
+    const composed = { ...(paramKind && { paramKind }), ...(variables.length > 0 ? { variables } : {}) }
+    const compiler = new PolicyCompiler(composed, before === undefined ? [] : expressionsOf(before))
     const hasParams = spec.paramKind !== undefined
     return [
       ...supported('spec.failurePolicy', spec.failurePolicy, failurePolicies),
@@ -52,7 +48,7 @@ export const admissionPolicyRules: KindRules = {
       ...outcomeCauses(object.metadata.name ?? '', spec, compiler),
     ]
   },
-  validatePart(object, _old, subresource) {
+  validateSubresource(object, _old, subresource) {
     if (subresource !== 'status') return []
     const { typeChecking, conditions = [] } = object['status'] as Data<V1ValidatingAdmissionPolicyStatus>
     return [
@@ -79,54 +75,6 @@ function outcomeCauses(
   return [
     ...validations.flatMap((validation, index) => validationCauses(`spec.validations[${index}]`, validation, compiler)),
     ...annotationsCauses('spec.auditAnnotations', policy, auditAnnotations, compiler),
-  ]
-}
-
-function paramKindCauses(path: string, kindOf: Data<V1ParamKind> | undefined): StatusCause[] {
-  if (kindOf === undefined) return []
-  const { apiVersion = '', kind = '' } = kindOf
-  const wrongKind = kind === '' ? [] : dns1035LabelErrors(kind.toLowerCase())
-  return [
-    ...apiVersionCauses(`${path}.apiVersion`, apiVersion),
-    ...(kind === '' ? [fieldRequired(`${path}.kind`)] : []),
-    ...(wrongKind.length > 0
-      ? [fieldInvalid(`${path}.kind`, kind, `may have mixed case, but should otherwise match: ${wrongKind.join(',')}`)]
-      : []),
-  ]
-}
-
-function apiVersionCauses(path: string, apiVersion: string): StatusCause[] {
-  if (apiVersion === '') return [fieldRequired(path)]
-  const parts = apiVersion === '/' ? ['', ''] : apiVersion.split('/')
-  if (parts.length > 2) return [fieldInvalid(path, apiVersion, `unexpected GroupVersion string: ${apiVersion}`)]
-  const [group, version] = parts.length === 2 ? [parts[0] ?? '', parts[1] ?? ''] : ['', apiVersion]
-  const wrongGroup = group === '' ? [] : dns1123SubdomainErrors(group)
-  const wrongVersion = version === '' ? [] : dns1035LabelErrors(version)
-  return [
-    ...(wrongGroup.length > 0 ? [fieldInvalid(path, group, wrongGroup.join(','))] : []),
-    ...(version === '' ? [fieldInvalid(path, apiVersion, 'version must be specified')] : []),
-    ...(wrongVersion.length > 0 ? [fieldInvalid(path, version, wrongVersion.join(','))] : []),
-  ]
-}
-
-const reserved: ReadonlySet<string> = new Set(
-  (
-    'true false null in as break const continue else for function if import let loop package namespace return var ' +
-    'void while'
-  ).split(' '),
-)
-
-function variableCauses(path: string, { name, expression }: Data<V1Variable>, compiler: PolicyCompiler): StatusCause[] {
-  const isIdentifier = /^[_a-zA-Z][_a-zA-Z0-9]*$/.test(name) && !reserved.has(name)
-  return [
-    ...(name.trim() === ''
-      ? [fieldRequired(`${path}.name`, 'name is not specified')]
-      : isIdentifier
-        ? []
-        : [fieldInvalid(`${path}.name`, name, 'must be a valid CEL identifier')]),
-    ...(expression.trim() === ''
-      ? [fieldRequired(`${path}.expression`, 'expression is not specified')]
-      : compiler.variable(`${path}.expression`, name, expression)),
   ]
 }
 
@@ -182,4 +130,17 @@ function annotationsCauses(
 function listText(annotations: readonly Annotation[]): string {
   const texts = annotations.map((one) => internalText('admissionregistration.AuditAnnotation', one))
   return `[${texts.join(',')}]`
+}
+
+function expressionsOf({
+  variables = [],
+  validations = [],
+  matchConditions = [],
+  auditAnnotations = [],
+}: Spec): string[] {
+  return [
+    ...[...variables, ...validations, ...matchConditions].map(({ expression }) => expression),
+    ...validations.map(({ messageExpression = '' }) => messageExpression),
+    ...auditAnnotations.map(({ valueExpression }) => valueExpression),
+  ]
 }

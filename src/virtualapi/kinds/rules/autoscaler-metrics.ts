@@ -9,7 +9,7 @@ import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import { pathSegmentName } from '../../resources/names.ts'
 import type { Data } from '../../resources/typed/data.ts'
-import { quantityOf } from '../../resources/typed/quantity.ts'
+import { quantityOf } from '../../../apimachinery/quantity/index.ts'
 import { containerResourceCauses } from '../validation/resource-names.ts'
 import { label } from '../validation/values.ts'
 

@@ -59,7 +59,7 @@ export const certificateRequestRules: KindRules = {
     ...conditionCauses('status.conditions', object, old),
     ...(old === undefined ? [] : conditionChangeCauses('status.conditions', object, old, '')),
   ],
-  validatePart: (object, old, subresource) => [
+  validateSubresource: (object, old, subresource) => [
     ...specCauses('spec', object['spec'] as Spec, old['spec'] as Spec),
     ...conditionCauses('status.conditions', object, old),
     ...certificateCauses('status.certificate', object, old),

@@ -1,5 +1,5 @@
 // DaemonSets. An annotation counts the generations of their template.
-import { isDeepStrictEqual } from 'node:util'
+import { jsonEqual } from '../../../apimachinery/json/index.ts'
 import type { V1DaemonSetSpec } from '@kubernetes/client-node'
 import { fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { KubeObject } from '../../../apimachinery/meta/index.ts'
@@ -33,7 +33,7 @@ export const daemonSetRules: KindRules = {
   },
   prepareForUpdate(object, old, _context, subresource) {
     if (subresource !== '') return
-    const changed = !isDeepStrictEqual((object as DaemonSet).spec.template, (old as DaemonSet).spec.template)
+    const changed = !jsonEqual((object as DaemonSet).spec.template, (old as DaemonSet).spec.template)
     setGeneration(object, generationOf(old) + (changed ? 1 : 0))
   },
   validate(object) {

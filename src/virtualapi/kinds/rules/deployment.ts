@@ -1,5 +1,5 @@
 // Deployments and ReplicaSets.
-import { isDeepStrictEqual } from 'node:util'
+import { jsonEqual } from '../../../apimachinery/json/index.ts'
 import type { V1DeploymentSpec, V1ReplicaSetSpec } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldRequired } from '../../../apimachinery/field/index.ts'
 import { goValue } from '../../../apimachinery/text/index.ts'
@@ -45,7 +45,7 @@ export const deploymentRules: KindRules = {
     // Annotations are copied to ReplicaSets, so a change raises the generation. Those that kcp itself writes report
     // progress and do not count.
     const byKcp = user.realm.kind === 'installation'
-    const changed = !isDeepStrictEqual(countedAnnotations(object, byKcp), countedAnnotations(old, byKcp))
+    const changed = !jsonEqual(countedAnnotations(object, byKcp), countedAnnotations(old, byKcp))
     if (subresource === '' && changed) object.metadata.generation = (old.metadata.generation ?? 0) + 1
   },
   validate(object) {
@@ -144,6 +144,6 @@ export const replicaSetRules: KindRules = {
 /** The selector is immutable, in every kind that finds its pods by it. */
 export function selectorStays(object: KubeObject, old: KubeObject): StatusCause[] {
   const { selector } = specOf<V1DeploymentSpec>(object)
-  if (isDeepStrictEqual(selector, specOf<V1DeploymentSpec>(old).selector)) return []
+  if (jsonEqual(selector, specOf<V1DeploymentSpec>(old).selector)) return []
   return [invalidInternal('spec.selector', 'v1.LabelSelector', selector, fieldImmutable)]
 }

@@ -24,7 +24,9 @@ function classCauses({ spec }: KubeObject, old: KubeObject | undefined): StatusC
   const before = old?.['spec'] as Data<V1DeviceClassSpec> | undefined
   const stored = before !== undefined && isDeepStrictEqual(config, before.config)
   return [
-    ...selectorsCauses('spec.selectors', selectors),
+    ...selectorsCauses('spec.selectors', selectors, {
+      stored: before !== undefined && isDeepStrictEqual(selectors, before.selectors ?? []),
+    }),
     ...listCauses('spec.config', config, mostConfigs, (path, one) =>
       deviceConfigCauses(path, one as DeviceConfig, { stored }),
     ),

@@ -12,18 +12,43 @@ import { fieldImmutable, qualifiedName } from '../validation/values.ts'
 
 type Event = Data<Omit<CoreV1Event, 'metadata'>>
 
+/** A repetition that comes later than this after the last one is written at once: so seldom, it costs the store little. */
+const repeatedWithinMs = 30_000
+
 /** Rules of v1 Events. */
 export const eventRules: KindRules = {
+  isRenewal,
   validate: (object) => formCauses(object, 'reportingComponent'),
 }
 
 /** Rules of events.k8s.io/v1 Events; the objects are in the form of v1. */
 export const eventsV1Rules: KindRules = {
+  isRenewal,
   validate(object, old) {
     const causes = formCauses(object, 'reportingController')
     return old === undefined ? [...causes, ...newFormCauses(object)] : causes
   },
   validateChange: changeCauses,
+}
+
+/** Whether it says only that the same happened again: how often, and when. */
+function isRenewal(next: KubeObject, old: KubeObject): boolean {
+  const sinceMs = lastSeen(next) - lastSeen(old)
+  return sinceMs >= 0 && sinceMs <= repeatedWithinMs && isDeepStrictEqual(withoutCount(next), withoutCount(old))
+}
+
+/** Milliseconds; NaN where it has no time. */
+function lastSeen(object: KubeObject): number {
+  const { series, lastTimestamp } = object as unknown as Event
+  return Date.parse(series?.lastObservedTime ?? lastTimestamp ?? '')
+}
+
+/** Without what a repetition changes; whether there is a series counts. */
+function withoutCount(object: KubeObject): object {
+  const { count: _, lastTimestamp: __, series, metadata, ...rest } = object as KubeObject & Record<string, unknown>
+  const { managedFields = [], resourceVersion: ___, ...named } = metadata
+  const managers = managedFields.map(({ time: ____, ...manager }) => manager)
+  return { ...rest, hasSeries: Boolean(series), metadata: named, managers }
 }
 
 const longest = { reportingInstance: 128, action: 128, reason: 128, message: 1024 } as const

@@ -23,7 +23,7 @@ export const flowSchemaRules: KindRules = {
     ...typedConditionCauses(object),
   ],
   validateChange: mandatoryCauses,
-  validatePart: (object, _old, subresource) => (subresource === 'status' ? typedConditionCauses(object) : []),
+  validateSubresource: (object, _old, subresource) => (subresource === 'status' ? typedConditionCauses(object) : []),
 }
 
 /** The FlowSchemas "exempt" and "catch-all" have a fixed spec. */

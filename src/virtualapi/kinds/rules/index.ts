@@ -2,6 +2,7 @@
 import type { KindRules } from './kind-rules.ts'
 import { admissionPolicyBindingRules } from './admission-policy-binding.ts'
 import { admissionPolicyRules } from './admission-policy.ts'
+import { apiServiceRules } from './api-service.ts'
 import { autoscalerRules } from './autoscaler.ts'
 import { certificateRequestRules } from './certificate-request.ts'
 import { configMapRules } from './config.ts'
@@ -20,6 +21,8 @@ import { ingressRules } from './ingress.ts'
 import { jobRules } from './job.ts'
 import { leaseRules } from './lease.ts'
 import { limitRangeRules } from './limit-range.ts'
+import { mutatingAdmissionPolicyBindingRules } from './mutating-admission-policy-binding.ts'
+import { mutatingAdmissionPolicyRules } from './mutating-admission-policy.ts'
 import { namespaceRules } from './namespace.ts'
 import { networkPolicyRules } from './network-policy.ts'
 import { nodeRules } from './node.ts'
@@ -63,6 +66,9 @@ const table: Readonly<Record<string, KindRules>> = {
   'admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration': webhookRules,
   'admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy': admissionPolicyRules,
   'admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding': admissionPolicyBindingRules,
+  'admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy': mutatingAdmissionPolicyRules,
+  'admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicyBinding': mutatingAdmissionPolicyBindingRules,
+  'apiregistration.k8s.io/v1/APIService': apiServiceRules,
   'apps/v1/ControllerRevision': controllerRevisionRules,
   'apps/v1/DaemonSet': daemonSetRules,
   'apps/v1/Deployment': deploymentRules,

@@ -6,7 +6,13 @@ import type { RequestContext, Strategy } from '../../resources/resource-definiti
 /** Hooks of a kind. Objects are decoded by the struct of the kind, so their members have the right types. */
 export interface KindRules extends Pick<
   Strategy,
-  'prepareForCreate' | 'prepareForUpdate' | 'gracePeriodSeconds' | 'endsItself' | 'bornWithStatus' | 'countsChange'
+  | 'prepareForCreate'
+  | 'prepareForUpdate'
+  | 'gracePeriodSeconds'
+  | 'deletedByController'
+  | 'keepsStatusOnCreate'
+  | 'countsChange'
+  | 'isRenewal'
 > {
   /** Warnings about a valid object. `old` is absent for a new one. */
   warningsOf?(object: KubeObject, old: KubeObject | undefined): readonly string[]
@@ -19,9 +25,9 @@ export interface KindRules extends Pick<
   /** Validates every object, new or changed. `old` is absent for a new one. */
   validate?(object: KubeObject, old: KubeObject | undefined, context: RequestContext): StatusCause[]
   /** True: upstream runs `validate` twice on an update and reports each error twice. */
-  readonly asksTwice?: true
+  readonly validatesUpdateTwice?: true
   /** Validates what a subresource wrote. */
-  validatePart?(object: KubeObject, old: KubeObject, subresource: string): StatusCause[]
+  validateSubresource?(object: KubeObject, old: KubeObject, subresource: string): StatusCause[]
   /** Validates immutable fields. Does not run for subresources. */
   validateChange?(object: KubeObject, old: KubeObject, context: RequestContext): StatusCause[]
 }

@@ -1,6 +1,8 @@
 // Leases: used for leader election and node heartbeats.
+import { isDeepStrictEqual } from 'node:util'
 import type { V1LeaseSpec } from '@kubernetes/client-node'
 import { fieldInvalid } from '../../../apimachinery/field/index.ts'
+import type { KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { nonNegative } from '../validation/values.ts'
@@ -17,4 +19,20 @@ export const leaseRules: KindRules = {
       ...nonNegative('spec.leaseTransitions', leaseTransitions),
     ]
   },
+  isRenewal(next, old) {
+    const { holderIdentity, renewTime } = specOf(next)
+    if (!holderIdentity || !renewTime) return false
+    return isDeepStrictEqual(withoutRenewal(next), withoutRenewal(old))
+  },
+}
+
+/** Without what every renewal changes: the time, and when its manager last wrote. */
+function withoutRenewal(lease: KubeObject): object {
+  const { renewTime: _, ...spec } = specOf(lease)
+  const { managedFields = [], resourceVersion: __, ...metadata } = lease.metadata
+  return { metadata, spec, managers: managedFields.map(({ time: ___, ...manager }) => manager) }
+}
+
+function specOf(lease: KubeObject): Data<V1LeaseSpec> {
+  return (lease['spec'] as Data<V1LeaseSpec> | undefined) ?? {}
 }

@@ -10,7 +10,7 @@ import {
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import type { Data } from '../../resources/typed/data.ts'
-import { quantityOf } from '../../resources/typed/quantity.ts'
+import { quantityOf } from '../../../apimachinery/quantity/index.ts'
 import { containerResourceCauses, mayOvercommit, resourceNameCauses } from '../validation/resource-names.ts'
 
 type Item = Data<V1LimitRangeSpec>['limits'][number]

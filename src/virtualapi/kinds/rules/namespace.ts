@@ -1,7 +1,7 @@
 // Namespaces: spec.finalizers keep them until their controller has deleted the content.
 import type { V1NamespaceSpec, V1NamespaceStatus } from '@kubernetes/client-node'
 import { fieldInvalid, qualifiedNameErrors } from '../../../apimachinery/field/index.ts'
-import type { KubeObject } from '../../../apimachinery/meta/index.ts'
+import { cloneJson, type KubeObject } from '../../../apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import type { Data } from '../../resources/typed/data.ts'
 
@@ -13,7 +13,7 @@ interface Namespace extends KubeObject {
 }
 
 export const namespaceRules: KindRules = {
-  endsItself: true,
+  deletedByController: true,
   prepareForCreate(object) {
     const namespace = object as Namespace
     const finalizers = namespace.spec.finalizers ?? []
@@ -24,8 +24,8 @@ export const namespaceRules: KindRules = {
   prepareForUpdate(object, old, _context, subresource) {
     const namespace = object as Namespace
     const { spec, status } = old as Namespace
-    if (subresource !== 'finalize') namespace.spec = structuredClone(spec)
-    if (subresource === 'finalize') namespace.status = structuredClone(status)
+    if (subresource !== 'finalize') namespace.spec = cloneJson(spec)
+    if (subresource === 'finalize') namespace.status = cloneJson(status)
     if (namespace.metadata.deletionTimestamp !== undefined) namespace.status.phase = 'Terminating'
     nameLabel(namespace)
   },
@@ -33,7 +33,7 @@ export const namespaceRules: KindRules = {
     const { spec } = object as Namespace
     return (spec.finalizers ?? []).flatMap((finalizer) => finalizerCauses(finalizer, 'spec.finalizers'))
   },
-  validatePart(object, _old, subresource) {
+  validateSubresource(object, _old, subresource) {
     const { spec } = object as Namespace
     if (subresource !== 'finalize') return []
     return (spec.finalizers ?? []).flatMap((finalizer, i) => finalizerCauses(finalizer, `spec.finalizers[${i}]`))

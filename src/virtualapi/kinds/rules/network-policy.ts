@@ -25,7 +25,7 @@ export const networkPolicyRules: KindRules = {
       ...egress.flatMap(({ to }, i) => blockWarnings(`spec.egress[${i}].to`, to)),
     ]
   },
-  asksTwice: true,
+  validatesUpdateTwice: true,
   validate(object, old) {
     const { podSelector, ingress = [], egress = [], policyTypes = [] } = specOf(object)
     const known = old === undefined ? new Set<string>() : blocksOf(specOf(old))

@@ -28,7 +28,7 @@ export const nodeRules: KindRules = {
       ...podCIDRs.flatMap((cidr, index) => cidrWarnings(`spec.podCIDRs[${index}]`, cidr)),
     ]
   },
-  bornWithStatus: true,
+  keepsStatusOnCreate: true,
   beforeDefaults(object) {
     const { spec, status } = object
     if (isJsonObject(spec)) {
@@ -55,7 +55,7 @@ export const nodeRules: KindRules = {
   },
   // As upstream, which repeats some of the validation.
   validateChange: (object, old) => changeCauses(object as Node, old as Node),
-  validatePart: (object, old, subresource) =>
+  validateSubresource: (object, old, subresource) =>
     subresource === 'status' ? changeCauses(object as Node, old as Node) : [],
 }
 

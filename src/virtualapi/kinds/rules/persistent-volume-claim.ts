@@ -12,7 +12,7 @@ import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { internalDiff } from '../../resources/typed/internal-diff.ts'
-import { quantityOf } from '../../resources/typed/quantity.ts'
+import { quantityOf } from '../../../apimachinery/quantity/index.ts'
 import { claimSpecCauses, type ClaimSpec } from '../validation/persistent-volume-claim-spec.ts'
 import { isNativeResource } from '../validation/resource-names.ts'
 import { nonNegativeQuantity } from '../validation/resources.ts'
@@ -59,7 +59,7 @@ function dropForeignSource(spec: ClaimSpec, old?: ClaimSpec): void {
 
 export const persistentVolumeClaimRules: KindRules = {
   warningsOf: (object) => claimWarnings(object.metadata.annotations, (object as Claim).spec.resources),
-  asksTwice: true,
+  validatesUpdateTwice: true,
   prepareForCreate(object) {
     dropForeignSource((object as Claim).spec)
     alignSources((object as Claim).spec)

@@ -10,7 +10,7 @@ import type { KindRules } from './kind-rules.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { internalDiff } from '../../resources/typed/internal-diff.ts'
 import { invalidInternal } from '../../resources/typed/internal-form.ts'
-import { quantityOf } from '../../resources/typed/quantity.ts'
+import { quantityOf } from '../../../apimachinery/quantity/index.ts'
 import { accessModesCauses, volumeModes } from '../validation/persistent-volume-claim-spec.ts'
 import { nodeSelectorCauses } from '../validation/node-selector.ts'
 import { positiveQuantity } from '../validation/resources.ts'
@@ -31,7 +31,7 @@ interface VolumeStatus {
 
 export const persistentVolumeRules: KindRules = {
   warningsOf: ({ metadata, spec }) => persistentVolumeWarnings(metadata.annotations, spec as Spec),
-  asksTwice: true,
+  validatesUpdateTwice: true,
   prepareForCreate(object, { now }) {
     addFinalizer(object, 'kubernetes.io/pv-protection')
     const status = object['status'] as VolumeStatus

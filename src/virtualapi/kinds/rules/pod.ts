@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { timestamp } from '../../../async/index.ts'
 import { fieldForbidden } from '../../../apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject } from '../../../apimachinery/meta/index.ts'
+import { cloneJson, isJsonObject, type JsonObject } from '../../../apimachinery/meta/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import { completeStruct } from '../../resources/typed/decode.ts'
@@ -69,7 +69,7 @@ export const podRules: KindRules = {
     }
   },
   validate: (object, old) => podCauses(object as Pod).concat(old === undefined ? newPodCauses(object as Pod) : []),
-  validatePart(object, old, subresource) {
+  validateSubresource(object, old, subresource) {
     const [pod, before] = [object as Pod, old as Pod]
     if (subresource === 'status') return podStatusCauses(pod, before)
     if (subresource === 'resize') return [...podCauses(pod), ...podResizeCauses(pod, before)]
@@ -129,7 +129,7 @@ function gated(lastTransitionTime: string): NonNullable<Pod['status']['condition
  */
 function keepInStatus(pod: Pod, { metadata, status }: Pod): void {
   if (metadata.ownerReferences === undefined) delete pod.metadata.ownerReferences
-  else pod.metadata.ownerReferences = structuredClone(metadata.ownerReferences)
+  else pod.metadata.ownerReferences = cloneJson(metadata.ownerReferences)
   if (!pod.status.qosClass && status.qosClass !== undefined) pod.status.qosClass = status.qosClass
 }
 
@@ -142,9 +142,9 @@ function alignAddresses(status: JsonObject): void {
 }
 
 function restoreOld(pod: Pod, old: Pod): void {
-  pod.spec = structuredClone(old.spec)
-  pod.status = structuredClone(old.status)
-  pod.metadata = { ...structuredClone(old.metadata) }
+  pod.spec = cloneJson(old.spec)
+  pod.status = cloneJson(old.status)
+  pod.metadata = { ...cloneJson(old.metadata) }
 }
 
 function sameNumber(spec: PodSpec, old: PodSpec): boolean {

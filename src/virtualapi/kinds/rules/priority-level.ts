@@ -33,7 +33,7 @@ export const priorityLevelRules: KindRules = {
     ]
   },
   validateChange: mandatoryCauses,
-  validatePart: (object, _old, subresource) => (subresource === 'status' ? typedConditionCauses(object) : []),
+  validateSubresource: (object, _old, subresource) => (subresource === 'status' ? typedConditionCauses(object) : []),
 }
 
 /**

@@ -63,12 +63,12 @@ function ruleListCauses(
 }
 
 export const roleRules: KindRules = {
-  asksTwice: true,
+  validatesUpdateTwice: true,
   validate: (object, old) => ruleListCauses(object, old, { namespaced: true }),
 }
 
 export const clusterRoleRules: KindRules = {
-  asksTwice: true,
+  validatesUpdateTwice: true,
   validate(object, old) {
     const causes = ruleListCauses(object, old, { namespaced: false })
     const selectors = selectorsOf(object)
@@ -96,7 +96,7 @@ function selectorCauses(path: string, selector: LabelSelector): StatusCause[] {
 
 function bindingRules(kinds: readonly string[], { namespaced }: { namespaced: boolean }): KindRules {
   return {
-    asksTwice: true,
+    validatesUpdateTwice: true,
     validate(object, old) {
       const { apiGroup = '', kind, name } = object['roleRef'] as Data<V1RoleRef>
       const causes = apiGroup === group ? [] : [fieldNotSupported('roleRef.apiGroup', apiGroup, [group])]

@@ -43,7 +43,7 @@ export const resourceClaimRules: KindRules = {
     ...specChangeCauses(object, old, 'resource.ResourceClaimSpec'),
     ...deviceClaimCauses('spec.devices', devicesOf(object['spec'] as ClaimSpec), { stored: true }),
   ],
-  validatePart: (object, old, subresource) =>
+  validateSubresource: (object, old, subresource) =>
     subresource === 'status' ? resourceClaimStatusCauses(object, old, devicesOf(object['spec'] as ClaimSpec)) : [],
 }
 

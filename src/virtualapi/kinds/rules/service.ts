@@ -24,7 +24,7 @@ export const serviceRules: KindRules = {
   prepareForCreate(object, context) {
     const service = object as Service
     alignClusterIps(service, undefined)
-    if (needsClusterIp(service)) refuse(service, addressCauses(service))
+    refuseAddresses(service, undefined)
     // Allocate nothing for a Service that validation will refuse.
     if (isValidService(service)) allocate(service, undefined, context)
   },
@@ -36,7 +36,7 @@ export const serviceRules: KindRules = {
     dropFieldsOfOldType(service, before)
     alignClusterIps(service, before)
     // As upstream, addresses are validated before anything else.
-    if (needsClusterIp(service)) refuse(service, addressCauses(service))
+    refuseAddresses(service, before)
     if (isValidService(service) && serviceChangeCauses(service, before).length === 0) allocate(service, before, context)
   },
   validate: (object, old) => serviceCauses(object as Service, old as Service | undefined),
@@ -126,8 +126,29 @@ function allocate(service: Service, old: Service | undefined, context: RequestCo
   if (needsHealthCheckPort(service)) allocateHealthCheckPort(service, old, allocation)
 }
 
+function refuseAddresses(service: Service, old: Service | undefined): void {
+  if (!needsClusterIp(service)) return
+  refuse(service, addressCauses(service))
+  refuse(service, familyCauses(service, old))
+}
+
 function refuse({ metadata }: Service, causes: StatusCause[]): void {
   if (causes.length > 0) throw invalid({ group: '', kind: 'Service' }, metadata.name ?? '', causes)
+}
+
+/** Errors of IP families, which a real server finds before it validates the rest. */
+function familyCauses(service: Service, old: Service | undefined): StatusCause[] {
+  if (isHeadless(service) && !hasSelector(service)) return []
+  const { ipFamilyPolicy: policy = old?.spec.ipFamilyPolicy ?? 'SingleStack', ipFamilies = [] } = service.spec
+  const wrong = (text: string): StatusCause => fieldInvalid('spec.ipFamilyPolicy', policy, text)
+  if (policy === 'SingleStack' && ipFamilies.length === 2)
+    return [wrong("must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified")]
+  return [
+    ...ipFamilies.flatMap((family, index) =>
+      family === 'IPv4' ? [] : [fieldInvalid(`spec.ipFamilies[${index}]`, family, 'not configured on this cluster')],
+    ),
+    ...(policy === 'RequireDualStack' ? [wrong('this cluster is not configured for dual-stack services')] : []),
+  ]
 }
 
 /** Sets IP families. Services of a logical cluster are IPv4 only, except headless ones without a selector. */
@@ -143,16 +164,6 @@ function fillFamilies(service: Service, old: Service | undefined): void {
     spec.ipFamilies = families
     return
   }
-  const { ipFamilyPolicy: policy, ipFamilies = [] } = spec
-  const wrong = (text: string): StatusCause => fieldInvalid('spec.ipFamilyPolicy', policy, text)
-  if (policy === 'SingleStack' && ipFamilies.length === 2)
-    refuse(service, [wrong("must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified")])
-  refuse(service, [
-    ...ipFamilies.flatMap((family, index) =>
-      family === 'IPv4' ? [] : [fieldInvalid(`spec.ipFamilies[${index}]`, family, 'not configured on this cluster')],
-    ),
-    ...(policy === 'RequireDualStack' ? [wrong('this cluster is not configured for dual-stack services')] : []),
-  ])
   spec.ipFamilies ??= ['IPv4']
 }
 

@@ -1,5 +1,5 @@
 // StatefulSets: pods with stable names and claims.
-import { isDeepStrictEqual } from 'node:util'
+import { jsonEqual } from '../../../apimachinery/json/index.ts'
 import type { V1StatefulSetSpec } from '@kubernetes/client-node'
 import { fieldForbidden, fieldInvalid, fieldNotSupported, fieldRequired } from '../../../apimachinery/field/index.ts'
 import type { JsonValue, KubeObject } from '../../../apimachinery/meta/index.ts'
@@ -61,7 +61,7 @@ export const statefulSetRules: KindRules = {
     return specCauses(specOf(object), { exists: true, badTemplate })
   },
   validateChange(object, old) {
-    if (isDeepStrictEqual(fixed(object), fixed(old))) return []
+    if (jsonEqual(fixed(object), fixed(old))) return []
     return [
       fieldForbidden(
         'spec',

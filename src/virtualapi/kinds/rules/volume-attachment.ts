@@ -31,7 +31,7 @@ export const volumeAttachmentRules: KindRules = {
     return name === undefined ? causes : [...causes, ...subdomain('spec.source.persistentVolumeName', name)]
   },
   validateChange: changeCauses,
-  validatePart: (object, old) => [...attachmentCauses(object), ...changeCauses(object, old)],
+  validateSubresource: (object, old) => [...attachmentCauses(object), ...changeCauses(object, old)],
 }
 
 /** Drops errorCode, whose feature gate is off by default. */

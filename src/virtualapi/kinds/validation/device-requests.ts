@@ -18,6 +18,7 @@ import {
 } from '../../../apimachinery/field/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
+import { deviceExpressionCauses } from './device-expression.ts'
 import { deviceConfigCauses, type DeviceConfig } from './device-config.ts'
 import {
   deviceFullNameCauses,
@@ -43,7 +44,7 @@ export function deviceClaimCauses(path: string, claim: DeviceClaim, { stored }: 
   const names = requestNamesOf(claim)
   const references = (at: string, list: readonly string[] = []): StatusCause[] => referencesCauses(at, list, names)
   return [
-    ...listCauses(`${path}.requests`, requests, most.requests, requestCauses),
+    ...listCauses(`${path}.requests`, requests, most.requests, (at, request) => requestCauses(at, request, { stored })),
     ...repeatedCauses(`${path}.requests`, namesOf(requests), 'name'),
     ...listCauses(`${path}.constraints`, claim.constraints ?? [], most.constraints, (at, constraint) => [
       ...references(`${at}.requests`, constraint.requests),
@@ -80,13 +81,19 @@ function requestsOf(claim: DeviceClaim): readonly Request[] {
 
 const namesOf = (list: readonly { readonly name: string }[]): string[] => list.map(({ name }) => name)
 
-function requestCauses(path: string, { name, exactly, firstAvailable = [] }: Request): StatusCause[] {
+interface Stored {
+  readonly stored: boolean
+}
+
+function requestCauses(path: string, { name, exactly, firstAvailable = [] }: Request, stored: Stored): StatusCause[] {
   const oneOf = 'exactly one of `exactly` or `firstAvailable` is required'
   const causes = [
     ...label(`${path}.name`, name),
-    ...listCauses(`${path}.firstAvailable`, firstAvailable, most.alternatives, alternativeCauses),
+    ...listCauses(`${path}.firstAvailable`, firstAvailable, most.alternatives, (at, alternative) =>
+      alternativeCauses(at, alternative, stored),
+    ),
     ...repeatedCauses(`${path}.firstAvailable`, namesOf(firstAvailable), 'name'),
-    ...(exactly === undefined ? [] : wantedCauses(`${path}.exactly`, exactly)),
+    ...(exactly === undefined ? [] : wantedCauses(`${path}.exactly`, exactly, stored)),
   ]
   if (exactly === undefined && firstAvailable.length === 0) return [...causes, fieldRequired(path, oneOf)]
   return exactly !== undefined && firstAvailable.length > 0
@@ -94,17 +101,17 @@ function requestCauses(path: string, { name, exactly, firstAvailable = [] }: Req
     : causes
 }
 
-function alternativeCauses(path: string, alternative: Alternative): StatusCause[] {
-  return [...label(`${path}.name`, alternative.name), ...wantedCauses(path, alternative)]
+function alternativeCauses(path: string, alternative: Alternative, stored: Stored): StatusCause[] {
+  return [...label(`${path}.name`, alternative.name), ...wantedCauses(path, alternative, stored)]
 }
 
-function wantedCauses(path: string, wanted: Wanted): StatusCause[] {
+function wantedCauses(path: string, wanted: Wanted, stored: Stored): StatusCause[] {
   const { deviceClassName, selectors = [], allocationMode = '', count = 0, tolerations = [] } = wanted
   return [
     ...(deviceClassName === ''
       ? [fieldRequired(`${path}.deviceClassName`)]
       : subdomain(`${path}.deviceClassName`, deviceClassName)),
-    ...selectorsCauses(`${path}.selectors`, selectors),
+    ...selectorsCauses(`${path}.selectors`, selectors, stored),
     ...modeCauses(path, allocationMode, count),
     ...tolerations.flatMap((toleration, index) => tolerationCauses(`${path}.tolerations[${index}]`, toleration)),
   ]
@@ -119,13 +126,17 @@ function modeCauses(path: string, mode: string, count: number): StatusCause[] {
   return [fieldNotSupported(`${path}.allocationMode`, mode, ['All', 'ExactCount'])]
 }
 
-/** Validates device selectors. The CEL expressions are not compiled. */
-export function selectorsCauses(path: string, selectors: readonly Selector[]): StatusCause[] {
+/** Validates device selectors. `stored`: they are unchanged since they were stored. */
+export function selectorsCauses(
+  path: string,
+  selectors: readonly Selector[],
+  { stored }: { readonly stored: boolean },
+): StatusCause[] {
   return listCauses(path, selectors, most.selectors, (at, { cel }) => {
     if (cel === undefined) return [fieldRequired(`${at}.cel`)]
     return byteLength(cel.expression) > longestExpression
       ? [fieldTooLong(`${at}.cel.expression`, longestExpression)]
-      : []
+      : deviceExpressionCauses(`${at}.cel.expression`, cel.expression, { stored })
   })
 }
 

@@ -4,7 +4,7 @@ import { fieldDuplicate, fieldForbidden, fieldInvalid, fieldRequired } from '../
 import { goQuote } from '../../../apimachinery/text/index.ts'
 import type { StatusCause } from '../../../apimachinery/status/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
-import { quantityOf, tryQuantity } from '../../resources/typed/quantity.ts'
+import { quantityOf, tryQuantity } from '../../../apimachinery/quantity/index.ts'
 import { isHugePages, isCountedInUnits, mayOvercommit } from './resource-names.ts'
 import { label } from './values.ts'
 

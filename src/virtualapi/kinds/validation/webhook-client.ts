@@ -21,6 +21,11 @@ function urlCauses(path: string, text: string): StatusCause[] {
     return [
       fieldRequired(path, `url must be a valid URL: parse ${JSON.stringify(text)}: missing protocol scheme${form}`),
     ]
+  const escape = /%(?![0-9a-f]{2}).{0,2}/is.exec(text.replace(/[?#].*$/s, ''))?.[0]
+  if (escape !== undefined) {
+    const parse = `parse ${JSON.stringify(text)}: invalid URL escape ${JSON.stringify(escape)}`
+    return [fieldRequired(path, `url must be a valid URL: ${parse}${form}`)]
+  }
   const [, scheme = '', authority = '', query, fragment] =
     /^(?:([a-z][a-z0-9+.-]*):)?(?:\/\/([^/?#]*))?[^?#]*(?:\?([^#]*))?(?:#(.*))?$/i.exec(text) ?? []
   const at = authority.lastIndexOf('@')
@@ -36,8 +41,9 @@ function urlCauses(path: string, text: string): StatusCause[] {
 
 function serviceCauses(path: string, { name, namespace, port = 443, path: urlPath }: JsonObject): StatusCause[] {
   const causes: StatusCause[] = []
-  if (!name) causes.push(fieldRequired(`${path}.name`))
-  if (!namespace) causes.push(fieldRequired(`${path}.namespace`))
+  // Upstream hands the two over in the wrong order, so each error names the other one.
+  if (!namespace) causes.push(fieldRequired(`${path}.name`))
+  if (!name) causes.push(fieldRequired(`${path}.namespace`))
   if (typeof port === 'number' && (port < 1 || port > 65535))
     causes.push(fieldInvalid(`${path}.port`, port, 'port is not valid: must be between 1 and 65535, inclusive'))
   return typeof urlPath === 'string' ? [...causes, ...pathCauses(`${path}.path`, urlPath)] : causes

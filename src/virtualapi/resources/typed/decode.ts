@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject, type JsonValue, type KubeObject } from '
 import { parseApiVersion } from '../../../apimachinery/meta/index.ts'
 import { badRequest } from '../../../apimachinery/status/index.ts'
 import { goStructName, structNamed, type Member, type StructType } from './go-types.ts'
-import { notQuantity, quantityText, roundUpToMilli, tryQuantity } from './quantity.ts'
+import { notQuantity, quantityText, roundUpToMilli, tryQuantity } from '../../../apimachinery/quantity/index.ts'
 import { goMicroTime, goTime } from './times.ts'
 
 class DecodeError extends Error {}
@@ -52,11 +52,18 @@ function replaceMembers(target: object, members: object): void {
   Object.assign(target, members)
 }
 
-function decodeStruct(struct: StructType, value: JsonObject, path: readonly string[]): JsonObject {
+/** `path`: the names of the members around the value, for messages; it is as before when the value was decoded. */
+function decodeStruct(struct: StructType, value: JsonObject, path: string[]): JsonObject {
   const result: JsonObject = {}
   for (const member of struct.members) {
     const raw = Object.hasOwn(value, member.name) ? (value[member.name] ?? undefined) : undefined
-    const decoded = raw === undefined ? zeroOf(member, path) : decodeMember(struct, member, raw, [...path, member.name])
+    let decoded: JsonValue | undefined
+    if (raw === undefined) decoded = zeroOf(member)
+    else {
+      path.push(member.name)
+      decoded = decodeMember(struct, member, raw, path)
+      path.pop()
+    }
     if (decoded === undefined || (member.omitEmpty && isEmpty(member, raw, decoded))) continue
     result[member.name] = decoded
   }
@@ -64,13 +71,13 @@ function decodeStruct(struct: StructType, value: JsonObject, path: readonly stri
 }
 
 /** What Go prints for an unset member; undefined if it prints nothing. */
-function zeroOf(member: Member, path: readonly string[]): JsonValue | undefined {
+function zeroOf(member: Member): JsonValue | undefined {
   const { code, container, pointer, omitEmpty, omitZero } = member
   if (container !== 'none' || pointer) return omitEmpty ? undefined : null
   if (omitZero) return undefined
   switch (code) {
     case '@':
-      return decodeStruct(structNamed(member.struct), {}, [...path, member.name])
+      return decodeStruct(structNamed(member.struct), {}, [])
     case 'T':
     case 'U':
       return null
@@ -98,7 +105,7 @@ function isEmpty({ code, container, pointer }: Member, raw: JsonValue | undefine
   return !pointer && 'silbyd'.includes(code) && (value === '' || value === 0 || value === false)
 }
 
-function decodeMember(struct: StructType, member: Member, raw: JsonValue, path: readonly string[]): JsonValue {
+function decodeMember(struct: StructType, member: Member, raw: JsonValue, path: string[]): JsonValue {
   const { container } = member
   if (isMapOfTexts(member) && isJsonObject(raw) && hasTextsOnly(raw)) return raw
   if (container === 'none') return decodeValue(struct, member, raw, path)
@@ -112,7 +119,7 @@ function decodeMember(struct: StructType, member: Member, raw: JsonValue, path: 
           ? null
           : decodeList(struct, member, value, path)
         : value === null
-          ? zeroItem(member, path)
+          ? zeroItem(member)
           : inResourceList(member, decodeValue(struct, member, value, path))
   return result
 }
@@ -140,21 +147,21 @@ function inResourceList({ code }: Member, value: JsonValue): JsonValue {
   return quantity === undefined ? value : quantityText(roundUpToMilli(quantity))
 }
 
-function decodeList(struct: StructType, member: Member, raw: JsonValue, path: readonly string[]): JsonValue {
+function decodeList(struct: StructType, member: Member, raw: JsonValue, path: string[]): JsonValue {
   if (!Array.isArray(raw)) throw mismatch(struct, member, raw, path, { whole: true })
   // Upstream stores an empty list and an absent one alike.
   if (raw.length === 0) return member.omitEmpty ? [] : null
-  return raw.map((item) => (item === null ? zeroItem(member, path) : decodeValue(struct, member, item, path)))
+  return raw.map((item) => (item === null ? zeroItem(member) : decodeValue(struct, member, item, path)))
 }
 
-function zeroItem(member: Member, path: readonly string[]): JsonValue {
-  if (member.code === '@') return decodeStruct(structNamed(member.struct), {}, path)
+function zeroItem(member: Member): JsonValue {
+  if (member.code === '@') return decodeStruct(structNamed(member.struct), {}, [])
   if (member.code === 'Q') return '0'
   if (member.code === 'y') return ''
   return 'silbd'.includes(member.code) ? zeroScalar(member) : null
 }
 
-function decodeValue(struct: StructType, member: Member, raw: JsonValue, path: readonly string[]): JsonValue {
+function decodeValue(struct: StructType, member: Member, raw: JsonValue, path: string[]): JsonValue {
   const { code } = member
   switch (code) {
     case '@':
@@ -197,7 +204,7 @@ function decodeValue(struct: StructType, member: Member, raw: JsonValue, path: r
   }
 }
 
-function decodeQuantity(struct: StructType, member: Member, raw: JsonValue, path: readonly string[]): JsonValue {
+function decodeQuantity(struct: StructType, member: Member, raw: JsonValue, path: string[]): JsonValue {
   if (typeof raw !== 'string' && typeof raw !== 'number') throw mismatch(struct, member, raw, path)
   const quantity = tryQuantity(String(raw))
   if (quantity === undefined) throw new DecodeError(notQuantity)

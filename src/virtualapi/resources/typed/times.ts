@@ -1,4 +1,5 @@
 // metav1.Time and MicroTime: parses RFC 3339 and prints UTC, in seconds or with six digits.
+import { remember } from '../../../apimachinery/memo/index.ts'
 
 const pattern = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 const secondsLayout = '2006-01-02T15:04:05Z07:00'
@@ -8,9 +9,17 @@ const microLayout = '2006-01-02T15:04:05.000000Z07:00'
 /** The time as Go prints it, or Go's error message. */
 export type GoTime = { readonly text: string } | { readonly error: string }
 
+/** Times that need no change, the last of them: an object has the time of now, and those of its last writes. */
+const printed = new Map<string, GoTime>()
+const maxPrinted = 1000
+
 /** Parses a metav1.Time; drops fractions of a second. */
 export function goTime(text: string): GoTime {
-  return format(text, secondsLayout, (date) => `${date.toISOString().slice(0, 19)}Z`)
+  const known = printed.get(text)
+  if (known !== undefined) return known
+  const time = format(text, secondsLayout, (date) => `${date.toISOString().slice(0, 19)}Z`)
+  if ('error' in time || time.text !== text) return time
+  return remember(printed, text, time, { max: maxPrinted })
 }
 
 /** Parses a metav1.MicroTime. */

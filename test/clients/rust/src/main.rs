@@ -1,5 +1,6 @@
 //! Runs one scenario of a kube-rs client against the cluster of a kubeconfig: clients KUBECONFIG SCENARIO.
 //! It ends with 0 when all came true, else says what did not.
+mod apply;
 mod controller;
 mod custom;
 mod dynamic;
@@ -42,6 +43,7 @@ async fn run(kubeconfig: &str, scenario: &str) -> Result {
     let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
     let client = Client::try_from(config)?;
     match scenario {
+        "apply" => apply::run(client).await,
         "typed" => typed::run(client).await,
         "watchers" => watchers::run(client).await,
         "custom" => custom::run(client).await,

@@ -14,6 +14,8 @@ import { lists } from './lists.ts'
 import { negotiation } from './negotiation.ts'
 import { patches } from './patches.ts'
 import { paths } from './paths.ts'
+import { scanners } from './scanners.ts'
+import { subresources } from './subresources.ts'
 import { updates } from './updates.ts'
 import { watches } from './watches.ts'
 
@@ -34,4 +36,6 @@ export const topics: readonly Topic[] = [
   impersonation,
   spellings,
   corners,
+  subresources,
+  scanners,
 ]

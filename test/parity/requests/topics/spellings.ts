@@ -117,6 +117,14 @@ export const spellings: Topic = {
     patch('merge', `${maps}/a?force=true`, { data: { f: '1' } }),
     patch('merge', `${maps}/a?force=false`, { data: { f: '2' } }),
     patch('strategic', `${maps}/a?force=true`, { data: { f: '3' } }),
+    ...['true', '1', 'True', 'yes', '', '0', 'False', 'false'].map((force, index) =>
+      patch(
+        'apply',
+        `${maps}/forced?fieldManager=m${index}&force=${force}`,
+        { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'forced' }, data: { f: `${index}` } },
+        { what: `force as "${force}"` },
+      ),
+    ),
     send('PATCH', `${maps}/a`, { body: '{"data":{"t":"1"}}', what: 'no content type' }),
     ...[
       'application/merge-patch+json; charset=utf-8',

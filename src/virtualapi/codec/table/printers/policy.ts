@@ -1,4 +1,4 @@
-// Cells of RBAC bindings, signing requests, admission policies and flow control.
+// Cells of APIServices, RBAC bindings, signing requests, admission policies and flow control.
 import type { JsonObject, JsonValue } from '../../../../apimachinery/meta/index.ts'
 import { ageOf, nameOf, selectorText } from '../cells/format-cells.ts'
 import { humanDuration } from '../cells/human-duration.ts'
@@ -23,6 +23,19 @@ export function roleBindingCells(object: JsonObject, nowMs: number): JsonValue[]
     named('Group'),
     named('ServiceAccount'),
   ]
+}
+
+export function apiServiceCells(object: JsonObject, nowMs: number): JsonValue[] {
+  const isLocal = valueAt(object, 'spec', 'service') === undefined
+  const service = `${textAt(object, 'spec', 'service', 'namespace')}/${textAt(object, 'spec', 'service', 'name')}`
+  return [nameOf(object), isLocal ? 'Local' : service, availability(object), ageOf(object, nowMs)]
+}
+
+function availability(object: JsonObject): string {
+  const condition = conditionAt(object, 'Available', 'status', 'conditions')
+  if (condition === undefined) return 'Unknown'
+  const [status, reason] = [textAt(condition, 'status'), textAt(condition, 'reason')]
+  return status === 'True' || reason === '' ? status : `${status} (${reason})`
 }
 
 export function signingRequestCells(object: JsonObject, nowMs: number): JsonValue[] {
@@ -50,10 +63,18 @@ export function webhookConfigurationCells(object: JsonObject, nowMs: number): Js
 }
 
 export function admissionPolicyCells(object: JsonObject, nowMs: number): JsonValue[] {
+  return policyCells(object, objectsAt(object, 'spec', 'validations').length, nowMs)
+}
+
+export function mutatingPolicyCells(object: JsonObject, nowMs: number): JsonValue[] {
+  return policyCells(object, objectsAt(object, 'spec', 'mutations').length, nowMs)
+}
+
+function policyCells(object: JsonObject, count: number, nowMs: number): JsonValue[] {
   const hasParams = valueAt(object, 'spec', 'paramKind') !== undefined
   return [
     nameOf(object),
-    objectsAt(object, 'spec', 'validations').length,
+    count,
     hasParams
       ? `${textAt(object, 'spec', 'paramKind', 'apiVersion')}/${textAt(object, 'spec', 'paramKind', 'kind')}`
       : '<unset>',

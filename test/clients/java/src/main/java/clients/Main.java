@@ -12,10 +12,12 @@ public final class Main {
           Map.entry("official-typed", OfficialTyped::run),
           Map.entry("official-informers", OfficialInformers::run),
           Map.entry("official-generic", OfficialGeneric::run),
+          Map.entry("official-apply", OfficialApply::run),
           Map.entry("official-election", OfficialElection::run),
           Map.entry("fabric8-typed", Fabric8Typed::run),
           Map.entry("fabric8-informers", Fabric8Informers::run),
           Map.entry("fabric8-custom", Fabric8Custom::run),
+          Map.entry("fabric8-apply", Fabric8Apply::run),
           Map.entry("fabric8-election", Fabric8Election::run));
 
   private Main() {}

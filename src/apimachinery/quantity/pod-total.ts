@@ -1,0 +1,67 @@
+// What a pod asks of its node, from its spec (k8s.io/component-helpers/resource).
+import { isJsonObject, type JsonObject } from '../meta/index.ts'
+import { addAmounts, amountsOf, type Amounts } from './amounts.ts'
+import type { Quantity } from './quantity.ts'
+
+type Which = 'requests' | 'limits'
+
+/** True for resources that the pod itself may ask for (KEP-2837). */
+export function isPodLevelResource(name: string): boolean {
+  return name === 'cpu' || name === 'memory' || name.startsWith('hugepages-')
+}
+
+/** The requests or limits of a pod: of its containers or, where it has them, its own, plus its overhead. */
+export function totalOfPod(spec: JsonObject, which: Which): Map<string, Quantity> {
+  const total = totalOfContainers(spec, which)
+  for (const [name, amount] of podLevelAmounts(spec, which)) total.set(name, amount)
+  const overhead = amountsOf(isJsonObject(spec['overhead']) ? spec['overhead'] : {})
+  if (which === 'limits') for (const name of overhead.keys()) if (!total.get(name)?.nanos) overhead.delete(name)
+  addAmounts(total, overhead)
+  return total
+}
+
+/** What the pod itself asks for, besides its containers. */
+export function podLevelAmounts({ resources }: JsonObject, which: Which): [string, Quantity][] {
+  const list = isJsonObject(resources) ? resources[which] : undefined
+  return [...amountsOf(isJsonObject(list) ? list : {})].filter(([name]) => isPodLevelResource(name))
+}
+
+/** What all containers need together: containers plus sidecars, or the largest init container if that is more. */
+export function totalOfContainers(spec: JsonObject, which: Which): Map<string, Quantity> {
+  const sum = new Map<string, Quantity>()
+  for (const container of objectsIn(spec, 'containers')) add(sum, amountsIn(container, which))
+  const sidecars = new Map<string, Quantity>()
+  const initial = new Map<string, Quantity>()
+  for (const container of objectsIn(spec, 'initContainers')) {
+    const own = amountsIn(container, which)
+    if (container['restartPolicy'] === 'Always') {
+      add(sum, own)
+      add(sidecars, own)
+      raise(initial, sidecars)
+    } else {
+      const together = new Map(own)
+      add(together, sidecars)
+      raise(initial, together)
+    }
+  }
+  raise(sum, initial)
+  return sum
+}
+
+function objectsIn(object: JsonObject, field: string): JsonObject[] {
+  const list = object[field]
+  return Array.isArray(list) ? list.filter(isJsonObject) : []
+}
+
+function amountsIn({ resources }: JsonObject, which: Which): Map<string, Quantity> {
+  const list = isJsonObject(resources) ? resources[which] : undefined
+  return amountsOf(isJsonObject(list) ? list : {})
+}
+
+function add(to: Map<string, Quantity>, more: Amounts): void {
+  for (const [name, { nanos, format }] of more) to.set(name, { format, nanos: (to.get(name)?.nanos ?? 0n) + nanos })
+}
+
+function raise(to: Map<string, Quantity>, other: Amounts): void {
+  for (const [name, amount] of other) if (amount.nanos > (to.get(name)?.nanos ?? -1n)) to.set(name, amount)
+}

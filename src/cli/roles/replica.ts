@@ -1,0 +1,150 @@
+// This process as one of several that share the logical clusters of a host: which of them it owns, and how it reaches the
+// others.
+import { randomBytes } from 'node:crypto'
+import { remember } from '../../apimachinery/memo/index.ts'
+import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import type { KubeClient } from '../../client/index.ts'
+import { bucketCount, BucketOwnership } from '../../ownership/index.ts'
+import { bucketNumberOf } from '../../store/host/index.ts'
+import type { Logger, Metrics } from '../../telemetry/index.ts'
+import { PeerConnections, type ClusterOwnership, type VirtualApi } from '../../virtualapi/index.ts'
+import { installationNamespace } from './host-installation.ts'
+import type { Renewal } from './keep-renewed.ts'
+import { replicaCredentials, type RenewedReplicaCredentials } from './replica-credentials.ts'
+
+export interface ReplicaOptions {
+  readonly client: KubeClient
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly signal: AbortSignal
+}
+
+type ClusterFilter = (id: ClusterId) => boolean
+
+export interface ReplicaListener {
+  /** Where this process listens for the others. Port 0: any free one. */
+  readonly bindAddress: string
+  readonly port: number
+  /** Where the others reach it. */
+  readonly address: string
+}
+
+/** How often connections to replicas that have ended are cut, milliseconds: requests that wait for them are answered then. */
+const retainEveryMs = 500
+
+export class Replica implements Disposable {
+  readonly peers: PeerConnections
+  readonly ownership: ClusterOwnership
+  readonly #options: ReplicaOptions
+  readonly #name: string
+  readonly #credentials: RenewedReplicaCredentials
+  readonly #listeners = new Set<Parameters<ClusterOwnership['follow']>[0]>()
+  #leaving: ((isMoved: ClusterFilter, signal: AbortSignal) => Promise<void>) | undefined
+  #buckets: BucketOwnership | undefined
+
+  constructor(options: ReplicaOptions, name: string, credentials: RenewedReplicaCredentials) {
+    this.#options = options
+    this.#name = name
+    this.#credentials = credentials
+    this.peers = new PeerConnections(() => credentials.current().client)
+    this.ownership = this.#asOwnership()
+  }
+
+  /** Listens for the other replicas, and claims a share. Call it once; the caller disposes of what it resolves with. */
+  async join(api: VirtualApi, { bindAddress, port, address }: ReplicaListener): Promise<AsyncDisposable & Renewal> {
+    const { metrics, signal } = this.#options
+    await using stack = new AsyncDisposableStack()
+    const { server } = this.#credentials.current()
+    const listener = stack.use(await api.listen({ host: bindAddress, port, ...server }))
+    const at = address.includes(':') ? `[${address}]` : address
+    const buckets = stack.use(this.#createBuckets(`${at}:${listener.port}`))
+    metrics.gauge({
+      name: 'kcp_owned_buckets',
+      help: `Of the ${bucketCount} buckets of logical clusters, those that this process answers for`,
+      read: () => buckets.size,
+    })
+    await buckets.start(signal)
+    const timer = setInterval(() => this.peers.retain((name) => buckets.isThere(name)), retainEveryMs).unref()
+    stack.defer(() => clearInterval(timer))
+    const owned = stack.move()
+    return {
+      what: 'certificates of this replica',
+      renew: async () => {
+        if (await this.#credentials.renew()) listener.setCertificate(this.#credentials.current().server)
+      },
+      [Symbol.asyncDispose]: () => owned.disposeAsync(),
+    }
+  }
+
+  /** Calls this while logical clusters may still be written that are given up; it must end with the signal. Once. */
+  beforeLeaving(save: (isMoved: ClusterFilter, signal: AbortSignal) => Promise<void>): void {
+    this.#leaving = save
+  }
+
+  /** For how long this process may write to a bucket, milliseconds. */
+  mayWriteForMs(bucket: number): number {
+    return this.#buckets?.leftMs(bucket) ?? 0
+  }
+
+  /** Gives up all logical clusters. Resolves with whether other replicas take them: requests are passed on to those. */
+  async leave(): Promise<boolean> {
+    const isShared = this.#buckets?.isShared ?? false
+    await this.#buckets?.leave()
+    return isShared
+  }
+
+  [Symbol.dispose](): void {
+    this.peers[Symbol.dispose]()
+  }
+
+  #createBuckets(address: string): BucketOwnership {
+    const { client, log, signal } = this.#options
+    const options = { client, namespace: installationNamespace, name: this.#name, address, log, signal }
+    const buckets = new BucketOwnership(options)
+    const tell =
+      (what: 'gained' | 'lost') =>
+      (moved: ReadonlySet<number>): void => {
+        for (const listener of this.#listeners) listener[what]((id) => moved.has(bucketOf(id)))
+      }
+    const leaving = async (moved: ReadonlySet<number>, signal: AbortSignal): Promise<void> =>
+      await this.#leaving?.((id) => moved.has(bucketOf(id)), signal)
+    buckets.follow({ gained: tell('gained'), leaving, lost: tell('lost') })
+    this.#buckets = buckets
+    return buckets
+  }
+
+  #asOwnership(): ClusterOwnership {
+    const buckets = (): BucketOwnership | undefined => this.#buckets
+    return {
+      enter: (id) => buckets()?.enter(bucketOf(id)),
+      owns: (id) => buckets()?.has(bucketOf(id)) ?? false,
+      get isLive() {
+        return buckets()?.isLive ?? false
+      },
+      ownerOf: (id) => buckets()?.ownerOf(bucketOf(id)),
+      follow: (listener) => {
+        this.#listeners.add(listener)
+        return () => void this.#listeners.delete(listener)
+      },
+    }
+  }
+}
+
+/** Makes this process known to the others by name; it owns nothing before it joins. */
+export async function createReplica(options: ReplicaOptions): Promise<Replica> {
+  const name = `kcp-apiserver-${randomBytes(5).toString('hex')}`
+  const { client, signal } = options
+  return new Replica(
+    options,
+    name,
+    await replicaCredentials(client, { name, namespace: installationNamespace, signal }),
+  )
+}
+
+// Ids are hashed once: every request asks.
+const numbers = new Map<ClusterId, number>()
+const maxNumbers = 100_000
+
+function bucketOf(id: ClusterId): number {
+  return numbers.get(id) ?? remember(numbers, id, bucketNumberOf(id), { max: maxNumbers })
+}

@@ -1,0 +1,80 @@
+// Member: what a tenant sees of a MemberCluster that its logical cluster may use. Read-only and stored nowhere: the API server makes it
+// from the MemberCluster when it is asked for.
+import type { Condition, KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
+import { ageColumn, conditionColumn, conditionsSchema, reasonColumn } from './conditions.ts'
+import { crdOf, type CustomResourceDefinition, type Kind } from './crd.ts'
+import type { Taint } from './member-cluster.ts'
+
+export interface Member extends KubeObject {
+  apiVersion: 'kcp.dev/v1alpha1'
+  kind: 'Member'
+  metadata: ObjectMeta & { name: string }
+  status: MemberViewStatus
+}
+
+export interface MemberViewStatus {
+  /** Of its Kubernetes. */
+  version?: string
+  serviceNetwork: 'None' | 'Flat'
+  taints: readonly Readonly<Taint>[]
+  /** Names of classes by kind. */
+  classes: { readonly kind: string; readonly names: readonly string[] }[]
+  conditions: Condition[]
+}
+
+export const members = { group: 'kcp.dev', version: 'v1alpha1', resource: 'members' } as const
+
+export const memberKind: Kind = {
+  group: members.group,
+  version: members.version,
+  kind: 'Member',
+  plural: members.resource,
+  categories: ['kcp'],
+  scope: 'Cluster',
+  description:
+    'A Member is a member cluster on which workloads of this logical cluster may run; annotation kcp.dev/clusters names it.',
+  properties: {
+    status: {
+      type: 'object',
+      description: 'What is known of it.',
+      properties: {
+        version: { type: 'string', description: 'The version of its Kubernetes.' },
+        serviceNetwork: {
+          type: 'string',
+          description: 'Flat: its pods and those of other Flat members reach each other. None: they do not.',
+        },
+        taints: {
+          type: 'array',
+          description: 'What workloads must tolerate to run there.',
+          items: {
+            type: 'object',
+            properties: { key: { type: 'string' }, value: { type: 'string' }, effect: { type: 'string' } },
+          },
+        },
+        classes: {
+          type: 'array',
+          description: 'The classes that workloads may name there.',
+          items: {
+            type: 'object',
+            properties: { kind: { type: 'string' }, names: { type: 'array', items: { type: 'string' } } },
+          },
+        },
+        conditions: conditionsSchema(['Ready', 'Usable']),
+      },
+    },
+  },
+  status: true,
+  columns: [
+    conditionColumn('Ready', 'Ready'),
+    conditionColumn('Usable', 'Usable'),
+    reasonColumn('Reason', 'Usable'),
+    { name: 'Version', type: 'string', jsonPath: '.status.version', priority: 1 },
+    { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Usable")].message', priority: 1 },
+    ageColumn,
+  ],
+}
+
+/** The definition by which it is served; no cluster stores it. */
+export function memberCrd(): CustomResourceDefinition {
+  return crdOf(memberKind)
+}

@@ -1,0 +1,14 @@
+// Which fields of a status come from members, and how the reports of several members become one status.
+
+export interface StatusRule {
+  /** Numbers that are summed over members. */
+  readonly summed: readonly string[]
+  /** Fields that are taken from one member: the one that serves. */
+  readonly taken: readonly string[]
+  /** The list of load-balancer addresses is joined over members. */
+  readonly joinsAddresses?: boolean
+  /** The controller writes status.observedGeneration. */
+  readonly observes: boolean
+  /** Absent: the status has no conditions. `withUpdateTime`: they have lastUpdateTime. */
+  readonly conditions?: 'plain' | 'withUpdateTime'
+}

@@ -1,0 +1,35 @@
+// What a syncer says when too much of what runs in a member is not known upstream any more, and how an admin answers.
+import type { DeepReadonly, ObjectMeta } from '../apimachinery/meta/index.ts'
+
+/** On a MemberCluster: until this time (RFC 3339) its syncer deletes what is not known upstream any more, however much. */
+export const acceptDeletionsAnnotation = 'kcp.dev/accept-deletions-until'
+
+export interface SuspendedDeletions {
+  /** Name of the logical cluster; undefined: of all together. */
+  readonly cluster: string | undefined
+  /** Workloads with a copy in the member that are gone upstream, though nobody was seen to delete them. */
+  readonly missing: number
+  /** Workloads with a copy in the member. */
+  readonly total: number
+}
+
+/** Whether an admin accepts now that the syncer of this member deletes what is not known upstream any more. */
+export function acceptsDeletions(
+  { metadata }: { readonly metadata: DeepReadonly<ObjectMeta> },
+  nowMs: number,
+): boolean {
+  // Without the annotation, or with text that is no time, the comparison with NaN is false.
+  return nowMs < Date.parse(metadata.annotations?.[acceptDeletionsAnnotation] ?? '')
+}
+
+/** What the condition DeletionsSuspended of the member says, with what to do. */
+export function suspendedDeletionsText(member: string, suspended: readonly SuspendedDeletions[]): string {
+  const [first] = suspended
+  const of = first?.cluster === undefined ? 'all logical clusters' : `logical cluster "${first.cluster}"`
+  const more = suspended.length > 1 ? ` (and of ${suspended.length - 1} more logical clusters)` : ''
+  return (
+    `${first?.missing} of the ${first?.total} workloads of ${of}${more} that run there are gone upstream, and nobody was seen to ` +
+    `delete them: they are left running. Restore them upstream; or let go what is not there any more: ` +
+    `kubectl annotate --overwrite memberclusters ${member} ${acceptDeletionsAnnotation}=TIME, an RFC 3339 time such as the end of this hour`
+  )
+}

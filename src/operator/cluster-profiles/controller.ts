@@ -1,0 +1,147 @@
+// The controller that shows MemberClusters as ClusterProfiles, where the host has that CustomResourceDefinition.
+import { isDeepStrictEqual } from 'node:util'
+import type { GroupVersionResource } from '../../apimachinery/meta/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import { sleep } from '../../async/index.ts'
+import { createInformer, type DeepReadonly, type KubeClient } from '../../client/index.ts'
+import { memberClusters, type MemberCluster } from '../../crds/index.ts'
+import { createKeyQueue, runController } from '../../reconcile/index.ts'
+import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
+import {
+  clusterManagerLabels,
+  clusterProfileGroup,
+  clusterProfileOf,
+  clusterProfileVersions,
+  type ClusterProfile,
+} from './cluster-profile.ts'
+
+export interface ClusterProfilesDeps {
+  /** Where the profiles are written: that of our processes. */
+  readonly namespace: string
+  /** How often it is asked whether the CustomResourceDefinition has come. Default 60. */
+  readonly lookAgainSeconds?: number
+}
+
+const fieldManager = 'kcp-cluster-profiles'
+
+/** Keeps a ClusterProfile for each MemberCluster. */
+export function clusterProfilesController({
+  namespace,
+  lookAgainSeconds = 60,
+}: ClusterProfilesDeps): OperatorController {
+  return {
+    name: 'cluster-profiles',
+    async run(context, { signal, started }) {
+      // Without the CustomResourceDefinition the operator works as well.
+      started()
+      try {
+        const gvr = await untilServed(context, lookAgainSeconds, signal)
+        await keep(context, { gvr, namespace, signal })
+      } catch (error) {
+        if (!signal.aborted) throw error
+      }
+    },
+  }
+}
+
+/** Resolves with the newest version that the host serves, as soon as it serves one. Rejects with signal.reason. */
+async function untilServed(
+  { clusters, log }: OperatorContext,
+  lookAgainSeconds: number,
+  signal: AbortSignal,
+): Promise<GroupVersionResource> {
+  let isTold = false
+  for (;;) {
+    for (const version of clusterProfileVersions) {
+      const gvr = { group: clusterProfileGroup, version, resource: 'clusterprofiles' }
+      if (await isServed(clusters, gvr, signal)) return gvr
+    }
+    if (!isTold)
+      log.warn(
+        'the host has no CustomResourceDefinition for ClusterProfiles; install that of the Cluster Inventory API',
+        {
+          group: clusterProfileGroup,
+          versions: clusterProfileVersions.join(','),
+        },
+      )
+    isTold = true
+    await sleep(lookAgainSeconds * 1000, signal)
+  }
+}
+
+/** Asked by discovery: other kinds may be in the same group version. An answer other than 404 counts as no. */
+async function isServed(client: KubeClient, gvr: GroupVersionResource, signal: AbortSignal): Promise<boolean> {
+  try {
+    const found = (await client.raw(`/apis/${gvr.group}/${gvr.version}`, { signal })) as
+      { resources?: { name: string }[] } | undefined
+    return found?.resources?.some(({ name }) => name === gvr.resource) ?? false
+  } catch (error) {
+    if (!isStatusError(error)) throw error
+    return false
+  }
+}
+
+interface Keeping {
+  readonly gvr: GroupVersionResource
+  readonly namespace: string
+  readonly signal: AbortSignal
+}
+
+async function keep({ clusters, informers, log }: OperatorContext, { gvr, namespace, signal }: Keeping): Promise<void> {
+  const members = informers.of<MemberCluster>(memberClusters)
+  const labelSelector = Object.entries(clusterManagerLabels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(',')
+  await using profiles = createInformer<ClusterProfile>({
+    client: clusters,
+    gvr,
+    namespace,
+    labelSelector,
+    log,
+    signal,
+  })
+  await Promise.all([members.synced(signal), profiles.synced(signal)])
+  using queue = createKeyQueue({ maxMs: 60_000 })
+  const wanted = (member: DeepReadonly<MemberCluster> | undefined) =>
+    member && clusterProfileOf(member, { namespace, version: gvr.version })
+  const unsubscribe = [
+    members.onChange(({ key, before, after }) => {
+      // Most changes are heartbeats, which no profile shows.
+      if (!isDeepStrictEqual(wanted(before), wanted(after))) queue.add(key)
+    }),
+    profiles.onChange(({ before, after }) => queue.add((after ?? before)?.metadata.name ?? '')),
+  ]
+  const reconcile = async (name: string, visit: AbortSignal): Promise<void> => {
+    const profile = wanted(members.store.get(name))
+    // The host's garbage collector deletes the profile of a member that is gone.
+    if (profile === undefined) return
+    const found = profiles.store.list().find(({ metadata }) => metadata.name === name)
+    await apply(profile, found, { client: clusters, gvr, signal: visit })
+  }
+  try {
+    await runController({ name: 'cluster-profiles', queue, workers: 1, reconcile, log, signal })
+  } finally {
+    for (const end of unsubscribe) end()
+  }
+}
+
+/** Not forced: a profile of that name that somebody else wrote stays theirs, and the log says so (409 Conflict). */
+async function apply(
+  { status, ...profile }: ReturnType<typeof clusterProfileOf>,
+  found: DeepReadonly<ClusterProfile> | undefined,
+  { client, gvr, signal }: { client: KubeClient; gvr: GroupVersionResource; signal: AbortSignal },
+): Promise<void> {
+  const { name, namespace, labels, ownerReferences } = profile.metadata
+  const ref = { name: name ?? '', ...(namespace !== undefined && { namespace }) }
+  const options = { fieldManager, signal }
+  const isWritten =
+    found !== undefined &&
+    isDeepStrictEqual(found.spec, profile.spec) &&
+    isDeepStrictEqual(found.metadata.ownerReferences, ownerReferences) &&
+    Object.entries(labels ?? {}).every(([label, value]) => found.metadata.labels?.[label] === value)
+  if (!isWritten) await client.patch(gvr, ref, 'apply', profile, options)
+  if (isDeepStrictEqual(found?.status, status)) return
+  const { apiVersion, kind } = profile
+  const body = { apiVersion, kind, metadata: ref, status }
+  await client.patch(gvr, ref, 'apply', body, { ...options, subresource: 'status' })
+}

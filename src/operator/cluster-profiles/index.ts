@@ -1,0 +1,1 @@
+export { clusterProfilesController } from './controller.ts'

@@ -1,0 +1,75 @@
+// Notices at once that somebody changed or deleted a Secret of spec.kubeconfigs.
+import { isStatusError } from '../../../apimachinery/status/index.ts'
+import { sleep } from '../../../async/index.ts'
+import { createInformer, type DeepReadonly, type Informer, type KubeClient } from '../../../client/index.ts'
+import type { LogicalCluster } from '../../../crds/index.ts'
+import type { Logger } from '../../../telemetry/index.ts'
+import { hasKubeconfigs } from './keep-kubeconfigs.ts'
+import { ownerAnnotation, type Secret } from './plan-secret.ts'
+import { ourLabel } from './secret-format.ts'
+
+export interface FollowOptions {
+  /** The API in which LogicalClusters and the Secrets are. */
+  readonly clusters: KubeClient
+  readonly objects: Informer<LogicalCluster>
+  /** Called with the name of the LogicalCluster whose Secret is gone or another. Our own renewals count too. */
+  readonly changed: (name: string) => void
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
+/** How often it is asked whether the right to watch was granted. */
+const askAgainMs = 10 * 60_000
+
+/**
+ * Watches the metadata of our Secrets in all namespaces until the signal aborts. Begins when a LogicalCluster wants Secrets, and
+ * where the installation grants it: a role in single namespaces does not. Never rejects.
+ */
+export async function followSecrets({ clusters, objects, changed, log, signal }: FollowOptions): Promise<void> {
+  try {
+    await untilWanted(objects, signal)
+    while (!(await mayWatch(clusters, log, signal))) await sleep(askAgainMs, signal)
+  } catch (error) {
+    if (!signal.aborted) log.error('Secrets with kubeconfigs are not watched', { error })
+    return
+  }
+  const scope = { gvr: secrets, labelSelector: ourLabel, metadataOnly: true }
+  const informer = createInformer<Secret>({ client: clusters, ...scope, log, signal })
+  informer.onChange(({ before, after }) => {
+    // One that is new is either ours, just written, or one that we know from before a restart.
+    if (before === undefined || before.metadata.resourceVersion === after?.metadata.resourceVersion) return
+    const uid = before.metadata.annotations?.[ownerAnnotation]
+    const owner = objects.store.list().find(({ metadata }) => metadata.uid === uid)
+    if (owner !== undefined) changed(owner.metadata.name)
+  })
+}
+
+/** Resolves when a LogicalCluster has Secrets to keep. Rejects with signal.reason. */
+async function untilWanted(objects: Informer<LogicalCluster>, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<undefined>()
+  const abort = (): void => reject(signal.reason as Error)
+  signal.addEventListener('abort', abort, { once: true })
+  const unsubscribe = objects.onChange(({ after }: { after?: DeepReadonly<LogicalCluster> | undefined }) => {
+    if (after !== undefined && hasKubeconfigs(after)) resolve(undefined)
+  })
+  try {
+    signal.throwIfAborted()
+    await promise
+  } finally {
+    unsubscribe()
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+async function mayWatch(clusters: KubeClient, log: Logger, signal: AbortSignal): Promise<boolean> {
+  try {
+    await clusters.list(secrets, { limit: 1, labelSelector: ourLabel, metadataOnly: true, signal })
+    return true
+  } catch (error) {
+    if (!isStatusError(error)) throw error
+    const keys = { role: 'kcp-kubeconfig-secrets-watch', error }
+    log.info('Secrets with kubeconfigs are looked at every ten minutes only: they may not be watched', keys)
+    return false
+  }
+}

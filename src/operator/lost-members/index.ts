@@ -1,0 +1,1 @@
+export { lostMembersController } from './controller.ts'

@@ -1,0 +1,47 @@
+import { expect } from 'chai'
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { drainProgress, type WorkloadThere } from './drain-progress.ts'
+
+function workload(name: string, placed: Record<string, string>, held?: string): WorkloadThere {
+  const states = Object.fromEntries(Object.entries(placed).map(([member, state]) => [member, { state }]))
+  const annotations = { 'kcp.dev/placed-on': JSON.stringify(states), ...(held && { 'kcp.dev/held': held }) }
+  const metadata: KubeObject['metadata'] = { name, namespace: 'shop', annotations }
+  return { cluster: 'acme', workload: { apiVersion: 'apps/v1', kind: 'Deployment', metadata } }
+}
+
+describe('the progress of a drain', () => {
+  const lines = (...workloads: WorkloadThere[]): string[] =>
+    drainProgress('east', workloads).remaining.map(({ name, state, message }) => `${name} ${state}: ${message}`)
+
+  it('tells where each workload goes, and first what can go nowhere', () => {
+    expect(
+      lines(
+        workload('api', { east: 'Serving', west: 'Syncing' }),
+        workload('db', { east: 'Serving' }, 'no member fits'),
+        workload('old', { east: 'Terminating' }),
+        workload('web', { east: 'Draining', west: 'Serving' }),
+        workload('new', { east: 'Serving' }),
+      ),
+    ).to.deep.equal([
+      'db Held: no member fits',
+      'api Moving: to member cluster "west" (Syncing)',
+      'new Moving: it waits for a decision',
+      'old Moving: it is being removed',
+      'web Moving: to member cluster "west" (Serving)',
+    ])
+  })
+  it('says that a Job is waited for', () => {
+    const { cluster, workload: object } = workload('backup', { east: 'Serving' })
+    expect(lines({ cluster, workload: { ...object, kind: 'Job' } })).to.deep.equal([
+      'backup Held: it ends where it began, or somebody deletes it',
+    ])
+  })
+  it('counts all and lists the first fifty', () => {
+    const many = Array.from({ length: 70 }, (_, i) =>
+      workload(`w${i}`, { east: 'Serving' }, i < 20 ? 'full' : undefined),
+    )
+    const { moving, held, remaining } = drainProgress('east', many)
+    expect([moving, held, remaining.length]).to.deep.equal([50, 20, 50])
+    expect(remaining.slice(0, 20).every(({ state }) => state === 'Held')).to.equal(true)
+  })
+})

@@ -1,0 +1,70 @@
+// How far a drain has come: which workloads a member still has something of, and what each of them waits for. Pure.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { DeepReadonly } from '../../client/index.ts'
+import {
+  heldAnnotation,
+  maxRemaining,
+  placedOn,
+  workloadKindOfObject,
+  type RemainingWorkload,
+} from '../../crds/index.ts'
+
+export interface DrainProgress {
+  readonly moving: number
+  readonly held: number
+  /** At most maxRemaining. */
+  readonly remaining: readonly RemainingWorkload[]
+}
+
+/** A workload and the logical cluster that it is in. */
+export interface WorkloadThere {
+  readonly cluster: string
+  readonly workload: DeepReadonly<KubeObject>
+}
+
+const maxMessage = 1024
+
+/** The progress of draining `member`, of which these workloads have something. */
+export function drainProgress(member: string, workloads: readonly WorkloadThere[]): DrainProgress {
+  const all = workloads.map((one) => remainingOf(member, one))
+  const held = all.filter(({ state }) => state === 'Held').length
+  return { moving: all.length - held, held, remaining: all.sort(heldFirst).slice(0, maxRemaining) }
+}
+
+function remainingOf(member: string, { cluster, workload }: WorkloadThere): RemainingWorkload {
+  const { kind, metadata } = workload
+  const { name = '', namespace = '', annotations = {} } = metadata
+  const copies = Object.entries(placedOn(workload as KubeObject))
+  const held = annotations[heldAnnotation]
+  const isLeaving = copies.every(
+    ([other, { state }]) => other !== member || ['Draining', 'Terminating'].includes(state),
+  )
+  const others = copies.filter(([other, { state }]) => other !== member && state !== 'Held')
+  const isWaitedFor = !isLeaving && workloadKindOfObject(workload)?.move === 'stays'
+  const isHeld = isWaitedFor || (held !== undefined && !isLeaving && others.length === 0)
+  const where = others
+    .map(
+      ([other, { state, wait }]) =>
+        `"${other}" (${state}${wait ? `, waits for ${wait.gate} since ${wait.since}` : ''})`,
+    )
+    .join(', ')
+  const moving = where === '' ? 'it is being removed' : `to member cluster ${where}`
+  const reason = isWaitedFor ? 'it ends where it began, or somebody deletes it' : held
+  const message = isHeld ? (reason ?? '') : isLeaving || others.length > 0 ? moving : 'it waits for a decision'
+  return {
+    logicalCluster: cluster,
+    kind,
+    namespace,
+    name,
+    state: isHeld ? 'Held' : 'Moving',
+    message: message.slice(0, maxMessage),
+  }
+}
+
+function heldFirst(a: RemainingWorkload, b: RemainingWorkload): number {
+  if (a.state !== b.state) return a.state === 'Held' ? -1 : 1
+  const [left, right] = [a, b].map(({ logicalCluster, namespace, name, kind }) =>
+    [logicalCluster, namespace, name, kind].join('/'),
+  )
+  return (left ?? '') < (right ?? '') ? -1 : 1
+}

@@ -1,0 +1,74 @@
+import { expect } from 'chai'
+import { memberFinalizer, type MemberCluster } from '../../crds/index.ts'
+import { plan, type Observed } from './plan.ts'
+
+type Policy = NonNullable<MemberCluster['spec']>['deletionPolicy']
+
+function observed(parts: Partial<Observed>, { policy, id }: { policy?: Policy; id?: string } = {}): Observed {
+  const deletionTimestamp = policy === undefined ? {} : { deletionTimestamp: '2026-01-01T00:00:00Z' }
+  return {
+    object: {
+      apiVersion: 'kcp.dev/v1alpha1',
+      kind: 'MemberCluster',
+      metadata: { name: 'east', finalizers: [memberFinalizer], ...deletionTimestamp },
+      spec: policy === undefined ? {} : { deletionPolicy: policy },
+      status: id === undefined ? {} : { id },
+    },
+    probe: {
+      kind: 'answered',
+      uid: 'u',
+      version: 'v1.34.3',
+      nodes: { ready: 1, total: 1 },
+      capacity: {},
+      allocatable: {},
+      revision: '7',
+    },
+    twin: undefined,
+    tokenDue: false,
+    placed: ['shop/web'],
+    requested: {},
+    classes: [],
+    isRestored: false,
+    nowMs: 0,
+    now: '2026-01-01T00:00:00Z',
+    ...parts,
+  }
+}
+
+describe('the plan for a MemberCluster', () => {
+  for (const { title, given, steps } of [
+    { title: 'syncs with a member that answers', given: observed({}), steps: ['setStatus', 'sync'] },
+    {
+      title: 'starts the syncer again after a restore from a backup',
+      given: observed({ isRestored: true }),
+      steps: ['setStatus', 'stopSyncer', 'reportRestored', 'sync'],
+    },
+    {
+      title: 'does not sync with another cluster than was registered',
+      given: observed({}, { id: 'former' }),
+      steps: ['setStatus', 'stopSyncer'],
+    },
+    {
+      title: 'waits for its workloads when it is deleted',
+      given: observed({}, { policy: 'Drain' }),
+      steps: ['sync', 'logRemaining', 'setStatus'],
+    },
+    {
+      title: 'deletes what is there without waiting by force',
+      given: observed({}, { policy: 'Force' }),
+      steps: ['stopSyncer', 'removeInstallation', 'removeFinalizer', 'disconnect'],
+    },
+    {
+      title: 'leaves what is there when it is orphaned',
+      given: observed({}, { policy: 'Orphan' }),
+      steps: ['stopSyncer', 'removeFinalizer', 'disconnect'],
+    },
+    {
+      title: 'deletes everything of ours when nothing is left',
+      given: observed({ placed: [] }, { policy: 'Drain' }),
+      steps: ['stopSyncer', 'removeInstallation', 'removeFinalizer', 'disconnect'],
+    },
+  ]) {
+    it(title, () => expect(plan(given, { probeSeconds: 10 }).steps.map((step) => step.do)).to.deep.equal(steps))
+  }
+})

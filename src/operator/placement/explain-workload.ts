@@ -1,0 +1,53 @@
+// The decision about one workload with all its grounds, from the operator's own inputs; written nowhere.
+import { decide, explain, waitText, type Explanation, type Target } from '../../placement/index.ts'
+import { systemClock } from '../../async/index.ts'
+import { observe } from './observe.ts'
+import type { PlacementInputs } from './placement-inputs.ts'
+import { parseWorkloadKey, workloadKey } from './workload-key.ts'
+import type { PlacedOn, WorkloadKind } from '../../crds/index.ts'
+
+export interface WorkloadExplanation extends Explanation {
+  readonly target: Target
+  /** What decides: an annotation, a Placement by name, or nothing. */
+  readonly source: string
+  readonly placedOn: PlacedOn
+  /** What each copy waits for, one line per copy that waits. */
+  readonly waits: readonly string[]
+}
+
+export interface WorkloadName {
+  readonly kind: WorkloadKind
+  readonly cluster: string
+  readonly namespace: string
+  readonly name: string
+}
+
+/** Explains where the workload should run and why; undefined if there is no such workload or logical cluster. */
+export function explainWorkload(
+  inputs: PlacementInputs,
+  { kind, cluster, namespace, name }: WorkloadName,
+  nowMs = systemClock.now(),
+): WorkloadExplanation | undefined {
+  const ref = parseWorkloadKey(workloadKey(kind, `${cluster}|${namespace}/${name}`))
+  const workload = ref === undefined ? undefined : inputs.workload(ref)
+  const observed = ref === undefined || workload === undefined ? undefined : observe(ref, workload, inputs, nowMs)
+  if (observed === undefined) return undefined
+  const { choice, placedOn } = observed
+  // The decision of the plan also knows what concerns no single member, such as the length of the namespace.
+  return {
+    ...explain(choice),
+    decision: decide(choice),
+    target: choice.target,
+    source: choice.source,
+    placedOn,
+    waits: waitsOf(placedOn),
+  }
+}
+
+function waitsOf(placedOn: PlacedOn): string[] {
+  return Object.entries(placedOn).flatMap(([member, { wait }]) => {
+    if (wait === undefined) return []
+    const then = wait.until === undefined ? 'without limit' : `until ${wait.until}, then ${wait.then}`
+    return [`${member}: ${waitText(wait.gate)} (${wait.gate}), since ${wait.since}, ${then}`]
+  })
+}

@@ -1,0 +1,80 @@
+import { expect } from 'chai'
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { listOf } from '../../apimachinery/quantity/index.ts'
+import type { MemberCluster } from '../../crds/index.ts'
+import { limitsOf } from '../../placement/index.ts'
+import { MemberUsage } from './member-usage.ts'
+
+function workload(replicas: number, members: Record<string, string> = {}): KubeObject {
+  const placed = Object.fromEntries(Object.entries(members).map(([name, state]) => [name, { state }]))
+  const containers = [{ resources: { requests: { cpu: '500m' } } }]
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'web', annotations: { 'kcp.dev/placed-on': JSON.stringify(placed) } },
+    spec: { replicas, template: { spec: { containers } } },
+  }
+}
+
+describe('what workloads request of members', () => {
+  const usage = new MemberUsage()
+  const requested = (member: string, without = ''): Record<string, string> =>
+    listOf(usage.requestedIn(member, { without }))
+
+  it('counts a decision before its object says so, and only once afterwards', () => {
+    usage.assume('a', { east: { state: 'Assumed' } }, workload(2))
+    expect(requested('east')).to.deep.equal({ cpu: '1', pods: '2' })
+    usage.observe('a', workload(2))
+    expect(requested('east'), 'an older object').to.deep.equal({ cpu: '1', pods: '2' })
+    usage.observe('a', workload(2, { east: 'Syncing' }))
+    expect(requested('east')).to.deep.equal({ cpu: '1', pods: '2' })
+    expect(requested('east', 'a'), 'by all others').to.deep.equal({ cpu: '0', pods: '0' })
+  })
+  it('follows the number of replicas, and counts a copy until it is gone', () => {
+    usage.observe('a', workload(3, { east: 'Draining', west: 'Serving' }))
+    expect([requested('east'), requested('west')]).to.deep.equal([
+      { cpu: '1500m', pods: '3' },
+      { cpu: '1500m', pods: '3' },
+    ])
+    usage.observe('a', workload(3, { west: 'Serving' }))
+    expect(requested('east')).to.deep.equal({})
+  })
+  it('counts the replicas that a member has of a divided workload, the more of what is and what is decided', () => {
+    const divided = new MemberUsage()
+    const podsIn = (member: string): string | undefined => listOf(divided.requestedIn(member, { without: '' }))['pods']
+    divided.assume(
+      'a',
+      { east: { state: 'Serving', replicas: 2 }, west: { state: 'Assumed', replicas: 1 } },
+      workload(3),
+    )
+    expect([podsIn('east'), podsIn('west')]).to.deep.equal(['2', '1'])
+    divided.observe('a', workload(3, { east: 'Serving' }))
+    expect([podsIn('east'), podsIn('west')], 'an older object').to.deep.equal(['3', '1'])
+  })
+  it('forgets a decision that could not be written, and workloads that are gone', () => {
+    usage.assume('b', { east: { state: 'Assumed' } }, workload(1))
+    usage.forget('b', workload(1))
+    usage.observe('a', undefined)
+    expect([requested('east'), requested('west')]).to.deep.equal([{}, {}])
+  })
+})
+
+describe('the limits of a member', () => {
+  const limits = (spec: MemberCluster['spec'], status: MemberCluster['status']): object | undefined => {
+    const found = limitsOf({
+      apiVersion: 'kcp.dev/v1alpha1',
+      kind: 'MemberCluster',
+      metadata: { name: 'a' },
+      spec,
+      status,
+    } as MemberCluster)
+    return found && listOf(found)
+  }
+  const status = { allocatable: { cpu: '8', memory: '16Gi' } }
+  it('are those of its spec, else what its nodes can allocate, less the reserve', () => {
+    expect(limits({}, {})).to.equal(undefined)
+    expect(limits({}, status)).to.deep.equal({ cpu: '8', memory: '16Gi' })
+    expect(limits({ capacity: { reservePercent: 25 } }, status)).to.deep.equal({ cpu: '6', memory: '12Gi' })
+    expect(limits({ capacity: { limits: { pods: '10' } } }, status)).to.deep.equal({ pods: '10' })
+  })
+})

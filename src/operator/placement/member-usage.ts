@@ -1,0 +1,104 @@
+// What workloads request of members, with decisions that are not written yet: two workers never give the same room away.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import { addAmounts, type Amounts, type Quantity } from '../../apimachinery/quantity/index.ts'
+import type { DeepReadonly } from '../../client/index.ts'
+import { placedOn, requestsOf, type PlacedOn } from '../../crds/index.ts'
+
+/** By member: what it is to run of a workload. */
+type Shares = ReadonlyMap<string, Amounts>
+
+const none: Shares = new Map()
+
+export class MemberUsage {
+  /** By member, the sum of all shares. */
+  readonly #sums = new Map<string, Map<string, Quantity>>()
+  /** By key of the workload: what its object says, with what it was given since. */
+  readonly #shares = new Map<string, Shares>()
+  /** By key of the workload: the replicas that members were given (undefined: all), until its object says so. */
+  readonly #assumed = new Map<string, Given>()
+  /** The version of the workload about which that was decided. */
+  readonly #assumedOf = new Map<string, DeepReadonly<KubeObject>>()
+
+  /** The object of a workload has changed; undefined: it is gone. */
+  observe(key: string, workload: DeepReadonly<KubeObject> | undefined): void {
+    if (workload === undefined) {
+      this.#drop(key)
+      this.#replace(key, none)
+      return
+    }
+    const there = givenBy(placedOn(workload as KubeObject))
+    const assumed = [...(this.#assumed.get(key) ?? [])].filter(
+      ([member, replicas]) => !there.has(member) || there.get(member) !== replicas,
+    )
+    if (assumed.length === 0) this.#drop(key)
+    const shares = new Map<string, Amounts>()
+    for (const [member, replicas] of there) shares.set(member, requestsOf(workload, replicas))
+    // Until the object says so, the larger of both counts.
+    for (const [member, replicas] of assumed)
+      if (isMore(replicas, there.has(member) ? there.get(member) : 0))
+        shares.set(member, requestsOf(workload, replicas))
+    this.#replace(key, shares)
+  }
+
+  /** The workload was given these members: they count from now on, instead of those of an earlier decision. */
+  assume(key: string, given: PlacedOn, workload: DeepReadonly<KubeObject>): void {
+    const [now, before] = [givenBy(given), this.#assumed.get(key)]
+    // The earlier decision about the same version may be written, and our cache behind: both count until a newer version is seen.
+    if (before !== undefined && this.#assumedOf.get(key) === workload)
+      for (const [member, replicas] of before)
+        if (isMore(replicas, now.has(member) ? now.get(member) : 0)) now.set(member, replicas)
+    this.#assumed.set(key, now)
+    this.#assumedOf.set(key, workload)
+    this.observe(key, workload)
+  }
+
+  /** The decision could not be written: only what the object says counts. */
+  forget(key: string, workload: DeepReadonly<KubeObject> | undefined): void {
+    if (this.#drop(key)) this.observe(key, workload)
+  }
+
+  /** What all workloads but one request of a member. */
+  requestedIn(member: string, { without }: { readonly without: string }): Amounts {
+    const sum = this.#sums.get(member) ?? new Map<string, Quantity>()
+    const own = this.#shares.get(without)?.get(member)
+    if (own === undefined) return sum
+    const rest = new Map(sum)
+    addAmounts(rest, own, -1)
+    return rest
+  }
+
+  #drop(key: string): boolean {
+    this.#assumedOf.delete(key)
+    return this.#assumed.delete(key)
+  }
+
+  #replace(key: string, after: Shares): void {
+    const before = this.#shares.get(key) ?? none
+    this.#add(before, -1)
+    this.#add(after, 1)
+    if (after.size === 0) this.#shares.delete(key)
+    else this.#shares.set(key, after)
+  }
+
+  #add(shares: Shares, sign: 1 | -1): void {
+    for (const [member, requests] of shares) {
+      const sum = this.#sums.get(member) ?? new Map<string, Quantity>()
+      addAmounts(sum, requests, sign)
+      if ([...sum.values()].every(({ nanos }) => nanos === 0n)) this.#sums.delete(member)
+      else this.#sums.set(member, sum)
+    }
+  }
+}
+
+/** By member: the replicas there; undefined: all. */
+type Given = ReadonlyMap<string, number | undefined>
+
+/** Members that the workload has, will have next or has not left yet. */
+function givenBy(placed: PlacedOn): Map<string, number | undefined> {
+  const copies = Object.entries(placed).filter(([, { state }]) => state !== 'Held' && state !== 'Fenced')
+  return new Map(copies.map(([member, { replicas, start }]) => [member, start === undefined ? replicas : undefined]))
+}
+
+function isMore(one: number | undefined, other: number | undefined): boolean {
+  return other !== undefined && (one === undefined || one > other)
+}

@@ -1,0 +1,83 @@
+import { expect } from 'chai'
+import { decide, noDemand, type Choice, type Decision } from '../../placement/index.ts'
+
+const candidate = { ready: true, state: 'Active', admits: true, load: 0 } as const
+const choice = (parts: Partial<Choice>): Choice => ({
+  namespace: 'shop',
+  target: { kind: 'best' },
+  source: 'no rule',
+  placementKey: undefined,
+  demand: noDemand,
+  serving: [],
+  candidates: [
+    { name: 'east', ...candidate },
+    { name: 'west', ...candidate },
+  ],
+  current: [],
+  near: [],
+  volumesIn: [],
+  move: 'makeBeforeBreak',
+  hasEnded: false,
+  ...parts,
+})
+const on = (...names: string[]): Decision['wanted'] => ({ kind: 'members', names })
+const west: Choice['target'] = { kind: 'members', names: ['west'] }
+const both: Choice['target'] = { kind: 'members', names: ['east', 'west'] }
+const drained = [{ name: 'east', ...candidate, state: 'Draining' as const }]
+
+describe('where a workload should run', () => {
+  for (const { title, given, wanted } of [
+    { title: 'a Deployment in all members that are named', given: { target: both }, wanted: on('east', 'west') },
+    {
+      title: 'a StatefulSet in one of them, if it can where it is',
+      given: { target: both, move: 'breakBeforeMake', current: ['west'] },
+      wanted: on('west'),
+    },
+    {
+      title: 'a Job that runs where it is',
+      given: { target: west, move: 'stays', current: ['east'] },
+      wanted: on('east'),
+    },
+    {
+      title: 'a Job elsewhere, if its member is fenced',
+      given: {
+        move: 'stays',
+        current: ['east'],
+        candidates: [
+          { name: 'east', ...candidate, ready: false, isFenced: true },
+          { name: 'west', ...candidate },
+        ],
+      },
+      wanted: on('west'),
+    },
+    { title: 'a new Job where it is wanted', given: { target: west, move: 'stays' }, wanted: on('west') },
+    { title: 'a Job that has ended nowhere again', given: { move: 'stays', hasEnded: true }, wanted: { kind: 'none' } },
+    {
+      title: 'a Job that has ended not in a member that is drained',
+      given: { move: 'stays', hasEnded: true, current: ['east'], candidates: drained },
+      wanted: { kind: 'none' },
+    },
+    {
+      title: 'a Job that runs in a member that is drained until it ends',
+      given: { move: 'stays', current: ['east'], candidates: drained },
+      wanted: on('east'),
+    },
+    { title: 'what has a volume with its volume', given: { volumesIn: ['west'] }, wanted: on('west') },
+    {
+      title: 'what has a volume not elsewhere',
+      given: { volumesIn: ['east'], target: west },
+      wanted: { kind: 'undecided' },
+    },
+  ] as { title: string; given: Partial<Choice>; wanted: Decision['wanted'] }[])
+    it(title, () => expect(decide(choice(given)).wanted).to.deep.equal(wanted))
+
+  it('tells where the volumes are that hold a workload', () => {
+    expect(decide(choice({ volumesIn: ['east'], target: west })).held).to.deep.equal([
+      {
+        cluster: '',
+        reason: 'VolumesElsewhere',
+        message: 'its volumes are in member cluster "east", and do not move',
+      },
+    ])
+  })
+})

@@ -1,0 +1,35 @@
+// Which replica should own which bucket: rendezvous hashing with bounded loads. Every replica computes the same from the
+// names of the live replicas, so nobody has to be asked.
+import { createHash } from 'node:crypto'
+
+/** Buckets of logical clusters; the host store keeps each in a namespace of its own. */
+export const bucketCount = 256
+/** A replica gets at most this much more than an equal share: plain rendezvous hashing spreads 256 buckets too unevenly. */
+const slack = 1.05
+
+/**
+ * The name of the replica for each bucket; empty without replicas. Depends only on the set of names. The pair of replica
+ * and bucket with the highest hash is assigned first, unless the replica is full: so a replica that joins or leaves moves
+ * little else than its own buckets.
+ */
+export function assignBuckets(replicas: Iterable<string>): readonly string[] {
+  const names = [...new Set(replicas)].sort()
+  const most = Math.ceil((bucketCount / names.length) * (names.length === 1 ? 1 : slack))
+  const pairs = names.flatMap((name) =>
+    Array.from({ length: bucketCount }, (_, bucket) => ({ name, bucket, score: scoreOf(name, bucket) })),
+  )
+  pairs.sort((a, b) => b.score - a.score || (a.name < b.name ? -1 : 1))
+  const owners: string[] = []
+  const counts = new Map<string, number>()
+  for (const { name, bucket } of pairs) {
+    const count = counts.get(name) ?? 0
+    if (owners[bucket] !== undefined || count >= most) continue
+    owners[bucket] = name
+    counts.set(name, count + 1)
+  }
+  return owners
+}
+
+function scoreOf(name: string, bucket: number): number {
+  return createHash('sha256').update(`${name}/${bucket}`).digest().readUIntBE(0, 6)
+}

@@ -1,0 +1,77 @@
+// The Lease of this process, and the deletion of others that have ended. Each write depends on the one before, so nobody can
+// have taken our buckets between two of ours without our noticing.
+import type { Clock } from '../async/index.ts'
+import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
+import type { KubeClient } from '../client/index.ts'
+import { leaseOf, leases, replicaOf, replicaSelector, type Replica, type ReplicaLease } from './replica-lease.ts'
+import type { SeenReplica } from './seen-replicas.ts'
+
+export interface OwnLeaseOptions {
+  readonly client: KubeClient
+  readonly namespace: string
+  readonly clock: Clock
+}
+
+export class OwnLease {
+  readonly #options: OwnLeaseOptions
+  #lease: ReplicaLease | undefined
+
+  constructor(options: OwnLeaseOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Writes our Lease. `raced`: it is ours but has changed; write again. `deposed`: another replica deleted it. Rejects where
+   * the outcome is unknown; the next write finds out.
+   */
+  async write(replica: Replica, signal: AbortSignal): Promise<'written' | 'raced' | 'deposed'> {
+    const { client, namespace, clock } = this.#options
+    const existing = this.#lease
+    const object = leaseOf(replica, { namespace, now: clock.now(), ...(existing && { existing }) })
+    try {
+      this.#lease = await (existing === undefined
+        ? client.create(leases, object, { signal })
+        : client.update(leases, object, { signal }))
+      return 'written'
+    } catch (error) {
+      const isRaced = ['Conflict', 'AlreadyExists', 'NotFound'].some((reason) => isStatusError(error, reason))
+      // NotFound of a create: the namespace is missing.
+      if (!isRaced || (existing === undefined && isStatusError(error, 'NotFound'))) throw error
+    }
+    // An earlier write of ours may have been done although we never heard so.
+    const current = await client.tryGet<ReplicaLease>(leases, { namespace, name: replica.name }, { signal })
+    const isOurs = existing === undefined || current?.metadata.uid === existing.metadata.uid
+    this.#lease = isOurs ? current : undefined
+    return this.#lease === undefined ? 'deposed' : 'raced'
+  }
+
+  /** Gives up the Lease: the others take its buckets at once. */
+  async release(signal: AbortSignal): Promise<void> {
+    const { client, namespace } = this.#options
+    const { name = '', uid } = this.#lease?.metadata ?? {}
+    this.#lease = undefined
+    if (uid === undefined) return
+    await client.delete(leases, { namespace, name }, { uid, signal }).catch(tolerate('NotFound', 'Conflict'))
+  }
+
+  /** Deletes the Lease of another replica unless it has changed since we saw it. Resolves with whether it is gone. */
+  async depose({ name, uid, resourceVersion }: SeenReplica, signal: AbortSignal): Promise<boolean> {
+    const { client, namespace } = this.#options
+    try {
+      await client.delete(leases, { namespace, name }, { uid, resourceVersion, signal })
+      return true
+    } catch (error) {
+      if (isStatusError(error, 'NotFound')) return true
+      // It was renewed: that replica lives.
+      if (isStatusError(error, 'Conflict')) return false
+      throw error
+    }
+  }
+
+  /** The Leases of the others as the host has them at this moment. */
+  async others(name: string, signal: AbortSignal): Promise<readonly Replica[]> {
+    const { client, namespace } = this.#options
+    const list = await client.list<ReplicaLease>(leases, { namespace, labelSelector: replicaSelector, signal })
+    return list.items.map(replicaOf).filter((replica) => replica.name !== name)
+  }
+}

@@ -1,0 +1,35 @@
+import { expect } from 'chai'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { hasEnded, processMark } from './process-mark.ts'
+
+describe('the mark of a process', () => {
+  it('shows that a process of this machine has ended once it has', async () => {
+    const file = new URL('process-mark.ts', import.meta.url).href
+    const program = `import { processMark } from ${JSON.stringify(file)}; console.log(processMark()); setInterval(() => 0, 1e6)`
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const [printed] = (await once(child.stdout, 'data')) as [Buffer]
+    const mark = printed.toString().trim()
+    expect(mark).to.match(/boot=\S+ ns=\S+ pid=[0-9]+ start=[0-9]+$/)
+    expect(hasEnded(mark)).to.equal(false)
+    child.kill('SIGSTOP')
+    expect(hasEnded(mark)).to.equal(false)
+    child.kill('SIGKILL')
+    await once(child, 'close')
+    expect(hasEnded(mark)).to.equal(true)
+  })
+
+  it('never shows that this process has ended, nor one of which nothing is known', () => {
+    for (const mark of [processMark(), '', 'pid=1', 'boot=other ns=x pid=1 start=1', 'garbage'])
+      expect(hasEnded(mark), mark).to.equal(false)
+  })
+
+  it('shows that the container before this one has ended in the same pod, and nothing about other pods', () => {
+    const own = processMark({ podUid: 'a' })
+    expect(hasEnded('pod=a boot=1 ns=2 pid=1 start=5', own)).to.equal(true)
+    expect(hasEnded('pod=b boot=1 ns=2 pid=1 start=5', own)).to.equal(false)
+    expect(hasEnded(processMark({ podUid: '' }).replace(/start=[0-9]+/, 'start=1'), own)).to.equal(false)
+  })
+})

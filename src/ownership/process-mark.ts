@@ -1,0 +1,56 @@
+// Marks a process so that its successor on the same machine, or in the same pod, can prove that it has ended. Otherwise a
+// process that restarts after a crash would wait for its own old Lease to expire.
+import { readFileSync, readlinkSync } from 'node:fs'
+
+/** Such as `pod=UID boot=ID ns=pid:[4026531836] pid=17 start=123456`; a part that cannot be read is left out. */
+export function processMark({
+  podUid = process.env['POD_UID'],
+}: { readonly podUid?: string | undefined } = {}): string {
+  const parts = {
+    pod: podUid,
+    boot: tryRead(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()),
+    ns: tryRead(() => readlinkSync('/proc/self/ns/pid')),
+    pid: String(process.pid),
+    start: tryRead(() => startOf(process.pid)),
+  }
+  return Object.entries(parts)
+    .flatMap(([name, value]) => (value === undefined || value === '' ? [] : [`${name}=${value}`]))
+    .join(' ')
+}
+
+/**
+ * True if the process with this mark has certainly ended: it ran in a container of our own pod before us, or on this machine
+ * since the last boot, where no process has its pid and start time.
+ */
+export function hasEnded(mark: string, own: string = processMark()): boolean {
+  if (mark === '' || mark === own) return false
+  const [theirs, ours] = [partsOf(mark), partsOf(own)]
+  // The kubelet starts a container again only after the one before has ended.
+  if (theirs['pod'] !== undefined || ours['pod'] !== undefined) return theirs['pod'] === ours['pod']
+  const isHere = theirs['boot'] !== undefined && theirs['boot'] === ours['boot'] && theirs['ns'] === ours['ns']
+  const { pid, start } = theirs
+  if (!isHere || pid === undefined || start === undefined || !/^[1-9][0-9]*$/.test(pid)) return false
+  return tryRead(() => startOf(Number(pid))) !== start
+}
+
+/** When the process began, in clock ticks since boot: field 22 of its stat; empty for one that has ended. */
+function startOf(pid: number): string {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  // The name, in parentheses, may contain spaces.
+  const [state = '', ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return 'ZX'.includes(state) ? '' : (fields[18] ?? '')
+}
+
+function partsOf(mark: string): Partial<Record<string, string>> {
+  return Object.fromEntries(
+    mark.split(' ').map((part) => [part.slice(0, part.indexOf('=')), part.slice(part.indexOf('=') + 1)]),
+  )
+}
+
+function tryRead(read: () => string): string | undefined {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,87 @@
+// The Lease of a replica: who it is, where the others reach it, and which buckets it claims. A Lease that others delete has
+// lost everything it claimed; so whoever deletes one must be sure that its holder has stopped.
+import type { KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
+import { bucketsFromText, bucketsToText, type BucketSet } from './bucket-set.ts'
+
+export const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases' } as const
+
+const labelName = 'kcp.dev/replica-of'
+const labelValue = 'kcp-apiserver'
+const bucketsAnnotation = 'kcp.dev/buckets'
+const addressAnnotation = 'kcp.dev/peer-address'
+const processAnnotation = 'kcp.dev/process'
+
+/** Selects the Leases of replicas. */
+export const replicaSelector = `${labelName}=${labelValue}`
+
+export interface ReplicaLease extends KubeObject {
+  apiVersion: 'coordination.k8s.io/v1'
+  kind: 'Lease'
+  metadata: ObjectMeta
+  spec?: { holderIdentity?: string; leaseDurationSeconds?: number; acquireTime?: string; renewTime?: string }
+}
+
+/** One process of `kcp apiserver`, as its Lease shows it. */
+export interface Replica {
+  /** The name of the Lease. */
+  readonly name: string
+  /** `HOST:PORT` of the listener for the other replicas. */
+  readonly address: string
+  /** Identifies the process on its machine; empty if unknown. */
+  readonly process: string
+  /** For how long the others leave it alone if it does not change, milliseconds; Infinity if it does not say. */
+  readonly leaseMs: number
+  /** The buckets that nobody else may answer for while this Lease exists. */
+  readonly claims: BucketSet
+}
+
+/** The Lease to write. `existing` is the one that it replaces. Times are for people: nobody compares them with a clock. */
+export function leaseOf(
+  { name, address, process, leaseMs, claims }: Replica,
+  { namespace, now, existing }: { namespace: string; now: number; existing?: ReplicaLease },
+): ReplicaLease {
+  const time = new Date(now).toISOString().replace(/Z$/, '000Z')
+  const annotations = {
+    [bucketsAnnotation]: bucketsToText(claims),
+    [addressAnnotation]: address,
+    [processAnnotation]: process,
+  }
+  const { uid, resourceVersion } = existing?.metadata ?? {}
+  return {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: {
+      namespace,
+      name,
+      labels: { [labelName]: labelValue },
+      annotations,
+      // Together they make an update of a Lease that was deleted, or made again, fail.
+      ...(uid !== undefined && { uid }),
+      ...(resourceVersion !== undefined && { resourceVersion }),
+    },
+    spec: {
+      holderIdentity: name,
+      leaseDurationSeconds: Math.max(1, Math.ceil(leaseMs / 1000)),
+      acquireTime: existing?.spec?.acquireTime ?? time,
+      renewTime: time,
+    },
+  }
+}
+
+/** What a Lease says. A claim that cannot be read counts as a claim of everything. */
+export function replicaOf({
+  metadata,
+  spec,
+}: {
+  readonly metadata: { readonly name?: string; readonly annotations?: Readonly<Record<string, string>> }
+  readonly spec?: { readonly leaseDurationSeconds?: number }
+}): Replica {
+  const annotations = metadata.annotations ?? {}
+  return {
+    name: metadata.name ?? '',
+    address: annotations[addressAnnotation] ?? '',
+    process: annotations[processAnnotation] ?? '',
+    leaseMs: (spec?.leaseDurationSeconds ?? Infinity) * 1000,
+    claims: bucketsFromText(annotations[bucketsAnnotation] ?? ''),
+  }
+}

@@ -1,0 +1,70 @@
+// The classes that a workload names, itself or by its claims, and those that a member has.
+import type { DeepReadonly, KubeObject } from '../apimachinery/meta/index.ts'
+import { templateOf, type ClassKindName, type MemberCluster } from '../crds/index.ts'
+import type { ClassNames, NamedClass } from './named-class.ts'
+import { memberOfClaim } from './volumes.ts'
+
+type CachedObject = DeepReadonly<KubeObject>
+
+interface Claim {
+  readonly spec?: { readonly storageClassName?: string; readonly volumeName?: string }
+}
+interface Template {
+  readonly spec?: {
+    readonly runtimeClassName?: string
+    readonly volumes?: readonly {
+      readonly persistentVolumeClaim?: { readonly claimName?: string }
+      readonly ephemeral?: { readonly volumeClaimTemplate?: Claim }
+    }[]
+  }
+}
+
+/**
+ * The classes without which the pods of a workload would wait for ever. PriorityClasses are none: a member without the one
+ * that is named runs the pods with the next lower priority it has. `claims` are those of the namespace; one whose volume is in a member needs no class any more.
+ * A StorageClass that no member has is none either: volumes that an admin made by hand may have its name.
+ */
+export function namedClasses(
+  workload: CachedObject,
+  claims: () => Iterable<CachedObject>,
+  members: () => readonly DeepReadonly<MemberCluster>[],
+): NamedClass[] {
+  const { runtimeClassName, volumes = [] } = (templateOf(workload) as Template | undefined)?.spec ?? {}
+  const { volumeClaimTemplates = [] } = (workload['spec'] ?? {}) as { volumeClaimTemplates?: readonly Claim[] }
+  const claimed = new Set(volumes.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []))
+  const inline = volumes.flatMap(({ ephemeral }) => ephemeral?.volumeClaimTemplate ?? [])
+  const stored = claimed.size === 0 ? [] : [...claims()].filter((claim) => isOpen(claim, claimed))
+  const storage = [...volumeClaimTemplates, ...inline, ...(stored as Claim[])].map(({ spec }) => spec?.storageClassName)
+  const found: NamedClass[] = [...new Set(storage)].flatMap((name) =>
+    name && members().some((member) => classNamesOf(member).get('StorageClass')?.has(name))
+      ? [{ kind: 'StorageClass', name }]
+      : [],
+  )
+  return runtimeClassName ? [{ kind: 'RuntimeClass', name: runtimeClassName }, ...found] : found
+}
+
+function isOpen(claim: CachedObject, claimed: ReadonlySet<string>): boolean {
+  return claimed.has(claim.metadata.name ?? '') && memberOfClaim(claim) === undefined
+}
+
+const known = new WeakMap<object, ClassNames>()
+
+/** The names of a member's classes, computed once for each version of its status. A list that was cut off is not known. */
+export function classNamesOf({ status }: DeepReadonly<MemberCluster>): ClassNames {
+  const { classes } = status ?? {}
+  if (classes === undefined) return new Map()
+  let names = known.get(classes)
+  if (names === undefined) {
+    const complete = classes.filter(({ truncated = false }) => !truncated)
+    names = new Map<ClassKindName, ReadonlySet<string>>(
+      complete.map(({ kind, items }) => [kind, new Set(items.map(({ name }) => name))]),
+    )
+    known.set(classes, names)
+  }
+  return names
+}
+
+/** The class of a claim, a change of which can change where its pods may run. */
+export function storageClassOf(claim: CachedObject | undefined): string | undefined {
+  return (claim as Claim | undefined)?.spec?.storageClassName
+}

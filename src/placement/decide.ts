@@ -1,0 +1,54 @@
+// The decision about one workload, with what concerns no single member: volumes, kinds that run once, names that are too long. Pure.
+import { maxPlacedNamespaceLength } from '../crds/index.ts'
+import type { Choice } from './choice.ts'
+import { choose } from './choose.ts'
+import type { Decision, Rejection } from './move/decision.ts'
+import type { Target } from './target.ts'
+
+/** Where the workload should run; a namespace that is too long for members is held. */
+export function decide(choice: Choice): Decision {
+  const { namespace, current, move: how } = choice
+  const stays = how === 'stays' ? decideStay(choice) : undefined
+  if (stays !== undefined) return { wanted: stays, held: [], rejected: [] }
+  const target = targetWithVolumes(choice)
+  if ('reason' in target) return undecided(target)
+  if (namespace.length <= maxPlacedNamespaceLength) {
+    const one = how === 'makeBeforeBreak' ? target : onlyOne(target, current)
+    return choose({ ...choice, target: one })
+  }
+  const message = `namespace "${namespace}" has more than ${maxPlacedNamespaceLength} characters`
+  return undecided({ cluster: '', reason: 'NamespaceNameTooLong', message })
+}
+
+function undecided(rejection: Rejection): Decision {
+  return { wanted: { kind: 'undecided' }, held: [rejection], rejected: [rejection] }
+}
+
+/** The target, or the member with the volumes of the workload; a rejection if somebody asks for another one. */
+function targetWithVolumes({ target, volumesIn }: Choice): Target | Rejection {
+  const [where] = volumesIn
+  if (where === undefined || target.kind === 'none') return target
+  if (volumesIn.length === 1 && (target.kind === 'best' || target.names.includes(where)))
+    return { kind: 'members', names: [where] }
+  const message = `its volumes are in member cluster ${volumesIn.map((name) => `"${name}"`).join(' and ')}, and do not move`
+  return { cluster: '', reason: 'VolumesElsewhere', message }
+}
+
+/**
+ * A Job or pod ends where it began, whatever is asked for meanwhile: a second copy would do its work again. Undefined while
+ * it is nowhere, or its member is fenced, and it has something to do.
+ */
+function decideStay({ current, candidates, hasEnded }: Choice): Decision['wanted'] | undefined {
+  const [where] = current
+  const isLeaving = candidates.some(({ name, state }) => name === where && state === 'Draining')
+  if (hasEnded && (where === undefined || isLeaving)) return { kind: 'none' }
+  const isFenced = candidates.some((candidate) => candidate.name === where && candidate.isFenced)
+  return where === undefined || isFenced ? undefined : { kind: 'members', names: [where] }
+}
+
+/** A target with one member: the copies of these kinds would not know of each other. */
+function onlyOne(target: Target, current: readonly string[]): Target {
+  if (target.kind !== 'members' || target.names.length < 2) return target
+  const [first = ''] = target.names
+  return { kind: 'members', names: [target.names.find((name) => current.includes(name)) ?? first] }
+}

@@ -1,0 +1,126 @@
+// The guards of transitions: each says what must be true, and in words what is waited for until it is.
+import { elapsedMs, shareOf, type Copy, type CopySeen, type MoveInput } from './move-input.ts'
+
+export interface Guard {
+  readonly gate: string
+  /** Completes "waits for". */
+  readonly waitsFor: string
+  readonly met: (copy: Copy, input: MoveInput) => boolean
+}
+
+/** The guards by gate. A transition that a guard belongs to happens only while the guard is met. */
+export const guards = {
+  NothingElsewhere: {
+    waitsFor: 'the copies in other member clusters to be gone, because it must not run twice',
+    met: ({ name }, { placedOn }) =>
+      Object.entries(placedOn).every(
+        ([other, { state }]) => other === name || ['Held', 'Assumed', 'Fenced'].includes(state),
+      ),
+  },
+  OrdinalFree: {
+    waitsFor: 'a pod of the other member cluster to end',
+    met: ({ name, before }, { placedOn }) =>
+      before?.replicas === undefined
+        ? Object.entries(placedOn).every(
+            ([other, { state, replicas }]) =>
+              other === name || replicas === 0 || ['Held', 'Assumed', 'Fenced'].includes(state),
+          )
+        : before.replicas > 0,
+  },
+  SpecObserved: {
+    waitsFor: 'the controllers of the member cluster to see it',
+    met: ({ seen }) => seen.observed,
+  },
+  RolloutComplete: {
+    waitsFor: 'its pods to be ready',
+    met: ({ seen }) => seen.available,
+  },
+  EndpointsPublished: {
+    waitsFor: 'its endpoints to be known in all member clusters',
+    met: ({ seen }) => seen.published,
+  },
+  ReplacementServes: {
+    waitsFor: 'the new copy to serve',
+    met: ({ name }, input) => isReplaced(name, input),
+  },
+  NamespaceMayLeave: {
+    waitsFor: 'the other workloads of its namespace to serve elsewhere',
+    met: ({ name }, { mayDrain }) => mayDrain(name),
+  },
+  SuccessorKnown: {
+    waitsFor: 'a member cluster that can take it',
+    met: (_, { decision: { wanted, held } }) =>
+      wanted.kind === 'none' || (wanted.kind === 'members' && held.length === 0),
+  },
+  OrdinalsMoved: {
+    waitsFor: 'all its pods to be in the other member cluster',
+    met: ({ before, seen }, input) =>
+      input.decision.wanted.kind === 'none' ||
+      (before !== undefined && shareOf(before, input) === 0 && seen.observed && (seen.pods ?? 0) === 0),
+  },
+  NeverServed: {
+    waitsFor: 'a decision',
+    met: ({ seen }, { decision: { wanted, held } }) =>
+      !seen.available && (seen.ready ?? 0) === 0 && wanted.kind !== 'undecided' && held.length === 0,
+  },
+  NothingElseServes: {
+    waitsFor: 'the new copy to fail',
+    met: ({ name }, { decision, placedOn, seen }) =>
+      decision.wanted.kind !== 'none' &&
+      !Object.entries(placedOn).some(
+        ([other, { state }]) => other !== name && state === 'Serving' && answers(seen(other)) && seen(other).available,
+      ),
+  },
+  RunsEnded: {
+    waitsFor: 'the Jobs that it began to end',
+    met: ({ seen }) => !seen.isBusy,
+  },
+  DrainElapsed: {
+    waitsFor: 'its last requests',
+    met: ({ before }, input) => before !== undefined && elapsedMs(before, input) >= input.drainSeconds * 1000,
+  },
+  EndpointsGone: {
+    waitsFor: 'its endpoints to leave all member clusters',
+    met: ({ before, seen }, input) =>
+      seen.endpointsGone || (before !== undefined && elapsedMs(before, input) >= input.drainSeconds * 3000),
+  },
+  CopyGone: {
+    waitsFor: 'the member cluster to confirm that nothing of it is left',
+    met: ({ seen }) => seen.gone,
+  },
+  MemberLost: { waitsFor: 'the member cluster to be lost', met: ({ seen }) => seen.lost !== undefined },
+  MemberAnswers: {
+    waitsFor: 'the member cluster to answer',
+    met: ({ seen }) => seen.lost === undefined && !seen.isFenced,
+  },
+  MemberFenced: { waitsFor: 'the member cluster to be fenced', met: ({ seen }) => seen.isFenced === true },
+  MemberNotFenced: { waitsFor: 'the member cluster to be released', met: ({ seen }) => seen.isFenced !== true },
+} satisfies Record<string, Omit<Guard, 'gate'>>
+
+export type Gate = keyof typeof guards
+
+/**
+ * True if all wanted copies serve now, by what members report and not only by their state. With no wanted copy it is false,
+ * unless somebody asked for no member.
+ */
+function isReplaced(name: string, input: MoveInput): boolean {
+  const { wanted, held } = input.decision
+  if (wanted.kind === 'none') return true
+  if (wanted.kind === 'undecided' || held.length > 0) return false
+  const others = wanted.names.filter((other) => other !== name)
+  return others.length > 0 && others.every((other) => serves(other, input))
+}
+
+function serves(name: string, input: MoveInput): boolean {
+  const copy = input.placedOn[name]
+  if (copy?.state !== 'Serving' || elapsedMs(copy, input) < input.soakSeconds * 1000) return false
+  // It has not yet what it is to have of a divided workload.
+  if (copy.replicas !== input.decision.shares?.[name]) return false
+  const seen = input.seen(name)
+  return answers(seen) && seen.available && seen.published
+}
+
+/** What a lost member reported last says nothing about now: its copy is marked Lost in the step that this guard decides about. */
+function answers({ lost }: CopySeen): boolean {
+  return lost === undefined
+}

@@ -1,0 +1,81 @@
+// What the move engine looks at: the decision that is written, the one that is wanted, and what each member reports.
+import type { CopyState, PlacedCopy, PlacedOn } from '../../crds/index.ts'
+import type { Decision } from './decision.ts'
+
+/**
+ * How a workload changes its member. makeBeforeBreak: the new copy serves before the old one goes. breakBeforeMake: the old one is
+ * gone before the new one is created. ordinalByOrdinal: the same for one pod of a StatefulSet after the other.
+ */
+export type Strategy = 'makeBeforeBreak' | 'breakBeforeMake' | 'ordinalByOrdinal'
+
+/** What is known about one copy. */
+export interface CopySeen {
+  /** The member's controller has processed the present spec, with the replicas that this member has of it. */
+  readonly observed: boolean
+  /** The rollout of the present spec is complete. Implies observed. */
+  readonly available: boolean
+  /** Its ready endpoints are known in every member that can reach them. */
+  readonly published: boolean
+  /** No member knows an endpoint of it. */
+  readonly endpointsGone: boolean
+  /** The member's syncer has confirmed that nothing of it is left. */
+  readonly gone: boolean
+  /** What it began must end before it goes: the Jobs of a CronJob. */
+  readonly isBusy?: boolean
+  /** Pods that the member's controller counts, those that end included. */
+  readonly pods?: number
+  /** Of these, the pods that are available. */
+  readonly ready?: number
+  /** The member has not answered for lostAfterMs. */
+  readonly lost?: {
+    /** In Unix milliseconds: when the workload leaves; absent while it does not leave by itself. */
+    readonly failoverAtMs?: number
+  }
+  /** The member does not answer, and somebody has made sure that nothing runs there. */
+  readonly isFenced?: boolean
+}
+
+export interface MoveInput {
+  readonly now: number
+  readonly placedOn: PlacedOn
+  readonly decision: Decision
+  /** Default makeBeforeBreak. */
+  readonly strategy?: Strategy
+  /** What the spec says of the pods: their number, default 1, and the first ordinal of a StatefulSet, default 0. */
+  readonly scale?: { readonly replicas: number; readonly start: number }
+  readonly seen: (member: string) => CopySeen
+  /** Whether the copy may drain: without a flat network, a namespace leaves a member as a whole. */
+  readonly mayDrain: (member: string) => boolean
+  readonly drainSeconds: number
+  /** How long a copy must be Serving before another one drains. */
+  readonly soakSeconds: number
+}
+
+/** One copy at one moment; `before` is undefined where the workload has none. */
+export interface Copy {
+  readonly name: string
+  readonly before: PlacedCopy | undefined
+  readonly seen: CopySeen
+}
+
+/** What the decision says of the member: it should have a copy, it should and cannot, or it should not. */
+export type Role = 'wanted' | 'refused' | 'leaving'
+
+/** States in which a member runs pods that may serve. */
+export const liveStates: readonly CopyState[] = ['Syncing', 'Applied', 'Available', 'Serving']
+
+/** How long the copy has been in its state; without a time, for ever. */
+export function elapsedMs(copy: PlacedCopy, { now }: Pick<MoveInput, 'now'>): number {
+  const since = Date.parse(copy.since ?? '')
+  return Number.isNaN(since) ? Number.MAX_SAFE_INTEGER : now - since
+}
+
+/** The number of replicas and the first ordinal that the spec asks for. */
+export function scaleOf({ scale }: MoveInput): { readonly replicas: number; readonly start: number } {
+  return scale ?? { replicas: 1, start: 0 }
+}
+
+/** How many replicas the member has of the workload. */
+export function shareOf(copy: PlacedCopy, input: MoveInput): number {
+  return copy.replicas ?? scaleOf(input).replicas
+}

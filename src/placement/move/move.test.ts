@@ -1,0 +1,440 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import type { CopyState, PlacedOn } from '../../crds/index.ts'
+import type { Decision } from './decision.ts'
+import { move, transition } from './move.ts'
+import type { CopySeen, MoveInput } from './move-input.ts'
+
+const nothing: CopySeen = { observed: false, available: false, published: false, endpointsGone: true, gone: true }
+const serving: CopySeen = { observed: true, available: true, published: true, endpointsGone: false, gone: false }
+const start = Date.parse('2026-01-01T00:00:00Z')
+
+type Wanted = string[] | 'none' | 'undecided'
+function decide(wanted: Wanted, held: string[] = []): Decision {
+  const rejections = held.map((cluster) => ({
+    cluster,
+    reason: 'ClusterNotFound' as const,
+    message: `there is no "${cluster}"`,
+  }))
+  return {
+    wanted: Array.isArray(wanted) ? { kind: 'members', names: wanted } : { kind: wanted },
+    held: rejections,
+    rejected: rejections,
+  }
+}
+
+function given(
+  states: Record<string, CopyState>,
+  parts: Partial<MoveInput> & { see?: Record<string, Partial<CopySeen>>; secondsLater?: number } = {},
+): MoveInput {
+  const { see = {}, secondsLater = 100, ...rest } = parts
+  const placedOn: PlacedOn = Object.fromEntries(
+    Object.entries(states).map(([name, state]) => [name, { state, since: new Date(start).toISOString() }]),
+  )
+  return {
+    now: start + secondsLater * 1000,
+    placedOn,
+    decision: decide(['west']),
+    seen: (member) => ({ ...(states[member] === 'Serving' ? serving : nothing), ...see[member] }),
+    mayDrain: () => true,
+    drainSeconds: 10,
+    soakSeconds: 1,
+    ...rest,
+  }
+}
+
+const states = (placed: PlacedOn): Record<string, string> =>
+  Object.fromEntries(Object.entries(placed).map(([name, { state }]) => [name, state]))
+
+describe('the move engine', () => {
+  for (const { title, input, after } of [
+    { title: 'starts a new copy', input: given({}), after: { west: 'Syncing' } },
+    { title: 'waits for the member to observe', input: given({ west: 'Syncing' }), after: { west: 'Syncing' } },
+    {
+      title: 'passes through all states that are already reached',
+      input: given({ west: 'Syncing' }, { see: { west: serving } }),
+      after: { west: 'Serving' },
+    },
+    {
+      title: 'stops at Available until endpoints are published',
+      input: given({ west: 'Applied' }, { see: { west: { ...serving, published: false } } }),
+      after: { west: 'Available' },
+    },
+    {
+      title: 'keeps the old copy while the new one is not Serving',
+      input: given({ east: 'Serving', west: 'Applied' }),
+      after: { east: 'Serving', west: 'Applied' },
+    },
+    {
+      title: 'drains the old copy once the new one is Serving and has soaked',
+      input: given({ east: 'Serving', west: 'Serving' }),
+      after: { east: 'Draining', west: 'Serving' },
+    },
+    {
+      title: 'does not drain before the soak is over',
+      input: given({ east: 'Serving', west: 'Serving' }, { secondsLater: 0 }),
+      after: { east: 'Serving', west: 'Serving' },
+    },
+    {
+      title: 'does not drain when the new copy has failed in the meantime',
+      input: given({ east: 'Serving', west: 'Serving' }, { see: { west: { available: false } } }),
+      after: { east: 'Serving', west: 'Serving' },
+    },
+    {
+      title: 'does not drain before the namespace may move',
+      input: given({ east: 'Serving', west: 'Serving' }, { mayDrain: () => false }),
+      after: { east: 'Serving', west: 'Serving' },
+    },
+    {
+      title: 'undoes a drain when the new copy fails',
+      input: given({ east: 'Draining', west: 'Serving' }, { see: { west: { available: false } } }),
+      after: { east: 'Available', west: 'Serving' },
+    },
+    {
+      title: 'terminates after the drain',
+      input: given({ east: 'Draining', west: 'Serving' }, { see: { east: { gone: false } } }),
+      after: { east: 'Terminating', west: 'Serving' },
+    },
+    {
+      title: 'drains for drainSeconds',
+      input: given({ east: 'Draining', west: 'Serving' }, { secondsLater: 9 }),
+      after: { east: 'Draining', west: 'Serving' },
+    },
+    {
+      title: 'waits longer while endpoints remain',
+      input: given(
+        { east: 'Draining', west: 'Serving' },
+        { secondsLater: 20, see: { east: { endpointsGone: false } } },
+      ),
+      after: { east: 'Draining', west: 'Serving' },
+    },
+    {
+      title: 'keeps a Terminating copy until the member confirms',
+      input: given({ east: 'Terminating', west: 'Serving' }, { see: { east: { gone: false } } }),
+      after: { east: 'Terminating', west: 'Serving' },
+    },
+    {
+      title: 'forgets a copy that is gone',
+      input: given({ east: 'Terminating', west: 'Serving' }),
+      after: { west: 'Serving' },
+    },
+    {
+      title: 'returns a draining copy to Serving if it is wanted again',
+      input: given(
+        { east: 'Draining', west: 'Serving' },
+        { decision: decide(['east']), see: { east: { ...serving, published: false } } },
+      ),
+      after: { east: 'Available', west: 'Serving' },
+    },
+    {
+      title: 'starts again only when the Terminating copy is gone',
+      input: given({ west: 'Terminating' }, { see: { west: { gone: false } } }),
+      after: { west: 'Terminating' },
+    },
+    {
+      title: 'drops a copy that never served',
+      input: given({ east: 'Syncing' }, { see: { east: { gone: false } } }),
+      after: { east: 'Terminating', west: 'Syncing' },
+    },
+    {
+      title: 'holds an unknown target and leaves the old copy alone',
+      input: given({ east: 'Serving' }, { decision: decide('undecided', ['mars']) }),
+      after: { east: 'Serving', mars: 'Held' },
+    },
+    {
+      title: 'does not drain while any target is Held',
+      input: given({ east: 'Serving', west: 'Serving' }, { decision: decide(['west'], ['mars']) }),
+      after: { east: 'Serving', mars: 'Held', west: 'Serving' },
+    },
+    {
+      title: 'forgets a Held member when it is no longer asked for',
+      input: given({ east: 'Serving', mars: 'Held' }, { decision: decide(['east']) }),
+      after: { east: 'Serving' },
+    },
+    {
+      title: 'keeps everything while undecided (I2)',
+      input: given({ east: 'Serving' }, { decision: decide('undecided') }),
+      after: { east: 'Serving' },
+    },
+    {
+      title: 'drains everything for none',
+      input: given({ east: 'Serving' }, { decision: decide('none') }),
+      after: { east: 'Draining' },
+    },
+    {
+      title: 'keeps both for a target of both',
+      input: given({ east: 'Serving' }, { decision: decide(['east', 'west']) }),
+      after: { east: 'Serving', west: 'Syncing' },
+    },
+  ]) {
+    it(title, () => expect(states(move(input).placedOn)).to.deep.equal(after))
+  }
+
+  const lost = { ...serving, lost: { failoverAtMs: start + 300_000 } }
+  const fenced = { ...nothing, lost: {}, isFenced: true }
+  for (const { title, input, after } of [
+    {
+      title: 'marks a copy whose member is lost, and keeps it',
+      input: given({ east: 'Serving' }, { decision: decide(['east']), see: { east: lost } }),
+      after: { east: 'Lost' },
+    },
+    {
+      title: 'keeps the mark while the replacement serves',
+      input: given({ east: 'Lost', west: 'Serving' }, { see: { east: lost } }),
+      after: { east: 'Lost', west: 'Serving' },
+    },
+    {
+      title: 'keeps the old copy if the member of the new one is lost in the same step',
+      input: given({ east: 'Serving', west: 'Serving' }, { see: { west: lost } }),
+      after: { east: 'Serving', west: 'Lost' },
+    },
+    {
+      title: 'drains the copy of a member that answers again, if another one serves',
+      input: given({ east: 'Lost', west: 'Serving' }, { see: { east: serving } }),
+      after: { east: 'Draining', west: 'Serving' },
+    },
+    {
+      title: 'withdraws the replacement if the member answers again before it serves',
+      input: given({ east: 'Lost', west: 'Syncing' }, { decision: decide(['east']), see: { east: serving } }),
+      after: { east: 'Serving' },
+    },
+    {
+      title: 'does not start what must not run twice while its member is lost',
+      input: given({ east: 'Lost' }, { strategy: 'breakBeforeMake', see: { east: { ...nothing, lost: {} } } }),
+      after: { east: 'Lost', west: 'Assumed' },
+    },
+    {
+      title: 'starts what must not run twice when its member is fenced',
+      input: given({ east: 'Lost' }, { strategy: 'breakBeforeMake', see: { east: fenced } }),
+      after: { east: 'Fenced', west: 'Syncing' },
+    },
+    {
+      title: 'removes what comes back with a member that was fenced',
+      input: given({ east: 'Fenced', west: 'Serving' }, { see: { east: { ...serving, gone: false } } }),
+      after: { east: 'Terminating', west: 'Serving' },
+    },
+  ])
+    it(title, () => expect(states(move(input).placedOn)).to.deep.equal(after))
+
+  it('says at which gate a copy waits, since when, until when, and what happens then', () => {
+    const { placedOn } = move(given({ east: 'Serving', west: 'Applied' }))
+    expect(placedOn['west']?.wait).to.deep.equal({
+      gate: 'RolloutComplete',
+      since: '2026-01-01T00:01:40.000Z',
+      until: '2026-01-01T00:11:40.000Z',
+      then: 'Held',
+    })
+    expect(placedOn['east']?.wait).to.include({ gate: 'ReplacementServes', then: 'Held' })
+  })
+  it('keeps the time of a wait that goes on, and tells the workload when it has lasted too long', () => {
+    const first = move(given({ east: 'Serving', west: 'Applied' }))
+    expect([first.stalled, first.requeueAfterMs]).to.deep.equal([[], 600_000])
+    const later = given({ east: 'Serving', west: 'Applied' }, { placedOn: first.placedOn, secondsLater: 701 })
+    const second = move(later)
+    expect(second.placedOn).to.equal(first.placedOn)
+    expect(second.stalled).to.deep.equal([
+      {
+        cluster: 'west',
+        reason: 'MoveStalled',
+        message: 'in member cluster "west" it has waited since 2026-01-01T00:01:40.000Z for its pods to be ready',
+      },
+    ])
+  })
+  it('says until when a lost member is waited for', () => {
+    const { placedOn } = move(given({ east: 'Serving' }, { decision: decide(['east']), see: { east: lost } }))
+    expect(placedOn['east']?.wait).to.include({ gate: 'MemberAnswers', until: '2026-01-01T00:05:00.000Z' })
+  })
+
+  describe('of a divided workload', () => {
+    const shares = (input: MoveInput): Record<string, number | undefined> =>
+      Object.fromEntries(Object.entries(move(input).placedOn).map(([name, { replicas }]) => [name, replicas]))
+    const divided = (
+      has: Record<string, number>,
+      wants: Record<string, number>,
+      { replicas, ready = has }: { replicas: number; ready?: Record<string, number> },
+    ): MoveInput => ({
+      ...given({}),
+      placedOn: Object.fromEntries(
+        Object.entries(has).map(([name, count]) => [
+          name,
+          { state: 'Serving', since: new Date(start).toISOString(), replicas: count },
+        ]),
+      ),
+      scale: { replicas, start: 0 },
+      decision: { ...decide(Object.keys(wants)), shares: wants },
+      seen: (name) => ({ ...(name in has ? serving : nothing), ready: ready[name] ?? 0 }),
+    })
+    for (const { title, input, after } of [
+      {
+        title: 'gives the replicas of a scale-up at once',
+        input: divided({ a: 6, b: 6 }, { a: 15, b: 15 }, { replicas: 30 }),
+        after: { a: 15, b: 15 },
+      },
+      {
+        title: 'takes the replicas of a scale-down at once',
+        input: divided({ a: 15, b: 15 }, { a: 3, b: 3 }, { replicas: 6 }),
+        after: { a: 3, b: 3 },
+      },
+      {
+        title: 'takes none before those of a member that joins are ready',
+        input: divided({ a: 6, b: 6 }, { a: 4, b: 4, c: 4 }, { replicas: 12 }),
+        after: { a: 6, b: 6, c: 4 },
+      },
+      {
+        title: 'takes as many as are ready elsewhere',
+        input: divided({ a: 6, b: 6, c: 4 }, { a: 4, b: 4, c: 4 }, { replicas: 12, ready: { a: 6, b: 6, c: 2 } }),
+        after: { a: 4, b: 6, c: 4 },
+      },
+      {
+        title: 'takes replicas that were not ready anyway',
+        input: divided({ a: 6, b: 6 }, { a: 2, b: 2 }, { replicas: 4, ready: {} }),
+        after: { a: 2, b: 2 },
+      },
+    ])
+      it(title, () => expect(shares(input)).to.deep.equal(after))
+
+    it('waits with a member that leaves until the others have its replicas', () => {
+      const input = divided({ a: 6, b: 6 }, { a: 12 }, { replicas: 12 })
+      expect(states(move(input).placedOn)).to.deep.equal({ a: 'Serving', b: 'Serving' })
+      const grown = divided({ a: 12, b: 6 }, { a: 12 }, { replicas: 12 })
+      expect(states(move(grown).placedOn)).to.deep.equal({ a: 'Serving', b: 'Draining' })
+    })
+  })
+
+  it('returns when the passing of time alone changes something', () => {
+    expect(move(given({ east: 'Draining', west: 'Serving' }, { secondsLater: 4 })).requeueAfterMs).to.equal(6000)
+  })
+
+  const seenArbitrary = fc.record({
+    observed: fc.boolean(),
+    available: fc.boolean(),
+    published: fc.boolean(),
+    endpointsGone: fc.boolean(),
+    gone: fc.boolean(),
+  })
+  const wishes: Decision[] = [
+    decide(['a']),
+    decide(['b']),
+    decide(['a', 'b']),
+    decide('none'),
+    decide('undecided'),
+    decide('undecided', ['c']),
+    decide(['b'], ['c']),
+    decide(['c']),
+  ]
+  const steps = fc.array(
+    fc.record({
+      wish: fc.constantFrom(...wishes),
+      seen: fc.record({ a: seenArbitrary, b: seenArbitrary, c: seenArbitrary }),
+      later: fc.nat(30),
+    }),
+    { maxLength: 30 },
+  )
+
+  it('never ends a serving copy unless another one serves or none is wanted (I1, I2)', () => {
+    fc.assert(
+      fc.property(steps, (story) => {
+        let placedOn: PlacedOn = {}
+        let now = start
+        for (const { wish, seen, later } of story) {
+          now += later * 1000
+          const input: MoveInput = {
+            now,
+            placedOn,
+            decision: wish,
+            seen: (member) => seen[member as 'a' | 'b' | 'c'],
+            mayDrain: () => true,
+            drainSeconds: 10,
+            soakSeconds: 1,
+          }
+          for (let i = 0; i < 8; i++) {
+            const next = transition({ ...input, placedOn })
+            for (const [name, { state }] of Object.entries(placedOn)) {
+              const after = next[name]?.state
+              const letsGo =
+                ['Applied', 'Available', 'Serving'].includes(state) &&
+                (after === undefined || after === 'Draining' || after === 'Terminating')
+              if (letsGo && wish.wanted.kind !== 'none') {
+                const others = Object.entries(next).filter(
+                  ([other, copy]) => other !== name && copy.state === 'Serving' && seen[other as 'a'].available,
+                )
+                expect(others, `${name} lets go in ${JSON.stringify(placedOn)}`).to.not.be.empty
+              }
+              if (state === 'Draining' && after !== 'Draining') expect(after).to.be.oneOf(['Available', 'Terminating'])
+              if (state === 'Terminating' && after !== 'Terminating') expect(seen[name as 'a'].gone).to.equal(true)
+              if (wish.wanted.kind === 'undecided' && state === 'Serving') expect(after).to.equal('Serving')
+            }
+            placedOn = next
+          }
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('has something of a copy in one member at most where a copy breaks before make', () => {
+    const single = [decide(['a']), decide(['b']), decide('none'), decide('undecided'), decide('undecided', ['c'])]
+    const stories = fc.array(
+      fc.record({
+        wish: fc.constantFrom(...single),
+        seen: fc.record({ a: seenArbitrary, b: seenArbitrary }),
+        later: fc.nat(30),
+      }),
+      { maxLength: 30 },
+    )
+    fc.assert(
+      fc.property(stories, (story) => {
+        let placedOn: PlacedOn = {}
+        let now = start
+        for (const { wish, seen, later } of story) {
+          now += later * 1000
+          const input: MoveInput = {
+            now,
+            placedOn,
+            decision: wish,
+            strategy: 'breakBeforeMake',
+            seen: (member) => seen[member as 'a' | 'b'],
+            mayDrain: () => false,
+            drainSeconds: 10,
+            soakSeconds: 1,
+          }
+          placedOn = move(input).placedOn
+          const there = Object.values(placedOn).filter(({ state }) => !['Held', 'Assumed'].includes(state))
+          expect(there.length, JSON.stringify(placedOn)).to.be.below(2)
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('waits where a copy breaks before make, until what it began has ended', () => {
+    const input = given(
+      { east: 'Draining', west: 'Assumed' },
+      { strategy: 'breakBeforeMake', see: { east: { isBusy: true } } },
+    )
+    expect(states(move(input).placedOn)).to.deep.equal({ east: 'Draining', west: 'Assumed' })
+  })
+
+  it('changes nothing when run again on its own result', () => {
+    fc.assert(
+      fc.property(steps, (story) => {
+        let placedOn: PlacedOn = {}
+        for (const { wish, seen } of story) {
+          const input: MoveInput = {
+            now: start,
+            placedOn,
+            decision: wish,
+            seen: (member) => seen[member as 'a'],
+            mayDrain: () => true,
+            drainSeconds: 10,
+            soakSeconds: 1,
+          }
+          placedOn = move(input).placedOn
+          // A Terminating copy that is gone begins a new life and is not gone then: no answer of the member fits twice.
+          if (Object.values(seen).some(({ gone, observed }) => gone && observed)) continue
+          expect(move({ ...input, placedOn }).placedOn).to.deep.equal(placedOn)
+        }
+      }),
+    )
+  })
+})

@@ -1,0 +1,137 @@
+// The move engine: one transition function, whatever the cause of a move. From what each member reports it computes the next
+// decision, by the table of transitions alone. Pure: the caller brings the time and waits.
+import { hasCopy, type PlacedCopy, type PlacedOn } from '../../crds/index.ts'
+import type { Rejection } from './decision.ts'
+import { guards } from './guards.ts'
+import { elapsedMs, type Copy, type CopySeen, type MoveInput, type Role } from './move-input.ts'
+import { nextShares } from './shares.ts'
+import { transitions, type StateOrNone, type Transition } from './transitions.ts'
+import { nextDeadlineMs, overdue, withWait } from './waits.ts'
+
+export interface MoveStep {
+  readonly placedOn: PlacedOn
+  /** Waits that have lasted too long: old copies stay as they are. */
+  readonly stalled: readonly Rejection[]
+  /** When the passing of time alone changes the result. */
+  readonly requeueAfterMs?: number
+}
+
+/** A chain of transitions that need nothing new is shorter than this. */
+const maxSteps = 12
+
+/** The next decision. Calling it again with its own result changes nothing. */
+export function move(given: MoveInput): MoveStep {
+  let current = given.placedOn
+  for (let i = 0; i < maxSteps; i++) {
+    const next = transition({ ...given, placedOn: current, seen: seenOf(given, current) })
+    if (next === current) break
+    current = next
+  }
+  const input = { ...given, placedOn: current, seen: seenOf(given, current) }
+  const placedOn = mapCopies(current, (copy, name) => withWait(name, copy, pendingOf(name, copy, input), input))
+  const waits = [...Object.values(placedOn).map((copy) => waitMs(copy, input)), nextDeadlineMs(placedOn, given.now)]
+  const known = waits.filter((ms) => ms !== undefined)
+  return {
+    placedOn,
+    stalled: overdue(placedOn, given.now),
+    ...(known.length > 0 && { requeueAfterMs: Math.min(...known) }),
+  }
+}
+
+/** What members report is about the replicas that they had before this decision. */
+function seenOf({ placedOn, seen }: MoveInput, current: PlacedOn): (member: string) => CopySeen {
+  return (member) => {
+    const [before, now] = [placedOn[member], current[member]]
+    const isSame = before?.replicas === now?.replicas && before?.start === now?.start
+    return isSame ? seen(member) : { ...seen(member), observed: false, available: false, published: false }
+  }
+}
+
+/** At most one transition per copy; the same object if nothing changes. */
+export function transition(input: MoveInput): PlacedOn {
+  const { wanted, held } = input.decision
+  const named = wanted.kind === 'members' ? wanted.names : []
+  const refused = held.map(({ cluster }) => cluster).filter((cluster) => cluster !== '')
+  const names = [...new Set([...Object.keys(input.placedOn), ...named, ...refused])].sort()
+  const next: Record<string, PlacedCopy> = {}
+  let changed = false
+  for (const name of names) {
+    const before = input.placedOn[name]
+    const after = afterOne(name, before, input)
+    if (after !== before) changed = true
+    if (after !== undefined) next[name] = after
+  }
+  return nextShares(changed ? next : input.placedOn, { ...input, placedOn: changed ? next : input.placedOn })
+}
+
+function afterOne(name: string, before: PlacedCopy | undefined, input: MoveInput): PlacedCopy | undefined {
+  const copy: Copy = { name, before, seen: input.seen(name) }
+  const taken = rowsFor(copy, input).find(({ gates }) => gates.every((gate) => guards[gate].met(copy, input)))
+  if (taken === undefined) return before
+  if (taken.to === 'None') return undefined
+  if (taken.to === 'Held') return hold(name, before, input)
+  const { replicas, start } = before ?? {}
+  const keepsShare = taken.to !== 'Assumed'
+  return {
+    state: taken.to,
+    since: timeOf(input),
+    ...(keepsShare && replicas !== undefined && { replicas }),
+    ...(keepsShare && start !== undefined && { start }),
+  }
+}
+
+function rowsFor({ name, before }: Copy, input: MoveInput): readonly Transition[] {
+  const state: StateOrNone = before?.state ?? 'None'
+  const role = roleOf(name, input)
+  const { strategy = 'makeBeforeBreak' } = input
+  return transitions.filter(
+    ({ from, roles, strategies }) =>
+      from.includes(state) && roles?.includes(role) !== false && strategies?.includes(strategy) !== false,
+  )
+}
+
+/** The transition that the copy waits for. */
+function pendingOf(name: string, copy: PlacedCopy, input: MoveInput): Transition | undefined {
+  return rowsFor({ name, before: copy, seen: input.seen(name) }, input).find(({ wait }) => wait !== undefined)
+}
+
+function roleOf(name: string, { decision: { wanted, held } }: MoveInput): Role {
+  if (wanted.kind === 'members' && wanted.names.includes(name)) return 'wanted'
+  return held.some(({ cluster }) => cluster === name) ? 'refused' : 'leaving'
+}
+
+/** Held means that there is no copy. */
+function hold(name: string, before: PlacedCopy | undefined, input: MoveInput): PlacedCopy {
+  const { reason = '', message = '' } = input.decision.held.find(({ cluster }) => cluster === name) ?? {}
+  if (before?.state === 'Held' && before.reason === reason && before.message === message) return before
+  return { state: 'Held', since: timeOf(input), reason, message }
+}
+
+function timeOf({ now }: MoveInput): string {
+  return new Date(now).toISOString()
+}
+
+function mapCopies(placedOn: PlacedOn, change: (copy: PlacedCopy, name: string) => PlacedCopy): PlacedOn {
+  const next = Object.fromEntries(Object.entries(placedOn).map(([name, copy]) => [name, change(copy, name)]))
+  return Object.keys(next).every((name) => next[name] === placedOn[name]) ? placedOn : next
+}
+
+/** In how many milliseconds the passing of time alone may change the state of a copy. */
+function waitMs(copy: PlacedCopy, input: MoveInput): number | undefined {
+  const elapsed = elapsedMs(copy, input)
+  if (copy.state === 'Draining') {
+    const limit = input.drainSeconds * 1000
+    return Math.max(50, elapsed < limit ? limit - elapsed : limit * 3 - elapsed)
+  }
+  if (copy.state === 'Serving' && elapsed < input.soakSeconds * 1000)
+    return Math.max(50, input.soakSeconds * 1000 - elapsed)
+  return undefined
+}
+
+/** Members with a copy, or that will get one next. */
+export function currentMembers(placed: PlacedOn): string[] {
+  return Object.entries(placed)
+    .filter(([, copy]) => hasCopy(copy) || copy.state === 'Assumed')
+    .map(([name]) => name)
+    .sort()
+}

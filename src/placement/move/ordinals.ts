@@ -1,0 +1,125 @@
+// A StatefulSet goes to another member ordinal by ordinal: one pod ends in one member before the same one starts in the other.
+// Each member has a range of ordinals. The wanted member takes the one next to its range, the highest first. Pure.
+import type { PlacedCopy, PlacedOn } from '../../crds/index.ts'
+import { liveStates, scaleOf, type MoveInput } from './move-input.ts'
+
+interface Range {
+  readonly name: string
+  readonly copy: PlacedCopy
+  /** First ordinal. */
+  readonly start: number
+  /** After the last ordinal. */
+  readonly end: number
+}
+
+/** The copies with the ordinals that each has next; the same object if nothing changes. At most one ordinal leaves or arrives. */
+export function nextOrdinals(placedOn: PlacedOn, input: MoveInput): PlacedOn {
+  const { wanted } = input.decision
+  const target = wanted.kind === 'members' ? wanted.names[0] : undefined
+  const ranges = Object.entries(placedOn)
+    .filter(([name, { state }]) => !['Held', 'Fenced'].includes(state) && (state !== 'Assumed' || name === target))
+    .map(([name, copy]) => rangeOf(name, copy, input))
+  const taker = ranges.find(({ name }) => name === target) ?? (target === undefined ? largest(ranges) : undefined)
+  if (taker === undefined || wanted.kind === 'none' || taker.copy.state === 'Terminating') return placedOn
+  const others = ranges.filter(({ name }) => name !== taker.name)
+  // Ordinals that the spec no longer asks for end at once.
+  const within = others
+    .filter(({ copy }) => copy.replicas !== undefined)
+    .reduce((placed, range) => withRange(placed, range, range), placedOn)
+  return step(within, taker, others, input, within === placedOn)
+}
+
+function step(
+  placedOn: PlacedOn,
+  taker: Range,
+  others: readonly Range[],
+  input: MoveInput,
+  isWithin: boolean,
+): PlacedOn {
+  const { replicas, start } = scaleOf(input)
+  const end = start + replicas
+  const settled = isWithin && others.every((other) => isSettled(other, input))
+  if (settled && others.every(isEmpty)) return withRange(placedOn, taker, undefined)
+  const begun = isEmpty(taker) ? withRange(placedOn, taker, { start: end, end }) : placedOn
+  if (!settled) return begun
+  const all = [taker, ...others]
+  const isMissing = (ordinal: number): boolean =>
+    start <= ordinal && ordinal < end && !all.some((range) => range.start <= ordinal && ordinal < range.end)
+  const isHealthyNow = isHealthy(taker, input)
+  const firstMissing = [start, ...all.map((range) => range.end)].sort((a, b) => a - b).find(isMissing)
+  const extended = isEmpty(taker) ? single(firstMissing) : extend(taker, isMissing)
+  if (extended !== undefined) return isHealthyNow ? withRange(begun, taker, extended) : begun
+  // One that was on its way to a member which is no longer wanted: its neighbour takes it first.
+  for (const other of others) {
+    const back = isEmpty(other) || !liveStates.includes(other.copy.state) ? undefined : extend(other, isMissing)
+    if (back !== undefined) return withRange(begun, other, back)
+  }
+  const isDecided = input.decision.wanted.kind === 'members'
+  return isHealthyNow && isDecided ? giveNext(begun, taker, others, end) : begun
+}
+
+function single(ordinal: number | undefined): Pick<Range, 'start' | 'end'> | undefined {
+  return ordinal === undefined ? undefined : { start: ordinal, end: ordinal + 1 }
+}
+
+/** The range with a neighbour that nobody has. */
+function extend(range: Range, isMissing: (ordinal: number) => boolean): Pick<Range, 'start' | 'end'> | undefined {
+  if (isMissing(range.end)) return { start: range.start, end: range.end + 1 }
+  return isMissing(range.start - 1) ? { start: range.start - 1, end: range.end } : undefined
+}
+
+/** The neighbour of the taker gives the next ordinal; to a taker without any, the highest one. */
+function giveNext(placedOn: PlacedOn, taker: Range, others: readonly Range[], end: number): PlacedOn {
+  const own = isEmpty(taker) ? { start: end, end } : taker
+  const next = own.end < end ? own.end : own.start - 1
+  const holder = others.find((other) => other.start <= next && next < other.end)
+  if (holder === undefined || !liveStates.includes(holder.copy.state)) return placedOn
+  if (next === holder.end - 1) return withRange(placedOn, holder, { start: holder.start, end: next })
+  return next === holder.start ? withRange(placedOn, holder, { start: next + 1, end: holder.end }) : placedOn
+}
+
+/** The ordinals of a copy, within those that the spec asks for now. */
+function rangeOf(name: string, copy: PlacedCopy, input: MoveInput): Range {
+  const { replicas, start } = scaleOf(input)
+  const isNew = copy.state === 'Assumed' && copy.replicas === undefined
+  const first = Math.min(copy.start ?? start, start + replicas)
+  const last = Math.min(first + (isNew ? 0 : (copy.replicas ?? replicas)), start + replicas)
+  return { name, copy, start: first, end: Math.max(first, last) }
+}
+
+function isEmpty({ start, end }: Range): boolean {
+  return start >= end
+}
+
+/** The member has the pods of its range, and no others any more. */
+function isSettled({ name, start, end }: Range, { seen }: MoveInput): boolean {
+  const { observed, pods = 0 } = seen(name)
+  return observed && pods === end - start
+}
+
+/** The member can take one more: it has none yet, or all that it has serve. */
+function isHealthy(range: Range, { seen }: MoveInput): boolean {
+  if (isEmpty(range) && range.copy.state === 'Assumed') return true
+  const { available, published } = seen(range.name)
+  return range.copy.state === 'Serving' && available && published
+}
+
+function largest(ranges: readonly Range[]): Range | undefined {
+  const live = ranges.filter(({ copy }) => liveStates.includes(copy.state))
+  return live.toSorted((a, b) => b.end - b.start - (a.end - a.start) || (a.name < b.name ? -1 : 1))[0]
+}
+
+/** `range` undefined: all ordinals. */
+function withRange(
+  placedOn: PlacedOn,
+  { name }: Range,
+  range: { readonly start: number; readonly end: number } | undefined,
+): PlacedOn {
+  const copy = placedOn[name]
+  if (copy === undefined) return placedOn
+  const { replicas, start, ...rest } = copy
+  if (range === undefined)
+    return replicas === undefined && start === undefined ? placedOn : { ...placedOn, [name]: rest }
+  if (replicas === range.end - range.start && start === range.start) return placedOn
+  return { ...placedOn, [name]: { ...rest, replicas: range.end - range.start, start: range.start } }
+}

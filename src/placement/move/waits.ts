@@ -1,0 +1,64 @@
+// What each copy waits for: at which gate, since when, until when, and what happens then. Pure.
+import type { PlacedCopy, PlacedOn } from '../../crds/index.ts'
+import type { Rejection } from './decision.ts'
+import { guards } from './guards.ts'
+import type { MoveInput } from './move-input.ts'
+import type { Transition, Wait } from './transitions.ts'
+
+/** The copy with what it waits for; the same object if it says so already. */
+export function withWait(
+  name: string,
+  copy: PlacedCopy,
+  pending: Transition | undefined,
+  input: MoveInput,
+): PlacedCopy {
+  const { wait: before, ...rest } = copy
+  const seen = input.seen(name)
+  const gate = pending?.gates.find((one) => !guards[one].met({ name, before: copy, seen }, input))
+  if (pending?.wait === undefined || gate === undefined) return before === undefined ? copy : rest
+  const until = deadlineOf(name, pending.wait, before?.gate === gate ? before.since : undefined, input)
+  if (before?.gate === gate && before.until === until) return copy
+  const since = before?.gate === gate ? before.since : timeOf(input.now)
+  const then = until === undefined ? 'Waits' : pending.wait.then
+  return { ...rest, wait: { gate, since, ...(until !== undefined && { until }), then } }
+}
+
+function deadlineOf(
+  name: string,
+  { seconds, then }: Wait,
+  since: string | undefined,
+  input: MoveInput,
+): string | undefined {
+  if (then === 'StartsElsewhere') {
+    const at = input.seen(name).lost?.failoverAtMs
+    return at === undefined ? undefined : timeOf(at)
+  }
+  return timeOf((since === undefined ? input.now : Date.parse(since)) + seconds(input) * 1000)
+}
+
+/** The waits whose time is over and that are Held then, in words for the tenant. */
+export function overdue(placedOn: PlacedOn, now: number): Rejection[] {
+  return Object.entries(placedOn).flatMap(([cluster, { wait }]) => {
+    if (wait?.then !== 'Held' || wait.until === undefined || Date.parse(wait.until) > now) return []
+    const message = `in member cluster "${cluster}" it has waited since ${wait.since} for ${waitText(wait.gate)}`
+    return [{ cluster, reason: 'MoveStalled', message }]
+  })
+}
+
+/** What a gate waits for, in words. */
+export function waitText(gate: string): string {
+  return Object.hasOwn(guards, gate) ? guards[gate as keyof typeof guards].waitsFor : gate
+}
+
+/** In how many milliseconds the first wait is over; undefined if none ends by time. */
+export function nextDeadlineMs(placedOn: PlacedOn, now: number): number | undefined {
+  const ends = Object.values(placedOn)
+    .filter(({ wait }) => wait?.then === 'Held')
+    .map(({ wait }) => Date.parse(wait?.until ?? '') - now)
+    .filter((ms) => ms > 0)
+  return ends.length === 0 ? undefined : Math.min(...ends)
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString()
+}

@@ -1,0 +1,61 @@
+// Where the volumes of a workload are: it runs there and nowhere else, because volumes do not move.
+import type { DeepReadonly, KubeObject } from '../apimachinery/meta/index.ts'
+import { memberAnnotation, templateOf, volumeAnnotation } from '../crds/index.ts'
+
+type CachedObject = DeepReadonly<KubeObject>
+
+interface Spec {
+  readonly volumeClaimTemplates?: readonly { readonly metadata?: { readonly name?: string } }[]
+}
+interface PodTemplate {
+  readonly spec?: { readonly volumes?: readonly { readonly persistentVolumeClaim?: { readonly claimName?: string } }[] }
+}
+
+/** The member that has data of a claim; undefined while no member has. */
+export function memberOfClaim({ metadata: { annotations = {} } }: CachedObject): string | undefined {
+  return annotations[volumeAnnotation] ?? annotations[memberAnnotation]
+}
+
+/** Whether its pods use a claim that one node at a time may write: two copies must not run at the same time. */
+export function usesSingleWriterVolume(workload: CachedObject, claims: Iterable<CachedObject>): boolean {
+  const { volumes = [] } = (templateOf(workload) as PodTemplate | undefined)?.spec ?? {}
+  const named = new Set(volumes.map((volume) => volume.persistentVolumeClaim?.claimName))
+  named.delete(undefined)
+  if (named.size === 0) return false
+  for (const { metadata, ...claim } of claims) {
+    const { accessModes = [] } = ((claim as { spec?: unknown }).spec ?? {}) as { accessModes?: readonly string[] }
+    if (!named.has(metadata.name)) continue
+    if (accessModes.some((mode) => mode === 'ReadWriteOnce' || mode === 'ReadWriteOncePod')) return true
+  }
+  return false
+}
+
+/** The members with claims of the workload, of those of its namespace. */
+export function membersWithVolumes(workload: CachedObject, claims: Iterable<CachedObject>): string[] {
+  const uses = claimsOf(workload)
+  if (uses === undefined) return []
+  const members = new Set<string>()
+  for (const claim of claims) {
+    const member = uses(claim) ? memberOfClaim(claim) : undefined
+    if (member !== undefined) members.add(member)
+  }
+  return [...members].sort()
+}
+
+/** Whether pods of the workload use the claim, which is in its namespace. */
+export function usesClaim(workload: CachedObject, claim: CachedObject): boolean {
+  return claimsOf(workload)?.(claim) ?? false
+}
+
+/** Tells which claims of its namespace the workload uses; undefined: none. */
+function claimsOf(workload: CachedObject): ((claim: CachedObject) => boolean) | undefined {
+  const { volumes = [] } = (templateOf(workload) as PodTemplate | undefined)?.spec ?? {}
+  const named = new Set(volumes.map((volume) => volume.persistentVolumeClaim?.claimName))
+  const { volumeClaimTemplates = [] } = (workload['spec'] ?? {}) as Spec
+  if (named.size === 0 && volumeClaimTemplates.length === 0) return undefined
+  const prefixes = volumeClaimTemplates.map(
+    ({ metadata }) => `${metadata?.name ?? ''}-${workload.metadata.name ?? ''}-`,
+  )
+  return ({ metadata: { name = '' } }) =>
+    named.has(name) || prefixes.some((prefix) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)))
+}

@@ -1,0 +1,1 @@
+export * from './measured-store.ts'

@@ -1,0 +1,47 @@
+// Limits how much a logical cluster, or all of them, may keep. The store is shared: without a limit one tenant could fill it
+// for all, and all together the etcd of their host.
+import { StoreError } from './store.ts'
+import type { Growth, Kept, QuotaAccount } from './quota-account.ts'
+
+/** Bytes charged per object besides its value: many small objects are not free. */
+export const objectCharge = 512
+/**
+ * Fraction by which updates may exceed the limit: conditions, finalizers and deletions still fit when creations do not.
+ */
+const updateRoom = 1 / 16
+
+/** What is charged for what is kept, in bytes. */
+export function storageUsed({ bytes, size }: Kept): number {
+  return bytes + size * objectCharge
+}
+
+/** Counts writes that are under way as if they were done, so that many at once do not go over together. */
+export class StorageBudget implements QuotaAccount {
+  readonly #limit: number
+  readonly #of: string
+  #underWay = 0
+
+  /** `limit` in bytes; Infinity for none. `of` ends "exceeded quota: storage of". */
+  constructor(limit: number, of = 'this logical cluster') {
+    this.#limit = limit
+    this.#of = of
+  }
+
+  /** Does a write that makes `kept` larger by `growth` bytes (below 0: smaller). Rejects OverBudget, with nothing written. */
+  async admit<T>(kept: Kept, growth: Growth, write: () => Promise<T>): Promise<T> {
+    const { bytes, creates } = growth
+    const needed = bytes + (creates ? objectCharge : 0)
+    if (needed <= 0 || this.#limit === Infinity) return write()
+    const used = storageUsed(kept) + this.#underWay
+    if (used + needed > this.#limit * (creates ? 1 : 1 + updateRoom)) {
+      const numbers = `requested: bytes=${needed}, used: bytes=${used}, limited: bytes=${this.#limit}`
+      throw new StoreError('OverBudget', `exceeded quota: storage of ${this.#of}, ${numbers}`)
+    }
+    this.#underWay += needed
+    try {
+      return await write()
+    } finally {
+      this.#underWay -= needed
+    }
+  }
+}

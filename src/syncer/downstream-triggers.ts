@@ -1,0 +1,121 @@
+// Changes in the member, as visits.
+import type { KubeObject } from '../apimachinery/meta/index.ts'
+import { parseKey, type DeepReadonly } from '../client/index.ts'
+import {
+  isPlaceable,
+  isWorkloadResource,
+  memberAnnotation,
+  parseDownstreamNamespace,
+  workloadKindOfObject,
+  workloadKinds,
+} from '../crds/index.ts'
+import { scaleTargetOf } from './references.ts'
+import type { ResourceName } from './resources/resources.ts'
+import { locatorOf, upstreamNamespaceOf, visitKindOf, type VisitKind } from './sync-context.ts'
+import { syncedKindOf } from './synced-kinds.ts'
+import { rootCaConfigMap } from './transform/pod-template.ts'
+import { managedByLabel, serviceNameLabel } from './transform/slice-labels.ts'
+import type { ObjectChange, TriggerContext } from './trigger-context.ts'
+import { isRemote } from './up-endpoint-slices.ts'
+import { madeKindOf, madeKinds } from './up-made.ts'
+import { workloadOwnerOf } from './workload-owner.ts'
+
+/** Asks for the visits that a change in the member causes. */
+export function downstreamChanged(context: TriggerContext, resource: ResourceName, change: ObjectChange): void {
+  const object = change.after ?? change.before
+  if (object === undefined) return
+  const downstream = resource === 'namespaces' ? (object.metadata.name ?? '') : (object.metadata.namespace ?? '')
+  const found = upstreamNamespaceOf(context, downstream)
+  if (found === undefined) {
+    if (resource === 'namespaces' && change.after !== undefined) visitLeftover(context, downstream)
+    return
+  }
+  const { cluster, namespace } = found
+  const visit = (kind: VisitKind, name: string | undefined): void => {
+    if (name !== undefined) context.enqueue({ kind, cluster, namespace, name })
+  }
+  const locator = locatorOf(object)
+  switch (resource) {
+    case 'namespaces':
+      visit('namespace', namespace)
+      if (change.before === undefined || change.after === undefined) visitAllIn(context, cluster, namespace, downstream)
+      return
+    case 'pods':
+      visit('pod', object.metadata.name)
+      return
+    case 'endpointslices':
+      visit('services', object.metadata.labels?.[serviceNameLabel])
+      if (isRemote(object)) visit('remoteSlice', locator?.name)
+      else if (object.metadata.labels?.[managedByLabel] !== undefined) visit('slice', object.metadata.name)
+      return
+    case 'replicasets':
+      if (locator === undefined) visit('history', workloadOwnerOf(object)?.name)
+      break
+    case 'configmaps':
+      if (object.metadata.name === rootCaConfigMap) visit('namespace', namespace)
+      break
+    case 'horizontalpodautoscalers':
+      scalerChanged(context, { cluster, namespace }, object)
+      break
+    default:
+      break
+  }
+  if (locator === undefined && madeKindOf(resource) !== undefined) visit(`made:${resource}`, object.metadata.name)
+  if (locator === undefined || syncedKindOf(resource) === undefined) return
+  visit(resource, locator.name)
+  if (isWorkloadResource(resource) && change.after === undefined) visit('namespace', namespace)
+}
+
+/** What an autoscaler says decides who sets the replicas of its target. */
+function scalerChanged(
+  context: TriggerContext,
+  { cluster, namespace }: { readonly cluster: string; readonly namespace: string },
+  autoscaler: DeepReadonly<KubeObject>,
+): void {
+  const [kind = '', name = ''] = scaleTargetOf(autoscaler).split('/')
+  const resource = workloadKindOfObject({ kind })?.gvr.resource
+  if (resource !== undefined) context.enqueue({ kind: resource, cluster, namespace, name })
+}
+
+/** Asks for the visit of an Event of the member. */
+export function eventChanged(context: TriggerContext, { key, after }: ObjectChange): void {
+  const { namespace: downstream = '', name } = parseKey(key)
+  const found = after === undefined ? undefined : upstreamNamespaceOf(context, downstream)
+  if (found !== undefined) context.enqueue({ kind: 'event', cluster: found.cluster, namespace: found.namespace, name })
+}
+
+/** A namespace that was created or deleted in the member changes what can be done with everything in it. */
+export function visitAllIn(context: TriggerContext, cluster: string, namespace: string, downstream: string): void {
+  for (const { gvr } of workloadKinds) {
+    for (const workload of context.upstreamIn(gvr.resource, cluster, namespace)) {
+      const { name = '', annotations } = workload.metadata
+      const isMadeHere = gvr.resource === 'pods' && annotations?.[memberAnnotation] === context.member.name
+      if (isMadeHere || isPlaceable(workload))
+        context.enqueue({ kind: visitKindOf(gvr.resource), cluster, namespace, name })
+    }
+  }
+  for (const { resource } of madeKinds) {
+    for (const { metadata } of context.downstreamIn(resource, downstream))
+      context.enqueue({ kind: `made:${resource}`, cluster, namespace, name: metadata.name ?? '' })
+    for (const { metadata } of context.upstreamIn(resource, cluster, namespace))
+      if (metadata.annotations?.[memberAnnotation] === context.member.name)
+        context.enqueue({ kind: `made:${resource}`, cluster, namespace, name: metadata.name ?? '' })
+  }
+  for (const { metadata } of context.downstreamIn('pods', downstream))
+    context.enqueue({ kind: 'pod', cluster, namespace, name: metadata.name ?? '' })
+  for (const slice of context.downstreamIn('endpointslices', downstream)) {
+    context.enqueue({
+      kind: isRemote(slice) ? 'remoteSlice' : 'slice',
+      cluster,
+      namespace,
+      name: (isRemote(slice) ? locatorOf(slice)?.name : slice.metadata.name) ?? '',
+    })
+  }
+}
+
+/** A namespace of a deleted logical cluster that was created while the last objects were deleted: nothing else leads to it. */
+export function visitLeftover(context: TriggerContext, downstream: string): void {
+  const id = parseDownstreamNamespace(downstream)?.clusterId
+  if (id !== undefined && context.upstream.ids.isGone(id))
+    context.enqueue({ kind: 'leftover', cluster: id, namespace: '', name: downstream })
+}

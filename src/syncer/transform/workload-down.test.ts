@@ -1,0 +1,103 @@
+import { expect } from 'chai'
+import { clusterIdOf, type KubeObject } from '../../apimachinery/meta/index.ts'
+import type { PodContext } from './pod-template.ts'
+import { madeUp } from './up.ts'
+import { workloadDown, type CopyNow } from './workload-down.ts'
+
+const place = { cluster: 'acme', clusterId: clusterIdOf('uid of acme') }
+const metadata = { name: 'web', namespace: 'shop', uid: 'u' }
+const context: PodContext = {
+  namespace: 'shop',
+  audience: 'abcdefghij.klmnopqrst',
+  apiAddress: { host: 'api.example', port: 7443 },
+}
+const first: CopyNow = { copy: undefined, isLeaving: false, isScaled: false }
+const containers = [{ name: 'c', image: 'i:1' }]
+const object = (apiVersion: string, kind: string, spec: Record<string, unknown>): KubeObject => ({
+  apiVersion,
+  kind,
+  metadata,
+  spec,
+})
+const specOf = (copy: KubeObject): Record<string, unknown> => copy['spec'] as Record<string, unknown>
+const down = (workload: KubeObject, now: Partial<CopyNow> = {}): KubeObject =>
+  workloadDown(workload, place, context, { ...first, ...now })
+
+describe('workloads on their way into a member', () => {
+  const uidLabels = { 'controller-uid': 'u', 'batch.kubernetes.io/controller-uid': 'u', 'job-name': 'web' }
+  const job = (ofTemplate: Record<string, unknown> = {}): KubeObject =>
+    object('batch/v1', 'Job', {
+      ttlSecondsAfterFinished: 5,
+      selector: { matchLabels: { 'batch.kubernetes.io/controller-uid': 'u' } },
+      template: { metadata: { labels: { ...uidLabels, app: 'web' } }, spec: { containers, ...ofTemplate } },
+    })
+
+  it('a Job loses what the member generates, and the time after which only we delete it', () => {
+    const { selector, ttlSecondsAfterFinished, template } = specOf(down(job())) as Record<string, KubeObject>
+    expect([selector, ttlSecondsAfterFinished]).to.deep.equal([undefined, undefined])
+    expect(template?.metadata.labels).to.have.all.keys('app', 'kcp.dev/managed', 'kcp.dev/serving')
+  })
+  it('a Job whose selector its tenant manages keeps it', () => {
+    const managed = job()
+    Object.assign(specOf(managed), { manualSelector: true })
+    expect(specOf(down(managed))).to.have.nested.property('selector.matchLabels')
+  })
+  it('the template of a Job that exists stays, whatever our settings are now', () => {
+    const copy = down(job())
+    const other = { ...context, apiAddress: { host: 'elsewhere.example', port: 1 } }
+    const again = workloadDown(job(), place, other, { ...first, copy })
+    expect(specOf(again)['template']).to.deep.equal(specOf(copy)['template'])
+    expect(JSON.stringify(workloadDown(job({ hostname: 'h' }), place, other, { ...first, copy }))).to.contain(
+      'elsewhere',
+    )
+  })
+  it('of a pod that exists only what can be changed is changed', () => {
+    const pod = (image: string, labels: Record<string, string>): KubeObject => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { ...metadata, labels },
+      spec: { containers: [{ name: 'c', image }], nodeName: 'upstream-node', priority: 0 },
+    })
+    const copy = down(pod('i:1', { app: 'web' }))
+    expect(specOf(copy)).to.not.have.any.keys('nodeName', 'priority')
+    const running = { ...copy, spec: { ...specOf(copy), nodeName: 'node', enableServiceLinks: true } }
+    const changed = down(pod('i:2', { app: 'web', colour: 'red' }), { copy: running })
+    expect(specOf(changed)).to.deep.include({ nodeName: 'node', enableServiceLinks: true })
+    expect(JSON.stringify(specOf(changed)['containers'])).to.contain('"image":"i:2"')
+    expect(changed.metadata.labels).to.include({ colour: 'red' })
+  })
+  it('a CronJob that leaves makes no more Jobs, and says so in its source', () => {
+    const cronJob = object('batch/v1', 'CronJob', {
+      schedule: '* * * * *',
+      jobTemplate: { spec: { template: { spec: { containers } } } },
+    })
+    const [stays, leaves] = [down(cronJob), down(cronJob, { isLeaving: true })]
+    expect([specOf(stays)['suspend'], specOf(leaves)['suspend']]).to.deep.equal([undefined, true])
+    expect(stays.metadata.annotations?.['kcp.dev/source']).to.not.equal(leaves.metadata.annotations?.['kcp.dev/source'])
+    expect(stays).to.have.nested.property('spec.jobTemplate.metadata.labels').deep.equal({ 'kcp.dev/managed': 'true' })
+  })
+  it('the replicas that an autoscaler has set stay until the tenant changes the spec', () => {
+    const deployment = (replicas: number, image = 'i:1'): KubeObject =>
+      object('apps/v1', 'Deployment', { replicas, template: { spec: { containers: [{ name: 'c', image }] } } })
+    const scaled = down(deployment(1))
+    Object.assign(specOf(scaled), { replicas: 5 })
+    const replicas = (workload: KubeObject, isScaled: boolean): unknown =>
+      specOf(down(workload, { copy: scaled, isScaled }))['replicas']
+    expect(replicas(deployment(1), true)).to.equal(5)
+    expect(replicas(deployment(1), false)).to.equal(1)
+    expect(replicas(deployment(2), true)).to.equal(2)
+  })
+  it('what a member makes of a template comes back as its tenant wrote it', () => {
+    const template = { metadata: { labels: { app: 'web' } }, spec: { containers } }
+    const copy = down(object('apps/v1', 'StatefulSet', { template }))
+    const revision: KubeObject = {
+      apiVersion: 'apps/v1',
+      kind: 'ControllerRevision',
+      metadata: { ...metadata, ...copy.metadata },
+      data: { spec: { template: { ...(specOf(copy)['template'] as object), $patch: 'replace' } } },
+      revision: 1,
+    }
+    const up = madeUp(revision, { namespace: 'shop', member: 'east', owner: undefined })
+    expect(up['data']).to.deep.equal({ spec: { template: { ...template, $patch: 'replace' } } })
+  })
+})

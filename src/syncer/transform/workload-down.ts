@@ -1,0 +1,138 @@
+// A workload for a member: its template is changed for the member, and what the member's API server or controllers decide is
+// left to them.
+import { cloneJson, type KubeObject, type ObjectMeta } from '../../apimachinery/meta/index.ts'
+import type { DeepReadonly } from '../../client/index.ts'
+import {
+  canonicalJson,
+  managedLabel,
+  sourceAnnotation,
+  sourceOf,
+  templateChangesAnnotation,
+  templateOf,
+  withTemplate,
+  workloadKindOfObject,
+  type PlacedCopy,
+} from '../../crds/index.ts'
+import { copyMetadata, type OwnerCluster } from './down.ts'
+import { podTemplateDown, sourceHash, type PodContext } from './pod-template.ts'
+import type { PodSpec, PodTemplate } from './pod-types.ts'
+
+/** What a member has already, and what is decided about it. */
+export interface CopyNow {
+  readonly copy: DeepReadonly<KubeObject> | undefined
+  /** The copy is leaving the member. */
+  readonly isLeaving: boolean
+  /** An autoscaler in the member sets its replicas. */
+  readonly isScaled: boolean
+  /** What the scheduler decided about the copy: how many of the replicas it has, and from which ordinal on. */
+  readonly decided?: Pick<PlacedCopy, 'replicas' | 'start'>
+}
+
+/** Labels by which a Job finds its pods: they carry its uid, so every API server generates its own. */
+export const jobLabels = ['controller-uid', 'batch.kubernetes.io/controller-uid'] as const
+const jobNameLabels = ['job-name', 'batch.kubernetes.io/job-name'] as const
+
+/** A workload for a member. */
+export function workloadDown(
+  object: DeepReadonly<KubeObject>,
+  owner: OwnerCluster,
+  context: PodContext,
+  { copy: current, isLeaving, isScaled, decided }: CopyNow,
+): KubeObject {
+  const metadata = copyMetadata(object, owner)
+  const known = sourceOf(object['spec'], decided)
+  const source = isLeaving ? `${known} leaving` : known
+  const annotations = { ...metadata.annotations, [sourceAnnotation]: source }
+  const { apiVersion, kind } = object
+  const copy: KubeObject = { apiVersion, kind, metadata: { ...metadata, annotations }, spec: cloneJson(object['spec']) }
+  const spec = copy['spec'] as Record<string, unknown> | undefined
+  if (spec === undefined) return copy
+  if (kind === 'Job') removeGenerated(spec)
+  if (kind === 'CronJob') markJobs(spec, isLeaving)
+  if (kind === 'StatefulSet') markClaims(spec)
+  const replicas = (current?.['spec'] as { replicas?: number } | undefined)?.replicas
+  // As in any cluster, the tenant's own change of the spec counts until the autoscaler acts again.
+  const isUnchanged = current?.metadata.annotations?.[sourceAnnotation] === source
+  if (isScaled && isUnchanged && replicas !== undefined) spec['replicas'] = replicas
+  if (decided?.replicas !== undefined) spec['replicas'] = decided.replicas
+  if (decided?.start !== undefined) spec['ordinals'] = { start: decided.start }
+  const template = templateOf(copy) as PodTemplate | undefined
+  if (template === undefined) return copy
+  const wanted = podTemplateDown(template, context)
+  return withTemplate(copy, keptTemplate(wanted, kind, current) ?? wanted)
+}
+
+/**
+ * The template of an existing Job or pod: what cannot be changed stays as it is in the member, also where the member or our
+ * own settings would give another value today. Undefined for kinds whose template can be changed.
+ */
+function keptTemplate(
+  wanted: PodTemplate,
+  kind: string,
+  current: DeepReadonly<KubeObject> | undefined,
+): PodTemplate | undefined {
+  if (current === undefined || !(workloadKindOfObject({ kind })?.fixedTemplate ?? false)) return undefined
+  const isPod = kind === 'Pod'
+  const template = (isPod ? current : templateOf(current)) as PodTemplate | undefined
+  if (template === undefined) return undefined
+  const { labels = {}, annotations = {} } = template.metadata ?? {}
+  const changes = annotations[templateChangesAnnotation]
+  const isSame = sourceHash(template) === sourceHash(wanted)
+  const metadata = {
+    ...wanted.metadata,
+    labels: { ...(isPod ? {} : labels), ...wanted.metadata?.labels },
+    annotations: {
+      ...wanted.metadata?.annotations,
+      ...((isPod || isSame) && changes && { [templateChangesAnnotation]: changes }),
+    },
+  }
+  const live: PodSpec = cloneJson(template.spec)
+  if (isPod) return { metadata, spec: changedPod(live, wanted.spec) }
+  return { metadata, spec: isSame ? live : wanted.spec }
+}
+
+/** The running pod with those fields of the wanted one that can be changed while it runs. */
+function changedPod(live: PodSpec, wanted: PodSpec): PodSpec {
+  const images = new Map(
+    [...wanted.containers, ...(wanted.initContainers ?? [])].map(({ name, image }) => [name, image]),
+  )
+  for (const container of [...live.containers, ...(live.initContainers ?? [])])
+    if (images.has(container.name)) container['image'] = images.get(container.name)
+  for (const field of ['activeDeadlineSeconds', 'terminationGracePeriodSeconds'])
+    if (wanted[field] !== undefined) live[field] = wanted[field]
+  const tolerations = [live, wanted].flatMap(({ tolerations: list }) =>
+    Array.isArray(list) ? (list as unknown[]) : [],
+  )
+  const distinct = new Map(tolerations.map((one) => [canonicalJson(one), one]))
+  if (distinct.size > 0) live['tolerations'] = [...distinct.values()]
+  return live
+}
+
+/** What the API server of the member generates again; and its time to live, which only the upstream Job has. */
+function removeGenerated(spec: Record<string, unknown>): void {
+  delete spec['ttlSecondsAfterFinished']
+  if (spec['manualSelector'] === true) return
+  delete spec['selector']
+  const { metadata } = (spec['template'] ?? {}) as PodTemplate
+  for (const label of [...jobLabels, ...jobNameLabels]) Reflect.deleteProperty(metadata?.labels ?? {}, label)
+}
+
+/** Jobs that the member makes carry our label; while the copy leaves, no more are made. */
+function markJobs(spec: Record<string, unknown>, isLeaving: boolean): void {
+  if (isLeaving) spec['suspend'] = true
+  const template = spec['jobTemplate'] as { metadata?: ObjectMeta } | undefined
+  if (template) template.metadata = withLabel(template.metadata)
+}
+
+/** Claims that the member makes carry our label. */
+function markClaims(spec: Record<string, unknown>): void {
+  const claims = spec['volumeClaimTemplates']
+  for (const claim of Array.isArray(claims) ? (claims as { metadata?: ObjectMeta; status?: unknown }[]) : []) {
+    claim.metadata = withLabel(claim.metadata)
+    delete claim.status
+  }
+}
+
+function withLabel(metadata: ObjectMeta = {}): ObjectMeta {
+  return { ...metadata, labels: { ...metadata.labels, [managedLabel]: 'true' } }
+}

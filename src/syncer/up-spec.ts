@@ -1,0 +1,52 @@
+// Fields of a spec that controllers of the member decide: the volume of a claim, and the replicas that an autoscaler sets.
+import type { KubeObject } from '../apimachinery/meta/index.ts'
+import type { DeepReadonly } from '../client/index.ts'
+import { contentHash, placedOn, sourceAnnotation } from '../crds/index.ts'
+import { isScaled } from './scaled.ts'
+import type { SyncedKind } from './synced-kinds.ts'
+import { gvrs } from './resources/resources.ts'
+import {
+  downstreamNamespaceOf,
+  downstreamObject,
+  locatorOf,
+  upstreamObject,
+  type SyncContext,
+  type Visit,
+} from './sync-context.ts'
+
+/** Copies them upstream, where they differ. */
+export async function visitSpec(
+  context: SyncContext,
+  kind: SyncedKind,
+  visit: Visit,
+  signal: AbortSignal,
+): Promise<void> {
+  const memberNamespace = downstreamNamespaceOf(context, visit)
+  const object = upstreamObject(context, kind.resource, visit)
+  if (memberNamespace === undefined || object === undefined) return
+  const copy = downstreamObject(context, kind.resource, memberNamespace, visit.name)
+  if (copy === undefined || locatorOf(copy)?.uid !== object.metadata.uid) return
+  const fields = decidedFields(context, kind, { object, copy }, visit)
+  const [is, was] = [copy, object].map((one) => (one['spec'] ?? {}) as Record<string, unknown>)
+  const changed = fields.filter((field) => is?.[field] !== undefined && is[field] !== was?.[field])
+  if (changed.length === 0) return
+  const { cluster, namespace, name } = visit
+  const spec = Object.fromEntries(changed.map((field) => [field, is?.[field]]))
+  const metadata = { resourceVersion: object.metadata.resourceVersion }
+  await context.upstream
+    .client(cluster)
+    .patch(gvrs[kind.resource], { namespace, name }, 'merge', { metadata, spec }, { signal })
+}
+
+function decidedFields(
+  context: SyncContext,
+  kind: SyncedKind,
+  { object, copy }: Readonly<Record<'object' | 'copy', DeepReadonly<KubeObject>>>,
+  visit: Visit,
+): readonly string[] {
+  if (kind.resource === 'persistentvolumeclaims') return ['volumeName', 'storageClassName']
+  if (kind.workload?.paths.replicas === undefined || !isScaled(context, object, visit)) return []
+  // The number in one member is not that of all. A change by the tenant goes down first.
+  if (placedOn(object as KubeObject)[context.member.name]?.replicas !== undefined) return []
+  return copy.metadata.annotations?.[sourceAnnotation] === contentHash(object['spec']) ? ['replicas'] : []
+}

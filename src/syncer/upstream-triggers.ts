@@ -1,0 +1,218 @@
+// Changes in logical clusters, as visits.
+import type { KubeObject } from '../apimachinery/meta/index.ts'
+import { parseKey, type DeepReadonly } from '../client/index.ts'
+import {
+  isPlaceable,
+  isWorkloadResource,
+  memberAnnotation,
+  placedOn,
+  placedOnAnnotation,
+  templateOf,
+  workloadKindOf,
+  type WorkloadResource,
+} from '../crds/index.ts'
+import { isClaimIn } from './namespace-view.ts'
+import type { ResourceName } from './resources/resources.ts'
+import {
+  downstreamNamespaceOf,
+  upstreamObject,
+  visitKindOf,
+  type SyncContext,
+  type Visit,
+  type VisitKind,
+} from './sync-context.ts'
+import { syncedKindOf, syncedKinds } from './synced-kinds.ts'
+import { serviceNameLabel } from './transform/slice-labels.ts'
+import type { ObjectChange, TriggerContext } from './trigger-context.ts'
+import { isLost } from './up-endpoint-slices.ts'
+import { madeKindOf } from './up-made.ts'
+import { workloadOwnerOf } from './workload-owner.ts'
+
+/** Asks for the visits that a change in a logical cluster causes in this member. */
+export function upstreamChanged(context: TriggerContext, resource: ResourceName, change: ObjectChange): void {
+  const { cluster = '', namespace = '', name } = parseKey(change.key)
+  const object = change.after ?? change.before
+  if (object === undefined) return
+  if (change.isUnlisted && isWorkloadResource(resource)) context.guard.vanished()
+  const visit = (kind: VisitKind, of = name): void => context.enqueue({ kind, cluster, namespace, name: of })
+  if (isWorkloadResource(resource) && isPlaceable(object)) {
+    workloadChanged(context, resource, { cluster, namespace }, change)
+    return
+  }
+  if (resource === 'pods' || madeKindOf(resource) !== undefined) {
+    if (copyChanged(context, resource, { cluster, namespace, name }, change)) return
+  }
+  switch (resource) {
+    case 'replicasets': {
+      const workload = workloadOwnerOf(object)
+      if (workload !== undefined) visit('history', workload.name)
+      // Pods may have waited for their owner.
+      for (const pod of podsOf(context, cluster, namespace)) visit('pod', pod)
+      return
+    }
+    case 'endpointslices': {
+      const member = object.metadata.annotations?.[memberAnnotation]
+      if (member === undefined) return
+      visit(member === context.member.name ? 'slice' : 'remoteSlice')
+      // Those of a lost member may have waited for this one.
+      if (context.member.serviceNetwork === 'Flat')
+        for (const { metadata } of lostSlicesOf(context, { cluster, namespace }, object))
+          visit('remoteSlice', metadata.name)
+      return
+    }
+    case 'namespaces':
+      context.enqueue({ kind: 'namespace', cluster, namespace: name, name })
+      return
+    case 'configmaps':
+      if (name === 'kube-root-ca.crt') visit('namespace', namespace)
+      break
+    case 'services':
+      if (change.after === undefined) visit('namespace', namespace)
+      for (const slice of context.upstreamIn('endpointslices', cluster, namespace)) {
+        if (slice.metadata.labels?.[serviceNameLabel] === name) {
+          const from = slice.metadata.annotations?.[memberAnnotation]
+          visit(from === context.member.name ? 'slice' : 'remoteSlice', slice.metadata.name)
+        }
+      }
+      break
+    case 'ingresses':
+    case 'persistentvolumeclaims':
+      contentChanged(context, cluster, namespace)
+      break
+    default:
+      break
+  }
+  const kind = syncedKindOf(resource)
+  if (kind?.follows !== 'decision' && isRelevant(context, resource, cluster, namespace, name)) visit(resource)
+}
+
+/** A copy of what a member made has changed upstream. Returns whether it is one of this or another member. */
+function copyChanged(
+  context: TriggerContext,
+  resource: ResourceName,
+  { cluster, namespace, name }: { readonly cluster: string; readonly namespace: string; readonly name: string },
+  { before, after }: ObjectChange,
+): boolean {
+  const object = after ?? before
+  const member = object?.metadata.annotations?.[memberAnnotation]
+  if (member === undefined) return resource !== 'persistentvolumeclaims'
+  if (member !== context.member.name) return true
+  const visit: Visit = { kind: resource === 'pods' ? 'pod' : `made:${resource}`, cluster, namespace, name }
+  if (after === undefined && before !== undefined) context.copyDeleted(visit, before)
+  context.enqueue(visit)
+  // Its pods may have waited for their owner.
+  if (resource === 'jobs' && before === undefined)
+    for (const pod of podsOf(context, cluster, namespace)) context.enqueue({ ...visit, kind: 'pod', name: pod })
+  if (resource === 'persistentvolumeclaims' && (before === undefined || after === undefined))
+    contentChanged(context, cluster, namespace)
+  return true
+}
+
+/** Whether the object has, or should have, a copy in this member: most ConfigMaps and Secrets do not, and cause no visit. */
+export function isRelevant(
+  context: TriggerContext,
+  resource: ResourceName,
+  cluster: string,
+  namespace: string,
+  name: string,
+): boolean {
+  const view = context.view(cluster, namespace)
+  const follows = syncedKindOf(resource)?.follows
+  if (follows === 'namespace' && (resource === 'services' ? view.servicesWanted : view.present)) return true
+  if (follows === 'references' && view.references.has(`${resource}/${name}`)) return true
+  if (resource === 'persistentvolumeclaims') {
+    const claim = upstreamObject(context, resource, { cluster, namespace, name })
+    if (claim !== undefined && isClaimIn(claim, context.member.name)) return true
+  }
+  const memberNamespace = downstreamNamespaceOf(context, { cluster, namespace })
+  return memberNamespace !== undefined && context.caches[resource].store.get(`${memberNamespace}/${name}`) !== undefined
+}
+
+function workloadChanged(
+  context: TriggerContext,
+  resource: WorkloadResource,
+  { cluster, namespace }: { readonly cluster: string; readonly namespace: string },
+  { before, after }: ObjectChange,
+): void {
+  const name = (after ?? before)?.metadata.name ?? ''
+  const row = workloadKindOf(resource)
+  const visit: Visit = { kind: visitKindOf(resource), cluster, namespace, name }
+  if (resource === 'pods' && after === undefined && before !== undefined) context.copyDeleted(visit, before)
+  if (changesView(before, after)) contentChanged(context, cluster, namespace)
+  context.enqueue(visit)
+  if (row?.history) context.enqueue({ ...visit, kind: 'history' })
+  const decided = (object: ObjectChange['after']): string => {
+    const { state, replicas } = (object && placedOn(object as KubeObject)[context.member.name]) ?? {}
+    return `${state} ${replicas}`
+  }
+  if (sharesOf(before) !== sharesOf(after))
+    for (const { metadata } of context.upstreamIn('poddisruptionbudgets', cluster, namespace))
+      context.enqueue({ kind: 'poddisruptionbudgets', cluster, namespace, name: metadata.name ?? '' })
+  if (decided(before) === decided(after)) return
+  for (const pod of podsOf(context, cluster, namespace)) context.enqueue({ kind: 'pod', cluster, namespace, name: pod })
+  for (const { metadata } of context.upstreamIn('horizontalpodautoscalers', cluster, namespace))
+    context.enqueue({ kind: 'horizontalpodautoscalers', cluster, namespace, name: metadata.name ?? '' })
+}
+
+/** The parts of a divided workload, as text; the same for all that are not divided. */
+function sharesOf(object: ObjectChange['after']): string {
+  const copies = object === undefined ? [] : Object.entries(placedOn(object as KubeObject))
+  return copies
+    .map(([name, { replicas }]) => (replicas === undefined ? '' : `${name}=${replicas}`))
+    .join(' ')
+    .trim()
+}
+
+/** Whether the view of the namespace depends on what has changed. Most changes are of the status. */
+function changesView(before: ObjectChange['before'], after: ObjectChange['after']): boolean {
+  const facts = (object: ObjectChange['after']): string =>
+    JSON.stringify([
+      object?.metadata.annotations?.[placedOnAnnotation],
+      object?.metadata.finalizers,
+      object?.metadata.deletionTimestamp,
+      object && templateOf(object),
+    ])
+  return before === undefined || after === undefined || facts(before) !== facts(after)
+}
+
+/** Reads the namespace again, and visits what a change in it brings into the member or out of it. */
+function contentChanged(context: TriggerContext, cluster: string, namespace: string): void {
+  const changes = context.views.refresh(cluster, namespace)
+  for (const reference of changes.references) {
+    const [resource, name] = reference.split('/') as [ResourceName, string]
+    context.enqueue({ kind: resource, cluster, namespace, name })
+  }
+  for (const changed of changes.namespaces) visitFollowers(context, cluster, changed)
+}
+
+/** Everything that is in a member because its namespace is. */
+function visitFollowers(context: TriggerContext, cluster: string, namespace: string): void {
+  context.enqueue({ kind: 'namespace', cluster, namespace, name: namespace })
+  for (const { resource, follows } of syncedKinds) {
+    if (follows !== 'namespace') continue
+    for (const { metadata } of context.upstreamIn(resource, cluster, namespace))
+      context.enqueue({ kind: resource, cluster, namespace, name: metadata.name ?? '' })
+  }
+  for (const { metadata } of context.upstreamIn('endpointslices', cluster, namespace)) {
+    if (metadata.annotations?.[memberAnnotation] !== context.member.name)
+      context.enqueue({ kind: 'remoteSlice', cluster, namespace, name: metadata.name ?? '' })
+  }
+}
+
+function lostSlicesOf(
+  context: SyncContext,
+  { cluster, namespace }: { readonly cluster: string; readonly namespace: string },
+  { metadata }: DeepReadonly<KubeObject>,
+): DeepReadonly<KubeObject>[] {
+  const service = metadata.labels?.[serviceNameLabel]
+  return [...context.upstreamIn('endpointslices', cluster, namespace)].filter(
+    (slice) => isLost(slice) && slice.metadata.labels?.[serviceNameLabel] === service,
+  )
+}
+
+function podsOf(context: SyncContext, cluster: string, namespace: string): string[] {
+  const memberNamespace = downstreamNamespaceOf(context, { cluster, namespace })
+  return memberNamespace === undefined
+    ? []
+    : [...context.downstreamIn('pods', memberNamespace)].map(({ metadata }) => metadata.name ?? '')
+}

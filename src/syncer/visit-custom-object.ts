@@ -1,0 +1,146 @@
+// One custom resource and its copy in the member that exports its API: copied down, its status up, deleted with it.
+import type { GroupVersionResource, KubeObject } from '../apimachinery/meta/index.ts'
+import { conflict, isStatusError, tolerate } from '../apimachinery/status/index.ts'
+import { timestamp } from '../async/index.ts'
+import { keyFor, type DeepReadonly, type Informer, type ObjectIndex } from '../client/index.ts'
+import { appliedAnnotation, canonicalJson, contentHash, syncerFieldManager } from '../crds/index.ts'
+import { ensureNamespace } from './down-namespace.ts'
+import { isSubset } from './is-subset.ts'
+import { replacingPatch } from './replacing-patch.ts'
+import { downstreamNamespaceOf, locatorOf, ownerCluster, type SyncContext, type Visit } from './sync-context.ts'
+import { contentDown } from './transform/down.ts'
+import { events } from './up-events.ts'
+import { statusUp } from './exported-status.ts'
+
+type CachedObject = DeepReadonly<KubeObject>
+type CustomVisit = Pick<Visit, 'cluster' | 'namespace' | 'name'>
+
+/** One exported API while its definition in the member is known. */
+export interface SyncedApi extends AsyncDisposable {
+  readonly gvr: GroupVersionResource
+  readonly hasStatus: boolean
+  readonly definition: KubeObject
+  readonly objects: Informer<KubeObject>
+  /** By namespace, and by name of the logical cluster. */
+  readonly groups: ObjectIndex
+  readonly copies: Informer<KubeObject>
+  /** By namespace in the member, and by id of the logical cluster. */
+  readonly copyGroups: ObjectIndex
+}
+
+/** `isOffered`: its logical cluster has the definition from this member. */
+export async function visitCustomObject(
+  context: SyncContext,
+  api: SyncedApi,
+  visit: CustomVisit,
+  isOffered: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const memberNamespace = downstreamNamespaceOf(context, visit)
+  if (memberNamespace === undefined) return
+  const object = api.objects.store.get(keyFor(visit))
+  const copy = api.copies.store.get(keyFor({ namespace: memberNamespace, name: visit.name }))
+  const wanted = isOffered && object !== undefined && object.metadata.deletionTimestamp === undefined
+  const isOfAnother = copy !== undefined && locatorOf(copy)?.uid !== object?.metadata.uid
+  if (copy !== undefined && (!wanted || isOfAnother))
+    await deleteCopy(context, api, visit, memberNamespace, copy, signal)
+  if (!wanted || isOfAnother) {
+    context.enqueue({ kind: 'namespace', ...visit, name: visit.namespace })
+    return
+  }
+  const clusterId = context.upstream.ids.idOf(visit.cluster)
+  if (clusterId === undefined) return
+  await ensureNamespace(context, visit, signal)
+  const desired = contentDown(object, ownerCluster(context, visit.cluster, clusterId))
+  // Versions of exported definitions differ in nothing but their schema.
+  desired.apiVersion = `${api.gvr.group}/${api.gvr.version}`
+  desired.metadata.annotations = { ...desired.metadata.annotations, [appliedAnnotation]: contentHash(desired) }
+  const isCurrent = copy !== undefined && isSubset(copy, desired)
+  if (!isCurrent) await writeCopy(context, api, { object, desired }, signal)
+  if (api.hasStatus && copy !== undefined && copy['status'] !== undefined)
+    await writeStatus(context, api, visit, { object, status: statusUp(copy, object, isCurrent) }, signal)
+}
+
+async function writeCopy(
+  context: SyncContext,
+  api: SyncedApi,
+  { object, desired }: { readonly object: CachedObject; readonly desired: KubeObject },
+  signal: AbortSignal,
+): Promise<void> {
+  const { namespace = '', name = '' } = desired.metadata
+  const { downstream, member } = context
+  try {
+    // What somebody else made in the member has no label of ours, so it is in no cache.
+    const live = await downstream.tryGet<KubeObject>(api.gvr, { namespace, name }, { signal })
+    if (live !== undefined && locatorOf(live)?.uid !== object.metadata.uid)
+      throw conflict(api.gvr, name, 'it exists in the member and is not the copy of this object')
+    const options = { fieldManager: syncerFieldManager, force: true, signal }
+    await downstream.patch(api.gvr, { namespace, name }, 'apply', desired, options)
+  } catch (error) {
+    if (isStatusError(error) && error.code < 500 && error.code !== 429)
+      await tellRefusal(context, object, `member cluster "${member.name}": ${error.message}`, signal)
+    throw error
+  }
+}
+
+/** Deletes what has our locator of this logical cluster, by its uid. */
+async function deleteCopy(
+  { downstream, upstream }: SyncContext,
+  { gvr }: SyncedApi,
+  { cluster, namespace, name }: CustomVisit,
+  memberNamespace: string,
+  copy: CachedObject,
+  signal: AbortSignal,
+): Promise<void> {
+  const locator = locatorOf(copy)
+  const isOurs =
+    locator?.clusterId === upstream.ids.idOf(cluster) && locator?.namespace === namespace && locator.name === name
+  const { uid, deletionTimestamp } = copy.metadata
+  if (!isOurs || deletionTimestamp !== undefined) return
+  await downstream
+    .delete(gvr, { namespace: memberNamespace, name }, { ...(uid && { uid }), propagationPolicy: 'Background', signal })
+    .catch(tolerate('NotFound', 'Conflict'))
+}
+
+async function writeStatus(
+  { upstream }: SyncContext,
+  { gvr }: SyncedApi,
+  { cluster, namespace, name }: CustomVisit,
+  { object, status }: { readonly object: CachedObject; readonly status: Record<string, unknown> },
+  signal: AbortSignal,
+): Promise<void> {
+  const was = (object['status'] ?? {}) as Record<string, unknown>
+  if (canonicalJson(was) === canonicalJson(status)) return
+  const patch = { metadata: { uid: object.metadata.uid }, status: replacingPatch(was, status) }
+  const options = { subresource: 'status', signal } as const
+  await upstream
+    .client(cluster)
+    .patch(gvr, { namespace, name }, 'merge', patch, options)
+    .catch(tolerate('NotFound', 'Conflict'))
+}
+
+/** An Event on the object, once for each reason. */
+async function tellRefusal(
+  { upstream, clock, log }: SyncContext,
+  object: CachedObject,
+  message: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { apiVersion, kind, metadata } = object
+  const { name = '', namespace = '', uid = '' } = metadata
+  const cluster = metadata.annotations?.['kcp.dev/logical-cluster'] ?? ''
+  const now = timestamp(clock.now())
+  const event = {
+    ...{ apiVersion: 'v1', kind: 'Event', type: 'Warning', reason: 'SyncFailed' },
+    metadata: { namespace, name: `${name.slice(0, 200)}.${contentHash([uid, message])}` },
+    involvedObject: { apiVersion, kind, namespace, name, uid },
+    ...{ message: message.slice(0, 1024), source: { component: 'kcp-syncer' } },
+    ...{ firstTimestamp: now, lastTimestamp: now, count: 1 },
+  }
+  try {
+    await upstream.client(cluster).create(events, event, { signal })
+  } catch (error) {
+    if (!isStatusError(error)) throw error
+    log.debug('could not write an event', { cluster, namespace, name, error })
+  }
+}

@@ -1,0 +1,178 @@
+// Keeps the condition Available of APIServices true, in logical clusters where somebody uses them: while a request for
+// APIServices or for what they lead to is open, and a minute after it. Others cost nothing.
+import { abortable, sleep } from '../../async/index.ts'
+import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import type { Hub } from '../../store/hub/index.ts'
+import type { AggregatedServers } from './aggregated-servers.ts'
+import { unavailableService, type Verdict } from './availability-verdict.ts'
+import { remoteApiServices, type RemoteApiService } from './remote-api-service.ts'
+
+/** Writes the condition Available of an APIService, unless it is so already. */
+export type WriteAvailable = (cluster: ClusterId, name: string, verdict: Verdict, signal: AbortSignal) => Promise<void>
+
+interface Parts {
+  readonly hub: Pick<Hub, 'cluster'>
+  readonly servers: AggregatedServers
+  readonly write: WriteAvailable
+  /** Told of what could not be written. */
+  readonly onError: (error: unknown) => void
+  readonly signal: AbortSignal
+}
+
+const lingerMs = 60_000
+/** Services and their endpoints are looked at so often. */
+const lookMs = 1000
+/** A server that passed is asked again after this, as upstream; one that failed sooner at first. */
+const passedMs = 30_000
+const firstRetryMs = 1000
+const checkMs = 5000
+/** Servers of one logical cluster that are asked at once. */
+const concurrency = 8
+
+interface Checked {
+  /** The server as it was asked. A changed APIService is another one. */
+  readonly server: RemoteApiService['remote']
+  readonly verdict: Verdict
+  readonly again: number
+  readonly failures: number
+}
+
+class Keeper {
+  uses = 0
+  until = 0
+  readonly checked = new Map<string, Checked>()
+  /** Resolved when all APIServices have been looked at once more. */
+  look = Promise.withResolvers<undefined>()
+
+  looked(): void {
+    this.look.resolve(undefined)
+    this.look = Promise.withResolvers<undefined>()
+  }
+}
+
+export class Availability {
+  readonly #parts: Parts
+  readonly #keepers = new Map<ClusterId, Keeper>()
+  readonly #running = new Set<Promise<void>>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Keeps the conditions of this logical cluster until the result is called, and a minute more. */
+  use(cluster: ClusterId): () => void {
+    const known = this.#keepers.get(cluster)
+    const keeper = known ?? new Keeper()
+    keeper.uses++
+    if (known === undefined) {
+      this.#keepers.set(cluster, keeper)
+      const running = this.#keep(cluster, keeper)
+        .catch((error: unknown) => {
+          if (!this.#parts.signal.aborted) this.#parts.onError(error)
+        })
+        .finally(() => {
+          this.#keepers.delete(cluster)
+          keeper.looked()
+          this.#running.delete(running)
+        })
+      this.#running.add(running)
+    }
+    return () => {
+      keeper.uses--
+      keeper.until = performance.now() + lingerMs
+    }
+  }
+
+  /**
+   * Resolves when the condition of this APIService was written once, while the conditions of its logical cluster are kept; at the
+   * latest after the time of a check. A server that answers is then not shown without the condition.
+   */
+  async untilJudged(cluster: ClusterId, name: string, signal: AbortSignal): Promise<void> {
+    const timeout = AbortSignal.timeout(checkMs)
+    const objects = await this.#parts.hub.cluster(cluster, { signal })
+    while (remoteApiServices(objects).get(name)?.isJudged === false) {
+      const keeper = this.#keepers.get(cluster)
+      if (keeper === undefined || timeout.aborted) return
+      await abortable(keeper.look.promise, AbortSignal.any([signal, timeout])).catch(() => signal.throwIfAborted())
+    }
+  }
+
+  async #keep(cluster: ClusterId, keeper: Keeper): Promise<void> {
+    const { hub, signal } = this.#parts
+    while (keeper.uses > 0 || performance.now() < keeper.until) {
+      const objects = await hub.cluster(cluster, { signal })
+      const remote = [...remoteApiServices(objects).values()]
+      for (const name of keeper.checked.keys()) if (!remoteApiServices(objects).has(name)) keeper.checked.delete(name)
+      for (let i = 0; i < remote.length; i += concurrency)
+        await Promise.all(remote.slice(i, i + concurrency).map((one) => this.#visit(cluster, keeper, one)))
+      keeper.looked()
+      await sleep(lookMs, signal)
+    }
+  }
+
+  async #visit(cluster: ClusterId, keeper: Keeper, one: RemoteApiService): Promise<void> {
+    const { hub, write, onError, signal } = this.#parts
+    try {
+      const objects = await hub.cluster(cluster, { signal })
+      const unavailable = unavailableService(objects, one.remote)
+      if (unavailable !== undefined) keeper.checked.delete(one.name)
+      await write(cluster, one.name, unavailable ?? (await this.#asked(cluster, keeper, one)), signal)
+    } catch (error) {
+      // The next look tries again: the APIService may have been written meanwhile.
+      if (!signal.aborted) onError(error)
+    }
+  }
+
+  async #asked(cluster: ClusterId, keeper: Keeper, one: RemoteApiService): Promise<Verdict> {
+    const known = keeper.checked.get(one.name)
+    const isSame = known !== undefined && isEqual(known.server, one.remote)
+    if (isSame && performance.now() < known.again) return known.verdict
+    const verdict = await this.#ask(cluster, one)
+    const failures = verdict.status === 'True' ? 0 : (isSame ? known.failures : 0) + 1
+    const waitMs = failures === 0 ? passedMs : Math.min(passedMs, firstRetryMs * 2 ** (failures - 1))
+    keeper.checked.set(one.name, { server: one.remote, verdict, again: performance.now() + waitMs, failures })
+    return verdict
+  }
+
+  /** As upstream, whatever certificate the server has: clients are sent there only with the right one. */
+  async #ask(cluster: ClusterId, one: RemoteApiService): Promise<Verdict> {
+    const { servers, signal } = this.#parts
+    const { name, port, namespace } = one.remote.service
+    let url = `https://${name}.${namespace}.svc:${port}/apis/${one.group}/${one.version}`
+    try {
+      const endpoint = await servers.resolve(cluster, one.remote, signal)
+      if ('dial' in endpoint)
+        url = `https://${hostOf(endpoint.dial.address)}:${endpoint.dial.port}/apis/${one.group}/${one.version}`
+      const path = `/apis/${one.group}/${one.version}`
+      const asked = { endpoint, insecure: true, timeoutMs: checkMs, signal }
+      const status = await servers.get(cluster, one, path, asked).then(
+        (answer) => answer.status,
+        (error: unknown) => {
+          throw new Error(`failing or missing response from ${url}: Get "${url}": ${(error as Error).message}`)
+        },
+      )
+      if (status >= 200 && status < 300) return { status: 'True', reason: 'Passed', message: 'all checks passed' }
+      return refused(`failing or missing response from ${url}: bad status from ${url}: ${status}`)
+    } catch (error) {
+      signal.throwIfAborted()
+      return refused((error as Error).message)
+    }
+  }
+
+  /** Resolves when no check is running any more. The signal ends them. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.allSettled(this.#running)
+  }
+}
+
+function refused(message: string): Verdict {
+  return { status: 'False', reason: 'FailedDiscoveryCheck', message }
+}
+
+function hostOf(address: string): string {
+  return address.includes(':') ? `[${address}]` : address
+}
+
+function isEqual(a: RemoteApiService['remote'], b: RemoteApiService['remote']): boolean {
+  return JSON.stringify(a) === JSON.stringify(b)
+}

@@ -1,0 +1,124 @@
+// The authority and client certificate by which aggregated API servers of a logical cluster know requests that passed this
+// server. They are derived, so nothing is stored: the same logical cluster always has the same ones, and no other has them.
+import { AsnConvert, OctetString } from '@peculiar/asn1-schema'
+import {
+  AlgorithmIdentifier,
+  AttributeTypeAndValue,
+  AttributeValue,
+  BasicConstraints,
+  Certificate,
+  ExtendedKeyUsage,
+  Extension,
+  Extensions,
+  KeyUsage,
+  KeyUsageFlags,
+  Name,
+  RelativeDistinguishedName,
+  SubjectKeyIdentifier,
+  SubjectPublicKeyInfo,
+  TBSCertificate,
+  Validity,
+  Version,
+} from '@peculiar/asn1-x509'
+import { createHash, createPrivateKey, createPublicKey, hkdfSync, sign, type KeyObject } from 'node:crypto'
+import type { KeyPair } from './certificate-authority.ts'
+
+/** The common name of the client certificate, as kubeadm calls it. */
+const frontProxyName = 'front-proxy-client'
+
+export interface FrontProxyPair {
+  /** The authority, PEM. */
+  readonly ca: string
+  readonly client: KeyPair
+}
+
+const ed25519 = '1.3.101.112'
+const ids = {
+  commonName: '2.5.4.3',
+  keyUsage: '2.5.29.15',
+  basicConstraints: '2.5.29.19',
+  subjectKeyIdentifier: '2.5.29.14',
+  extendedKeyUsage: '2.5.29.37',
+  clientAuth: '1.3.6.1.5.5.7.3.2',
+}
+/** PKCS #8 of an Ed25519 key up to its 32 bytes (RFC 8410, 7). */
+const pkcs8Head = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+/** The pair of a logical cluster. `secret`: a private key of the installation, PEM. Takes less than a millisecond. */
+export function frontProxyPair(secret: string, cluster: string): FrontProxyPair {
+  const authorityKey = derivedKey(secret, `kcp.dev/front-proxy/authority/${cluster}`)
+  const clientKey = derivedKey(secret, `kcp.dev/front-proxy/client/${cluster}`)
+  const issuer = nameOf(`kcp-front-proxy-ca-${cluster}`)
+  const signed = (subject: Name, key: KeyObject, extensions: Extension[]): string =>
+    signedCertificate({ issuer, subject, key, extensions }, authorityKey)
+  return {
+    ca: signed(issuer, authorityKey, [
+      extension(ids.basicConstraints, new BasicConstraints({ cA: true })),
+      extension(ids.keyUsage, new KeyUsage(KeyUsageFlags.keyCertSign)),
+      extension(ids.subjectKeyIdentifier, new SubjectKeyIdentifier(digestOf(authorityKey))),
+    ]),
+    client: {
+      certificate: signed(nameOf(frontProxyName), clientKey, [
+        extension(ids.basicConstraints, new BasicConstraints()),
+        extension(ids.keyUsage, new KeyUsage(KeyUsageFlags.digitalSignature)),
+        extension(ids.extendedKeyUsage, new ExtendedKeyUsage([ids.clientAuth])),
+      ]),
+      key: clientKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    },
+  }
+}
+
+function derivedKey(secret: string, purpose: string): KeyObject {
+  const material = createPrivateKey(secret).export({ type: 'pkcs8', format: 'der' })
+  const seed = Buffer.from(hkdfSync('sha256', material, '', purpose, 32))
+  return createPrivateKey({ key: Buffer.concat([pkcs8Head, seed]), format: 'der', type: 'pkcs8' })
+}
+
+function publicInfo(key: KeyObject): Buffer {
+  return createPublicKey(key).export({ type: 'spki', format: 'der' })
+}
+
+function digestOf(key: KeyObject): Buffer {
+  return createHash('sha256').update(publicInfo(key)).digest().subarray(0, 20)
+}
+
+function nameOf(commonName: string): Name {
+  const value = new AttributeValue({ utf8String: commonName })
+  return new Name([new RelativeDistinguishedName([new AttributeTypeAndValue({ type: ids.commonName, value })])])
+}
+
+function extension(extnID: string, value: unknown): Extension {
+  const critical = extnID !== ids.extendedKeyUsage && extnID !== ids.subjectKeyIdentifier
+  return new Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) })
+}
+
+function signedCertificate(
+  parts: { issuer: Name; subject: Name; key: KeyObject; extensions: Extension[] },
+  authorityKey: KeyObject,
+): string {
+  const algorithm = new AlgorithmIdentifier({ algorithm: ed25519 })
+  const serial = digestOf(parts.key).subarray(0, 16)
+  serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40
+  const tbsCertificate = new TBSCertificate({
+    version: Version.v3,
+    serialNumber: new Uint8Array(serial).buffer,
+    signature: algorithm,
+    issuer: parts.issuer,
+    // Without an end (RFC 5280, 4.1.2.5): a derived certificate cannot be renewed before its authority is.
+    validity: new Validity({
+      notBefore: new Date('2020-01-01T00:00:00Z'),
+      notAfter: new Date('9999-12-31T23:59:59Z'),
+    }),
+    subject: parts.subject,
+    subjectPublicKeyInfo: AsnConvert.parse(publicInfo(parts.key), SubjectPublicKeyInfo),
+    extensions: new Extensions(parts.extensions),
+  })
+  const signature = sign(null, Buffer.from(AsnConvert.serialize(tbsCertificate)), authorityKey)
+  const signatureValue = new Uint8Array(signature).buffer
+  const certificate = new Certificate({ tbsCertificate, signatureAlgorithm: algorithm, signatureValue })
+  const lines =
+    Buffer.from(AsnConvert.serialize(certificate))
+      .toString('base64')
+      .match(/.{1,64}/g) ?? []
+  return `-----BEGIN CERTIFICATE-----\n${lines.join('\n')}\n-----END CERTIFICATE-----\n`
+}

@@ -1,0 +1,99 @@
+// ConversionReview: what a conversion webhook is asked, and what it answers (apiextensions.k8s.io/v1 and v1beta1).
+import { randomUUID } from 'node:crypto'
+import { goQuote } from '../../apimachinery/text/index.ts'
+import { parseJson } from '../../apimachinery/json/index.ts'
+import {
+  encodeJson,
+  isJsonObject,
+  parseApiVersion,
+  type JsonObject,
+  type JsonValue,
+} from '../../apimachinery/meta/index.ts'
+
+type ReviewVersion = 'v1' | 'v1beta1'
+
+export interface ConversionReview {
+  readonly uid: string
+  readonly version: ReviewVersion
+  readonly body: Uint8Array
+}
+
+const maxDepth = 1000
+const maxReviewBytes = 8 * 1024 * 1024
+/** Of the message of a webhook that could not convert; it is shown to the client. */
+const maxMessageLength = 16 * 1024
+
+/** Asks for `objects` in this version, in the first version of the review that both sides know. Throws if there is none. */
+export function conversionReview(
+  objects: readonly unknown[],
+  desiredApiVersion: string,
+  reviewVersions: readonly string[],
+): ConversionReview {
+  const version = reviewVersions.find((one): one is ReviewVersion => one === 'v1' || one === 'v1beta1')
+  if (version === undefined) throw new Error('no supported conversion review versions')
+  const uid = randomUUID()
+  const review = {
+    kind: 'ConversionReview',
+    apiVersion: `apiextensions.k8s.io/${version}`,
+    request: { uid, desiredAPIVersion: desiredApiVersion, objects },
+    // As upstream, which sends the empty response of its type.
+    response: { uid: '', convertedObjects: null, result: { metadata: {} } },
+  }
+  return { uid, version, body: Buffer.from(encodeJson(review)) }
+}
+
+/** The objects in the answer to a review, unchecked. Throws an Error in kube-apiserver's words if there are none. */
+export function objectsOfAnswer(
+  body: Uint8Array,
+  { uid, version }: Pick<ConversionReview, 'uid' | 'version'>,
+): readonly JsonValue[] {
+  const review = decode(body)
+  if (version === 'v1') requireType(review)
+  const response = review['response'] ?? undefined
+  if (response === undefined) throw new Error('no response provided')
+  if (!isJsonObject(response)) throw wrongType('response')
+  // v1beta1 was never checked for its uid.
+  const given = textOf(response, 'uid')
+  if (version === 'v1' && given !== uid) throw new Error(`expected response.uid=${goQuote(uid)}, got ${goQuote(given)}`)
+  const result = response['result'] ?? {}
+  if (!isJsonObject(result)) throw wrongType('response.result')
+  const [status, message] = [textOf(result, 'status'), textOf(result, 'message')]
+  if (status !== 'Success')
+    throw new Error(message.slice(0, maxMessageLength) || `response.result.status was '${status}', not 'Success'`)
+  const objects = response['convertedObjects'] ?? []
+  if (!Array.isArray(objects)) throw wrongType('response.convertedObjects')
+  return objects
+}
+
+function decode(body: Uint8Array): JsonObject {
+  let value: JsonValue
+  try {
+    value = parseJson(body, { maxDepth, maxBytes: maxReviewBytes }).value
+  } catch (error) {
+    throw new Error(`couldn't get version/kind; json parse error: ${(error as Error).message}`, { cause: error })
+  }
+  if (!isJsonObject(value)) throw new Error("couldn't get version/kind; json parse error")
+  // As upstream, whose decoder needs a kind before it looks at the answer.
+  if (textOf(value, 'kind') === '') throw new Error("Object 'Kind' is missing in the answer")
+  return value
+}
+
+function requireType(review: JsonObject): void {
+  const kind = textOf(review, 'kind')
+  const { group, version } = parseApiVersion(textOf(review, 'apiVersion'))
+  if (kind === 'ConversionReview' && group === 'apiextensions.k8s.io' && version === 'v1') return
+  throw new Error(
+    `expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got ${group}/${version}, Kind=${kind}`,
+  )
+}
+
+function wrongType(field: string): Error {
+  return new Error(`json: cannot unmarshal ${field} of the answer: it has a wrong type`)
+}
+
+/** Empty where it is absent, as Go decodes it. */
+function textOf(object: JsonObject, field: string): string {
+  const value = object[field] ?? ''
+  if (typeof value !== 'string') throw wrongType(field)
+  return value
+}

@@ -1,0 +1,85 @@
+// One call of a conversion webhook.
+import type { ClusterId, JsonObject } from '../../apimachinery/meta/index.ts'
+import { EgressError } from '../../egress/index.ts'
+import { outboundTarget } from '../outbound/client-config.ts'
+import { urlText, type Outbound, type OutboundAnswer, type OutboundTarget } from '../outbound/outbound.ts'
+import { statusFailure } from '../outbound/status-failure.ts'
+import type { WebhookConversion } from '../resources/resource-definition.ts'
+import { conversionReview, objectsOfAnswer } from './conversion-review.ts'
+import { conversionFailure, takeConverted, typeText } from './take-converted.ts'
+
+/** On whose behalf a conversion is made. */
+export interface ConversionCall {
+  readonly cluster: ClusterId
+  readonly signal: AbortSignal
+}
+
+/** Upstream has no bound but that of the request. */
+const timeoutMs = 30_000
+
+/**
+ * The objects in this version; they may have fields that its schema does not know. Rejects with a StatusError (500) where the
+ * webhook failed, with the signal's reason when aborted.
+ */
+export async function convertByWebhook(
+  conversion: WebhookConversion,
+  objects: readonly JsonObject[],
+  apiVersion: string,
+  { cluster, signal, outbound }: ConversionCall & { readonly outbound: Outbound },
+): Promise<JsonObject[]> {
+  const [first] = objects
+  if (first === undefined) return []
+  for (const object of objects) requireKnownVersion(conversion, object)
+  const review = reviewOf(conversion, objects, apiVersion)
+  const target = outboundTarget(conversion.clientConfig)
+  const request = { cluster, target, query: '', body: review.body, timeoutMs }
+  let answer: OutboundAnswer
+  try {
+    answer = await outbound.post(request, signal)
+  } catch (error) {
+    throw error instanceof EgressError ? callFailure(first, target, error) : error
+  }
+  const converted = answered(first, () => {
+    const failure = statusFailure(answer.status)
+    if (failure !== undefined) throw new Error(failure)
+    return objectsOfAnswer(answer.body, review)
+  })
+  if (converted.length !== objects.length)
+    throw conversionFailure(
+      `conversion webhook for ${typeText(first)} returned ${converted.length} objects, expected ${objects.length}`,
+    )
+  return objects.map((object, index) => takeConverted(object, converted[index] ?? null, apiVersion))
+}
+
+/** Stored objects may be in a version that the CustomResourceDefinition has lost. */
+function requireKnownVersion({ schemas }: WebhookConversion, { apiVersion }: JsonObject): void {
+  const version = typeof apiVersion === 'string' ? apiVersion : ''
+  if (!schemas.has(version)) throw conversionFailure(`request to convert CR from an invalid group/version: ${version}`)
+}
+
+function reviewOf(
+  { reviewVersions }: WebhookConversion,
+  objects: readonly JsonObject[],
+  apiVersion: string,
+): ReturnType<typeof conversionReview> {
+  try {
+    return conversionReview(objects, apiVersion, reviewVersions)
+  } catch (error) {
+    throw conversionFailure((error as Error).message, error)
+  }
+}
+
+function callFailure(object: JsonObject, target: OutboundTarget, error: EgressError): Error {
+  return conversionFailure(
+    `conversion webhook for ${typeText(object)} failed: Post "${urlText(target, '')}": ${error.message}`,
+    error,
+  )
+}
+
+function answered<T>(object: JsonObject, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw conversionFailure(`conversion webhook for ${typeText(object)} failed: ${(error as Error).message}`, error)
+  }
+}

@@ -1,0 +1,108 @@
+// A watch of the hub whose events are converted before they can be taken. They keep their order: the next ones are converted
+// once these were taken, and what comes meanwhile waits in the watch of the hub, within its bounds.
+import type { Revision } from '../../apimachinery/meta/index.ts'
+import { isStatusError, statusError } from '../../apimachinery/status/index.ts'
+import type { Entry, HubEvent, HubWatch, WatchReader } from '../../store/hub/index.ts'
+
+/** Rejects when a conversion failed, or with the signal's reason. */
+type ConvertEntries = (entries: readonly Entry[], signal: AbortSignal) => Promise<readonly Entry[]>
+
+const nothing: readonly HubEvent[] = []
+
+/** An event that cannot be converted ends the watch with a StatusError, as upstream. */
+export class ConvertingWatch implements HubWatch, WatchReader {
+  readonly #source: HubWatch
+  readonly #convert: ConvertEntries
+  /** False: who reads it shows every object, so former states are not asked for. */
+  readonly #withPrevious: boolean
+  readonly #life = new AbortController()
+  #reader: WatchReader | undefined
+  #events: readonly HubEvent[] | undefined
+  #taken: Revision | undefined
+  #end: { readonly error?: unknown } | undefined
+  #isBusy = false
+
+  constructor(source: HubWatch, convert: ConvertEntries, { withPrevious }: { withPrevious: boolean }) {
+    this.#source = source
+    this.#convert = convert
+    this.#withPrevious = withPrevious
+    this.#taken = source.progress()
+  }
+
+  read(reader: WatchReader): void {
+    this.#reader = reader
+    this.#source.read(this)
+    if (this.waits) reader.ready()
+  }
+
+  ready(): void {
+    if (this.#isBusy || this.waits) return
+    this.#isBusy = true
+    void this.#next()
+  }
+
+  get waits(): boolean {
+    return this.#events !== undefined || this.#end !== undefined
+  }
+
+  /** At most what was taken from the hub at once, and converted. */
+  take(): readonly HubEvent[] | undefined {
+    const events = this.#events
+    if (events !== undefined) {
+      this.#events = undefined
+      this.#taken = events.at(-1)?.revision ?? this.#taken
+      if (this.#source.waits) this.ready()
+      return events
+    }
+    if (this.#end === undefined) return nothing
+    if ('error' in this.#end) throw this.#end.error
+    return undefined
+  }
+
+  progress(): Revision {
+    const isIdle = !this.#isBusy && !this.waits && !this.#source.waits
+    return isIdle ? this.#source.progress() : (this.#taken ?? this.#source.progress())
+  }
+
+  [Symbol.dispose](): void {
+    this.#life.abort(new DOMException('the watch has ended', 'AbortError'))
+    this.#source[Symbol.dispose]()
+  }
+
+  async #next(): Promise<void> {
+    // Not in the loop that applies changes.
+    await Promise.resolve()
+    try {
+      const events = this.#source.take()
+      if (events === undefined) this.#end = {}
+      else if (events.length > 0) this.#events = await this.#converted(events)
+    } catch (error) {
+      this.#end = { error: watchError(error) }
+    }
+    this.#isBusy = false
+    if (this.#life.signal.aborted) return
+    if (this.waits) this.#reader?.ready()
+    else if (this.#source.waits) this.ready()
+  }
+
+  async #converted(events: readonly HubEvent[]): Promise<readonly HubEvent[]> {
+    const entries = events.map(({ entry }) => entry)
+    const former = this.#withPrevious
+      ? events.flatMap((event) => ('previous' in event && event.previous !== undefined ? [event.previous] : []))
+      : []
+    const shown = await this.#convert([...entries, ...former], this.#life.signal)
+    let next = events.length
+    return events.map((event, i): HubEvent => {
+      const entry = shown[i] ?? event.entry
+      if (event.type === 'ADDED') return { ...event, entry }
+      const previous = this.#withPrevious && event.previous !== undefined ? shown[next++] : undefined
+      return { ...event, entry, previous }
+    })
+  }
+}
+
+/** Upstream's watch tells of the failure as an internal error. */
+function watchError(error: unknown): unknown {
+  if (!isStatusError(error) || error.reason !== '') return error
+  return statusError(error.code, 'InternalError', error.message, { cause: error })
+}

@@ -1,0 +1,118 @@
+// One HTTP exchange over a byte stream, for proxies: what is sent on and what comes back, without hop-by-hop headers and without
+// the credentials of the client.
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { connect as connectTls } from 'node:tls'
+import type { TransportResponse } from '../../client/index.ts'
+
+export interface ProxiedRequest {
+  readonly method: string
+  /** Path and query at the pod. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string | readonly string[]>>
+  readonly body: Uint8Array
+  readonly signal: AbortSignal
+}
+
+export interface Upgraded {
+  readonly headers: readonly string[]
+  readonly socket: Duplex
+  readonly head: Uint8Array
+}
+
+/** Hop-by-hop headers (RFC 9110, 7.6.1), and what names or proves who asks. */
+const dropped = new Set([
+  ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer'],
+  ...['transfer-encoding', 'upgrade', 'content-length', 'expect', 'accept-encoding', 'http2-settings'],
+  'authorization',
+])
+const droppedPrefixes = ['impersonate-', 'x-remote-', ':', 'x-forwarded-']
+/** Of WebSocket and SPDY; browsers put their bearer token into the subprotocols. */
+const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
+
+/** The headers of a client's request that a pod may see. */
+export function proxiedHeaders(
+  rawHeaders: readonly string[],
+  { upgrade }: { upgrade: boolean },
+): Record<string, string | string[]> {
+  const headers: Record<string, string | string[]> = {}
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const [given, value] = [(rawHeaders[i] ?? '').toLowerCase(), rawHeaders[i + 1] ?? '']
+    // HTTP/2 calls the host by this name.
+    const name = given === ':authority' ? 'host' : given
+    if (upgrade && name === 'upgrade') headers[name] = value
+    if (dropped.has(name) || droppedPrefixes.some((prefix) => name.startsWith(prefix))) continue
+    const kept = name === 'sec-websocket-protocol' ? withoutTokens(value) : value
+    if (kept === '') continue
+    const before = headers[name]
+    headers[name] = before === undefined ? kept : [before, kept].flat()
+  }
+  if (upgrade) headers['connection'] = 'Upgrade'
+  return headers
+}
+
+function withoutTokens(value: string): string {
+  return value
+    .split(',')
+    .map((protocol) => protocol.trim())
+    .filter((protocol) => !protocol.startsWith(tokenProtocol))
+    .join(', ')
+}
+
+/**
+ * Sends the request over the stream, which belongs to the exchange from then on. As upstream, the certificate of a pod that
+ * speaks TLS is not verified: only the member knows the pod. Rejects with the error of the connection.
+ */
+export async function proxyOver(
+  stream: Duplex,
+  { scheme, ...request }: ProxiedRequest & { readonly scheme: 'http' | 'https' },
+): Promise<{ answered: TransportResponse } | { upgraded: Upgraded }> {
+  const { method, path, headers, body, signal } = request
+  const socket = scheme === 'https' ? connectTls({ socket: stream, rejectUnauthorized: false }) : stream
+  // An error after the exchange is nobody's: without a listener it would end the process.
+  for (const one of [socket, stream]) one.on('error', () => undefined)
+  const end = (): void => {
+    socket.destroy()
+    stream.destroy()
+  }
+  signal.addEventListener('abort', end, { once: true })
+  stream.once('close', () => signal.removeEventListener('abort', end))
+  return await new Promise((resolve, reject) => {
+    const sent = httpRequest({
+      ...{ method, path, setHost: false, createConnection: () => socket },
+      headers: {
+        host: 'pod',
+        ...headers,
+        ...(body.length > 0 || hasBody(method) ? { 'content-length': String(body.length) } : {}),
+      },
+    })
+    sent.on('error', (error) => {
+      end()
+      reject(signal.aborted ? (signal.reason as Error) : error)
+    })
+    sent.on('response', (response) => resolve({ answered: answerOf(response, end) }))
+    sent.on('upgrade', (response, upgraded, head) => {
+      resolve({ upgraded: { headers: response.rawHeaders, socket: upgraded, head } })
+    })
+    sent.end(body)
+  })
+}
+
+function hasBody(method: string): boolean {
+  return method === 'POST' || method === 'PUT' || method === 'PATCH'
+}
+
+function answerOf(response: IncomingMessage, end: () => void): TransportResponse {
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(response.headers))
+    if (!dropped.has(name) && value !== undefined) headers[name] = [value].flat().join(', ')
+  return { status: response.statusCode ?? 502, headers, body: chunksOf(response, end) }
+}
+
+async function* chunksOf(response: IncomingMessage, end: () => void): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) yield chunk
+  } finally {
+    end()
+  }
+}

@@ -1,0 +1,48 @@
+// The type under which expressions are checked against the schema of a kind.
+import { type DeclaredType, declaredType } from '../../../apimachinery/cel/index.ts'
+import type { SchemaNode } from '../../../apimachinery/schema/index.ts'
+import { builtInSchema } from '../../resources/builtin-schemas.ts'
+
+const known = new WeakMap<SchemaNode, { readonly type: DeclaredType | undefined }>()
+
+/** The type of the objects of a schema; undefined where expressions cannot look into them. The same one for the same schema. */
+export function checkedType(
+  schema: SchemaNode,
+  { kind, builtIn }: { readonly kind: string; readonly builtIn: boolean },
+): DeclaredType | undefined {
+  let found = known.get(schema)
+  if (found === undefined) {
+    const whole = unrolled(builtIn ? schema : withMeta(schema), builtIn, new Set())
+    found = { type: declaredType(whole, kind, { isResource: true }) }
+    known.set(schema, found)
+  }
+  return found.type
+}
+
+const text: SchemaNode = { type: 'string' }
+
+/** The schema of a custom resource says nothing of what every object has. */
+function withMeta(schema: SchemaNode): SchemaNode {
+  const metadata = builtInSchema({ group: '', version: 'v1', kind: 'ConfigMap' })?.properties?.['metadata'] ?? {}
+  return { ...schema, properties: { ...schema.properties, apiVersion: text, kind: text, metadata } }
+}
+
+/** The schema without cycles: as upstream, a definition within itself is an object of which nothing is known. */
+function unrolled(schema: SchemaNode, builtIn: boolean, above: Set<SchemaNode>): SchemaNode {
+  if (above.has(schema)) return { type: 'object' }
+  // Upstream's documents give it no type: expressions do not see it.
+  if (builtIn && schema.format === 'quantity') return {}
+  const { properties, items, additionalProperties } = schema
+  if (properties === undefined && items === undefined && typeof additionalProperties !== 'object') return schema
+  above.add(schema)
+  const inner = (node: SchemaNode): SchemaNode => unrolled(node, builtIn, above)
+  const members = properties && Object.entries(properties).map(([name, node]) => [name, inner(node)] as const)
+  const result: SchemaNode = {
+    ...schema,
+    ...(members && { properties: Object.fromEntries(members) }),
+    ...(items && { items: inner(items) }),
+    ...(typeof additionalProperties === 'object' ? { additionalProperties: inner(additionalProperties) } : {}),
+  }
+  above.delete(schema)
+  return result
+}

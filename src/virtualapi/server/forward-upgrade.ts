@@ -1,0 +1,40 @@
+// Passes an upgrade (exec, port-forward, a watch over a WebSocket) on to the process that owns its logical cluster.
+import type { Duplex } from 'node:stream'
+import type { Peer } from '../clusters/ownership.ts'
+import type { IncomingRequest } from '../exchange/exchange.ts'
+import { hopHeaders } from './hop-headers.ts'
+import { moving } from './own.ts'
+import type { ServerParts } from './parts.ts'
+import { pipeSockets } from './pipe-sockets.ts'
+
+export interface ForwardedUpgrade {
+  readonly incoming: IncomingRequest
+  readonly socket: Duplex
+  /** What the client sent after the request. */
+  readonly head: Uint8Array
+  readonly to: Peer
+  /** Aborted when the client disconnects or the server stops. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * Sends the request as it came and joins both sockets: the other process answers on them, be it a refusal. Resolves when
+ * both are closed. Throws 503 if the other process cannot be reached.
+ */
+export async function forwardUpgrade(
+  { incoming, socket, head, to, signal }: ForwardedUpgrade,
+  { peers }: Pick<ServerParts, 'peers'>,
+): Promise<void> {
+  const { method, url, rawHeaders, peerCertificate: certificate, peerAddress } = incoming
+  const remote = await peers?.socket(to, signal).catch((cause: unknown) => {
+    throw moving(cause)
+  })
+  if (remote === undefined) throw moving()
+  const headers = [...rawHeaders, ...hopHeaders({ address: peerAddress?.(), certificate })]
+  const lines = [`${method} ${url} HTTP/1.1`]
+  for (let i = 0; i + 1 < headers.length; i += 2) lines.push(`${headers[i] ?? ''}: ${headers[i + 1] ?? ''}`)
+  // Header bytes are Latin-1, as Node has read them.
+  remote.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')
+  if (head.length > 0) remote.write(head)
+  await pipeSockets(socket, remote, { signal })
+}

@@ -1,0 +1,156 @@
+// Passes a request on to the process that owns its logical cluster, and its answer back: bytes as they come, neither parsed
+// nor kept. A request is never sent twice.
+import { constants, type ClientHttp2Stream, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2'
+import { statusError, type StatusError } from '../../apimachinery/status/index.ts'
+import { errorAnswer } from '../codec/answers.ts'
+import type { Peer } from '../clusters/ownership.ts'
+import { headerOf } from '../exchange/exchange.ts'
+import { endToEndHeaders, hopHeaders, type HopClient } from './hop-headers.ts'
+import { isRead, moving, unknownOutcome } from './own.ts'
+import type { PeerConnections } from './peer-connections.ts'
+import type { RawRequest } from './raw-request.ts'
+import type { RawResponse } from './raw-response.ts'
+import { isGone, send } from './send.ts'
+
+export interface Forwarding {
+  readonly request: RawRequest
+  readonly response: RawResponse
+  readonly client: HopClient
+  readonly to: Peer
+  /** Aborted when the server stops; ends long answers between two events. */
+  readonly stopping: AbortSignal | undefined
+}
+
+type AnswerHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader
+
+/** nghttp2 takes no field above 64 KiB. */
+const maxFieldLength = 60 * 1024
+const newline = 0x0a
+/** How long an answer that ends with the server may take to come to the end of an event, milliseconds. */
+const lastEventMs = 500
+
+/** Resolves when the answer was passed on, or the client has gone. Never rejects. */
+export async function forward(forwarding: Forwarding, peers: PeerConnections): Promise<void> {
+  if (isGone(forwarding.response)) return
+  await passOn(forwarding, peers)
+  const { body } = forwarding.request
+  // An unread body would block the connection. Unpiped first: a pipe that ends later would pause it.
+  body.unpipe()
+  if (!body.readableEnded) body.resume()
+}
+
+async function passOn(forwarding: Forwarding, peers: PeerConnections): Promise<void> {
+  const { request, response, to } = forwarding
+  const headers = headersOf(forwarding)
+  // It would end the session, and with it the requests of everybody else.
+  if (headers.some((text) => text.length > maxFieldLength)) {
+    await refuse(response, request, statusError(431, 'RequestHeaderFieldsTooLarge', 'a header field is too large'))
+    return
+  }
+  const stream = tryOpen(peers.session(to), headers, request)
+  if (stream === undefined) {
+    await refuse(response, request, moving())
+    return
+  }
+  const cancel = (): void => stream.close(constants.NGHTTP2_CANCEL)
+  response.once('close', cancel)
+  response.on('error', cancel)
+  if (hasBody(request)) request.body.pipe(stream)
+  let failure: unknown
+  stream.on('error', (error: unknown) => (failure = error))
+  const answered = await answerOf(stream)
+  if (answered === undefined) await refuse(response, request, failureOf(stream, request, failure))
+  else await passBack(answered, stream, forwarding)
+  response.off('close', cancel)
+}
+
+/** Raw pairs. */
+function headersOf({ request: { method, url, rawHeaders }, client }: Forwarding): string[] {
+  const authority = headerOf(rawHeaders, 'host') ?? headerOf(rawHeaders, ':authority') ?? 'kcp'
+  const pseudo = [':method', method, ':path', url, ':scheme', 'https', ':authority', authority]
+  return [...pseudo, ...endToEndHeaders(rawHeaders), ...hopHeaders(client)]
+}
+
+/** Undefined if the session takes no more requests. */
+function tryOpen(
+  session: ReturnType<PeerConnections['session']>,
+  headers: string[],
+  request: RawRequest,
+): ClientHttp2Stream | undefined {
+  try {
+    return session.request(headers, { endStream: !hasBody(request) })
+  } catch {
+    return undefined
+  }
+}
+
+/** The headers of the answer; undefined if the stream ends without. */
+function answerOf(stream: ClientHttp2Stream): Promise<AnswerHeaders | undefined> {
+  return new Promise((resolve) => {
+    stream.once('response', (headers: AnswerHeaders) => resolve(headers))
+    stream.once('close', () => resolve(undefined))
+  })
+}
+
+/** Resolves once all is passed on, or either side has gone. */
+async function passBack(
+  { ':status': status = 502, ...headers }: AnswerHeaders,
+  stream: ClientHttp2Stream,
+  { response, request, stopping }: Forwarding,
+): Promise<void> {
+  if (isGone(response)) return
+  if ('respond' in response) response.respond({ ...headers, ':status': status }, { endStream: false })
+  else {
+    response.writeHead(status, headers)
+    if (request.method !== 'HEAD') response.flushHeaders()
+  }
+  const { promise, resolve } = Promise.withResolvers<undefined>()
+  // If the stream broke, the client must see that the answer is not whole.
+  stream.once('close', () => {
+    if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) response.destroy()
+    resolve(undefined)
+  })
+  response.once('close', () => resolve(undefined))
+  const unlink = stopping === undefined ? undefined : endBetweenEvents(stream, response, stopping)
+  stream.pipe(response)
+  await promise
+  unlink?.()
+}
+
+/** Ends the answer when the server stops: at once if the last event is whole, else after it. */
+function endBetweenEvents(stream: ClientHttp2Stream, response: RawResponse, stopping: AbortSignal): () => void {
+  let last = newline
+  const end = (): void => {
+    stream.unpipe(response)
+    response.end()
+    stream.close(constants.NGHTTP2_CANCEL)
+  }
+  stream.on('data', (chunk: Buffer) => {
+    last = chunk.at(-1) ?? last
+    if (stopping.aborted && last === newline) end()
+  })
+  const stop = (): void => {
+    if (last === newline) end()
+    else setTimeout(end, lastEventMs).unref()
+  }
+  if (stopping.aborted) stop()
+  else stopping.addEventListener('abort', stop, { once: true })
+  return () => stopping.removeEventListener('abort', stop)
+}
+
+function failureOf(stream: ClientHttp2Stream, { method }: RawRequest, cause: unknown): StatusError {
+  const wasSent = !stream.pending && stream.rstCode !== constants.NGHTTP2_REFUSED_STREAM
+  return wasSent && !isRead(method) ? unknownOutcome(cause) : moving(cause)
+}
+
+async function refuse(response: RawResponse, { method }: RawRequest, error: StatusError): Promise<void> {
+  const { signal } = new AbortController()
+  await send(errorAnswer(error), { response, headOnly: method === 'HEAD', signal })
+}
+
+function hasBody({ method, rawHeaders, isOpen }: RawRequest): boolean {
+  if (isOpen !== undefined) return isOpen
+  if (headerOf(rawHeaders, 'transfer-encoding') !== undefined) return true
+  const length = headerOf(rawHeaders, 'content-length')
+  return length === undefined ? false : Number(length) > 0 || !isRead(method)
+}

@@ -1,0 +1,79 @@
+// Decides which of the processes that share the logical clusters answers a request, and whether it still may when it does.
+import { badRequest, serviceUnavailable, statusError, type StatusError } from '../../apimachinery/status/index.ts'
+import { clusterOfCertificate, clusterOfToken } from '../authn/claimed-cluster.ts'
+import { isOpenPath } from '../authz/index.ts'
+import type { ClusterId } from '../../apimachinery/meta/index.ts'
+import { headerOf, type Exchange } from '../exchange/exchange.ts'
+import type { RequestInfo } from '../request/request-info.ts'
+import { hasHopHeader } from './hop-headers.ts'
+import type { ServerParts } from './parts.ts'
+
+type Parts = Pick<ServerParts, 'ownership'>
+
+/**
+ * Lets the request in if this process owns its logical cluster; else sets `forwardTo`. Throws 503 while nobody is known to
+ * own it, and 400 if a client sends the headers by which processes of ours pass requests on.
+ */
+export function own(exchange: Exchange, { ownership }: Parts): void {
+  if (ownership === undefined) return
+  const { request, info } = exchange
+  if (request.isForwarded !== true && hasHopHeader(request.rawHeaders))
+    throw badRequest('the request has a header that only servers may send to each other')
+  if (info.cluster.kind === 'all' && !ownership.isLive) throw moving()
+  const id = exchange.cluster?.id ?? claimedBy(exchange)
+  if (id === undefined) return
+  const tenure = ownership.enter(id)
+  if (tenure !== undefined) {
+    exchange.tenure = { cluster: id, of: tenure }
+    return
+  }
+  const owner = ownership.ownerOf(id)
+  // No second hop: views of who owns what may differ for a moment.
+  if (owner === undefined || request.isForwarded === true || request.loopbackUser !== undefined) throw moving()
+  exchange.forwardTo = owner
+}
+
+/** The logical cluster of the credentials, where the path names none, in the order in which authentication tries them. */
+function claimedBy({ info, request: { peerCertificate, rawHeaders } }: Exchange): ClusterId | undefined {
+  if (info.cluster.kind !== 'none' || isAboutProcess(info)) return undefined
+  const ofCertificate = clusterOfCertificate(peerCertificate)
+  if (ofCertificate !== undefined || info.entryPoint !== 'unprefixed') return ofCertificate
+  return clusterOfToken(headerOf(rawHeaders, 'authorization'))
+}
+
+/** Health and version: each process answers for itself, whoever asks. */
+function isAboutProcess({ verb, target }: RequestInfo): boolean {
+  return target.kind === 'path' && isOpenPath({ verb, path: target.path })
+}
+
+/** Throws 503 if the logical cluster that authentication has found is not the one that the request was let in for. */
+export function requireTenure({ tenure, cluster, info }: Exchange, { ownership }: Parts): void {
+  if (ownership === undefined || cluster === undefined || tenure?.cluster === cluster.id) return
+  if (info.cluster.kind !== 'none' || !isAboutProcess(info)) throw moving()
+}
+
+/** Ends the request's tenure. Returns why its answer may not be sent any more; undefined if it may. */
+export function endTenure(exchange: Exchange, { ownership }: Parts): StatusError | undefined {
+  if (ownership === undefined || !exchange.isUnderstood) return undefined
+  const { tenure, info } = exchange
+  exchange.tenure = undefined
+  tenure?.of.leave()
+  const isValid = tenure === undefined ? info.cluster.kind !== 'all' || ownership.isLive : tenure.of.isValid()
+  if (isValid) return undefined
+  return isRead(exchange.request.method) ? moving() : unknownOutcome()
+}
+
+/** 503: nothing was done, and a client that tries again will find the owner. */
+export function moving(cause?: unknown): StatusError {
+  return serviceUnavailable('the logical cluster is being taken over by another server, please try again', cause)
+}
+
+/** 504 without Retry-After: clients do not repeat such a write by themselves. */
+export function unknownOutcome(cause?: unknown): StatusError {
+  const message = 'Timeout: the server that was asked did not answer; the request may have taken effect'
+  return statusError(504, 'Timeout', message, { cause })
+}
+
+export function isRead(method: string): boolean {
+  return method === 'GET' || method === 'HEAD'
+}

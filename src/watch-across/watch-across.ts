@@ -1,0 +1,178 @@
+// One controller for all logical clusters: a list and a watch per resource, whatever their number, one fair queue, and
+// workers that are given a client of the logical cluster they work for. This is the library that other programs import.
+import type { GroupVersionResource, KubeObject } from '../apimachinery/meta/index.ts'
+import { childSignal } from '../async/index.ts'
+import {
+  clusterInKey,
+  createClient,
+  httpTransport,
+  keyFor,
+  parseKey,
+  type DeepReadonly,
+  type KubeClient,
+  type Kubeconfig,
+} from '../client/index.ts'
+import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '../reconcile/index.ts'
+import { createLogger, type Logger } from '../telemetry/index.ts'
+import { WatchedResource, type AcrossResource } from './watched-resource.ts'
+
+/** Names one object; `namespace` is empty for cluster-scoped ones. */
+export interface ObjectIn {
+  readonly logicalCluster: string
+  readonly resource: GroupVersionResource
+  readonly namespace: string
+  readonly name: string
+}
+
+export interface ReconcileRequest extends ObjectIn {
+  /** The object as the watch told it last; undefined once it is deleted. Shared: it must not be changed. */
+  readonly object: DeepReadonly<KubeObject> | undefined
+  /** Reads and writes the logical cluster of the object. */
+  readonly client: KubeClient
+  /** Aborts when the visit takes too long or the controller ends. */
+  readonly signal: AbortSignal
+}
+
+/** Brings one object closer to its desired state. If it throws, it runs again after a backoff. May run twice for one change. */
+export type ReconcileAcross = (request: ReconcileRequest) => Promise<ReconcileResult | undefined> | Promise<void>
+
+export interface AcrossOptions {
+  /** Of an identity that may list and watch the resources in these logical clusters. A path in `server` is ignored. */
+  readonly kubeconfig: Kubeconfig
+  readonly resources: readonly AcrossResource[]
+  /** `*`: all, also those that are created later. Or the names of some, with a watch for each of them. */
+  readonly logicalClusters: '*' | readonly string[]
+  readonly reconcile: ReconcileAcross
+  /** Objects that are reconciled at the same time. Default 8. */
+  readonly workers?: number
+  /** Ends the controller. */
+  readonly signal: AbortSignal
+  /** Default: JSON lines to standard error. */
+  readonly log?: Logger
+}
+
+export interface Across extends AsyncDisposable {
+  /** Resolves when all objects that were there at the start are known; their visits may still wait. */
+  synced(): Promise<void>
+  /** An object as the watch told it last. Throws for a resource that is not watched, as the others do. */
+  get(object: ObjectIn): DeepReadonly<KubeObject> | undefined
+  /** The objects of a resource in one logical cluster. */
+  list(resource: GroupVersionResource, logicalCluster: string): Iterable<DeepReadonly<KubeObject>>
+  /** Asks for a visit, of an object that need not exist. */
+  enqueue(object: ObjectIn): void
+}
+
+/**
+ * Watches resources across logical clusters and reconciles each of their objects. No object is worked on by two workers at a
+ * time, and logical clusters take turns, so one with many changes does not delay the others.
+ */
+export function watchAcross(options: AcrossOptions): Across {
+  return new AcrossController(options)
+}
+
+class AcrossController implements Across {
+  readonly #options: AcrossOptions
+  readonly #life: ReturnType<typeof childSignal>
+  readonly #transport: ReturnType<typeof httpTransport>
+  readonly #queue: KeyQueue
+  readonly #watched: readonly WatchedResource[]
+  readonly #synced: Promise<unknown>
+  readonly #done: Promise<void>
+
+  constructor(options: AcrossOptions) {
+    const { kubeconfig, resources, logicalClusters, signal, workers = 8, log = createLogger() } = options
+    this.#options = options
+    this.#life = childSignal(signal)
+    this.#transport = httpTransport(atRoot(kubeconfig))
+    this.#queue = createKeyQueue({ fairnessKey: (queued) => clusterInKey(parseQueued(queued).key) })
+    const shared = { logicalClusters, clientOf: (name: string) => this.#clientOf(name), log, signal: this.#life.signal }
+    this.#watched = resources.map(
+      (resource, at) => new WatchedResource(resource, { ...shared, changed: (key) => this.#queue.add(`${at} ${key}`) }),
+    )
+    this.#synced = Promise.all(this.#watched.map((one) => one.synced(this.#life.signal)))
+    // A visit before everything is known would take what it cannot see yet for absent.
+    this.#done = this.#synced.then(
+      () =>
+        runController({
+          name: 'across',
+          queue: this.#queue,
+          workers,
+          reconcile: (queued, visit) => this.#visit(queued, visit),
+          log,
+          signal: this.#life.signal,
+        }),
+      () => undefined,
+    )
+  }
+
+  async synced(): Promise<void> {
+    await this.#synced
+  }
+
+  get(object: ObjectIn): DeepReadonly<KubeObject> | undefined {
+    return this.#watched[this.#indexOf(object.resource)]?.get(keyOf(object))
+  }
+
+  list(resource: GroupVersionResource, logicalCluster: string): Iterable<DeepReadonly<KubeObject>> {
+    return this.#watched[this.#indexOf(resource)]?.list(logicalCluster) ?? []
+  }
+
+  enqueue(object: ObjectIn): void {
+    this.#queue.add(`${this.#indexOf(object.resource)} ${keyOf(object)}`)
+  }
+
+  /** Ends the watches, waits for running visits, and closes the connections. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#life.abort(new DOMException('the controller was closed', 'AbortError'))
+    await this.#done
+    for (const one of this.#watched) await one[Symbol.asyncDispose]()
+    this.#queue[Symbol.dispose]()
+    this.#life[Symbol.dispose]()
+    await this.#transport[Symbol.asyncDispose]()
+  }
+
+  async #visit(queued: string, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const { at, key } = parseQueued(queued)
+    const watched = this.#watched[at]
+    if (watched === undefined) return undefined
+    const { cluster: logicalCluster = '', namespace = '', name } = parseKey(key)
+    const { resource } = watched
+    const [object, client] = [watched.get(key), this.#clientOf(logicalCluster)]
+    return (
+      (await this.#options.reconcile({ logicalCluster, resource, namespace, name, object, client, signal })) ??
+      undefined
+    )
+  }
+
+  #clientOf(logicalCluster: string): KubeClient {
+    return createClient(this.#transport, { basePath: `/clusters/${logicalCluster}` })
+  }
+
+  #indexOf(wanted: GroupVersionResource): number {
+    const { resources } = this.#options
+    const found = resources.findIndex(({ group, resource }) => resource === wanted.resource && group === wanted.group)
+    if (found < 0) throw new Error(`"${wanted.resource}" is not one of the watched resources`)
+    return found
+  }
+}
+
+/** A key of the queue: the index of the resource, and the key of the object. */
+function parseQueued(queued: string): { readonly at: number; readonly key: string } {
+  const blank = queued.indexOf(' ')
+  return { at: Number(queued.slice(0, blank)), key: queued.slice(blank + 1) }
+}
+
+function keyOf({ logicalCluster, namespace, name }: ObjectIn): string {
+  return keyFor({ cluster: logicalCluster, namespace, name })
+}
+
+/** Kubeconfigs of kcp lead to one logical cluster: the others are beside it. */
+function atRoot(kubeconfig: Kubeconfig): Kubeconfig {
+  return {
+    ...kubeconfig,
+    async endpoint(options) {
+      const found = await kubeconfig.endpoint(options)
+      return { ...found, server: found.server.replace(/\/clusters\/[^/]+\/?$/, '') }
+    },
+  }
+}

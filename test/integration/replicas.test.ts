@@ -1,0 +1,214 @@
+// Three replicas of `kcp apiserver` on a real host: every request is answered by the owner of its logical cluster, whichever
+// replica it was sent to.
+import { expect } from 'chai'
+import { readFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { parse } from 'yaml'
+import { bucketCount } from '../../src/ownership/index.ts'
+import { kubectl, waitFor } from '../support/index.ts'
+import { openRawClient, type RawClient } from './raw-client.ts'
+import { startReplicas, type ReplicaSet, type RunningReplica } from './replicas.ts'
+import { framesOf } from './web-socket-frames.ts'
+
+describe('three replicas of kcp apiserver', function () {
+  this.timeout(300_000)
+  let set: ReplicaSet
+  let owner: RunningReplica
+  let other: RunningReplica
+  let through: RawClient
+  let direct: RawClient
+  let kubeconfig: string
+  const base = '/clusters/acme'
+  const collection = `${base}/api/v1/namespaces/default/configmaps`
+
+  before(async () => {
+    set = await startReplicas(3)
+    await set.create('acme')
+    await waitFor(async () => (await set.leases()).reduce((sum, { claims }) => sum + claims.size, 0) === bucketCount, {
+      what: 'every bucket to have one owner',
+      deadlineMs: 30_000,
+    })
+    owner = await set.ownerOf('acme')
+    other = set.replicas.find((one) => one !== owner) ?? owner
+    kubeconfig = await set.kubeconfig('acme', other)
+    through = openRawClient({ kubeconfig, host: other.address })
+    direct = openRawClient({ kubeconfig: await set.kubeconfig('acme', owner), host: owner.address })
+  })
+  after(async () => {
+    await through[Symbol.asyncDispose]()
+    await direct[Symbol.asyncDispose]()
+    await set[Symbol.asyncDispose]()
+  })
+
+  it('share the buckets evenly', async () => {
+    const sizes = (await set.leases()).map(({ claims }) => claims.size)
+    expect(sizes).to.have.length(3)
+    expect(Math.max(...sizes) / Math.min(...sizes)).to.be.at.most(1.3)
+  })
+
+  it('pass every verb on, with body, status and headers', async () => {
+    const created = await through.request('POST', collection, { body: { metadata: { name: 'a' }, data: { k: 'ü' } } })
+    expect(created.status).to.equal(201)
+    expect(created.headers['audit-id']).to.be.a('string')
+    const read = await through.request('GET', `${collection}/a`)
+    expect(read.json()).to.deep.equal((await direct.request('GET', `${collection}/a`)).json())
+    expect(read.json()).to.have.nested.property('data.k', 'ü')
+    const patch = { headers: ['content-type', 'application/merge-patch+json'], body: { data: { more: 'x' } } }
+    const patched = (await through.request('PATCH', `${collection}/a`, patch)).json()
+    expect(patched).to.have.nested.property('data.more', 'x')
+    const updated = await through.request('PUT', `${collection}/a`, { body: { ...patched, data: {} } })
+    expect(updated.status).to.equal(200)
+    expect((await through.request('PUT', `${collection}/a`, { body: patched })).status).to.equal(409)
+    const [head, same] = [await through.request('HEAD', base), await direct.request('HEAD', base)]
+    expect([head.status, head.text, head.headers['content-length']]).to.deep.equal([
+      ...[same.status, '', same.headers['content-length']],
+    ])
+    expect((await through.request('GET', `${collection}/none`)).json()).to.have.property('reason', 'NotFound')
+    const listed = await through.request('GET', collection, { headers: ['accept-encoding', 'gzip'] })
+    expect(listed.status).to.equal(200)
+    expect((await through.request('DELETE', `${collection}/a`)).status).to.equal(200)
+    expect((await through.request('DELETE', `${collection}?labelSelector=none`)).status).to.equal(200)
+    expect((await through.request('GET', `${base}/openapi/v2`)).body.length).to.be.greaterThan(500_000)
+  })
+
+  it('pass on large bodies and large lists', async () => {
+    const text = 'x'.repeat(900_000)
+    for (const name of ['large-1', 'large-2', 'large-3'])
+      expect(
+        (await through.request('POST', collection, { body: { metadata: { name }, data: { text } } })).status,
+      ).to.equal(201)
+    const tooLarge = { metadata: { name: 'large-4' }, data: { text: text.repeat(5) } }
+    expect((await through.request('POST', collection, { body: tooLarge })).status).to.equal(413)
+    const list = (await through.request('GET', collection)).json() as { items: { metadata: { name: string } }[] }
+    expect(list.items.map(({ metadata }) => metadata.name)).to.include.members(['large-1', 'large-2', 'large-3'])
+    await through.request('DELETE', `${collection}?fieldSelector=metadata.name!%3Dkube-root-ca.crt`)
+  })
+
+  it('pass on watches, and the end of a client', async () => {
+    await using watch = await through.watch(`${collection}?watch=true&fieldSelector=metadata.name%3Dseen`)
+    expect(watch.status).to.equal(200)
+    await direct.request('POST', collection, { body: { metadata: { name: 'seen' } } })
+    expect((await watch.next())?.type).to.equal('ADDED')
+    await through.request('DELETE', `${collection}/seen`)
+    expect((await watch.next())?.type).to.equal('DELETED')
+    await using short = await through.watch(`${collection}?watch=true&timeoutSeconds=1&resourceVersion=0`)
+    expect((await short.rest()).map(({ type }) => type)).to.deep.equal(['ADDED'])
+  })
+
+  it('pass on upgrades: a watch over a WebSocket, and the refusal of an exec', async () => {
+    const handshake = [
+      ...['Upgrade', 'websocket', 'Sec-WebSocket-Version', '13'],
+      ...['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ==', 'Origin', 'https://127.0.0.1'],
+    ]
+    const { status, headers, socket } = await through.upgrade(
+      `${collection}?watch=true&fieldSelector=metadata.name%3Dframe`,
+      handshake,
+    )
+    expect(status).to.equal(101)
+    expect(headers['sec-websocket-accept']).to.equal('s3pPLMBiTxaQ9kYGzzhZRbK+xOo=')
+    await direct.request('POST', collection, { body: { metadata: { name: 'frame' } } })
+    const frame = await framesOf(socket!).next()
+    expect((frame.value as { payload: Buffer }).payload.toString()).to.include('"name":"frame"')
+    socket!.destroy()
+    await kubectl(kubeconfig, ['run', 'web', '--image=nginx'])
+    const { stderr } = await kubectl(kubeconfig, ['exec', 'web', '--', 'ls'], { expectCode: 1 })
+    expect(stderr).to.include('pod web does not have a host assigned')
+  })
+
+  it('know the client by its own credentials, whichever replica it asks', async () => {
+    const whoAmI = ['auth', 'whoami', '-o', 'json']
+    const name = async (file: string, args: readonly string[]): Promise<string> => {
+      const { status } = JSON.parse((await kubectl(file, args)).stdout) as {
+        status: { userInfo: { username: string } }
+      }
+      return status.userInfo.username
+    }
+    expect(await name(kubeconfig, whoAmI)).to.equal('admin')
+    const token = (await kubectl(kubeconfig, ['create', 'token', 'default'])).stdout.trim()
+    await using anonymous = openRawClient({ port: other.port, host: other.address })
+    const asked = { headers: ['authorization', `Bearer ${token}`, 'content-type', 'application/json'] }
+    const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
+    const reviews = 'apis/authentication.k8s.io/v1/selfsubjectreviews'
+    for (const path of [`${base}/${reviews}`, `/${reviews}`]) {
+      const answer = await anonymous.request('POST', path, { ...asked, body: review })
+      expect(answer.json()).to.have.nested.property('status.userInfo.username', 'system:serviceaccount:default:default')
+    }
+    // Without a path, the certificate says which logical cluster is meant; health is of the process itself.
+    const inner = collection.slice(base.length)
+    expect((await through.request('GET', inner)).text).to.equal((await direct.request('GET', inner)).text)
+    expect((await through.request('GET', inner)).status).to.equal(200)
+    for (const client of [through, direct]) expect((await client.request('GET', '/readyz')).status).to.equal(200)
+    expect((await anonymous.request('GET', collection)).status).to.equal(403)
+    const forged = { headers: ['x-remote-user', 'admin', 'x-remote-group', 'system:masters'] }
+    expect((await anonymous.request('GET', collection, forged)).status).to.equal(403)
+    expect((await anonymous.request('GET', collection, { headers: ['authorization', 'Bearer x'] })).status).to.equal(
+      401,
+    )
+  })
+
+  it('refuse the headers of a hop from every client, and a client on the port for replicas', async () => {
+    const replicas = await set.leases()
+    for (const url of [collection, '/readyz', '/clusters/none/api', '/api/v1/namespaces'])
+      for (const header of ['x-kcp-hop-certificates', 'X-KCP-Hop-Address', 'x-kcp-hop-anything'])
+        for (const client of [through, direct])
+          expect((await client.request('GET', url, { headers: [header, ''] })).status, `${url} ${header}`).to.equal(400)
+    const upgrade = await through.upgrade(`${collection}?watch=true`, [
+      'Upgrade',
+      'websocket',
+      'x-kcp-hop-address',
+      '1',
+    ])
+    expect(upgrade.status).to.equal(400)
+    for (const { address } of replicas)
+      for (const identity of [{}, identityIn(kubeconfig)]) {
+        const { promise, resolve } = Promise.withResolvers<string | undefined>()
+        const asked = request(`https://${address}/readyz`, { ...identity, rejectUnauthorized: false, agent: false })
+        asked.on('response', ({ statusCode }) => resolve(`answered ${statusCode}`))
+        asked.on('error', ({ code }: NodeJS.ErrnoException) => resolve(code))
+        asked.end()
+        expect(await promise).to.be.oneOf(refusals)
+      }
+  })
+
+  it('answer lists and watches over all logical clusters from each of them', async () => {
+    await set.create('bob', { owner: 'admin' })
+    const names = new Set<string>()
+    for (const replica of set.replicas) {
+      const file = await set.installationKubeconfig('*', replica)
+      await using all = openRawClient({ kubeconfig: file, host: replica.address })
+      const list = (await all.request('GET', '/clusters/*/api/v1/configmaps?labelSelector=all')).json()
+      const { resourceVersion } = list['metadata'] as { resourceVersion: string }
+      expect((list['items'] as unknown[]).length).to.equal(names.size)
+      await using watch = await all.watch(
+        `/clusters/*/api/v1/configmaps?watch=true&labelSelector=all&resourceVersion=${resourceVersion}`,
+      )
+      for (const name of ['acme', 'bob']) {
+        const object = { metadata: { name: `through-${replica.port}`, labels: { all: '' } } }
+        const path = `/clusters/${name}/api/v1/namespaces/default/configmaps`
+        await using one = openRawClient({ kubeconfig: await set.kubeconfig(name, replica), host: replica.address })
+        expect((await one.request('POST', path, { body: object })).status).to.equal(201)
+        const event = await watch.next()
+        expect(event?.object.metadata.annotations?.['kcp.dev/logical-cluster']).to.equal(name)
+        names.add(`${name}/${replica.port}`)
+      }
+    }
+  })
+
+  it('answer through the aggregated API of the host too', async () => {
+    const path = `/apis/virtual.kcp.dev/v1alpha1/logicalclusters/bob/proxy/api/v1/namespaces/default/configmaps`
+    const { stdout } = await kubectl(set.host.kubeconfig, ['get', '--raw', path])
+    expect((JSON.parse(stdout) as { items: unknown[] }).items.length).to.be.at.least(3)
+  })
+})
+
+/** What a TLS server answers to a client without a certificate that it wants, depending on who notices first. */
+const refusals = [
+  ...['ECONNRESET', 'EPIPE', 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA'],
+  ...['ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE', 'ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_REQUIRED'],
+]
+
+function identityIn(kubeconfig: string): { cert: Buffer; key: Buffer } {
+  const { users } = parse(readFileSync(kubeconfig, 'utf8')) as { users: { user: Record<string, string> }[] }
+  const decode = (name: string): Buffer => Buffer.from(users[0]?.user[name] ?? '', 'base64')
+  return { cert: decode('client-certificate-data'), key: decode('client-key-data') }
+}

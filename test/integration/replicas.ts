@@ -1,0 +1,143 @@
+// Several `kcp apiserver` processes on one real host, with `kcp operator`: who owns what, and clients of each of them.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ClusterId, KubeObject } from '../../src/apimachinery/meta/index.ts'
+import { createClient, httpTransport, kubeconfigText, loadKubeconfig } from '../../src/client/index.ts'
+import { installationKeysName } from '../../src/crds/index.ts'
+import { leases, replicaOf, replicaSelector, type Replica, type ReplicaLease } from '../../src/ownership/index.ts'
+import { bucketNumberOf } from '../../src/store/host/index.ts'
+import { createPki, pkiFromSecret } from '../../src/virtualapi/index.ts'
+import {
+  freePort,
+  kubectl,
+  runKcp,
+  startCluster,
+  startKcp,
+  waitFor,
+  type Cluster,
+  type CommandResult,
+  type ManagedProcess,
+} from '../support/index.ts'
+
+export interface RunningReplica {
+  readonly process: ManagedProcess
+  /** `https://HOST:PORT` of its listener for clients. */
+  readonly url: string
+  readonly address: string
+  readonly port: number
+}
+
+export interface ReplicaSet extends AsyncDisposable {
+  readonly host: Cluster
+  readonly replicas: RunningReplica[]
+  readonly operator: ManagedProcess
+  /** Starts one more, which the host's aggregator does not know. */
+  add(): Promise<RunningReplica>
+  /** Creates a LogicalCluster; resolves when it is Ready. `owner` is a user of the host. */
+  create(name: string, options?: { readonly owner?: string }): Promise<void>
+  /** The id of a logical cluster. */
+  idOf(name: string): Promise<ClusterId>
+  /** A kubeconfig for a logical cluster through this replica. */
+  kubeconfig(name: string, through: RunningReplica): Promise<string>
+  /** A kubeconfig of the installation itself, as the operator has it, for `/clusters/NAME` or all of them (`*`). */
+  installationKubeconfig(name: string, through: RunningReplica): Promise<string>
+  /** What each replica claims, as the host has it. */
+  leases(): Promise<readonly Replica[]>
+  /** The replica that owns a logical cluster. */
+  ownerOf(name: string): Promise<RunningReplica>
+}
+
+const deadlineMs = 120_000
+
+/** Starts a host of this name with so many replicas. Everything ends when it is disposed of. */
+export async function startReplicas(count: number, { name = 'host' } = {}): Promise<ReplicaSet> {
+  await using stack = new AsyncDisposableStack()
+  const dir = mkdtempSync(join(tmpdir(), 'kcp-replicas-'))
+  stack.defer(() => rmSync(dir, { recursive: true, force: true }))
+  const host = stack.use(await startCluster({ name }))
+  const transport = stack.use(httpTransport(await loadKubeconfig({ file: host.kubeconfig }, { trusted: true })))
+  const client = createClient(transport)
+  const env = { KUBECONFIG: host.kubeconfig }
+  const address = host.hostAddress
+  const replicas: RunningReplica[] = []
+  const add = async (register: 'all' | 'none'): Promise<RunningReplica> => {
+    const port = await freePort(address)
+    const flags = ['--port', String(port), '--bind-address', address, '--advertise-address', address]
+    const process = stack.use(await startKcp(['apiserver', ...flags, '--register', register], { env }))
+    await printed(process, 'kcp apiserver is ready')
+    const replica = { process, port, address, url: `https://${address}:${port}` }
+    replicas.push(replica)
+    return replica
+  }
+  const owners = async (): Promise<readonly Replica[]> => {
+    const { signal } = new AbortController()
+    const options = { namespace: 'kcp-system', labelSelector: replicaSelector, signal }
+    return (await client.list<ReplicaLease>(leases, options)).items.map(replicaOf)
+  }
+  for (let i = 0; i < count; i++) await add(i === 0 ? 'all' : 'none')
+  const operator = stack.use(await startKcp(['operator'], { env }))
+  await printed(operator, 'kcp operator is ready')
+  const ids = new Map<string, ClusterId>()
+  const printedKubeconfigs: Record<string, Promise<CommandResult>> = {}
+  const idOf = async (name: string): Promise<ClusterId> => {
+    const args = ['get', `logicalclusters.kcp.dev/${name}`, '-o', 'jsonpath={.status.id}']
+    const id = ids.get(name) ?? ((await kubectl(host.kubeconfig, args)).stdout as ClusterId)
+    ids.set(name, id)
+    return id
+  }
+  const owned = stack.move()
+  return {
+    host,
+    replicas,
+    operator,
+    add: () => add('none'),
+    idOf,
+    leases: owners,
+    async create(name, { owner } = {}) {
+      const owners = owner === undefined ? [] : [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: owner }]
+      const object = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name }, spec: { owners } }
+      await kubectl(host.kubeconfig, ['create', '-f', '-'], { input: object })
+      await kubectl(host.kubeconfig, ['wait', '--for=condition=Ready', `lc/${name}`, '--timeout=60s'])
+    },
+    async kubeconfig(name, { url, port }) {
+      const file = join(dir, `${name}-${port}.kubeconfig`)
+      const { stdout } = await (printedKubeconfigs[name] ??= runKcp([
+        ...['kubeconfig', name, '--host-kubeconfig', host.kubeconfig],
+      ]))
+      writeFileSync(file, stdout.replace(/https:\/\/[^/]+(?=\/clusters)/, url), { mode: 0o600 })
+      return file
+    },
+    async installationKubeconfig(name, { url, port }) {
+      const { signal } = new AbortController()
+      const keys = await client.get<KubeObject & { data: Record<string, string> }>(
+        { group: '', version: 'v1', resource: 'secrets' },
+        { namespace: 'kcp-system', name: installationKeysName },
+        { signal },
+      )
+      const pki = createPki(pkiFromSecret(keys.data))
+      const who = { commonName: 'kcp:operator', organizations: ['kcp:system'], realm: 'installation' as const, days: 1 }
+      const { certificate, key } = await pki.issueClientCertificate(who)
+      const file = join(dir, `installation-${port}.kubeconfig`)
+      const server = `${url}/clusters/${name}`
+      writeFileSync(file, kubeconfigText({ name: 'kcp', server, ca: pki.servingCa, cert: certificate, key }))
+      return file
+    },
+    async ownerOf(name) {
+      const bucket = bucketNumberOf(await idOf(name))
+      const claiming = (await owners()).filter(({ claims }) => claims.has(bucket))
+      const found = replicas.find(({ process }) => claiming.some((one) => one.process.includes(` pid=${process.pid} `)))
+      if (found === undefined || claiming.length !== 1) throw new Error(`"${name}" has ${claiming.length} owners`)
+      return found
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+/** Resolves when the process has printed this text. */
+async function printed(process: ManagedProcess, text: string): Promise<void> {
+  await waitFor(() => process.log().includes(text), {
+    what: `"${text}"; it printed: ${process.log().slice(-2000)}`,
+    deadlineMs,
+  })
+}
