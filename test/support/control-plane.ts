@@ -196,6 +196,8 @@ function controllerManagerArgs(kubeconfig: string): string[] {
     '--profiling=false',
     '--kube-api-qps=100',
     '--kube-api-burst=200',
+    // A quota counted from a cache that lags stays wrong until the next count: 5 minutes unless told otherwise.
+    '--resource-quota-sync-period=10s',
   ]
 }
 
