@@ -8,6 +8,7 @@ module.exports = class CountReporter extends reporters.Spec {
     super(runner, options)
     const skipped = []
     const failed = []
+    const repeated = []
     const msOfFile = {}
     let last = Date.now()
     // Hooks count too, so a test takes what went by since the end of the one before it.
@@ -19,6 +20,8 @@ module.exports = class CountReporter extends reporters.Spec {
     })
     runner.on('pending', (test) => skipped.push(test.fullTitle()))
     runner.on('fail', (test, error) => failed.push(`${test.fullTitle()}: ${firstLines(error)}`))
+    // A test that fails once and passes then has a defect, or what it tests has: it is told, with what was wrong.
+    runner.on('retry', (test, error) => repeated.push(`${test.fullTitle()}: ${firstLines(error)}`))
     runner.once('end', () => {
       const { passes, failures, pending } = this.stats
       const file = process.env.KCP_TEST_COUNTS
@@ -31,6 +34,7 @@ module.exports = class CountReporter extends reporters.Spec {
             skipped: pending,
             skippedNames: skipped,
             failedNames: failed,
+            repeatedNames: repeated,
             msOfFile,
           }),
         )
