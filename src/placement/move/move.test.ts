@@ -293,6 +293,16 @@ describe('the move engine', () => {
     ])
       it(title, () => expect(shares(input)).to.deep.equal(after))
 
+    it('takes none because of pods that a lost member reported before it is wanted again', () => {
+      const input = divided({ a: 1, b: 2 }, { a: 1, b: 1 }, { replicas: 2 })
+      const back: MoveInput = {
+        ...input,
+        placedOn: { ...input.placedOn, a: { state: 'Draining', since: new Date(start).toISOString(), replicas: 1 } },
+        seen: (name) => ({ ...input.seen(name), ...(name === 'a' && { lost: { failoverAtMs: start } }) }),
+      }
+      expect(shares(back)).to.deep.equal({ a: 1, b: 2 })
+    })
+
     it('waits with a member that leaves until the others have its replicas', () => {
       const input = divided({ a: 6, b: 6 }, { a: 12 }, { replicas: 12 })
       expect(states(move(input).placedOn)).to.deep.equal({ a: 'Serving', b: 'Serving' })

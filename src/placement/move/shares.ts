@@ -30,7 +30,9 @@ function maySpare(name: string, is: number, should: number, input: MoveInput): b
   const readyIn = (member: string): number => {
     const copy = input.placedOn[member]
     if (copy === undefined || ['Held', 'Assumed', 'Lost', 'Fenced', 'Terminating'].includes(copy.state)) return 0
-    return Math.min(input.seen(member).ready ?? 0, shareOf(copy, input))
+    const seen = input.seen(member)
+    // What a lost member reported last says nothing about now; its copy is marked Lost later in the same step.
+    return seen.lost === undefined ? Math.min(seen.ready ?? 0, shareOf(copy, input)) : 0
   }
   if (Math.min(input.seen(name).ready ?? 0, is) <= should) return true
   const elsewhere = Object.keys(input.placedOn)
