@@ -175,6 +175,8 @@ export interface PlacedCopy {
   readonly replicas?: number
   /** The first ordinal of a StatefulSet there, while it moves. Absent: as the spec says. */
   readonly start?: number
+  /** Its rollout waits, because another copy takes its place and has the present template already. */
+  readonly paused?: true
   /** What it waits for before its next state. */
   readonly wait?: CopyWait
 }

@@ -245,6 +245,44 @@ describe('the move engine', () => {
     expect(placedOn['east']?.wait).to.include({ gate: 'MemberAnswers', until: '2026-01-01T00:05:00.000Z' })
   })
 
+  const overdue = move(given({ east: 'Serving', west: 'Applied' })).placedOn
+  for (const { title, input, paused } of [
+    {
+      title: 'pauses the rollout of a copy while another one is on its way to replace it',
+      input: given({ east: 'Serving', west: 'Applied' }),
+      paused: { east: true, west: undefined },
+    },
+    {
+      title: 'ends the pause when the new copy does not serve in time',
+      input: given({}, { placedOn: overdue, see: { east: serving, west: { observed: true } }, secondsLater: 1001 }),
+      paused: { east: undefined, west: undefined },
+    },
+    {
+      title: 'ends the pause when the copy is wanted again',
+      input: given({}, { placedOn: overdue, decision: decide(['east']), see: { east: serving } }),
+      paused: { east: undefined, west: undefined },
+    },
+    {
+      title: 'pauses nothing for a member that cannot take it',
+      input: given({ east: 'Serving', west: 'Serving' }, { decision: decide(['west'], ['mars']) }),
+      paused: { east: undefined, west: undefined },
+    },
+    {
+      title: 'pauses nothing while nothing is decided',
+      input: given({ east: 'Serving' }, { decision: decide('undecided') }),
+      paused: { east: undefined, west: undefined },
+    },
+    {
+      title: 'pauses no copy that waits for another one to go first',
+      input: given({ east: 'Serving' }, { strategy: 'breakBeforeMake', mayDrain: () => false }),
+      paused: { east: undefined, west: undefined },
+    },
+  ])
+    it(title, () => {
+      const { placedOn } = move(input)
+      expect({ east: placedOn['east']?.paused, west: placedOn['west']?.paused }).to.deep.equal(paused)
+    })
+
   describe('of a divided workload', () => {
     const shares = (input: MoveInput): Record<string, number | undefined> =>
       Object.fromEntries(Object.entries(move(input).placedOn).map(([name, { replicas }]) => [name, replicas]))

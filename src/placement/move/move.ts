@@ -4,6 +4,7 @@ import { hasCopy, type PlacedCopy, type PlacedOn } from '../../crds/index.ts'
 import type { Rejection } from './decision.ts'
 import { guards } from './guards.ts'
 import { elapsedMs, type Copy, type CopySeen, type MoveInput, type Role } from './move-input.ts'
+import { withPause } from './pauses.ts'
 import { nextShares } from './shares.ts'
 import { transitions, type StateOrNone, type Transition } from './transitions.ts'
 import { nextDeadlineMs, overdue, withWait } from './waits.ts'
@@ -28,7 +29,9 @@ export function move(given: MoveInput): MoveStep {
     current = next
   }
   const input = { ...given, placedOn: current, seen: seenOf(given, current) }
-  const placedOn = mapCopies(current, (copy, name) => withWait(name, copy, pendingOf(name, copy, input), input))
+  const placedOn = mapCopies(current, (copy, name) =>
+    withPause(withWait(name, copy, pendingOf(name, copy, input), input), input),
+  )
   const waits = [...Object.values(placedOn).map((copy) => waitMs(copy, input)), nextDeadlineMs(placedOn, given.now)]
   const known = waits.filter((ms) => ms !== undefined)
   return {

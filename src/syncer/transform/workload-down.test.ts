@@ -76,6 +76,22 @@ describe('workloads on their way into a member', () => {
     expect(stays.metadata.annotations?.['kcp.dev/source']).to.not.equal(leaves.metadata.annotations?.['kcp.dev/source'])
     expect(stays).to.have.nested.property('spec.jobTemplate.metadata.labels').deep.equal({ 'kcp.dev/managed': 'true' })
   })
+  for (const { title, now, paused } of [
+    { title: 'that stays rolls out', now: {}, paused: false },
+    { title: 'that another copy is about to replace is paused', now: { decided: { paused: true } }, paused: true },
+    { title: 'that leaves is paused', now: { isLeaving: true }, paused: true },
+  ] as const) {
+    it(`a Deployment ${title}`, () => {
+      const deployment = object('apps/v1', 'Deployment', { template: { spec: { containers } } })
+      expect(specOf(down(deployment, now))['paused'] ?? false).to.equal(paused)
+    })
+    it(`a DaemonSet ${title}`, () => {
+      const updateStrategy = { type: 'RollingUpdate' }
+      const daemonSet = object('apps/v1', 'DaemonSet', { updateStrategy, template: { spec: { containers } } })
+      const expected = paused ? { type: 'OnDelete' } : updateStrategy
+      expect(specOf(down(daemonSet, now))['updateStrategy']).to.deep.equal(expected)
+    })
+  }
   it('the replicas that an autoscaler has set stay until the tenant changes the spec', () => {
     const deployment = (replicas: number, image = 'i:1'): KubeObject =>
       object('apps/v1', 'Deployment', { replicas, template: { spec: { containers: [{ name: 'c', image }] } } })

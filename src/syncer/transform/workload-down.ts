@@ -24,8 +24,8 @@ export interface CopyNow {
   readonly isLeaving: boolean
   /** An autoscaler in the member sets its replicas. */
   readonly isScaled: boolean
-  /** What the scheduler decided about the copy: how many of the replicas it has, and from which ordinal on. */
-  readonly decided?: Pick<PlacedCopy, 'replicas' | 'start'>
+  /** What the scheduler decided about the copy: its replicas, its first ordinal, and whether its rollout is paused. */
+  readonly decided?: Pick<PlacedCopy, 'replicas' | 'start' | 'paused'>
 }
 
 /** Labels by which a Job finds its pods: they carry its uid, so every API server generates its own. */
@@ -50,6 +50,7 @@ export function workloadDown(
   if (kind === 'Job') removeGenerated(spec)
   if (kind === 'CronJob') markJobs(spec, isLeaving)
   if (kind === 'StatefulSet') markClaims(spec)
+  if (isLeaving || decided?.paused) pauseRollout(kind, spec)
   const replicas = (current?.['spec'] as { replicas?: number } | undefined)?.replicas
   // As in any cluster, the tenant's own change of the spec counts until the autoscaler acts again.
   const isUnchanged = current?.metadata.annotations?.[sourceAnnotation] === source
@@ -122,6 +123,12 @@ function markJobs(spec: Record<string, unknown>, isLeaving: boolean): void {
   if (isLeaving) spec['suspend'] = true
   const template = spec['jobTemplate'] as { metadata?: ObjectMeta } | undefined
   if (template) template.metadata = withLabel(template.metadata)
+}
+
+/** Pods that another copy is about to replace are not replaced here before, and no new ones begin to take requests. */
+function pauseRollout(kind: string, spec: Record<string, unknown>): void {
+  if (kind === 'Deployment') spec['paused'] = true
+  if (kind === 'DaemonSet') spec['updateStrategy'] = { type: 'OnDelete' }
 }
 
 /** Claims that the member makes carry our label. */
