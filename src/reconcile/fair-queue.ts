@@ -1,5 +1,5 @@
-// The order in which waiting keys are taken: groups in rotation, one key each; within a group in order of arrival. Taking a
-// key costs the same however many wait.
+// The order in which waiting keys are taken: groups in rotation, one key each; within a group urgent keys first, else in order of
+// arrival. Taking a key costs the same however many wait.
 
 /** Keys in order of arrival, without duplicates. */
 class Fifo {
@@ -27,17 +27,38 @@ class Fifo {
   }
 }
 
+/** The keys of one group: the urgent ones, and the others. */
+class Group {
+  readonly #urgent = new Fifo()
+  readonly #others = new Fifo()
+
+  get size(): number {
+    return this.#urgent.size + this.#others.size
+  }
+
+  add(key: string, isUrgent: boolean): void {
+    const keys = isUrgent ? this.#urgent : this.#others
+    keys.add(key)
+  }
+
+  take(): string | undefined {
+    return this.#urgent.take() ?? this.#others.take()
+  }
+}
+
 export class FairQueue {
   readonly #fairnessKey: (key: string) => string
+  readonly #isUrgent: (key: string) => boolean
   /** Groups with waiting keys, by fairness key. */
-  readonly #groups = new Map<string, Fifo>()
+  readonly #groups = new Map<string, Group>()
   /** Fairness keys of these groups, in the order in which they are served. */
   #rotation = new Fifo()
   #size = 0
 
-  /** `fairnessKey`: the group of a key, such as its logical cluster. Must always give the same answer for a key. */
-  constructor(fairnessKey: (key: string) => string) {
+  /** `fairnessKey`: the group of a key, such as its logical cluster. Both must always give the same answer for a key. */
+  constructor(fairnessKey: (key: string) => string, isUrgent: (key: string) => boolean = () => false) {
     this.#fairnessKey = fairnessKey
+    this.#isUrgent = isUrgent
   }
 
   /** Number of waiting keys. */
@@ -50,11 +71,11 @@ export class FairQueue {
     const groupKey = this.#fairnessKey(key)
     let group = this.#groups.get(groupKey)
     if (group === undefined) {
-      this.#groups.set(groupKey, (group = new Fifo()))
+      this.#groups.set(groupKey, (group = new Group()))
       this.#rotation.add(groupKey)
     }
     this.#size -= group.size
-    group.add(key)
+    group.add(key, this.#isUrgent(key))
     this.#size += group.size
   }
 

@@ -41,6 +41,11 @@ describe('a key queue', () => {
     for (const key of ['b', 'a', 'b', 'c', 'a']) queue.add(key)
     expect(await takeAll(queue)).to.deep.equal(['b', 'a', 'c'])
   })
+  it('takes urgent keys before the others of their group, and one of each group in rotation', async () => {
+    using queue = createKeyQueue({ fairnessKey: (key) => key[0] ?? '', isUrgent: (key) => key.endsWith('!') })
+    for (const key of ['a1', 'a2', 'a3!', 'b1', 'a4!', 'b2!']) queue.add(key)
+    expect(await takeAll(queue)).to.deep.equal(['a3!', 'b2!', 'a4!', 'b1', 'a1', 'a2'])
+  })
   it('takes one key of each fairness key in rotation, however many of one wait', async () => {
     using queue = createKeyQueue({ fairnessKey: (key) => key.slice(0, 1) })
     for (let i = 0; i < 1000; i++) queue.add(`a${i}`)

@@ -24,6 +24,8 @@ export interface KeyQueueOptions {
   readonly maxMs?: number
   /** The group of a key, such as its logical cluster: groups with waiting keys are served in rotation. Default: one group. */
   readonly fairnessKey?: (key: string) => string
+  /** Keys that are taken before the others of their group. Few: the others wait for them. Default: none. */
+  readonly isUrgent?: (key: string) => boolean
   readonly timers?: Timers
   /** In [0, 1). Default Math.random. */
   readonly random?: () => number
@@ -46,7 +48,7 @@ export function createKeyQueue(options: KeyQueueOptions = {}): KeyQueue {
 }
 
 class Queue implements KeyQueue {
-  readonly #options: Required<Omit<KeyQueueOptions, 'fairnessKey'>>
+  readonly #options: Required<Omit<KeyQueueOptions, 'fairnessKey' | 'isUrgent'>>
   readonly #ready: FairQueue
   readonly #taken = new Set<string>()
   /** Keys that were added while a worker had them. */
@@ -59,11 +61,12 @@ class Queue implements KeyQueue {
     firstMs = 50,
     maxMs = 60_000,
     fairnessKey = () => '',
+    isUrgent = () => false,
     timers = systemTimers,
     random = Math.random,
   }: KeyQueueOptions) {
     this.#options = { firstMs, maxMs, timers, random }
-    this.#ready = new FairQueue(fairnessKey)
+    this.#ready = new FairQueue(fairnessKey, isUrgent)
   }
 
   get length(): number {

@@ -78,6 +78,11 @@ export function clusterOfVisit(key: string): string {
   return clusterInKey(key.slice(key.indexOf(' ') + 1))
 }
 
+/** Endpoints go first: until they are known elsewhere, requests go to pods that have ended. */
+export function isUrgentVisit(key: string): boolean {
+  return key.startsWith('slice ') || key.startsWith('remoteSlice ')
+}
+
 export function parseVisit(key: string): Visit {
   const blank = key.indexOf(' ')
   const { cluster = '', namespace = '', name } = parseKey(key.slice(blank + 1))

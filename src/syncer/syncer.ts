@@ -34,6 +34,7 @@ import {
   clusterOfVisit,
   downstreamNamespaceOf,
   downstreamObject,
+  isUrgentVisit,
   locatorOf,
   parseVisit,
   upstreamObject,
@@ -84,7 +85,7 @@ export function startSyncer(options: SyncerOptions): Syncer {
   const life = childSignal(options.signal)
   const log = options.log.with({ member: options.member.name })
   const caches = downstreamCaches(options.downstream, log, life.signal)
-  const queue = createKeyQueue({ maxMs: 10_000, fairnessKey: clusterOfVisit })
+  const queue = createKeyQueue({ maxMs: 10_000, fairnessKey: clusterOfVisit, isUrgent: isUrgentVisit })
   const guard = new DeletionGuard(options.clock ?? systemClock)
   const ready = Promise.withResolvers<undefined>()
   ready.promise.catch(() => undefined)
