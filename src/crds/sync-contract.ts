@@ -175,10 +175,19 @@ export interface PlacedCopy {
   readonly replicas?: number
   /** The first ordinal of a StatefulSet there, while it moves. Absent: as the spec says. */
   readonly start?: number
+  /** The pod of a StatefulSet that goes to another member next: it takes no new requests. */
+  readonly ending?: EndingOrdinal
   /** Its rollout waits, because another copy takes its place and has the present template already. */
   readonly paused?: true
   /** What it waits for before its next state. */
   readonly wait?: CopyWait
+}
+export interface EndingOrdinal {
+  readonly ordinal: number
+  /** RFC 3339: since when it takes none, or since when all members know. */
+  readonly since: string
+  /** All members know that it takes none. */
+  readonly isKnown?: true
 }
 export interface CopyWait {
   /** The condition that is not met yet. */

@@ -22,6 +22,7 @@ import {
   type SyncContext,
   type Visit,
 } from './sync-context.ts'
+import { takesRequests } from './takes-requests.ts'
 import { podUp } from './transform/up.ts'
 import { ownerUpstream, workloadOfLive } from './up-owner.ts'
 
@@ -130,11 +131,11 @@ async function setServing(
   workload: CachedObject | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const state = workload === undefined ? undefined : placedOn(workload as KubeObject)[context.member.name]?.state
-  const serving = state === 'Draining' || state === 'Terminating' ? 'false' : 'true'
+  const decided = workload && placedOn(workload as KubeObject)[context.member.name]
+  const serving = String(takesRequests(workload?.kind, decided, name))
   if (
     live.metadata.labels?.[servingLabel] === serving ||
-    state === undefined ||
+    decided === undefined ||
     live.metadata.deletionTimestamp !== undefined
   )
     return

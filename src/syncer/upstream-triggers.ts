@@ -142,8 +142,8 @@ function workloadChanged(
   context.enqueue(visit)
   if (row?.history) context.enqueue({ ...visit, kind: 'history' })
   const decided = (object: ObjectChange['after']): string => {
-    const { state, replicas } = (object && placedOn(object as KubeObject)[context.member.name]) ?? {}
-    return `${state} ${replicas}`
+    const { state, replicas, ending } = (object && placedOn(object as KubeObject)[context.member.name]) ?? {}
+    return `${state} ${replicas} ${ending?.ordinal}`
   }
   if (sharesOf(before) !== sharesOf(after))
     for (const { metadata } of context.upstreamIn('poddisruptionbudgets', cluster, namespace))

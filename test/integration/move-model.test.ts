@@ -1,5 +1,5 @@
 // A model of the operator, the syncers and three members around the real decisions (plan, choose, move and copySeen): random edits,
-// crashes between reading and writing, stale caches, members that go, are fenced and return. Invariants I1 to I8 hold at each step,
+// crashes between reading and writing, stale caches, members that go, are fenced and return. Invariants I1 to I9 hold at each step,
 // but for I5, which is of the syncer (test/integration/syncer/deletion-guard.test.ts), and I7 (test/integration/capacity-model.test.ts).
 // While two of the three members do not answer, nothing moves away from them.
 import { expect } from 'chai'
@@ -13,6 +13,7 @@ import {
   sourceOf,
   syncerFinalizer,
   workloadKindOfObject,
+  type PlacedCopy,
   type PlacedOn,
 } from '../../src/crds/index.ts'
 import {
@@ -240,6 +241,13 @@ class World {
   /** Of a StatefulSet that moves ordinal by ordinal, one is away at most. */
   #checkOrdinals(before: PlacedOn, after: PlacedOn, broken: Broken): void {
     if (!this.rules.isFlat) return
+    for (const name of names) {
+      const { ending } = before[name] ?? {}
+      if (!hasCopy(before[name]) || !hasCopy(after[name])) continue
+      const left = this.#ordinals(before[name]).filter((ordinal) => !this.#ordinals(after[name]).includes(ordinal))
+      if (left.some((ordinal) => ordinal !== ending?.ordinal || !ending.isKnown))
+        broken('I9', `a pod ends that takes requests: ${JSON.stringify(before)} -> ${JSON.stringify(after)}`)
+    }
     const given = (placed: PlacedOn, name: string): number =>
       hasCopy(placed[name]) ? Math.min(placed[name]?.replicas ?? this.replicas, this.replicas) : 0
     const live = (placed: PlacedOn): number =>
@@ -247,6 +255,11 @@ class World {
     const isLeft = names.some((name) => isAway(before[name]?.state) || isAway(after[name]?.state))
     if (!isLeft && live(after) < Math.min(live(before), this.replicas - 1))
       broken('I1', `more than one ordinal is away: ${JSON.stringify(before)} -> ${JSON.stringify(after)}`)
+  }
+
+  /** The ordinals of a copy that the spec asks for. */
+  #ordinals({ start = 0, replicas = this.replicas }: PlacedCopy = { state: 'Assumed', replicas: 0 }): number[] {
+    return Array.from({ length: replicas }, (_, i) => start + i).filter((ordinal) => ordinal < this.replicas)
   }
 
   /** One visit of the syncer of a member. `lag`: versions that it does not know yet. */

@@ -47,7 +47,12 @@ describe('what is seen of the copy in west, with a copy in east', () => {
       { flat: [] },
       { published: true },
     ],
-    ['has endpoints while anybody knows of some', { east: { west: 1 }, west: {} }, {}, { endpointsGone: false }],
+    [
+      'has endpoints while anybody knows of some',
+      { east: { west: 1 }, west: {} },
+      {},
+      { endpointsGone: false, endpoints: 1 },
+    ],
     [
       'has none of which only the silent know',
       { east: { west: 1 }, west: {} },

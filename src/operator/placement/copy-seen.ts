@@ -49,6 +49,7 @@ export function copySeen(workload: CachedObject, member: string, { services, ...
     observed,
     available,
     published: replicas === 0 || counts.every((known) => known.length > 0 && known.every((count) => count >= replicas)),
+    endpoints: Math.max(0, ...counts.flat()),
     endpointsGone: counts.every((known) => known.every((count) => count === 0)),
     isBusy: Array.isArray(reported?.['active']) && reported['active'].length > 0,
     pods: countIn(reported?.['replicas']),

@@ -16,6 +16,8 @@ export interface CopySeen {
   readonly available: boolean
   /** Its ready endpoints are known in every member that can reach them. */
   readonly published: boolean
+  /** The most endpoints of it that any member knows, in one Service. */
+  readonly endpoints?: number
   /** No member knows an endpoint of it. */
   readonly endpointsGone: boolean
   /** The member's syncer has confirmed that nothing of it is left. */

@@ -2,6 +2,7 @@
 // decision, by the table of transitions alone. Pure: the caller brings the time and waits.
 import { hasCopy, type PlacedCopy, type PlacedOn } from '../../crds/index.ts'
 import type { Rejection } from './decision.ts'
+import { endingWaitMs } from './ending-ordinal.ts'
 import { guards } from './guards.ts'
 import { elapsedMs, type Copy, type CopySeen, type MoveInput, type Role } from './move-input.ts'
 import { withPause } from './pauses.ts'
@@ -32,7 +33,10 @@ export function move(given: MoveInput): MoveStep {
   const placedOn = mapCopies(current, (copy, name) =>
     withPause(withWait(name, copy, pendingOf(name, copy, input), input), input),
   )
-  const waits = [...Object.values(placedOn).map((copy) => waitMs(copy, input)), nextDeadlineMs(placedOn, given.now)]
+  const waits = [
+    ...Object.values(placedOn).flatMap((copy) => [waitMs(copy, input), endingWaitMs(copy, input)]),
+    nextDeadlineMs(placedOn, given.now),
+  ]
   const known = waits.filter((ms) => ms !== undefined)
   return {
     placedOn,

@@ -1,6 +1,7 @@
 // A StatefulSet goes to another member ordinal by ordinal: one pod ends in one member before the same one starts in the other.
 // Each member has a range of ordinals. The wanted member takes the one next to its range, the highest first. Pure.
-import type { PlacedCopy, PlacedOn } from '../../crds/index.ts'
+import type { EndingOrdinal, PlacedCopy, PlacedOn } from '../../crds/index.ts'
+import { endingOf, withoutEndings } from './ending-ordinal.ts'
 import { liveStates, scaleOf, type MoveInput } from './move-input.ts'
 
 interface Range {
@@ -14,6 +15,12 @@ interface Range {
 
 /** The copies with the ordinals that each has next; the same object if nothing changes. At most one ordinal leaves or arrives. */
 export function nextOrdinals(placedOn: PlacedOn, input: MoveInput): PlacedOn {
+  // A pod that no longer goes next takes requests again.
+  const next = nextRanges(withoutEndings(placedOn), { ...input, placedOn })
+  return Object.keys(next).every((name) => next[name] === placedOn[name]) ? placedOn : next
+}
+
+function nextRanges(placedOn: PlacedOn, input: MoveInput): PlacedOn {
   const { wanted } = input.decision
   const target = wanted.kind === 'members' ? wanted.names[0] : undefined
   const ranges = Object.entries(placedOn)
@@ -55,7 +62,7 @@ function step(
     if (back !== undefined) return withRange(begun, other, back)
   }
   const isDecided = input.decision.wanted.kind === 'members'
-  return isHealthyNow && isDecided ? giveNext(begun, taker, others, end) : begun
+  return isHealthyNow && isDecided ? giveNext(begun, taker, others, input) : begun
 }
 
 function single(ordinal: number | undefined): Pick<Range, 'start' | 'end'> | undefined {
@@ -68,14 +75,25 @@ function extend(range: Range, isMissing: (ordinal: number) => boolean): Pick<Ran
   return isMissing(range.start - 1) ? { start: range.start - 1, end: range.end } : undefined
 }
 
-/** The neighbour of the taker gives the next ordinal; to a taker without any, the highest one. */
-function giveNext(placedOn: PlacedOn, taker: Range, others: readonly Range[], end: number): PlacedOn {
+/** The neighbour of the taker gives the next ordinal, once its pod takes no requests; to a taker without any, the highest one. */
+function giveNext(placedOn: PlacedOn, taker: Range, others: readonly Range[], input: MoveInput): PlacedOn {
+  const { replicas, start } = scaleOf(input)
+  const end = start + replicas
   const own = isEmpty(taker) ? { start: end, end } : taker
   const next = own.end < end ? own.end : own.start - 1
   const holder = others.find((other) => other.start <= next && next < other.end)
   if (holder === undefined || !liveStates.includes(holder.copy.state)) return placedOn
-  if (next === holder.end - 1) return withRange(placedOn, holder, { start: holder.start, end: next })
-  return next === holder.start ? withRange(placedOn, holder, { start: next + 1, end: holder.end }) : placedOn
+  if (next !== holder.end - 1 && next !== holder.start) return placedOn
+  const ending = endingOf(holder.name, next, input)
+  if (ending !== 'ends') return withEnding(placedOn, holder, ending, input)
+  const rest = next === holder.end - 1 ? { start: holder.start, end: next } : { start: next + 1, end: holder.end }
+  return withRange(placedOn, holder, rest)
+}
+
+function withEnding(placedOn: PlacedOn, { name }: Range, ending: EndingOrdinal, input: MoveInput): PlacedOn {
+  const [copy, before] = [placedOn[name], input.placedOn[name]]
+  if (copy === undefined) return placedOn
+  return { ...placedOn, [name]: before?.ending === ending ? before : { ...copy, ending } }
 }
 
 /** The ordinals of a copy, within those that the spec asks for now. */

@@ -1,6 +1,7 @@
 // How many replicas each copy has next. More are given at once; fewer only when as many as the workload wants are ready without
 // them. Pure.
 import type { PlacedOn } from '../../crds/index.ts'
+import { withoutEndings } from './ending-ordinal.ts'
 import { scaleOf, shareOf, type MoveInput } from './move-input.ts'
 import { nextOrdinals } from './ordinals.ts'
 
@@ -8,8 +9,8 @@ import { nextOrdinals } from './ordinals.ts'
 export function nextShares(placedOn: PlacedOn, input: MoveInput): PlacedOn {
   if (input.strategy === 'ordinalByOrdinal') return nextOrdinals(placedOn, input)
   const { wanted, shares } = input.decision
-  if (wanted.kind !== 'members') return placedOn
-  let next = placedOn
+  let next = withoutEndings(placedOn)
+  if (wanted.kind !== 'members') return next
   for (const name of wanted.names) {
     const copy = next[name]
     if (copy === undefined || copy.state === 'Held') continue
