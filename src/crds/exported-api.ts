@@ -43,3 +43,27 @@ export function exportedApisSchema(description: string): JsonSchema {
     },
   }
 }
+
+/** What a syncer says of the APIs that its member exports. */
+export interface ExportReport {
+  /** What stands in the way, one sentence each; bounded. */
+  readonly problems: readonly string[]
+  /** Names of definitions of which nothing is left. */
+  readonly withdrawn: readonly string[]
+}
+
+/** The APIs that a member exports, as its syncer needs them: which, to whom, and where to say what came of it. */
+export interface MemberExports {
+  readonly apis: readonly Readonly<ExportedApi>[]
+  /** Exported before, and being withdrawn. */
+  readonly former: readonly Readonly<ExportedApi>[]
+  /** The logical clusters that exist, by name. */
+  clusters(): readonly string[]
+  /** Whether the logical cluster may use the member. */
+  admits(cluster: string): boolean
+  /** Calls the listener with a logical cluster whose admission may have changed. Returns the function that ends it. */
+  onAdmission(listener: (cluster: string) => void): () => void
+  /** Whether there is a member of this name. */
+  isMember(name: string): boolean
+  report(report: ExportReport): void
+}

@@ -14,7 +14,7 @@ import {
   withoutManagedFields,
   type Informer,
 } from '../client/index.ts'
-import { definitionName, exportedFromLabel, managedLabel, type ExportedApi } from '../crds/index.ts'
+import { definitionName, exportedFromLabel, managedLabel, type ExportedApi, type MemberExports } from '../crds/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '../reconcile/index.ts'
 import { isSubset } from './is-subset.ts'
 import { locatorOf, upstreamNamespaceOf, type SyncContext } from './sync-context.ts'
@@ -30,17 +30,6 @@ const reportMs = 100
 const maxProblems = 5
 const fieldManager = 'kcp-exports'
 
-export interface ExportOptions {
-  readonly apis: readonly Readonly<ExportedApi>[]
-  /** Exported before, and being withdrawn. */
-  readonly former: readonly Readonly<ExportedApi>[]
-  clusters(): readonly string[]
-  admits(cluster: string): boolean
-  onAdmission(listener: (cluster: string) => void): () => void
-  isMember(name: string): boolean
-  report(report: { readonly problems: readonly string[]; readonly withdrawn: readonly string[] }): void
-}
-
 export interface ExportedApis extends AsyncDisposable {
   /** Whether custom resources of the namespace are, or should be, in the member. */
   isIn(cluster: string, namespace: string): boolean
@@ -49,7 +38,7 @@ export interface ExportedApis extends AsyncDisposable {
 /** Resolves when the definitions and objects that exist are known, so that nothing is taken for absent. */
 export async function startExportedApis(
   context: SyncContext,
-  options: ExportOptions,
+  options: MemberExports,
   signal: AbortSignal,
 ): Promise<ExportedApis> {
   const exported = new Exported(context, options, signal)
@@ -59,7 +48,7 @@ export async function startExportedApis(
 
 class Exported implements ExportedApis {
   readonly #context: SyncContext
-  readonly #options: ExportOptions
+  readonly #options: MemberExports
   readonly #life: ReturnType<typeof childSignal>
   readonly #definitions: Informer<KubeObject>
   /** The definitions that are shown from this member, by name. */
@@ -76,7 +65,7 @@ class Exported implements ExportedApis {
   #reported = ''
   #done: Promise<void> = Promise.resolve()
 
-  constructor(context: SyncContext, options: ExportOptions, signal: AbortSignal) {
+  constructor(context: SyncContext, options: MemberExports, signal: AbortSignal) {
     this.#context = context
     this.#options = options
     this.#life = childSignal(signal)

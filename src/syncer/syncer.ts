@@ -17,6 +17,7 @@ import {
   managedLabel,
   parseDownstreamNamespace,
   workloadKinds,
+  type MemberExports,
   type SuspendedDeletions,
 } from '../crds/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '../reconcile/index.ts'
@@ -26,7 +27,7 @@ import { visitLeftover, visitNamespace } from './visit-namespace.ts'
 import { visitObject } from './down-object.ts'
 import { reportMissingClass } from './missing-class.ts'
 import { tenantZone } from './member-dns/corefile.ts'
-import { startExportedApis, type ExportedApis, type ExportOptions } from './exported-apis.ts'
+import { startExportedApis, type ExportedApis } from './exported-apis.ts'
 import { EventBudget } from './event-budget.ts'
 import { visitStatus } from './member-status.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
@@ -65,7 +66,7 @@ export interface SyncerOptions {
   /** Address of our nameserver in the member; absent: pods use the member's DNS. */
   readonly nameserver?: string
   /** The APIs that it exports to logical clusters; absent: none. */
-  readonly exports?: ExportOptions
+  readonly exports?: MemberExports
   readonly log: Logger
   readonly signal: AbortSignal
   readonly clock?: Clock

@@ -3,10 +3,10 @@
 import { timestamp, systemClock } from '../../async/index.ts'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { tolerate } from '../../apimachinery/status/index.ts'
-import { clusterInKey, keyFor, parseKey, type KubeClient } from '../../client/index.ts'
-import { createKeyQueue, runController } from '../../reconcile/index.ts'
+import type { KubeClient } from '../../client/index.ts'
 import type { ControllerContext, SignClientRequest } from '../context/controller-context.ts'
 import { certificateSigningRequests } from '../context/resources.ts'
+import { visitChanged } from '../visits/visit-changed.ts'
 import { usageError } from './usage-error.ts'
 
 const signer = 'kubernetes.io/kube-apiserver-client'
@@ -28,29 +28,17 @@ interface SigningRequestObject extends KubeObject {
 }
 
 /** Watches CertificateSigningRequests until the signal aborts. */
-export async function startCertificateSigning({
-  graph,
-  clientOf,
-  signClientRequest,
-  log,
-  signal,
-}: ControllerContext): Promise<void> {
-  using queue = createKeyQueue({ fairnessKey: clusterInKey })
-  const stop = graph.follow('certificatesigningrequests.certificates.k8s.io', ({ key, exists, contains }) => {
-    if (exists && contains(signer)) queue.add(keyFor({ cluster: key.cluster, name: key.name }))
-  })
-  await runController({
+export async function startCertificateSigning(context: ControllerContext): Promise<void> {
+  const { signClientRequest } = context
+  await visitChanged(context, {
     name: 'certificate-signing',
-    queue,
-    log,
-    signal,
-    reconcile: async (key, visit) => {
-      const { cluster = '', name } = parseKey(key)
-      const client = clientOf(cluster)
-      if (client !== undefined) await sign(client, { cluster, name, signClientRequest }, visit)
+    follow: {
+      'certificatesigningrequests.certificates.k8s.io': ({ key: { cluster, name }, exists, contains }, enqueue) => {
+        if (exists && contains(signer)) enqueue({ cluster, name })
+      },
     },
+    visit: ({ cluster, name }, { client, signal }) => sign(client, { cluster, name, signClientRequest }, signal),
   })
-  stop()
 }
 
 async function sign(

@@ -2,10 +2,10 @@
 // that somebody wrote are left alone.
 import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
-import { clusterInKey, keyFor, parseKey, type KubeClient } from '../../client/index.ts'
-import { createKeyQueue, runController } from '../../reconcile/index.ts'
+import type { KubeClient } from '../../client/index.ts'
 import type { ControllerContext } from '../context/controller-context.ts'
 import { apiServices, customResourceDefinitions } from '../context/resources.ts'
+import { visitChanged } from '../visits/visit-changed.ts'
 
 /** Upstream does this within its API server. */
 const fieldManager = 'kube-apiserver'
@@ -16,38 +16,28 @@ const collectMs = 100
 const priorities = { groupPriorityMinimum: 1000, versionPriority: 100 }
 
 /** Visits the group of every CustomResourceDefinition that changes, until the signal aborts. */
-export async function startCrdRegistration({ graph, clientOf, log, signal }: ControllerContext): Promise<void> {
-  using queue = createKeyQueue({ fairnessKey: clusterInKey })
-  const add = (cluster: string, group: string): void => queue.addAfter(keyFor({ cluster, name: group }), collectMs)
-  const stops = [
-    graph.follow(groupResourceText(customResourceDefinitions), ({ key }) => {
-      // Its name is PLURAL.GROUP.
-      add(key.cluster, afterDot(key.name))
-    }),
-    graph.follow(groupResourceText(apiServices), ({ key, exists, labels }) => {
-      if (!exists && labels?.[managed] === 'true') add(key.cluster, afterDot(key.name))
-    }),
-  ]
-  await runController({
+export async function startCrdRegistration(context: ControllerContext): Promise<void> {
+  await visitChanged(context, {
     name: 'crd-registration',
-    queue,
-    log,
-    signal,
-    reconcile: async (key, visit) => {
-      const { cluster = '', name: group } = parseKey(key)
-      const client = clientOf(cluster)
-      if (client === undefined) return
-      const registered = await graph.select(
+    follow: {
+      // Its name is PLURAL.GROUP.
+      [groupResourceText(customResourceDefinitions)]: ({ key: { cluster, name } }, enqueue) =>
+        enqueue({ cluster, name: afterDot(name) }, collectMs),
+      [groupResourceText(apiServices)]: ({ key: { cluster, name }, exists, labels }, enqueue) => {
+        if (!exists && labels?.[managed] === 'true') enqueue({ cluster, name: afterDot(name) }, collectMs)
+      },
+    },
+    visit: async ({ cluster, name: group }, { client, signal }) => {
+      const registered = await context.graph.select(
         cluster,
         groupResourceText(apiServices),
         (candidate) => candidate.contains(`"${group}"`) && candidate.labels[managed] === 'true',
-        visit,
+        signal,
       )
       const names = registered.map(({ key }) => key.name).filter((name) => afterDot(name) === group)
-      await register(client, { group, registered: new Set(names) }, visit)
+      await register(client, { group, registered: new Set(names) }, signal)
     },
   })
-  for (const stop of stops) stop()
 }
 
 function afterDot(name: string): string {

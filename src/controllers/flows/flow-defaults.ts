@@ -3,10 +3,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import { groupResourceText, type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { tolerate } from '../../apimachinery/status/index.ts'
-import { clusterInKey, keyFor, parseKey } from '../../client/index.ts'
-import { createKeyQueue, runController } from '../../reconcile/index.ts'
+import type { KubeClient } from '../../client/index.ts'
 import type { ControllerContext } from '../context/controller-context.ts'
 import { flowSchemas, priorityLevels } from '../context/resources.ts'
+import { visitChanged, type ChangedOptions } from '../visits/visit-changed.ts'
 
 const fieldManager = 'api-priority-and-fairness-config-producer-v1'
 const autoUpdate = 'apf.kubernetes.io/autoupdate-spec'
@@ -18,37 +18,28 @@ const kinds = new Map([flowSchemas, priorityLevels].map((gvr) => [groupResourceT
 
 /** Visits those that change or are deleted, until the signal aborts. */
 export async function startFlowDefaults(context: ControllerContext): Promise<void> {
-  const { graph, log, signal } = context
-  using queue = createKeyQueue({ fairnessKey: clusterInKey })
-  const stops = [...kinds.keys()].map((resource) =>
-    graph.follow(resource, ({ key }) => {
-      if (graph.initial(key) === undefined) return
-      // The place of the namespace names the resource.
-      queue.addAfter(keyFor({ cluster: key.cluster, namespace: resource, name: key.name }), restoreMs)
-    }),
-  )
-  await runController({
+  const { graph } = context
+  const follow: ChangedOptions['follow'][string] = ({ key }, enqueue) => {
+    // The place of the namespace names the resource.
+    if (graph.initial(key) !== undefined)
+      enqueue({ cluster: key.cluster, namespace: key.resource, name: key.name }, restoreMs)
+  }
+  await visitChanged(context, {
     name: 'flow-defaults',
-    queue,
-    log,
-    signal,
-    reconcile: async (key, visit) => {
-      const { cluster = '', namespace: resource = '', name } = parseKey(key)
+    follow: Object.fromEntries([...kinds.keys()].map((resource) => [resource, follow])),
+    visit: async ({ cluster, namespace: resource = '', name }, { client, signal }) => {
       const gvr = kinds.get(resource)
-      if (gvr !== undefined) await restore(context, { cluster, resource, gvr, name }, visit)
+      const initial = graph.initial({ cluster, resource, namespace: '', name })
+      if (gvr !== undefined && initial !== undefined) await restore(client, { gvr, name, initial }, signal)
     },
   })
-  for (const stop of stops) stop()
 }
 
 async function restore(
-  { graph, clientOf }: ControllerContext,
-  { cluster, resource, gvr, name }: { cluster: string; resource: string; gvr: GroupVersionResource; name: string },
+  client: KubeClient,
+  { gvr, name, initial }: { gvr: GroupVersionResource; name: string; initial: KubeObject },
   signal: AbortSignal,
 ): Promise<void> {
-  const client = clientOf(cluster)
-  const initial = graph.initial({ cluster, resource, namespace: '', name })
-  if (client === undefined || initial === undefined) return
   const current = await client.tryGet<KubeObject>(gvr, { name }, { signal })
   if (current === undefined) {
     const { kind, apiVersion, metadata } = initial

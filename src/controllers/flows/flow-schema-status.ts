@@ -2,10 +2,10 @@
 // share its one budget; tools that make FlowSchemas wait for this condition.
 import { groupResourceText, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { tolerate } from '../../apimachinery/status/index.ts'
-import { clusterInKey, keyFor, parseKey } from '../../client/index.ts'
-import { createKeyQueue, runController } from '../../reconcile/index.ts'
+import type { KubeClient } from '../../client/index.ts'
 import type { ControllerContext } from '../context/controller-context.ts'
 import { flowSchemas, priorityLevels } from '../context/resources.ts'
+import { visitChanged } from '../visits/visit-changed.ts'
 
 /** Upstream does this within its API server. */
 const fieldManager = 'api-priority-and-fairness-config-consumer-v1'
@@ -16,42 +16,35 @@ const level = 'level'
 
 /** Visits FlowSchemas that change, and those of priority levels that come and go, until the signal aborts. */
 export async function startFlowSchemaStatus(context: ControllerContext): Promise<void> {
-  const { graph, log, signal } = context
-  using queue = createKeyQueue({ fairnessKey: clusterInKey })
-  const addFlow = (cluster: string, name: string): void => queue.addAfter(keyFor({ cluster, name }), collectMs)
-  const stops = [
-    graph.follow(groupResourceText(flowSchemas), ({ key, exists }) => {
-      if (exists) addFlow(key.cluster, key.name)
-    }),
-    graph.follow(groupResourceText(priorityLevels), ({ key, exists, isNew }) => {
-      if (isNew || !exists) queue.add(keyFor({ cluster: key.cluster, namespace: level, name: key.name }))
-    }),
-  ]
-  await runController({
+  const { graph } = context
+  await visitChanged(context, {
     name: 'flow-schema-status',
-    queue,
-    log,
-    signal,
-    reconcile: async (key, visit) => {
-      const { cluster = '', namespace, name } = parseKey(key)
-      if (namespace !== level) return writeStatus(context, { cluster, name }, visit)
+    follow: {
+      [groupResourceText(flowSchemas)]: ({ key: { cluster, name }, exists }, enqueue) => {
+        if (exists) enqueue({ cluster, name }, collectMs)
+      },
+      [groupResourceText(priorityLevels)]: ({ key: { cluster, name }, exists, isNew }, enqueue) => {
+        if (isNew || !exists) enqueue({ cluster, namespace: level, name })
+      },
+    },
+    visit: async ({ cluster, namespace, name }, { client, enqueue, signal }) => {
+      if (namespace !== level) return writeStatus(graph, client, { cluster, name }, signal)
       const quoted = JSON.stringify(name)
       const resource = groupResourceText(flowSchemas)
-      for (const { key } of await graph.select(cluster, resource, ({ contains }) => contains(quoted), visit))
-        addFlow(cluster, key.name)
+      for (const { key } of await graph.select(cluster, resource, ({ contains }) => contains(quoted), signal))
+        enqueue({ cluster, name: key.name }, collectMs)
     },
   })
-  for (const stop of stops) stop()
 }
 
 async function writeStatus(
-  { graph, clientOf }: ControllerContext,
+  graph: ControllerContext['graph'],
+  client: KubeClient,
   { cluster, name }: { cluster: string; name: string },
   signal: AbortSignal,
 ): Promise<void> {
-  const client = clientOf(cluster)
-  const flow = await client?.tryGet<FlowSchema>(flowSchemas, { name }, { signal })
-  if (client === undefined || flow === undefined) return
+  const flow = await client.tryGet<FlowSchema>(flowSchemas, { name }, { signal })
+  if (flow === undefined) return
   const wanted = flow.spec.priorityLevelConfiguration.name
   const levelKey = { cluster, resource: groupResourceText(priorityLevels), namespace: '', name: wanted }
   const condition = danglingCondition(wanted, (await graph.get(levelKey, signal)) !== undefined)

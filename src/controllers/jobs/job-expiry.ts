@@ -3,9 +3,9 @@
 import { type GroupVersionResource, type KubeObject } from '../../apimachinery/meta/index.ts'
 import { tolerate } from '../../apimachinery/status/index.ts'
 import { systemClock } from '../../async/index.ts'
-import { clusterInKey, keyFor, parseKey } from '../../client/index.ts'
-import { createKeyQueue, runController, type ReconcileResult } from '../../reconcile/index.ts'
+import type { ReconcileResult } from '../../reconcile/index.ts'
 import type { ControllerContext } from '../context/controller-context.ts'
+import { visitChanged } from '../visits/visit-changed.ts'
 import { expiryMs } from './expiry-time.ts'
 
 const jobs: GroupVersionResource = { group: 'batch', version: 'v1', resource: 'jobs' }
@@ -13,23 +13,19 @@ const jobs: GroupVersionResource = { group: 'batch', version: 'v1', resource: 'j
 const maxWaitSeconds = 86_400
 
 /** Deletes expired Jobs of all logical clusters, until the signal aborts. */
-export async function startJobExpiry({ graph, clientOf, log, signal }: ControllerContext): Promise<void> {
-  using queue = createKeyQueue({ fairnessKey: clusterInKey })
-  const stop = graph.follow('jobs.batch', ({ key, exists, deleting, contains }) => {
-    if (exists && !deleting && contains('"ttlSecondsAfterFinished":') && contains('"conditions":['))
-      queue.add(keyFor(key))
-  })
-  await runController({
+export async function startJobExpiry(context: ControllerContext): Promise<void> {
+  await visitChanged(context, {
     name: 'job-expiry',
-    queue,
-    log,
-    signal,
-    reconcile: async (key, visit): Promise<ReconcileResult | undefined> => {
-      const { cluster = '', namespace = '', name } = parseKey(key)
-      const client = clientOf(cluster)
+    follow: {
+      'jobs.batch': ({ key: { cluster, namespace, name }, exists, deleting, contains }, enqueue) => {
+        if (exists && !deleting && contains('"ttlSecondsAfterFinished":') && contains('"conditions":['))
+          enqueue({ cluster, namespace, name })
+      },
+    },
+    visit: async ({ namespace = '', name }, { client, signal }): Promise<ReconcileResult | undefined> => {
       // Not found: the Job, or its logical cluster, was deleted.
-      const job = await client?.tryGet<KubeObject>(jobs, { namespace, name }, { signal: visit })
-      if (client === undefined || job === undefined) return undefined
+      const job = await client.tryGet<KubeObject>(jobs, { namespace, name }, { signal })
+      if (job === undefined) return undefined
       const at = job.metadata.deletionTimestamp === undefined ? expiryMs(job) : undefined
       if (at === undefined) return undefined
       const leftSeconds = (at - systemClock.now()) / 1000
@@ -37,10 +33,9 @@ export async function startJobExpiry({ graph, clientOf, log, signal }: Controlle
       const { uid, resourceVersion } = job.metadata
       const preconditions = { ...(uid && { uid }), ...(resourceVersion && { resourceVersion }) }
       await client
-        .delete(jobs, { namespace, name }, { ...preconditions, propagationPolicy: 'Foreground', signal: visit })
+        .delete(jobs, { namespace, name }, { ...preconditions, propagationPolicy: 'Foreground', signal })
         .catch(tolerate('NotFound'))
       return undefined
     },
   })
-  stop()
 }

@@ -2,10 +2,10 @@
 // the Secret and has the longest possible lifetime. The Secret is deleted with its ServiceAccount.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '../../apimachinery/status/index.ts'
-import { clusterInKey, keyFor, parseKey, type KubeClient } from '../../client/index.ts'
-import { createKeyQueue, runController } from '../../reconcile/index.ts'
+import type { KubeClient } from '../../client/index.ts'
 import type { ControllerContext } from '../context/controller-context.ts'
 import { secrets, serviceAccounts } from '../context/resources.ts'
+import { visitChanged } from '../visits/visit-changed.ts'
 
 const type = 'kubernetes.io/service-account-token'
 const nameAnnotation = 'kubernetes.io/service-account.name'
@@ -21,31 +21,23 @@ interface TokenRequest extends KubeObject {
 }
 
 /** Watches Secrets of the type, and deletions of ServiceAccounts. A Secret is decoded only to fill it. */
-export async function startTokenSecrets({ graph, clientOf, rootCa, log, signal }: ControllerContext): Promise<void> {
-  using queue = createKeyQueue({ fairnessKey: clusterInKey })
-  const stops = [
-    graph.follow('secrets', ({ key: { cluster, namespace, name }, exists, deleting, contains }) => {
-      if (exists && !deleting && contains(type)) queue.add(keyFor({ cluster, namespace, name }))
-    }),
-    // A key without a namespace: visit all such Secrets of the namespace it names.
-    graph.follow('serviceaccounts', ({ key: { cluster, namespace }, exists }) => {
-      if (!exists) queue.add(keyFor({ cluster, name: namespace }))
-    }),
-  ]
-  await runController({
+export async function startTokenSecrets(context: ControllerContext): Promise<void> {
+  await visitChanged(context, {
     name: 'token-secrets',
-    queue,
-    log,
-    signal,
-    reconcile: async (key, visit) => {
-      const { cluster = '', namespace, name } = parseKey(key)
-      const client = clientOf(cluster)
-      if (client === undefined) return
-      if (namespace !== undefined) await fillSecret(client, { namespace, name }, rootCa, visit)
-      else for (const secret of await secretsIn(client, name, visit)) queue.add(keyFor({ cluster, ...secret }))
+    follow: {
+      secrets: ({ key: { cluster, namespace, name }, exists, deleting, contains }, enqueue) => {
+        if (exists && !deleting && contains(type)) enqueue({ cluster, namespace, name })
+      },
+      // A place without a namespace: all such Secrets of the namespace it names.
+      serviceaccounts: ({ key: { cluster, namespace }, exists }, enqueue) => {
+        if (!exists) enqueue({ cluster, name: namespace })
+      },
+    },
+    visit: async ({ cluster, namespace, name }, { client, enqueue, signal }) => {
+      if (namespace !== undefined) await fillSecret(client, { namespace, name }, context.rootCa, signal)
+      else for (const secret of await secretsIn(client, name, signal)) enqueue({ cluster, ...secret })
     },
   })
-  for (const stop of stops) stop()
 }
 
 /** The Secrets of the type in a namespace. */

@@ -9,16 +9,18 @@ import {
   memberClusters,
   memberFinalizer,
   type ClassKindName,
+  type ExportReport,
   type LogicalCluster,
   type MemberClass,
   type MemberCluster,
+  type MemberExports,
 } from '../../crds/index.ts'
 import { requestMemberToken, withMemberToken } from '../../member-connection/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { OperatorContext } from '../framework/operator-context.ts'
 import type { EventText } from '../framework/record-event.ts'
 import type { ConnectedMembers, RunningSync } from './connected-members.ts'
-import { memberExports, type ExportReport, type MemberExports } from './member-exports.ts'
+import { memberExports } from './member-exports.ts'
 import { memberLoss, type MemberLoss } from './member-loss.ts'
 import type { Step } from './plan.ts'
 import { removeInstallation } from './remove-installation.ts'

@@ -6,6 +6,7 @@ import {
   logicalClusters,
   memberClusters,
   memberState,
+  type ExportReport,
   type LogicalCluster,
   type MemberCluster,
 } from '../../crds/index.ts'
@@ -21,7 +22,6 @@ import { MemberSchemas } from './member-schemas.ts'
 import { MemberCount } from './member-count.ts'
 import { plan, type Observed } from './plan.ts'
 import { PlacedWorkloads } from './placed-workloads.ts'
-import type { ExportReport } from './member-exports.ts'
 import { Revisions } from './revisions.ts'
 import type { Probe } from './status.ts'
 

@@ -5,6 +5,7 @@ import {
   memberIdOf,
   memberState,
   systemNamespace,
+  type ExportReport,
   type ExportedApi,
   type MemberClasses,
   type MemberCluster,
@@ -12,7 +13,6 @@ import {
   type SuspendedDeletions,
   type UnsupportedFields,
 } from '../../crds/index.ts'
-import type { ExportReport } from './member-exports.ts'
 import type { DrainProgress } from './drain-progress.ts'
 import { isSame, memberClusterStatus, type Probe } from './status.ts'
 

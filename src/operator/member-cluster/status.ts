@@ -8,13 +8,13 @@ import {
   maxExportedApis,
   setCondition,
   suspendedDeletionsText,
+  type ExportReport,
   type ExportedApi,
   type MemberClasses,
   type MemberClusterStatus,
   type SuspendedDeletions,
   type UnsupportedFields,
 } from '../../crds/index.ts'
-import type { ExportReport } from './member-exports.ts'
 import type { DrainProgress } from './drain-progress.ts'
 
 /** Amounts by resource, as text. */
