@@ -1,5 +1,5 @@
 // A model of the operator, the syncers and three members around the real decisions (plan, choose, move and copySeen): random edits,
-// crashes between reading and writing, stale caches, members that go, are fenced and return. Invariants I1 to I9 hold at each step,
+// crashes between reading and writing, stale caches, members that go, are fenced and return. Invariants I1 to I10 hold at each step,
 // but for I5, which is of the syncer (test/integration/syncer/deletion-guard.test.ts), and I7 (test/integration/capacity-model.test.ts).
 // While two of the three members do not answer, nothing moves away from them.
 import { expect } from 'chai'
@@ -42,9 +42,19 @@ interface Truth {
   downSince: number
   isFenced: boolean
   state: 'Active' | 'Draining'
-  copy?: { source: string; first: number; count: number; leaving: boolean; deleting: boolean }
+  copy?: {
+    source: string
+    template: string
+    first: number
+    count: number
+    leaving: boolean
+    paused: boolean
+    deleting: boolean
+  }
   /** Ordinals, or numbers, of the pods that run, and whether each is ready. */
   readonly pods: Map<number, boolean>
+  /** Those of them that have a former template. */
+  readonly old: Set<number>
   /** The version of the workload that its syncer knows. */
   view: number
 }
@@ -86,6 +96,7 @@ class World {
       isFenced: false,
       state: 'Active',
       pods: new Map(),
+      old: new Set(),
       view: 0,
     })
     this.members = { a: truth(), b: truth(), c: truth() }
@@ -214,6 +225,7 @@ class World {
       broken('I2', `without a decision, ${lets.join()} ends: ${JSON.stringify(before)} -> ${JSON.stringify(after)}`)
     if (wanted.kind === 'none') return
     this.#checkFreeze(before, after, broken)
+    this.#checkPauses(next, broken)
     if (this.rules.kind === 'StatefulSet') {
       this.#checkOrdinals(before, after, broken)
       return
@@ -236,6 +248,18 @@ class World {
     const started = names.filter((name) => before[name] === undefined && after[name] !== undefined)
     if (copies.length > 0 && copies.every(isSilent) && started.length > 0)
       broken('freeze', `it starts in ${started.join()}: ${JSON.stringify(before)} -> ${JSON.stringify(after)}`)
+  }
+
+  /** A rollout ends no pods of a copy that another one replaces, unless that has lasted too long. */
+  #checkPauses({ placedOn: after, decision: { wanted, held } }: Plan, broken: Broken): void {
+    const isHeld = held.some(({ reason }) => reason !== 'MoveStalled')
+    const isReplaced = (name: string): boolean =>
+      wanted.kind === 'members' && !isHeld && after[name]?.wait?.gate === 'ReplacementServes'
+    for (const name of names) {
+      const { paused = false, wait } = after[name] ?? {}
+      if (paused !== (isReplaced(name) && this.now < Date.parse(wait?.until ?? '')))
+        broken('I10', `${name} ${paused ? 'is' : 'is not'} paused: ${JSON.stringify(after)}`)
+    }
   }
 
   /** Of a StatefulSet that moves ordinal by ordinal, one is away at most. */
@@ -275,12 +299,15 @@ class World {
       if (!finalizers.includes(finalizer))
         return void this.write(member.view, ({ metadata }) => (metadata.finalizers = [...finalizers, finalizer]))
       if (member.copy?.deleting) return
-      const { replicas } = object['spec'] as { replicas: number }
+      const { replicas, template = '' } = object['spec'] as { replicas: number; template?: string }
+      if (member.copy && member.copy.template !== template) for (const pod of member.pods.keys()) member.old.add(pod)
       member.copy = {
         source: sourceOf(object['spec'], decided),
+        template,
         first: decided?.start ?? 0,
         count: decided?.replicas ?? replicas,
         leaving: decided?.state === 'Draining',
+        paused: decided?.state === 'Draining' || decided?.paused === true,
         deleting: false,
       }
     } else if (member.copy !== undefined) {
@@ -296,12 +323,12 @@ class World {
 
   /** The syncer reports what its cache of the member says. */
   report(name: Name): void {
-    const { isUp, copy, pods } = this.members[name]
+    const { isUp, copy, pods, old } = this.members[name]
     if (!isUp || copy === undefined || copy.leaving) return
     const ready = [...pods.values()].filter(Boolean).length
-    const isComplete = pods.size === copy.count
-    const status = { observed: copy.source, replicas: pods.size, availableReplicas: ready, updatedReplicas: pods.size }
-    const text = JSON.stringify(isComplete ? status : { ...status, updatedReplicas: Math.min(pods.size, copy.count) })
+    const updated = Math.min(pods.size - old.size, copy.count)
+    const status = { observed: copy.source, replicas: pods.size, availableReplicas: ready, updatedReplicas: updated }
+    const text = JSON.stringify(status)
     this.write(this.versions.length - 1, ({ metadata }) => {
       metadata.annotations = { ...metadata.annotations, [memberStatusAnnotation(name)]: text }
     })
@@ -309,16 +336,20 @@ class World {
 
   /** One step of the controllers and kubelets of a member, which go on without us. */
   run(name: Name, broken: Broken): void {
-    const { copy, pods } = this.members[name]
+    const { copy, pods, old } = this.members[name]
     if (this.members[name].isFenced) return
     const first = copy?.first ?? 0
     const wanted = copy === undefined || copy.deleting ? [] : Array.from({ length: copy.count }, (_, i) => first + i)
     const extra = [...pods.keys()].filter((pod) => !wanted.includes(pod)).at(-1)
     const missing = wanted.find((pod) => !pods.has(pod))
     const starting = [...pods].find(([, isReady]) => !isReady)?.[0]
-    if (extra !== undefined) pods.delete(extra)
+    const replaced = copy?.paused ? undefined : [...old].at(-1)
+    const end = (pod: number): void => [pods, old].forEach((all) => all.delete(pod))
+    if (extra !== undefined) end(extra)
     else if (starting !== undefined) pods.set(starting, true)
     else if (missing !== undefined) pods.set(missing, false)
+    // A rollout: one pod after the other.
+    else if (replaced !== undefined && !copy?.deleting) end(replaced)
     else if (copy?.deleting) delete this.members[name].copy
     this.#checkPods(broken)
   }
@@ -358,6 +389,8 @@ const steps = fc.array(
         'edit',
         'edit',
         'scale',
+        'roll',
+        'roll',
         'drain',
         'down',
         'up',
@@ -399,7 +432,15 @@ function act(world: World, { what, name, n, laterMs }: Step, broken: Broken): vo
   else if (what === 'run') world.run(name, broken)
   else if (what === 'edit') world.target = targets[n]!
   else if (what === 'scale')
-    world.write(world.versions.length - 1, (object) => (object['spec'] = { replicas: 1 + (n % 5) }))
+    world.write(
+      world.versions.length - 1,
+      (object) => (object['spec'] = { ...(object['spec'] as object), replicas: 1 + (n % 5) }),
+    )
+  else if (what === 'roll')
+    world.write(
+      world.versions.length - 1,
+      (object) => (object['spec'] = { replicas: world.replicas, template: `${n}` }),
+    )
   else if (what === 'drain') member.state = n < 6 ? 'Active' : 'Draining'
   else if (what === 'down' && member.isUp) Object.assign(member, { isUp: false, downSince: world.now })
   // Its syncer acts on complete caches only.
@@ -408,6 +449,7 @@ function act(world: World, { what, name, n, laterMs }: Step, broken: Broken): vo
     // Somebody has made sure that nothing is left there.
     member.isFenced = true
     member.pods.clear()
+    member.old.clear()
     delete member.copy
   } else if (what === 'fail' && world.rules.podsFail)
     for (const pod of member.pods.keys()) member.pods.set(pod, n % 2 === 0)
@@ -451,7 +493,7 @@ function settle(world: World, broken: Broken): void {
 
 function isSettled({ latest, target, replicas, members, rules: { isDivided } }: World): boolean {
   const copies = Object.entries(placedOn(latest))
-  const running = names.reduce((sum, name) => sum + members[name].pods.size, 0)
+  const running = names.reduce((sum, name) => sum + members[name].pods.size - members[name].old.size, 0)
   if (target === 'none') return copies.length === 0 && running === 0
   if (isDivided && target === 'best')
     return copies.every(([, { state, wait }]) => state === 'Serving' && !wait) && running === replicas
