@@ -3,9 +3,25 @@
 // `kept`: over connections that are kept. A request over one that the server has closed is sent again, as Go's client and browsers do, and
 // counted in `repeated`.
 import { Agent, get, type ClientRequest } from 'node:http'
+import type { Duplex } from 'node:stream'
 
 const [url = '', rate = '50', connections = ''] = process.argv.slice(2)
-const agent = connections === 'kept' ? new Agent({ keepAlive: true, maxSockets: 20 }) : false
+/** Outside of the ports that the system gives to others. */
+const ports = connections === 'kept' ? { first: 26_000, count: 6000 } : { first: 12_000, count: 14_000 }
+let opened = 0
+
+/**
+ * Each connection has a source port that none had for two minutes. Connection tracking in the node sends a new connection from a port of
+ * which it remembers another one to the pod of that one, also when this pod has ended since.
+ */
+class FreshPorts extends Agent {
+  override createConnection(...[options, callback]: Parameters<Agent['createConnection']>): Duplex | null | undefined {
+    const localPort = ports.first + (opened++ % ports.count)
+    return super.createConnection({ ...options, localPort }, callback)
+  }
+}
+
+const agent = new FreshPorts(connections === 'kept' ? { keepAlive: true, maxSockets: 20 } : {})
 const timeoutMs = 3000
 const maxSeconds = 600
 const answers: Record<string, number> = {}
