@@ -1,16 +1,11 @@
 // Finds an installation for the commands that act on one, by the directory of `kcp start` or by its host.
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Option, type Command } from 'commander'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '../../client/index.ts'
 import { openPki, type Pki } from '../../virtualapi/index.ts'
 import { ExitError } from '../process/exit-error.ts'
 import { installationKeys, openHost, tryPublishedAddress } from '../roles/host-installation.ts'
-
-export interface InstallationFlags {
-  readonly rootDir?: string
-  readonly hostKubeconfig?: string
-}
+import type { InstallationFlags } from './installation-flags.ts'
 
 export interface Installation extends AsyncDisposable {
   /** Where LogicalClusters and MemberClusters live. */
@@ -18,13 +13,6 @@ export interface Installation extends AsyncDisposable {
   /** `https://host:port` of the direct listener. */
   readonly directUrl: string
   readonly pki: Pki
-}
-
-/** Adds `--root-dir` and `--host-kubeconfig`. */
-export function withInstallation(command: Command): Command {
-  return command
-    .addOption(new Option('--root-dir <dir>', 'directory of `kcp start`').conflicts('hostKubeconfig'))
-    .addOption(new Option('--host-kubeconfig <file>', 'kubeconfig of the host cluster'))
 }
 
 /** Opens the installation that the flags name. Rejects with ExitError saying which flag is missing or what to start. */

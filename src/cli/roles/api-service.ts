@@ -4,6 +4,7 @@ import type { KubeClient } from '../../client/index.ts'
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { tolerate } from '../../apimachinery/status/index.ts'
 import { installationNamespace } from './host-installation.ts'
+import type { Registration } from './registration.ts'
 
 const serviceName = 'kcp-apiserver'
 /** Host names that the aggregator expects in our certificate. */
@@ -19,10 +20,6 @@ export interface Endpoint {
   /** PEM. */
   readonly ca: string
 }
-
-/** `all`: for a process beside the host; `apiservice`: for pods that the Service kcp-apiserver selects. */
-export const registrations = ['all', 'apiservice', 'none'] as const
-export type Registration = (typeof registrations)[number]
 
 interface Gvr {
   readonly group: string

@@ -1,0 +1,71 @@
+// `kcp apiserver`: the virtual API server in front of a host.
+import { createLogger, type LogLevel } from '../../telemetry/index.ts'
+import { auditOf, type AuditFlags } from './audit-flags.ts'
+import { egressOf, type EgressFlags } from './egress-flags.ts'
+import { storageOf, type StorageFlags } from './storage-flags.ts'
+import { aborted, processSignal, untilStopped } from '../process/process-signal.ts'
+import { settleMemory } from '../process/settle-memory.ts'
+import type { Registration } from '../roles/registration.ts'
+import { startApiserver } from '../roles/apiserver.ts'
+import { openHost } from '../roles/host-installation.ts'
+import { ownAddress } from '../roles/own-address.ts'
+
+interface Flags extends AuditFlags, EgressFlags, StorageFlags {
+  readonly kubeconfig?: string
+  readonly port: number
+  readonly bindAddress: string
+  readonly advertiseAddress?: string
+  readonly advertisePort?: number
+  readonly peerPort: number
+  readonly peerAddress?: string
+  readonly register: Registration
+  readonly metricsClientSecret?: string
+  readonly storageTotal: number
+  readonly logLevel: LogLevel
+}
+
+/** Runs the command. */
+export async function run(flags: Flags): Promise<void> {
+  const signal = processSignal()
+  await untilStopped(signal, () => serve(flags, signal))
+}
+
+async function serve(flags: Flags, signal: AbortSignal): Promise<void> {
+  const stopping = new AbortController()
+  const stop = (): void => stopping.abort(signal.reason)
+  signal.addEventListener('abort', stop, { once: true })
+  await using host = await openHost(flags.kubeconfig)
+  const { port, bindAddress, register, advertiseAddress = ownAddress(), advertisePort, peerPort } = flags
+  const log = createLogger({ level: flags.logLevel })
+  await using server = await startApiserver({
+    host,
+    port,
+    bindAddress,
+    advertiseAddress,
+    ...(advertisePort !== undefined && { advertisePort }),
+    peerPort,
+    peerAddress: flags.peerAddress ?? (isUnspecified(bindAddress) ? ownAddress() : bindAddress),
+    register,
+    ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
+    ...auditOf(flags),
+    ...storageOf(flags),
+    ...(flags.storageTotal > 0 && { totalStorageBytes: flags.storageTotal * 1024 * 1024 }),
+    ...egressOf(flags),
+    log,
+    signal: stopping.signal,
+  })
+  settleMemory()
+  console.log(`kcp apiserver is ready on https://${advertiseAddress}:${server.port}`)
+  // From here on, the other replicas take over before this one stops.
+  signal.removeEventListener('abort', stop)
+  try {
+    await Promise.race([aborted(signal), server.failed])
+    await server.leave()
+  } finally {
+    stop()
+  }
+}
+
+function isUnspecified(address: string): boolean {
+  return address === '0.0.0.0' || address === '::'
+}

@@ -1,0 +1,46 @@
+// `kcp member join NAME`: registers a physical cluster that we can reach.
+import { loadKubeconfig } from '../../client/index.ts'
+import { tryExportedApi } from '../../crds/index.ts'
+import { joinMember } from '../../syncer/index.ts'
+import { createLogger } from '../../telemetry/index.ts'
+import { openInstallation } from './installation.ts'
+import type { InstallationFlags } from './installation-flags.ts'
+import { processSignal } from '../process/process-signal.ts'
+
+interface Flags extends InstallationFlags {
+  readonly kubeconfig: string
+  readonly context?: string
+  readonly serviceNetwork: 'None' | 'Flat'
+  readonly export: readonly string[]
+}
+
+/** Runs the command. */
+export async function run(name: string, flags: Flags): Promise<void> {
+  const exported = flags.export.map((name) => {
+    const api = tryExportedApi(name)
+    if (api === undefined)
+      throw new Error(`"${name}" is no name of a CustomResourceDefinition: RESOURCE.GROUP, such as widgets.example.com`)
+    return api
+  })
+  const signal = processSignal()
+  // The kubeconfig that kcp will have of the member leads to the server itself.
+  const options = {
+    trusted: true,
+    mayUseProxy: false,
+    ...(flags.context === undefined ? {} : { context: flags.context }),
+  }
+  const memberKubeconfig = await loadKubeconfig({ file: flags.kubeconfig }, options)
+  await using installation = await openInstallation(flags, signal)
+  const log = createLogger({ level: 'warn' })
+  const { clusters } = installation
+  const { id } = await joinMember({
+    name,
+    memberKubeconfig,
+    clusters,
+    serviceNetwork: flags.serviceNetwork,
+    exported,
+    log,
+    signal,
+  })
+  console.log(`member cluster "${name}" is registered (id ${id}); watch it with: kubectl get memberclusters ${name}`)
+}

@@ -1,0 +1,61 @@
+// `kcp operator`: the loops over our custom resources in a host.
+import { createLogger, createMetrics, type Logger, type LogLevel, type Metrics } from '../../telemetry/index.ts'
+import { aborted, processSignal, untilStopped } from '../process/process-signal.ts'
+import { settleMemory } from '../process/settle-memory.ts'
+import { listenForScrapes, type MetricsListener } from '../roles/metrics-listener.ts'
+import { installationKeys, installationNamespace, openHost, type Host } from '../roles/host-installation.ts'
+import { startOperatorRole } from '../roles/operator.ts'
+
+interface Flags {
+  readonly kubeconfig?: string
+  readonly apiserverUrl?: string
+  readonly hostUrl?: string
+  readonly metricsPort?: number
+  readonly clusterProfiles?: boolean
+  readonly logLevel: LogLevel
+}
+
+/** Runs the command. */
+export async function run(flags: Flags): Promise<void> {
+  const signal = processSignal()
+  await untilStopped(signal, () => operate(flags, signal))
+}
+
+async function operate(flags: Flags, signal: AbortSignal): Promise<void> {
+  const { kubeconfig, apiserverUrl, hostUrl, metricsPort, clusterProfiles, logLevel } = flags
+  const stopping = new AbortController()
+  signal.addEventListener('abort', () => stopping.abort(signal.reason), { once: true })
+  await using host = await openHost(kubeconfig)
+  const log = createLogger({ level: logLevel })
+  const metrics = createMetrics()
+  await using _scrapes =
+    metricsPort === undefined ? undefined : await serveMetrics(metricsPort, { host, metrics, log, signal })
+  const options = {
+    host,
+    log,
+    metrics,
+    signal: stopping.signal,
+    ...(apiserverUrl === undefined ? {} : { apiserverUrl }),
+    ...(hostUrl === undefined ? {} : { hostUrl }),
+    ...(clusterProfiles === undefined ? {} : { clusterProfiles }),
+  }
+  await using operator = await startOperatorRole(options)
+  // Stopped while standing by: it has never led.
+  if (!signal.aborted) console.log('kcp operator is ready')
+  settleMemory()
+  await Promise.race([aborted(signal), operator.done])
+}
+
+interface Serving {
+  readonly host: Host
+  readonly metrics: Metrics
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+/** Standing by is no reason to be without metrics: this comes before the Lease. */
+async function serveMetrics(port: number, { host, metrics, log, signal }: Serving): Promise<MetricsListener> {
+  const { pki } = await installationKeys(host.client, signal, { keepsServing: false })
+  const hosts = [`kcp-operator.${installationNamespace}.svc`]
+  return listenForScrapes({ metrics, port, hosts, pki, log })
+}

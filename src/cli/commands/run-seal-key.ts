@@ -1,0 +1,54 @@
+// `kcp seal-key`: replaces the key with which tenants' Secrets are sealed in a host, while kcp runs.
+import { ExitError } from '../process/exit-error.ts'
+import { processSignal } from '../process/process-signal.ts'
+import { installationNamespace, openHost, type Host } from '../roles/host-installation.ts'
+import { countFormerSecrets, resealSecrets } from '../roles/reseal-secrets.ts'
+import { changeSealKeys, withNextKey, withNextKeyInUse, withoutFormerKeys } from '../roles/seal-keys.ts'
+
+interface Flags {
+  readonly hostKubeconfig?: string
+}
+
+/** The subcommands, in the order in which an admin runs them. */
+export type SealKeyStep = 'add' | 'use' | 'reseal' | 'drop'
+
+const restart = 'restart every kcp apiserver: kubectl -n kcp-system rollout restart deployment/kcp-apiserver'
+
+/** What the subcommand does: the step on the host, then one line that says what comes next. */
+export function runSealKey(step: SealKeyStep): (flags: Flags) => Promise<void> {
+  return async ({ hostKubeconfig }) => {
+    const signal = processSignal()
+    await using host = await openHost(hostKubeconfig)
+    console.log(await steps[step](host, signal))
+  }
+}
+
+const steps: Readonly<Record<SealKeyStep, (host: Host, signal: AbortSignal) => Promise<string>>> = {
+  add,
+  use,
+  reseal,
+  drop,
+}
+
+async function add({ client }: Host, signal: AbortSignal): Promise<string> {
+  await changeSealKeys(client, { namespace: installationNamespace, change: withNextKey, signal })
+  return `a key was added. Next: ${restart}; then kcp seal-key use`
+}
+
+async function use({ client }: Host, signal: AbortSignal): Promise<string> {
+  await changeSealKeys(client, { namespace: installationNamespace, change: withNextKeyInUse, signal })
+  return `the new key is the one that seals. Next: ${restart}; then kcp seal-key reseal`
+}
+
+async function reseal({ client }: Host, signal: AbortSignal): Promise<string> {
+  const { resealed, left } = await resealSecrets(client, signal)
+  if (left > 0) throw new ExitError(`${resealed} Secrets were sealed anew, ${left} were not: try again`)
+  return `${resealed} Secrets were sealed anew. Next, when no backup from before is needed: kcp seal-key drop`
+}
+
+async function drop({ client }: Host, signal: AbortSignal): Promise<string> {
+  const found = await countFormerSecrets(client, signal)
+  if (found > 0) throw new ExitError(`${found} Secrets are still sealed with another key: kcp seal-key reseal`)
+  await changeSealKeys(client, { namespace: installationNamespace, change: withoutFormerKeys, signal })
+  return 'former keys are removed'
+}

@@ -1,0 +1,63 @@
+// `kcp start`: everything in one process on an embedded store.
+import { createLogger, type LogLevel } from '../../telemetry/index.ts'
+import { auditOf, type AuditFlags } from './audit-flags.ts'
+import { egressOf, type EgressFlags } from './egress-flags.ts'
+import { storageOf, type StorageFlags } from './storage-flags.ts'
+import { aborted, processSignal } from '../process/process-signal.ts'
+import { settleMemory } from '../process/settle-memory.ts'
+import { startEmbedded } from '../roles/embedded.ts'
+
+interface Flags extends AuditFlags, EgressFlags, StorageFlags {
+  readonly rootDir: string
+  readonly port: number
+  readonly bindAddress: string
+  readonly advertiseAddress?: string
+  readonly metricsClientSecret?: string
+  readonly logLevel: LogLevel
+}
+
+/** Runs the command. */
+export async function run(flags: Flags): Promise<void> {
+  const started = performance.now()
+  const signal = processSignal()
+  const log = createLogger({ level: flags.logLevel })
+  const { rootDir, port, bindAddress } = flags
+  const advertiseAddress = flags.advertiseAddress ?? (bindAddress === '0.0.0.0' ? '127.0.0.1' : bindAddress)
+  const stopping = new AbortController()
+  await using kcp = await startEmbedded({
+    rootDir,
+    port,
+    bindAddress,
+    advertiseAddress,
+    ...auditOf(flags),
+    ...storageOf(flags),
+    ...egressOf(flags),
+    ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
+    log,
+    signal: stopping.signal,
+  })
+  settleMemory()
+  console.log(welcome(kcp.adminKubeconfig, rootDir, performance.now() - started))
+  try {
+    await Promise.race([aborted(signal), kcp.failed])
+  } finally {
+    stopping.abort(signal.reason)
+  }
+}
+
+function welcome(kubeconfig: string, rootDir: string, elapsedMs: number): string {
+  return `kcp is ready after ${(elapsedMs / 1000).toFixed(2)} s. Try:
+
+  export KUBECONFIG=${kubeconfig}
+  kubectl create -f - <<EOF
+  apiVersion: kcp.dev/v1alpha1
+  kind: LogicalCluster
+  metadata: {name: acme}
+  EOF
+  kubectl wait --for=condition=Ready lc/acme
+  bin/kcp kubeconfig acme --root-dir ${rootDir} > acme.kubeconfig
+  kubectl --kubeconfig acme.kubeconfig get namespaces
+
+Register a cluster to run pods:  bin/kcp member join NAME --kubeconfig FILE --root-dir ${rootDir}
+Stop with Ctrl-C; the data stays in ${rootDir}.`
+}

@@ -1,0 +1,11 @@
+// `kcp unregister`: takes our APIService out of a host, before the server behind it goes.
+import { processSignal } from '../process/process-signal.ts'
+import { unregister } from '../roles/api-service.ts'
+import { openHost } from '../roles/host-installation.ts'
+
+/** Runs the command. */
+export async function run({ kubeconfig }: { readonly kubeconfig?: string }): Promise<void> {
+  await using host = await openHost(kubeconfig)
+  await unregister(host.client, processSignal())
+  console.log('the APIService of kcp is not in the host any more')
+}

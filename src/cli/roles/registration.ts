@@ -1,0 +1,5 @@
+// What `kcp apiserver` applies in its host to be reached through it.
+
+/** `all`: for a process beside the host; `apiservice`: for pods that the Service kcp-apiserver selects. */
+export const registrations = ['all', 'apiservice', 'none'] as const
+export type Registration = (typeof registrations)[number]
