@@ -1,7 +1,7 @@
 // Adds to the built program what it needs besides JavaScript: the generated tables, and Kubernetes' own OpenAPI
 // documents with descriptions, for `kubectl explain`. The documents and their licence come from the pinned Go module;
 // without a Go command they are left out, and the program generates documents without descriptions. Run `node
-// scripts/generate/build-assets.ts` after tsc.
+// scripts/generate/build-assets.ts` after the bundles.
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
