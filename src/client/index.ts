@@ -9,6 +9,7 @@ export {
 export * from './kubeconfig/endpoint.ts'
 export { kubeconfigText, type KubeconfigCredentials } from './kubeconfig/kubeconfig-text.ts'
 export { httpTransport, type HttpTransportOptions } from './verbs/http-transport.ts'
+export { tracedTransport } from './verbs/traced-transport.ts'
 export * from './verbs/transport.ts'
 export * from './verbs/client.ts'
 export { createClient, type ClientOptions } from './verbs/create-client.ts'

@@ -9,3 +9,4 @@ export {
   type EgressOptions,
   type Tunnel,
 } from './egress.ts'
+export { tracedEgress } from './traced-egress.ts'

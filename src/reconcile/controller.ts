@@ -1,7 +1,7 @@
 // The loop of a controller: workers take keys and reconcile them. Only this file decides what follows a failure.
 import { childSignal } from '../async/index.ts'
 import { isStatusError } from '../apimachinery/status/index.ts'
-import type { Logger } from '../telemetry/index.ts'
+import { inNewTrace, processTracer, type Logger, type Tracer } from '../telemetry/index.ts'
 import type { KeyQueue } from './key-queue.ts'
 
 /** The result of a visit: nothing more to do, or another visit later. */
@@ -63,7 +63,10 @@ async function visit(key: string, options: ControllerOptions, visits: AbortSigna
   using life = childSignal(visits)
   const timer = setTimeout(() => life.abort(new Error(`took longer than ${timeoutMs / 1000} s`)), timeoutMs)
   try {
-    const outcome = await reconcile(key, life.signal)
+    const tracer = processTracer()
+    const outcome = await (tracer === undefined
+      ? reconcile(key, life.signal)
+      : traced(key, options, life.signal, tracer))
     queue.done(key, 'ok')
     if (outcome?.requeueAfterSeconds !== undefined) queue.addAfter(key, outcome.requeueAfterSeconds * 1000)
   } catch (error) {
@@ -72,6 +75,17 @@ async function visit(key: string, options: ControllerOptions, visits: AbortSigna
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** A visit is a trace of its own, which its requests belong to. */
+function traced(
+  key: string,
+  { name, reconcile, queue }: ControllerOptions,
+  signal: AbortSignal,
+  tracer: Tracer,
+): Promise<ReconcileResult | undefined> {
+  const attributes = { controller: name, key, failures: queue.failures(key) }
+  return inNewTrace(tracer, `Reconcile ${name}`, async () => (await reconcile(key, signal)) ?? undefined, attributes)
 }
 
 function logFailure(key: string, error: unknown, { name, queue, log }: ControllerOptions): void {

@@ -1,4 +1,7 @@
 export * from './line-file.ts'
 export * from './log.ts'
 export * from './metrics.ts'
+export * from './open-tracer.ts'
 export * from './program-version.ts'
+export * from './traceparent.ts'
+export * from './tracer.ts'

@@ -1,11 +1,11 @@
 // Wires the virtual API server: from a store to a loopback and a listener.
 import { childSignal, systemClock, type Clock } from '../async/index.ts'
-import { createClient, type KubeClient, type Transport } from '../client/index.ts'
-import { createEgress, type EgressOptions } from '../egress/index.ts'
+import { createClient, tracedTransport, type KubeClient, type Transport } from '../client/index.ts'
+import { createEgress, tracedEgress, type EgressOptions } from '../egress/index.ts'
 import type { ClusterId, ClusterName } from '../apimachinery/meta/index.ts'
 import { StorageBudget, type Store } from '../store/index.ts'
 import { createHub, type Hub } from '../store/hub/index.ts'
-import type { Logger, Metrics } from '../telemetry/index.ts'
+import { processTracer, type Logger, type Metrics } from '../telemetry/index.ts'
 import type { AuditSink } from './audit/index.ts'
 import {
   createAuthenticator,
@@ -105,6 +105,7 @@ export interface VirtualApi extends AsyncDisposable {
 /** The server without a listener; nothing is served to sockets until `listen`. */
 export async function createVirtualApi(options: VirtualApiOptions): Promise<VirtualApi> {
   const { store, pki, root, frontProxy, members, limits, log, metrics, clock = systemClock, signal } = options
+  const tracer = processTracer()
   const directory = createDirectory(root === undefined ? {} : { root })
   const { address } = options
   const frontProxyCa = (id: ClusterId): string => pki.frontProxy(id).ca
@@ -168,7 +169,8 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     if (cluster === undefined || connector === undefined) throw noPodConnector()
     return await dialPod(connector, { cluster, ...to }, waiting)
   }
-  const egress = createEgress({ observe, ...options.egress })
+  const plainEgress = createEgress({ observe, ...options.egress })
+  const egress = tracer === undefined ? plainEgress : tracedEgress(plainEgress, tracer)
   const resolveService = createServiceResolver({ hub, connectToPod })
   const outbound = createOutbound({ egress, resolveService })
   const life = childSignal(signal)
@@ -230,7 +232,10 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     notReady: () => state.broken ?? (state.retired ? 'the server is stopping' : notSynced(state.ready)),
     ...options.sharing,
   }
-  const loopback = loopbackTransport(parts)
+  const plainLoopback = loopbackTransport(parts)
+  // Requests of our own controllers are steps of their visits.
+  const loopback =
+    tracer === undefined ? plainLoopback : tracedTransport(plainLoopback, { tracer, server: () => 'loopback' })
   if (members !== undefined) lazy.members = members(loopback)
   const ttlMs = options.eventTtlMs ?? defaultEventTtlMs
   const ownership = options.sharing?.ownership

@@ -50,8 +50,11 @@ export interface ReplicaSet extends AsyncDisposable {
 
 const deadlineMs = 120_000
 
-/** Starts a host of this name with so many replicas. Everything ends when it is disposed of. */
-export async function startReplicas(count: number, { name = 'host' } = {}): Promise<ReplicaSet> {
+/** Starts a host of this name with so many replicas; `args` are for them and the operator. Everything ends when it is disposed of. */
+export async function startReplicas(
+  count: number,
+  { name = 'host', args = [] }: { readonly name?: string; readonly args?: readonly string[] } = {},
+): Promise<ReplicaSet> {
   await using stack = new AsyncDisposableStack()
   const dir = mkdtempSync(join(tmpdir(), 'kcp-replicas-'))
   stack.defer(() => rmSync(dir, { recursive: true, force: true }))
@@ -64,7 +67,7 @@ export async function startReplicas(count: number, { name = 'host' } = {}): Prom
   const add = async (register: 'all' | 'none'): Promise<RunningReplica> => {
     const port = await freePort(address)
     const flags = ['--port', String(port), '--bind-address', address, '--advertise-address', address]
-    const process = stack.use(await startKcp(['apiserver', ...flags, '--register', register], { env }))
+    const process = stack.use(await startKcp(['apiserver', ...flags, '--register', register, ...args], { env }))
     await printed(process, 'kcp apiserver is ready')
     const replica = { process, port, address, url: `https://${address}:${port}` }
     replicas.push(replica)
@@ -76,7 +79,7 @@ export async function startReplicas(count: number, { name = 'host' } = {}): Prom
     return (await client.list<ReplicaLease>(leases, options)).items.map(replicaOf)
   }
   for (let i = 0; i < count; i++) await add(i === 0 ? 'all' : 'none')
-  const operator = stack.use(await startKcp(['operator'], { env }))
+  const operator = stack.use(await startKcp(['operator', ...args], { env }))
   await printed(operator, 'kcp operator is ready')
   const ids = new Map<string, ClusterId>()
   const printedKubeconfigs: Record<string, Promise<CommandResult>> = {}

@@ -9,12 +9,18 @@ import { conversionAnswer } from './conversion-answers.ts'
 
 type Json = Record<string, unknown>
 
+export interface AskedWebhook {
+  readonly path: string
+  readonly uid: string
+  readonly traceparent?: string | undefined
+}
+
 export interface WebhookServer extends AsyncDisposable {
   readonly port: number
   /** clientConfig of the webhook at this path. */
   at(path: string): { url: string; caBundle: string }
   /** The paths that were asked, with the uid of the review. */
-  readonly asked: { readonly path: string; readonly uid: string }[]
+  readonly asked: readonly AskedWebhook[]
 }
 
 /** Starts it on a free port of 127.0.0.1; its certificate is also for `hook.shop.svc`. */
@@ -24,7 +30,7 @@ export async function startWebhookServer(): Promise<WebhookServer> {
     commonName: 'webhooks',
     hosts: ['127.0.0.1', 'hook.shop.svc'],
   })
-  const asked: { path: string; uid: string }[] = []
+  const asked: AskedWebhook[] = []
   const server = createServer({ cert, key }, (request, response) => {
     void answer(request, response, asked)
   })
@@ -44,17 +50,13 @@ export async function startWebhookServer(): Promise<WebhookServer> {
   }
 }
 
-async function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  asked: { path: string; uid: string }[],
-): Promise<void> {
+async function answer(request: IncomingMessage, response: ServerResponse, asked: AskedWebhook[]): Promise<void> {
   const chunks: Buffer[] = []
   for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
   const review = JSON.parse(Buffer.concat(chunks).toString()) as { apiVersion: string; kind: string; request: Json }
   const { pathname: path } = new URL(request.url ?? '/', 'https://x')
   const uid = String(review.request['uid'])
-  asked.push({ path, uid })
+  asked.push({ path, uid, traceparent: request.headers['traceparent']?.toString() })
   const [, behaviour = '', argument = ''] = path.split('/')
   const tell = (answered: Json, more: Json = {}): void => {
     const { apiVersion, kind } = review

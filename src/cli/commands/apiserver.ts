@@ -8,6 +8,7 @@ import { logLevelOption } from './log-level-option.ts'
 import { parseCount } from './parse-count.ts'
 import { parsePort } from './parse-port.ts'
 import { withStorageFlags } from './storage-flags.ts'
+import { withTracingFlags } from './tracing-flags.ts'
 
 export function apiserverCommand(): Command {
   const command = new Command('apiserver')
@@ -46,7 +47,7 @@ export function apiserverCommand(): Command {
       1536,
     )
     .addOption(logLevelOption('info'))
-  return withEgressFlags(withStorageFlags(withAuditFlags(command))).action(
+  return withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command)))).action(
     loadedLate(() => import('./run-apiserver.ts')),
   )
 }

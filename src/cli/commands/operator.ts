@@ -3,9 +3,10 @@ import { Command } from 'commander'
 import { loadedLate } from './loaded-late.ts'
 import { logLevelOption } from './log-level-option.ts'
 import { parsePort } from './parse-port.ts'
+import { withTracingFlags } from './tracing-flags.ts'
 
 export function operatorCommand(): Command {
-  return new Command('operator')
+  const command = new Command('operator')
     .description('reconcile LogicalClusters and MemberClusters of a host, place workloads, sync members')
     .option('--kubeconfig <file>', 'the host (default: KUBECONFIG, or the pod we run in)')
     .option('--apiserver-url <url>', "kcp apiserver's direct listener (default: what it has published in the host)")
@@ -20,5 +21,5 @@ export function operatorCommand(): Command {
       'show members as ClusterProfiles (multicluster.x-k8s.io) in namespace kcp-system, once the host has that kind',
     )
     .addOption(logLevelOption('info'))
-    .action(loadedLate(() => import('./run-operator.ts')))
+  return withTracingFlags(command).action(loadedLate(() => import('./run-operator.ts')))
 }

@@ -1,8 +1,10 @@
 // `kcp apiserver`: the virtual API server in front of a host.
-import { createLogger, type LogLevel } from '../../telemetry/index.ts'
+import { createLogger, createMetrics, type LogLevel } from '../../telemetry/index.ts'
 import { auditOf, type AuditFlags } from './audit-flags.ts'
 import { egressOf, type EgressFlags } from './egress-flags.ts'
+import { openTracing } from './open-tracing.ts'
 import { storageOf, type StorageFlags } from './storage-flags.ts'
+import type { TracingFlags } from './tracing-flags.ts'
 import { aborted, processSignal, untilStopped } from '../process/process-signal.ts'
 import { settleMemory } from '../process/settle-memory.ts'
 import type { Registration } from '../roles/registration.ts'
@@ -10,7 +12,7 @@ import { startApiserver } from '../roles/apiserver.ts'
 import { openHost } from '../roles/host-installation.ts'
 import { ownAddress } from '../roles/own-address.ts'
 
-interface Flags extends AuditFlags, EgressFlags, StorageFlags {
+interface Flags extends AuditFlags, EgressFlags, StorageFlags, TracingFlags {
   readonly kubeconfig?: string
   readonly port: number
   readonly bindAddress: string
@@ -34,9 +36,11 @@ async function serve(flags: Flags, signal: AbortSignal): Promise<void> {
   const stopping = new AbortController()
   const stop = (): void => stopping.abort(signal.reason)
   signal.addEventListener('abort', stop, { once: true })
+  const log = createLogger({ level: flags.logLevel })
+  const metrics = createMetrics()
+  await using _tracing = await openTracing(flags, { serviceName: 'kcp-apiserver', metrics, log })
   await using host = await openHost(flags.kubeconfig)
   const { port, bindAddress, register, advertiseAddress = ownAddress(), advertisePort, peerPort } = flags
-  const log = createLogger({ level: flags.logLevel })
   await using server = await startApiserver({
     host,
     port,
@@ -51,6 +55,7 @@ async function serve(flags: Flags, signal: AbortSignal): Promise<void> {
     ...storageOf(flags),
     ...(flags.storageTotal > 0 && { totalStorageBytes: flags.storageTotal * 1024 * 1024 }),
     ...egressOf(flags),
+    metrics,
     log,
     signal: stopping.signal,
   })

@@ -5,8 +5,10 @@ import { settleMemory } from '../process/settle-memory.ts'
 import { listenForScrapes, type MetricsListener } from '../roles/metrics-listener.ts'
 import { installationKeys, installationNamespace, openHost, type Host } from '../roles/host-installation.ts'
 import { startOperatorRole } from '../roles/operator.ts'
+import { openTracing } from './open-tracing.ts'
+import type { TracingFlags } from './tracing-flags.ts'
 
-interface Flags {
+interface Flags extends TracingFlags {
   readonly kubeconfig?: string
   readonly apiserverUrl?: string
   readonly hostUrl?: string
@@ -25,9 +27,10 @@ async function operate(flags: Flags, signal: AbortSignal): Promise<void> {
   const { kubeconfig, apiserverUrl, hostUrl, metricsPort, clusterProfiles, logLevel } = flags
   const stopping = new AbortController()
   signal.addEventListener('abort', () => stopping.abort(signal.reason), { once: true })
-  await using host = await openHost(kubeconfig)
   const log = createLogger({ level: logLevel })
   const metrics = createMetrics()
+  await using _tracing = await openTracing(flags, { serviceName: 'kcp-operator', metrics, log })
+  await using host = await openHost(kubeconfig)
   await using _scrapes =
     metricsPort === undefined ? undefined : await serveMetrics(metricsPort, { host, metrics, log, signal })
   const options = {

@@ -1,13 +1,15 @@
 // `kcp start`: everything in one process on an embedded store.
-import { createLogger, type LogLevel } from '../../telemetry/index.ts'
+import { createLogger, createMetrics, type LogLevel } from '../../telemetry/index.ts'
 import { auditOf, type AuditFlags } from './audit-flags.ts'
 import { egressOf, type EgressFlags } from './egress-flags.ts'
+import { openTracing } from './open-tracing.ts'
 import { storageOf, type StorageFlags } from './storage-flags.ts'
+import type { TracingFlags } from './tracing-flags.ts'
 import { aborted, processSignal } from '../process/process-signal.ts'
 import { settleMemory } from '../process/settle-memory.ts'
 import { startEmbedded } from '../roles/embedded.ts'
 
-interface Flags extends AuditFlags, EgressFlags, StorageFlags {
+interface Flags extends AuditFlags, EgressFlags, StorageFlags, TracingFlags {
   readonly rootDir: string
   readonly port: number
   readonly bindAddress: string
@@ -21,6 +23,8 @@ export async function run(flags: Flags): Promise<void> {
   const started = performance.now()
   const signal = processSignal()
   const log = createLogger({ level: flags.logLevel })
+  const metrics = createMetrics()
+  await using _tracing = await openTracing(flags, { serviceName: 'kcp', metrics, log })
   const { rootDir, port, bindAddress } = flags
   const advertiseAddress = flags.advertiseAddress ?? (bindAddress === '0.0.0.0' ? '127.0.0.1' : bindAddress)
   const stopping = new AbortController()
@@ -33,6 +37,7 @@ export async function run(flags: Flags): Promise<void> {
     ...storageOf(flags),
     ...egressOf(flags),
     ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
+    metrics,
     log,
     signal: stopping.signal,
   })

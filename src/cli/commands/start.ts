@@ -6,6 +6,7 @@ import { loadedLate } from './loaded-late.ts'
 import { logLevelOption } from './log-level-option.ts'
 import { parsePort } from './parse-port.ts'
 import { withStorageFlags } from './storage-flags.ts'
+import { withTracingFlags } from './tracing-flags.ts'
 import { withRequired } from './with-required.ts'
 
 export function startCommand(): Command {
@@ -24,5 +25,5 @@ export function startCommand(): Command {
       'keep a client certificate that may read /metrics, and nothing else, in this Secret of namespace kcp-system of the cluster we run in (or of KUBECONFIG)',
     )
     .addOption(logLevelOption('warn'))
-  return withEgressFlags(withStorageFlags(withAuditFlags(command))).action(loadedLate(() => import('./run-start.ts')))
+  return withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command)))).action(loadedLate(() => import('./run-start.ts')))
 }

@@ -7,7 +7,7 @@ import type { ClusterId, ClusterName } from '../../apimachinery/meta/index.ts'
 import { startControllers } from '../../controllers/index.ts'
 import { measuredStore } from '../../store/measured/index.ts'
 import { openHostStore } from '../../store/host/index.ts'
-import { createMetrics, type Logger } from '../../telemetry/index.ts'
+import { createMetrics, type Logger, type Metrics } from '../../telemetry/index.ts'
 import { createMembers, createVirtualApi, frontProxyFromHost, requireObjectBytes } from '../../virtualapi/index.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { register, serviceHosts } from './api-service.ts'
@@ -45,6 +45,8 @@ export interface ApiserverOptions {
   readonly egress?: AddressPolicyOptions
   /** Secret of the installation's namespace that is kept with a client certificate for Prometheus; absent: none. */
   readonly metricsClientSecret?: string
+  /** Default: metrics of its own. */
+  readonly metrics?: Metrics
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -68,7 +70,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   const { host, bindAddress, advertiseAddress, advertisePort = options.port, log, signal } = options
   const { client, transport } = host
   await using stack = new AsyncDisposableStack()
-  const metrics = createMetrics()
+  const { metrics = createMetrics() } = options
   const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log }))
   await ensureCrds(client, { crds: [...kcpCrds(), ...storageCrds()], signal })
   const { pki, sealKey, otherSealKeys } = await installationKeys(client, signal)

@@ -14,7 +14,7 @@ import type { AddressPolicyOptions } from '../../egress/index.ts'
 import { operatorMetrics, startOperator } from '../../operator/index.ts'
 import { measuredStore } from '../../store/measured/index.ts'
 import { openSqliteStore } from '../../store/sqlite/index.ts'
-import { createMetrics, type Logger } from '../../telemetry/index.ts'
+import { createMetrics, type Logger, type Metrics } from '../../telemetry/index.ts'
 import {
   certificateBackdatingMs,
   createMembers,
@@ -53,6 +53,8 @@ export interface EmbeddedOptions {
    * kept.
    */
   readonly metricsClientSecret?: string
+  /** Default: metrics of its own. */
+  readonly metrics?: Metrics
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -75,7 +77,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   // Damaged keys are reported before the database is opened, because opening writes.
   const keptPki = hasPki(rootDir) ? await openPki(rootDir) : undefined
   await using stack = new AsyncDisposableStack()
-  const metrics = createMetrics()
+  const { metrics = createMetrics() } = options
   const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log }))
   const store = stack.use(await openStore(rootDir, { mayBeNew: keptPki === undefined }))
   const pki = keptPki ?? (await openPki(rootDir))

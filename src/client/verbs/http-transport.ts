@@ -6,8 +6,10 @@ import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { serviceUnavailable } from '../../apimachinery/status/index.ts'
 import { abortable } from '../../async/index.ts'
+import { processTracer } from '../../telemetry/index.ts'
 import type { Endpoint, EndpointSource } from '../kubeconfig/endpoint.ts'
 import { openTunnel } from './proxy-tunnel.ts'
+import { tracedTransport } from './traced-transport.ts'
 import {
   SilentConnection,
   type Transport,
@@ -49,7 +51,9 @@ const refreshAgainMs = 5000
 /** A Transport to this endpoint. Dispose of it to close its connections. */
 export function httpTransport(target: Endpoint | EndpointSource, options: HttpTransportOptions = {}): Transport {
   const source = 'endpoint' in target ? target : { endpoint: () => Promise.resolve(target) }
-  return new HttpTransport(source, options)
+  const transport = new HttpTransport(source, options)
+  const tracer = processTracer()
+  return tracer === undefined ? transport : tracedTransport(transport, { tracer, server: () => transport.server })
 }
 
 class HttpTransport implements Transport {
@@ -72,6 +76,11 @@ class HttpTransport implements Transport {
   ) {
     this.#source = source
     this.#options = { maxIdleConnections, idleTimeoutMs, answerTimeoutMs, connectTimeoutMs }
+  }
+
+  /** Host and port of the server; undefined before the first connection. */
+  get server(): string | undefined {
+    return this.#link?.base.host
   }
 
   async request(request: TransportRequest): Promise<TransportResponse> {

@@ -1,5 +1,5 @@
 // A Store that measures another one: how long each operation takes, and how it ends.
-import type { Histogram, Metrics } from '../../telemetry/index.ts'
+import { inSpan, processTracer, type Histogram, type Metrics } from '../../telemetry/index.ts'
 import { isStoreError, type Store } from '../index.ts'
 
 export interface MeasuredStoreOptions {
@@ -12,7 +12,7 @@ type Operation = 'get' | 'list' | 'create' | 'update' | 'delete' | 'delete_clust
 
 /**
  * The same store; every operation but watches is observed in `kcp_store_operation_duration_seconds`. Label `outcome` is
- * `ok`, `aborted` (the caller gave up), the code of a StoreError, or `error`.
+ * `ok`, `aborted` (the caller gave up), the code of a StoreError, or `error`. In a trace, each operation is a span.
  */
 export function measuredStore(store: Store, { name, metrics }: MeasuredStoreOptions): Store {
   const seconds = metrics.histogram({
@@ -20,7 +20,7 @@ export function measuredStore(store: Store, { name, metrics }: MeasuredStoreOpti
     help: 'Time that the store takes for one operation',
     labels: ['store', 'operation', 'outcome'],
   })
-  const measure = measureWith(seconds, name)
+  const measure = traced(measureWith(seconds, name), name)
   return {
     maxValueBytes: store.maxValueBytes,
     instanceId: store.instanceId,
@@ -37,6 +37,16 @@ export function measuredStore(store: Store, { name, metrics }: MeasuredStoreOpti
     revision: (options) => store.revision(options),
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   }
+}
+
+type Measure = ReturnType<typeof measureWith>
+
+/** The same, and a span of the request that waits for the operation. */
+function traced(measure: Measure, store: string): Measure {
+  const tracer = processTracer()
+  if (tracer === undefined) return measure
+  return (operation, options, run) =>
+    inSpan(tracer, `Store ${operation}`, () => measure(operation, options, run), { attributes: { store } })
 }
 
 /** Observes beside the operation: the caller does not wait for it. */

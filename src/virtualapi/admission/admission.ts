@@ -1,6 +1,7 @@
 // Admission: an ordered list of plugins that may change or refuse a write. All mutate first, then all validate. After the plugins
 // come the mutating policies and the webhooks of the logical cluster.
 import type { GroupVersionKind, KubeObject } from '../../apimachinery/meta/index.ts'
+import { inSpan, processTracer, type Tracer } from '../../telemetry/index.ts'
 import type { RequestContext, ResourceDefinition } from '../resources/resource-definition.ts'
 
 export interface AdmissionRequest {
@@ -86,7 +87,7 @@ export function createAdmission({ plugins, policies, webhooks }: AdmissionParts)
   const roundsOf = (request: AdmissionRequest): MutatingRounds | undefined =>
     oneAfterTheOther(policies?.mutating(request), webhooks?.mutating(request))
   const parts = plugins.filter(({ validatesParts = false }) => validatesParts)
-  return {
+  const admission: Admission = {
     mutate(request, object, old) {
       const waiting = mutateInOrder(request, object, old)
       const rounds = roundsOf(request)
@@ -107,6 +108,17 @@ export function createAdmission({ plugins, policies, webhooks }: AdmissionParts)
       await inOrder(parts, (plugin) => plugin.validate?.(request, object, undefined))
       await webhooks?.validate(request, object, undefined)
     },
+  }
+  const tracer = processTracer()
+  return tracer === undefined ? admission : traced(admission, tracer)
+}
+
+/** The same, with a span for each time that a request waits for it: for webhooks, and for plugins that look something up. */
+function traced(admission: Admission, tracer: Tracer): Admission {
+  return {
+    mutate: (...write) => inSpan(tracer, 'Admission mutate', () => admission.mutate(...write)),
+    validate: (...write) => inSpan(tracer, 'Admission validate', () => admission.validate(...write)),
+    admitPart: (...write) => inSpan(tracer, 'Admission', () => admission.admitPart(...write)),
   }
 }
 

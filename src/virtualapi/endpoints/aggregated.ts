@@ -2,6 +2,7 @@
 // in headers. They were authorized here; the other server authorizes them again.
 import { EgressError } from '../../egress/index.ts'
 import type { TransportResponse } from '../../client/index.ts'
+import { processTracer, traceparentOf } from '../../telemetry/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
 import { identityHeaders } from '../aggregation/identity-headers.ts'
 import { remoteApiServices, type RemoteApiService } from '../aggregation/remote-api-service.ts'
@@ -97,6 +98,7 @@ async function passed(
     ...identityHeaders(user),
     host: `${to.remote.service.name}.${to.remote.service.namespace}.svc`,
     via: [exchange.header('via'), via].filter(Boolean).join(', '),
+    ...traceHeaders(),
   }
   try {
     if (!to.isJudged) await aggregation.availability.untilJudged(cluster.id, to.name, signal)
@@ -112,6 +114,12 @@ async function passed(
     const why = error instanceof EgressError ? error.message : 'the connection failed'
     return { failure: `error trying to reach service: ${why}`, status: 503 }
   }
+}
+
+/** The trace goes on in the other server, as kube-aggregator has it; without a tracer that of the client does. */
+function traceHeaders(): Record<string, string> {
+  const span = processTracer()?.current()
+  return span === undefined ? {} : { traceparent: traceparentOf(span) }
 }
 
 /** Path and query inside the logical cluster, as they were sent. */

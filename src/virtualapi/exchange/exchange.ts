@@ -105,6 +105,8 @@ export interface ForwardAnswer {
   readonly to: Peer
   /** It may last for long, and ends when the server stops. */
   readonly isLongRunning: boolean
+  /** The span of the request in this process, which lasts until the other one answers; absent where nothing is traced. */
+  readonly trace?: { readonly traceparent: string; readonly answered: (status: number) => void }
 }
 export type Answer = BytesAnswer | ChunkedAnswer | StreamAnswer | PushAnswer
 /** An answer as it is sent. */
@@ -137,6 +139,8 @@ export class Exchange {
   answer: Answer | undefined
   /** Collects the audit log of this request; undefined without an audit sink. */
   audit: RequestAudit | undefined
+  /** The span of an upgrade, whose answer is told where it is written; undefined where nothing is traced. */
+  trace: { answered(status: number): void } | undefined
   /** Identity of the object in the body. */
   named: Named | undefined
   /** Annotations of admission for the audit line; undefined if there are none. */

@@ -1,4 +1,5 @@
 // A request for an offload thread, from the queue until it is answered.
+import type { currentContext } from '../../telemetry/index.ts'
 import type { ClusterObjects } from '../../store/hub/index.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { JobResult, ToWorker } from './protocol.ts'
@@ -18,6 +19,8 @@ export interface Job {
   /** Resolves as `answer`; the request does not count in the process-wide limit meanwhile. */
   readonly whileWaiting: Exchange['whileWaiting']
   readonly turn: Exchange['turn']
+  /** Runs what the main thread does for it in the trace of its request. */
+  readonly inTrace: ReturnType<typeof currentContext>
   readonly settle: (outcome: JobResult | Error) => void
   /** How often it was given to a thread. */
   attempts: number

@@ -1,5 +1,6 @@
 // Runs offloaded requests on worker threads: one, and a second one while a logical cluster waits for another's long request.
 import { requestEntityTooLarge, serviceUnavailable, StatusError, timedOut } from '../../apimachinery/status/index.ts'
+import { currentContext, inSpan, processTracer } from '../../telemetry/index.ts'
 import type { ReadableForm } from '../codec/answers.ts'
 import type { Offload, OffloadableCall } from '../endpoints/parts.ts'
 import type { BytesAnswer, Exchange } from '../exchange/exchange.ts'
@@ -29,6 +30,8 @@ export interface OffloadThreadOptions {
   /** How long a request may compute at once before its thread is ended, milliseconds. Default 15 s. */
   readonly maxComputeMs?: number
 }
+
+type JobRequest = Pick<Job, 'flow' | 'bytes' | 'objects'> & { readonly exchange: Exchange }
 
 /**
  * Answers requests that would block the event loop for tens of milliseconds on worker threads of lower priority. Logical
@@ -92,8 +95,14 @@ export class OffloadThread implements Offload, AsyncDisposable {
     await Promise.all(ended)
   }
 
-  #run(
-    { flow, bytes, objects, exchange }: Pick<Job, 'flow' | 'bytes' | 'objects'> & { readonly exchange: Exchange },
+  #run(request: JobRequest, message: (job: number) => ReturnType<Job['message']>): Promise<JobResult> {
+    const tracer = processTracer()
+    if (tracer === undefined) return this.#queued(request, message)
+    return inSpan(tracer, 'Offload', () => this.#queued(request, message), { attributes: { bytes: request.bytes } })
+  }
+
+  #queued(
+    { flow, bytes, objects, exchange }: JobRequest,
     message: (job: number) => ReturnType<Job['message']>,
   ): Promise<JobResult> {
     const { signal } = exchange
@@ -114,6 +123,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
         ...{ id, flow, bytes, objects, signal, message: () => message(id), settle },
         whileWaiting: (answer) => exchange.whileWaiting(answer),
         turn: () => exchange.turn(),
+        inTrace: currentContext(),
         ...{ queuedAt: performance.now(), attempts: 0, calls: 0, hasWritten: false },
       }
       this.#queue.add(job)

@@ -13,6 +13,7 @@ import {
   type PostResult,
   type ToWorker,
   type WorkerSettings,
+  type WriteResult,
 } from './protocol.ts'
 
 /** Enough for two bodies of the maximum size. */
@@ -153,7 +154,8 @@ export class WorkerThread {
       case 'write': {
         const job = this.#running.get(message.job)
         if (job !== undefined) job.hasWritten = true
-        void writeFor(job?.objects, message.what, job?.signal).then((result) => {
+        const write = (): Promise<WriteResult> => writeFor(job?.objects, message.what, job?.signal)
+        void (job === undefined ? write() : job.inTrace(write)).then((result) => {
           if (!this.#hasEnded)
             this.#worker.postMessage({ do: 'written', write: message.write, result } satisfies ToWorker)
         })
@@ -186,7 +188,9 @@ export class WorkerThread {
   async #result(job: Job, request: OutboundRequest): Promise<PostResult> {
     try {
       await job.turn()
-      const { status, body } = await job.whileWaiting(this.#options.outbound.post(request, job.signal))
+      const { status, body } = await job.whileWaiting(
+        job.inTrace(() => this.#options.outbound.post(request, job.signal)),
+      )
       return { is: 'answer', answer: { status, body: owned(body) } }
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)

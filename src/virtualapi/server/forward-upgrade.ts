@@ -15,6 +15,8 @@ export interface ForwardedUpgrade {
   readonly to: Peer
   /** Aborted when the client disconnects or the server stops. */
   readonly signal: AbortSignal
+  /** The span of the request in this process; undefined where nothing is traced. */
+  readonly traceparent?: string | undefined
 }
 
 /**
@@ -22,7 +24,7 @@ export interface ForwardedUpgrade {
  * both are closed. Throws 503 if the other process cannot be reached.
  */
 export async function forwardUpgrade(
-  { incoming, socket, head, to, signal }: ForwardedUpgrade,
+  { incoming, socket, head, to, signal, traceparent }: ForwardedUpgrade,
   { peers }: Pick<ServerParts, 'peers'>,
 ): Promise<void> {
   const { method, url, rawHeaders, peerCertificate: certificate, peerAddress } = incoming
@@ -30,7 +32,7 @@ export async function forwardUpgrade(
     throw moving(cause)
   })
   if (remote === undefined) throw moving()
-  const headers = [...rawHeaders, ...hopHeaders({ address: peerAddress?.(), certificate })]
+  const headers = [...rawHeaders, ...hopHeaders({ address: peerAddress?.(), certificate, traceparent })]
   const lines = [`${method} ${url} HTTP/1.1`]
   for (let i = 0; i + 1 < headers.length; i += 2) lines.push(`${headers[i] ?? ''}: ${headers[i + 1] ?? ''}`)
   // Header bytes are Latin-1, as Node has read them.

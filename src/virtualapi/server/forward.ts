@@ -19,6 +19,8 @@ export interface Forwarding {
   readonly to: Peer
   /** Aborted when the server stops; ends long answers between two events. */
   readonly stopping: AbortSignal | undefined
+  /** Called with the status, when the other process has answered or did not. */
+  readonly answered?: ((status: number) => void) | undefined
 }
 
 type AnswerHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader
@@ -44,12 +46,12 @@ async function passOn(forwarding: Forwarding, peers: PeerConnections): Promise<v
   const headers = headersOf(forwarding)
   // It would end the session, and with it the requests of everybody else.
   if (headers.some((text) => text.length > maxFieldLength)) {
-    await refuse(response, request, statusError(431, 'RequestHeaderFieldsTooLarge', 'a header field is too large'))
+    await refuse(forwarding, statusError(431, 'RequestHeaderFieldsTooLarge', 'a header field is too large'))
     return
   }
   const stream = tryOpen(peers.session(to), headers, request)
   if (stream === undefined) {
-    await refuse(response, request, moving())
+    await refuse(forwarding, moving())
     return
   }
   const cancel = (): void => stream.close(constants.NGHTTP2_CANCEL)
@@ -59,7 +61,7 @@ async function passOn(forwarding: Forwarding, peers: PeerConnections): Promise<v
   let failure: unknown
   stream.on('error', (error: unknown) => (failure = error))
   const answered = await answerOf(stream)
-  if (answered === undefined) await refuse(response, request, failureOf(stream, request, failure))
+  if (answered === undefined) await refuse(forwarding, failureOf(stream, request, failure))
   else await passBack(answered, stream, forwarding)
   response.off('close', cancel)
 }
@@ -96,8 +98,9 @@ function answerOf(stream: ClientHttp2Stream): Promise<AnswerHeaders | undefined>
 async function passBack(
   { ':status': status = 502, ...headers }: AnswerHeaders,
   stream: ClientHttp2Stream,
-  { response, request, stopping }: Forwarding,
+  { response, request, stopping, answered }: Forwarding,
 ): Promise<void> {
+  answered?.(status)
   if (isGone(response)) return
   if ('respond' in response) response.respond({ ...headers, ':status': status }, { endStream: false })
   else {
@@ -143,9 +146,10 @@ function failureOf(stream: ClientHttp2Stream, { method }: RawRequest, cause: unk
   return wasSent && !isRead(method) ? unknownOutcome(cause) : moving(cause)
 }
 
-async function refuse(response: RawResponse, { method }: RawRequest, error: StatusError): Promise<void> {
+async function refuse({ request, response, answered }: Forwarding, error: StatusError): Promise<void> {
+  answered?.(error.code)
   const { signal } = new AbortController()
-  await send(errorAnswer(error), { response, headOnly: method === 'HEAD', signal })
+  await send(errorAnswer(error), { response, headOnly: request.method === 'HEAD', signal })
 }
 
 function hasBody({ method, rawHeaders, isOpen }: RawRequest): boolean {

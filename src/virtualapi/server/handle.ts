@@ -12,6 +12,7 @@ import { builtInResources } from '../resources/builtin-resources.ts'
 import { fromStoreError } from '../registry/store-errors.ts'
 import { isStoreError } from '../../store/index.ts'
 import { effortToReformat } from '../codec/effort.ts'
+import { processTracer, type Tracer } from '../../telemetry/index.ts'
 import { isTrue } from '../request/parse-request.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import {
@@ -29,7 +30,8 @@ import type { Peer } from '../clusters/ownership.ts'
 import type { ServerParts } from './parts.ts'
 import { endTenure } from './own.ts'
 import { codeLabel, verbLabel } from './request-labels.ts'
-import { isLongRunning, stages } from './stages.ts'
+import { RequestTrace } from './request-trace.ts'
+import { isLongRunning, stages, type Stage } from './stages.ts'
 import { warningHeader } from './warning-header.ts'
 
 /** Above this many bytes, an answer is indented only on explicit request, since it must be decoded for that. */
@@ -53,12 +55,26 @@ export interface Handled {
 }
 
 /** Answers a request. Never rejects: every error becomes an answer. */
-export async function handle(request: IncomingRequest, parts: ServerParts): Promise<Handled> {
+export function handle(request: IncomingRequest, parts: ServerParts): Promise<Handled> {
   const exchange = new Exchange(request)
+  const tracer = processTracer()
+  return tracer === undefined ? respond(exchange, parts, stages) : traced(exchange, parts, tracer)
+}
+
+/** The same in a span, which ends before the answer is sent. */
+async function traced(exchange: Exchange, parts: ServerParts, tracer: Tracer): Promise<Handled> {
+  const trace = new RequestTrace(exchange, tracer)
+  const { answer, finish } = await respond(exchange, parts, trace.traced(stages))
+  if (answer.kind === 'forward') return { answer: { ...answer, trace: trace.forward() }, finish }
+  trace.answered(answer.status)
+  return { answer, finish }
+}
+
+async function respond(exchange: Exchange, parts: ServerParts, run: readonly Stage[]): Promise<Handled> {
   const started = parts.clock.monotonic()
   let answer: Answer
   try {
-    for (const stage of stages) {
+    for (const stage of run) {
       parts.passMonitor.mark(exchange)
       const waiting = stage(exchange, parts)
       if (waiting !== undefined) await waiting

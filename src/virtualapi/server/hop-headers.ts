@@ -7,6 +7,8 @@ import { headerOf } from '../exchange/exchange.ts'
 const prefix = 'x-kcp-hop-'
 const addressHeader = `${prefix}address`
 const certificatesHeader = `${prefix}certificates`
+/** The span of the request in the first process. */
+export const hopTraceHeader = `${prefix}traceparent`
 /** Longest chain that is passed on; authentication reads no more. */
 const maxChain = 4
 const maxCached = 2000
@@ -29,11 +31,14 @@ export function hasHopHeader(rawHeaders: readonly string[]): boolean {
 export interface HopClient {
   readonly address: string | undefined
   readonly certificate: DetailedPeerCertificate | undefined
+  /** The span of the request in the process that passes it on; undefined where nothing is traced. */
+  readonly traceparent?: string | undefined
 }
 
 /** The headers that describe the client, as raw pairs. */
-export function hopHeaders({ address, certificate }: HopClient): string[] {
+export function hopHeaders({ address, certificate, traceparent }: HopClient): string[] {
   const headers = [addressHeader, address ?? '']
+  if (traceparent !== undefined) headers.push(hopTraceHeader, traceparent)
   if (certificate !== undefined) headers.push(certificatesHeader, textOf(certificate))
   return headers
 }

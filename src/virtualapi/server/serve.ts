@@ -13,6 +13,9 @@ import type { RawResponse } from './raw-response.ts'
 import { readBody } from './read-body.ts'
 import { isGone, send, sendPush } from './send.ts'
 
+/** Not sent to anybody: a status for traces, of which there is none in HTTP. */
+const clientClosedRequest = 499
+
 /** What all requests of a listener share. */
 export interface Serving {
   readonly parts: ServerParts
@@ -64,9 +67,14 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
       response.off('error', failed)
       response.off('close', closed)
       finish()
-      const client = { address: incoming.peerAddress?.(), certificate: incoming.peerCertificate }
-      const stopping = answer.isLongRunning ? signal : undefined
-      await forward({ request, response, client, to: answer.to, stopping }, required(parts.peers))
+      const { to, isLongRunning, trace } = answer
+      const { peerCertificate: certificate, peerAddress } = incoming
+      const client = { address: peerAddress?.(), certificate, traceparent: trace?.traceparent }
+      const stopping = isLongRunning ? signal : undefined
+      const answered = trace?.answered
+      await forward({ request, response, client, to, stopping, answered }, required(parts.peers))
+      // The client went away before the other process answered.
+      trace?.answered(clientClosedRequest)
       return
     }
     if (answer.kind === 'push') {

@@ -18,7 +18,7 @@ import { impersonated, impersonationForbidden, wantedIdentity } from './imperson
 import { own, requireTenure } from './own.ts'
 import type { ServerParts } from './parts.ts'
 
-type Stage = (exchange: Exchange, parts: ServerParts) => void | Promise<void>
+export type Stage = (exchange: Exchange, parts: ServerParts) => void | Promise<void>
 
 /** The order matters: limits apply before any work, and authorization before the client learns what exists. */
 export const stages: readonly Stage[] = [
@@ -33,6 +33,15 @@ export const stages: readonly Stage[] = [
   authorize,
   answer,
 ]
+
+/** The stages that a trace shows as a step of the request, where they wait for something. */
+export const stageSpans: ReadonlyMap<Stage, string> = new Map<Stage, string>([
+  [applyLimits, 'Limits'],
+  [awaitTurn, 'Turn'],
+  [impersonate, 'Impersonation'],
+  [authorize, 'Authorization'],
+  [answer, 'Answer'],
+])
 
 /** Larger bodies, and those of unknown length, are received a few at a time: decrypting 1 MiB takes a millisecond. */
 const largeBodyBytes = 256 * 1024
@@ -131,7 +140,8 @@ export function isLongRunning({ verb, target }: RequestInfo): boolean {
   return target.kind === 'resource' && ['log', 'exec', 'attach', 'portforward', 'proxy'].includes(target.subresource)
 }
 
-async function authenticate(exchange: Exchange, parts: ServerParts): Promise<void> {
+/** Exported for traces, which begin when the client is known. */
+export async function authenticate(exchange: Exchange, parts: ServerParts): Promise<void> {
   const { rawHeaders, peerCertificate, loopbackUser } = exchange.request
   if (loopbackUser !== undefined) {
     exchange.user = loopbackUser

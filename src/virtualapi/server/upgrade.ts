@@ -10,12 +10,14 @@ import { isProxySubresource, upgradeProxied } from '../endpoints/proxy.ts'
 import { aggregatedRequest, upgradePassedOn } from '../endpoints/aggregated.ts'
 import { prepareCall } from '../endpoints/endpoint-call.ts'
 import { dispatch } from '../endpoints/dispatch.ts'
+import { processTracer } from '../../telemetry/index.ts'
 import { Exchange, type BytesAnswer, type IncomingRequest } from '../exchange/exchange.ts'
 import { toStatusError } from './handle.ts'
 import { forwardUpgrade } from './forward-upgrade.ts'
 import { endTenure } from './own.ts'
 import type { ServerParts } from './parts.ts'
 import { end, pipeSockets } from './pipe-sockets.ts'
+import { RequestTrace } from './request-trace.ts'
 import { stagesOfUpgrade } from './stages.ts'
 import { watchOverWebSocket } from './watch-over-web-socket.ts'
 import { isWebSocketRequest, requireHandshake } from './web-socket.ts'
@@ -43,20 +45,21 @@ export async function upgrade({ incoming, request, socket, head }: UpgradeReques
   const forward = (): void => gone.abort(incoming.signal.reason)
   incoming.signal.addEventListener('abort', forward, { once: true })
   const exchange = new Exchange({ ...incoming, body: () => Promise.resolve(new Uint8Array()), signal: gone.signal })
+  const tracer = processTracer()
+  const trace = tracer === undefined ? undefined : new RequestTrace(exchange, tracer)
+  exchange.trace = trace
   try {
-    for (const stage of stagesOfUpgrade) {
+    for (const stage of trace?.traced(stagesOfUpgrade) ?? stagesOfUpgrade) {
       await stage(exchange, parts)
       if (exchange.forwardTo === undefined) continue
       exchange.audit?.discard()
-      await forwardUpgrade({ incoming, socket, head, to: exchange.forwardTo, signal: gone.signal }, parts)
+      const traceparent = trace?.forward().traceparent
+      trace?.answered()
+      await forwardUpgrade({ incoming, socket, head, to: exchange.forwardTo, signal: gone.signal, traceparent }, parts)
       return
     }
-    const remote = await aggregatedRequest(exchange, parts)
-    if (remote !== undefined)
-      await pipe(exchange, { socket, head, parts }, await upgradePassedOn(exchange, parts, remote))
-    else if (exchange.info.verb === 'watch' && isWebSocketRequest((name) => exchange.header(name)))
-      await watch(exchange, { request, socket, head }, { parts, gone })
-    else await connect(exchange, { socket, head }, parts)
+    const join = (): Promise<void> => answer(exchange, { request, socket, head }, { parts, gone })
+    await (trace === undefined ? join() : trace.within(join))
   } catch (error) {
     const failure = toStatusError(error, exchange, parts)
     answered(exchange, socket, errorAnswer(failure))
@@ -66,6 +69,19 @@ export async function upgrade({ incoming, request, socket, head }: UpgradeReques
     exchange.unlink()
     for (const cleanup of exchange.cleanups.splice(0).reverse()) cleanup()
   }
+}
+
+async function answer(
+  exchange: Exchange,
+  { request, socket, head }: Omit<UpgradeRequest, 'incoming'>,
+  { parts, gone }: { parts: ServerParts; gone: AbortController },
+): Promise<void> {
+  const remote = await aggregatedRequest(exchange, parts)
+  if (remote !== undefined)
+    await pipe(exchange, { socket, head, parts }, await upgradePassedOn(exchange, parts, remote))
+  else if (exchange.info.verb === 'watch' && isWebSocketRequest((name) => exchange.header(name)))
+    await watch(exchange, { request, socket, head }, { parts, gone })
+  else await connect(exchange, { socket, head }, parts)
 }
 
 async function connect(
@@ -99,6 +115,7 @@ async function pipe(
   // From here on nothing is answered from our own data.
   requireUnlost(exchange, parts, () => remote.destroy())
   exchange.audit?.started({ status: 101 })
+  exchange.trace?.answered(101)
   const lines = ['HTTP/1.1 101 Switching Protocols']
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i] ?? ''}: ${headers[i + 1] ?? ''}`)
   socket.write(`${lines.join('\r\n')}\r\n\r\n`)
@@ -144,6 +161,7 @@ async function refusal({ status, headers, body }: TransportResponse): Promise<By
 
 function answered(exchange: Exchange, socket: Duplex, answer: BytesAnswer): void {
   exchange.audit?.started(answer)
+  exchange.trace?.answered(answer.status)
   writeAnswer(socket, answer)
 }
 

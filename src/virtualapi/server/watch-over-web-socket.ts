@@ -33,6 +33,7 @@ export async function watchOverWebSocket(
   { exchange, gone, log }: WatchContext,
 ): Promise<void> {
   exchange.audit?.started({ status: 101 })
+  exchange.trace?.answered(101)
   const webSocket = acceptWebSocket(request, socket, head)
   if (webSocket === undefined) {
     answer.drop()

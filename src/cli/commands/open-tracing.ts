@@ -1,0 +1,15 @@
+// The tracer that the flags of a command ask for.
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { openTracer, type Logger, type Metrics } from '../../telemetry/index.ts'
+import type { TracingFlags } from './tracing-flags.ts'
+
+/** Opens the tracer of this process; undefined without `--tracing-endpoint`. Call it before anything else is created. */
+export async function openTracing(
+  { tracingEndpoint: endpoint, tracingSamplingRatePerMillion: samplingRatePerMillion }: TracingFlags,
+  { serviceName, metrics, log }: { readonly serviceName: string; readonly metrics: Metrics; readonly log: Logger },
+): Promise<AsyncDisposable | undefined> {
+  if (endpoint === undefined) return undefined
+  const instanceId = `${hostname()}_${randomUUID()}`
+  return await openTracer({ endpoint, samplingRatePerMillion, serviceName, instanceId, metrics, log })
+}
