@@ -185,6 +185,26 @@ describe('monitoring', function () {
       }
     })
 
+    it('has every process send traces where an endpoint is set, and none by default', async () => {
+      const argsOf = async (...more: string[]): Promise<string[]> =>
+        (await render('--kube-version', '1.34.3', ...more))
+          .filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet')
+          .map((workload) => JSON.stringify(workload))
+      // As from a file of values, where this number is a float.
+      const tracing = { endpoint: 'http://collector:4318', samplingRatePerMillion: 1_000_000 }
+      const flags = '"--tracing-endpoint=http://collector:4318","--tracing-sampling-rate-per-million=1000000"'
+      for (const { mode, workloads } of [
+        { mode: 'host', workloads: 2 },
+        { mode: 'embedded', workloads: 1 },
+      ]) {
+        const storage = ['--set', `storage.mode=${mode}`]
+        const traced = await argsOf(...storage, '--set-json', `tracing=${JSON.stringify(tracing)}`)
+        expect(traced).to.have.length(workloads)
+        for (const text of traced) expect(text).to.contain(flags)
+        for (const text of await argsOf(...storage)) expect(text).not.to.contain('--tracing')
+      }
+    })
+
     it('carries the rules as they are tested, each with its text in the runbook', async () => {
       const rendered = await render('--kube-version', '1.34.3', ...allValues)
       const rules = await readRules()

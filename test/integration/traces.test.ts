@@ -121,6 +121,21 @@ describe('traces of kcp start', function () {
     expect(hooks.asked.at(-1)).to.include({ traceparent: `00-${call.traceId}-${call.spanId}-01` })
   })
 
+  it('show the write of a large object, which another thread prepares', async () => {
+    const data = Object.fromEntries(Array.from({ length: 60_000 }, (_, i) => [`k${i}`, '']))
+    const answer = await acme.http.request('POST', acme.base + maps, { body: { metadata: { name: 'large' }, data } })
+    expect(answer.status).to.equal(201)
+    const span = await requestSpan(collector, answer.headers['audit-id'])
+    expect(tree(collector, span)).to.deep.equal([
+      'POST /api/v1/namespaces/{:namespace}/configmaps',
+      '  Authentication',
+      '  Authorization',
+      '  Answer',
+      '    Offload',
+      '      Store create',
+    ])
+  })
+
   it('show refused requests, and what they were refused by', async () => {
     const unknown = openRawClient({ port: kcp.port })
     const headers = ['authorization', `Bearer ${secretText}`]

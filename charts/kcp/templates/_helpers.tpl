@@ -73,6 +73,14 @@ topologySpreadConstraints:
         {{- include "kcp.selectorLabels" . | nindent 8 }}
 {{- end }}
 
+{{/* Empty without an endpoint. A number of values.yaml may be a float. */}}
+{{- define "kcp.tracingArgs" -}}
+{{- with .Values.tracing.endpoint -}}
+- --tracing-endpoint={{ . }}
+- --tracing-sampling-rate-per-million={{ $.Values.tracing.samplingRatePerMillion | int64 }}
+{{- end }}
+{{- end }}
+
 {{/* Call with the port's name. */}}
 {{- define "kcp.probes" -}}
 startupProbe:

@@ -31,7 +31,9 @@ export function tracedTransport(
     upgrade: (request) =>
       send(request, (traceparent) =>
         transport.upgrade(
-          traceparent === '' ? request : { ...request, rawHeaders: [...request.rawHeaders, header, traceparent] },
+          traceparent === ''
+            ? request
+            : { ...request, rawHeaders: [...withoutTrace(request.rawHeaders), header, traceparent] },
         ),
       ),
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
@@ -40,6 +42,10 @@ export function tracedTransport(
 
 function withTrace({ headers }: TransportRequest, traceparent: string): Record<string, string> {
   return { ...headers, [header]: traceparent }
+}
+
+function withoutTrace(rawHeaders: readonly string[]): string[] {
+  return rawHeaders.filter((_, i) => rawHeaders[i - (i % 2)]?.toLowerCase() !== header)
 }
 
 function told(status: number | undefined, server: string | undefined): Record<string, string | number> {

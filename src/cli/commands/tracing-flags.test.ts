@@ -1,0 +1,37 @@
+import { expect } from 'chai'
+import { Command } from 'commander'
+import { createMetrics, processTracer, silentLogger } from '../../telemetry/index.ts'
+import { openTracing, withTracingFlags, type TracingFlags } from './tracing-flags.ts'
+
+function parsed(...args: string[]): TracingFlags {
+  const command = withTracingFlags(new Command('kcp')).exitOverride()
+  command.configureOutput({ writeErr: () => undefined })
+  return command.parse(args, { from: 'user' }).opts()
+}
+
+const parts = { serviceName: 'kcp', metrics: createMetrics(), log: silentLogger }
+
+describe('the flags for traces', () => {
+  it('trace nothing by default', async () => {
+    expect(parsed()).to.deep.equal({ tracingSamplingRatePerMillion: 0 })
+    expect(await openTracing(parsed(), parts)).to.equal(undefined)
+    expect(processTracer()).to.equal(undefined)
+  })
+
+  it('open the tracer of the process', async () => {
+    await using opened = await openTracing(parsed('--tracing-endpoint', 'http://127.0.0.1:9'), parts)
+    expect(opened).not.to.equal(undefined)
+    expect(processTracer()).not.to.equal(undefined)
+  })
+
+  for (const [flag, value] of [
+    ['--tracing-endpoint', 'collector:4317'],
+    ['--tracing-endpoint', 'ftp://collector'],
+    ['--tracing-endpoint', 'http://user:password@collector:4318'],
+    ['--tracing-sampling-rate-per-million', '1000001'],
+    ['--tracing-sampling-rate-per-million', '-1'],
+    ['--tracing-sampling-rate-per-million', '0.5'],
+    ['--tracing-sampling-rate-per-million', ''],
+  ] as const)
+    it(`refuse ${flag} ${JSON.stringify(value)}`, () => expect(() => parsed(`${flag}=${value}`)).to.throw('is invalid'))
+})
