@@ -25,5 +25,7 @@ export function startCommand(): Command {
       'keep a client certificate that may read /metrics, and nothing else, in this Secret of namespace kcp-system of the cluster we run in (or of KUBECONFIG)',
     )
     .addOption(logLevelOption('warn'))
-  return withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command)))).action(loadedLate(() => import('./run-start.ts')))
+  return withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command)))).action(
+    loadedLate(() => import('./run-start.ts')),
+  )
 }

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { Command } from 'commander'
 import { createMetrics, processTracer, silentLogger } from '../../telemetry/index.ts'
-import { openTracing, withTracingFlags, type TracingFlags } from './tracing-flags.ts'
+import { openTracing } from './open-tracing.ts'
+import { withTracingFlags, type TracingFlags } from './tracing-flags.ts'
 
 function parsed(...args: string[]): TracingFlags {
   const command = withTracingFlags(new Command('kcp')).exitOverride()
