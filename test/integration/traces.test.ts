@@ -1,6 +1,6 @@
 // Traces as a collector of OpenTelemetry receives them: from `kcp start`, and from replicas that pass a request on.
 import { expect } from 'chai'
-import { kubectl, waitFor } from '../support/index.ts'
+import { kubectl, runKcp, startCluster, waitFor } from '../support/index.ts'
 import { startTraceCollector, type CollectedSpan, type TraceCollector } from '../support/trace-collector.ts'
 import { startWebhookServer, type WebhookServer } from '../support/webhook-server.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
@@ -12,6 +12,10 @@ const secretText = 'do-not-write-me-down'
 const maps = '/api/v1/namespaces/default/configmaps'
 const theirs = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
 const traceparent = `00-${theirs.traceId}-${theirs.spanId}-01`
+
+const webSocket = [
+  ...['Upgrade', 'websocket', 'Sec-WebSocket-Version', '13', 'Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ=='],
+]
 
 /** Batches are sent every 5 s. */
 const deadlineMs = 20_000
@@ -129,6 +133,8 @@ describe('traces of kcp start', function () {
     expect(tree(collector, span)).to.deep.equal([
       'POST /api/v1/namespaces/{:namespace}/configmaps',
       '  Authentication',
+      // Large bodies are received a few at a time.
+      '  Limits',
       '  Authorization',
       '  Answer',
       '    Offload',
@@ -191,6 +197,24 @@ describe('traces of kcp start', function () {
     await watch[Symbol.asyncDispose]()
   })
 
+  it('show upgrades until they are answered', async () => {
+    const exec = `/api/v1/namespaces/default/pods/none/exec?command=${secretText}`
+    expect((await acme.http.upgrade(acme.base + exec, webSocket)).status).to.equal(404)
+    const watch = await acme.http.upgrade(`${acme.base}${maps}?watch=true&labelSelector=of-a-web-socket`, webSocket)
+    expect(watch.status).to.equal(101)
+    const answered = (name: string, status: number): boolean =>
+      collector.spans.some(
+        (span) => span.name === `GET ${name}` && span.attributes['http.response.status_code'] === status,
+      )
+    await waitFor(
+      async () =>
+        answered('/api/v1/namespaces/{:namespace}/pods/{:name}/exec', 404) &&
+        answered('/api/v1/namespaces/{:namespace}/configmaps', 101),
+      { what: 'the spans of two upgrades', deadlineMs },
+    )
+    watch.socket?.destroy()
+  })
+
   it('have short attributes, and neither queries nor tokens nor what objects contain', async () => {
     const long = 'x'.repeat(10_000)
     const headers = ['user-agent', long, 'traceparent', `01-${theirs.traceId}-${theirs.spanId}-01-${long}`]
@@ -202,6 +226,46 @@ describe('traces of kcp start', function () {
     for (const { attributes } of collector.spans)
       for (const value of Object.values(attributes)) expect(String(value).length).to.be.at.most(256)
     expect(JSON.stringify(collector.spans)).not.to.contain(secretText)
+  })
+})
+
+describe('traces of requests to a member', function () {
+  this.timeout(180_000)
+
+  it('are steps of the visits that send them, and name the member', async () => {
+    await using collector = await startTraceCollector()
+    await using member = await startCluster({ name: 'east' })
+    await using kcp = await startInstance(['--tracing-endpoint', collector.endpoint, ...all])
+    await runKcp(['member', 'join', 'east', '--kubeconfig', member.kubeconfig, '--root-dir', kcp.rootDir])
+    const { host } = new URL(member.server)
+    const asked = (): CollectedSpan | undefined =>
+      collector.spans.find(({ attributes, kind }) => attributes['server.address'] === host && kind === 3)
+    await waitFor(async () => asked() !== undefined, { what: 'a request to the member', deadlineMs: 40_000 })
+    const visits = (): CollectedSpan[] =>
+      collector.spans.filter(({ traceId, parentSpanId }) => traceId === asked()!.traceId && parentSpanId === '')
+    await waitFor(async () => visits().length === 1, { what: 'the visit that has sent it', deadlineMs })
+    expect(visits()[0]!.name).to.match(/^Reconcile /)
+  })
+})
+
+describe('kcp start without traces', function () {
+  this.timeout(120_000)
+
+  it('loads nothing of OpenTelemetry', async () => {
+    const hooks = `import { registerHooks } from 'node:module'
+      registerHooks({ load(url, context, next) {
+        if (url.includes('/@opentelemetry/')) process.stderr.write('loaded ' + url + '\\n')
+        return next(url, context)
+      } })`
+    const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hooks)}` }
+    const loaded = async (...args: string[]): Promise<boolean> => {
+      await using kcp = await startInstance(args, { env })
+      const acme = await kcp.tenant('acme')
+      expect((await acme.http.request('GET', acme.base + maps)).status).to.equal(200)
+      return kcp.process.log().includes('/@opentelemetry/')
+    }
+    expect(await loaded()).to.equal(false)
+    expect(await loaded('--tracing-endpoint', 'http://127.0.0.1:9')).to.equal(true)
   })
 })
 
@@ -280,6 +344,21 @@ describe('traces of two replicas', function () {
       '      Store create',
       '        HTTP POST',
     ])
+  })
+
+  it('show an upgrade that one passes on to the other', async () => {
+    const owner = await set.ownerOf('acme')
+    const other = set.replicas.find((replica) => replica !== owner)!
+    await using client = openRawClient({ kubeconfig: await set.kubeconfig('acme', other), host: other.address })
+    const watch = await client.upgrade(`/clusters/acme${maps}?watch=true`, webSocket)
+    expect(watch.status).to.equal(101)
+    const found = (): CollectedSpan | undefined =>
+      collector.spans.find(({ attributes }) => attributes['http.response.status_code'] === 101)
+    await waitFor(async () => found() !== undefined, { what: 'the span of the upgrade', deadlineMs })
+    const passedOn = (): boolean =>
+      collector.spans.some(({ spanId, kind }) => spanId === found()!.parentSpanId && kind === 2)
+    await waitFor(async () => passedOn(), { what: 'the span of the other replica', deadlineMs })
+    watch.socket?.destroy()
   })
 
   it('go on where an administrator of the installation is passed on, linked to the hop', async () => {

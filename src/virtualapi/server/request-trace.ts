@@ -24,7 +24,7 @@ const privileged: Readonly<Record<UserInfo['realm']['kind'], readonly string[]>>
 
 /**
  * A request as a span. It begins after authentication, with the time of the arrival: whether it is a step of the client's trace
- * depends on who the client is. It ends with the stages: a watch is not held in memory by it.
+ * depends on who the client is. It ends with the stages: no span is open for as long as a watch.
  */
 export class RequestTrace {
   readonly #exchange: Exchange
@@ -90,14 +90,12 @@ export class RequestTrace {
 
   #begun(): Span {
     if (this.#span !== undefined) return this.#span
-    const { request, auditId, isUnderstood } = this.#exchange
+    const { request, isUnderstood } = this.#exchange
     const info = isUnderstood ? this.#exchange.info : undefined
-    return (this.#span = this.#tracer.start(spanName(request.method, info), {
-      kind: 'server',
-      startedAt: this.#startedAt,
-      attributes: { ...attributesOf({ request, auditId, info }), ...this.#known() },
-      ...this.#origin(),
-    }))
+    const options = { kind: 'server', startedAt: this.#startedAt, ...this.#origin() } as const
+    const span = this.#tracer.start(spanName(request.method, info), options)
+    if (span.isSampled) span.set(attributesOf({ request, auditId: this.#exchange.auditId, info }))
+    return (this.#span = span)
   }
 
   /** Of what process or client the request comes. What only a tenant vouches for is a link, which decides nothing. */
