@@ -18,7 +18,7 @@ const webSocket = [
 ]
 
 /** Batches are sent every 5 s. */
-const deadlineMs = 20_000
+const deadlineMs = 40_000
 
 /** The span of the request with this audit id in the process that answered it. */
 async function requestSpan(

@@ -70,6 +70,8 @@ export async function startTraceCollector({ address = '127.0.0.1' } = {}): Promi
       response.setHeader('content-type', 'application/json').end('{}')
     })
   })
+  // Batches come every 5 s: a shorter time would cut off some of them.
+  server.keepAliveTimeout = 60_000
   await new Promise<void>((resolve) => server.listen(0, address, resolve))
   const { port } = server.address() as AddressInfo
   return {
