@@ -30,7 +30,14 @@ export async function runKcp(args: readonly string[], options: CommandOptions = 
   return runCommand(kcpProgram, args, { ...options, env: { ...kcpEnvironment(), ...options.env } })
 }
 
-/** Puts the Node that runs the tests first in PATH and hides the user's own cluster. */
+/**
+ * Puts the Node that runs the tests first in PATH and hides the user's own cluster. The hundreds of processes that tests start
+ * share what Node has compiled: 0.1 s of each `kcp start`.
+ */
 function kcpEnvironment(): Record<string, string | undefined> {
-  return { PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ''}`, KUBECONFIG: undefined }
+  return {
+    PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ''}`,
+    KUBECONFIG: undefined,
+    NODE_COMPILE_CACHE: join(repositoryRoot, 'dist', 'compile-cache'),
+  }
 }
