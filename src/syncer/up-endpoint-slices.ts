@@ -1,9 +1,10 @@
 // EndpointSlices: those that this member created are copied upstream; those of other members whose pods can be reached are
 // copied into this member. Each Service gets a report of the ready endpoints this member knows: moves wait for it.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { tolerate } from '../apimachinery/status/index.ts'
+import { serviceUnavailable, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import {
+  managedLabel,
   memberAnnotation,
   memberLostAnnotation,
   reachableAnnotation,
@@ -46,7 +47,10 @@ export async function visitSlice(context: SyncContext, visit: Visit, signal: Abo
   const service = upstreamObject(context, 'services', { cluster, namespace, name: serviceName })
   const client = context.upstream.client(cluster)
   if (live === undefined || service === undefined || !isOurs(context, memberNamespace)) {
-    if (copy !== undefined) await removeCopy(context, visit, copy, signal)
+    if (copy === undefined) return
+    if (live === undefined) await confirmGoneInMember(context, visit, memberNamespace, signal)
+    else if (service === undefined) await confirmServiceGone(context, visit, serviceName, signal)
+    await removeCopy(context, visit, copy, signal)
     return
   }
   const reference = {
@@ -71,6 +75,30 @@ export async function visitSlice(context: SyncContext, visit: Visit, signal: Abo
     const metadata = { ...desired.metadata, ...(resourceVersion && { resourceVersion }), ...(uid && { uid }) }
     await client.update(gvrs.endpointslices, { ...desired, metadata }, { signal })
   }
+}
+
+/** Rejects with ServiceUnavailable if the member has the slice, which its list lacked: clients of the Service would lose its pods. */
+async function confirmGoneInMember(
+  { downstream, caches }: SyncContext,
+  { name }: Visit,
+  memberNamespace: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const live = await downstream.tryGet(gvrs.endpointslices, { namespace: memberNamespace, name }, { signal })
+  if (live?.metadata.labels?.[managedLabel] === undefined) return
+  caches.endpointslices.relist()
+  throw serviceUnavailable(`endpointslices "${name}" is there, but was not in the list of the member`)
+}
+
+/** The same for a Service that the list of all logical clusters lacked. */
+async function confirmServiceGone(
+  context: SyncContext,
+  visit: Visit,
+  name: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const service = name && (await context.guard.findUnlisted(context, { ...visit, kind: 'services', name }, signal))
+  if (service) throw serviceUnavailable(`services "${name}" is there, but was not in the list of all logical clusters`)
 }
 
 /** Members choose names of slices independently: if a name is taken, the copy has the member's id as a suffix. */
