@@ -32,9 +32,9 @@ async function requestSpan(
   return found()!
 }
 
-/** The names of the spans below this one, each indented below its parent. */
+/** The names of the spans below this one, each indented below its parent; not `Turn`, which a busy process adds. */
 function tree({ spans }: TraceCollector, { spanId, name }: CollectedSpan, indent = ''): string[] {
-  const below = spans.filter(({ parentSpanId }) => parentSpanId === spanId)
+  const below = spans.filter((span) => span.parentSpanId === spanId && span.name !== 'Turn')
   return [indent + name, ...below.flatMap((span) => tree({ spans } as TraceCollector, span, `${indent}  `))]
 }
 
