@@ -164,6 +164,8 @@ export class Registry {
     const generateName = metadata.name ? undefined : metadata.generateName
     for (let attempt = 1; ; attempt++) {
       if (generateName) metadata.name = generatedName(generateName)
+      // Defaulting replaced it if this is not the first attempt.
+      object.metadata = metadata
       try {
         return await this.createOnce(target, object, options)
       } catch (error) {
@@ -180,32 +182,31 @@ export class Registry {
   ): Promise<Written> {
     const { definition, context, signal, namespace } = target
     const { info, strategy } = definition
-    const { metadata } = object
-    if (info.namespaced) metadata.namespace = namespace
-    fillNewMeta(metadata, { now: context.now, keepUid, hasGeneration: strategy.hasGeneration })
-    dedupeOwners(metadata, context)
+    if (info.namespaced) object.metadata.namespace = namespace
+    fillNewMeta(object.metadata, { now: context.now, keepUid, hasGeneration: strategy.hasGeneration })
+    dedupeOwners(object.metadata, context)
     const request = {
       operation: 'CREATE',
       definition,
       subresource: '',
       namespace,
-      name: metadata.name ?? '',
+      name: object.metadata.name ?? '',
       context,
       signal,
     } as const
     if (strategy.hasStatus && !keepUid && strategy.keepsStatusOnCreate !== true) resetStatus(object, undefined)
-    const given = metadata.managedFields
+    const given = object.metadata.managedFields
     strategy.applyDefaults?.(object, context)
     const managing = keepsManagedFields ? undefined : this.manageFields(request, object, undefined, given)
     if (managing !== undefined) await managing
     // Defaulting plugins come before the kind's own preparation: the QoS class of a pod depends on its resources.
-    const { managedFields } = metadata
+    const { managedFields } = object.metadata
     const mutating = this.admission.mutate(request, object, undefined)
     if (mutating !== undefined) {
       await mutating
       setEntries(object, managedFields)
-      requireSameNamespace(metadata, namespace)
-      dedupeOwners(metadata, context)
+      requireSameNamespace(object.metadata, namespace)
+      dedupeOwners(object.metadata, context)
       if (strategy.hasStatus && !keepUid && strategy.keepsStatusOnCreate !== true) {
         resetStatus(object, undefined)
         strategy.applyDefaults?.(object, context)
@@ -215,7 +216,7 @@ export class Registry {
     strategy.prepareForCreate?.(object, context)
     noteStatus(request, object, before)
     completeMeta(request, object, undefined)
-    refuse(definition, metadata, [
+    refuse(definition, object.metadata, [
       ...metaCauses(object, definition),
       ...(strategy.validateCreate?.(object, context) ?? []),
     ])
@@ -224,7 +225,7 @@ export class Registry {
     if (validating !== undefined) await validating
     using _held = holdQuota(request, object, undefined)
     strategy.prepareForStorage?.(object)
-    const name = metadata.name ?? ''
+    const name = object.metadata.name ?? ''
     const value = encodeObject(isConverted(definition) ? await this.stored(target, object) : object)
     if (context.dryRun) {
       const existing = existingObjectError(target, name)
@@ -235,7 +236,7 @@ export class Registry {
       const entry = await context.objects.create({ resource: definition.storageKey, namespace, name }, value, {
         signal,
       })
-      metadata.resourceVersion = String(entry.revision)
+      object.metadata.resourceVersion = String(entry.revision)
       const bytes = isConverted(definition) ? await this.shown(target, entry.bytes) : entry.bytes
       return { object, bytes, created: true }
     } catch (error) {

@@ -36,9 +36,11 @@ function chunksOf(body: RawRequest['body']): Promise<Uint8Array> {
       reject(tooLarge())
     }
     body.on('end', whole)
-    // One of them may come after the end, and then says nothing.
+    // One of them may come after the end, and then says nothing: no error is made then, whose stack is costly.
     body.on('error', (cause) => reject(brokenOff(cause)))
-    body.on('close', () => reject(brokenOff()))
+    body.on('close', () => {
+      if (!body.readableEnded) reject(brokenOff())
+    })
     if (body.destroyed) reject(brokenOff())
     else body.on('data', read)
   })

@@ -10,14 +10,13 @@ import { goMicroTime, goTime } from './times.ts'
 class DecodeError extends Error {}
 
 /**
- * Decodes `object` in place. Throws 400 with Go's message if a value has the wrong type. Metadata stays the same
- * JavaScript object, because callers hold a reference to it.
+ * Decodes `object` in place; its metadata becomes a new JavaScript object, because one whose members were deleted is slow for
+ * the rest of its life. Throws 400 with Go's message if a value has the wrong type.
  */
 export function decodeTyped(object: KubeObject, struct: StructType): void {
-  const { kind, apiVersion, metadata } = object
+  const { kind, apiVersion } = object
   try {
-    const { metadata: meta, ...rest } = decodeStruct(struct, object as unknown as JsonObject, [])
-    replaceMembers(metadata, isJsonObject(meta) ? meta : {})
+    const { metadata = {}, ...rest } = decodeStruct(struct, object as unknown as JsonObject, [])
     replaceMembers(object, { kind, apiVersion, metadata, ...rest })
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error
@@ -48,7 +47,11 @@ function typeName(value: JsonValue): string {
 }
 
 function replaceMembers(target: object, members: object): void {
-  for (const member of Object.keys(target)) Reflect.deleteProperty(target, member)
+  const names = Object.keys(members)
+  const before = Object.keys(target)
+  const isPrefix = before.every((name, i) => name === names[i])
+  // Deletes only to change the order: V8 makes a dictionary of an object whose members are deleted.
+  if (!isPrefix) for (const member of before) Reflect.deleteProperty(target, member)
   Object.assign(target, members)
 }
 
