@@ -62,11 +62,9 @@ describe('the host as a front proxy', function () {
         const { socket, rawHeaders, method = 'GET', url = '/' } = request
         const info = parseRequest(method, url, { hasBearerToken: false })
         const peerCertificate = socket instanceof TLSSocket ? socket.getPeerCertificate(true) : undefined
-        authenticator
-          .authenticate(
-            { info, rawHeaders, peerCertificate, cluster: info.cluster.kind === 'one' ? acme : undefined },
-            life.signal,
-          )
+        const asked = { info, rawHeaders, peerCertificate, cluster: info.cluster.kind === 'one' ? acme : undefined }
+        Promise.resolve()
+          .then(() => authenticator.authenticate(asked, life.signal))
           .then((found) => ({ code: 200, body: found?.user ?? { name: 'nobody' } }))
           .catch((error: unknown) => ({ code: isStatusError(error) ? error.code : 500, body: { name: String(error) } }))
           .then(({ code, body }) => {

@@ -22,7 +22,13 @@ export interface Authentication {
   readonly cluster?: LogicalCluster
 }
 
-/** Authenticates a request; undefined: anonymous. Rejects with 401 if there are credentials and none is valid, 429 after too many. */
+/**
+ * Authenticates a request; undefined: anonymous. Refuses with 401 if there are credentials and none is valid, 429 after too many.
+ * Only tokens make it wait: a certificate that was verified before is answered, or refused, at once.
+ */
 export interface Authenticator {
-  authenticate(request: AuthnRequest, signal: AbortSignal): Promise<Authentication | undefined>
+  authenticate(
+    request: AuthnRequest,
+    signal: AbortSignal,
+  ): Authentication | undefined | Promise<Authentication | undefined>
 }

@@ -7,6 +7,7 @@ import { clusterIdOf, type ClusterId, type ClusterName } from '../../apimachiner
 import { isStatusError } from '../../apimachinery/status/index.ts'
 import type { ClusterDirectory, LogicalCluster } from '../clusters/directory.ts'
 import type { ClusterScope, RequestInfo, EntryPoint } from '../request/request-info.ts'
+import type { Authentication, Authenticator, AuthnRequest } from './authenticator.ts'
 import { createAuthenticator, type AuthenticatorOptions } from './create-authenticator.ts'
 import type { FrontProxyConfig } from './front-proxy.ts'
 import type { MemberTokenClaim, MemberTokenIdentity } from './member-tokens.ts'
@@ -141,12 +142,9 @@ describe('authentication', () => {
         peerCertificate: peerOf(await client(material.clientCa, 'bob', { uris, to: day })),
         cluster: a,
       }
-      expect(await authenticator.authenticate(request, signal)).to.have.nested.property('user.name', 'bob')
+      expect(await authenticate(authenticator, request)).to.have.nested.property('user.name', 'bob')
       now += 2 * day
-      expect(await authenticator.authenticate(request, signal).catch((error: unknown) => error)).to.have.property(
-        'code',
-        401,
-      )
+      expect(await authenticate(authenticator, request).catch((error: unknown) => error)).to.have.property('code', 401)
     })
     it('of another authority is 401, also of one with the same name, of the serving authority and self-signed', async () => {
       const uris = ['kcp://installation']
@@ -313,12 +311,9 @@ describe('authentication', () => {
         peerCertificate: peerOf(proxy),
         cluster: a,
       }
-      expect(await authenticator.authenticate(request, signal)).to.have.nested.property('user.name', 'alice')
+      expect(await authenticate(authenticator, request)).to.have.nested.property('user.name', 'alice')
       config = { ...config, ca: (await authority('requestheader-ca')).certificate }
-      expect(await authenticator.authenticate(request, signal).catch((error: unknown) => error)).to.have.property(
-        'code',
-        401,
-      )
+      expect(await authenticate(authenticator, request).catch((error: unknown) => error)).to.have.property('code', 401)
     })
   })
 
@@ -436,10 +431,10 @@ describe('authentication', () => {
         peerCertificate: undefined,
         cluster: a,
       }
-      expect((await authenticator.authenticate(request, signal))?.user.uid).to.equal('sa-1')
+      expect((await authenticate(authenticator, request))?.user.uid).to.equal('sa-1')
       placed = false
       expect(
-        await authenticator.authenticate(request, signal).catch((error: unknown) => (error as { code?: number }).code),
+        await authenticate(authenticator, request).catch((error: unknown) => (error as { code?: number }).code),
       ).to.equal(401)
     })
     it('of another ServiceAccount than the member confirms is 401', async () => {
@@ -480,7 +475,7 @@ describe('authentication', () => {
       const info = requestInfo('direct', scopeOf(a))
       const codeOf = async (token: string, peerAddress: string): Promise<number> => {
         const request = { info, rawHeaders: bearer(token), peerCertificate: undefined, peerAddress, cluster: a }
-        return authenticator.authenticate(request, signal).then(
+        return authenticate(authenticator, request).then(
           () => 200,
           (error: unknown) => (isStatusError(error) ? error.code : 0),
         )
@@ -511,16 +506,16 @@ describe('authentication', () => {
         peerCertificate: undefined,
         cluster: a,
       }
-      for (let i = 0; i < 3; i++) await authenticator.authenticate(request, signal)
+      for (let i = 0; i < 3; i++) await authenticate(authenticator, request)
       expect(asked.asked).to.have.length(1)
       now += 61_000
-      await authenticator.authenticate(request, signal)
+      await authenticate(authenticator, request)
       expect(asked.asked).to.have.length(2)
       const bad = { ...request, rawHeaders: bearer(jwt({ aud: [`${a.id}.member-9`], exp: inHour() })) }
-      for (let i = 0; i < 3; i++) await authenticator.authenticate(bad, signal).catch(() => undefined)
+      for (let i = 0; i < 3; i++) await authenticate(authenticator, bad).catch(() => undefined)
       expect(asked.asked).to.have.length(3)
       now += 6_000
-      await authenticator.authenticate(bad, signal).catch(() => undefined)
+      await authenticate(authenticator, bad).catch(() => undefined)
       expect(asked.asked).to.have.length(4)
     })
   })
@@ -611,4 +606,9 @@ async function throughTls(serving: KeyPair, ca: string, pair: KeyPair | undefine
     socket.destroy()
     server.close()
   }
+}
+
+/** Rejects where the authenticator throws. */
+async function authenticate(authenticator: Authenticator, request: AuthnRequest): Promise<Authentication | undefined> {
+  return await authenticator.authenticate(request, signal)
 }

@@ -62,7 +62,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       if (audiences.length > 0 && accepted.length === 0) return undefined
       return { user: found.user, audiences: accepted.length > 0 ? accepted : [apiAudience] }
     },
-    authenticate: async ({ info, rawHeaders, peerCertificate, peerAddress = '', cluster }, signal) => {
+    authenticate({ info, rawHeaders, peerCertificate, peerAddress = '', cluster }, signal) {
       if (info.entryPoint === 'loopback') return undefined
       const peer = hasCertificate(peerCertificate) ? peerCertificate : undefined
       const proxyConfig = acceptsFrontProxy(info) ? frontProxy?.() : undefined
@@ -70,22 +70,20 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
         const answer = proxies.authenticate(peer, rawHeaders, proxyConfig)
         if (answer !== undefined) return answer.user === undefined ? undefined : { user: answer.user }
       }
-      let invalid = false
       if (peer !== undefined) {
         const verdict = certificates.verify(peer)
         const user = verdict.ok ? certificateUser(verdict.identity) : undefined
         if (user !== undefined && isInRealm(user, info, cluster?.id)) return certificateAnswer(user, info, directory)
-        invalid = true
       }
       const token = bearerToken(rawHeaders)
-      if (token !== undefined) {
-        // The path names a logical cluster that does not exist: no token is valid there.
-        const isMissing = info.cluster.kind === 'one' && cluster === undefined
-        const found = isMissing ? undefined : await tokenFor(token, cluster?.id, { source: peerAddress, signal })
-        if (found !== undefined) return tokenAnswer(found, info)
-        invalid = true
-      }
-      if (invalid) throw unauthorized()
+      // The path names a logical cluster that does not exist: no token is valid there.
+      const isMissing = info.cluster.kind === 'one' && cluster === undefined
+      if (token !== undefined && !isMissing)
+        return tokenFor(token, cluster?.id, { source: peerAddress, signal }).then((found) => {
+          if (found === undefined) throw unauthorized()
+          return tokenAnswer(found, info)
+        })
+      if (peer !== undefined || token !== undefined) throw unauthorized()
       return undefined
     },
   }

@@ -69,14 +69,16 @@ export function createAuthorizer({ hub }: { readonly hub: Pick<Hub, 'cluster'> }
   const policies = createClusterPolicies(hub)
   const compiled = new CompiledRoles()
   return {
-    authorize: async (user, attributes, cluster, work, signal) => {
+    authorize(user, attributes, cluster, work, signal) {
       if (isOpenPath(attributes)) return allow('')
       if (isAnonymous(user)) return deny('')
       // Defence in depth: authentication should have refused an identity of another logical cluster already.
       if (isForeign(user, cluster)) return deny('')
       const reason = superuserReason(user, cluster)
       if (reason !== undefined) return allow(reason)
-      return decide({ policy: await policies.of(cluster.id, signal), compiled, work, signal }, user, attributes)
+      return policies
+        .of(cluster.id, signal)
+        .then((policy) => decide({ policy, compiled, work, signal }, user, attributes))
     },
     authorizeAll,
     isSuperuser: (user, cluster) => !isForeign(user, cluster) && superuserReason(user, cluster) !== undefined,

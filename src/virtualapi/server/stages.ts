@@ -2,9 +2,10 @@
 import { childSignal } from '../../async/index.ts'
 import { parseFieldSelector } from '../../apimachinery/selector/index.ts'
 import { badRequest, pathNotFound, timedOut, unauthorized } from '../../apimachinery/status/index.ts'
+import type { Authentication } from '../authn/authenticator.ts'
 import { clusterOfToken } from '../authn/claimed-cluster.ts'
 import { anonymous, type UserInfo } from '../authn/user-info.ts'
-import type { Attributes } from '../authz/authorizer.ts'
+import type { Attributes, Decision } from '../authz/authorizer.ts'
 import { forbiddenError, isOpenPath } from '../authz/index.ts'
 import type { LogicalCluster } from '../clusters/directory.ts'
 import { dispatch } from '../endpoints/dispatch.ts'
@@ -141,17 +142,25 @@ export function isLongRunning({ verb, target }: RequestInfo): boolean {
 }
 
 /** Exported for traces, which begin when the client is known. */
-export async function authenticate(exchange: Exchange, parts: ServerParts): Promise<void> {
+export function authenticate(exchange: Exchange, parts: ServerParts): Promise<void> | undefined {
   const { rawHeaders, peerCertificate, loopbackUser } = exchange.request
   if (loopbackUser !== undefined) {
     exchange.user = loopbackUser
     exchange.audit?.authenticated(loopbackUser)
-    return
+    return undefined
   }
   const { info, cluster } = exchange
   const peerAddress = exchange.request.peerAddress?.()
   const asked = { info, rawHeaders, peerCertificate, peerAddress, cluster }
-  const result = await parts.authenticator.authenticate(asked, exchange.signal)
+  const result = parts.authenticator.authenticate(asked, exchange.signal)
+  // Most requests have a certificate, which is known: they need no promise.
+  if (result instanceof Promise) return result.then((found) => takeIdentityOf(found, exchange, parts))
+  takeIdentityOf(result, exchange, parts)
+  return undefined
+}
+
+function takeIdentityOf(result: Authentication | undefined, exchange: Exchange, parts: ServerParts): void {
+  const { info } = exchange
   if (result === undefined && info.entryPoint === 'unprefixed') throw unauthorized()
   exchange.user = result?.user ?? anonymous
   exchange.audit?.authenticated(exchange.user)
@@ -227,7 +236,7 @@ async function takeIdentity(
   exchange.audit?.impersonating(exchange.user)
 }
 
-async function authorize(exchange: Exchange, parts: ServerParts): Promise<void> {
+function authorize(exchange: Exchange, parts: ServerParts): Promise<void> | undefined {
   const { info, user, cluster } = exchange
   const { authorizer } = parts
   const attributes = attributesOf(info)
@@ -235,12 +244,19 @@ async function authorize(exchange: Exchange, parts: ServerParts): Promise<void> 
   if (isOpenPath(attributes)) {
     exchange.audit?.decided({ allowed: true, reason: 'open to everybody' })
     if (cluster !== undefined && isOf(user, cluster)) nameFlow(exchange, attributes, parts)
-    return
+    return undefined
   }
   const decision =
     cluster === undefined
       ? authorizer.authorizeAll(user, info)
-      : await authorizer.authorize(user, attributes, cluster, exchange.work, exchange.signal)
+      : authorizer.authorize(user, attributes, cluster, exchange.work, exchange.signal)
+  if (decision instanceof Promise) return decision.then((made) => obey(made, attributes, exchange, parts))
+  obey(decision, attributes, exchange, parts)
+  return undefined
+}
+
+function obey(decision: Decision, attributes: Attributes, exchange: Exchange, parts: ServerParts): void {
+  const { info, user, cluster } = exchange
   exchange.audit?.decided(decision)
   if (!decision.allowed) throw forbiddenError(user, attributes, decision.reason)
   // The logical cluster does not exist, and the client may know.
