@@ -137,6 +137,32 @@ describe('hostile and broken clients', function () {
       idle.destroy()
     })
 
+    for (const { title, fields, answer } of [
+      { title: 'in one frame of 200 kB are read', fields: longFields(4, 50_000), answer: /"gitVersion"/ },
+      {
+        title: 'of 300 kB in all get 431',
+        fields: repeatedField(3900, 77),
+        answer: /"RequestHeaderFieldsTooLarge".*431/,
+      },
+    ])
+      it(`may go on over HTTP/2: headers ${title}`, async () => {
+        const socket = await acme.socket({ ALPNProtocols: ['h2'] })
+        let heard = ''
+        socket.on('data', (data: Buffer) => (heard += data.toString('latin1')))
+        const head = { ':method': 'GET', ':scheme': 'https', ':authority': 'kcp', ':path': '/version' }
+        const ask = (stream: number, more: Buffer): Buffer =>
+          frame(frameTypes.headers, endHeaders | endStream, stream, Buffer.concat([literalHeaders(head), more]))
+        socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+        socket.write(frame(frameTypes.settings, 0, 0, Buffer.alloc(0)))
+        await untilTrue(() => heard !== '', 'the settings of the server have arrived')
+        socket.write(Buffer.concat([frame(frameTypes.settings, isAck, 0, Buffer.alloc(0)), ask(1, fields)]))
+        await untilTrue(() => answer.test(heard), 'the large request is answered')
+        heard = ''
+        socket.write(ask(3, Buffer.alloc(0)))
+        await untilTrue(() => heard.includes('"gitVersion"'), 'the next request of the connection is answered')
+        socket.destroy()
+      })
+
     it('that reads large answers slowly gets no more of them than its budget, and the full budget again after it leaves', async () => {
       const big = { metadata: { name: 'big' }, data: { a: 'x'.repeat(1_000_000) } }
       const one = '/clusters/greta/api/v1/namespaces/default/configmaps'
@@ -369,6 +395,8 @@ describe('hostile and broken clients', function () {
 // HTTP/2 frames written by hand: Node's own client ends a stream properly before it resets it.
 const frameTypes = { data: 0, headers: 1, reset: 3, settings: 4 } as const
 const endHeaders = 4
+const endStream = 1
+const isAck = 1
 
 function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
   const head = Buffer.alloc(9)
@@ -379,12 +407,37 @@ function frame(type: number, flags: number, stream: number, payload: Buffer): Bu
   return Buffer.concat([head, payload])
 }
 
-/** HPACK without its tables: every field is a literal of fewer than 127 bytes. */
+/** HPACK without its tables: every field is a literal. */
 function literalHeaders(headers: Record<string, string>): Buffer {
-  const text = (value: string): Buffer[] => [Buffer.from([value.length]), Buffer.from(value, 'latin1')]
   return Buffer.concat(
-    Object.entries(headers).flatMap(([name, value]) => [Buffer.from([0]), ...text(name), ...text(value)]),
+    Object.entries(headers).flatMap(([name, value]) => [Buffer.from([0]), ...hpackText(name), ...hpackText(value)]),
   )
+}
+
+/** A length of HPACK (RFC 7541, 5.1) and the text. */
+function hpackText(value: string): Buffer[] {
+  const length = [Math.min(value.length, 127)]
+  if (value.length >= 127) {
+    let rest = value.length - 127
+    for (; rest >= 128; rest >>>= 7) length.push((rest & 127) | 128)
+    length.push(rest)
+  }
+  return [Buffer.from(length), Buffer.from(value, 'latin1')]
+}
+
+function longFields(count: number, length: number): Buffer {
+  const fields = Array.from({ length: count }, (_, i) => [`x-${i}`, 'v'.repeat(length)] as const)
+  return literalHeaders(Object.fromEntries(fields))
+}
+
+/** One field that goes to the table of HPACK, and references to it: much is received of few bytes. */
+function repeatedField(length: number, times: number): Buffer {
+  return Buffer.concat([
+    Buffer.from([0x40]),
+    ...hpackText('x-a'),
+    ...hpackText('v'.repeat(length)),
+    Buffer.alloc(times - 1, 0xbe),
+  ])
 }
 
 /** The server's output within one second, or until it closes the connection. */

@@ -38,6 +38,10 @@ type Asked = { readonly raw: unknown; readonly originalUrl: string }
 const [drainMs, maxDrainMs] = [3000, 10_000]
 const minVersion = 'TLSv1.2'
 const maxPeerStreams = 2 ** 20
+/** All header fields of a request; for HTTP/1.1 it is a flag of the process (bin/kcp). */
+const maxHeaderBytes = 256 * 1024
+/** As Go. Node resets the stream above this, without an answer. */
+const maxReadHeaderBytes = 1024 * 1024
 
 export async function listen(parts: ServerParts, options: ListenOptions): Promise<Listener> {
   const { host, port, certificate, key, signal, peerCa, firstRequestMs = 60_000 } = options
@@ -69,7 +73,9 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
       settings: {
         // Other processes send the requests of all their clients over one connection.
         maxConcurrentStreams: peerCa === undefined ? 1000 : maxPeerStreams,
-        maxHeaderListSize: 256 * 1024,
+        maxHeaderListSize: maxReadHeaderBytes,
+        // nghttp2 ends a session over a request with more than nine frames of headers; clients in Go fill the frames.
+        maxFrameSize: maxHeaderBytes,
         initialWindowSize: 1024 * 1024,
       },
       minVersion,
@@ -127,7 +133,20 @@ export async function listen(parts: ServerParts, options: ListenOptions): Promis
 function answerStream(stream: ServerHttp2Stream, rawHeaders: readonly string[], serving: Serving): void {
   const request = rawStream(stream, rawHeaders)
   if (request === undefined) stream.destroy()
+  else if (rawHeaders.reduce((sum, text) => sum + text.length, 0) > maxHeaderBytes) refuseHeaders(stream)
   else void serve(request, stream, serving)
+}
+
+function refuseHeaders(stream: ServerHttp2Stream): void {
+  const { body } = unread(431, 'RequestHeaderFieldsTooLarge')
+  stream.respond({ ':status': 431, 'content-type': 'application/json', 'content-length': body.length })
+  stream.end(body)
+  // An unread body would block the connection.
+  stream.resume()
+}
+
+function unread(status: number, reason: string): { readonly body: Uint8Array } {
+  return statusAnswer(statusError(status, reason, 'the request could not be read as HTTP').status)
 }
 
 /** Sends 100 Continue if expected. Returns false after it refused CONNECT or another expectation. */
@@ -149,7 +168,7 @@ function refuseBytes({ code }: Error & { code?: string }, socket: Duplex): void 
   }
   const [status, reason] =
     code === 'HPE_HEADER_OVERFLOW' ? ([431, 'RequestHeaderFieldsTooLarge'] as const) : ([400, 'BadRequest'] as const)
-  const { body } = statusAnswer(statusError(status, reason, 'the request could not be read as HTTP').status)
+  const { body } = unread(status, reason)
   const head = [`HTTP/1.1 ${status} ${reason}`, 'connection: close', 'content-type: application/json']
   socket.write(`${[...head, `content-length: ${body.length}`].join('\r\n')}\r\n\r\n`)
   socket.end(body, () => socket.destroy())
