@@ -95,6 +95,19 @@ describe('three replicas of kcp apiserver', function () {
     expect((await short.rest()).map(({ type }) => type)).to.deep.equal(['ADDED'])
   })
 
+  it('keep the connection between them when a client sends many headers', async () => {
+    await using watch = await through.watch(`${collection}?watch=true&fieldSelector=metadata.name%3Dafter`)
+    const headers = (count: number): string[] =>
+      Array.from({ length: count }, (_, i) => [`x-long-${i}`, String(i).padEnd(5000, 'q')]).flat()
+    const answers = []
+    for (const count of [1, 20, 24, 26, 28, 34, 44])
+      answers.push((await through.request('GET', collection, { headers: headers(count) })).status)
+    expect(answers).to.deep.equal([200, 200, 200, 431, 431, 431, 431])
+    await direct.request('POST', collection, { body: { metadata: { name: 'after' } } })
+    expect((await watch.next())?.type).to.equal('ADDED')
+    await direct.request('DELETE', `${collection}/after`)
+  })
+
   it('pass on upgrades: a watch over a WebSocket, and the refusal of an exec', async () => {
     const handshake = [
       ...['Upgrade', 'websocket', 'Sec-WebSocket-Version', '13'],

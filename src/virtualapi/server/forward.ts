@@ -27,6 +27,8 @@ type AnswerHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader
 
 /** nghttp2 takes no field above 64 KiB. */
 const maxFieldLength = 60 * 1024
+/** In all: nghttp2 sends 16 KiB a frame, and ends a session at the ninth CONTINUATION. */
+const maxHeadersLength = 124 * 1024
 const newline = 0x0a
 /** How long an answer that ends with the server may take to come to the end of an event, milliseconds. */
 const lastEventMs = 500
@@ -45,8 +47,9 @@ async function passOn(forwarding: Forwarding, peers: PeerConnections): Promise<v
   const { request, response, to } = forwarding
   const headers = headersOf(forwarding)
   // It would end the session, and with it the requests of everybody else.
-  if (headers.some((text) => text.length > maxFieldLength)) {
-    await refuse(forwarding, statusError(431, 'RequestHeaderFieldsTooLarge', 'a header field is too large'))
+  const problem = problemOf(headers)
+  if (problem !== undefined) {
+    await refuse(forwarding, statusError(431, 'RequestHeaderFieldsTooLarge', problem))
     return
   }
   const stream = tryOpen(peers.session(to), headers, request)
@@ -71,6 +74,16 @@ function headersOf({ request: { method, url, rawHeaders }, client }: Forwarding)
   const authority = headerOf(rawHeaders, 'host') ?? headerOf(rawHeaders, ':authority') ?? 'kcp'
   const pseudo = [':method', method, ':path', url, ':scheme', 'https', ':authority', authority]
   return [...pseudo, ...endToEndHeaders(rawHeaders), ...hopHeaders(client)]
+}
+
+/** Why the headers cannot be passed on; undefined if they can. */
+function problemOf(headers: readonly string[]): string | undefined {
+  let length = 0
+  for (const text of headers) {
+    if (text.length > maxFieldLength) return 'a header field is too large'
+    length += text.length
+  }
+  return length > maxHeadersLength ? 'the header fields are too large together' : undefined
 }
 
 /** Undefined if the session takes no more requests. */
