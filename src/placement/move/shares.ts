@@ -30,7 +30,8 @@ export function nextShares(placedOn: PlacedOn, input: MoveInput): PlacedOn {
 function maySpare(name: string, is: number, should: number, input: MoveInput): boolean {
   const readyIn = (member: string): number => {
     const copy = input.placedOn[member]
-    if (copy === undefined || ['Held', 'Assumed', 'Lost', 'Fenced', 'Draining', 'Terminating'].includes(copy.state)) return 0
+    if (copy === undefined || ['Held', 'Assumed', 'Lost', 'Fenced', 'Draining', 'Terminating'].includes(copy.state))
+      return 0
     const seen = input.seen(member)
     // What a lost member reported last says nothing about now; its copy is marked Lost later in the same step.
     return seen.lost === undefined ? Math.min(seen.ready ?? 0, shareOf(copy, input)) : 0
