@@ -2,7 +2,7 @@
 // are copied into the member, and their status comes back. The member that exports an API runs all of its objects; the scheduler
 // has no part in it. No finalizer upstream: what is deleted there is found by its copy.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
-import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
+import { isStatusError, serviceUnavailable, tolerate } from '../apimachinery/status/index.ts'
 import { childSignal } from '../async/index.ts'
 import {
   clusterInKey,
@@ -12,6 +12,7 @@ import {
   ObjectIndex,
   parseKey,
   withoutManagedFields,
+  type DeepReadonly,
   type Informer,
 } from '../client/index.ts'
 import { definitionName, exportedFromLabel, managedLabel, type ExportedApi, type MemberExports } from '../crds/index.ts'
@@ -153,8 +154,40 @@ class Exported implements ExportedApis {
     if (synced === undefined) return undefined
     const { cluster = '', namespace = '', name: object } = parseKey(key)
     const visited = { cluster, namespace, name: object }
-    await visitCustomObject(this.#context, synced, visited, this.#isOffered(name, cluster), signal)
+    const isOffered = this.#isOffered(name, cluster)
+    const confirmGone = (copy: DeepReadonly<KubeObject>): Promise<void> =>
+      this.#confirmGone(name, synced, visited, copy, signal)
+    await visitCustomObject(this.#context, synced, visited, { isOffered, confirmGone }, signal)
     return undefined
+  }
+
+  /**
+   * Resolves if the copy may be deleted: an admin has decided so, or the server says that its object, or the definition of it, is
+   * gone. Rejects with ServiceUnavailable if only a list lacked it.
+   */
+  async #confirmGone(
+    name: string,
+    { gvr, objects }: SyncedApi,
+    {
+      cluster,
+      namespace,
+      name: object,
+    }: { readonly cluster: string; readonly namespace: string; readonly name: string },
+    copy: DeepReadonly<KubeObject>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if ((this.#apis.get(name)?.isWithdrawn ?? true) || !this.#options.admits(cluster)) return
+    const client = this.#context.upstream.client(cluster)
+    if (this.#shownFrom(name, cluster) === undefined) {
+      const definition = await client.tryGet<KubeObject>(definitionsGvr, { name }, { signal })
+      if (definition?.metadata.labels?.[exportedFromLabel] !== this.#context.member.name) return
+      this.#definitions.relist()
+      throw serviceUnavailable(`${name} is there, but was not in the list of all logical clusters`)
+    }
+    const found = await client.tryGet<KubeObject>(gvr, { namespace, name: object }, { signal })
+    if (found === undefined || found.metadata.uid !== locatorOf(copy)?.uid) return
+    objects.relist()
+    throw serviceUnavailable(`${gvr.resource} "${object}" is there, but was not in the list of all logical clusters`)
   }
 
   /** Whether the logical cluster has the definition from this member, and may use it. */

@@ -28,12 +28,18 @@ export interface SyncedApi extends AsyncDisposable {
   readonly copyGroups: ObjectIndex
 }
 
-/** `isOffered`: its logical cluster has the definition from this member. */
+export interface CustomObjectChecks {
+  /** Its logical cluster has the definition from this member. */
+  readonly isOffered: boolean
+  /** Rejects, so that the visit is repeated, if the copy seems to be needed no more only because a list lacked something. */
+  readonly confirmGone: (copy: CachedObject) => Promise<void>
+}
+
 export async function visitCustomObject(
   context: SyncContext,
   api: SyncedApi,
   visit: CustomVisit,
-  isOffered: boolean,
+  { isOffered, confirmGone }: CustomObjectChecks,
   signal: AbortSignal,
 ): Promise<void> {
   const memberNamespace = downstreamNamespaceOf(context, visit)
@@ -42,8 +48,10 @@ export async function visitCustomObject(
   const copy = api.copies.store.get(keyFor({ namespace: memberNamespace, name: visit.name }))
   const wanted = isOffered && object !== undefined && object.metadata.deletionTimestamp === undefined
   const isOfAnother = copy !== undefined && locatorOf(copy)?.uid !== object?.metadata.uid
-  if (copy !== undefined && (!wanted || isOfAnother))
+  if (copy !== undefined && (!wanted || isOfAnother)) {
+    if (object === undefined || !isOffered) await confirmGone(copy)
     await deleteCopy(context, api, visit, memberNamespace, copy, signal)
+  }
   if (!wanted || isOfAnother) {
     context.enqueue({ kind: 'namespace', ...visit, name: visit.namespace })
     return

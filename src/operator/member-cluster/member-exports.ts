@@ -2,7 +2,6 @@
 import type { DeepReadonly, SharedInformers } from '../../client/index.ts'
 import {
   definitionName,
-  isConditionTrue,
   logicalClusters,
   matches,
   memberClusters,
@@ -32,7 +31,8 @@ export function memberExports(
       const object = clusters.store.get(cluster)
       const selector = members.store.get(name)?.spec?.logicalClusterSelector
       if (object === undefined || object.metadata.deletionTimestamp !== undefined) return false
-      return isConditionTrue(object, 'Ready') && matches(selector, object.metadata.labels)
+      // Ready or not: what is in the member stays while the API of the logical cluster is not served.
+      return matches(selector, object.metadata.labels)
     },
     onAdmission(listener) {
       const ends = [
