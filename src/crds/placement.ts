@@ -25,6 +25,20 @@ export interface PlacementSpec {
   spread?: { topologyKey: string; maxSkew: number; minDomains?: number }[]
   failover?: { tolerationSeconds?: number }
   replicas?: PlacementReplicas
+  /** Counts in Placements of admins alone. */
+  rebalance?: PlacementRebalance
+}
+
+/** When workloads that run move from fuller to emptier members. */
+export interface PlacementRebalance {
+  /** Default Move. */
+  readonly mode?: 'Move' | 'Never'
+  /** Default 20. */
+  readonly thresholdPercent?: number
+  /** Default 2. */
+  readonly maxMoves?: number
+  /** Default 3600. */
+  readonly cooldownSeconds?: number
 }
 
 export interface PlacementReplicas {
@@ -196,6 +210,41 @@ export const placementKind: Kind = {
                   },
                 ],
               },
+            },
+          },
+        },
+        rebalance: {
+          type: 'object',
+          description:
+            'Moves workloads that run from fuller to emptier member clusters. Counts in Placements of administrators alone. Absent in all that apply: what runs is never moved for balance.',
+          properties: {
+            mode: {
+              type: 'string',
+              enum: ['Move', 'Never'],
+              default: 'Move',
+              description: 'Never: the workloads that this Placement selects are not moved for balance.',
+            },
+            thresholdPercent: {
+              type: 'integer',
+              format: 'int32',
+              minimum: 5,
+              maximum: 100,
+              description:
+                'A workload moves only if the member cluster that it leaves is fuller, by at least as many percent of what may be requested there, than the one it goes to is with it. Default 20.',
+            },
+            maxMoves: {
+              type: 'integer',
+              format: 'int32',
+              minimum: 1,
+              maximum: 100,
+              description: 'How many workloads may be moving for this Placement at the same time. Default 2.',
+            },
+            cooldownSeconds: {
+              type: 'integer',
+              format: 'int32',
+              minimum: 0,
+              maximum: 31536000,
+              description: 'How long a workload stays where it is after its last move, of any cause. Default 3600.',
             },
           },
         },

@@ -8,6 +8,8 @@ import { contentHash } from './content-hash.ts'
 
 /** Written by tenants, on objects and namespaces: member names such as `east,west`; `none` or empty means no member. */
 export const clustersAnnotation = 'kcp.dev/clusters'
+/** Written by tenants, on objects and namespaces: `never` keeps workloads from being moved for balance. */
+export const rebalanceAnnotation = 'kcp.dev/rebalance'
 /** Written by the scheduler: its decision, JSON of PlacedOn. */
 export const placedOnAnnotation = 'kcp.dev/placed-on'
 /** Written by the scheduler: why a workload is not placed, or not everywhere it should be. Absent otherwise. */

@@ -12,6 +12,7 @@ type Field = 'annotations' | 'labels' | 'finalizers'
 /** Where the name stands on tenants' objects; or why it does not, or why tenants may write it. */
 const rows: Readonly<Record<string, { readonly field: Field; readonly name?: string } | { readonly open: string }>> = {
   clustersAnnotation: { open: "tenants' own wish" },
+  rebalanceAnnotation: { open: "tenants' own wish" },
   placedOnAnnotation: { field: 'annotations' },
   heldAnnotation: { field: 'annotations' },
   historyAnnotation: { field: 'annotations' },
