@@ -21,6 +21,7 @@ import type { Candidate, Demand, DivideDemand, PodDemand } from './candidate.ts'
 import { namedClasses } from './classes.ts'
 import { currentMembers } from './move/move.ts'
 import { moveKindOf } from './move/strategy.ts'
+import { rebalanceRule, rebalancingOf, type RebalanceRule, type Rebalancing } from './rebalance-rule.ts'
 import { demandOf, targetOf, type ChosenTarget, type PlacementRule, type Target } from './target.ts'
 import { membersWithVolumes, usesSingleWriterVolume } from './volumes.ts'
 
@@ -51,6 +52,10 @@ export interface Choice {
   readonly scale?: { readonly replicas: number; readonly start: number; readonly hasOrdinals: boolean }
   /** A Job or pod that has ended. */
   readonly hasEnded: boolean
+  /** What admins say of rebalancing; absent: nothing. */
+  readonly rebalance?: RebalanceRule
+  /** A move for balance that is under way or begins now. */
+  readonly rebalancing?: Rebalancing
 }
 
 export interface ChoiceInput {
@@ -67,11 +72,15 @@ export interface ChoiceInput {
   readonly near: readonly string[]
   /** The key of a Placement: of the tenant, or of the admins. */
   readonly keyOf: (placement: string, isTenants: boolean) => string
+  /** A move for balance that begins now. */
+  readonly rebalancing?: Rebalancing
+  /** In Unix milliseconds; default 0, at which no move for balance has lasted too long. */
+  readonly nowMs?: number
 }
 
 /** Everything that the decision about one workload depends on. */
 export function choiceOf(input: ChoiceInput): Choice {
-  const { workload, namespace, namespaceObject, rules, claims, members, candidates, near, keyOf } = input
+  const { workload, namespace, namespaceObject, rules, claims, members, candidates, near, keyOf, nowMs = 0 } = input
   const chosen = targetOf({
     object: workload.metadata.annotations,
     namespace: namespaceObject?.metadata.annotations,
@@ -83,6 +92,8 @@ export function choiceOf(input: ChoiceInput): Choice {
   const pods = podDemandOf(workload)
   const divided = divideDemandOf(pods, move, chosen.rule?.replicas)
   const { source, rule } = chosen
+  const rebalance = rebalanceRule(rules, [workload, namespaceObject])
+  const rebalancing = rebalancingOf(workload, placed, { rule: rebalance, begins: input.rebalancing, nowMs })
   return {
     namespace,
     target: chosen.target,
@@ -107,6 +118,8 @@ export function choiceOf(input: ChoiceInput): Choice {
     move,
     scale: specScaleOf(workload),
     hasEnded: hasEnded(workload),
+    ...(rebalance && { rebalance }),
+    ...(rebalancing && { rebalancing }),
   }
 }
 

@@ -4,6 +4,7 @@ import { chooseShares } from './choose-divided.ts'
 import { filters, type FilterReason } from './filters.ts'
 import type { Decision, Rejection } from './move/decision.ts'
 import { outgrown, type Outgrown } from './outgrown.ts'
+import type { Rebalancing } from './rebalance-rule.ts'
 import { byScore } from './scores.ts'
 import { keepEven } from './spread.ts'
 import { refuseTarget, type Target } from './target.ts'
@@ -20,6 +21,8 @@ export interface ChooseInput {
   readonly present?: Readonly<Record<string, number>>
   /** Members with other workloads of the namespace: preferred, unless cordoned, draining or refused by another filter. */
   readonly near?: readonly string[]
+  /** A move for balance that is under way or begins now. It counts only where nobody names members. */
+  readonly rebalancing?: Rebalancing | undefined
 }
 
 /**
@@ -34,6 +37,7 @@ export function choose({
   serving = [],
   near = [],
   present = {},
+  rebalancing,
 }: ChooseInput): Decision {
   if (target.kind === 'none') return { wanted: { kind: 'none' }, held: [], rejected: [] }
   const wrong = refuseTarget(target)
@@ -42,7 +46,11 @@ export function choose({
     return { wanted: { kind: 'undecided' }, held: [rejection], rejected: [rejection] }
   }
   if (demand.divide !== undefined) return chooseDivided({ target, demand, candidates, current, present }, demand.divide)
-  if (target.kind === 'best') return chooseBest({ target, demand, candidates, current, serving, near, present })
+  if (target.kind === 'best') {
+    const balanced = rebalancing && memberForBalance(rebalancing, { demand, candidates, current, present })
+    if (balanced !== undefined) return { wanted: { kind: 'members', names: [balanced] }, held: [], rejected: [] }
+    return chooseBest({ target, demand, candidates, current, serving, near, present })
+  }
   const byName = new Map(candidates.map((candidate) => [candidate.name, candidate]))
   const refused = target.names.map((name) => refuseNamed(name, byName.get(name), demand, current))
   const names = target.names.filter((_, i) => refused[i] === undefined)
@@ -64,7 +72,14 @@ function refuseNamed(
   return current.includes(name) ? evict(candidate, demand) : refuse(candidate, demand)
 }
 
-function chooseBest({ demand, candidates, current, serving, near, present }: Required<ChooseInput>): Decision {
+function chooseBest({
+  demand,
+  candidates,
+  current,
+  serving,
+  near,
+  present,
+}: Required<Omit<ChooseInput, 'rebalancing'>>): Decision {
   const here = candidates.filter(({ name }) => current.includes(name))
   const staying = here.filter((candidate) => evict(candidate, demand) === undefined)
   const order = byScore(demand)
@@ -95,6 +110,25 @@ function chooseBest({ demand, candidates, current, serving, near, present }: Req
   return { wanted: { kind: 'undecided' }, held: [held], rejected }
 }
 
+/** The member that a move for balance leads to, or back to; undefined if neither can have it: then it is chosen as always. */
+function memberForBalance(
+  { from, to, isOver }: Rebalancing,
+  {
+    demand,
+    candidates,
+    current,
+    present,
+  }: Required<Pick<ChooseInput, 'demand' | 'candidates' | 'current' | 'present'>>,
+): string | undefined {
+  if (!current.includes(from)) return undefined
+  const name = isOver ? from : to
+  const candidate = candidates.find((one) => one.name === name)
+  if (candidate === undefined) return undefined
+  if (!current.includes(name)) return refuse(candidate, demand) === undefined ? name : undefined
+  const staysReady = candidate.ready && evict(candidate, demand) === undefined
+  return staysReady && outgrown(candidate, demand, present[name] ?? 0) === undefined ? name : undefined
+}
+
 const workloadReasons = new Set<Rejection['reason']>(
   filters.filter(({ concernsWorkload = false }) => concernsWorkload).map(({ reason }) => reason),
 )
@@ -107,7 +141,7 @@ function sharedReason(rejected: readonly Rejection[]): Rejection['reason'] {
 
 /** All members that fit, of those that are named if some are. What cannot be where it was named is elsewhere. */
 function chooseDivided(
-  { target, demand, candidates, current, present }: Required<Omit<ChooseInput, 'serving' | 'near'>>,
+  { target, demand, candidates, current, present }: Required<Omit<ChooseInput, 'serving' | 'near' | 'rebalancing'>>,
   divide: DivideDemand,
 ): Decision {
   const byName = new Map(candidates.map((candidate) => [candidate.name, candidate]))
@@ -183,7 +217,7 @@ function withoutName({ cluster, message }: Rejection): string {
 }
 
 /** Why nothing new is placed there; undefined if it may be. */
-function refuse(candidate: Candidate, demand: Demand): Rejection | undefined {
+export function refuse(candidate: Candidate, demand: Demand): Rejection | undefined {
   return firstRefusal(candidate, demand, filters)
 }
 

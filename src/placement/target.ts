@@ -1,6 +1,12 @@
 // Which rule decides where an object should run: its own annotation, its namespace's, a Placement, or none.
 import type { Amounts } from '../apimachinery/quantity/index.ts'
-import { clustersAnnotation, type DivisionBound, type FixedSelector, type PlacementReplicas } from '../crds/index.ts'
+import {
+  clustersAnnotation,
+  type DivisionBound,
+  type FixedSelector,
+  type PlacementRebalance,
+  type PlacementReplicas,
+} from '../crds/index.ts'
 import type { Bound, Demand, Preference, Spread } from './candidate.ts'
 import type { NamedClass } from './named-class.ts'
 import type { Toleration } from './taints.ts'
@@ -29,6 +35,8 @@ export interface PlacementRule {
   readonly spread?: readonly Spread[]
   readonly tolerationSeconds?: number
   readonly replicas?: FixedReplicas
+  /** Decides about no target. */
+  readonly rebalance?: PlacementRebalance
 }
 
 export interface Rules {
@@ -151,7 +159,8 @@ function members(names: readonly string[]): Target {
   return names.length === 0 ? { kind: 'none' } : { kind: 'members', names: [...new Set(names)].sort() }
 }
 
-function byRank(a: PlacementRule, b: PlacementRule): number {
+/** Of two rules of one level, the one that decides first. */
+export function byRank(a: PlacementRule, b: PlacementRule): number {
   return b.priority - a.priority || compare(a.creationTimestamp, b.creationTimestamp) || compare(a.name, b.name)
 }
 
