@@ -36,7 +36,7 @@ function tryKind(text: string): WorkloadKind | undefined {
   return workloadKinds.find(({ kind, gvr }) => [kind.toLowerCase(), gvr.resource].includes(wanted))
 }
 
-function explanationText({ target, source, placedOn, waits, decision, members }: WorkloadExplanation): string {
+function explanationText({ target, source, placedOn, waits, balance, decision, members }: WorkloadExplanation): string {
   const asked = target.kind === 'members' ? target.names.join(', ') : target.kind
   const copies = Object.entries(placedOn).map(
     ([member, { state, since = '', replicas }]) =>
@@ -55,6 +55,7 @@ function explanationText({ target, source, placedOn, waits, decision, members }:
     ...waits.map((wait) => `waits for: ${wait}`),
     `wanted:    ${wanted.kind === 'members' ? wanted.names.join(', ') : wanted.kind}`,
     ...held.map(({ reason, message }) => `held:      ${reason}: ${message}`),
+    `balance:   ${balance}`,
     'member clusters, the best first:',
     ...lines,
   ].join('\n')

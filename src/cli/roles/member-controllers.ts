@@ -21,6 +21,8 @@ export interface MemberControllersOptions {
   /** Default registry.k8s.io/coredns/coredns:v1.12.4. */
   readonly nameserverImage?: string
   readonly drainSeconds?: number
+  /** How often members are balanced where that is turned on. Default 60. */
+  readonly rebalanceSeconds?: number
 }
 
 /** All controllers of the operator. The syncers of all members share one set of informers over the logical clusters. */
@@ -28,6 +30,7 @@ export function memberControllers({
   advertise,
   nameserverImage,
   drainSeconds,
+  rebalanceSeconds,
 }: MemberControllersOptions): OperatorController[] {
   const upstreams = new WeakMap<OperatorContext, Upstream>()
   const members = memberClusterController({
@@ -45,7 +48,10 @@ export function memberControllers({
       return startSyncer({ member, upstream, downstream, apiAddress: advertise, nameserver, ...exported, log, signal })
     },
   })
-  const placement = placementController(drainSeconds === undefined ? {} : { drainSeconds })
+  const placement = placementController({
+    ...(drainSeconds !== undefined && { drainSeconds }),
+    ...(rebalanceSeconds !== undefined && { rebalanceSeconds }),
+  })
   return [...allControllers, members, placement, classesController(), volumesController(), lostMembersController()]
 }
 

@@ -29,8 +29,8 @@ export interface Changes {
   readonly plan: Plan
   /** The move that begins with this write. */
   readonly move?: Move
-  /** That members were lost with this write, or came back. */
-  readonly losses?: readonly EventText[]
+  /** That members were lost with this write, or came back, or that the workload is divided again. */
+  readonly asides?: readonly EventText[]
   /** What the tenant was last told by an Event, since the start of the process. */
   readonly told: string | undefined
 }
@@ -47,7 +47,7 @@ export function isRefusedWrite(error: unknown): boolean {
 export async function apply(
   ref: WorkloadRef,
   workload: DeepReadonly<KubeObject>,
-  { before, plan, move, losses = [], told }: Changes,
+  { before, plan, move, asides = [], told }: Changes,
   context: ApplyContext,
   signal: AbortSignal,
 ): Promise<void> {
@@ -60,7 +60,7 @@ export async function apply(
   const isCurrent = after === before && message === heldBefore && isTold
   if (!isCurrent) await write(ref, workload, { after, held, move }, context, signal)
   if (after !== before)
-    await tellStory(ref, workload, { move, losses, settled: settledOn(before, after) }, context, signal)
+    await tellStory(ref, workload, { move, asides, settled: settledOn(before, after) }, context, signal)
   const reason = heldMessage(decision.held)
   if (reason === '' || reason === told || reason === heldBefore) return
   // Without members, pods and Jobs are run by somebody else, or are too many to say so of each.
@@ -86,15 +86,15 @@ async function write(
   log.info('placed a workload', { cluster, namespace, name, states })
 }
 
-/** Events that a move begins and that it has ended, and that members were lost. */
+/** Events that a move begins and that it has ended, and what else comes with the write. */
 async function tellStory(
   ref: WorkloadRef,
   workload: DeepReadonly<KubeObject>,
   {
     move,
-    losses,
+    asides,
     settled,
-  }: Required<Pick<Changes, 'losses'>> & {
+  }: Required<Pick<Changes, 'asides'>> & {
     readonly move: Move | undefined
     readonly settled: readonly string[] | undefined
   },
@@ -102,7 +102,7 @@ async function tellStory(
   signal: AbortSignal,
 ): Promise<void> {
   const texts: EventText[] = [
-    ...losses,
+    ...asides,
     ...(move ? [moveEvent(move)] : []),
     ...(settled && ref.kind.move !== 'stays' ? [settledEvent(settled)] : []),
   ]

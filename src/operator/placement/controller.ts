@@ -12,6 +12,7 @@ import { PlacementInputs } from './placement-inputs.ts'
 import { PlacementReports } from './placement-reports.ts'
 import { followPlacements, reportTo, writePlacementStatus } from './placement-status.ts'
 import { plan } from './plan.ts'
+import { runRebalancing } from './rebalancing.ts'
 import { releaseGone, unknownMembers } from './release-gone.ts'
 import { heldMessage } from './status.ts'
 import { followClaims, visitClaim } from './waiting-claims.ts'
@@ -22,6 +23,8 @@ export interface PlacementDeps {
   readonly drainSeconds?: number
   /** How long a copy must serve before another one drains. Default 2: kube-proxy needs about 1 to follow. */
   readonly soakSeconds?: number
+  /** How often members are balanced, where an admin turned that on. Default 60. */
+  readonly rebalanceSeconds?: number
   readonly clock?: Clock
 }
 
@@ -49,7 +52,9 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
         const writeStatus = (key: string, visit: AbortSignal): Promise<ReconcileResult> =>
           writePlacementStatus(key, parts, visit)
         const tellOfClaim = (key: string, visit: AbortSignal): Promise<ReconcileResult> => visitClaim(key, parts, visit)
+        const balancing = { log, everyMs: (deps.rebalanceSeconds ?? 60) * 1000, clock: parts.clock }
         await Promise.all([
+          runRebalancing(inputs, (key) => queue.add(key), balancing, signal),
           runController({ name: 'waiting-claims', queue: claimQueue, workers: 2, reconcile: tellOfClaim, log, signal }),
           runController({ name: 'placement', queue, workers: 8, reconcile, log, signal }),
           runController({
@@ -82,7 +87,7 @@ function reconcilerOf(
     else told.set(key, reason)
     context.metrics?.heldWorkloads.set(told.size)
   }
-  return async (key, signal) => {
+  const visit = async (key: string, signal: AbortSignal): Promise<ReconcileResult> => {
     const ref = parseWorkloadKey(key)
     const workload = ref === undefined ? undefined : inputs.workload(ref)
     if (workload === undefined) {
@@ -101,8 +106,12 @@ function reconcilerOf(
     const client = context.virtual(`/clusters/${ref.cluster}`)
     const isReady = (member: string): boolean => inputs.isReady(member)
     const move = moveBegun(observed.placedOn, next.placedOn, observed.choice)
-    const losses = lossEvents(observed.placedOn, next.placedOn, observed.choice, nowMs)
-    const changes = { before: observed.placedOn, plan: next, ...(move && { move }), losses, told: told.get(key) }
+    const again = next.placedOn === observed.placedOn ? undefined : inputs.dividedAgain.get(key)
+    const asides = [
+      ...lossEvents(observed.placedOn, next.placedOn, observed.choice, nowMs),
+      ...(again === undefined ? [] : [{ reason: 'Rebalanced', message: again }]),
+    ]
+    const changes = { before: observed.placedOn, plan: next, ...(move && { move }), asides, told: told.get(key) }
     inputs.usage.assume(key, next.placedOn, workload)
     try {
       await apply(ref, workload, changes, { client, log: context.log, now: timestamp(nowMs), isReady }, signal)
@@ -113,6 +122,14 @@ function reconcilerOf(
     const reason = heldMessage(next.decision.held)
     tell(key, reason)
     return next.requeueAfterSeconds === undefined ? {} : { requeueAfterSeconds: next.requeueAfterSeconds }
+  }
+  return async (key, signal) => {
+    const [begins, again] = [inputs.rebalancing.get(key), inputs.dividedAgain.get(key)]
+    const result = await visit(key, signal)
+    // Carried out, or not possible any more: it is not tried again before members are compared the next time.
+    if (begins !== undefined && inputs.rebalancing.get(key) === begins) inputs.rebalancing.delete(key)
+    if (inputs.dividedAgain.get(key) === again) inputs.dividedAgain.delete(key)
+    return result
   }
 }
 

@@ -1,6 +1,15 @@
 // The decision about one workload with all its grounds, from the operator's own inputs; written nowhere.
-import { decide, explain, waitText, type Explanation, type Target } from '../../placement/index.ts'
+import {
+  decide,
+  explain,
+  waitText,
+  whyNotRebalanced,
+  type Choice,
+  type Explanation,
+  type Target,
+} from '../../placement/index.ts'
 import { systemClock } from '../../async/index.ts'
+import { namespaceKeyOf } from '../../client/index.ts'
 import { observe } from './observe.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import { parseWorkloadKey, workloadKey } from './workload-key.ts'
@@ -13,6 +22,8 @@ export interface WorkloadExplanation extends Explanation {
   readonly placedOn: PlacedOn
   /** What each copy waits for, one line per copy that waits. */
   readonly waits: readonly string[]
+  /** Whether it may be moved for balance, and why not; or that it is being moved. */
+  readonly balance: string
 }
 
 export interface WorkloadName {
@@ -31,7 +42,7 @@ export function explainWorkload(
   const ref = parseWorkloadKey(workloadKey(kind, `${cluster}|${namespace}/${name}`))
   const workload = ref === undefined ? undefined : inputs.workload(ref)
   const observed = ref === undefined || workload === undefined ? undefined : observe(ref, workload, inputs, nowMs)
-  if (observed === undefined) return undefined
+  if (observed === undefined || ref === undefined || workload === undefined) return undefined
   const { choice, placedOn } = observed
   // The decision of the plan also knows what concerns no single member, such as the length of the namespace.
   return {
@@ -41,7 +52,24 @@ export function explainWorkload(
     source: choice.source,
     placedOn,
     waits: waitsOf(placedOn),
+    balance: balanceOf(choice, () => {
+      const budgets = inputs.budgetsIn(namespaceKeyOf(ref.objectKey))
+      return whyNotRebalanced({ choice, placedOn, workload, budgets, nowMs })
+    }),
   }
+}
+
+function balanceOf({ rebalance, rebalancing, demand }: Choice, whyNot: () => string | undefined): string {
+  if (rebalancing !== undefined) {
+    const { from, to, isOver, message } = rebalancing
+    return isOver ? `goes back from ${to} to ${from}` : `moves from ${from} to ${to}: ${message}`
+  }
+  const reason = whyNot()
+  if (reason !== undefined || rebalance === undefined) return `is not moved: ${reason ?? ''}`
+  const { placement, thresholdPercent } = rebalance
+  if (demand.divide !== undefined)
+    return `may be divided again for Placement "${placement}" when ${thresholdPercent} % of its replicas should be elsewhere`
+  return `may be moved by Placement "${placement}" when another member cluster would be emptier by ${thresholdPercent} %`
 }
 
 function waitsOf(placedOn: PlacedOn): string[] {

@@ -82,6 +82,20 @@ describe('the story of a workload', () => {
     })
   }
 
+  it('names the members and why they were chosen when it moves for balance', () => {
+    const rebalancing = { from: 'east', to: 'west', message: 'east is full', isOver: false }
+    const move = moveBegun(
+      placed({ east: 'Serving' }),
+      placed({ east: 'Serving', west: 'Assumed' }),
+      choice({ rebalancing }),
+    )
+    expect(move).to.deep.equal({ from: ['east'], to: ['west'], cause: 'Rebalance', message: 'east is full' })
+    expect(moveEvent(move!)).to.deep.equal({
+      reason: 'Rebalanced',
+      message: 'moves from member cluster "east" to "west" (Rebalance): east is full',
+    })
+  })
+
   it('tells once that it has arrived', () => {
     const moving = placed({ east: 'Draining', west: 'Serving' })
     const arrived = placed({ east: 'Terminating', west: 'Serving' })

@@ -1,13 +1,13 @@
 // The story of a workload for its tenant: when a move began, from where, to where and why, and when it was over. Pure.
-import { isJsonObject, type KubeObject } from '../../apimachinery/meta/index.ts'
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
-import { contentHash, historyAnnotation, type CopyState, type PlacedOn } from '../../crds/index.ts'
+import { contentHash, placementHistory, type CopyState, type PlacedOn } from '../../crds/index.ts'
 import { evict } from '../../placement/index.ts'
 import type { Choice } from '../../placement/index.ts'
 import type { WorkloadRef } from './workload-key.ts'
 
 /** Why a workload got another member. New: it had none. */
-export type MoveCause = 'New' | 'Edit' | 'Drain' | 'Taint' | 'Failover'
+export type MoveCause = 'New' | 'Edit' | 'Drain' | 'Taint' | 'Failover' | 'Rebalance'
 
 export interface Move {
   readonly from: readonly string[]
@@ -30,6 +30,9 @@ export function moveBegun(before: PlacedOn, after: PlacedOn, choice: Choice): Mo
   const to = membersOf(after).filter((member) => !isThere(before, member))
   if (to.length === 0) return undefined
   const from = membersOf(before).filter((member) => !wants(choice, member))
+  const balance = choice.rebalancing
+  if (balance !== undefined && to.includes(balance.to))
+    return { from, to, cause: 'Rebalance', message: balance.message }
   return { from, to, ...causeOf(from, membersOf(before).length === 0, choice) }
 }
 
@@ -43,7 +46,7 @@ export function settledOn(before: PlacedOn, after: PlacedOn): string[] | undefin
 /** The value of the history annotation with one more move; bounded. */
 export function historyWith(workload: DeepReadonly<KubeObject>, move: Move, now: string): string {
   const entry: HistoryEntry = { time: now, ...move, message: move.message.slice(0, maxMessage) }
-  return JSON.stringify([entry, ...historyOf(workload)].slice(0, maxEntries))
+  return JSON.stringify([entry, ...placementHistory(workload)].slice(0, maxEntries))
 }
 
 /** The Event that a move begins. */
@@ -52,7 +55,8 @@ export function moveEvent(move: Move): EventText {
   if (move.cause === 'New') return { reason: 'Placing', message: `goes to member cluster ${to}: ${move.message}` }
   const from = move.from.map((name) => `"${name}"`).join(', ')
   const origin = from === '' ? 'also runs on' : `moves from member cluster ${from} to`
-  return { reason: 'Moving', message: `${origin} ${to} (${move.cause}): ${move.message}` }
+  const reason = move.cause === 'Rebalance' ? 'Rebalanced' : 'Moving'
+  return { reason, message: `${origin} ${to} (${move.cause}): ${move.message}` }
 }
 
 /** The Event that a workload has arrived. */
@@ -121,9 +125,10 @@ const causes: Readonly<Record<string, MoveCause>> = {
   ClusterLost: 'Failover',
 }
 
-function wants({ target, candidates, demand }: Choice, member: string): boolean {
+function wants({ target, candidates, demand, rebalancing }: Choice, member: string): boolean {
   if (target.kind === 'members') return target.names.includes(member)
   const candidate = candidates.find(({ name }) => name === member)
+  if (rebalancing?.from === member) return false
   return target.kind === 'best' && candidate !== undefined && evict(candidate, demand) === undefined
 }
 
@@ -146,13 +151,4 @@ function settledMembers(placed: PlacedOn): string[] | undefined {
   const copies = Object.entries(placed).filter(([, { state }]) => !hasNoPart.includes(state))
   const settled = copies.length > 0 && copies.every(([, { state }]) => state === 'Serving')
   return settled ? copies.map(([member]) => member).sort() : undefined
-}
-
-function historyOf({ metadata }: DeepReadonly<KubeObject>): unknown[] {
-  try {
-    const value: unknown = JSON.parse(metadata.annotations?.[historyAnnotation] ?? '[]')
-    return Array.isArray(value) ? value.filter(isJsonObject) : []
-  } catch {
-    return []
-  }
 }

@@ -95,6 +95,8 @@ function choiceFor(
   if (owner === undefined) return undefined
   const namespaceObject = inputs.namespaces.store.get(keyFor({ cluster, name: namespace }))
   const namespaceKey = namespaceKeyOf(objectKey)
+  const key = workloadKey(kind, objectKey)
+  const rebalancing = inputs.rebalancing.get(key)
   return choiceOf({
     workload,
     namespace,
@@ -105,9 +107,11 @@ function choiceFor(
     ),
     claims: [...inputs.claimsIn(namespaceKey)],
     members: () => inputs.members.store.list(),
-    candidates: candidatesFor(owner, { workload, key: workloadKey(kind, objectKey) }, inputs, nowMs),
+    candidates: candidatesFor(owner, { workload, key }, inputs, nowMs),
     near: inputs.membersOfOthers(namespaceKey, workload),
     keyOf: (name, isTenants) => keyFor(isTenants ? { cluster, name } : { name }),
+    ...(rebalancing && { rebalancing }),
+    nowMs,
   })
 }
 

@@ -18,7 +18,7 @@ import {
   type WorkloadKind,
 } from '../../crds/index.ts'
 import type { OperatorContext } from '../framework/operator-context.ts'
-import { isFailoverFrozen, unreachableSince } from '../../placement/index.ts'
+import { isFailoverFrozen, unreachableSince, type Rebalancing } from '../../placement/index.ts'
 import { CopyCount } from './copy-count.ts'
 import { memberGroup, memberGroupsOf, unsettledGroup } from './member-groups.ts'
 import { MemberUsage } from './member-usage.ts'
@@ -34,6 +34,7 @@ const tenantPlacementsMs = 5000
 
 const services = { group: '', version: 'v1', resource: 'services' } as const
 const claims = { group: '', version: 'v1', resource: 'persistentvolumeclaims' } as const
+const budgets = { group: 'policy', version: 'v1', resource: 'poddisruptionbudgets' } as const
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
 
 export interface WorkloadInputs {
@@ -57,6 +58,8 @@ export class PlacementInputs implements Disposable {
   readonly #informers: ReadonlyMap<WorkloadKind, Informer<KubeObject>>
   readonly #servicesByNamespace: ObjectIndex
   readonly #claimsByNamespace: ObjectIndex
+  readonly #budgets: Informer<KubeObject>
+  readonly #budgetsByNamespace: ObjectIndex
   readonly #placementsByCluster: ObjectIndex<Placement>
   /** Copies of all workloads by member. */
   readonly #load = new CopyCount()
@@ -66,6 +69,10 @@ export class PlacementInputs implements Disposable {
   readonly #loadByCluster = new Map<string, CopyCount>()
   /** What workloads request of members. */
   readonly usage = new MemberUsage()
+  /** By key of the workload (workloadKey): the move for balance that its next visit begins. */
+  readonly rebalancing = new Map<string, Rebalancing>()
+  /** By key of the workload: why its next visit divides it again, for people. */
+  readonly dividedAgain = new Map<string, string>()
   readonly #unreachable = new Set<string>()
   #memberCount = 0
   readonly #assumedStates = new Map<string, 'Active' | 'Cordoned' | 'Draining'>()
@@ -83,6 +90,8 @@ export class PlacementInputs implements Disposable {
     this.#servicesByNamespace = tenantInformers.byNamespace(services)
     this.claims = tenantInformers.of(claims)
     this.#claimsByNamespace = tenantInformers.byNamespace(claims)
+    this.#budgets = tenantInformers.of(budgets)
+    this.#budgetsByNamespace = tenantInformers.byNamespace(budgets)
     this.namespaces = tenantInformers.of(namespaces)
     this.tenantPlacements = tenantInformers.of<Placement>(placements)
     this.#placementsByCluster = new ObjectIndex(this.tenantPlacements, (key) => [clusterInKey(key)])
@@ -106,7 +115,7 @@ export class PlacementInputs implements Disposable {
   /** Resolves when everything that decisions need is known; waits for Placements of tenants a limited time only. */
   async synced(signal: AbortSignal): Promise<void> {
     const workloads = this.workloads.map(({ informer }) => informer)
-    const ofTenants = [...workloads, this.services, this.claims, this.namespaces]
+    const ofTenants = [...workloads, this.services, this.claims, this.#budgets, this.namespaces]
     const needed = [...ofTenants, this.members, this.adminPlacements, this.clusters]
     await Promise.all(needed.map((informer) => informer.synced(signal)))
     using waiting = childSignal(signal)
@@ -168,6 +177,11 @@ export class PlacementInputs implements Disposable {
 
   claimsIn(namespaceKey: string): Iterable<CachedObject> {
     return this.#claimsByNamespace.of(namespaceKey)
+  }
+
+  /** PodDisruptionBudgets. */
+  budgetsIn(namespaceKey: string): Iterable<CachedObject> {
+    return this.#budgetsByNamespace.of(namespaceKey)
   }
 
   tenantPlacementsIn(cluster: string): Iterable<DeepReadonly<Placement>> {

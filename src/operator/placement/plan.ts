@@ -39,7 +39,9 @@ export function plan(observed: Observed, { nowMs, drainSeconds, soakSeconds }: P
     soakSeconds,
   })
   const { choice } = observed
-  const waits = [requeueAfterMs, nextFailoverMs(choice), nextLostMs(choice)].filter((ms) => ms !== undefined)
+  const waits = [requeueAfterMs, nextFailoverMs(choice), nextLostMs(choice), overMs(choice, nowMs)].filter(
+    (ms) => ms !== undefined,
+  )
   const requeueAfter = waits.length === 0 ? {} : { requeueAfterSeconds: Math.min(...waits) / 1000 }
   return { decision: { ...decision, held: [...decision.held, ...stalled] }, placedOn, isWritten, ...requeueAfter }
 }
@@ -49,6 +51,12 @@ function strategyFor({ choice, placedOn, isFlat }: Observed, { wanted }: Decisio
   if (choice.move === 'makeBeforeBreak') return 'makeBeforeBreak'
   const members = [...Object.keys(placedOn), ...(wanted.kind === 'members' ? wanted.names : [])]
   return choice.scale?.hasOrdinals && members.every(isFlat) ? 'ordinalByOrdinal' : 'breakBeforeMake'
+}
+
+/** When a move for balance is withdrawn. */
+function overMs({ rebalancing }: Choice, nowMs: number): number | undefined {
+  const waitMs = (rebalancing?.overAtMs ?? 0) - nowMs
+  return waitMs > 0 ? waitMs : undefined
 }
 
 /** When a member that does not answer is lost. */

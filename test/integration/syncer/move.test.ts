@@ -109,7 +109,8 @@ describe('the operator and two members', function () {
       { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name: 'acme' } },
       { signal },
     )
-    const controllers = memberControllers({ advertise: { host: 'kcp.example', port: 7443 }, drainSeconds: 3 }).filter(
+    const advertise = { host: 'kcp.example', port: 7443 }
+    const controllers = memberControllers({ advertise, drainSeconds: 3, rebalanceSeconds: 2 }).filter(
       ({ name }) => name !== 'logical-cluster',
     )
     stack.use(
@@ -483,6 +484,31 @@ describe('the operator and two members', function () {
     await setSpec('west', { taints: [{ key: 'repair', effect: 'NoExecute' }] })
     await until('back in east', () => isPlaced({ east: 'Serving' }), 60_000)
     await setSpec('west', { taints: null })
+  })
+
+  it('moves a workload from a fuller to an emptier member once an admin turns that on, and tells why', async () => {
+    await setSpec('east', { capacity: { limits: { pods: '4' } } })
+    await setSpec('west', { capacity: { limits: { pods: '40' } } })
+    const rebalance = { thresholdPercent: 20, cooldownSeconds: 0 }
+    const metadata = { name: 'balance' }
+    const placement = {
+      apiVersion: 'kcp.dev/v1alpha1' as const,
+      kind: 'Placement' as const,
+      metadata,
+      spec: { rebalance },
+    }
+    await host.create<Placement>(placements, placement, { signal })
+    await until('it moves', () => isPlaced({ west: 'Serving' }), 60_000)
+    const { items } = await up.list<KubeObject>({ group: '', version: 'v1', resource: 'events' }, { namespace, signal })
+    expect(items.map(({ reason, message }) => `${String(reason)}: ${String(message)}`)).to.include(
+      'Rebalanced: moves from member cluster "east" to "west" (Rebalance): member cluster "east" is 75 % full, "west" will be 8 % with it; Placement "balance" moves what gains 20 percent points',
+    )
+    await host.delete(placements, metadata, { signal })
+    await setSpec('east', { capacity: null })
+    await setSpec('west', { capacity: null })
+    await target('east')
+    await until('back in east', () => isPlaced({ east: 'Serving' }), 60_000)
+    await target(null)
   })
 
   it('does not let a tenant choose a member that an admin does not allow', async () => {
