@@ -350,6 +350,22 @@ describe('rebalancing, in a model of members that are compared every minute', fu
     expect(Object.keys(placedOn(moved))).to.deep.equal(['b'])
   })
 
+  it('moves no more because a copy that is about to go still counts where it is', async () => {
+    const world = worldWith({ thresholdPercent: 20, maxMoves: 6 })
+    await world.minute()
+    expect(world.moving()).to.have.length(2)
+    for (let i = 0; i < 10; i++) await world.minute()
+    expect(world.moves).to.have.length(2)
+  })
+
+  it('lets one workload after the other move if no more may at a time', async () => {
+    const world = worldWith({ thresholdPercent: 20, maxMoves: 1 })
+    expect(await world.compare()).to.have.length(1)
+    await world.minute()
+    expect(world.moving()).to.have.length(1)
+    expect(await world.compare(), 'while it moves').to.deep.equal([])
+  })
+
   it('withdraws a new copy that does not serve within ten minutes; the old one serves all the time', async () => {
     const world = worldWith({ thresholdPercent: 20, maxMoves: 1, cooldownSeconds: 3600 }, [
       { cpu: 20, member: 0, trait: 'stuck' },
