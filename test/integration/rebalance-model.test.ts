@@ -162,8 +162,8 @@ class World {
 
   #seen(key: string, name: string): CopySeen {
     const copy = this.placed(key)[name]
-    // Each step of a new copy takes some visits, so that a move lasts longer than a minute.
-    const isQuick = copy?.state === 'Serving' || this.now - Date.parse(copy?.since ?? '') >= 20_000
+    // Each step of a new copy takes more than a minute, so that others are compared meanwhile.
+    const isQuick = copy?.state === 'Serving' || this.now - Date.parse(copy?.since ?? '') >= 80_000
     const works = copy?.state === 'Serving' || (isQuick && this.#traits.get(key) !== 'stuck')
     const replicas = copy?.replicas ?? replicasOf(this.objects.get(key)!)
     const pods = works ? replicas : 0
