@@ -434,6 +434,7 @@ describe('the operator and two members', function () {
       ['west', false, false],
     ])
     expect(explained.source).to.equal('no rule')
+    expect(explained.balance).to.equal('is not moved: no Placement of the administrators turns rebalancing on')
     const [preview] = previewDrain(inputs, 'east')
     expect(preview).to.deep.equal({
       logicalCluster: 'acme',
