@@ -13,7 +13,7 @@ import type { UserInfo } from '../authn/user-info.ts'
 import { headerOf, type Exchange, type ForwardAnswer, type IncomingRequest } from '../exchange/exchange.ts'
 import type { RequestInfo, ResourceTarget } from '../request/request-info.ts'
 import { hopTraceHeader } from './hop-headers.ts'
-import { authenticate, stageSpans, type Stage } from './stages.ts'
+import { authenticate, authorize, stageSpans, type Stage } from './stages.ts'
 
 /** Whose traces may go on here, as in kube-apiserver. Names of groups in the host have a prefix; those of tenants do not count. */
 const privileged: Readonly<Record<UserInfo['realm']['kind'], readonly string[]>> = {
@@ -41,7 +41,10 @@ export class RequestTrace {
   traced(plain: readonly Stage[]): readonly Stage[] {
     return plain.map((stage): Stage => {
       if (stage === authenticate) return (exchange, parts) => this.#authenticate(() => stage(exchange, parts))
-      return (exchange, parts) => this.#run(stageSpans.get(stage), () => stage(exchange, parts))
+      const name = stageSpans.get(stage)
+      // Who may do everything waits for nothing here; the step is shown all the same.
+      if (stage === authorize) return (exchange, parts) => this.#run(name, async () => stage(exchange, parts))
+      return (exchange, parts) => this.#run(name, () => stage(exchange, parts))
     })
   }
 
