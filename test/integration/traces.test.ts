@@ -32,6 +32,17 @@ async function requestSpan(
   return found()!
 }
 
+/** Lets the processes that the tests of this block start send their spans soon. */
+function sendSoon(): void {
+  const name = 'OTEL_BSP_SCHEDULE_DELAY'
+  const former = process.env[name]
+  before(() => void (process.env[name] = '200'))
+  after(() => {
+    if (former === undefined) Reflect.deleteProperty(process.env, name)
+    else process.env[name] = former
+  })
+}
+
 /** The names of the spans below this one, each indented below its parent; not `Turn`, which a busy process adds. */
 function tree({ spans }: TraceCollector, { spanId, name }: CollectedSpan, indent = ''): string[] {
   const below = spans.filter((span) => span.parentSpanId === spanId && span.name !== 'Turn')
@@ -40,6 +51,7 @@ function tree({ spans }: TraceCollector, { spanId, name }: CollectedSpan, indent
 
 describe('traces of kcp start', function () {
   this.timeout(120_000)
+  sendSoon()
   let collector: TraceCollector
   let hooks: WebhookServer
   let kcp: KcpInstance
@@ -231,6 +243,7 @@ describe('traces of kcp start', function () {
 
 describe('traces of requests to a member', function () {
   this.timeout(180_000)
+  sendSoon()
 
   it('are steps of the visits that send them, and name the member', async () => {
     await using collector = await startTraceCollector()
@@ -271,6 +284,7 @@ describe('kcp start without traces', function () {
 
 describe('traces of kcp start with a rate of 0', function () {
   this.timeout(120_000)
+  sendSoon()
 
   it('have only what administrators of the installation record, whatever tenants ask for', async () => {
     await using collector = await startTraceCollector()
@@ -305,6 +319,7 @@ describe('a collector that is down', function () {
 
 describe('traces of two replicas', function () {
   this.timeout(300_000)
+  sendSoon()
   let collector: TraceCollector
   let set: ReplicaSet
 

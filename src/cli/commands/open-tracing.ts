@@ -11,5 +11,8 @@ export async function openTracing(
 ): Promise<AsyncDisposable | undefined> {
   if (endpoint === undefined) return undefined
   const instanceId = `${hostname()}_${randomUUID()}`
-  return await openTracer({ endpoint, samplingRatePerMillion, serviceName, instanceId, metrics, log })
+  // The variable that OpenTelemetry specifies for this.
+  const delay = Number(process.env['OTEL_BSP_SCHEDULE_DELAY'])
+  const batchDelayMs = delay > 0 ? { batchDelayMs: delay } : {}
+  return await openTracer({ endpoint, samplingRatePerMillion, serviceName, instanceId, metrics, log, ...batchDelayMs })
 }
