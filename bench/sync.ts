@@ -21,7 +21,8 @@ const single = 60
 const mapCount = 5000
 const mapsEach = 100
 const manyCount = 1000
-const nodes = 12
+/** Of 110 pods each: a Deployment of one pod needs room for two, one of them during a rollout. */
+const nodes = 24
 /** Requests of this program at a time. */
 const clients = 16
 const deadlineMs = 300_000
