@@ -3,6 +3,9 @@
 const { writeFileSync } = require('node:fs')
 const { reporters } = require('mocha')
 
+/** How long the process may take to end after its last test. */
+const msToEnd = 60_000
+
 module.exports = class CountReporter extends reporters.Spec {
   constructor(runner, options) {
     super(runner, options)
@@ -24,22 +27,28 @@ module.exports = class CountReporter extends reporters.Spec {
     runner.on('retry', (test, error) => repeated.push(`${test.fullTitle()}: ${firstLines(error)}`))
     runner.once('end', () => {
       const { passes, failures, pending } = this.stats
-      const file = process.env.KCP_TEST_COUNTS
-      if (file)
-        writeFileSync(
-          file,
-          JSON.stringify({
-            passed: passes,
-            failed: failures,
-            skipped: pending,
-            skippedNames: skipped,
-            failedNames: failed,
-            repeatedNames: repeated,
-            msOfFile,
-          }),
-        )
+      const counts = {
+        passed: passes,
+        failed: failures,
+        skipped: pending,
+        skippedNames: skipped,
+        failedNames: failed,
+        repeatedNames: repeated,
+        msOfFile,
+      }
+      writeCounts(counts)
+      // A server or a process that a failed hook left would keep this process, and whoever waits for it, for ever.
+      setTimeout(() => {
+        writeCounts({ ...counts, leftOpen: process.getActiveResourcesInfo() })
+        process.exit(failures > 0 ? 1 : 0)
+      }, msToEnd).unref()
     })
   }
+}
+
+function writeCounts(counts) {
+  const file = process.env.KCP_TEST_COUNTS
+  if (file) writeFileSync(file, JSON.stringify(counts))
 }
 
 function firstLines(error) {

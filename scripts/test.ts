@@ -29,6 +29,8 @@ interface Counts {
   failedNames?: readonly string[]
   /** Names of tests that failed and were run again, with the first lines of the errors. */
   repeatedNames?: readonly string[]
+  /** What kept the process from ending after its tests, in the words of Node; it was ended. */
+  leftOpen?: readonly string[]
   msOfFile?: Readonly<Record<string, number>>
 }
 
@@ -112,6 +114,7 @@ async function run({ name, files, timeoutMs, retries = 0 }: Suite, output: Outpu
     printSlowest(result)
     for (const title of result.skippedNames ?? []) console.error(`skipped: ${name}: ${title}`)
     for (const text of result.repeatedNames ?? []) repeated.push(`${name}: ${text}`)
+    if (result.leftOpen) leftOpen.push(`${name}: ${result.leftOpen.join(', ')}`)
     return result
   } finally {
     rmSync(dir, { recursive: true, force: true })
@@ -148,6 +151,8 @@ const total: Counts = { passed: 0, failed: 0, skipped: 0 }
 const failures: string[] = []
 /** Tests that failed and were run again, whether they passed then or not. */
 const repeated: string[] = []
+/** Suites whose process did not end by itself. */
+const leftOpen: string[] = []
 
 async function runAndCount(name: string, output: Output): Promise<void> {
   const started = performance.now()
@@ -191,6 +196,8 @@ if (named.length === 0 && !isLong) {
   }
 }
 for (const text of repeated) console.error(`run again after a failure: ${text}`)
+for (const text of leftOpen)
+  console.error(`ended a minute after its last test, because something was left open: ${text}`)
 for (const failure of failures) console.error(`failed: ${failure}`)
 const inCi = process.env['CI'] === 'true'
 if (inCi && total.skipped > 0) console.error('a skipped test fails CI: it has all that the tests need')

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
+import { closeWithConnections } from './close-with-connections.ts'
 
 export interface CollectedSpan {
   /** `service.name` of the process. */
@@ -70,6 +71,7 @@ export async function startTraceCollector({ address = '127.0.0.1' } = {}): Promi
       response.setHeader('content-type', 'application/json').end('{}')
     })
   })
+  const close = closeWithConnections(server)
   // Batches come every 5 s: a shorter time would cut off some of them.
   server.keepAliveTimeout = 60_000
   await new Promise<void>((resolve) => server.listen(0, address, resolve))
@@ -78,10 +80,7 @@ export async function startTraceCollector({ address = '127.0.0.1' } = {}): Promi
     endpoint: `http://${address}:${port}`,
     spans,
     misplaced,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
+    [Symbol.asyncDispose]: close,
   }
 }
 

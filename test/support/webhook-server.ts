@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { CertificateAuthority } from './certificates.ts'
 import { conversionAnswer } from './conversion-answers.ts'
+import { closeWithConnections } from './close-with-connections.ts'
 
 type Json = Record<string, unknown>
 
@@ -34,6 +35,7 @@ export async function startWebhookServer(): Promise<WebhookServer> {
   const server = createServer({ cert, key }, (request, response) => {
     void answer(request, response, asked)
   })
+  const close = closeWithConnections(server)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -42,11 +44,7 @@ export async function startWebhookServer(): Promise<WebhookServer> {
     port,
     asked,
     at: (path) => ({ url: `https://127.0.0.1:${port}${path}`, caBundle }),
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    [Symbol.asyncDispose]: close,
   }
 }
 

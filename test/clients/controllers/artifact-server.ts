@@ -7,6 +7,7 @@ import { PassThrough } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
 import { writeTar } from '../../support/tar.ts'
+import { closeWithConnections } from '../../support/close-with-connections.ts'
 
 /** `status.artifact` of a source. */
 export interface Artifact {
@@ -31,6 +32,7 @@ export async function startArtifactServer({ host = '127.0.0.1' } = {}): Promise<
     if (archive === undefined) return void response.writeHead(404).end()
     response.writeHead(200, { 'content-type': 'application/gzip' }).end(archive)
   })
+  const close = closeWithConnections(server)
   server.listen(0, host)
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -49,11 +51,7 @@ export async function startArtifactServer({ host = '127.0.0.1' } = {}): Promise<
         lastUpdateTime: new Date().toISOString().replace(/\.\d+Z/, 'Z'),
       }
     },
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    [Symbol.asyncDispose]: close,
   }
 }
 
