@@ -25,7 +25,7 @@ run: build ## start kcp on its embedded store and print the next commands
 	@bin/kcp start --root-dir "$${KCP_ROOT:-.run/kcp}" --port "$${KCP_PORT:-6443}"
 
 .PHONY: test
-test: build ## everything: verify, unit, conformance, integration, clients, faults, end-to-end; the last line counts
+test: build ## everything: verify, unit, conformance, integration, parity, clients, faults, end-to-end; the last line counts
 	@$(WITH_NODE) node scripts/test.ts all
 
 .PHONY: test-long
@@ -43,6 +43,10 @@ test-conformance: build ## one suite per contract, on every implementation
 .PHONY: test-integration
 test-integration: build ## our program against real kubectl and a real kube-apiserver
 	@$(WITH_NODE) node scripts/test.ts integration
+
+.PHONY: test-parity
+test-parity: build ## the same requests to a logical cluster and to a real kube-apiserver; the answers must be equal
+	@$(WITH_NODE) node scripts/test.ts parity
 
 .PHONY: test-clients
 test-clients: build ## Go, Rust, Java, Python and JavaScript clients, Helm, Flux, and manifests of well-known projects

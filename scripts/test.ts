@@ -1,7 +1,7 @@
-// Runs the suites and counts.   node scripts/test.ts all|long|verify|unit|conformance|integration|clients|faults|e2e ...
+// Runs the suites and counts.   node scripts/test.ts all|long|verify|unit|conformance|integration|parity|clients|faults|e2e ...
 // `long` is what `make test-long` runs: every suite with more rounds and seeds, and test/long besides.
-// Without names of suites, two lanes of them run side by side, then those that measure the machine. What the second lane prints
-// appears when a suite of it has ended.
+// Without names of suites, three lanes of them run side by side, then those that measure the machine. What the second
+// and the third print appears when a suite of theirs has ended.
 // The last line is `N passed, N failed, N skipped`. With CI=true a skipped test is a failure: CI has what every test needs.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -41,15 +41,11 @@ const suites: readonly Suite[] = [
   { name: 'conformance', files: ['test/conformance/**/*.test.ts'], timeoutMs: 120_000, retries: 1 },
   {
     name: 'integration',
-    files: [
-      'test/support/**/*.test.ts',
-      'test/upstream/**/*.test.ts',
-      'test/integration/**/*.test.ts',
-      'test/parity/**/*.test.ts',
-    ],
+    files: ['test/support/**/*.test.ts', 'test/upstream/**/*.test.ts', 'test/integration/**/*.test.ts'],
     timeoutMs: 180_000,
     retries: 1,
   },
+  { name: 'parity', files: ['test/parity/**/*.test.ts'], timeoutMs: 180_000, retries: 1 },
   {
     name: 'clients',
     files: ['test/clients/**/*.test.ts', 'test/manifests/**/*.test.ts'],
@@ -62,11 +58,8 @@ const suites: readonly Suite[] = [
 /** Too slow for every change: run by hand and before a release. */
 const longSuite: Suite = { name: 'exhaustive', files: ['test/long/**/*.test.ts'], timeoutMs: 1_800_000 }
 const names = ['verify', ...suites.map(({ name }) => name)]
-/** Suites that run side by side, each lane in its order; they take about as long. */
-const lanes = [
-  ['integration', 'conformance'],
-  ['verify', 'unit', 'clients', 'e2e'],
-] as const
+/** Suites that run side by side, each lane in its order; they take about as long, and most of that they wait. */
+const lanes = [['integration'], ['e2e'], ['verify', 'unit', 'clients', 'parity', 'conformance']] as const
 /** Where output goes: through at once, or kept until the suite has ended. */
 type Output = 'inherit' | 'kept'
 
