@@ -217,18 +217,34 @@ export async function reportEndpoints(
 ): Promise<void> {
   const memberNamespace = downstreamNamespaceOf(context, visit)
   if (memberNamespace === undefined || upstreamObject(context, 'services', visit) === undefined) return
-  const endpoints: Record<string, number> = {}
-  for (const slice of context.downstreamIn('endpointslices', memberNamespace)) {
-    if (slice.metadata.labels?.[serviceNameLabel] !== visit.name) continue
-    const member = isRemote(slice) ? (slice.metadata.labels[memberAnnotation] ?? '') : context.member.name
-    const ready = readyEndpointsOf(slice)
-    if (ready > 0) endpoints[member] = (endpoints[member] ?? 0) + ready
-  }
+  const ofService = [...context.downstreamIn('endpointslices', memberNamespace)].filter(
+    ({ metadata }) => metadata.labels?.[serviceNameLabel] === visit.name,
+  )
+  const endpoints = countEndpoints(ofService, context.member.name)
   const { type, loadBalancer } = addressesOf(downstreamObject(context, 'services', memberNamespace, visit.name))
   const report = wanted ? { endpoints, ...(loadBalancer && { loadBalancer }) } : undefined
   const written = await writeMemberStatus(context, 'services', visit, report, signal)
   if (type === 'LoadBalancer' && written !== undefined)
     await writeStatus(context, 'services', addresses, visit, written, signal)
+}
+
+/**
+ * The ready endpoints of the slices of one Service in the copy of `local`, by the member they run in. A pod of a Service with two IP
+ * families is in slices of both and counts once: the family with more endpoints counts.
+ */
+export function countEndpoints(slices: readonly CachedObject[], local: string): Record<string, number> {
+  const byFamily = new Map<unknown, Map<string, number>>()
+  for (const slice of slices) {
+    const family = slice['addressType']
+    const counts = byFamily.get(family) ?? new Map<string, number>()
+    byFamily.set(family, counts)
+    const member = isRemote(slice) ? (slice.metadata.labels?.[memberAnnotation] ?? '') : local
+    counts.set(member, (counts.get(member) ?? 0) + readyEndpointsOf(slice))
+  }
+  const endpoints: Record<string, number> = {}
+  for (const counts of byFamily.values())
+    for (const [member, ready] of counts) if (ready > (endpoints[member] ?? 0)) endpoints[member] = ready
+  return endpoints
 }
 
 /** The status of a Service: the addresses of all members at which it can be reached. */
