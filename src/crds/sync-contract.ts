@@ -179,17 +179,26 @@ export interface PlacedCopy {
   readonly start?: number
   /** The pod of a StatefulSet that goes to another member next: it takes no new requests. */
   readonly ending?: EndingOrdinal
+  /** Its replicas become fewer, because other members have them: the pods that end take no new requests. */
+  readonly shrinking?: ShrinkingShare
   /** Its rollout waits, because another copy takes its place and has the present template already. */
   readonly paused?: true
   /** What it waits for before its next state. */
   readonly wait?: CopyWait
 }
-export interface EndingOrdinal {
-  readonly ordinal: number
-  /** RFC 3339: since when it takes none, or since when all members know. */
+/** Pods that take no new requests before they end. */
+export interface Withdrawal {
+  /** RFC 3339: since when they take none, or since when all members know. */
   readonly since: string
-  /** All members know that it takes none. */
+  /** All members know that they take none. */
   readonly isKnown?: true
+}
+export interface EndingOrdinal extends Withdrawal {
+  readonly ordinal: number
+}
+export interface ShrinkingShare extends Withdrawal {
+  /** How many replicas stay. */
+  readonly to: number
 }
 export interface CopyWait {
   /** The condition that is not met yet. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { PlacedCopy } from '../crds/index.ts'
-import { takesRequests } from './takes-requests.ts'
+import { takesRequests, withdrawnPods, type SharePod } from './takes-requests.ts'
 
 describe('pods that take requests', () => {
   const ending = { ordinal: 1, since: '2026-01-01T00:00:00.000Z' }
@@ -22,4 +22,27 @@ describe('pods that take requests', () => {
     },
   ] as { title: string; kind?: string; copy: PlacedCopy; taking: number[] }[])
     it(title, () => expect([0, 1, 2].filter((i) => takesRequests(kind, copy, `db-${i}`))).to.deep.equal(taking))
+})
+
+describe('the pods that take no requests while a share shrinks', () => {
+  const pod = (name: string, { isReady = true, takesRequests: takes = true } = {}): SharePod => ({
+    name,
+    isReady,
+    takesRequests: takes,
+  })
+  for (const { title, pods, withdrawn } of [
+    { title: 'are as many as end', pods: [pod('c'), pod('a'), pod('d'), pod('b')], withdrawn: ['c', 'd'] },
+    {
+      title: 'are those that take none already',
+      pods: [pod('a', { takesRequests: false }), pod('b'), pod('c'), pod('d')],
+      withdrawn: ['d', 'a'],
+    },
+    {
+      title: 'are those that are not ready, which end first',
+      pods: [pod('a'), pod('b', { isReady: false }), pod('c'), pod('d')],
+      withdrawn: ['d', 'b'],
+    },
+    { title: 'are none where there are no more', pods: [pod('a'), pod('b')], withdrawn: [] },
+  ])
+    it(title, () => expect(withdrawnPods(pods, 2)).to.deep.equal(withdrawn))
 })

@@ -10,3 +10,20 @@ export function takesRequests(kind: string | undefined, decided: PlacedCopy | un
   if (ordinal === ending?.ordinal) return false
   return start === undefined || replicas === undefined || (start <= ordinal && ordinal < start + replicas)
 }
+
+/** What decides which pods of a share that shrinks end first. */
+export interface SharePod {
+  readonly name: string
+  readonly isReady: boolean
+  /** Its label says so already. */
+  readonly takesRequests: boolean
+}
+
+/** The names of the pods that take no requests while a share shrinks to `to`: those that take none already, then those not ready. */
+export function withdrawnPods(pods: readonly SharePod[], to: number): string[] {
+  const rank = ({ takesRequests, isReady }: SharePod): number => (takesRequests ? 0 : 2) + (isReady ? 0 : 1)
+  return pods
+    .toSorted((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1))
+    .slice(to)
+    .map(({ name }) => name)
+}

@@ -2,7 +2,14 @@
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
-import { memberAnnotation, memberUidAnnotation, placedOn, servingLabel } from '../crds/index.ts'
+import {
+  isConditionTrue,
+  memberAnnotation,
+  memberUidAnnotation,
+  placedOn,
+  servingLabel,
+  type ShrinkingShare,
+} from '../crds/index.ts'
 import {
   copyStatus,
   createCopy,
@@ -22,7 +29,7 @@ import {
   type SyncContext,
   type Visit,
 } from './sync-context.ts'
-import { takesRequests } from './takes-requests.ts'
+import { takesRequests, withdrawnPods } from './takes-requests.ts'
 import { podUp } from './transform/up.ts'
 import { ownerUpstream, workloadOfLive } from './up-owner.ts'
 
@@ -122,7 +129,7 @@ async function removePod(
   await removeCopy(context, 'pods', visit, { copy, deletion: { gracePeriodSeconds: 0 } }, signal)
 }
 
-/** Pods of a draining copy take no new traffic and keep running. The label is not in the selector of ReplicaSets. */
+/** Pods that end next take no new requests and keep running. The label is not in the selector of ReplicaSets. */
 async function setServing(
   context: SyncContext,
   { name }: Visit,
@@ -132,15 +139,41 @@ async function setServing(
   signal: AbortSignal,
 ): Promise<void> {
   const decided = workload && placedOn(workload as KubeObject)[context.member.name]
-  const serving = String(takesRequests(workload?.kind, decided, name))
+  const isWithdrawn = decided?.shrinking !== undefined && endsNext(context, memberNamespace, live, decided.shrinking)
+  const serving = String(!isWithdrawn && takesRequests(workload?.kind, decided, name))
   if (
     live.metadata.labels?.[servingLabel] === serving ||
     decided === undefined ||
     live.metadata.deletionTimestamp !== undefined
   )
     return
-  const metadata = { uid: live.metadata.uid, labels: { [servingLabel]: serving } }
+  const wasFirst = live.metadata.annotations?.[deletionCostAnnotation] === endsFirst
+  const cost = isWithdrawn ? endsFirst : wasFirst ? null : undefined
+  const metadata = {
+    uid: live.metadata.uid,
+    labels: { [servingLabel]: serving },
+    ...(cost !== undefined && { annotations: { [deletionCostAnnotation]: cost } }),
+  }
   await context.downstream.patch(gvrs.pods, { namespace: memberNamespace, name }, 'merge', { metadata }, { signal })
+}
+
+/** A ReplicaSet ends the pods with the lowest cost first; others have 0. */
+const deletionCostAnnotation = 'controller.kubernetes.io/pod-deletion-cost'
+const endsFirst = '-1000'
+
+/** Whether the pod is one of those that its ReplicaSet will end when the share of the member has shrunk. */
+function endsNext(context: SyncContext, memberNamespace: string, live: CachedObject, { to }: ShrinkingShare): boolean {
+  const controllerOf = ({ metadata }: CachedObject): string | undefined =>
+    metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid
+  const controller = controllerOf(live)
+  const pods = [...context.downstreamIn('pods', memberNamespace)]
+    .filter((pod) => controllerOf(pod) === controller && pod.metadata.deletionTimestamp === undefined)
+    .map((pod) => ({
+      name: pod.metadata.name ?? '',
+      isReady: isConditionTrue(pod as Parameters<typeof isConditionTrue>[0], 'Ready'),
+      takesRequests: pod.metadata.labels?.[servingLabel] !== 'false',
+    }))
+  return withdrawnPods(pods, to).includes(live.metadata.name ?? '')
 }
 
 async function createPod(

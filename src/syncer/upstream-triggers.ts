@@ -142,8 +142,9 @@ function workloadChanged(
   context.enqueue(visit)
   if (row?.history) context.enqueue({ ...visit, kind: 'history' })
   const decided = (object: ObjectChange['after']): string => {
-    const { state, replicas, ending } = (object && placedOn(object as KubeObject)[context.member.name]) ?? {}
-    return `${state} ${replicas} ${ending?.ordinal}`
+    const copy = object && placedOn(object as KubeObject)[context.member.name]
+    const { state, replicas, ending, shrinking } = copy ?? {}
+    return `${state} ${replicas} ${ending?.ordinal} ${shrinking?.to}`
   }
   if (sharesOf(before) !== sharesOf(after))
     for (const { metadata } of context.upstreamIn('poddisruptionbudgets', cluster, namespace))

@@ -230,10 +230,24 @@ class World {
       this.#checkOrdinals(before, after, broken)
       return
     }
+    this.#checkShares(before, after, seen, broken)
     // What a member that does not answer takes with it is no action of ours.
     const given = names.filter((name) => !isAway(after[name]?.state) && served(before, name) > served(after, name))
     if (given.length > 0 && sum(after) < Math.min(sum(before), this.replicas))
       broken('I1', `${sum(after)} of ${this.replicas} serve: ${JSON.stringify(before)} -> ${JSON.stringify(after)}`)
+  }
+
+  /** A divided workload gives up a ready pod only when all members have known that it takes no requests. */
+  #checkShares(before: PlacedOn, after: PlacedOn, seen: Observed['seen'], broken: Broken): void {
+    for (const name of names) {
+      const [was, is] = [before[name], after[name]]
+      const { available, ready = 0 } = seen(name)
+      if (was?.state !== 'Serving' || is?.state !== 'Serving' || !available) continue
+      const [from, to] = [was.replicas ?? this.replicas, is.replicas ?? this.replicas]
+      const isTold = was.shrinking?.to === to && was.shrinking.isKnown
+      if (this.rules.isDivided && Math.min(ready, from) > to && to < from && !isTold)
+        broken('I9', `pods end that take requests: ${JSON.stringify(before)} -> ${JSON.stringify(after)}`)
+    }
   }
 
   /** What runs in members that do not answer starts nowhere else while they are most of all members. */
@@ -496,7 +510,10 @@ function isSettled({ latest, target, replicas, members, rules: { isDivided } }: 
   const running = names.reduce((sum, name) => sum + members[name].pods.size - members[name].old.size, 0)
   if (target === 'none') return copies.length === 0 && running === 0
   if (isDivided && target === 'best')
-    return copies.every(([, { state, wait }]) => state === 'Serving' && !wait) && running === replicas
+    return (
+      copies.every(([, { state, wait, shrinking }]) => state === 'Serving' && !wait && !shrinking) &&
+      running === replicas
+    )
   const arrived = copies.length === 1 && copies[0]?.[1].state === 'Serving' && copies[0][1].wait === undefined
   return arrived && running === replicas && (target === 'best' || copies[0]?.[0] === target[0])
 }

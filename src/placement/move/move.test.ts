@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import type { CopyState, PlacedOn } from '../../crds/index.ts'
+import type { CopyState, PlacedOn, ShrinkingShare } from '../../crds/index.ts'
 import type { Decision } from './decision.ts'
 import { move, transition } from './move.ts'
 import type { CopySeen, MoveInput } from './move-input.ts'
@@ -302,6 +302,17 @@ describe('the move engine', () => {
       decision: { ...decide(Object.keys(wants)), shares: wants },
       seen: (name) => ({ ...(name in has ? serving : nothing), ready: ready[name] ?? 0 }),
     })
+    /** All members have known for long that the pods which end take no requests. */
+    const known = (input: MoveInput, to: Record<string, number>): MoveInput => ({
+      ...input,
+      now: start + 60_000,
+      placedOn: Object.fromEntries(
+        Object.entries(input.placedOn).map(([name, copy]) => {
+          const since = new Date(start).toISOString()
+          return [name, name in to ? { ...copy, shrinking: { to: to[name]!, since, isKnown: true } } : copy]
+        }),
+      ),
+    })
     for (const { title, input, after } of [
       {
         title: 'gives the replicas of a scale-up at once',
@@ -309,19 +320,27 @@ describe('the move engine', () => {
         after: { a: 15, b: 15 },
       },
       {
-        title: 'takes the replicas of a scale-down at once',
-        input: divided({ a: 15, b: 15 }, { a: 3, b: 3 }, { replicas: 6 }),
-        after: { a: 3, b: 3 },
-      },
-      {
         title: 'takes none before those of a member that joins are ready',
         input: divided({ a: 6, b: 6 }, { a: 4, b: 4, c: 4 }, { replicas: 12 }),
         after: { a: 6, b: 6, c: 4 },
       },
       {
-        title: 'takes as many as are ready elsewhere',
-        input: divided({ a: 6, b: 6, c: 4 }, { a: 4, b: 4, c: 4 }, { replicas: 12, ready: { a: 6, b: 6, c: 2 } }),
+        title: 'takes as many as are ready elsewhere, once they take no requests',
+        input: known(
+          divided({ a: 6, b: 6, c: 4 }, { a: 4, b: 4, c: 4 }, { replicas: 12, ready: { a: 6, b: 6, c: 2 } }),
+          { a: 4 },
+        ),
         after: { a: 4, b: 6, c: 4 },
+      },
+      {
+        title: 'takes those of a scale-down once they take no requests',
+        input: known(divided({ a: 15, b: 15 }, { a: 3, b: 3 }, { replicas: 6 }), { a: 3, b: 3 }),
+        after: { a: 3, b: 3 },
+      },
+      {
+        title: 'takes none of a scale-down while they take requests',
+        input: divided({ a: 15, b: 15 }, { a: 3, b: 3 }, { replicas: 6 }),
+        after: { a: 15, b: 15 },
       },
       {
         title: 'takes replicas that were not ready anyway',
@@ -330,6 +349,72 @@ describe('the move engine', () => {
       },
     ])
       it(title, () => expect(shares(input)).to.deep.equal(after))
+
+    describe('whose share in a member shrinks', () => {
+      const since = new Date(start).toISOString()
+      const shrinking = (input: MoveInput): unknown => move(input).placedOn['a']?.shrinking
+      const smaller = divided({ a: 6, c: 4 }, { a: 4, c: 4 }, { replicas: 8 })
+      const at = (
+        given: MoveInput,
+        said: ShrinkingShare | undefined,
+        seconds: number,
+        endpoints: number,
+      ): MoveInput => ({
+        ...given,
+        now: start + seconds * 1000,
+        placedOn: { ...given.placedOn, a: { ...given.placedOn['a']!, ...(said && { shrinking: said }) } },
+        seen: (name) => ({ ...given.seen(name), endpoints, pods: 6 }),
+      })
+      const told = { to: 4, since }
+      for (const { title, input, after } of [
+        { title: 'says so first', input: at(smaller, undefined, 0, 6), after: told },
+        { title: 'waits while a member knows their endpoints', input: at(smaller, told, 29, 5), after: told },
+        {
+          title: 'waits for the soak time once no member knows them',
+          input: at(smaller, told, 1, 4),
+          after: { to: 4, since: new Date(start + 1000).toISOString(), isKnown: true },
+        },
+        {
+          title: 'waits no longer than for a copy that drains',
+          input: at(smaller, told, 30, 5),
+          after: { to: 4, since: new Date(start + 30_000).toISOString(), isKnown: true },
+        },
+        {
+          title: 'begins anew where the share changes',
+          input: at(divided({ a: 6, c: 4 }, { a: 3, c: 4 }, { replicas: 7 }), told, 2, 4),
+          after: { to: 3, since: new Date(start + 2000).toISOString() },
+        },
+        {
+          title: 'takes requests again where the share is what it was',
+          input: at(divided({ a: 6, c: 4 }, { a: 6, c: 4 }, { replicas: 10 }), told, 2, 4),
+          after: undefined,
+        },
+        {
+          title: 'tells those that end from those that stay until they are gone',
+          input: at(divided({ a: 4, c: 4 }, { a: 4, c: 4 }, { replicas: 8 }), told, 40, 4),
+          after: told,
+        },
+      ])
+        it(title, () => expect(shrinking(input)).to.deep.equal(after))
+
+      it('says nothing of it any more when they are gone', () => {
+        const input = at(divided({ a: 4, c: 4 }, { a: 4, c: 4 }, { replicas: 8 }), told, 40, 4)
+        const gone: MoveInput = { ...input, seen: (name) => ({ ...input.seen(name), pods: 4 }) }
+        expect(shrinking(gone)).to.equal(undefined)
+      })
+
+      it('counts only those that stay where another member gives up replicas', () => {
+        const input = divided({ a: 6, b: 6, c: 4 }, { a: 4, b: 4, c: 4 }, { replicas: 12 })
+        const placedOn = { ...input.placedOn, a: { ...input.placedOn['a']!, shrinking: told } }
+        const ready: MoveInput = {
+          ...input,
+          placedOn,
+          now: start + 1000,
+          seen: (name) => ({ ...input.seen(name), ready: name === 'c' ? 3 : 6 }),
+        }
+        expect(move(ready).placedOn['b']?.shrinking).to.equal(undefined)
+      })
+    })
 
     it('takes none because of pods that a lost member reported before it is wanted again', () => {
       const input = divided({ a: 1, b: 2 }, { a: 1, b: 1 }, { replicas: 2 })

@@ -2,13 +2,13 @@
 // decision, by the table of transitions alone. Pure: the caller brings the time and waits.
 import { hasCopy, type PlacedCopy, type PlacedOn } from '../../crds/index.ts'
 import type { Rejection } from './decision.ts'
-import { endingWaitMs } from './ending-ordinal.ts'
 import { guards } from './guards.ts'
 import { elapsedMs, type Copy, type CopySeen, type MoveInput, type Role } from './move-input.ts'
 import { withPause } from './pauses.ts'
 import { nextShares } from './shares.ts'
 import { transitions, type StateOrNone, type Transition } from './transitions.ts'
 import { nextDeadlineMs, overdue, withWait } from './waits.ts'
+import { mapCopies, withdrawalWaitMs } from './withdrawal.ts'
 
 export interface MoveStep {
   readonly placedOn: PlacedOn
@@ -34,7 +34,7 @@ export function move(given: MoveInput): MoveStep {
     withPause(withWait(name, copy, pendingOf(name, copy, input), input), input),
   )
   const waits = [
-    ...Object.values(placedOn).flatMap((copy) => [waitMs(copy, input), endingWaitMs(copy, input)]),
+    ...Object.values(placedOn).flatMap((copy) => [waitMs(copy, input), withdrawalWaitMs(copy, input)]),
     nextDeadlineMs(placedOn, given.now),
   ]
   const known = waits.filter((ms) => ms !== undefined)
@@ -116,11 +116,6 @@ function hold(name: string, before: PlacedCopy | undefined, input: MoveInput): P
 
 function timeOf({ now }: MoveInput): string {
   return new Date(now).toISOString()
-}
-
-function mapCopies(placedOn: PlacedOn, change: (copy: PlacedCopy, name: string) => PlacedCopy): PlacedOn {
-  const next = Object.fromEntries(Object.entries(placedOn).map(([name, copy]) => [name, change(copy, name)]))
-  return Object.keys(next).every((name) => next[name] === placedOn[name]) ? placedOn : next
 }
 
 /** In how many milliseconds the passing of time alone may change the state of a copy. */

@@ -1,8 +1,8 @@
 // A StatefulSet goes to another member ordinal by ordinal: one pod ends in one member before the same one starts in the other.
 // Each member has a range of ordinals. The wanted member takes the one next to its range, the highest first. Pure.
 import type { EndingOrdinal, PlacedCopy, PlacedOn } from '../../crds/index.ts'
-import { endingOf, withoutEndings } from './ending-ordinal.ts'
 import { liveStates, scaleOf, type MoveInput } from './move-input.ts'
+import { nextWithdrawal, withoutEndings } from './withdrawal.ts'
 
 interface Range {
   readonly name: string
@@ -88,6 +88,14 @@ function giveNext(placedOn: PlacedOn, taker: Range, others: readonly Range[], in
   if (ending !== 'ends') return withEnding(placedOn, holder, ending, input)
   const rest = next === holder.end - 1 ? { start: holder.start, end: next } : { start: next + 1, end: holder.end }
   return withRange(placedOn, holder, rest)
+}
+
+/** What the copy says of this ordinal before it gives it away; `ends` when it does. */
+function endingOf(name: string, ordinal: number, input: MoveInput): EndingOrdinal | 'ends' {
+  const before = input.placedOn[name]?.ending
+  const current = before?.ordinal === ordinal ? before : undefined
+  const staying = Math.max(1, input.seen(name).ready ?? 0) - 1
+  return nextWithdrawal(name, current, { pods: { ordinal }, staying }, input)
 }
 
 function withEnding(placedOn: PlacedOn, { name }: Range, ending: EndingOrdinal, input: MoveInput): PlacedOn {

@@ -1,29 +1,66 @@
 // How many replicas each copy has next. More are given at once; fewer only when as many as the workload wants are ready without
-// them. Pure.
-import type { PlacedOn } from '../../crds/index.ts'
-import { withoutEndings } from './ending-ordinal.ts'
+// them, and when all members know that the pods which end take no requests. Pure.
+import type { PlacedCopy, PlacedOn, ShrinkingShare } from '../../crds/index.ts'
 import { scaleOf, shareOf, type MoveInput } from './move-input.ts'
 import { nextOrdinals } from './ordinals.ts'
+import { nextWithdrawal, withoutEndings, withoutShrinking } from './withdrawal.ts'
 
 /** The copies with the replicas that each has next; the same object if nothing changes. */
 export function nextShares(placedOn: PlacedOn, input: MoveInput): PlacedOn {
   if (input.strategy === 'ordinalByOrdinal') return nextOrdinals(placedOn, input)
   const { wanted, shares } = input.decision
   let next = withoutEndings(placedOn)
-  if (wanted.kind !== 'members') return next
+  if (wanted.kind !== 'members') return withoutShrinking(next)
+  next = withoutShrinking(next, (name) => !wanted.names.includes(name))
+  const hasOthers = Object.keys(next).length > 1
   for (const name of wanted.names) {
     const copy = next[name]
     if (copy === undefined || copy.state === 'Held') continue
-    const { replicas, start: _, ...rest } = copy
-    const share = shares?.[name]
-    if (replicas === share && copy.start === undefined) continue
-    const [is, should] = [shareOf(copy, input), share ?? scaleOf(input).replicas]
-    // Copies that an interrupted move left with a part get the rest when they are alone.
-    const isPart = copy.start !== undefined && Object.keys(next).length > 1
-    if (isPart || (should < is && !maySpare(name, is, should, { ...input, placedOn: next }))) continue
-    next = { ...next, [name]: share === undefined ? rest : { ...rest, replicas: share } }
+    const after = withShare(name, copy, shares?.[name], hasOthers, { ...input, placedOn: next })
+    if (after !== copy) next = { ...next, [name]: after }
   }
   return next
+}
+
+function withShare(
+  name: string,
+  copy: PlacedCopy,
+  share: number | undefined,
+  hasOthers: boolean,
+  input: MoveInput,
+): PlacedCopy {
+  const { replicas, start, shrinking, ...rest } = copy
+  const still = shrinking === undefined ? copy : { ...rest, ...numbers(replicas, start) }
+  if (replicas === share && start === undefined)
+    return shrinking && hasEndingPods(name, share, shrinking, input) ? copy : still
+  const [is, should] = [shareOf(copy, input), share ?? scaleOf(input).replicas]
+  // Copies that an interrupted move left with a part get the rest when they are alone.
+  if (start !== undefined && hasOthers) return copy
+  if (should >= is) return { ...rest, ...numbers(share) }
+  if (!maySpare(name, is, should, input)) return still
+  const next = shrinkingOf(name, copy, should, input)
+  if (next === 'ends') return { ...rest, ...numbers(share), ...(shrinking && { shrinking }) }
+  return next === shrinking ? copy : { ...copy, shrinking: next }
+}
+
+function numbers(replicas: number | undefined, start?: number): Pick<PlacedCopy, 'replicas' | 'start'> {
+  return { ...(replicas !== undefined && { replicas }), ...(start !== undefined && { start }) }
+}
+
+/** What the copy says of its share before it has fewer replicas; `ends` when it has. */
+function shrinkingOf(name: string, copy: PlacedCopy, to: number, input: MoveInput): ShrinkingShare | 'ends' {
+  const { available, ready = 0 } = input.seen(name)
+  const current = copy.shrinking?.to === to ? copy.shrinking : undefined
+  // Where no ready pod ends, no request is lost. During a rollout it is not known which pods end.
+  if (Math.min(ready, shareOf(copy, input)) <= to || copy.state !== 'Serving') return 'ends'
+  if (current === undefined && !available) return 'ends'
+  return nextWithdrawal(name, current, { pods: { to }, staying: to }, input)
+}
+
+/** Whether pods that the copy has given up still run: until then they are told from those that stay. */
+function hasEndingPods(name: string, share: number | undefined, { to }: ShrinkingShare, input: MoveInput): boolean {
+  const { observed, pods = 0 } = input.seen(name)
+  return to === share && (!observed || pods > to)
 }
 
 /** Whether the workload has all the ready pods that it wants without those that the member gives up. */
@@ -34,7 +71,7 @@ function maySpare(name: string, is: number, should: number, input: MoveInput): b
       return 0
     const seen = input.seen(member)
     // What a lost member reported last says nothing about now; its copy is marked Lost later in the same step.
-    return seen.lost === undefined ? Math.min(seen.ready ?? 0, shareOf(copy, input)) : 0
+    return seen.lost === undefined ? Math.min(seen.ready ?? 0, copy.shrinking?.to ?? shareOf(copy, input)) : 0
   }
   if (Math.min(input.seen(name).ready ?? 0, is) <= should) return true
   const elsewhere = Object.keys(input.placedOn)

@@ -298,6 +298,31 @@ describe('the operator and two members', function () {
     await until('it to be gone', async () => (await up.tryGet(statefulSets, ref, { signal })) === undefined)
   })
 
+  /** Watches which pods of an application end in a member from now on; `stop` tells whether each took requests when it ended. */
+  const endingPods = async (member: string, app: string): Promise<{ stop: () => Promise<string[]> }> => {
+    const { client } = members[member]!
+    const end = new AbortController()
+    const { metadata } = await client.list<KubeObject>(pods, { labelSelector: `app=${app}`, signal })
+    const serving = new Map<string, string>()
+    const follow = async (): Promise<void> => {
+      const from = { resourceVersion: metadata.resourceVersion ?? '', labelSelector: `app=${app}`, signal: end.signal }
+      for await (const { object } of client.watch<KubeObject>(pods, from)) {
+        const { name = '', deletionTimestamp, labels } = object.metadata
+        if (deletionTimestamp !== undefined) serving.set(name, labels?.['kcp.dev/serving'] ?? '')
+      }
+    }
+    const followed = follow().catch((error: unknown) => {
+      if (!end.signal.aborted) throw error
+    })
+    return {
+      async stop() {
+        end.abort()
+        await followed
+        return [...serving.values()]
+      },
+    }
+  }
+
   it('divides a Deployment, and divides it again when it is scaled and when a member leaves and returns', async () => {
     const space = 'divided'
     const ref = { namespace: space, name: 'api' }
@@ -351,8 +376,11 @@ describe('the operator and two members', function () {
     await untilDivided(3, 3)
     await setSpec('west', { taints: [{ key: 'divided', effect: 'NoExecute' }] })
     await untilDivided(6, 0)
+    const ended = await endingPods('east', 'api')
     await setSpec('west', { taints: null })
     await untilDivided(3, 3)
+    const withdrawn = await ended.stop()
+    expect(withdrawn, 'labels of the pods that ended').to.deep.equal(['false', 'false', 'false'])
 
     const metadata = { namespace: space, name: 'api' }
     const budget = { minAvailable: 4, selector: { matchLabels: labels } }
