@@ -24,7 +24,7 @@ import {
 import { syncedKindOf, syncedKinds } from './synced-kinds.ts'
 import { serviceNameLabel } from './transform/slice-labels.ts'
 import type { ObjectChange, TriggerContext } from './trigger-context.ts'
-import { isLost } from './up-endpoint-slices.ts'
+import { isLost, isRemote } from './up-endpoint-slices.ts'
 import { madeKindOf } from './up-made.ts'
 import { workloadOwnerOf } from './workload-owner.ts'
 
@@ -74,6 +74,9 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
           visit(from === context.member.name ? 'slice' : 'remoteSlice', slice.metadata.name)
         }
       }
+      // Slices of the member that were seen before their Service, or while a list lacked it, have no copy yet.
+      if (change.before === undefined)
+        for (const { metadata } of slicesInMember(context, { cluster, namespace }, name)) visit('slice', metadata.name)
       break
     case 'ingresses':
     case 'persistentvolumeclaims':
@@ -84,6 +87,19 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
   }
   const kind = syncedKindOf(resource)
   if (kind?.follows !== 'decision' && isRelevant(context, resource, cluster, namespace, name)) visit(resource)
+}
+
+/** The slices that the member made for a Service. */
+function slicesInMember(
+  context: TriggerContext,
+  within: { readonly cluster: string; readonly namespace: string },
+  service: string,
+): DeepReadonly<KubeObject>[] {
+  const memberNamespace = downstreamNamespaceOf(context, within)
+  if (memberNamespace === undefined) return []
+  return [...context.downstreamIn('endpointslices', memberNamespace)].filter(
+    (slice) => slice.metadata.labels?.[serviceNameLabel] === service && !isRemote(slice),
+  )
 }
 
 /** A copy of what a member made has changed upstream. Returns whether it is one of this or another member. */

@@ -1,5 +1,6 @@
 // What a syncer does with EndpointSlices when a list is empty by mistake: of the slices of its member, or of Services upstream.
 import { expect } from 'chai'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { KubeObject } from '../../../src/apimachinery/meta/index.ts'
 import { sharedInformers, type KubeClient } from '../../../src/client/index.ts'
 import { managedLabel, placedOnAnnotation, syncerFinalizer } from '../../../src/crds/index.ts'
@@ -70,6 +71,7 @@ describe('the endpoints of a Service', function () {
   ] as const)
     it(`stay where ${title} is empty by mistake, and go with their slice later`, async () => {
       const before = await sliceUpstream()
+      mistake.asked = 0
       mistake.turn(true)
       await until('the syncer to ask twice', () => mistake.asked >= 2)
       expect((await sliceUpstream())?.metadata).to.include({ uid: before?.metadata.uid })
@@ -80,13 +82,23 @@ describe('the endpoints of a Service', function () {
       await until('the endpoints', sliceUpstream)
     })
 
+  it('come upstream with the list of Services that has theirs again', async () => {
+    services.asked = 0
+    services.turn(true)
+    await until('the syncer to ask again', () => services.asked >= 2)
+    await member.create(gvrs.endpointslices, slice(down, 'web-2'), { signal })
+    await sleep(1000)
+    services.turn(false)
+    await until('the copy', () => up.tryGet(gvrs.endpointslices, { namespace, name: 'web-2' }, { signal }))
+  })
+
   const service: KubeObject = {
     apiVersion: 'v1',
     kind: 'Service',
     metadata: { name: 'web', namespace },
     spec: { selector: { app: 'web' }, ports: [{ port: 80 }] },
   }
-  const slice = (within: string): KubeObject => {
+  const slice = (within: string, name = 'web-1'): KubeObject => {
     const labels = {
       [managedLabel]: 'true',
       'kubernetes.io/service-name': 'web',
@@ -95,7 +107,7 @@ describe('the endpoints of a Service', function () {
     return {
       apiVersion: 'discovery.k8s.io/v1',
       kind: 'EndpointSlice',
-      metadata: { name: 'web-1', namespace: within, labels },
+      metadata: { name, namespace: within, labels },
       addressType: 'IPv4',
       endpoints: [{ addresses: ['10.1.2.3'], conditions: { ready: true } }],
       ports: [{ name: '', port: 80, protocol: 'TCP' }],
