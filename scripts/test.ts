@@ -1,4 +1,4 @@
-// Runs the suites and counts.   node scripts/test.ts all|long|verify|unit|conformance|integration|parity|clients|faults|e2e ...
+// Runs the suites and counts.   node scripts/test.ts all|long|verify|unit|conformance|integration|harness|parity|clients|faults|e2e ...
 // `long` is what `make test-long` runs: every suite with more rounds and seeds, and test/long besides.
 // Without names of suites, three lanes of them run side by side, then those that measure the machine. What the second
 // and the third print appears when a suite of theirs has ended.
@@ -41,7 +41,13 @@ const suites: readonly Suite[] = [
   { name: 'conformance', files: ['test/conformance/**/*.test.ts'], timeoutMs: 120_000, retries: 1 },
   {
     name: 'integration',
-    files: ['test/support/**/*.test.ts', 'test/upstream/**/*.test.ts', 'test/integration/**/*.test.ts'],
+    files: ['test/integration/**/*.test.ts'],
+    timeoutMs: 180_000,
+    retries: 1,
+  },
+  {
+    name: 'harness',
+    files: ['test/support/**/*.test.ts', 'test/upstream/**/*.test.ts'],
     timeoutMs: 180_000,
     retries: 1,
   },
@@ -59,7 +65,7 @@ const suites: readonly Suite[] = [
 const longSuite: Suite = { name: 'exhaustive', files: ['test/long/**/*.test.ts'], timeoutMs: 1_800_000 }
 const names = ['verify', ...suites.map(({ name }) => name)]
 /** Suites that run side by side, each lane in its order; they take about as long, and most of that they wait. */
-const lanes = [['integration'], ['e2e'], ['verify', 'unit', 'clients', 'parity', 'conformance']] as const
+const lanes = [['integration'], ['e2e', 'conformance'], ['verify', 'unit', 'clients', 'parity', 'harness']] as const
 /** Where output goes: through at once, or kept until the suite has ended. */
 type Output = 'inherit' | 'kept'
 
