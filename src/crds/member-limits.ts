@@ -29,8 +29,12 @@ export function isLocalAnnotation(annotation: string): boolean {
   return localAnnotations.some((prefix) => annotation.startsWith(prefix))
 }
 
-/** True for an annotation that is copied into a member that allows these prefixes besides the default ones. */
+/**
+ * True for an annotation that is copied into a member that allows these prefixes besides the default ones. Names without a prefix
+ * are private to users: Kubernetes requires one of automated components.
+ */
 export function isAnnotationForMembers(name: string, prefixes: readonly string[] = []): boolean {
+  if (!name.includes('/')) return true
   return [...defaultAnnotationPrefixes, ...prefixes].some((prefix) => name.startsWith(prefix))
 }
 

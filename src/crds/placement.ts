@@ -25,8 +25,19 @@ export interface PlacementSpec {
   spread?: { topologyKey: string; maxSkew: number; minDomains?: number }[]
   failover?: { tolerationSeconds?: number }
   replicas?: PlacementReplicas
+  move?: PlacementMove
   /** Counts in Placements of admins alone. */
   rebalance?: PlacementRebalance
+}
+
+/** How long the steps of a move last. */
+export interface PlacementMove {
+  /** Default 10. */
+  readonly drainSeconds?: number
+  /** Default 2. */
+  readonly soakSeconds?: number
+  /** Default 60. */
+  readonly forwardSeconds?: number
 }
 
 /** When workloads that run move from fuller to emptier members. */
@@ -210,6 +221,35 @@ export const placementKind: Kind = {
                   },
                 ],
               },
+            },
+          },
+        },
+        move: {
+          type: 'object',
+          description: 'How long the steps of a move from one member cluster to another last.',
+          properties: {
+            drainSeconds: {
+              type: 'integer',
+              format: 'int32',
+              minimum: 5,
+              maximum: 3600,
+              description:
+                'How long pods keep running after they take no new requests: the time that long connections have to end. Default 10.',
+            },
+            soakSeconds: {
+              type: 'integer',
+              format: 'int32',
+              minimum: 0,
+              maximum: 3600,
+              description: 'How long the new pods must serve before the old ones take no new requests. Default 2.',
+            },
+            forwardSeconds: {
+              type: 'integer',
+              format: 'int32',
+              minimum: 0,
+              maximum: 86400,
+              description:
+                'How long a member cluster that nothing of the namespace runs in any more forwards requests of clients that still know the addresses of its Ingresses and load balancers: at least the time to live of their DNS records. Default 60.',
             },
           },
         },

@@ -150,7 +150,8 @@ export const kubeSystemUidAnnotation = 'kcp.dev/kube-system-uid'
 // --- The scheduler's decision. ---
 
 /**
- * States of one copy, in the order of its life. Held: the copy is wanted and cannot be created. Lost: the member does not answer.
+ * States of one copy, in the order of its life. Forwarding: the copy goes, and the Ingresses and Services of its namespace stay
+ * for clients that still know the addresses of the member. Held: the copy is wanted and cannot be created. Lost: the member does not answer.
  * Fenced: it does not answer, and somebody has made sure that nothing runs there.
  */
 export const copyStates = [
@@ -160,6 +161,7 @@ export const copyStates = [
   'Available',
   'Serving',
   'Draining',
+  'Forwarding',
   'Terminating',
   'Held',
   'Lost',
@@ -226,7 +228,7 @@ export function placedOn(object: KubeObject): PlacedOn {
 
 /** True if the copy should exist in the member. */
 export function hasCopy(copy: PlacedCopy | undefined): boolean {
-  return copy !== undefined && !['Assumed', 'Terminating', 'Held', 'Fenced'].includes(copy.state)
+  return copy !== undefined && !['Assumed', 'Terminating', 'Forwarding', 'Held', 'Fenced'].includes(copy.state)
 }
 
 /** The members in which a copy of the object should exist. */
@@ -305,6 +307,8 @@ export interface StatusCondition {
 /** What a member reports about its copy of a Service: the ready endpoints it knows, counted by the member they run in. */
 export interface ServiceMemberStatus {
   readonly endpoints?: Readonly<Record<string, number>>
+  /** It can be reached from outside the member: it has addresses of a load balancer, or an Ingress with addresses leads to it. */
+  readonly external?: true
   readonly error?: string
 }
 

@@ -44,6 +44,7 @@ function ruleOf({ metadata, spec }: DeepReadonly<Placement>): PlacementRule {
     ...(spec?.tolerations && { tolerations: spec.tolerations }),
     ...(spec?.spread && { spread: spec.spread }),
     ...(spec?.replicas && { replicas: spec.replicas }),
+    ...(spec?.move && { move: spec.move }),
     ...(spec?.rebalance && { rebalance: spec.rebalance }),
     ...(spec?.failover?.tolerationSeconds !== undefined && { tolerationSeconds: spec.failover.tolerationSeconds }),
   }

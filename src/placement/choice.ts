@@ -14,6 +14,7 @@ import {
   type MemberCluster,
   type MemberStatus,
   type PlacedOn,
+  type PlacementMove,
   type WorkloadKind,
 } from '../crds/index.ts'
 import type { ApplicableRules } from './applicable-rules.ts'
@@ -21,6 +22,7 @@ import type { Candidate, Demand, DivideDemand, PodDemand } from './candidate.ts'
 import { namedClasses } from './classes.ts'
 import { currentMembers } from './move/move.ts'
 import { moveKindOf } from './move/strategy.ts'
+import { moveTimes } from './move-times.ts'
 import { rebalanceRule, rebalancingOf, type RebalanceRule, type Rebalancing } from './rebalance-rule.ts'
 import { demandOf, targetOf, type ChosenTarget, type PlacementRule, type Target } from './target.ts'
 import { membersWithVolumes, usesSingleWriterVolume } from './volumes.ts'
@@ -52,6 +54,8 @@ export interface Choice {
   readonly scale?: { readonly replicas: number; readonly start: number; readonly hasOrdinals: boolean }
   /** A Job or pod that has ended. */
   readonly hasEnded: boolean
+  /** How long the steps of a move last, where a Placement says so. */
+  readonly moveTimes?: PlacementMove
   /** What admins say of rebalancing; absent: nothing. */
   readonly rebalance?: RebalanceRule
   /** A move for balance that is under way or begins now. */
@@ -92,6 +96,7 @@ export function choiceOf(input: ChoiceInput): Choice {
   const pods = podDemandOf(workload)
   const divided = divideDemandOf(pods, move, chosen.rule?.replicas)
   const { source, rule } = chosen
+  const times = moveTimes(rules)
   const rebalance = rebalanceRule(rules, [workload, namespaceObject])
   const rebalancing = rebalancingOf(workload, placed, { rule: rebalance, begins: input.rebalancing, nowMs })
   return {
@@ -118,6 +123,7 @@ export function choiceOf(input: ChoiceInput): Choice {
     move,
     scale: specScaleOf(workload),
     hasEnded: hasEnded(workload),
+    ...(times && { moveTimes: times }),
     ...(rebalance && { rebalance }),
     ...(rebalancing && { rebalancing }),
   }

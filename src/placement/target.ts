@@ -4,6 +4,7 @@ import {
   clustersAnnotation,
   type DivisionBound,
   type FixedSelector,
+  type PlacementMove,
   type PlacementRebalance,
   type PlacementReplicas,
 } from '../crds/index.ts'
@@ -35,7 +36,8 @@ export interface PlacementRule {
   readonly spread?: readonly Spread[]
   readonly tolerationSeconds?: number
   readonly replicas?: FixedReplicas
-  /** Decides about no target. */
+  /** Decides about no target, as does rebalance. */
+  readonly move?: PlacementMove
   readonly rebalance?: PlacementRebalance
 }
 

@@ -6,6 +6,7 @@ import {
   appliedAnnotation,
   contentHash,
   hasEnded,
+  memberStatusAnnotation,
   memberUidAnnotation,
   placedOn,
   syncerFieldManager,
@@ -173,7 +174,7 @@ function desiredCopy(
   const decided = placedOn(object as KubeObject)[context.member.name]
   const copy = kind.down(object, ownerCluster(context, cluster, clusterId), podContext, {
     copy: current,
-    isLeaving: decided?.state === 'Draining' || decided?.state === 'Terminating',
+    isLeaving: decided !== undefined && ['Draining', 'Terminating', 'Forwarding'].includes(decided.state),
     isScaled: kind.workload?.paths.replicas !== undefined && isScaled(context, object, visit),
     ...(decided && { decided }),
   })
@@ -341,16 +342,28 @@ async function release(
   if (object?.metadata.finalizers?.includes(finalizer)) {
     const live = await context.downstream.tryGet(gvrs[kind.resource], { namespace, name }, { signal })
     if (live !== undefined && locatorOf(live)?.uid === object.metadata.uid) return
+    const annotations = clearedMemberStatus(context.member.name)
+    const client = context.upstream.client(cluster)
+    const ref = { namespace: visit.namespace, name }
+    if (isForwarding(context, object)) {
+      if (object.metadata.annotations?.[memberStatusAnnotation(context.member.name)] !== undefined)
+        await client.patch(gvrs[kind.resource], ref, 'merge', { metadata: { annotations } }, { signal })
+      return
+    }
     await deleteNamespacesOf(context, object, visit, signal)
     const finalizers = object.metadata.finalizers.filter((one) => one !== finalizer)
     const metadata = {
       resourceVersion: object.metadata.resourceVersion,
       finalizers,
-      annotations: clearedMemberStatus(context.member.name),
+      annotations,
     }
-    await context.upstream
-      .client(cluster)
-      .patch(gvrs[kind.resource], { namespace: visit.namespace, name }, 'merge', { metadata }, { signal })
+    await client.patch(gvrs[kind.resource], ref, 'merge', { metadata }, { signal })
   }
   context.enqueue(namespaceVisit)
+}
+
+/** True while the Services and Ingresses of a workload that has left the member stay there: so does our finalizer. */
+function isForwarding({ member }: SyncContext, object: DeepReadonly<KubeObject>): boolean {
+  const copy = placedOn(object as KubeObject)[member.name]
+  return copy?.state === 'Forwarding' && object.metadata.deletionTimestamp === undefined
 }

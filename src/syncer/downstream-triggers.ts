@@ -9,7 +9,7 @@ import {
   workloadKindOfObject,
   workloadKinds,
 } from '../crds/index.ts'
-import { scaleTargetOf } from './references.ts'
+import { ingressBackends, scaleTargetOf } from './references.ts'
 import type { ResourceName } from './resources/resources.ts'
 import { locatorOf, upstreamNamespaceOf, visitKindOf, type VisitKind } from './sync-context.ts'
 import { syncedKindOf } from './synced-kinds.ts'
@@ -53,6 +53,9 @@ export function downstreamChanged(context: TriggerContext, resource: ResourceNam
       break
     case 'configmaps':
       if (object.metadata.name === rootCaConfigMap) visit('namespace', namespace)
+      break
+    case 'ingresses':
+      for (const service of ingressBackends(object)) visit('services', service)
       break
     case 'horizontalpodautoscalers':
       scalerChanged(context, { cluster, namespace }, object)

@@ -123,7 +123,8 @@ export async function visitStatus(
   const copy = downstreamObject(context, resource, namespace, ref.name)
   const ours = copy !== undefined && locatorOf(copy)?.uid === object.metadata.uid
   const before = parseAnnotation(object as KubeObject, memberStatusAnnotation(context.member.name)) as MemberStatus
-  const report = ours ? memberStatusOf(rule, copy, before) : undefined
+  const isLeaving = rule.joinsAddresses === true && context.view(ref.cluster, ref.namespace).leaving
+  const report = ours ? { ...memberStatusOf(rule, copy, before), ...(isLeaving && { leaving: true }) } : undefined
   if (report !== undefined && (await writeBoth(context, resource, rule, { ref, object, report }, signal))) return
   const written = report === undefined ? object : await writeMemberStatus(context, resource, ref, report, signal)
   if (written !== undefined) await writeStatus(context, resource, rule, ref, written, signal)

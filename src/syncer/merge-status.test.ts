@@ -127,3 +127,27 @@ describe('the status of a Job', () => {
     expect(status).to.include({ active: 1 })
   })
 })
+
+describe('the addresses of an Ingress in several members', () => {
+  const at = (ip: string, leaving = false): MergeInput['reported'][string] => ({
+    loadBalancer: { ingress: [{ ip }] },
+    ...(leaving && { leaving }),
+  })
+  const addresses = (reported: MergeInput['reported']): unknown =>
+    merge({ rule: { summed: [], taken: [], joinsAddresses: true, observes: false }, reported })['loadBalancer']
+
+  it('are those of all members', () => {
+    expect(addresses({ east: at('192.0.2.1'), west: at('192.0.2.2') })).to.deep.equal({
+      ingress: [{ ip: '192.0.2.1' }, { ip: '192.0.2.2' }],
+    })
+  })
+  it('are not those of a member that is being left', () => {
+    expect(addresses({ east: at('192.0.2.1', true), west: at('192.0.2.2') })).to.deep.equal({
+      ingress: [{ ip: '192.0.2.2' }],
+    })
+  })
+  it('are those of a member that is being left while there are no others', () => {
+    const ingress = [{ ip: '192.0.2.1' }]
+    expect(addresses({ east: at('192.0.2.1', true), west: {} })).to.deep.equal({ ingress })
+  })
+})

@@ -79,18 +79,22 @@ function askedMembers(reported: MergeInput['reported'], copies: PlacedOn): strin
   return serving.length > 0 ? serving : members
 }
 
+/** Addresses of members that the namespace leaves are not told to new clients, unless there are no others. */
 function joinedAddresses(reports: readonly (MemberStatus | undefined)[]): { ingress?: unknown[] } {
+  const addressesOf = (report: MemberStatus | undefined): readonly unknown[] =>
+    ((report?.['loadBalancer'] ?? {}) as { ingress?: readonly unknown[] }).ingress ?? []
+  const staying = reports.filter((report) => report?.['leaving'] !== true && addressesOf(report).length > 0)
   const found = new Map<string, unknown>()
-  for (const report of reports) {
-    const { ingress = [] } = (report?.['loadBalancer'] ?? {}) as { ingress?: readonly unknown[] }
-    for (const address of ingress) found.set(canonicalJson(address), address)
-  }
+  for (const report of staying.length > 0 ? staying : reports)
+    for (const address of addressesOf(report)) found.set(canonicalJson(address), address)
   return found.size === 0 ? {} : { ingress: [...found.values()] }
 }
 
 /** Draining and terminating copies do not count: they do not get the present generation. */
 function observedGeneration({ reported, copies, generation, spec }: MergeInput): number {
-  const targets = Object.entries(copies).filter(([, { state }]) => !['Draining', 'Terminating', 'Held'].includes(state))
+  const targets = Object.entries(copies).filter(
+    ([, { state }]) => !['Draining', 'Terminating', 'Forwarding', 'Held'].includes(state),
+  )
   // Without any target, nothing has been observed.
   const all =
     targets.length > 0 && targets.every(([member, copy]) => reported[member]?.observed === sourceOf(spec, copy))

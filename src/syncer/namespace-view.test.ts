@@ -9,6 +9,8 @@ interface Given {
   readonly finalizer?: boolean
   readonly deleting?: boolean
   readonly present: boolean
+  /** Default: as `present`. */
+  readonly refers?: boolean
 }
 
 const rows: readonly Given[] = [
@@ -18,6 +20,7 @@ const rows: readonly Given[] = [
   { title: 'a copy that should be there', state: 'Syncing', present: true },
   { title: 'a copy that is leaving and still there', state: 'Terminating', finalizer: true, present: true },
   { title: 'a copy that has left', state: 'Terminating', present: false },
+  { title: 'requests that are forwarded', state: 'Forwarding', finalizer: true, present: true, refers: false },
   { title: 'a copy of a deleted workload', state: 'Serving', finalizer: true, deleting: true, present: true },
   { title: 'a copy of a deleted workload that has left', state: 'Serving', deleting: true, present: false },
 ]
@@ -43,6 +46,17 @@ describe('what a namespace has in a member', () => {
       )
       expect(view.present).to.equal(row.present)
       expect(view.servicesWanted).to.equal(row.present)
-      expect(view.references.has('secrets/keys')).to.equal(row.present)
+      expect(view.references.has('secrets/keys')).to.equal(row.refers ?? row.present)
     })
+
+  it('is leaving when all that is there leaves', () => {
+    const [serves, drains] = (['Serving', 'Draining'] as const).map((state) =>
+      workload({ title: '', state, finalizer: true, present: true }),
+    )
+    const isLeaving = (...workloads: KubeObject[]): boolean =>
+      viewNamespace({ workloads, claims: [], ingresses: [] }, { member: 'east', clusterPresent: true }).leaving
+    expect(isLeaving(drains!)).to.equal(true)
+    expect(isLeaving(drains!, serves!)).to.equal(false)
+    expect(isLeaving()).to.equal(false)
+  })
 })

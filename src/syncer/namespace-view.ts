@@ -9,6 +9,7 @@ import {
   syncerFinalizer,
   templateOf,
   volumeAnnotation,
+  type CopyState,
   type PlacedOn,
 } from '../crds/index.ts'
 import { ingressReferences, referencesOf } from './references.ts'
@@ -26,6 +27,8 @@ export interface DividedWorkload {
 export interface NamespaceView {
   /** A workload of this namespace is in the member, or should be. */
   readonly present: boolean
+  /** Every workload that is in the member leaves it: new clients should not be told its addresses. */
+  readonly leaving: boolean
   /** The namespace must exist in the member: something of it runs there, or has its data there. */
   readonly needed: boolean
   /** Services of this namespace should be in the member. */
@@ -58,9 +61,14 @@ export function viewNamespace(
   const whole = new Set<string>()
   const divided = new Map<string, DividedWorkload>()
   let present = false
+  let leaving = true
   for (const workload of workloads) {
     if (!isInMember(workload, member)) continue
     present = true
+    const state = placedOn(workload as KubeObject)[member]?.state
+    if (state === undefined || !leavingStates.includes(state)) leaving = false
+    // Nothing of it is left, so it refers to nothing; clients of the Ingresses and Services come all the same.
+    if (state === 'Forwarding') continue
     const [key, copies] = [`${workload.kind}/${workload.metadata.name ?? ''}`, placedOn(workload as KubeObject)]
     const template = templateOf(workload) as PodTemplate | undefined
     if (copies[member]?.replicas === undefined) whole.add(key)
@@ -78,6 +86,7 @@ export function viewNamespace(
   for (const claim of claims) needed ||= isClaimIn(claim, member)
   return {
     present,
+    leaving: present && leaving,
     needed,
     servicesWanted: present || clusterPresent,
     references,
@@ -86,6 +95,8 @@ export function viewNamespace(
     placedHere: (workload) => hasCopy(placedOn(workload as KubeObject)[member]),
   }
 }
+
+const leavingStates: readonly CopyState[] = ['Draining', 'Terminating', 'Forwarding']
 
 interface PodTemplate {
   readonly metadata?: { readonly labels?: Readonly<Record<string, string>> }

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { referencesOf } from './references.ts'
+import { ingressBackends, referencesOf } from './references.ts'
 import type { PodSpec } from './transform/pod-types.ts'
 
 const refs = (spec: Partial<PodSpec>): string[] =>
@@ -44,4 +44,20 @@ describe('what a pod refers to', () => {
   ] as { title: string; spec: Partial<PodSpec>; expected: string[] }[]) {
     it(`is ${title}`, () => expect(refs(spec)).to.have.members(expected).and.lengthOf(expected.length))
   }
+})
+
+describe('the Services that an Ingress leads to', () => {
+  it('are those of its rules, and the default one', () => {
+    const service = (name: string): object => ({ service: { name, port: { number: 80 } } })
+    const spec = {
+      defaultBackend: service('rest'),
+      rules: [
+        { http: { paths: [{ backend: service('shop') }, { backend: { resource: { kind: 'Bucket', name: 'b' } } }] } },
+        { host: 'example.com' },
+      ],
+    }
+    const ingress = { apiVersion: 'networking.k8s.io/v1', kind: 'Ingress', metadata: { name: 'web' }, spec }
+    expect(ingressBackends(ingress)).to.deep.equal(['rest', 'shop'])
+    expect(ingressBackends({ ...ingress, spec: {} })).to.deep.equal([])
+  })
 })

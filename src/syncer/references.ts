@@ -52,6 +52,15 @@ export function ingressReferences(ingress: DeepReadonly<KubeObject>): Reference[
   return names.map((name) => ({ resource: 'secrets', name }))
 }
 
+/** Names of the Services that an Ingress leads to. */
+export function ingressBackends(ingress: DeepReadonly<KubeObject>): string[] {
+  const spec = ingress['spec'] as JsonValue | undefined
+  return [
+    ...valuesAt(spec, ['defaultBackend', 'service', 'name']),
+    ...valuesAt(spec, ['rules', '*', 'http', 'paths', '*', 'backend', 'service', 'name']),
+  ]
+}
+
 /** `KIND/NAME` of what a HorizontalPodAutoscaler scales. */
 export function scaleTargetOf(autoscaler: DeepReadonly<KubeObject>): string {
   const { scaleTargetRef } = (autoscaler['spec'] ?? {}) as { scaleTargetRef?: { kind?: string; name?: string } }

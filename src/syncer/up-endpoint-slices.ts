@@ -14,6 +14,7 @@ import {
 import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { writeMemberStatus, writeStatus } from './member-status.ts'
+import { ingressBackends } from './references.ts'
 import { gvrs } from './resources/resources.ts'
 import {
   downstreamObject,
@@ -222,7 +223,16 @@ export async function reportEndpoints(
   )
   const endpoints = countEndpoints(ofService, context.member.name)
   const { type, loadBalancer } = addressesOf(downstreamObject(context, 'services', memberNamespace, visit.name))
-  const report = wanted ? { endpoints, ...(loadBalancer && { loadBalancer }) } : undefined
+  const isExternal = loadBalancer !== undefined || hasIngress(context, memberNamespace, visit.name)
+  const isLeaving = type === 'LoadBalancer' && context.view(visit.cluster, visit.namespace).leaving
+  const report = wanted
+    ? {
+        endpoints,
+        ...(loadBalancer && { loadBalancer }),
+        ...(isExternal && { external: true }),
+        ...(isLeaving && { leaving: true }),
+      }
+    : undefined
   const written = await writeMemberStatus(context, 'services', visit, report, signal)
   if (type === 'LoadBalancer' && written !== undefined)
     await writeStatus(context, 'services', addresses, visit, written, signal)
@@ -245,6 +255,13 @@ export function countEndpoints(slices: readonly CachedObject[], local: string): 
   for (const counts of byFamily.values())
     for (const [member, ready] of counts) if (ready > (endpoints[member] ?? 0)) endpoints[member] = ready
   return endpoints
+}
+
+/** Whether an Ingress of the member that has addresses leads to the Service. */
+function hasIngress(context: SyncContext, memberNamespace: string, service: string): boolean {
+  for (const ingress of context.downstreamIn('ingresses', memberNamespace))
+    if (addressesOf(ingress).loadBalancer !== undefined && ingressBackends(ingress).includes(service)) return true
+  return false
 }
 
 /** The status of a Service: the addresses of all members at which it can be reached. */

@@ -68,6 +68,7 @@ export class Views {
     if (
       before?.servicesWanted !== after.servicesWanted ||
       before.present !== after.present ||
+      before.leaving !== after.leaving ||
       before.needed !== after.needed
     )
       namespaces.add(namespace)

@@ -1,5 +1,5 @@
 // A model of the operator, the syncers and three members around the real decisions (plan, choose, move and copySeen): random edits,
-// crashes between reading and writing, stale caches, members that go, are fenced and return. Invariants I1 to I10 hold at each step,
+// crashes between reading and writing, stale caches, members that go, are fenced and return. Invariants I1 to I11 hold at each step,
 // but for I5, which is of the syncer (test/integration/syncer/deletion-guard.test.ts), and I7 (test/integration/capacity-model.test.ts).
 // While two of the three members do not answer, nothing moves away from them.
 import { expect } from 'chai'
@@ -63,6 +63,8 @@ interface Rules {
   readonly kind: 'Deployment' | 'StatefulSet'
   readonly isFlat: boolean
   readonly isDivided?: boolean
+  /** An Ingress with addresses of each member leads to it. */
+  readonly isExternal?: boolean
   /** Ready pods may fail. */
   readonly podsFail: boolean
 }
@@ -174,6 +176,7 @@ class World {
         const lost = failover === undefined ? {} : { failoverAtMs: this.now - unreachableMs + limitMs(demand) }
         return {
           ...copySeen(object, name, { services: [], isFlat, isReady }),
+          ...(this.rules.isExternal && { external: true }),
           ...(isFenced && { gone: true, endpointsGone: true, isFenced: true }),
           ...(unreachableMs >= lostAfterMs && { lost }),
         }
@@ -186,7 +189,7 @@ class World {
     const known = Math.max(this.operators[operator] ?? 0, this.versions.length - 1 - lag)
     this.operators[operator] = known
     const observed = this.observed(this.versions[known]!)
-    const next = plan(observed, { nowMs: this.now, drainSeconds: 10, soakSeconds: 2 })
+    const next = plan(observed, { nowMs: this.now, drainSeconds: 10, soakSeconds: 2, forwardSeconds: 60 })
     this.visited.add(stateText(observed.placedOn, this))
     if (crashes || next.placedOn === observed.placedOn) return
     const patch = guardedPatch(workloadKindOfObject(this.latest)!, this.versions[known]!, {
@@ -225,6 +228,7 @@ class World {
       broken('I2', `without a decision, ${lets.join()} ends: ${JSON.stringify(before)} -> ${JSON.stringify(after)}`)
     if (wanted.kind === 'none') return
     this.#checkFreeze(before, after, broken)
+    this.#checkAddresses(before, after, broken)
     this.#checkPauses(next, broken)
     if (this.rules.kind === 'StatefulSet') {
       this.#checkOrdinals(before, after, broken)
@@ -262,6 +266,18 @@ class World {
     const started = names.filter((name) => before[name] === undefined && after[name] !== undefined)
     if (copies.length > 0 && copies.every(isSilent) && started.length > 0)
       broken('freeze', `it starts in ${started.join()}: ${JSON.stringify(before)} -> ${JSON.stringify(after)}`)
+  }
+
+  /** A member that clients come to goes on forwarding after its copy, for a while. */
+  #checkAddresses(before: PlacedOn, after: PlacedOn, broken: Broken): void {
+    const serves = (name: Name): boolean => before[name]?.state === 'Serving'
+    for (const name of names) {
+      const isAlone = !names.some((other) => other !== name && serves(other))
+      const ends = before[name]?.state === 'Draining' && after[name]?.state === 'Terminating'
+      const isUnreached = !this.members[name].isUp
+      if (this.rules.isExternal && this.rules.isFlat && ends && !isAlone && !isUnreached)
+        broken('I11', `${name} stops forwarding: ${JSON.stringify(before)} -> ${JSON.stringify(after)}`)
+    }
   }
 
   /** A rollout ends no pods of a copy that another one replaces, unless that has lasted too long. */
@@ -328,8 +344,9 @@ class World {
       if (hasCopy(placedOn(this.latest)[name])) broken('I4', `the copy in ${name} is deleted, and decided to be there`)
       member.copy.deleting = true
     } else if (finalizers.includes(finalizer)) {
+      const isForwarding = decided?.state === 'Forwarding'
       this.write(member.view, ({ metadata }) => {
-        metadata.finalizers = finalizers.filter((one) => one !== finalizer)
+        if (!isForwarding) metadata.finalizers = finalizers.filter((one) => one !== finalizer)
         Reflect.deleteProperty(metadata.annotations ?? {}, memberStatusAnnotation(name))
       })
     }
@@ -520,6 +537,7 @@ function isSettled({ latest, target, replicas, members, rules: { isDivided } }: 
 
 const rules: Record<string, Rules> = {
   'a Deployment': { kind: 'Deployment', isFlat: true, podsFail: true },
+  'a Deployment with an Ingress': { kind: 'Deployment', isFlat: true, isExternal: true, podsFail: true },
   'a divided Deployment': { kind: 'Deployment', isFlat: true, isDivided: true, podsFail: true },
   'a StatefulSet, ordinal by ordinal': { kind: 'StatefulSet', isFlat: true, podsFail: true },
   'a StatefulSet as a whole': { kind: 'StatefulSet', isFlat: false, podsFail: true },
@@ -579,6 +597,7 @@ describe('moves in a model with crashes, stale caches and members that go and re
     { wrong: { SuccessorKnown: yes }, of: 'a StatefulSet as a whole', invariant: 'I2' },
     { wrong: { NothingElsewhere: yes }, of: 'a StatefulSet as a whole', invariant: 'I6' },
     { wrong: { CopyGone: yes }, of: 'a StatefulSet as a whole', invariant: 'I6' },
+    { wrong: { AddressesKnown: () => false }, of: 'a Deployment with an Ingress', invariant: 'I11' },
     { wrong: { OrdinalsMoved: yes }, of: 'a StatefulSet, ordinal by ordinal', invariant: 'I1' },
   ] as { wrong: Partial<Record<Gate, () => boolean>>; of: string; invariant: string }[])
     it(`notice by ${invariant} that these guards are wrong: ${Object.keys(wrong).join(', ')}`, () => {

@@ -21,6 +21,7 @@ export interface MemberControllersOptions {
   /** Default registry.k8s.io/coredns/coredns:v1.12.4. */
   readonly nameserverImage?: string
   readonly drainSeconds?: number
+  readonly forwardSeconds?: number
   /** How often members are balanced where that is turned on. Default 60. */
   readonly rebalanceSeconds?: number
 }
@@ -30,6 +31,7 @@ export function memberControllers({
   advertise,
   nameserverImage,
   drainSeconds,
+  forwardSeconds,
   rebalanceSeconds,
 }: MemberControllersOptions): OperatorController[] {
   const upstreams = new WeakMap<OperatorContext, Upstream>()
@@ -50,6 +52,7 @@ export function memberControllers({
   })
   const placement = placementController({
     ...(drainSeconds !== undefined && { drainSeconds }),
+    ...(forwardSeconds !== undefined && { forwardSeconds }),
     ...(rebalanceSeconds !== undefined && { rebalanceSeconds }),
   })
   return [...allControllers, members, placement, classesController(), volumesController(), lostMembersController()]

@@ -37,7 +37,7 @@ function remainingOf(member: string, { cluster, workload }: WorkloadThere): Rema
   const copies = Object.entries(placedOn(workload as KubeObject))
   const held = annotations[heldAnnotation]
   const isLeaving = copies.every(
-    ([other, { state }]) => other !== member || ['Draining', 'Terminating'].includes(state),
+    ([other, { state }]) => other !== member || ['Draining', 'Terminating', 'Forwarding'].includes(state),
   )
   const others = copies.filter(([other, { state }]) => other !== member && state !== 'Held')
   const isWaitedFor = !isLeaving && workloadKindOfObject(workload)?.move === 'stays'
@@ -48,7 +48,14 @@ function remainingOf(member: string, { cluster, workload }: WorkloadThere): Rema
         `"${other}" (${state}${wait ? `, waits for ${wait.gate} since ${wait.since}` : ''})`,
     )
     .join(', ')
-  const moving = where === '' ? 'it is being removed' : `to member cluster ${where}`
+  const { state: here, wait: forwarding } = placedOn(workload as KubeObject)[member] ?? {}
+  const until = forwarding?.until === undefined ? '' : `, until ${forwarding.until}`
+  const moving =
+    here === 'Forwarding'
+      ? `clients may still know the addresses of this member cluster${until}`
+      : where === ''
+        ? 'it is being removed'
+        : `to member cluster ${where}`
   const reason = isWaitedFor ? 'it ends where it began, or somebody deletes it' : held
   const message = isHeld ? (reason ?? '') : isLeaving || others.length > 0 ? moving : 'it waits for a decision'
   return {

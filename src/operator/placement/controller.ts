@@ -21,6 +21,8 @@ import { clusterOfWorkloadKey, parseWorkloadKey, type WorkloadRef } from './work
 export interface PlacementDeps {
   /** How long a copy keeps running after it takes no new traffic. Default 10. */
   readonly drainSeconds?: number
+  /** How long a member that a workload has left forwards requests. Default 60. */
+  readonly forwardSeconds?: number
   /** How long a copy must serve before another one drains. Default 2: kube-proxy needs about 1 to follow. */
   readonly soakSeconds?: number
   /** How often members are balanced, where an admin turned that on. Default 60. */
@@ -78,7 +80,7 @@ function reconcilerOf(
   context: OperatorContext,
   inputs: PlacementInputs,
   reports: PlacementReports,
-  { drainSeconds = 10, soakSeconds = 2, clock = systemClock }: PlacementDeps,
+  { drainSeconds = 10, soakSeconds = 2, forwardSeconds = 60, clock = systemClock }: PlacementDeps,
 ): (key: string, signal: AbortSignal) => Promise<ReconcileResult> {
   /** By key of the workload: what its tenant was last told by an Event. */
   const told = new Map<string, string>()
@@ -101,7 +103,7 @@ function reconcilerOf(
     const nowMs = clock.now()
     const observed = observe(ref, workload, inputs, nowMs)
     if (observed === undefined) return {}
-    const next = plan(observed, { nowMs, drainSeconds, soakSeconds })
+    const next = plan(observed, { nowMs, drainSeconds, soakSeconds, forwardSeconds })
     reports.note(key, observed.choice.placementKey, next.decision)
     const client = context.virtual(`/clusters/${ref.cluster}`)
     const isReady = (member: string): boolean => inputs.isReady(member)

@@ -51,6 +51,7 @@ export function copySeen(workload: CachedObject, member: string, { services, ...
     published: replicas === 0 || counts.every((known) => known.length > 0 && known.every((count) => count >= replicas)),
     endpoints: Math.max(0, ...counts.flat()),
     endpointsGone: counts.every((known) => known.every((count) => count === 0)),
+    external: [...services].some((service) => selects(service, labels) && isExternal(service, member)),
     isBusy: Array.isArray(reported?.['active']) && reported['active'].length > 0,
     pods: countIn(reported?.['replicas']),
     ready: countIn(reported?.['availableReplicas']),
@@ -77,6 +78,10 @@ function countsOf(
   return Object.entries(reported)
     .filter(([other]) => other === member || (isFlat(member) && isFlat(other) && isReady(other)))
     .map(([, { endpoints }]) => endpoints?.[member] ?? 0)
+}
+
+function isExternal(service: CachedObject, member: string): boolean {
+  return memberStatusesOf<ServiceMemberStatus>(service as KubeObject)[member]?.external === true
 }
 
 function selects(service: CachedObject, labels: Readonly<Record<string, string>>): boolean {

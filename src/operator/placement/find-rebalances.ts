@@ -136,7 +136,7 @@ function countMoving(key: string, source: RebalanceSource, { leaving, underway }
   const rule = isForBalance ? source.observe(key)?.choice.rebalance : undefined
   if (rule !== undefined) underway.set(rule.placement, (underway.get(rule.placement) ?? 0) + 1)
   for (const [member, copy] of Object.entries(copies)) {
-    const isLeaving = ['Draining', 'Terminating'].includes(copy.state)
+    const isLeaving = ['Draining', 'Terminating', 'Forwarding'].includes(copy.state)
     if (!isLeaving && !(isForBalance && move.from.includes(member))) continue
     const sum = leaving.get(member) ?? new Map<string, Quantity>()
     addAmounts(sum, requestsOf(workload, copy.replicas))

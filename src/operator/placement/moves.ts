@@ -141,11 +141,11 @@ function membersOf(placed: PlacedOn): string[] {
 
 function isThere(placed: PlacedOn, member: string): boolean {
   const state = placed[member]?.state
-  return state !== undefined && !['Held', 'Terminating', 'Fenced'].includes(state)
+  return state !== undefined && !['Held', 'Terminating', 'Forwarding', 'Fenced'].includes(state)
 }
 
 /** States of copies that a workload which has settled elsewhere may still have. */
-const hasNoPart: readonly CopyState[] = ['Held', 'Terminating', 'Lost', 'Fenced']
+const hasNoPart: readonly CopyState[] = ['Held', 'Terminating', 'Forwarding', 'Lost', 'Fenced']
 
 function settledMembers(placed: PlacedOn): string[] | undefined {
   const copies = Object.entries(placed).filter(([, { state }]) => !hasNoPart.includes(state))

@@ -9,6 +9,8 @@ export interface PlanOptions {
   readonly drainSeconds: number
   /** How long a copy must serve before another one drains. */
   readonly soakSeconds: number
+  /** How long a member that a workload has left forwards requests. Default 60. */
+  readonly forwardSeconds?: number
 }
 
 export interface Plan {
@@ -21,12 +23,13 @@ export interface Plan {
   readonly requeueAfterSeconds?: number
 }
 
-export function plan(observed: Observed, { nowMs, drainSeconds, soakSeconds }: PlanOptions): Plan {
+export function plan(observed: Observed, options: PlanOptions): Plan {
+  const { nowMs } = options
   const decision = decide(observed.choice)
   const isWritten = observed.choice.candidates.length > 0
   if (!isWritten && Object.keys(observed.placedOn).length === 0)
     return { decision, placedOn: observed.placedOn, isWritten }
-  const { scale } = observed.choice
+  const { scale, moveTimes: times } = observed.choice
   const { placedOn, requeueAfterMs, stalled } = move({
     now: nowMs,
     placedOn: observed.placedOn,
@@ -35,8 +38,10 @@ export function plan(observed: Observed, { nowMs, drainSeconds, soakSeconds }: P
     ...(scale && { scale }),
     seen: observed.seen,
     mayDrain: (member) => observed.isFlat(member) || siblingsServeElsewhere(observed, member),
-    drainSeconds,
-    soakSeconds,
+    drainSeconds: times?.drainSeconds ?? options.drainSeconds,
+    soakSeconds: times?.soakSeconds ?? options.soakSeconds,
+    forwardSeconds: times?.forwardSeconds ?? options.forwardSeconds ?? 60,
+    forwards: observed.isFlat,
   })
   const { choice } = observed
   const waits = [requeueAfterMs, nextFailoverMs(choice), nextLostMs(choice), overMs(choice, nowMs)].filter(
@@ -85,7 +90,7 @@ function nextFailoverMs({ candidates, current, demand }: Choice): number | undef
 function siblingsServeElsewhere({ siblings }: Observed, member: string): boolean {
   for (const { placedOn, choice } of siblings()) {
     const copy = placedOn[member]
-    if (copy === undefined || ['Held', 'Draining', 'Terminating'].includes(copy.state)) continue
+    if (copy === undefined || ['Held', 'Draining', 'Terminating', 'Forwarding'].includes(copy.state)) continue
     const wanted = choice === undefined ? undefined : decide(choice).wanted
     const staysOrEnds = wanted?.kind === 'none' || (wanted?.kind === 'members' && wanted.names.includes(member))
     if (staysOrEnds) continue

@@ -14,7 +14,7 @@ export const guards = {
     waitsFor: 'the copies in other member clusters to be gone, because it must not run twice',
     met: ({ name }, { placedOn }) =>
       Object.entries(placedOn).every(
-        ([other, { state }]) => other === name || ['Held', 'Assumed', 'Fenced'].includes(state),
+        ([other, { state }]) => other === name || ['Held', 'Assumed', 'Forwarding', 'Fenced'].includes(state),
       ),
   },
   OrdinalFree: {
@@ -23,7 +23,7 @@ export const guards = {
       before?.replicas === undefined
         ? Object.entries(placedOn).every(
             ([other, { state, replicas }]) =>
-              other === name || replicas === 0 || ['Held', 'Assumed', 'Fenced'].includes(state),
+              other === name || replicas === 0 || ['Held', 'Assumed', 'Forwarding', 'Fenced'].includes(state),
           )
         : before.replicas > 0,
   },
@@ -88,6 +88,16 @@ export const guards = {
     waitsFor: 'the member cluster to confirm that nothing of it is left',
     met: ({ seen }) => seen.gone,
   },
+  AddressesKnown: {
+    waitsFor: 'clients to know its addresses',
+    met: ({ name, seen }, input) => isForwarding(name, seen, input),
+  },
+  AddressesForgotten: {
+    waitsFor: 'clients to forget the addresses of the member cluster',
+    met: ({ name, before, seen }, input) =>
+      !isForwarding(name, seen, input) ||
+      (before !== undefined && elapsedMs(before, input) >= (input.forwardSeconds ?? 0) * 1000),
+  },
   MemberLost: { waitsFor: 'the member cluster to be lost', met: ({ seen }) => seen.lost !== undefined },
   MemberAnswers: {
     waitsFor: 'the member cluster to answer',
@@ -109,6 +119,13 @@ function isReplaced(name: string, input: MoveInput): boolean {
   if (wanted.kind === 'undecided' || held.length > 0) return false
   const others = wanted.names.filter((other) => other !== name)
   return others.length > 0 && others.every((other) => serves(other, input))
+}
+
+/** Clients come to addresses of the member, and pods in another member that serve can be reached from there. */
+function isForwarding(name: string, seen: CopySeen, input: MoveInput): boolean {
+  const { placedOn, forwardSeconds = 0, forwards = () => false } = input
+  if (!seen.external || forwardSeconds === 0 || !answers(seen) || seen.isFenced || !forwards(name)) return false
+  return Object.entries(placedOn).some(([other, { state }]) => other !== name && state === 'Serving' && forwards(other))
 }
 
 function serves(name: string, input: MoveInput): boolean {

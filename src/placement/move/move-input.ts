@@ -24,6 +24,8 @@ export interface CopySeen {
   readonly gone: boolean
   /** What it began must end before it goes: the Jobs of a CronJob. */
   readonly isBusy?: boolean
+  /** Clients reach it at addresses of the member: of an Ingress, or of a load balancer. */
+  readonly external?: boolean
   /** Pods that the member's controller counts, those that end included. */
   readonly pods?: number
   /** Of these, the pods that are available. */
@@ -51,6 +53,10 @@ export interface MoveInput {
   readonly drainSeconds: number
   /** How long a copy must be Serving before another one drains. */
   readonly soakSeconds: number
+  /** How long a member without any copy forwards requests that still come to its addresses. Default 0: not at all. */
+  readonly forwardSeconds?: number
+  /** Whether pods of other members can be reached from the member. Default: they cannot. */
+  readonly forwards?: (member: string) => boolean
 }
 
 /** One copy at one moment; `before` is undefined where the workload has none. */

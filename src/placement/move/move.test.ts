@@ -43,6 +43,8 @@ function given(
   }
 }
 
+const forwarding = { forwardSeconds: 60, forwards: () => true }
+const external = { external: true, gone: false }
 const states = (placed: PlacedOn): Record<string, string> =>
   Object.fromEntries(Object.entries(placed).map(([name, { state }]) => [name, state]))
 
@@ -93,6 +95,56 @@ describe('the move engine', () => {
     {
       title: 'terminates after the drain',
       input: given({ east: 'Draining', west: 'Serving' }, { see: { east: { gone: false } } }),
+      after: { east: 'Terminating', west: 'Serving' },
+    },
+    {
+      title: 'forwards after the drain where clients come to addresses of the member',
+      input: given({ east: 'Draining', west: 'Serving' }, { ...forwarding, see: { east: external } }),
+      after: { east: 'Forwarding', west: 'Serving' },
+    },
+    {
+      title: 'forwards nothing where pods of other members cannot be reached',
+      input: given(
+        { east: 'Draining', west: 'Serving' },
+        { ...forwarding, forwards: () => false, see: { east: external } },
+      ),
+      after: { east: 'Terminating', west: 'Serving' },
+    },
+    {
+      title: 'forwards nothing where no other copy serves',
+      input: given({ east: 'Draining' }, { ...forwarding, decision: decide('none'), see: { east: external } }),
+      after: { east: 'Terminating' },
+    },
+    {
+      title: 'forwards for forwardSeconds',
+      input: given(
+        { east: 'Forwarding', west: 'Serving' },
+        { ...forwarding, secondsLater: 59, see: { east: external } },
+      ),
+      after: { east: 'Forwarding', west: 'Serving' },
+    },
+    {
+      title: 'ends when clients have had time to forget the addresses',
+      input: given(
+        { east: 'Forwarding', west: 'Serving' },
+        { ...forwarding, secondsLater: 60, see: { east: external } },
+      ),
+      after: { east: 'Terminating', west: 'Serving' },
+    },
+    {
+      title: 'ends when clients do not come to addresses of the member any more',
+      input: given(
+        { east: 'Forwarding', west: 'Serving' },
+        { ...forwarding, secondsLater: 1, see: { east: { gone: false } } },
+      ),
+      after: { east: 'Terminating', west: 'Serving' },
+    },
+    {
+      title: 'starts again from a copy that forwards only when it is gone',
+      input: given(
+        { east: 'Forwarding', west: 'Serving' },
+        { ...forwarding, secondsLater: 1, decision: decide(['east']), see: { east: external } },
+      ),
       after: { east: 'Terminating', west: 'Serving' },
     },
     {
@@ -240,6 +292,16 @@ describe('the move engine', () => {
       },
     ])
   })
+  it('says until when a member forwards, and looks again then', () => {
+    const input = given(
+      { east: 'Forwarding', west: 'Serving' },
+      { ...forwarding, secondsLater: 20, see: { east: external } },
+    )
+    const { placedOn, requeueAfterMs } = move(input)
+    expect(placedOn['east']?.wait).to.include({ gate: 'AddressesForgotten', then: 'Removed' })
+    expect(requeueAfterMs).to.equal(40_000)
+  })
+
   it('says until when a lost member is waited for', () => {
     const { placedOn } = move(given({ east: 'Serving' }, { decision: decide(['east']), see: { east: lost } }))
     expect(placedOn['east']?.wait).to.include({ gate: 'MemberAnswers', until: '2026-01-01T00:05:00.000Z' })

@@ -125,6 +125,7 @@ function waitMs(copy: PlacedCopy, input: MoveInput): number | undefined {
     const limit = input.drainSeconds * 1000
     return Math.max(50, elapsed < limit ? limit - elapsed : limit * 3 - elapsed)
   }
+  if (copy.state === 'Forwarding') return Math.max(50, (input.forwardSeconds ?? 0) * 1000 - elapsed)
   if (copy.state === 'Serving' && elapsed < input.soakSeconds * 1000)
     return Math.max(50, input.soakSeconds * 1000 - elapsed)
   return undefined

@@ -24,7 +24,10 @@ function nextRanges(placedOn: PlacedOn, input: MoveInput): PlacedOn {
   const { wanted } = input.decision
   const target = wanted.kind === 'members' ? wanted.names[0] : undefined
   const ranges = Object.entries(placedOn)
-    .filter(([name, { state }]) => !['Held', 'Fenced'].includes(state) && (state !== 'Assumed' || name === target))
+    .filter(
+      ([name, { state }]) =>
+        !['Held', 'Forwarding', 'Fenced'].includes(state) && (state !== 'Assumed' || name === target),
+    )
     .map(([name, copy]) => rangeOf(name, copy, input))
   const taker = ranges.find(({ name }) => name === target) ?? (target === undefined ? largest(ranges) : undefined)
   if (taker === undefined || wanted.kind === 'none' || taker.copy.state === 'Terminating') return placedOn

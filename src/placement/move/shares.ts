@@ -1,7 +1,7 @@
 // How many replicas each copy has next. More are given at once; fewer only when as many as the workload wants are ready without
 // them, and when all members know that the pods which end take no requests. Pure.
 import type { PlacedCopy, PlacedOn, ShrinkingShare } from '../../crds/index.ts'
-import { scaleOf, shareOf, type MoveInput } from './move-input.ts'
+import { liveStates, scaleOf, shareOf, type MoveInput } from './move-input.ts'
 import { nextOrdinals } from './ordinals.ts'
 import { nextWithdrawal, withoutEndings, withoutShrinking } from './withdrawal.ts'
 
@@ -67,8 +67,7 @@ function hasEndingPods(name: string, share: number | undefined, { to }: Shrinkin
 function maySpare(name: string, is: number, should: number, input: MoveInput): boolean {
   const readyIn = (member: string): number => {
     const copy = input.placedOn[member]
-    if (copy === undefined || ['Held', 'Assumed', 'Lost', 'Fenced', 'Draining', 'Terminating'].includes(copy.state))
-      return 0
+    if (copy === undefined || !liveStates.includes(copy.state)) return 0
     const seen = input.seen(member)
     // What a lost member reported last says nothing about now; its copy is marked Lost later in the same step.
     return seen.lost === undefined ? Math.min(seen.ready ?? 0, copy.shrinking?.to ?? shareOf(copy, input)) : 0

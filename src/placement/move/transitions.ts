@@ -72,6 +72,7 @@ export const transitions: readonly Transition[] = [
     gates: ['RolloutComplete', 'EndpointsPublished'],
     wait: heldAfter(600),
   },
+  { from: ['Forwarding'], to: 'Terminating', roles: wanted, gates: [] },
   // Wanted again while it drains: it must prove again that it serves. What is being deleted starts again when it is gone.
   { from: ['Draining'], to: 'Available', roles: wanted, gates: [] },
   { from: ['Terminating'], to: 'Assumed', roles: wanted, gates: ['CopyGone'], wait: heldAfter(600) },
@@ -110,6 +111,19 @@ export const transitions: readonly Transition[] = [
     roles: ['leaving', 'refused'],
     strategies: makeFirst,
     gates: ['NothingElseServes'],
+  },
+  {
+    from: ['Draining'],
+    to: 'Forwarding',
+    roles: ['leaving', 'refused'],
+    gates: ['RunsEnded', 'DrainElapsed', 'EndpointsGone', 'AddressesKnown'],
+  },
+  {
+    from: ['Forwarding'],
+    to: 'Terminating',
+    roles: ['leaving', 'refused'],
+    gates: ['AddressesForgotten'],
+    wait: { seconds: ({ forwardSeconds = 0 }) => forwardSeconds, then: 'Removed' },
   },
   {
     from: ['Draining'],

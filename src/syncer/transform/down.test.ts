@@ -24,6 +24,7 @@ describe('objects on their way into a member', () => {
       'reflector.v1.k8s.emberstack.com/reflection-auto-enabled': 'true',
       'checksum/config': '1',
       'acme.example/own': 'x',
+      team: 'blue',
     }
     const account: KubeObject = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { ...metadata, annotations } }
     const namesIn = (annotationPrefixes?: string[]) =>
@@ -31,8 +32,8 @@ describe('objects on their way into a member', () => {
         serviceAccountDown(account, { ...place, ...(annotationPrefixes && { annotationPrefixes }) }).metadata
           .annotations ?? {},
       )
-    expect(namesIn()).to.deep.equal(['checksum/config', 'kcp.dev/locator'])
-    expect(namesIn(['acme.example/'])).to.deep.equal(['checksum/config', 'acme.example/own', 'kcp.dev/locator'])
+    expect(namesIn()).to.deep.equal(['checksum/config', 'team', 'kcp.dev/locator'])
+    expect(namesIn(['acme.example/'])).to.deep.equal(['checksum/config', 'acme.example/own', 'team', 'kcp.dev/locator'])
   })
   it('a Secret keeps its type, unless it holds a token of the logical cluster', () => {
     const secret = (type: string): KubeObject => ({ apiVersion: 'v1', kind: 'Secret', metadata, type, data: {} })

@@ -5,6 +5,7 @@ import { loadKubeconfig, sharedInformers, type KubeClient } from '../../../src/c
 import {
   kcpCrds,
   memberClusters,
+  placedOn,
   placements,
   workloadKinds,
   type MemberCluster,
@@ -30,6 +31,7 @@ const deployments = { group: 'apps', version: 'v1', resource: 'deployments' }
 const statefulSets = { group: 'apps', version: 'v1', resource: 'statefulsets' }
 const services = { group: '', version: 'v1', resource: 'services' }
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' }
+const ingresses = { group: 'networking.k8s.io', version: 'v1', resource: 'ingresses' }
 const pods = { group: '', version: 'v1', resource: 'pods' }
 const budgets = { group: 'policy', version: 'v1', resource: 'poddisruptionbudgets' }
 const autoscalers = { group: 'autoscaling', version: 'v2', resource: 'horizontalpodautoscalers' }
@@ -296,6 +298,61 @@ describe('the operator and two members', function () {
     })
     await up.delete(statefulSets, ref, { signal })
     await until('it to be gone', async () => (await up.tryGet(statefulSets, ref, { signal })) === undefined)
+  })
+
+  it('leaves the Ingress in a member that it moves from until clients have forgotten the address', async () => {
+    const space = 'outside'
+    const ref = { namespace: space, name: 'site' }
+    const labels = { app: 'site' }
+    await up.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: space } }, { signal })
+    const move = { drainSeconds: 5, soakSeconds: 1, forwardSeconds: 8 }
+    const apiVersion = 'kcp.dev/v1alpha1'
+    const namespaceSelector = { matchLabels: { 'kubernetes.io/metadata.name': space } }
+    const placement = { apiVersion, kind: 'Placement', metadata: { name: space }, spec: { namespaceSelector, move } }
+    await up.create(placements, placement, { signal })
+    const template = { metadata: { labels }, spec: { containers: [{ name: 'site', image: 'example/site:1' }] } }
+    const spec = { replicas: 1, selector: { matchLabels: labels }, template }
+    const metadata = { ...ref, annotations: { 'kcp.dev/clusters': 'east' } }
+    await up.create(deployments, { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec }, { signal })
+    const ports = [{ port: 80 }]
+    const service = { apiVersion: 'v1', kind: 'Service', metadata: ref, spec: { selector: labels, ports } }
+    await up.create(services, service, { signal })
+    const defaultBackend = { service: { name: 'site', port: { number: 80 } } }
+    const ingress = { apiVersion: 'networking.k8s.io/v1', kind: 'Ingress', metadata: ref, spec: { defaultBackend } }
+    await up.create(ingresses, ingress, { signal })
+
+    const copyIn = async (member: string, gvr: typeof ingresses): Promise<KubeObject | undefined> => {
+      const { items } = await members[member]!.client.list<KubeObject>(gvr, { signal })
+      return items.find((one) => one.metadata.name === 'site')
+    }
+    const giveAddress = async (member: string, ip: string): Promise<void> => {
+      const copy = await until(`the Ingress in ${member}`, () => copyIn(member, ingresses))
+      const at = { namespace: copy.metadata.namespace ?? '', name: 'site' }
+      const status = { loadBalancer: { ingress: [{ ip }] } }
+      await members[member]!.client.patch(ingresses, at, 'merge', { status }, { subresource: 'status', signal })
+    }
+    const addresses = async (): Promise<string> =>
+      JSON.stringify((await up.get<KubeObject>(ingresses, ref, { signal }))['status'])
+    const stateIn = async (member: string): Promise<string | undefined> => {
+      const object = await up.get<KubeObject>(deployments, ref, { signal })
+      return placedOn(object)[member]?.state
+    }
+    await giveAddress('east', '192.0.2.1')
+    await until('the address of east', async () => (await addresses()).includes('192.0.2.1'))
+    await until('the copy in east', async () => (await stateIn('east')) === 'Serving')
+    const to = { metadata: { annotations: { 'kcp.dev/clusters': 'west' } } }
+    await up.patch(deployments, ref, 'merge', to, { signal })
+    await giveAddress('west', '192.0.2.2')
+    await until('east to forward', async () => (await stateIn('east')) === 'Forwarding', 60_000)
+    await until('the pods in east to be gone', async () => (await copyIn('east', deployments)) === undefined)
+    await until('the address of west alone', async () => !(await addresses()).includes('192.0.2.1'))
+    expect(await addresses()).to.include('192.0.2.2')
+    for (const gvr of [ingresses, services]) expect(await copyIn('east', gvr), gvr.resource).to.not.equal(undefined)
+    await until('the end of the move', async () => (await stateIn('east')) === undefined)
+    await until('the end of the Ingress in east', async () => (await copyIn('east', ingresses)) === undefined)
+    expect(await copyIn('west', ingresses)).to.not.equal(undefined)
+    await up.delete(placements, { name: space }, { signal })
+    await up.delete(namespaces, { name: space }, { signal })
   })
 
   /** Watches which pods of an application end in a member from now on; `stop` tells whether each took requests when it ended. */
