@@ -352,7 +352,8 @@ describe('the operator and two members', function () {
     await until('the end of the Ingress in east', async () => (await copyIn('east', ingresses)) === undefined)
     expect(await copyIn('west', ingresses)).to.not.equal(undefined)
     await up.delete(placements, { name: space }, { signal })
-    await up.delete(namespaces, { name: space }, { signal })
+    for (const gvr of [deployments, services, ingresses]) await up.delete(gvr, ref, { signal })
+    await until('the end of all in west', async () => (await copyIn('west', deployments)) === undefined)
   })
 
   /** Watches which pods of an application end in a member from now on; `stop` tells whether each took requests when it ended. */
