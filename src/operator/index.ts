@@ -1,3 +1,4 @@
+export { autoscalingController } from './autoscaling/index.ts'
 export { classesController } from './classes/index.ts'
 export { clusterProfilesController } from './cluster-profiles/index.ts'
 export { ensureCrds } from './install.ts'

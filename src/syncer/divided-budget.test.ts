@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { placedOnAnnotation, syncerFinalizer } from '../crds/index.ts'
-import { autoscalerRefusal, withBudgetShare } from './divided-budget.ts'
+import { withBudgetShare } from './divided-budget.ts'
 import { viewNamespace, type NamespaceView } from './namespace-view.ts'
 
 const workload = (name: string, copies: Record<string, { state: string; replicas?: number }>): KubeObject => ({
@@ -28,12 +28,6 @@ const budget = (app: string): KubeObject => ({
   metadata: { name: 'web' },
   spec: { minAvailable: 3, selector: { matchLabels: { app } } },
 })
-const autoscaler = (name: string): KubeObject => ({
-  apiVersion: 'autoscaling/v2',
-  kind: 'HorizontalPodAutoscaler',
-  metadata: { name },
-  spec: { scaleTargetRef: { kind: 'Deployment', name } },
-})
 const minAvailable = (view: NamespaceView, app = 'web'): unknown =>
   (withBudgetShare(budget(app), view, 'east')['spec'] as { minAvailable?: unknown }).minAvailable
 
@@ -42,13 +36,5 @@ describe('a workload that a member runs together with others', () => {
     expect(minAvailable(viewOf(divided))).to.equal(2)
     expect(minAvailable(viewOf(whole))).to.equal(3)
     expect(minAvailable(viewOf(divided), 'other')).to.equal(3)
-  })
-
-  it('has no autoscaler there, which says why', () => {
-    expect(autoscalerRefusal(autoscaler('web'), viewOf(divided))).to.match(
-      /^placement sets the replicas of Deployment\/web/,
-    )
-    expect(autoscalerRefusal(autoscaler('web'), viewOf(whole))).to.equal(undefined)
-    expect(autoscalerRefusal(autoscaler('other'), viewOf(divided))).to.equal(undefined)
   })
 })

@@ -1,10 +1,8 @@
-// PodDisruptionBudgets and HorizontalPodAutoscalers of workloads that several members run together.
+// PodDisruptionBudgets of workloads that several members run together.
 import { cloneJson, type KubeObject } from '../apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelectorSource } from '../apimachinery/selector/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
 import { budgetShare, type Budget } from '../placement/index.ts'
 import type { NamespaceView } from './namespace-view.ts'
-import { scaleTargetOf } from './references.ts'
 
 /** The copy of a budget with the part that this member has of it; the same copy if it selects no divided workload. */
 export function withBudgetShare(copy: KubeObject, { divided }: NamespaceView, member: string): KubeObject {
@@ -20,14 +18,4 @@ export function withBudgetShare(copy: KubeObject, { divided }: NamespaceView, me
   const { minAvailable: _, maxUnavailable: __, ...rest } = spec
   const part = budgetShare(spec, { member, shares: Object.fromEntries(shares) })
   return { ...cloneJson(copy), spec: { ...cloneJson(rest), ...part } }
-}
-
-/** Why an autoscaler is not copied: in each member one would scale its part by itself. Undefined if its target is not divided. */
-export function autoscalerRefusal(
-  autoscaler: DeepReadonly<KubeObject>,
-  { divided }: NamespaceView,
-): string | undefined {
-  const target = scaleTargetOf(autoscaler)
-  if (!divided.has(target)) return undefined
-  return `placement sets the replicas of ${target}, which are divided among member clusters or limited by one, so no autoscaler does meanwhile: scale it by "kubectl scale", or run it on one member cluster that has room`
 }

@@ -17,7 +17,7 @@ import {
 import { isSubset } from './is-subset.ts'
 import { ensureNamespace } from './down-namespace.ts'
 import { deleteNamespacesOf } from './visit-namespace.ts'
-import { clearError, clearedMemberStatus, clearReport, reportError, reportRefusal } from './member-status.ts'
+import { clearError, clearedMemberStatus, clearReport, reportError } from './member-status.ts'
 import { referencesOf } from './references.ts'
 import { gvrs } from './resources/resources.ts'
 import { isScaled } from './scaled.ts'
@@ -64,7 +64,7 @@ export async function visitObject(
   return undefined
 }
 
-/** Says upstream why there is no copy, or removes what this member said of the one that is gone. */
+/** Removes what this member said of a copy that is gone. */
 async function tellAbsence(
   context: SyncContext,
   kind: SyncedKind,
@@ -80,9 +80,7 @@ async function tellAbsence(
     await clearError(context, kind, visit, signal)
     return
   }
-  const refusal = kind.refusal?.(object, context.view(visit.cluster, visit.namespace))
-  if (refusal === undefined) await clearReport(context, kind, visit, signal)
-  else await reportRefusal(context, kind, visit, refusal, signal)
+  await clearReport(context, kind, visit, signal)
 }
 
 async function applyObject(

@@ -85,18 +85,6 @@ export async function clearError(
   await writeMemberStatus(context, resource, ref, undefined, signal).catch(tolerate('NotFound'))
 }
 
-/** Writes upstream why the member has no copy of an object, instead of what it reported before. */
-export async function reportRefusal(
-  context: SyncContext,
-  { resource, status: rule }: { readonly resource: ResourceName; readonly status?: StatusRule },
-  ref: UpstreamRef,
-  message: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const written = await writeMemberStatus(context, resource, ref, { error: message }, signal)
-  if (rule !== undefined && written !== undefined) await writeStatus(context, resource, rule, ref, written, signal)
-}
-
 /** Removes the report of a member that has no copy any more. */
 export async function clearReport(
   context: SyncContext,
@@ -122,7 +110,10 @@ export async function visitStatus(
   if (namespace === undefined || object === undefined) return
   const copy = downstreamObject(context, resource, namespace, ref.name)
   const ours = copy !== undefined && locatorOf(copy)?.uid === object.metadata.uid
-  const before = parseAnnotation(object as KubeObject, memberStatusAnnotation(context.member.name)) as MemberStatus
+  const annotation = memberStatusAnnotation(context.member.name)
+  // Others may say what is in the status: of an autoscaler whose workload is divided, the operator does.
+  if (!ours && object.metadata.annotations?.[annotation] === undefined) return
+  const before = parseAnnotation(object as KubeObject, annotation) as MemberStatus
   const isLeaving = rule.joinsAddresses === true && context.view(ref.cluster, ref.namespace).leaving
   const report = ours ? { ...memberStatusOf(rule, copy, before), ...(isLeaving && { leaving: true }) } : undefined
   if (report !== undefined && (await writeBoth(context, resource, rule, { ref, object, report }, signal))) return

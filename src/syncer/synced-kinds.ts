@@ -10,7 +10,7 @@ import {
   type StatusRule,
   type WorkloadKind,
 } from '../crds/index.ts'
-import { autoscalerRefusal, withBudgetShare } from './divided-budget.ts'
+import { withBudgetShare } from './divided-budget.ts'
 import type { NamespaceView } from './namespace-view.ts'
 import { scaleTargetOf } from './references.ts'
 import type { ResourceName } from './resources/resources.ts'
@@ -47,8 +47,6 @@ export interface SyncedKind {
   readonly status?: StatusRule
   /** The copy for a member that runs workloads of the namespace together with others. */
   readonly divided?: (copy: KubeObject, view: NamespaceView, member: string) => KubeObject
-  /** Why the member has no copy though it could have one; the tenant is told. */
-  readonly refusal?: (object: DeepReadonly<KubeObject>, view: NamespaceView) => string | undefined
   /** Fields of the upstream status with which a new copy begins, because its controller goes on from there. */
   readonly beginsWith?: readonly string[]
 }
@@ -124,7 +122,6 @@ export const syncedKinds: readonly SyncedKind[] = [
     follows: 'namespace',
     finalizes: false,
     wanted: (object, view) => view.workloads.has(scaleTargetOf(object)),
-    refusal: autoscalerRefusal,
     down: specDown,
     status: {
       summed: [],

@@ -4,6 +4,7 @@ import type { PodSecurityLevel } from '../../apimachinery/pod-security/index.ts'
 import type { DeepReadonly, KubeClient } from '../../client/index.ts'
 import { defaultPodSecurity, logicalClusters, type LogicalCluster } from '../../crds/index.ts'
 import {
+  autoscalingController,
   allControllers,
   classesController,
   lostMembersController,
@@ -22,6 +23,8 @@ export interface MemberControllersOptions {
   readonly nameserverImage?: string
   readonly drainSeconds?: number
   readonly forwardSeconds?: number
+  /** How often autoscalers of divided workloads read metrics. Default 15. */
+  readonly autoscaleSeconds?: number
   /** How often members are balanced where that is turned on. Default 60. */
   readonly rebalanceSeconds?: number
 }
@@ -33,6 +36,7 @@ export function memberControllers({
   drainSeconds,
   forwardSeconds,
   rebalanceSeconds,
+  autoscaleSeconds,
 }: MemberControllersOptions): OperatorController[] {
   const upstreams = new WeakMap<OperatorContext, Upstream>()
   const members = memberClusterController({
@@ -55,7 +59,15 @@ export function memberControllers({
     ...(forwardSeconds !== undefined && { forwardSeconds }),
     ...(rebalanceSeconds !== undefined && { rebalanceSeconds }),
   })
-  return [...allControllers, members, placement, classesController(), volumesController(), lostMembersController()]
+  return [
+    ...allControllers,
+    members,
+    placement,
+    autoscalingController(autoscaleSeconds === undefined ? {} : { periodSeconds: autoscaleSeconds }),
+    classesController(),
+    volumesController(),
+    lostMembersController(),
+  ]
 }
 
 /** Number of deleted logical clusters that are remembered: copies in members may outlive them for a while. */

@@ -43,6 +43,8 @@ describe('the operator and two members', function () {
   let host: KubeClient
   let up: KubeClient
   let upKubeconfig: string
+  /** What each pod of the application `api` uses; undefined: there are no metrics. */
+  let cpuPerPod: string | undefined
   const log = createLogger({ level: (process.env['KCP_TEST_LOG'] as 'debug' | undefined) ?? 'error' })
   const members: Record<string, { client: KubeClient; cluster: Cluster; kubelet: SimulatedKubelet }> = {}
 
@@ -112,13 +114,17 @@ describe('the operator and two members', function () {
       { signal },
     )
     const advertise = { host: 'kcp.example', port: 7443 }
-    const controllers = memberControllers({ advertise, drainSeconds: 3, rebalanceSeconds: 2 }).filter(
-      ({ name }) => name !== 'logical-cluster',
-    )
+    const controllers = memberControllers({
+      advertise,
+      drainSeconds: 3,
+      rebalanceSeconds: 2,
+      autoscaleSeconds: 1,
+    }).filter(({ name }) => name !== 'logical-cluster')
     stack.use(
       await startOperator({
         clusters: host,
-        virtual: (basePath) => (basePath === '/clusters/*' ? asWildcard(up, 'acme') : up),
+        virtual: (basePath) =>
+          basePath === '/clusters/*' ? asWildcard(up, 'acme') : withPodMetrics(up, () => cpuPerPod),
         urls: () => ({ url: 'https://kcp.example' }),
         issuer: createPki(await createPkiMaterial()),
         controllers,
@@ -381,7 +387,7 @@ describe('the operator and two members', function () {
     }
   }
 
-  it('divides a Deployment, and divides it again when it is scaled and when a member leaves and returns', async () => {
+  it('divides a Deployment, and divides it again when it is scaled, by hand or by metrics, and when a member leaves and returns', async () => {
     const space = 'divided'
     const ref = { namespace: space, name: 'api' }
     const labels = { app: 'api' }
@@ -399,7 +405,11 @@ describe('the operator and two members', function () {
       },
       { signal },
     )
-    const template = { metadata: { labels }, spec: { containers: [{ name: 'api', image: 'example/api:1' }] } }
+    const resources = { requests: { cpu: '100m' } }
+    const template = {
+      metadata: { labels },
+      spec: { containers: [{ name: 'api', image: 'example/api:1', resources }] },
+    }
     const spec = { replicas: 12, selector: { matchLabels: labels }, template }
     await up.create(deployments, { apiVersion: 'apps/v1', kind: 'Deployment', metadata: ref, spec }, { signal })
     const replicasIn = async (member: string): Promise<number> => {
@@ -454,17 +464,40 @@ describe('the operator and two members', function () {
         return (copy?.['spec'] as { minAvailable?: number } | undefined)?.minAvailable === 2
       })
     const scaleTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'api' }
-    const scaler = { scaleTargetRef, minReplicas: 1, maxReplicas: 50 }
+    const target = { type: 'Utilization', averageUtilization: 50 }
+    const scaler = {
+      ...{ scaleTargetRef, minReplicas: 1, maxReplicas: 50 },
+      metrics: [{ type: 'Resource', resource: { name: 'cpu', target } }],
+      behavior: { scaleDown: { stabilizationWindowSeconds: 0 } },
+    }
     await up.create(
       autoscalers,
       { apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler', metadata, spec: scaler },
       { signal },
     )
-    await until('the autoscaler to say why it does nothing', async () => {
+    const scalingActive = async (): Promise<string | undefined> => {
       const { status } = await up.get<KubeObject>(autoscalers, ref, { signal })
-      const { conditions = [] } = (status ?? {}) as { conditions?: { type: string; message: string }[] }
-      return conditions.some(({ type, message }) => type === 'Synced' && /placement sets the replicas/.test(message))
+      const { conditions = [] } = (status ?? {}) as { conditions?: { type: string; reason: string }[] }
+      return conditions.find(({ type }) => type === 'ScalingActive')?.reason
+    }
+    await until('the autoscaler to miss metrics', async () => (await scalingActive()) === 'FailedGetResourceMetric')
+    // 75 % of what they ask for, then 25 %: at a target of 50 %, half as many again, and then half as many.
+    cpuPerPod = '75m'
+    await until('the autoscaler to find metrics', async () => (await scalingActive()) === 'ValidMetricFound')
+    await until('replicas to be added', async () => (await replicasIn('east')) + (await replicasIn('west')) >= 9)
+    cpuPerPod = '50m'
+    await until('the number to stay', async () => {
+      const { status } = await up.get<KubeObject>(autoscalers, ref, { signal })
+      const { currentReplicas, desiredReplicas, currentMetrics } = status as Record<string, unknown>
+      return currentReplicas === desiredReplicas && JSON.stringify(currentMetrics).includes('"averageUtilization":50')
     })
+    cpuPerPod = '1m'
+    await up.patch(autoscalers, ref, 'merge', { spec: { minReplicas: 6 } }, { signal })
+    await untilDivided(3, 3)
+    const { status: scaled } = await up.get<KubeObject>(autoscalers, ref, { signal })
+    expect(scaled).to.deep.include({ desiredReplicas: 6 })
+    await up.delete(autoscalers, ref, { signal })
+    cpuPerPod = undefined
 
     for (const { kubelet } of Object.values(members)) kubelet.hold('api-')
     const bad = { progressDeadlineSeconds: 5, template: { spec: { containers: [{ name: 'api', image: 'bad:1' }] } } }
@@ -674,3 +707,25 @@ describe('the operator and two members', function () {
     await until('no pod', async () => (await up.list(pods, { namespace, signal })).items.length === 0)
   })
 })
+
+/** A client of an upstream that tells what each pod of the application `api` uses; without a value it has no such API. */
+function withPodMetrics(client: KubeClient, cpuPerPod: () => string | undefined): KubeClient {
+  return new Proxy(client, {
+    get(target, property) {
+      if (property === 'list')
+        return async (...[gvr, options]: Parameters<KubeClient['list']>): Promise<unknown> => {
+          const cpu = cpuPerPod()
+          if (gvr.group !== 'metrics.k8s.io' || cpu === undefined) return await target.list(gvr, options)
+          const { items } = await target.list<KubeObject>(pods, { ...options, labelSelector: 'app=api' })
+          const measured = {
+            timestamp: new Date().toISOString(),
+            window: '0s',
+            containers: [{ name: 'api', usage: { cpu } }],
+          }
+          return { metadata: {}, items: items.map(({ metadata }) => ({ metadata, ...measured })) }
+        }
+      const value: unknown = Reflect.get(target, property)
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value
+    },
+  })
+}

@@ -1,0 +1,194 @@
+// Scales workloads that are divided among several members, by the HorizontalPodAutoscaler of their tenant: the autoscaler of one
+// member would see its own pods alone. A workload in one member is scaled by the autoscaler there.
+import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
+import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
+import { isStatusError } from '../../apimachinery/status/index.ts'
+import { systemClock, type Clock } from '../../async/index.ts'
+import {
+  clusterInKey,
+  keyFor,
+  namespaceKeyOf,
+  ObjectIndex,
+  parseKey,
+  type DeepReadonly,
+  type Informer,
+  type KubeClient,
+} from '../../client/index.ts'
+import { memberClusters, placedOn, replicasOf, workloadKinds, type MemberCluster } from '../../crds/index.ts'
+import { createKeyQueue, runController, type ReconcileResult } from '../../reconcile/index.ts'
+import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
+import { untilOne } from '../framework/until-one.ts'
+import type { Autoscaler } from './autoscaler.ts'
+import { applyPlan } from './apply.ts'
+import { measure, type PodMetrics } from './observe.ts'
+import { planScale, type AutoscalerPlan } from './plan.ts'
+import { NoMetrics } from './replica-count.ts'
+import { noHistory, type ScalingHistory } from './scaling-rules.ts'
+
+type CachedObject = DeepReadonly<KubeObject>
+
+export const autoscalers: GroupVersionResource = {
+  group: 'autoscaling',
+  version: 'v2',
+  resource: 'horizontalpodautoscalers',
+}
+const pods: GroupVersionResource = { group: '', version: 'v1', resource: 'pods' }
+const podMetrics: GroupVersionResource = { group: 'metrics.k8s.io', version: 'v1beta1', resource: 'pods' }
+/** The kinds that can be divided. */
+const scaledKinds = workloadKinds.filter(({ kind }) => kind === 'Deployment' || kind === 'ReplicaSet')
+
+export interface AutoscalingDeps {
+  readonly clock?: Clock
+  /** How often metrics are read. Default 15, as of kube-controller-manager. */
+  readonly periodSeconds?: number
+}
+
+/** What is remembered of an autoscaler between two visits, in memory as upstream. */
+interface Memory {
+  history: ScalingHistory
+  /** In Unix milliseconds: metrics are not read again before, unless the autoscaler is another one. */
+  nextMs: number
+  generation: number | undefined
+  /** The last Event of a failure. */
+  told: string
+}
+
+/** Scales divided workloads. */
+export function autoscalingController(deps: AutoscalingDeps = {}): OperatorController {
+  return { name: 'autoscaling', run: (context, life) => run(context, deps, life) }
+}
+
+async function run(
+  context: OperatorContext,
+  deps: AutoscalingDeps,
+  { signal, started }: Parameters<OperatorController['run']>[1],
+): Promise<void> {
+  const { informers, tenantInformers, log } = context
+  started()
+  // Without members nothing is divided.
+  await untilOne(informers.of<MemberCluster>(memberClusters), signal)
+  const scalers = tenantInformers.of<Autoscaler>(autoscalers)
+  await untilOne(scalers, signal)
+  const workloads = scaledKinds.map((row) => ({ ...row, informer: tenantInformers.of<KubeObject>(row.gvr) }))
+  const podInformer = tenantInformers.of<KubeObject>(pods)
+  await Promise.all(
+    [scalers, podInformer, ...workloads.map(({ informer }) => informer)].map((one) => one.synced(signal)),
+  )
+
+  using queue = createKeyQueue({ maxMs: 60_000, fairnessKey: clusterInKey })
+  using stack = new DisposableStack()
+  const byNamespace = stack.use(new ObjectIndex(scalers, (key) => [namespaceKeyOf(key)]))
+  const podsByNamespace = stack.use(new ObjectIndex(podInformer, (key) => [namespaceKeyOf(key)]))
+  const memory = new Map<string, Memory>()
+  stack.defer(
+    scalers.onChange(({ key, after }) => {
+      if (after === undefined) memory.delete(key)
+      else queue.add(key)
+    }),
+  )
+  for (const { informer } of workloads)
+    stack.defer(
+      informer.onChange(({ key, before, after }) => {
+        if (isDivided(before) === isDivided(after)) return
+        for (const scaler of byNamespace.keysOf(namespaceKeyOf(key))) queue.add(scaler)
+      }),
+    )
+  const inputs: Inputs = {
+    scalers,
+    workload: (kind, key) => workloads.find((row) => row.kind === kind)?.informer.store.get(key),
+    podsIn: (namespaceKey) => [...podsByNamespace.of(namespaceKey)],
+    memory,
+    clock: deps.clock ?? systemClock,
+    periodMs: (deps.periodSeconds ?? 15) * 1000,
+  }
+  const reconcile = (key: string, visit: AbortSignal): Promise<ReconcileResult> =>
+    reconcileOne(key, context, inputs, visit)
+  await runController({ name: 'autoscaling', queue, workers: 4, reconcile, log, signal })
+}
+
+interface Inputs {
+  readonly scalers: Informer<Autoscaler>
+  readonly workload: (kind: string, key: string) => CachedObject | undefined
+  readonly podsIn: (namespaceKey: string) => CachedObject[]
+  readonly memory: Map<string, Memory>
+  readonly clock: Clock
+  readonly periodMs: number
+}
+
+async function reconcileOne(
+  key: string,
+  { virtual, log }: OperatorContext,
+  inputs: Inputs,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const { memory, clock, periodMs } = inputs
+  const autoscaler = inputs.scalers.store.get(key)
+  const { cluster = '', namespace = '', name } = parseKey(key)
+  const target = autoscaler?.spec?.scaleTargetRef
+  const workload = target && inputs.workload(target.kind, keyFor({ cluster, namespace, name: target.name }))
+  if (autoscaler === undefined || workload === undefined || !isDivided(workload)) {
+    memory.delete(key)
+    return {}
+  }
+  const now = clock.now()
+  const { generation } = autoscaler.metadata
+  const before = memory.get(key)
+  if (before !== undefined && before.generation === generation && now < before.nextMs)
+    return { requeueAfterSeconds: (before.nextMs - now) / 1000 }
+  const client = virtual(`/clusters/${cluster}`)
+  const metrics = await readMetrics(client, namespace, signal)
+  const selected = podsOf(workload, inputs.podsIn(namespaceKeyOf(key)))
+  const planned = planScale({
+    autoscaler,
+    workload: { specReplicas: replicasOf(workload), statusReplicas: statusReplicas(workload) },
+    podsFor: (resource, container) => {
+      if (metrics instanceof NoMetrics) throw metrics
+      return measure(selected, metrics, resource, container)
+    },
+    history: before?.history ?? noHistory,
+    nowMs: now,
+  })
+  const told = planned.event?.type === 'Warning' ? planned.event.message : ''
+  const plan = told !== '' && told === before?.told ? withoutEvent(planned) : planned
+  await applyPlan(plan, { autoscaler, workload, client, namespace, name, now, log }, signal)
+  memory.set(key, { history: plan.history, nextMs: now + periodMs, generation, told })
+  return { requeueAfterSeconds: periodMs / 1000 }
+}
+
+function withoutEvent({ event: _, ...plan }: AutoscalerPlan): AutoscalerPlan {
+  return plan
+}
+
+/** The metrics of a namespace, by pod; NoMetrics if no member of the logical cluster has any. */
+async function readMetrics(
+  client: KubeClient,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, PodMetrics> | NoMetrics> {
+  try {
+    const { items } = await client.list<PodMetrics>(podMetrics, { namespace, signal })
+    return new Map(items.map((one) => [one.metadata.name ?? '', one]))
+  } catch (error) {
+    if (!isStatusError(error)) throw error
+    return new NoMetrics(`unable to fetch metrics from resource metrics API: ${error.message}`)
+  }
+}
+
+/** As the placement writes it: a copy has a part of the replicas, and no range of ordinals. */
+function isDivided(workload: CachedObject | undefined): boolean {
+  if (workload === undefined) return false
+  return Object.values(placedOn(workload as KubeObject)).some(
+    ({ replicas, start }) => replicas !== undefined && start === undefined,
+  )
+}
+
+function podsOf(workload: CachedObject, all: readonly CachedObject[]): CachedObject[] {
+  const { selector } = (workload['spec'] ?? {}) as { selector?: LabelSelectorSource }
+  const wanted = selectorFromObject(selector)
+  return all.filter(({ metadata }) => wanted.matches(metadata.labels ?? {}))
+}
+
+function statusReplicas(workload: CachedObject): number {
+  const { replicas = 0 } = (workload['status'] ?? {}) as { replicas?: number }
+  return replicas
+}

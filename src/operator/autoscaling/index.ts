@@ -1,0 +1,1 @@
+export { autoscalingController, type AutoscalingDeps } from './controller.ts'
