@@ -9,6 +9,7 @@ import { apply } from './apply.ts'
 import { crd } from './crd.ts'
 import { create, tenThousand, thousand } from './logical-clusters.ts'
 import { hop } from './hop.ts'
+import { hostApi } from './host-api.ts'
 import { hostStart } from './host-start.ts'
 import { hostWrites } from './host-writes.ts'
 import type { Measurement, Numbers } from './measurement.ts'
@@ -35,6 +36,7 @@ const measurements: readonly Measurement[] = [
   idleWatches,
   neighbours,
   hostWrites,
+  hostApi,
   hostStart,
   hop,
   placement,
