@@ -22,6 +22,7 @@ export interface JsonSchema {
   'x-kubernetes-list-type'?: 'atomic' | 'set' | 'map'
   'x-kubernetes-list-map-keys'?: string[]
   'x-kubernetes-map-type'?: 'granular' | 'atomic'
+  'x-kubernetes-preserve-unknown-fields'?: true
   'x-kubernetes-validations'?: { rule: string; message: string }[]
 }
 
@@ -70,6 +71,11 @@ export interface Kind {
   /** Schemas of the fields besides apiVersion, kind and metadata. */
   readonly properties: Readonly<Record<string, JsonSchema>>
   readonly required?: readonly string[]
+  /**
+   * The schema names nothing but `properties`, and other fields are kept unchecked: for each property that it knows, also of
+   * every object's own like `metadata`, a kube-apiserver does work in every write.
+   */
+  readonly open?: true
   readonly validations?: readonly { rule: string; message: string }[]
   readonly status: boolean
   readonly columns: readonly PrinterColumn[]
@@ -106,17 +112,21 @@ export function crdOf(kind: Kind): CustomResourceDefinition {
   }
 }
 
-function schemaOf({ description, properties, required = [], validations = [] }: Kind): JsonSchema {
+function schemaOf({ description, properties, required = [], open, validations = [] }: Kind): JsonSchema {
   return {
     type: 'object',
     description,
-    properties: {
-      apiVersion: { type: 'string', description: 'The group and version of this object.' },
-      kind: { type: 'string', description: 'The kind of this object.' },
-      metadata: { type: 'object' },
-      ...structuredClone(properties),
-    },
+    properties: { ...(open ? {} : ofEveryObject()), ...structuredClone(properties) },
+    ...(open && { 'x-kubernetes-preserve-unknown-fields': true as const }),
     ...(required.length > 0 && { required: [...required] }),
     ...(validations.length > 0 && { 'x-kubernetes-validations': validations.map((rule) => ({ ...rule })) }),
+  }
+}
+
+function ofEveryObject(): Record<string, JsonSchema> {
+  return {
+    apiVersion: { type: 'string', description: 'The group and version of this object.' },
+    kind: { type: 'string', description: 'The kind of this object.' },
+    metadata: { type: 'object' },
   }
 }

@@ -148,7 +148,13 @@ export class RecordCodec {
   keyOf(record: StorageRecord): ObjectKey {
     const { cluster, resource, namespace = '', name } = record
     const key: ObjectKey = { cluster: cluster as ClusterId, resource, namespace, name }
-    if (this.nameOf(key) !== record.metadata.name || this.bucketOf(key.cluster) !== record.metadata.namespace) {
+    // The host does not check these fields: null would give the same name as an empty text.
+    const isText = [cluster, resource, namespace, name].every((field: unknown) => typeof field === 'string')
+    if (
+      !isText ||
+      this.nameOf(key) !== record.metadata.name ||
+      this.bucketOf(key.cluster) !== record.metadata.namespace
+    ) {
       const where = `${record.metadata.namespace}/${record.metadata.name}`
       throw new StoreError('Unavailable', `Record "${where}" is not where the object it holds belongs`)
     }
