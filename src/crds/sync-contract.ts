@@ -309,6 +309,8 @@ export interface ServiceMemberStatus {
   readonly endpoints?: Readonly<Record<string, number>>
   /** It can be reached from outside the member: it has addresses of a load balancer, or an Ingress with addresses leads to it. */
   readonly external?: true
+  /** Of a Service that stands for an exported one: its cluster IPs in the member. */
+  readonly addresses?: readonly string[]
   readonly error?: string
 }
 

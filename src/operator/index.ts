@@ -16,4 +16,5 @@ export { type ClusterUrls, type OperatorContext, type OperatorController } from 
 export { operatorMetrics } from './framework/operator-metrics.ts'
 export * from './start-operator.ts'
 export { lostMembersController } from './lost-members/index.ts'
+export { serviceExportsController } from './service-exports/index.ts'
 export { volumesController } from './volumes/index.ts'

@@ -4,6 +4,7 @@ import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { serviceUnavailable, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import {
+  exportedNameOf,
   managedLabel,
   memberAnnotation,
   memberLostAnnotation,
@@ -69,6 +70,7 @@ export async function visitSlice(context: SyncContext, visit: Visit, signal: Abo
     member: member.name,
     reachable: member.serviceNetwork === 'Flat',
     service: reference,
+    hostnameOf: (pod) => hostnameOf(context, memberNamespace, pod, exportedNameOf(service)),
   })
   if (copy === undefined) await client.create(gvrs.endpointslices, desired, { signal })
   else if (!isSubset(copy, desired)) {
@@ -76,6 +78,24 @@ export async function visitSlice(context: SyncContext, visit: Visit, signal: Abo
     const metadata = { ...desired.metadata, ...(resourceVersion && { resourceVersion }), ...(uid && { uid }) }
     await client.update(gvrs.endpointslices, { ...desired, metadata }, { signal })
   }
+}
+
+/**
+ * The hostname of a pod in an exported Service. The member gives hostnames only in slices of the Service that the pod names as its
+ * subdomain, which is the exported one.
+ */
+function hostnameOf(
+  context: SyncContext,
+  memberNamespace: string,
+  pod: string,
+  exported: string | undefined,
+): string | undefined {
+  if (exported === undefined) return undefined
+  const { hostname, subdomain } = (downstreamObject(context, 'pods', memberNamespace, pod)?.['spec'] ?? {}) as {
+    hostname?: string
+    subdomain?: string
+  }
+  return subdomain === exported ? hostname : undefined
 }
 
 /** Rejects with ServiceUnavailable if the member has the slice, which its list lacked: clients of the Service would lose its pods. */
@@ -222,20 +242,30 @@ export async function reportEndpoints(
     ({ metadata }) => metadata.labels?.[serviceNameLabel] === visit.name,
   )
   const endpoints = countEndpoints(ofService, context.member.name)
-  const { type, loadBalancer } = addressesOf(downstreamObject(context, 'services', memberNamespace, visit.name))
+  const copy = downstreamObject(context, 'services', memberNamespace, visit.name)
+  const { type, loadBalancer } = addressesOf(copy)
+  const addresses = clusterSetAddresses(copy)
   const isExternal = loadBalancer !== undefined || hasIngress(context, memberNamespace, visit.name)
   const isLeaving = type === 'LoadBalancer' && context.view(visit.cluster, visit.namespace).leaving
   const report = wanted
     ? {
         endpoints,
         ...(loadBalancer && { loadBalancer }),
+        ...(addresses.length > 0 && { addresses }),
         ...(isExternal && { external: true }),
         ...(isLeaving && { leaving: true }),
       }
     : undefined
   const written = await writeMemberStatus(context, 'services', visit, report, signal)
   if (type === 'LoadBalancer' && written !== undefined)
-    await writeStatus(context, 'services', addresses, visit, written, signal)
+    await writeStatus(context, 'services', joinedAddresses, visit, written, signal)
+}
+
+/** The member's own addresses of a Service that stands for an exported one, for its ServiceImport. */
+function clusterSetAddresses(copy: CachedObject | undefined): readonly string[] {
+  if (copy === undefined || exportedNameOf(copy) === undefined) return []
+  const { clusterIPs = [] } = (copy['spec'] ?? {}) as { clusterIPs?: readonly string[] }
+  return clusterIPs.filter((address) => address !== 'None')
 }
 
 /**
@@ -265,7 +295,13 @@ function hasIngress(context: SyncContext, memberNamespace: string, service: stri
 }
 
 /** The status of a Service: the addresses of all members at which it can be reached. */
-const addresses: StatusRule = { summed: [], taken: [], joinsAddresses: true, observes: false, conditions: 'plain' }
+const joinedAddresses: StatusRule = {
+  summed: [],
+  taken: [],
+  joinsAddresses: true,
+  observes: false,
+  conditions: 'plain',
+}
 
 function addressesOf(service: CachedObject | undefined): { type: unknown; loadBalancer: object | undefined } {
   const { type } = (service?.['spec'] ?? {}) as { type?: string }

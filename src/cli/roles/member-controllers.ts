@@ -10,6 +10,7 @@ import {
   lostMembersController,
   memberClusterController,
   placementController,
+  serviceExportsController,
   volumesController,
   type OperatorContext,
   type OperatorController,
@@ -49,7 +50,10 @@ export function memberControllers({
         upstreams.set(context, upstream)
       }
       const image = nameserverImage === undefined ? {} : { image: nameserverImage }
-      const nameserver = await ensureNameserver({ member: downstream, apiAddress: advertise, ...image, signal })
+      const nameserver = await ensureNameserver({
+        ...{ memberName: member.name, member: downstream },
+        ...{ apiAddress: advertise, ...image, signal },
+      })
       const exported = exports === undefined ? {} : { exports }
       return startSyncer({ member, upstream, downstream, apiAddress: advertise, nameserver, ...exported, log, signal })
     },
@@ -67,6 +71,7 @@ export function memberControllers({
     classesController(),
     volumesController(),
     lostMembersController(),
+    serviceExportsController(),
   ]
 }
 

@@ -5,6 +5,11 @@
 // answered NXDOMAIN, which musl needs to try the next search domain. Absolute names do not contain the logical cluster: a
 // template takes it from the namespace of the asking pod. A template cannot answer NXDOMAIN for a missing Service, so an
 // absolute name that does not exist has a CNAME without an address.
+//
+// Exported Services have names in `clusterset.local` besides. A second Service, whose name has a prefix, exists while a Service is
+// exported; names of the cluster set lead to it. `web-0.west.db.shop.svc.clusterset.local` is a pod in member `west`: in that member the exported
+// Service itself knows its hostname, elsewhere the second one has it as `web-0--west`.
+import { clusterSetPrefix, clusterSetZone } from '../../crds/index.ts'
 import type { SyncerAddress } from './nameserver-objects.ts'
 
 /** The top-level domain of names with an id. Never forwarded. */
@@ -12,6 +17,8 @@ export const tenantZone = 'kcp'
 
 export interface CorefileOptions {
   readonly apiAddress: SyncerAddress
+  /** The name of the member: names of its own pods in the cluster set contain it. */
+  readonly memberName: string
   /** Default 53. */
   readonly port?: number
   /** Resolver for names outside of the cluster. Default: those of the node. */
@@ -24,10 +31,12 @@ export interface CorefileOptions {
 
 const id = '[a-z][a-z2-7]{9}'
 const label = '[^.]+'
+const zonePattern = clusterSetZone.replaceAll('.', '[.]')
 
 /** The Corefile. It does not depend on which logical clusters exist, so a new one needs no reload. */
 export function corefile({
   apiAddress,
+  memberName,
   port = 53,
   forward = '/etc/resolv.conf',
   kubernetes = '',
@@ -46,6 +55,9 @@ ${tenantZone}:${port} {
     }
     errors
     ${apiTemplate(apiAddress, `^kubernetes[.]${id}-default[.]svc[.]${tenantZone}[.]$`, tenantZone)}
+    ${clusterSetNames(memberName)
+      .map(([match, target]) => relativeName(match, target))
+      .join('\n    ')}
     rewrite stop {
         name regex ^(.+)[.](${label})[.]svc[.]cluster[.]local[.](${id})[.]${tenantZone}[.]$ {1}.{3}-{2}.svc.${tenantZone}. answer auto
     }
@@ -74,7 +86,7 @@ ${tenantZone}:${port} {
 }
 
 # Absolute names: the source pod's namespace tells the logical cluster.
-cluster.local:${port} {
+cluster.local:${port} ${clusterSetZone}:${port} {
     metadata
     errors
     ${apiTemplate(apiAddress, '^kubernetes[.]default[.]svc[.]cluster[.]local[.]$', 'cluster.local')}
@@ -83,6 +95,9 @@ cluster.local:${port} {
         answer "{{ .Name }} 5 IN CNAME {{ .Group.service }}.{{ slice (.Meta \\"kubernetes/client-namespace\\") 0 10 }}-{{ .Group.namespace }}.svc.${tenantZone}."
         fallthrough
     }
+    ${clusterSetNames(memberName)
+      .map(([match, target]) => absoluteName(match, target))
+      .join('\n    ')}
     ${services}
     template ANY ANY {
         rcode NXDOMAIN
@@ -112,6 +127,40 @@ function apiTemplate({ host }: SyncerAddress, match: string, zone: string): stri
   return `template ANY ANY ${zone} {
         match ${match}
         answer "{{ .Name }} 5 IN ${address}"
+        fallthrough
+    }`
+}
+
+/** Patterns of names in the cluster set, without the zone, and the names of a namespace in the member that they lead to. */
+function clusterSetNames(memberName: string): [match: string, target: string][] {
+  const host = '[^_.][^.]*'
+  const member = memberName.replaceAll('.', '[.]')
+  return [
+    [`(?P<port>(?:_[^.]+[.]_[^.]+[.])?)(?P<service>${label})`, `{port}${clusterSetPrefix}{service}`],
+    [`(?P<host>${host})[.]${member}[.](?P<service>${label})`, '{host}.{service}'],
+    [
+      `(?P<host>${host})[.](?P<member>${label})[.](?P<service>${label})`,
+      `{host}--{member}.${clusterSetPrefix}{service}`,
+    ],
+  ]
+}
+
+/** A rewrite knows groups by their numbers. */
+function relativeName(match: string, target: string): string {
+  const names = [...match.matchAll(/\(\?P<(\w+)>/g)].map(([, name = '']) => name)
+  const numbered = target.replaceAll(/\{(\w+)\}/g, (_, name: string) => `{${names.indexOf(name) + 1}}`)
+  const [namespace, cluster] = [names.length + 1, names.length + 2]
+  const groups = match.replaceAll(/\(\?P<\w+>/g, '(')
+  return `rewrite stop {
+        name regex ^${groups}[.](${label})[.]svc[.]${zonePattern}[.](${id})[.]${tenantZone}[.]$ ${numbered}.{${cluster}}-{${namespace}}.svc.${tenantZone}. answer auto
+    }`
+}
+
+function absoluteName(match: string, target: string): string {
+  const filled = target.replaceAll(/\{(\w+)\}/g, '{{ .Group.$1 }}')
+  return `template ANY ANY ${clusterSetZone} {
+        match ^${match}[.](?P<namespace>${label})[.]svc[.]${zonePattern}[.]$
+        answer "{{ .Name }} 5 IN CNAME ${filled}.{{ slice (.Meta \\"kubernetes/client-namespace\\") 0 10 }}-{{ .Group.namespace }}.svc.${tenantZone}."
         fallthrough
     }`
 }

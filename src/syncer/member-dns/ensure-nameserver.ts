@@ -14,6 +14,8 @@ const resources: Readonly<Record<string, (typeof gvrs)[keyof typeof gvrs]>> = {
 }
 
 export interface NameserverOptions {
+  /** The name of the member, for names of pods in it. */
+  readonly memberName: string
   /** With the syncer's rights. */
   readonly member: KubeClient
   readonly apiAddress: SyncerAddress
@@ -24,13 +26,14 @@ export interface NameserverOptions {
 
 /** Applies the nameserver. Resolves with its cluster IP, which does not change. Rejects with the member's StatusError. */
 export async function ensureNameserver({
+  memberName,
   member,
   apiAddress,
   image = defaultNameserverImage,
   signal,
 }: NameserverOptions): Promise<string> {
   let address: string | undefined
-  for (const object of nameserverObjects({ corefile: corefile({ apiAddress }), image })) {
+  for (const object of nameserverObjects({ corefile: corefile({ apiAddress, memberName }), image })) {
     const gvr = resources[object.kind] ?? gvrs.configmaps
     const options = { fieldManager: syncerFieldManager, force: true, signal }
     const applied = await member.patch<KubeObject>(

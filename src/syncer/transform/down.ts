@@ -3,6 +3,8 @@ import { cloneJson, type ClusterId, type KubeObject } from '../../apimachinery/m
 import type { DeepReadonly } from '../../client/index.ts'
 import {
   downstreamNamespace,
+  exportedNameOf,
+  hostnameFrom,
   isAnnotationForMembers,
   isLocalAnnotation,
   locatorAnnotation,
@@ -95,6 +97,7 @@ export function serviceAccountDown(object: DeepReadonly<KubeObject>, owner: Owne
 interface Endpoint {
   addresses: string[]
   conditions?: { ready?: boolean }
+  hostname?: string
   nodeName?: string
   targetRef?: unknown
   zone?: string
@@ -112,6 +115,8 @@ export function remoteSliceDown(object: DeepReadonly<KubeObject>, owner: OwnerCl
   const service = slice.metadata.labels?.[serviceNameLabel] ?? ''
   const metadata = copyMetadata(object, owner)
   const from = slice.metadata.annotations?.[memberAnnotation] ?? ''
+  // Other Services have no names for pods of other members.
+  const isExported = exportedNameOf(slice) !== undefined
   return {
     apiVersion: slice.apiVersion,
     kind: slice.kind,
@@ -129,6 +134,9 @@ export function remoteSliceDown(object: DeepReadonly<KubeObject>, owner: OwnerCl
     ports: slice.ports ?? [],
     endpoints: (slice.endpoints ?? [])
       .filter(({ conditions }) => conditions?.ready !== false)
-      .map(({ addresses }) => ({ addresses, conditions: { ready: true } })),
+      .map(({ addresses, hostname }) => {
+        const own = isExported && hostname !== undefined ? hostnameFrom(hostname, from) : undefined
+        return { addresses, conditions: { ready: true }, ...(own !== undefined && { hostname: own }) }
+      }),
   }
 }

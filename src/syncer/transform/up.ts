@@ -9,11 +9,13 @@ import {
 } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import {
+  exportedNameOf,
   isLocalAnnotation,
   managedLabel,
   memberAnnotation,
   reachableAnnotation,
   servingLabel,
+  sourceClusterLabel,
   syncerFieldManager,
 } from '../../crds/index.ts'
 import { managedByLabel } from './slice-labels.ts'
@@ -122,6 +124,7 @@ export function withoutHash(template: DeepReadonly<PodTemplate>): PodTemplate {
 }
 
 interface EndpointUp {
+  hostname?: string
   targetRef?: { kind?: string; namespace?: string; name?: string; uid?: string }
 }
 
@@ -134,19 +137,36 @@ export function endpointSliceUp(
     member,
     reachable,
     service,
-  }: { name: string; namespace: string; member: string; reachable: boolean; service: OwnerReference },
+    hostnameOf,
+  }: {
+    name: string
+    namespace: string
+    member: string
+    reachable: boolean
+    service: OwnerReference
+    /** The hostname of a pod where its endpoint has none. */
+    hostnameOf?: (pod: string) => string | undefined
+  },
 ): KubeObject {
   const copy = cloneJson(slice) as KubeObject & { endpoints?: EndpointUp[] | null }
   const { labels, annotations } = metadataUp(slice.metadata)
   const endpoints = copy.endpoints ?? []
-  for (const { targetRef } of endpoints) if (targetRef) targetRef.namespace = namespace
+  for (const endpoint of endpoints) {
+    const { targetRef } = endpoint
+    if (!targetRef) continue
+    targetRef.namespace = namespace
+    const hostname = endpoint.hostname ?? hostnameOf?.(targetRef.name ?? '')
+    if (hostname !== undefined) endpoint.hostname = hostname
+  }
+  // The member copies the labels of the Service to its slices.
+  const source = exportedNameOf(slice) === undefined ? {} : { [sourceClusterLabel]: member }
   return {
     apiVersion: copy.apiVersion,
     kind: copy.kind,
     metadata: {
       name,
       namespace,
-      labels: { ...labels, [managedByLabel]: syncerFieldManager },
+      labels: { ...labels, ...source, [managedByLabel]: syncerFieldManager },
       annotations: { ...annotations, [memberAnnotation]: member, ...(reachable && { [reachableAnnotation]: 'true' }) },
       ownerReferences: [service],
     },

@@ -45,11 +45,13 @@ describe('the nameserver of a member', function () {
     await fill(client, acme, 'shop', addresses.acme, ['web', 'db'])
     await fill(client, acme, 'other', undefined, ['cache'])
     await fill(client, bob, 'shop', addresses.bob, ['web'])
+    await fillExported(client)
     port = await freePort('127.0.0.1')
     const forwardPort = await freePort('127.0.0.1')
     const dir = mkdtempSync(join(tmpdir(), 'kcp-dns-'))
     const config = corefile({
       apiAddress: { host: '10.1.2.3', port: 7443 },
+      memberName: 'east',
       port,
       forward: `127.0.0.1:${forwardPort}`,
       kubernetes: `kubeconfig ${cluster.kubeconfig}`,
@@ -120,6 +122,39 @@ describe('the nameserver of a member', function () {
     )
   }
 
+  /** What the syncer makes of an exported headless Service `db` with pods in the members east, which is this one, and west. */
+  async function fillExported(client: KubeClient): Promise<void> {
+    const namespace = `${acme}-shop`
+    const slice = async (service: string, endpoints: [address: string, hostname: string][]): Promise<void> => {
+      const spec = { clusterIP: 'None', ports: [{ name: 'http', port: 80 }] }
+      await client.create(gvrs.services, named(service, spec), { signal })
+      const object = {
+        ...{ apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', addressType: 'IPv4' },
+        metadata: {
+          ...{ name: `${service}-${endpoints[0]?.[1] ?? ''}`, namespace },
+          labels: { 'kubernetes.io/service-name': service },
+        },
+        ports: [{ name: 'http', port: 80, protocol: 'TCP' }],
+        endpoints: endpoints.map(([address, hostname]) => ({
+          ...{ addresses: [address], hostname, conditions: { ready: true } },
+        })),
+      }
+      await client.create(gvrs.endpointslices, object, { signal })
+    }
+    const named = (name: string, spec: object): KubeObject => ({
+      ...{ apiVersion: 'v1', kind: 'Service', metadata: { name, namespace } },
+      spec,
+    })
+    await slice('data', [['10.7.0.1', 'data-0']])
+    await slice('clusterset--data', [['10.7.1.1', 'data-0--west']])
+    const plain = await client.create<KubeObject>(
+      gvrs.services,
+      named('clusterset--web', { ports: [{ name: 'http', port: 80 }] }),
+      { signal },
+    )
+    clusterIPs['acme/shop/clusterset--web'] = (plain['spec'] as { clusterIP: string }).clusterIP
+  }
+
   const rows: [Asker, string, string][] = [
     ['acme', 'web.shop.svc.cluster.local', 'acme/shop/web'],
     ['bob', 'web.shop.svc.cluster.local', 'bob/shop/web'],
@@ -128,6 +163,22 @@ describe('the nameserver of a member', function () {
     ['acme', `cache.other.svc.${acme}.kcp`, 'acme/other/cache'],
     ['acme', `cache.other.svc.cluster.local.${acme}.kcp`, 'acme/other/cache'],
     ['bob', `web.shop.${bob}.kcp`, 'bob/shop/web'],
+    ['acme', 'web.shop.svc.clusterset.local', 'acme/shop/clusterset--web'],
+    ['acme', `web.shop.svc.clusterset.local.${acme}.kcp`, 'acme/shop/clusterset--web'],
+    ['acme', `web.shop.svc.clusterset.local.shop.${acme}.kcp`, 'ENOTFOUND'],
+    ['acme', 'data.shop.svc.clusterset.local', '10.7.1.1'],
+    ['acme', 'data-0.east.data.shop.svc.clusterset.local', '10.7.0.1'],
+    ['acme', 'data-0.west.data.shop.svc.clusterset.local', '10.7.1.1'],
+    ['acme', `data-0.east.data.shop.svc.clusterset.local.${acme}.kcp`, '10.7.0.1'],
+    ['acme', `data-0.west.data.shop.svc.clusterset.local.${acme}.kcp`, '10.7.1.1'],
+    ['acme', 'data-0.north.data.shop.svc.clusterset.local', ''],
+    ['acme', 'db.shop.svc.clusterset.local', ''],
+    ['acme', `db.shop.svc.clusterset.local.${acme}.kcp`, 'ENOTFOUND'],
+    ['acme', 'shop.svc.clusterset.local', 'ENOTFOUND'],
+    ['bob', 'web.shop.svc.clusterset.local', ''],
+    ['bob', 'data-0.west.data.shop.svc.clusterset.local', ''],
+    ['bob', `web.shop.svc.clusterset.local.${acme}.kcp`, 'ENOTFOUND'],
+    ['stranger', 'web.shop.svc.clusterset.local', 'ESERVFAIL'],
     ['acme', 'kubernetes.default.svc.cluster.local', '10.1.2.3'],
     ['acme', `kubernetes.default.svc.${acme}.kcp`, '10.1.2.3'],
     ['acme', `kubernetes.default.${acme}.kcp`, '10.1.2.3'],
@@ -144,6 +195,17 @@ describe('the nameserver of a member', function () {
     ['stranger', 'web.shop.svc.cluster.local', 'ESERVFAIL'],
     ['stranger', `web.shop.${acme}.kcp`, 'ENOTFOUND'],
   ]
+  it('gives the ports of an exported Service and the names of its pods', async () => {
+    const resolver = new Resolver({ timeout: 2000, tries: 1 })
+    resolver.setServers([`127.0.0.1:${port}`])
+    resolver.setLocalAddress(addresses.acme)
+    const found = await resolver.resolveSrv(`_http._tcp.data.shop.svc.clusterset.local.${acme}.kcp`)
+    expect(found.map(({ name, port: of }) => [name, of])).to.deep.equal([
+      [`data-0--west.clusterset--data.${acme}-shop.svc.kcp`, 80],
+    ])
+    expect(await ask('acme', found[0]?.name ?? '')).to.equal('10.7.1.1')
+  })
+
   it('names nobody for an address: the member would tell the names of other tenants', async () => {
     const resolver = new Resolver({ timeout: 2000, tries: 1 })
     resolver.setServers([`127.0.0.1:${port}`])
