@@ -8,7 +8,6 @@ import {
   clusterInKey,
   keyFor,
   namespaceKeyOf,
-  ObjectIndex,
   parseKey,
   type DeepReadonly,
   type Informer,
@@ -77,8 +76,8 @@ async function run(
 
   using queue = createKeyQueue({ maxMs: 60_000, fairnessKey: clusterInKey })
   using stack = new DisposableStack()
-  const byNamespace = stack.use(new ObjectIndex(scalers, (key) => [namespaceKeyOf(key)]))
-  const podsByNamespace = stack.use(new ObjectIndex(podInformer, (key) => [namespaceKeyOf(key)]))
+  const byNamespace = tenantInformers.byNamespace(autoscalers)
+  const podsByNamespace = tenantInformers.byNamespace(pods)
   const memory = new Map<string, Memory>()
   stack.defer(
     scalers.onChange(({ key, after }) => {

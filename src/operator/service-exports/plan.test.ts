@@ -93,6 +93,12 @@ describe('plan for a ServiceExport', () => {
     expect(seen.derived?.['spec']).not.to.have.property('clusterIP')
   })
 
+  it('writes the version that it asks for, though lists show the one that is stored', () => {
+    const stored = exported({ apiVersion: 'multicluster.x-k8s.io/v1beta1' })
+    const [told] = planExport('web', { ...nothing, export: stored }, now)
+    expect(told).to.have.nested.property('object.apiVersion', apiVersion)
+  })
+
   it('shows the addresses that members gave the name, and the members with ready endpoints', () => {
     const { seen } = settled()
     const derived = asReported(seen.derived as KubeObject, { west: ['10.2.0.9'], east: ['10.1.0.9'] })

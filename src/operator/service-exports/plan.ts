@@ -264,7 +264,8 @@ function planClusters({ import: imported, slices }: Seen): Step[] {
   const clusters = membersWithEndpoints(slices).map((cluster) => ({ cluster }))
   const status = (imported['status'] ?? {}) as { readonly clusters?: readonly unknown[] }
   if (jsonEqual(status.clusters ?? [], clusters)) return []
-  const object = { ...(cloneJson(imported) as KubeObject), status: { ...(cloneJson(status) as object), clusters } }
+  const next = { ...(cloneJson(status) as object), clusters }
+  const object = { ...inServedVersion(imported), status: next }
   return [{ do: 'updateStatus', part: 'import', object }]
 }
 
@@ -276,6 +277,11 @@ function membersWithEndpoints(slices: readonly CachedObject[]): string[] {
     if (member !== undefined && endpoints.some(({ conditions }) => conditions?.ready !== false)) members.add(member)
   }
   return [...members].sort()
+}
+
+/** Lists over all logical clusters show custom objects in the version that is stored, which is v1beta1 in newer releases. */
+function inServedVersion(object: CachedObject): KubeObject {
+  return { ...(cloneJson(object) as KubeObject), apiVersion: clusterSetApiVersion }
 }
 
 function conditionsOf(exported: CachedObject): readonly Readonly<Condition>[] {
@@ -293,7 +299,7 @@ function tell(exported: CachedObject, updates: readonly ConditionUpdate[], now: 
       now,
     )
   if (conditions === before) return []
-  const object = cloneJson(exported) as KubeObject
+  const object = inServedVersion(exported)
   const status = { ...(object['status'] as object | undefined), conditions: [...conditions] }
   return [{ do: 'updateStatus', part: 'export', object: { ...object, status } }]
 }
