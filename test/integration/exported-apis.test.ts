@@ -27,7 +27,7 @@ const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
 const widget = (size: number, name = 'w') => ({
   apiVersion: 'example.com/v1',
   kind: 'Widget',
-  metadata: { name, namespace: 'default', annotations: { secret: 'of-the-tenant' } },
+  metadata: { name, namespace: 'default', annotations: { 'tenant.example/secret': 'x', team: 'blue' } },
   spec: { size },
 })
 
@@ -98,7 +98,7 @@ describe('an API that a member exports', function () {
     await apply(acme, widget(3))
     const made = await until('the copy', () => copy())
     expect(made['spec']).to.deep.equal({ size: 3 })
-    expect(made.metadata.annotations).to.not.have.property('secret')
+    expect(made.metadata.annotations).to.include({ team: 'blue' }).and.not.have.property('tenant.example/secret')
     await acme.kubectl(['patch', 'widget/w', '--type=merge', '-p', '{"spec":{"size":4}}'])
     await until('the change', async () => ((await copy())?.['spec'] as { size?: number }).size === 4)
     const generation = (await copy())?.metadata.generation
