@@ -14,7 +14,7 @@ interface Kubeconfig {
 
 /** As many logical clusters as it takes to fill the heap: each may open 5,000 watches. */
 const heaps = [
-  { heapMb: 60, hostile: 2, together: false },
+  { heapMb: 80, hostile: 2, together: false },
   ...(isLongRun
     ? [
         { heapMb: 192, hostile: 9, together: false },
@@ -22,7 +22,8 @@ const heaps = [
       ]
     : []),
 ]
-const perSession = 500
+/** So few at once that what is in flight is a small part of the heap between the limits: else the oldest may be ended too. */
+const perSession = 100
 const maxWatches = 5000
 
 for (const { heapMb, hostile, together } of heaps)
