@@ -6,7 +6,7 @@ import type { DeepReadonly, KubeClient } from '../../client/index.ts'
 import { workloadKindOfObject } from '../../crds/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import type { Autoscaler } from './autoscaler.ts'
-import type { AutoscalerPlan } from './plan.ts'
+import type { AutoscalerEvent, AutoscalerPlan } from './plan.ts'
 
 const events = { group: '', version: 'v1', resource: 'events' } as const
 const autoscalers = { group: 'autoscaling', version: 'v2', resource: 'horizontalpodautoscalers' } as const
@@ -23,28 +23,41 @@ export interface PlanTarget {
   readonly log: Logger
 }
 
-/** The scale first: a status that tells of it is true then. Rejects with what the server refuses, but for a conflict. */
-export async function applyPlan(plan: AutoscalerPlan, target: PlanTarget, signal: AbortSignal): Promise<void> {
-  const { autoscaler, workload, client, namespace, name } = target
+/** Resolves with why the scale could not be written; undefined if it was, or stays. */
+export async function applyScale(
+  scaleTo: number | undefined,
+  { workload, client, namespace }: Pick<PlanTarget, 'workload' | 'client' | 'namespace'>,
+  signal: AbortSignal,
+): Promise<Error | undefined> {
   const kind = workloadKindOfObject(workload)
-  if (plan.scaleTo !== undefined && kind !== undefined) {
-    const ref = { namespace, name: workload.metadata.name ?? '' }
-    const patch = { spec: { replicas: plan.scaleTo } }
+  if (scaleTo === undefined || kind === undefined) return undefined
+  const ref = { namespace, name: workload.metadata.name ?? '' }
+  const patch = { spec: { replicas: scaleTo } }
+  try {
     await client.patch(kind.gvr, ref, 'merge', patch, { subresource: 'scale', signal })
+    return undefined
+  } catch (error) {
+    if (signal.aborted || !(error instanceof Error)) throw error
+    return error
   }
-  if (!isDeepStrictEqual(autoscaler.status, plan.status)) {
-    const { uid } = autoscaler.metadata
-    const patch = { metadata: { ...(uid && { uid }) }, status: plan.status }
-    await client
-      .patch(autoscalers, { namespace, name }, 'merge', patch, { subresource: 'status', signal })
-      .catch(tolerate('NotFound', 'Conflict'))
-  }
-  if (plan.event) await tell(plan.event, target, signal)
+}
+
+/** Writes the status, and the Events. Rejects with what the server refuses, but for a conflict. */
+export async function applyStatus(plan: AutoscalerPlan, target: PlanTarget, signal: AbortSignal): Promise<void> {
+  const { autoscaler, client, namespace, name } = target
+  // The status may be what the server refuses: people read why in the Events.
+  for (const event of plan.events) await tell(event, target, signal)
+  if (isDeepStrictEqual(autoscaler.status, plan.status)) return
+  const { uid } = autoscaler.metadata
+  const patch = { metadata: { ...(uid && { uid }) }, status: plan.status }
+  await client
+    .patch(autoscalers, { namespace, name }, 'merge', patch, { subresource: 'status', signal })
+    .catch(tolerate('NotFound', 'Conflict'))
 }
 
 /** An Event is a help only: a refusal is logged. */
 async function tell(
-  { type, reason, message }: NonNullable<AutoscalerPlan['event']>,
+  { type, reason, message }: AutoscalerEvent,
   { autoscaler: { metadata }, client, namespace, name, now, log }: PlanTarget,
   signal: AbortSignal,
 ): Promise<void> {

@@ -2,7 +2,6 @@
 // member would see its own pods alone. A workload in one member is scaled by the autoscaler there.
 import type { GroupVersionResource, KubeObject } from '../../apimachinery/meta/index.ts'
 import { selectorFromObject, type LabelSelectorSource } from '../../apimachinery/selector/index.ts'
-import { isStatusError } from '../../apimachinery/status/index.ts'
 import { systemClock, type Clock } from '../../async/index.ts'
 import {
   clusterInKey,
@@ -18,9 +17,9 @@ import { createKeyQueue, runController, type ReconcileResult } from '../../recon
 import type { OperatorContext, OperatorController } from '../framework/operator-context.ts'
 import { untilOne } from '../framework/until-one.ts'
 import type { Autoscaler } from './autoscaler.ts'
-import { applyPlan } from './apply.ts'
+import { applyScale, applyStatus } from './apply.ts'
 import { measure, type PodMetrics } from './observe.ts'
-import { planScale, type AutoscalerPlan } from './plan.ts'
+import { planRefused, planScale, type AutoscalerInput } from './plan.ts'
 import { NoMetrics } from './replica-count.ts'
 import { noHistory, type ScalingHistory } from './scaling-rules.ts'
 
@@ -48,7 +47,7 @@ interface Memory {
   /** In Unix milliseconds: metrics are not read again before, unless the autoscaler is another one. */
   nextMs: number
   generation: number | undefined
-  /** The last Event of a failure. */
+  /** The last Events of a failure. */
   told: string
 }
 
@@ -137,7 +136,7 @@ async function reconcileOne(
   const client = virtual(`/clusters/${cluster}`)
   const metrics = await readMetrics(client, namespace, signal)
   const selected = podsOf(workload, inputs.podsIn(namespaceKeyOf(key)))
-  const planned = planScale({
+  const input: AutoscalerInput = {
     autoscaler,
     workload: { specReplicas: replicasOf(workload), statusReplicas: statusReplicas(workload) },
     podsFor: (resource, container) => {
@@ -146,16 +145,16 @@ async function reconcileOne(
     },
     history: before?.history ?? noHistory,
     nowMs: now,
-  })
-  const told = planned.event?.type === 'Warning' ? planned.event.message : ''
-  const plan = told !== '' && told === before?.told ? withoutEvent(planned) : planned
-  await applyPlan(plan, { autoscaler, workload, client, namespace, name, now, log }, signal)
-  memory.set(key, { history: plan.history, nextMs: now + periodMs, generation, told })
+  }
+  const planned = planScale(input)
+  const scaleError = await applyScale(planned.scaleTo, { workload, client, namespace }, signal)
+  const done = scaleError === undefined ? planned : planRefused(planned, input, scaleError)
+  const told = done.events.map(({ type, message }) => (type === 'Warning' ? message : '')).join('\n')
+  // Before the status is written: a scale that was changed counts for the next visit, whatever becomes of the status.
+  memory.set(key, { history: done.history, nextMs: now + periodMs, generation, told })
+  const plan = told !== '' && told === before?.told ? { ...done, events: [] } : done
+  await applyStatus(plan, { autoscaler, workload, client, namespace, name, now, log }, signal)
   return { requeueAfterSeconds: periodMs / 1000 }
-}
-
-function withoutEvent({ event: _, ...plan }: AutoscalerPlan): AutoscalerPlan {
-  return plan
 }
 
 /** The metrics of a namespace, by pod; NoMetrics if no member of the logical cluster has any. */
@@ -168,7 +167,7 @@ async function readMetrics(
     const { items } = await client.list<PodMetrics>(podMetrics, { namespace, signal })
     return new Map(items.map((one) => [one.metadata.name ?? '', one]))
   } catch (error) {
-    if (!isStatusError(error)) throw error
+    if (signal.aborted || !(error instanceof Error)) throw error
     return new NoMetrics(`unable to fetch metrics from resource metrics API: ${error.message}`)
   }
 }

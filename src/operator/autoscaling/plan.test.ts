@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Autoscaler, MetricSpec } from './autoscaler.ts'
-import { planScale, type AutoscalerPlan } from './plan.ts'
+import { planRefused, planScale, type AutoscalerPlan } from './plan.ts'
 import { NoMetrics, type MeasuredPod } from './replica-count.ts'
 import { noHistory } from './scaling-rules.ts'
 
@@ -62,13 +62,15 @@ const reasons = ({ status }: AutoscalerPlan): Record<string, string> =>
 
 describe('the autoscaler of a divided workload', () => {
   it('scales, and says why', () => {
-    const { scaleTo, status, event } = plan({ used: { cpu: 75 } })
+    const { scaleTo, status, events } = plan({ used: { cpu: 75 } })
     expect(scaleTo).to.equal(6)
-    expect(event).to.deep.equal({
-      type: 'Normal',
-      reason: 'SuccessfulRescale',
-      message: 'New size: 6; reason: cpu resource utilization (percentage of request) above target',
-    })
+    expect(events).to.deep.equal([
+      {
+        type: 'Normal',
+        reason: 'SuccessfulRescale',
+        message: 'New size: 6; reason: cpu resource utilization (percentage of request) above target',
+      },
+    ])
     expect(status).to.deep.include({
       observedGeneration: 3,
       currentReplicas: 4,
@@ -152,5 +154,40 @@ describe('the autoscaler of a divided workload', () => {
     }
     const after = plan({ used: { cpu: 50 }, status: before }).status
     expect(after).to.deep.equal(before)
+  })
+
+  it('tells which metric is missing, and that no number can be calculated', () => {
+    expect(plan({ metrics: [memory] }).events.map(({ type, reason }) => `${type} ${reason}`)).to.deep.equal([
+      'Warning FailedGetResourceMetric',
+      'Warning FailedComputeMetricsReplicas',
+    ])
+  })
+
+  it('tells that a scale was refused, and does not count it as a change', () => {
+    const planned = plan({ used: { cpu: 75 } })
+    const autoscaler: Autoscaler = {
+      apiVersion: 'autoscaling/v2',
+      kind: 'HorizontalPodAutoscaler',
+      metadata: { name: 'web' },
+      status: { desiredReplicas: 4, lastScaleTime: '2025-12-31T00:00:00Z' },
+    }
+    const told = planRefused(planned, { autoscaler, history: noHistory }, new Error('admission webhook says no'))
+    expect(told.scaleTo).to.equal(undefined)
+    expect(told.history.changes).to.deep.equal([])
+    expect(told.history.recommendations).to.deep.equal(planned.history.recommendations)
+    expect(told.status).to.deep.include({ desiredReplicas: 4, lastScaleTime: '2025-12-31T00:00:00Z' })
+    expect(told.status.conditions?.find(({ type }) => type === 'AbleToScale')).to.deep.include({
+      status: 'False',
+      reason: 'FailedUpdateScale',
+      message: 'the HPA controller was unable to update the target scale: admission webhook says no',
+    })
+    expect(told.events).to.deep.equal([
+      {
+        type: 'Warning',
+        reason: 'FailedRescale',
+        message:
+          'New size: 6; reason: cpu resource utilization (percentage of request) above target; error: admission webhook says no',
+      },
+    ])
   })
 })

@@ -28,8 +28,14 @@ export interface AutoscalerPlan {
   readonly scaleTo?: number
   readonly status: AutoscalerStatus
   readonly history: ScalingHistory
-  /** For the Event: why it scales, or why it cannot tell. */
-  readonly event?: { readonly type: 'Normal' | 'Warning'; readonly reason: string; readonly message: string }
+  /** Why it scales, or why it cannot tell. */
+  readonly events: readonly AutoscalerEvent[]
+}
+
+export interface AutoscalerEvent {
+  readonly type: 'Normal' | 'Warning'
+  readonly reason: string
+  readonly message: string
 }
 
 interface Found {
@@ -46,6 +52,42 @@ interface Failure {
 
 type Conditions = Partial<Record<AutoscalerCondition['type'], Omit<AutoscalerCondition, 'type'>>>
 
+/** What is told and remembered where the scale that was planned could not be written, because of `error`. */
+export function planRefused(
+  plan: AutoscalerPlan,
+  { autoscaler, history }: Pick<AutoscalerInput, 'autoscaler' | 'history'>,
+  error: Error,
+): AutoscalerPlan {
+  const { lastScaleTime, desiredReplicas = 0, conditions: known } = autoscaler.status ?? {}
+  const before = known?.find(({ type }) => type === 'AbleToScale')
+  const able = {
+    type: 'AbleToScale',
+    status: 'False',
+    reason: 'FailedUpdateScale',
+    message: `the HPA controller was unable to update the target scale: ${error.message}`,
+  } as const
+  const conditions = plan.status.conditions?.map((one) => {
+    if (one.type !== 'AbleToScale') return one
+    const since = before?.status === able.status ? before.lastTransitionTime : plan.status.lastScaleTime
+    return { ...able, ...(since !== undefined && { lastTransitionTime: since }) }
+  })
+  const { lastScaleTime: _, ...status } = plan.status
+  return {
+    status: {
+      ...status,
+      desiredReplicas,
+      ...(lastScaleTime !== undefined && { lastScaleTime }),
+      ...(conditions && { conditions }),
+    },
+    history: { ...plan.history, changes: history.changes },
+    events: plan.events.map(({ message }) => ({
+      type: 'Warning',
+      reason: 'FailedRescale',
+      message: `${message}; error: ${error.message}`,
+    })),
+  }
+}
+
 /** The visit of one autoscaler. */
 export function planScale(input: AutoscalerInput): AutoscalerPlan {
   const { autoscaler, workload, history, nowMs } = input
@@ -61,7 +103,7 @@ export function planScale(input: AutoscalerInput): AutoscalerPlan {
   if (current === 0 && minReplicas !== 0) {
     const message = 'scaling is disabled since the replica count of the target is zero'
     const conditions = { ...able, ScalingActive: { status: 'False', reason: 'ScalingDisabled', message } } as const
-    return { status: statusOf(input, { desired: 0, conditions }), history: noHistory }
+    return { status: statusOf(input, { desired: 0, conditions }), history: noHistory, events: [] }
   }
   if (current > maxReplicas || current < minReplicas) {
     const isAbove = current > maxReplicas
@@ -81,12 +123,15 @@ export function planScale(input: AutoscalerInput): AutoscalerPlan {
     const text = `the HPA was unable to compute the replica count: ${message}`
     const conditions = { ...able, ScalingActive: { status: 'False', reason, message: text } } as const
     const failed = results.length - found.length
-    const event = {
-      type: 'Warning',
-      reason: 'FailedComputeMetricsReplicas',
-      message: `invalid metrics (${failed} invalid out of ${results.length}), first error is: ${message}`,
-    } as const
-    return { status: statusOf(input, { desired: current, conditions }), history, event }
+    const events = [
+      { type: 'Warning', reason, message },
+      {
+        type: 'Warning',
+        reason: 'FailedComputeMetricsReplicas',
+        message: `invalid metrics (${failed} invalid out of ${results.length}), first error is: ${message}`,
+      },
+    ] as const
+    return { status: statusOf(input, { desired: current, conditions }), history, events }
   }
   const next = limitReplicas({
     current,
@@ -115,7 +160,11 @@ export function planScale(input: AutoscalerInput): AutoscalerPlan {
   }
   const measured = found.map((one) => one.current)
   if (next.replicas === current)
-    return { status: statusOf(input, { desired: current, conditions, metrics: measured }), history: next.history }
+    return {
+      status: statusOf(input, { desired: current, conditions, metrics: measured }),
+      history: next.history,
+      events: [],
+    }
   const why = next.replicas > current ? `${best.metric} above target` : 'All metrics below target'
   return rescale(input, { to: next.replicas, why, conditions, history: next.history, metrics: measured })
 }
@@ -150,7 +199,7 @@ function rescale(
   })
   const changes = [...history.changes, { atMs: nowMs, by: to - workload.specReplicas }]
   const event = { type: 'Normal', reason: 'SuccessfulRescale', message: `New size: ${to}; reason: ${why}` } as const
-  return { scaleTo: to, status, history: { ...history, changes }, event }
+  return { scaleTo: to, status, history: { ...history, changes }, events: [event] }
 }
 
 function tryMetric(spec: DeepReadonly<MetricSpec>, input: AutoscalerInput): Found | Failure {
