@@ -9,6 +9,7 @@ import {
   unobservedStatus,
 } from './conditions.ts'
 import type { JsonSchema, Kind } from './crd.ts'
+import { gatewayAddressPattern, type MemberGateway } from './member-gateway.ts'
 import { exportedApisSchema, type ExportedApi } from './exported-api.ts'
 import { labelSelectorSchema, type LabelSelector } from './label-selector.ts'
 import { memberClassesSchema, type MemberClasses } from './member-classes.ts'
@@ -31,7 +32,11 @@ export interface MemberClusterSpec {
   deletionPolicy?: 'Drain' | 'Orphan' | 'Force'
   logicalClusterSelector?: LabelSelector
   /** Default None. */
-  serviceNetwork?: { type?: 'None' | 'Flat' }
+  serviceNetwork?: {
+    type?: ServiceNetwork
+    /** `HOST:PORT` at which other members reach its gateway. Default: found in the member. */
+    gatewayAddress?: string
+  }
   /** See defaultAnnotationPrefixes. */
   annotationPrefixes?: string[]
   /** Resources of its CustomResourceDefinitions that the logical clusters that may use it get. */
@@ -43,6 +48,21 @@ export interface MemberClusterSpec {
     /** Percent of the limits that stays free. Default 0. */
     reservePercent?: number
   }
+}
+
+/** How pods of other members reach those of a member. */
+export const serviceNetworks = ['None', 'Flat', 'Gateway'] as const
+export type ServiceNetwork = (typeof serviceNetworks)[number]
+
+/** Whether pods in one member may use Services whose pods run in the other. */
+export function areJoined(one: ServiceNetwork | undefined, other: ServiceNetwork | undefined): boolean {
+  return one === other && (one === 'Flat' || one === 'Gateway')
+}
+
+/** The value of reachableAnnotation on EndpointSlices of a member: members that have the same one reach them. */
+export function reachabilityOf(network: ServiceNetwork): string | undefined {
+  const values = { None: undefined, Flat: 'true', Gateway: 'gateway' } as const
+  return values[network]
 }
 
 /** As of a Node: keeps away what does not tolerate it. */
@@ -75,6 +95,8 @@ export interface MemberClusterStatus {
   held?: number
   /** While it drains: the first maxRemaining of these, those that can go nowhere first. */
   remaining?: RemainingWorkload[]
+  /** With service network Gateway: how other members reach its gateway. */
+  gateway?: MemberGateway
   /** What it exports, and what is still being withdrawn. */
   exportedAPIs?: ExportedApi[]
   lastHeartbeatTime?: string
@@ -126,6 +148,7 @@ export const memberClusterConditions = [
   'Drained',
   'DeletionsSuspended',
   'APIsExported',
+  'GatewayReady',
 ] as const
 
 export const memberClusterKind: Kind = {
@@ -188,9 +211,16 @@ export const memberClusterKind: Kind = {
             type: {
               type: 'string',
               description:
-                'None: not at all; namespaces move whole. Flat: pods of all Flat members reach each other by their own addresses.',
-              enum: ['None', 'Flat'],
+                'None: not at all; namespaces move whole. Flat: pods of all Flat members reach each other by their own addresses. Gateway: pods of all Gateway members reach Services of each other through a gateway that kcp runs in each of them.',
+              enum: [...serviceNetworks],
               default: 'None',
+            },
+            gatewayAddress: {
+              type: 'string',
+              description:
+                'HOST:PORT at which the other members reach its gateway. Absent: an address of its Service of type LoadBalancer, else the node port of the Service on a node.',
+              maxLength: 259,
+              pattern: gatewayAddressPattern,
             },
           },
         },
@@ -301,6 +331,19 @@ export const memberClusterKind: Kind = {
               name: { type: 'string', maxLength: 253 },
               state: { type: 'string', enum: ['Moving', 'Held'] },
               message: { type: 'string', maxLength: 1024 },
+            },
+          },
+        },
+        gateway: {
+          type: 'object',
+          description: 'With service network Gateway: how other members reach its gateway.',
+          properties: {
+            address: { type: 'string', maxLength: 259, description: 'HOST:PORT of its gateway.' },
+            certificates: {
+              type: 'array',
+              description: 'The certificates that its gateway may present, PEM: other gateways trust these alone.',
+              maxItems: 4,
+              items: { type: 'string', maxLength: 8192 },
             },
           },
         },

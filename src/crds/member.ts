@@ -3,7 +3,7 @@
 import type { Condition, KubeObject, ObjectMeta } from '../apimachinery/meta/index.ts'
 import { ageColumn, conditionColumn, conditionsSchema, reasonColumn } from './conditions.ts'
 import { crdOf, type CustomResourceDefinition, type Kind } from './crd.ts'
-import type { Taint } from './member-cluster.ts'
+import type { ServiceNetwork, Taint } from './member-cluster.ts'
 
 export interface Member extends KubeObject {
   apiVersion: 'kcp.dev/v1alpha1'
@@ -15,7 +15,7 @@ export interface Member extends KubeObject {
 export interface MemberViewStatus {
   /** Of its Kubernetes. */
   version?: string
-  serviceNetwork: 'None' | 'Flat'
+  serviceNetwork: ServiceNetwork
   taints: readonly Readonly<Taint>[]
   /** Names of classes by kind. */
   classes: { readonly kind: string; readonly names: readonly string[] }[]
@@ -41,7 +41,8 @@ export const memberKind: Kind = {
         version: { type: 'string', description: 'The version of its Kubernetes.' },
         serviceNetwork: {
           type: 'string',
-          description: 'Flat: its pods and those of other Flat members reach each other. None: they do not.',
+          description:
+            'Flat: its pods and those of other Flat members reach each other. Gateway: they reach Services of other Gateway members. None: they reach nothing there.',
         },
         taints: {
           type: 'array',

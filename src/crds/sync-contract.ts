@@ -27,7 +27,7 @@ export const memberAnnotation = 'kcp.dev/member'
 export const memberUidAnnotation = 'kcp.dev/member-uid'
 /** Written by a syncer on a tenant's PersistentVolumeClaim before its volume is created: the member with the data. */
 export const volumeAnnotation = 'kcp.dev/volume-in'
-/** Written by a syncer on EndpointSlices whose pods can be reached from other members. */
+/** Written by a syncer on EndpointSlices whose pods can be reached from other members: how, see reachableBy. */
 export const reachableAnnotation = 'kcp.dev/reachable'
 /** Written by the operator on EndpointSlices of a member that is lost: it has made their endpoints not ready. */
 export const memberLostAnnotation = 'kcp.dev/member-lost'
@@ -139,6 +139,8 @@ export const installationKeysName = 'kcp-keys'
  */
 export const memberParts = {
   nameserver: 'kcp-dns',
+  /** Deployment, Service, Secret and ServiceAccount. */
+  gateway: 'kcp-gateway',
   syncerAccount: 'kcp-syncer',
   tokenSecret: 'kcp-syncer-token',
 } as const

@@ -196,9 +196,9 @@ describe('a divided workload', () => {
 })
 
 describe('a member is no target for balance', () => {
-  const way = { from: 'east', to: 'west', areFlat: true }
-  const may = (parts: Partial<Choice>, areFlat = true): boolean =>
-    mayRebalanceTo({ choice: { ...choiceFor({}), ...parts } }, { ...way, areFlat })
+  const way = { from: 'east', to: 'west', areJoined: true }
+  const may = (parts: Partial<Choice>, areJoined = true): boolean =>
+    mayRebalanceTo({ choice: { ...choiceFor({}), ...parts } }, { ...way, areJoined })
   const taint = (effect: 'NoSchedule' | 'PreferNoSchedule') => candidate('west', { taints: [{ key: 'gpu', effect }] })
 
   it('unless it is as good as the old one, however many copies it has', () => {

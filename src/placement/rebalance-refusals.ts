@@ -54,14 +54,14 @@ export function whyNotRebalanced(subject: RebalanceSubject): string | undefined 
 /** Whether it may go there for balance: no filter refuses the member, and no score but that of the copies prefers the old one. */
 export function mayRebalanceTo(
   { choice }: Pick<RebalanceSubject, 'choice'>,
-  { from, to, areFlat }: { readonly from: string; readonly to: string; readonly areFlat: boolean },
+  { from, to, areJoined }: { readonly from: string; readonly to: string; readonly areJoined: boolean },
 ): boolean {
   const { demand, candidates, near } = choice
   const find = (name: string): Candidate | undefined => candidates.find((candidate) => candidate.name === name)
   const [source, target] = [find(from), find(to)]
   if (source === undefined || target === undefined) return false
   // Pods of other members are not reached: a namespace that is together stays together.
-  if (!areFlat && near.some((name) => name !== to)) return false
+  if (!areJoined && near.some((name) => name !== to)) return false
   if (evict(source, demand) !== undefined || refuse(target, demand) !== undefined) return false
   if (scores.some(({ name, of }) => name !== 'FewCopies' && of(target, demand) < of(source, demand))) return false
   return keepEven(withoutCopyIn(from, candidates), demand).some(({ name }) => name === to)

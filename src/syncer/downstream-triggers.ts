@@ -5,7 +5,9 @@ import {
   isPlaceable,
   isWorkloadResource,
   memberAnnotation,
+  memberParts,
   parseDownstreamNamespace,
+  systemNamespace,
   workloadKindOfObject,
   workloadKinds,
 } from '../crds/index.ts'
@@ -25,6 +27,12 @@ export function downstreamChanged(context: TriggerContext, resource: ResourceNam
   const object = change.after ?? change.before
   if (object === undefined) return
   const downstream = resource === 'namespaces' ? (object.metadata.name ?? '') : (object.metadata.namespace ?? '')
+  if (downstream === systemNamespace) {
+    if (resource === 'endpointslices') gatewayChanged(context, object)
+    return
+  }
+  if (resource === 'endpointslices' && change.after === undefined)
+    context.gateway?.release({ namespace: downstream, name: object.metadata.name ?? '' })
   const found = upstreamNamespaceOf(context, downstream)
   if (found === undefined) {
     if (resource === 'namespaces' && change.after !== undefined) visitLeftover(context, downstream)
@@ -67,6 +75,16 @@ export function downstreamChanged(context: TriggerContext, resource: ResourceNam
   if (locator === undefined || syncedKindOf(resource) === undefined) return
   visit(resource, locator.name)
   if (isWorkloadResource(resource) && change.after === undefined) visit('namespace', namespace)
+}
+
+/** The slices of other members have the addresses of the gateway here. */
+function gatewayChanged(context: TriggerContext, slice: DeepReadonly<KubeObject>): void {
+  if (context.gateway === undefined || slice.metadata.labels?.[serviceNameLabel] !== memberParts.gateway) return
+  for (const remote of context.caches.endpointslices.store.list()) {
+    const [name, found] = [locatorOf(remote)?.name, upstreamNamespaceOf(context, remote.metadata.namespace ?? '')]
+    if (isRemote(remote) && name !== undefined && found !== undefined)
+      context.enqueue({ kind: 'remoteSlice', ...found, name })
+  }
 }
 
 /** What an autoscaler says decides who sets the replicas of its target. */

@@ -1,5 +1,8 @@
 export { startSyncer, type Syncer, type SyncerOptions } from './syncer.ts'
 export { type SyncedMember } from './sync-context.ts'
 export { createUpstream, type ClusterIds, type Upstream, type UpstreamOptions } from './upstream.ts'
+export { ClusterPresence } from './gateway/cluster-presence.ts'
+export { type GatewayPeer } from './gateway/gateway-objects.ts'
+export { removeMemberGateway, startMemberGateway } from './gateway/member-gateway.ts'
 export { joinMember, type JoinedMember, type JoinOptions } from './join/join-member.ts'
 export { ensureNameserver } from './member-dns/ensure-nameserver.ts'

@@ -9,8 +9,10 @@ import {
   type ClassKindName,
   type Locator,
   type MemberClass,
+  type ServiceNetwork,
 } from '../crds/index.ts'
 import type { Logger } from '../telemetry/index.ts'
+import type { GatewayPorts } from './gateway/gateway-ports.ts'
 import type { NamespaceView } from './namespace-view.ts'
 import type { ResourceName } from './resources/resources.ts'
 import type { OwnerCluster } from './transform/down.ts'
@@ -22,8 +24,8 @@ export interface SyncedMember {
   readonly name: string
   /** memberIdOf the uid of its kube-system. */
   readonly id: string
-  /** Flat: its pods reach pods of other Flat members and are reached by them. */
-  readonly serviceNetwork: 'None' | 'Flat'
+  /** How its pods reach those of other members, and are reached. */
+  readonly serviceNetwork: ServiceNetwork
   /** Prefixes of annotations that it allows besides the default ones. */
   readonly annotationPrefixes?: readonly string[]
   /** Its classes of this kind as they are now; undefined: not known. */
@@ -110,6 +112,8 @@ export interface SyncContext {
   readonly clock: Clock
   readonly log: Logger
   readonly guard: DeletionChecks
+  /** With service network Gateway: the ports of the gateway in this member. */
+  readonly gateway?: GatewayPorts
   view(cluster: string, namespace: string): NamespaceView
   /** Namespaces of a logical cluster. */
   namespacesOf(cluster: string): Iterable<string>

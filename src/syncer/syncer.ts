@@ -30,6 +30,7 @@ import { tenantZone } from './member-dns/corefile.ts'
 import { startExportedApis, type ExportedApis } from './exported-apis.ts'
 import { EventBudget } from './event-budget.ts'
 import { visitStatus } from './member-status.ts'
+import { GatewayPorts } from './gateway/gateway-ports.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import {
   clusterOfVisit,
@@ -190,8 +191,10 @@ async function run(
   // Not waited for: a member that refuses Events still gets its workloads.
   await using eventInformer = memberEvents(downstream, log, signal)
   let exported: ExportedApis | undefined
+  const gateway = member.serviceNetwork === 'Gateway' ? gatewayPorts(caches) : undefined
   const context: TriggerContext = {
     member,
+    ...(gateway && { gateway }),
     upstream,
     downstream,
     caches,
@@ -244,6 +247,13 @@ async function run(
     reported[Symbol.dispose]()
     for (const index of Object.values(down)) index[Symbol.dispose]()
   }
+}
+
+/** With the ports that the gateway has by now. */
+function gatewayPorts({ endpointslices }: Caches): GatewayPorts {
+  const ports = new GatewayPorts()
+  for (const slice of endpointslices.store.list()) ports.load(slice)
+  return ports
 }
 
 function first<T>(items: Iterable<T>): T | undefined {

@@ -5,11 +5,16 @@ import { serviceUnavailable, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import {
   exportedNameOf,
+  crossesGateways,
   managedLabel,
   memberAnnotation,
   memberLostAnnotation,
+  memberParts,
+  reachabilityOf,
   reachableAnnotation,
+  readyEndpointsAnnotation,
   syncerFieldManager,
+  systemNamespace,
   type StatusRule,
 } from '../crds/index.ts'
 import { isSubset } from './is-subset.ts'
@@ -27,7 +32,7 @@ import {
   type SyncContext,
   type Visit,
 } from './sync-context.ts'
-import { remoteSliceDown } from './transform/down.ts'
+import { remoteSliceDown, remoteSliceThroughGateway } from './transform/down.ts'
 import { managedByLabel, serviceNameLabel } from './transform/slice-labels.ts'
 import { endpointSliceUp } from './transform/up.ts'
 
@@ -68,7 +73,7 @@ export async function visitSlice(context: SyncContext, visit: Visit, signal: Abo
     name: copy?.metadata.name ?? freeName(context, visit),
     namespace,
     member: member.name,
-    reachable: member.serviceNetwork === 'Flat',
+    reachable: reachabilityOf(member.serviceNetwork),
     service: reference,
     hostnameOf: (pod) => hostnameOf(context, memberNamespace, pod, exportedNameOf(service)),
   })
@@ -171,7 +176,18 @@ export async function visitRemoteSlice(context: SyncContext, visit: Visit, signa
     return
   }
   if (isLost(source) && !isServedElsewhere(context, visit, source)) return
-  const desired = remoteSliceDown(source, ownerCluster(context, cluster, clusterId), here)
+  const owner = ownerCluster(context, cluster, clusterId)
+  const { gateway } = context
+  const desired =
+    gateway === undefined
+      ? remoteSliceDown(source, owner, here)
+      : remoteSliceThroughGateway(source, owner, here, {
+          target: { namespace: memberNamespace, service: source.metadata.labels?.[serviceNameLabel] ?? '' },
+          addresses: gatewayAddresses(context, source['addressType']),
+          portFor: (port) => gateway.portFor({ namespace: memberNamespace, name: here }, port),
+        })
+  // The gateway listens before anybody connects: the change of this slice causes another visit.
+  if (gateway !== undefined && current === undefined) desired['endpoints'] = []
   if (current !== undefined && isSubset(current, desired)) return
   await ensureNamespace(context, visit, signal)
   await context.downstream.patch(gvrs.endpointslices, { namespace: memberNamespace, name: here }, 'apply', desired, {
@@ -208,14 +224,16 @@ function readyEndpointsOf(slice: CachedObject): number {
 
 function wantsRemote(context: SyncContext, { cluster, namespace }: Visit, { metadata }: CachedObject): boolean {
   const from = metadata.annotations?.[memberAnnotation]
-  if (from === undefined || from === context.member.name || context.member.serviceNetwork !== 'Flat') return false
-  if (metadata.annotations?.[reachableAnnotation] !== 'true' || metadata.deletionTimestamp !== undefined) return false
+  const reachable = metadata.annotations?.[reachableAnnotation]
+  if (from === undefined || from === context.member.name || metadata.deletionTimestamp !== undefined) return false
+  if (reachable === undefined || reachable !== reachabilityOf(context.member.serviceNetwork)) return false
   const service = upstreamObject(context, 'services', {
     cluster,
     namespace,
     name: metadata.labels?.[serviceNameLabel] ?? '',
   })
-  return service !== undefined && context.view(cluster, namespace).servicesWanted
+  if (service === undefined || !context.view(cluster, namespace).servicesWanted) return false
+  return context.gateway === undefined || crossesGateways(service)
 }
 
 async function removeRemote(
@@ -279,12 +297,37 @@ export function countEndpoints(slices: readonly CachedObject[], local: string): 
     const counts = byFamily.get(family) ?? new Map<string, number>()
     byFamily.set(family, counts)
     const member = isRemote(slice) ? (slice.metadata.labels?.[memberAnnotation] ?? '') : local
-    counts.set(member, (counts.get(member) ?? 0) + readyEndpointsOf(slice))
+    counts.set(member, (counts.get(member) ?? 0) + endpointsBehind(slice))
   }
   const endpoints: Record<string, number> = {}
   for (const counts of byFamily.values())
     for (const [member, ready] of counts) if (ready > (endpoints[member] ?? 0)) endpoints[member] = ready
   return endpoints
+}
+
+/** A slice with the address of the gateway says how many endpoints are behind it. */
+function endpointsBehind(slice: CachedObject): number {
+  const ready = readyEndpointsOf(slice)
+  const behind = slice.metadata.annotations?.[readyEndpointsAnnotation]
+  return ready === 0 || behind === undefined ? ready : Number(behind)
+}
+
+/** The addresses of the gateway in this member, of one family. */
+function gatewayAddresses(context: SyncContext, family: unknown): string[] {
+  const addresses = new Set<string>()
+  for (const slice of context.downstreamIn('endpointslices', systemNamespace)) {
+    if (slice.metadata.labels?.[serviceNameLabel] !== memberParts.gateway || slice['addressType'] !== family) continue
+    const endpoints = (slice['endpoints'] ?? []) as readonly {
+      readonly addresses: readonly string[]
+      readonly conditions?: { readonly ready?: boolean }
+    }[]
+    for (const {
+      addresses: [address],
+      conditions,
+    } of endpoints)
+      if (address !== undefined && conditions?.ready !== false) addresses.add(address)
+  }
+  return [...addresses].sort()
 }
 
 /** Whether an Ingress of the member that has addresses leads to the Service. */

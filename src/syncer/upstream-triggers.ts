@@ -55,7 +55,7 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
       if (member === undefined) return
       visit(member === context.member.name ? 'slice' : 'remoteSlice')
       // Those of a lost member may have waited for this one.
-      if (context.member.serviceNetwork === 'Flat')
+      if (context.member.serviceNetwork !== 'None')
         for (const { metadata } of lostSlicesOf(context, { cluster, namespace }, object))
           visit('remoteSlice', metadata.name)
       return

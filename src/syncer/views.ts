@@ -79,9 +79,9 @@ export class Views {
     return { references, namespaces: [...namespaces] }
   }
 
-  /** Pods of a member with a flat network reach pods of other members, so they may use Services of every namespace. */
+  /** Where pods reach those of other members, they may use Services of every namespace. */
   #reaches(cluster: string): boolean {
-    return this.#member.serviceNetwork === 'Flat' && this.#present.has(cluster)
+    return this.#member.serviceNetwork !== 'None' && this.#present.has(cluster)
   }
 
   #count(cluster: string, namespace: string): void {

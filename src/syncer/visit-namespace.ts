@@ -44,7 +44,7 @@ export async function deleteNamespacesOf(
     for (const other of context.namespacesOf(cluster))
       if (other !== namespace) await deleteWithoutWorkloads(context, cluster, other, signal)
   }
-  const reached = elsewhere && context.member.serviceNetwork === 'Flat' && hasServices(context, cluster, namespace)
+  const reached = elsewhere && context.member.serviceNetwork !== 'None' && hasServices(context, cluster, namespace)
   if (!reached) await deleteWithoutWorkloads(context, cluster, namespace, signal)
 }
 

@@ -106,7 +106,20 @@ describe('a three-tier application in members', function () {
   }
 
   it('is installed by helm, which waits until it runs', async () => {
-    await helm.run(alice, 'install', 'shop', chart, '--wait', '--timeout', '2m')
+    // A second try begins anew.
+    await helm.run(alice, 'uninstall', 'shop', '--ignore-not-found', '--wait', '--timeout', '60s')
+    try {
+      await helm.run(alice, 'install', 'shop', chart, '--wait', '--timeout', '2m')
+    } catch (error) {
+      const { stdout } = await asAlice('get', 'deploy,sts,job,pods,pvc,svc,events', '-o', 'wide')
+      const inMember = await clusters.east.kubectl([
+        'get',
+        'deploy,sts,job,pods,pvc,events',
+        '-n',
+        `${ids[0]}-${space}`,
+      ])
+      throw new Error(`helm waited for:\n${stdout}\nin the member:\n${inMember.stdout}`, { cause: error })
+    }
     const pods = await list(alice, 'pods', '--field-selector=status.phase=Running')
     expect(pods.map(({ metadata }) => metadata.labels?.['app']).sort()).to.include.members([
       'db',

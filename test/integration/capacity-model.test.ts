@@ -162,7 +162,7 @@ class World {
         const ready = ['Available', 'Serving', 'Draining'].includes(state) ? replicas : 0
         return { ...seenAll, ready, pods: ready }
       },
-      isFlat: () => true,
+      networkOf: () => 'Flat' as const,
       siblings: () => [],
     }
   }

@@ -15,6 +15,7 @@ import {
   workloadKindOfObject,
   type PlacedCopy,
   type PlacedOn,
+  type ServiceNetwork,
 } from '../../src/crds/index.ts'
 import {
   currentMembers,
@@ -162,12 +163,12 @@ class World {
       },
       hasEnded: false,
     }
-    const isFlat = (): boolean => this.rules.isFlat
+    const networkOf = (): ServiceNetwork => (this.rules.isFlat ? 'Flat' : 'None')
     const isReady = (name: string): boolean => this.members[name as Name].isUp
     return {
       choice,
       placedOn: placed,
-      isFlat,
+      networkOf,
       siblings: () => [],
       seen: (name) => {
         const candidate = candidates.find((one) => one.name === name)!
@@ -175,7 +176,7 @@ class World {
         const failover = failoverInMs(candidate, demand)
         const lost = failover === undefined ? {} : { failoverAtMs: this.now - unreachableMs + limitMs(demand) }
         return {
-          ...copySeen(object, name, { services: [], isFlat, isReady }),
+          ...copySeen(object, name, { services: [], networkOf, isReady }),
           ...(this.rules.isExternal && { external: true }),
           ...(isFenced && { gone: true, endpointsGone: true, isFenced: true }),
           ...(unreachableMs >= lostAfterMs && { lost }),

@@ -150,12 +150,12 @@ class World {
       keyOf: (placement) => placement,
       ...(begins && { rebalancing: begins }),
     })
-    const isFlat = (): boolean => true
+    const networkOf = () => 'Flat' as const
     return {
       choice,
       placedOn: this.placed(key),
       seen: (name) => this.#seen(key, name),
-      isFlat,
+      networkOf,
       siblings: () => [],
     }
   }
@@ -207,7 +207,7 @@ class World {
         adminPlacements: () => this.placements(),
         members: () => this.members,
         isFailoverFrozen: false,
-        isFlat: () => true,
+        networkOf: () => 'Flat' as const,
         requestedIn: (name) => this.usage.requestedIn(name, { without: '' }),
         workloadKeysIn: keysIn,
         workload: (key) => {

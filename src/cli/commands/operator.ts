@@ -20,6 +20,7 @@ export function operatorCommand(): Command {
       '--cluster-profiles',
       'show members as ClusterProfiles (multicluster.x-k8s.io) in namespace kcp-system, once the host has that kind',
     )
+    .option('--gateway-image <image>', 'the image of kcp for gateways in members (default: that of this version)')
     .addOption(logLevelOption('info'))
   return withTracingFlags(command).action(loadedLate(() => import('./run-operator.ts')))
 }

@@ -1,6 +1,6 @@
 // `kcp member join NAME`: registers a physical cluster that we can reach.
 import { loadKubeconfig } from '../../client/index.ts'
-import { tryExportedApi } from '../../crds/index.ts'
+import { tryExportedApi, type ServiceNetwork } from '../../crds/index.ts'
 import { joinMember } from '../../syncer/index.ts'
 import { createLogger } from '../../telemetry/index.ts'
 import { openInstallation } from './installation.ts'
@@ -10,7 +10,7 @@ import { processSignal } from '../process/process-signal.ts'
 interface Flags extends InstallationFlags {
   readonly kubeconfig: string
   readonly context?: string
-  readonly serviceNetwork: 'None' | 'Flat'
+  readonly serviceNetwork: ServiceNetwork
   readonly export: readonly string[]
 }
 

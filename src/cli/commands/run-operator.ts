@@ -14,6 +14,7 @@ interface Flags extends TracingFlags {
   readonly hostUrl?: string
   readonly metricsPort?: number
   readonly clusterProfiles?: boolean
+  readonly gatewayImage?: string
   readonly logLevel: LogLevel
 }
 
@@ -24,7 +25,7 @@ export async function run(flags: Flags): Promise<void> {
 }
 
 async function operate(flags: Flags, signal: AbortSignal): Promise<void> {
-  const { kubeconfig, apiserverUrl, hostUrl, metricsPort, clusterProfiles, logLevel } = flags
+  const { kubeconfig, apiserverUrl, hostUrl, metricsPort, clusterProfiles, gatewayImage, logLevel } = flags
   const stopping = new AbortController()
   signal.addEventListener('abort', () => stopping.abort(signal.reason), { once: true })
   const log = createLogger({ level: logLevel })
@@ -41,6 +42,7 @@ async function operate(flags: Flags, signal: AbortSignal): Promise<void> {
     ...(apiserverUrl === undefined ? {} : { apiserverUrl }),
     ...(hostUrl === undefined ? {} : { hostUrl }),
     ...(clusterProfiles === undefined ? {} : { clusterProfiles }),
+    ...(gatewayImage === undefined ? {} : { gatewayImage }),
   }
   await using operator = await startOperatorRole(options)
   // Stopped while standing by: it has never led.

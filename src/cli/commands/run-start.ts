@@ -15,6 +15,7 @@ interface Flags extends AuditFlags, EgressFlags, StorageFlags, TracingFlags {
   readonly bindAddress: string
   readonly advertiseAddress?: string
   readonly metricsClientSecret?: string
+  readonly gatewayImage?: string
   readonly logLevel: LogLevel
 }
 
@@ -37,6 +38,7 @@ export async function run(flags: Flags): Promise<void> {
     ...storageOf(flags),
     ...egressOf(flags),
     ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
+    ...(flags.gatewayImage !== undefined && { gatewayImage: flags.gatewayImage }),
     metrics,
     log,
     signal: stopping.signal,

@@ -24,6 +24,7 @@ export function startCommand(): Command {
       '--metrics-client-secret <name>',
       'keep a client certificate that may read /metrics, and nothing else, in this Secret of namespace kcp-system of the cluster we run in (or of KUBECONFIG)',
     )
+    .option('--gateway-image <image>', 'the image of kcp for gateways in members (default: that of this version)')
     .addOption(logLevelOption('warn'))
   return withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command)))).action(
     loadedLate(() => import('./run-start.ts')),

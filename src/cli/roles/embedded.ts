@@ -53,6 +53,8 @@ export interface EmbeddedOptions {
    * kept.
    */
   readonly metricsClientSecret?: string
+  /** Of kcp, for gateways in members. Default: of this version. */
+  readonly gatewayImage?: string
   /** Default: metrics of its own. */
   readonly metrics?: Metrics
   readonly log: Logger
@@ -135,7 +137,10 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
         directURL: `https://${advertiseAddress}:${port.value}/clusters/${name}`,
       }),
       issuer: pki,
-      controllers: memberControllers({ advertise: { host: advertiseAddress, port: port.value } }),
+      controllers: memberControllers({
+        advertise: { host: advertiseAddress, port: port.value },
+        ...(options.gatewayImage !== undefined && { gatewayImage: options.gatewayImage }),
+      }),
       metrics: operatorMetrics(metrics),
       log,
       signal,

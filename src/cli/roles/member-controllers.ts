@@ -15,6 +15,8 @@ import {
   type OperatorContext,
   type OperatorController,
 } from '../../operator/index.ts'
+import { programVersion } from '../../telemetry/index.ts'
+import { syncMemberGateway } from './member-gateways.ts'
 import { createUpstream, ensureNameserver, startSyncer, type ClusterIds, type Upstream } from '../../syncer/index.ts'
 
 export interface MemberControllersOptions {
@@ -22,6 +24,8 @@ export interface MemberControllersOptions {
   readonly advertise: { readonly host: string; readonly port: number }
   /** Default registry.k8s.io/coredns/coredns:v1.12.4. */
   readonly nameserverImage?: string
+  /** Of kcp, for the gateways in members. Default kcp.dev/kcp with the version of this program. */
+  readonly gatewayImage?: string
   readonly drainSeconds?: number
   readonly forwardSeconds?: number
   /** How often autoscalers of divided workloads read metrics. Default 15. */
@@ -34,6 +38,7 @@ export interface MemberControllersOptions {
 export function memberControllers({
   advertise,
   nameserverImage,
+  gatewayImage = `kcp.dev/kcp:${programVersion}`,
   drainSeconds,
   forwardSeconds,
   rebalanceSeconds,
@@ -41,7 +46,8 @@ export function memberControllers({
 }: MemberControllersOptions): OperatorController[] {
   const upstreams = new WeakMap<OperatorContext, Upstream>()
   const members = memberClusterController({
-    async startSyncer({ client: downstream, exports, log, signal, ...member }, context) {
+    async startSyncer(toSync, context) {
+      const { client: downstream, exports, log, signal, gatewayReported: _, ...member } = toSync
       let upstream = upstreams.get(context)
       if (upstream === undefined) {
         const { virtual, tenantInformers } = context
@@ -55,7 +61,17 @@ export function memberControllers({
         ...{ apiAddress: advertise, ...image, signal },
       })
       const exported = exports === undefined ? {} : { exports }
-      return startSyncer({ member, upstream, downstream, apiAddress: advertise, nameserver, ...exported, log, signal })
+      const gateway = await syncMemberGateway(toSync, { context, upstream, image: gatewayImage })
+      const syncer = startSyncer({
+        ...{ member, upstream, downstream, apiAddress: advertise, nameserver },
+        ...{ ...exported, log, signal },
+      })
+      return {
+        suspendedDeletions: () => syncer.suspendedDeletions(),
+        async [Symbol.asyncDispose]() {
+          await Promise.all([syncer[Symbol.asyncDispose](), gateway?.[Symbol.asyncDispose]()])
+        },
+      }
     },
   })
   const placement = placementController({

@@ -26,6 +26,8 @@ export interface OperatorRoleOptions {
   readonly hostUrl?: string
   /** Shows members as ClusterProfiles in our namespace. Default false. */
   readonly clusterProfiles?: boolean
+  /** Of kcp, for gateways in members. Default: of this version. */
+  readonly gatewayImage?: string
   readonly metrics: Metrics
   readonly log: Logger
   readonly signal: AbortSignal
@@ -73,7 +75,10 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
       }),
       issuer: pki,
       controllers: [
-        ...memberControllers({ advertise: { host, port: Number(port || 443) } }),
+        ...memberControllers({
+          advertise: { host, port: Number(port || 443) },
+          ...(options.gatewayImage !== undefined && { gatewayImage: options.gatewayImage }),
+        }),
         ...(options.clusterProfiles === true ? [clusterProfilesController({ namespace: installationNamespace })] : []),
       ],
       metrics,

@@ -10,10 +10,12 @@ import {
   memberFinalizer,
   type ClassKindName,
   type ExportReport,
+  type GatewayReport,
   type LogicalCluster,
   type MemberClass,
   type MemberCluster,
   type MemberExports,
+  type ServiceNetwork,
 } from '../../crds/index.ts'
 import { requestMemberToken, withMemberToken } from '../../member-connection/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
@@ -33,7 +35,11 @@ export interface MemberToSync {
   readonly name: string
   /** memberIdOf the uid of its kube-system. */
   readonly id: string
-  readonly serviceNetwork: 'None' | 'Flat'
+  readonly serviceNetwork: ServiceNetwork
+  /** spec.serviceNetwork.gatewayAddress. */
+  readonly gatewayAddress?: string
+  /** Takes what it finds of the gateway in the member. */
+  readonly gatewayReported: (report: GatewayReport) => void
   readonly annotationPrefixes: readonly string[]
   /** Its classes of this kind as they are now; undefined: not known. */
   readonly classesOf: (kind: ClassKindName) => readonly DeepReadonly<MemberClass>[] | undefined
@@ -59,6 +65,8 @@ export interface ApplyContext {
   readonly logRemaining: () => void
   /** Takes what its syncer says of the APIs that it exports. */
   readonly exportsReported: (report: ExportReport) => void
+  /** Takes what its syncer says of its gateway. */
+  readonly gatewayReported: (report: GatewayReport) => void
   /** Writes an Event about the object. */
   readonly record: (text: EventText) => Promise<void>
 }
@@ -157,10 +165,10 @@ async function renewToken(
 async function sync(
   id: string,
   object: DeepReadonly<MemberCluster>,
-  { operator, connected, startSyncer, controllerSignal, exportsReported }: ApplyContext,
+  { operator, connected, startSyncer, controllerSignal, exportsReported, gatewayReported }: ApplyContext,
 ): Promise<void> {
   const { name } = object.metadata
-  const serviceNetwork = object.spec?.serviceNetwork?.type ?? 'None'
+  const { type: serviceNetwork = 'None', gatewayAddress } = object.spec?.serviceNetwork ?? {}
   const annotationPrefixes = object.spec?.annotationPrefixes ?? []
   // Until the member has told, what it told before a restart holds: templates must not change because of a restart.
   const classesOf = (wanted: ClassKindName): readonly DeepReadonly<MemberClass>[] | undefined => {
@@ -171,26 +179,32 @@ async function sync(
   const accepts = (): boolean => acceptsDeletions(known.store.get(name) ?? object, systemClock.now())
   const exports = memberExports(object, operator.informers, exportsReported)
   const { apis, former } = exports ?? {}
-  await connected.sync(name, JSON.stringify([id, serviceNetwork, annotationPrefixes, apis, former]), async (client) => {
-    const { log } = operator
-    log.info('starting to sync with a member', { member: name, id, serviceNetwork })
-    return startSyncer(
-      {
-        name,
-        id,
-        serviceNetwork,
-        annotationPrefixes,
-        classesOf,
-        loss: memberLoss(name, operator.informers),
-        acceptsDeletions: accepts,
-        ...(exports && { exports }),
-        client,
-        log,
-        signal: controllerSignal,
-      },
-      operator,
-    )
-  })
+  await connected.sync(
+    name,
+    JSON.stringify([id, serviceNetwork, gatewayAddress, annotationPrefixes, apis, former]),
+    async (client) => {
+      const { log } = operator
+      log.info('starting to sync with a member', { member: name, id, serviceNetwork })
+      return startSyncer(
+        {
+          name,
+          id,
+          serviceNetwork,
+          ...(gatewayAddress !== undefined && { gatewayAddress }),
+          gatewayReported,
+          annotationPrefixes,
+          classesOf,
+          loss: memberLoss(name, operator.informers),
+          acceptsDeletions: accepts,
+          ...(exports && { exports }),
+          client,
+          log,
+          signal: controllerSignal,
+        },
+        operator,
+      )
+    },
+  )
 }
 
 function clusterIds({ informers }: OperatorContext): ReadonlySet<string> {

@@ -7,6 +7,7 @@ import {
   memberClusters,
   memberState,
   type ExportReport,
+  type GatewayReport,
   type LogicalCluster,
   type MemberCluster,
 } from '../../crds/index.ts'
@@ -115,6 +116,8 @@ class Members {
   readonly #revisions = new Revisions()
   /** By member: what its syncer said of the APIs that it exports. */
   readonly #exports = new Map<string, ExportReport>()
+  /** By member: what its syncer said of its gateway. */
+  readonly #gateways = new Map<string, GatewayReport>()
 
   constructor(parts: MembersParts) {
     this.#parts = parts
@@ -128,6 +131,7 @@ class Members {
       this.#loggedRemaining.delete(name)
       this.#revisions.forget(name)
       this.#exports.delete(name)
+      this.#gateways.delete(name)
       schemas.forget(name)
       await connected.disconnect(name)
       return {}
@@ -141,6 +145,10 @@ class Members {
       controllerSignal: this.#parts.signal,
       exportsReported: (report: ExportReport) => {
         this.#exports.set(name, report)
+        this.#parts.visit(name)
+      },
+      gatewayReported: (report: GatewayReport) => {
+        this.#gateways.set(name, report)
         this.#parts.visit(name)
       },
       logRemaining: () => this.#logRemaining(name, observed.placed),
@@ -176,7 +184,9 @@ class Members {
     const client = connected.clientOf(name)
     const unsupportedFields = found.kind === 'answered' && client && schemas.unsupportedBy(name, client, found.version)
     const exports = this.#exports.get(name)
+    const gateway = this.#gateways.get(name)
     const facts = {
+      ...(gateway && { gateway }),
       ...(exports && { exports }),
       ...(unsupportedFields && { unsupportedFields }),
       twin,

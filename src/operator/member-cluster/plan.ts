@@ -7,6 +7,7 @@ import {
   systemNamespace,
   type ExportReport,
   type ExportedApi,
+  type GatewayReport,
   type MemberClasses,
   type MemberCluster,
   type MemberClusterStatus,
@@ -33,6 +34,8 @@ export interface Observed {
   readonly unsupportedFields?: readonly UnsupportedFields[]
   /** What its syncer said of the APIs that it exports; absent: nothing yet. */
   readonly exports?: ExportReport
+  /** What its syncer said of its gateway; absent: nothing yet. */
+  readonly gateway?: GatewayReport
   /** The member has gone back to an earlier revision: it was restored from a backup. */
   readonly isRestored: boolean
   /** How far the drain has come; only while it drains. */
@@ -154,6 +157,7 @@ function statusStep({ object, probe, twin, placed, requested, classes, drain, no
     ...(rest.suspended && { suspended: { name: object.metadata.name, where: rest.suspended } }),
     exported: (object.spec?.exportedAPIs ?? []) as readonly ExportedApi[],
     ...(rest.exports && { exports: rest.exports }),
+    ...(object.spec?.serviceNetwork?.type === 'Gateway' && { gateway: rest.gateway ?? {} }),
     nowMs,
     now,
   }

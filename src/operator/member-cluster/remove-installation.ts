@@ -19,7 +19,11 @@ const secrets = core('secrets')
 /** The objects in our namespace. The last one is the identity that these deletions need. */
 const parts: readonly (readonly [GroupVersionResource, string])[] = [
   [{ group: 'apps', version: 'v1', resource: 'deployments' }, memberParts.nameserver],
+  [{ group: 'apps', version: 'v1', resource: 'deployments' }, memberParts.gateway],
   [core('services'), memberParts.nameserver],
+  [core('services'), memberParts.gateway],
+  [core('secrets'), memberParts.gateway],
+  [core('serviceaccounts'), memberParts.gateway],
   [core('configmaps'), memberParts.nameserver],
   [core('serviceaccounts'), memberParts.nameserver],
   // The member deletes its token Secret with it.

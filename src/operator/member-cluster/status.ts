@@ -10,6 +10,7 @@ import {
   suspendedDeletionsText,
   type ExportReport,
   type ExportedApi,
+  type GatewayReport,
   type MemberClasses,
   type MemberClusterStatus,
   type SuspendedDeletions,
@@ -60,6 +61,8 @@ export interface StatusInput {
   readonly classes: readonly MemberClasses[]
   /** The fields that it does not know; absent: not found out yet. */
   readonly unsupportedFields?: readonly UnsupportedFields[]
+  /** With service network Gateway: what is known of its gateway; empty: nothing yet. */
+  readonly gateway?: GatewayReport
   /** spec.exportedAPIs. */
   readonly exported?: readonly Readonly<ExportedApi>[]
   /** What its syncer said of them; absent: nothing yet. */
@@ -72,7 +75,7 @@ export interface StatusInput {
 /** A new heartbeat alone causes a write after this time only. */
 export const heartbeatMs = 30_000
 
-const passing: ReadonlySet<string> = new Set(['Drained', 'DeletionsSuspended', 'APIsExported'])
+const passing: ReadonlySet<string> = new Set(['Drained', 'DeletionsSuspended', 'APIsExported', 'GatewayReady'])
 
 /** The next status; `previous` itself if nothing has changed. */
 export function memberClusterStatus(input: StatusInput): MemberClusterStatus {
@@ -83,17 +86,25 @@ export function memberClusterStatus(input: StatusInput): MemberClusterStatus {
     ...drainedCondition(input),
     ...suspendedCondition(input),
     ...exportedCondition(input),
+    ...gatewayCondition(input),
   ]
   const told = new Set(updates.map(({ type }) => type))
   // These are there only while there is something to say.
   let conditions: readonly Readonly<Condition>[] = (previous.conditions ?? []).filter(
-    ({ type }) => told.has(type) || !passing.has(type),
+    ({ type }) => told.has(type) || !passing.has(type) || (type === 'GatewayReady' && input.gateway !== undefined),
   )
   for (const update of updates)
     conditions = setCondition(conditions, { ...update, observedGeneration: generation }, now)
   const answered = probe.kind === 'answered'
   const beat = answered && nowMs - Date.parse(previous.lastHeartbeatTime ?? '1970-01-01T00:00:00Z') >= heartbeatMs
-  const { moving: _moving, held: _held, remaining: _remaining, exportedAPIs: _exported, ...kept } = previous
+  const {
+    moving: _moving,
+    held: _held,
+    remaining: _remaining,
+    exportedAPIs: _exported,
+    gateway: _gateway,
+    ...kept
+  } = previous
   const status: MemberClusterStatus = {
     ...kept,
     observedGeneration: generation,
@@ -101,6 +112,7 @@ export function memberClusterStatus(input: StatusInput): MemberClusterStatus {
     conditions: [...conditions],
     requested,
     ...(exporting.length > 0 && { exportedAPIs: exporting }),
+    ...gatewayNow(input),
     ...(input.drain && { ...input.drain, remaining: [...input.drain.remaining] }),
     ...(answered && isSame(input) && { ...reported(probe), ...classesOf(input), ...fieldsOf(input) }),
     ...(beat && { lastHeartbeatTime: now }),
@@ -264,6 +276,33 @@ function exportedCondition(input: StatusInput): ConditionUpdate[] {
   return [
     { type, status: 'True', reason: 'Exported', message: `${exported.length} APIs are offered to logical clusters` },
   ]
+}
+
+/** After a start the gateway is what it was before, until the syncer says more. */
+function gatewayNow({ previous, gateway }: StatusInput): Pick<MemberClusterStatus, 'gateway'> {
+  if (gateway === undefined) return {}
+  const { address = previous?.gateway?.address, certificates = previous?.gateway?.certificates } = gateway
+  if (address === undefined && certificates === undefined) return {}
+  return {
+    gateway: { ...(address !== undefined && { address }), ...(certificates && { certificates: [...certificates] }) },
+  }
+}
+
+function gatewayCondition({ gateway, previous }: StatusInput): ConditionUpdate[] {
+  if (gateway === undefined) return []
+  const type = 'GatewayReady'
+  if (gateway.problem !== undefined) return [{ type, status: 'False', ...gateway.problem }]
+  if (gateway.certificates !== undefined)
+    return [
+      {
+        type,
+        status: 'True',
+        reason: 'Available',
+        message: `other members reach it at ${gateway.address ?? 'no address'}`,
+      },
+    ]
+  if (previous?.conditions?.some((one) => one.type === type) === true) return []
+  return [{ type, status: 'Unknown', reason: 'Pending', message: 'the syncer of this member has not started it yet' }]
 }
 
 const maxNamed = 5

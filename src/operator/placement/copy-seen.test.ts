@@ -64,7 +64,8 @@ describe('what is seen of the copy in west, with a copy in east', () => {
     it(title, () => {
       const surroundings = {
         services: [service(known), service({ east: { west: 9 } }, 'another')],
-        isFlat: flat === undefined ? all : (member: string) => flat.includes(member),
+        networkOf: (member: string) =>
+          flat === undefined || flat.includes(member) ? ('Flat' as const) : ('None' as const),
         isReady: ready === undefined ? all : (member: string) => ready.includes(member),
       }
       expect(copySeen(workload({ west: complete }), 'west', surroundings)).to.include(expected)

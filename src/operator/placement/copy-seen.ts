@@ -2,6 +2,8 @@
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import {
+  areJoined,
+  crossesGateways,
   hasEnded,
   isComplete,
   isConditionTrue,
@@ -15,6 +17,7 @@ import {
   workloadKindOfObject,
   type MemberStatus,
   type ServiceMemberStatus,
+  type ServiceNetwork,
 } from '../../crds/index.ts'
 import type { CopySeen } from '../../placement/index.ts'
 
@@ -23,8 +26,8 @@ type CachedObject = DeepReadonly<KubeObject>
 export interface Surroundings {
   /** Services of the workload's namespace. */
   readonly services: Iterable<CachedObject>
-  /** The member has a flat network: its pods reach those of other such members, and are reached by them. */
-  readonly isFlat: (member: string) => boolean
+  /** How pods of the member reach those of other members. */
+  readonly networkOf: (member: string) => ServiceNetwork
   /** The member answers. One that does not answer cannot learn of endpoints, so it is not waited for. */
   readonly isReady: (member: string) => boolean
 }
@@ -71,12 +74,16 @@ function isReadyOrEnded(pod: CachedObject): boolean {
 function countsOf(
   service: CachedObject,
   member: string,
-  { isFlat, isReady }: Omit<Surroundings, 'services'>,
+  { networkOf, isReady }: Omit<Surroundings, 'services'>,
 ): number[] {
   const reported = memberStatusesOf<ServiceMemberStatus>(service as KubeObject)
   if (reported[member] === undefined) return []
+  // Nobody elsewhere learns of what no gateway carries.
+  const mayCross = networkOf(member) !== 'Gateway' || crossesGateways(service)
   return Object.entries(reported)
-    .filter(([other]) => other === member || (isFlat(member) && isFlat(other) && isReady(other)))
+    .filter(
+      ([other]) => other === member || (mayCross && areJoined(networkOf(member), networkOf(other)) && isReady(other)),
+    )
     .map(([, { endpoints }]) => endpoints?.[member] ?? 0)
 }
 

@@ -12,6 +12,8 @@ import {
   requestsOf,
   type MemberCluster,
   type Placement,
+  type ServiceNetwork,
+  areJoined,
 } from '../../crds/index.ts'
 import {
   decide,
@@ -36,7 +38,7 @@ export interface RebalanceSource {
   readonly adminPlacements: () => Iterable<DeepReadonly<Placement>>
   readonly members: () => Iterable<DeepReadonly<MemberCluster>>
   readonly isFailoverFrozen: boolean
-  readonly isFlat: (member: string) => boolean
+  readonly networkOf: (member: string) => ServiceNetwork
   readonly requestedIn: (member: string) => Amounts
   /** Keys of the workloads with something in the member. */
   readonly workloadKeysIn: (member: string) => Iterable<string>
@@ -184,8 +186,8 @@ class Search {
     // Other members are fuller still.
     if (gainPercent < rule.thresholdPercent) return 'stays'
     const { key, member: from } = unit
-    const areFlat = this.#source.isFlat(from) && this.#source.isFlat(to)
-    if (!mayRebalanceTo(observed, { from, to, areFlat })) return 'otherMember'
+    const joined = areJoined(this.#source.networkOf(from), this.#source.networkOf(to))
+    if (!mayRebalanceTo(observed, { from, to, areJoined: joined })) return 'otherMember'
     const [full, empty] = [Math.round(fromPercent), Math.round(toPercent)]
     const message = `member cluster "${from}" is ${full} % full, "${to}" will be ${empty} % with it; Placement "${rule.placement}" moves what gains ${rule.thresholdPercent} percent points`
     this.#take(rule)

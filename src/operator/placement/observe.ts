@@ -1,7 +1,7 @@
 // What one visit to a workload looks at, read from caches only.
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { keyFor, namespaceKeyOf, type DeepReadonly } from '../../client/index.ts'
-import { lostAfterMs, placedOn, type LogicalCluster, type PlacedOn } from '../../crds/index.ts'
+import { lostAfterMs, placedOn, type LogicalCluster, type PlacedOn, type ServiceNetwork } from '../../crds/index.ts'
 import {
   applicableRules,
   choiceOf,
@@ -31,7 +31,7 @@ export interface Observed {
   /** The decision that is written on the workload now. */
   readonly placedOn: PlacedOn
   readonly seen: (member: string) => CopySeen
-  readonly isFlat: (member: string) => boolean
+  readonly networkOf: (member: string) => ServiceNetwork
   /** Computed on demand: only a copy that could drain needs them. */
   readonly siblings: () => Iterable<Sibling>
 }
@@ -47,18 +47,18 @@ export function observe(
   if (choice === undefined) return undefined
   const namespaceKey = namespaceKeyOf(ref.objectKey)
   const services = inputs.servicesIn(namespaceKey)
-  const isFlat = (member: string): boolean => inputs.isFlat(member)
+  const networkOf = (member: string): ServiceNetwork => inputs.networkOf(member)
   const isReady = (member: string): boolean => inputs.isReady(member)
   return {
     choice,
     placedOn: placedOn(workload as KubeObject),
     // Nobody can ask a fenced member; somebody has made sure that nothing is left there.
     seen: (member) => ({
-      ...copySeen(workload, member, { services, isFlat, isReady }),
+      ...copySeen(workload, member, { services, networkOf, isReady }),
       ...(inputs.isFenced(member) && { gone: true, endpointsGone: true, isFenced: true }),
       ...lostOf(choice, member, nowMs),
     }),
-    isFlat,
+    networkOf,
     siblings: () => siblingsOf(ref, namespaceKey, inputs, nowMs),
   }
 }

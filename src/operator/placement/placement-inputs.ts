@@ -16,6 +16,7 @@ import {
   type MemberCluster,
   type Placement,
   type WorkloadKind,
+  type ServiceNetwork,
 } from '../../crds/index.ts'
 import type { OperatorContext } from '../framework/operator-context.ts'
 import { isFailoverFrozen, unreachableSince, type Rebalancing } from '../../placement/index.ts'
@@ -192,8 +193,9 @@ export class PlacementInputs implements Disposable {
     return this.members.store.get(member) !== undefined
   }
 
-  isFlat(member: string): boolean {
-    return this.members.store.get(member)?.spec?.serviceNetwork?.type === 'Flat'
+  /** How its pods reach those of other members. */
+  networkOf(member: string): ServiceNetwork {
+    return this.members.store.get(member)?.spec?.serviceNetwork?.type ?? 'None'
   }
 
   isReady(member: string): boolean {

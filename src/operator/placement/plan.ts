@@ -37,11 +37,11 @@ export function plan(observed: Observed, options: PlanOptions): Plan {
     strategy: strategyFor(observed, decision),
     ...(scale && { scale }),
     seen: observed.seen,
-    mayDrain: (member) => observed.isFlat(member) || siblingsServeElsewhere(observed, member),
+    mayDrain: (member) => observed.networkOf(member) !== 'None' || siblingsServeElsewhere(observed, member),
     drainSeconds: times?.drainSeconds ?? options.drainSeconds,
     soakSeconds: times?.soakSeconds ?? options.soakSeconds,
     forwardSeconds: times?.forwardSeconds ?? options.forwardSeconds ?? 60,
-    forwards: observed.isFlat,
+    forwards: (member) => observed.networkOf(member) !== 'None',
   })
   const { choice } = observed
   const waits = [requeueAfterMs, nextFailoverMs(choice), nextLostMs(choice), overMs(choice, nowMs)].filter(
@@ -51,11 +51,13 @@ export function plan(observed: Observed, options: PlanOptions): Plan {
   return { decision: { ...decision, held: [...decision.held, ...stalled] }, placedOn, isWritten, ...requeueAfter }
 }
 
-/** Pods of a StatefulSet are in two members at a time only where they reach each other. */
-function strategyFor({ choice, placedOn, isFlat }: Observed, { wanted }: Decision): Strategy {
+/** Pods of a StatefulSet are in two members at a time only where they reach each other by their own addresses. */
+function strategyFor({ choice, placedOn, networkOf }: Observed, { wanted }: Decision): Strategy {
   if (choice.move === 'makeBeforeBreak') return 'makeBeforeBreak'
   const members = [...Object.keys(placedOn), ...(wanted.kind === 'members' ? wanted.names : [])]
-  return choice.scale?.hasOrdinals && members.every(isFlat) ? 'ordinalByOrdinal' : 'breakBeforeMake'
+  return choice.scale?.hasOrdinals && members.every((name) => networkOf(name) === 'Flat')
+    ? 'ordinalByOrdinal'
+    : 'breakBeforeMake'
 }
 
 /** When a move for balance is withdrawn. */
@@ -84,7 +86,7 @@ function nextFailoverMs({ candidates, current, demand }: Choice): number | undef
 }
 
 /**
- * Pods of members without a flat network cannot reach each other, so a namespace moves as a whole: no workload drains on a
+ * Where pods do not reach Services of other members, a namespace moves as a whole: no workload drains on a
  * member before every workload that leaves this member serves on another one.
  */
 function siblingsServeElsewhere({ siblings }: Observed, member: string): boolean {

@@ -57,7 +57,7 @@ function sourceOf(inputs: PlacementInputs, nowMs: number): RebalanceSource {
     adminPlacements: () => inputs.adminPlacements.store.list(),
     members: () => inputs.members.store.list(),
     isFailoverFrozen: inputs.isFailoverFrozen,
-    isFlat: (member) => inputs.isFlat(member),
+    networkOf: (member) => inputs.networkOf(member),
     requestedIn: (member) => inputs.usage.requestedIn(member, { without: '' }),
     workloadKeysIn: (member) => inputs.workloadKeysIn(member),
     workload: workloadOf,

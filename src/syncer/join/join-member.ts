@@ -13,6 +13,7 @@ import {
   systemNamespace,
   type ExportedApi,
   type MemberCluster,
+  type ServiceNetwork,
 } from '../../crds/index.ts'
 import type { Logger } from '../../telemetry/index.ts'
 import { requestMemberToken } from '../../member-connection/index.ts'
@@ -30,7 +31,7 @@ export interface JoinOptions {
   /** The API with the MemberClusters: the host's, or that of logical cluster `root`. */
   readonly clusters: KubeClient
   /** Default None. */
-  readonly serviceNetwork?: 'None' | 'Flat'
+  readonly serviceNetwork?: ServiceNetwork
   /** APIs that it exports from now on, besides those it exports already. */
   readonly exported?: readonly ExportedApi[]
   readonly log: Logger
@@ -194,7 +195,7 @@ interface Registration {
   readonly name: string
   readonly uid: string
   readonly kubeconfig: string
-  readonly serviceNetwork: 'None' | 'Flat'
+  readonly serviceNetwork: ServiceNetwork
   readonly exportedAPIs: readonly ExportedApi[]
   readonly existing: MemberCluster | undefined
   readonly signal: AbortSignal

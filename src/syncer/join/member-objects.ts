@@ -3,7 +3,7 @@
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import { definitionName, managedLabel, memberParts, systemNamespace, type ExportedApi } from '../../crds/index.ts'
 
-const { syncerAccount, nameserver: nameserverAccount } = memberParts
+const { syncerAccount, nameserver: nameserverAccount, gateway: gatewayAccount } = memberParts
 
 const read = ['get', 'list', 'watch']
 /** Server-side apply needs create and patch. */
@@ -57,6 +57,12 @@ export const nameserverRules = [
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list', 'watch'] },
 ] as const
 
+/** Rules of the gateway: where Services lead, and whose pods have which addresses. */
+export const gatewayRules = [
+  { apiGroups: [''], resources: ['pods'], verbs: ['list', 'watch'] },
+  { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list', 'watch'] },
+] as const
+
 /** Rules for the APIs that the member exports: their definitions, and their objects. */
 export function exportRules(apis: readonly Readonly<ExportedApi>[]): readonly object[] {
   if (apis.length === 0) return []
@@ -86,6 +92,7 @@ export function memberObjects(exported: readonly Readonly<ExportedApi>[] = []): 
     },
   ]
   const rbac = 'rbac.authorization.k8s.io'
+  const own = { name: gatewayAccount, namespace: systemNamespace, labels }
   const renewal = { name: `${syncerAccount}-token`, namespace: systemNamespace, labels }
   return [
     {
@@ -95,6 +102,24 @@ export function memberObjects(exported: readonly Readonly<ExportedApi>[] = []): 
     },
     ...role(syncerAccount, [...syncerRules, ...exportRules(exported)]),
     ...role(nameserverAccount, nameserverRules),
+    ...role(gatewayAccount, gatewayRules),
+    // Its own identity, and what it is told of the others.
+    {
+      apiVersion: `${rbac}/v1`,
+      kind: 'Role',
+      metadata: own,
+      rules: [
+        { apiGroups: [''], resources: ['secrets'], resourceNames: [gatewayAccount], verbs: read },
+        { apiGroups: [''], resources: ['configmaps'], verbs: read },
+      ],
+    },
+    {
+      apiVersion: `${rbac}/v1`,
+      kind: 'RoleBinding',
+      metadata: own,
+      roleRef: { apiGroup: rbac, kind: 'Role', name: own.name },
+      subjects: [{ kind: 'ServiceAccount', name: gatewayAccount, namespace: systemNamespace }],
+    },
     // It renews its own token, and can request none of another identity.
     {
       apiVersion: `${rbac}/v1`,

@@ -14,6 +14,9 @@ import {
   servingLabel,
   syncerFieldManager,
   type Locator,
+  type GatewayTarget,
+  gatewayTargetAnnotation,
+  readyEndpointsAnnotation,
 } from '../../crds/index.ts'
 import { managedByLabel, serviceNameLabel } from './slice-labels.ts'
 
@@ -103,6 +106,46 @@ interface Endpoint {
   zone?: string
   hints?: unknown
   deprecatedTopology?: unknown
+}
+
+/** How pods here reach the ready pods of a slice of another member through the gateway here. */
+export interface GatewayWay {
+  readonly target: GatewayTarget
+  /** Of the gateway. */
+  readonly addresses: readonly string[]
+  readonly portFor: (portName: string) => number | undefined
+}
+
+/** The EndpointSlice of another member, for this one, with the gateway's addresses. Of its ports those of TCP. */
+export function remoteSliceThroughGateway(
+  object: DeepReadonly<KubeObject>,
+  owner: OwnerCluster,
+  name: string,
+  { target, addresses, portFor }: GatewayWay,
+): KubeObject {
+  const slice = remoteSliceDown(object, owner, name)
+  const { endpoints = [], ports = [] } = slice as {
+    endpoints?: readonly object[]
+    ports?: readonly { readonly name?: string; readonly port?: number | null; readonly protocol?: string }[]
+  }
+  const passed = ports.flatMap(({ protocol = 'TCP', name: portName = '', ...rest }) => {
+    const port = protocol === 'TCP' && rest.port ? portFor(portName) : undefined
+    return port === undefined ? [] : [{ ...rest, name: portName, protocol, port }]
+  })
+  const annotations = {
+    ...slice.metadata.annotations,
+    [gatewayTargetAnnotation]: JSON.stringify(target),
+    [readyEndpointsAnnotation]: String(endpoints.length),
+  }
+  return {
+    ...slice,
+    metadata: { ...slice.metadata, annotations },
+    ports: passed,
+    endpoints:
+      endpoints.length === 0 || passed.length === 0
+        ? []
+        : addresses.map((address) => ({ addresses: [address], conditions: { ready: true } })),
+  }
 }
 
 /** The EndpointSlice of another member, for this one: ready addresses only, because its pods and nodes do not exist here. */

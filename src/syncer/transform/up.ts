@@ -142,7 +142,8 @@ export function endpointSliceUp(
     name: string
     namespace: string
     member: string
-    reachable: boolean
+    /** See reachabilityOf. */
+    reachable: string | undefined
     service: OwnerReference
     /** The hostname of a pod where its endpoint has none. */
     hostnameOf?: (pod: string) => string | undefined
@@ -167,7 +168,11 @@ export function endpointSliceUp(
       name,
       namespace,
       labels: { ...labels, ...source, [managedByLabel]: syncerFieldManager },
-      annotations: { ...annotations, [memberAnnotation]: member, ...(reachable && { [reachableAnnotation]: 'true' }) },
+      annotations: {
+        ...annotations,
+        [memberAnnotation]: member,
+        ...(reachable !== undefined && { [reachableAnnotation]: reachable }),
+      },
       ownerReferences: [service],
     },
     addressType: copy['addressType'],

@@ -1,0 +1,57 @@
+// The gateway of a member whose pod network is not joined with that of other members: it passes connections to Services on. The
+// syncer and the program `kcp gateway` meet through objects of the member only, so everything they agree on is in this file.
+
+/** How the other members reach the gateway of a member. */
+export interface MemberGateway {
+  /** `HOST:PORT`; absent: not known yet. */
+  address?: string
+  /** PEM: those that it may present. */
+  certificates?: string[]
+}
+
+/** What the syncer of a member found of the gateway there. */
+export interface GatewayReport extends Readonly<MemberGateway> {
+  /** Why it does not work; absent: it does. */
+  readonly problem?: { readonly reason: string; readonly message: string }
+}
+
+/** A DNS name, an IPv4 address or an IPv6 address in brackets, with a port. */
+export const gatewayAddressPattern =
+  '^([A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\\[[0-9A-Fa-f:.]{2,45}\\]):[0-9]{1,5}$'
+
+/** Label, `true` on each ConfigMap that tells a gateway of that of another member. */
+export const gatewayPeerLabel = 'kcp.dev/gateway-peer'
+/** Annotation of an EndpointSlice whose address is the gateway: JSON of GatewayTarget. */
+export const gatewayTargetAnnotation = 'kcp.dev/gateway-target'
+/** Annotation of such a slice: the number of ready endpoints behind it. */
+export const readyEndpointsAnnotation = 'kcp.dev/ready-endpoints'
+
+/** Where the gateway of the other member leads a connection. */
+export interface GatewayTarget {
+  /** The name of the namespace in every member. */
+  readonly namespace: string
+  readonly service: string
+}
+
+/** Whether connections to the Service pass gateways: these carry TCP to the address of a Service, not to single pods. */
+export function crossesGateways(service: Readonly<Record<string, unknown>>): boolean {
+  const {
+    type,
+    clusterIP,
+    ports = [],
+  } = (service['spec'] ?? {}) as {
+    readonly type?: string
+    readonly clusterIP?: string
+    readonly ports?: readonly { readonly protocol?: string }[]
+  }
+  if (type === 'ExternalName' || clusterIP === 'None') return false
+  return ports.some(({ protocol = 'TCP' }) => protocol === 'TCP')
+}
+
+/** Ports of a gateway at which pods reach Services of other members; they are below those of outgoing connections. */
+export const gatewayListenerPorts = { first: 10_000, last: 29_999 } as const
+/** As many of them may lead to Services of one logical cluster. */
+export const maxGatewayPortsPerCluster = 2000
+/** The port at which gateways reach each other. */
+export const gatewayPort = 8443
+export const gatewayHealthPort = 8080

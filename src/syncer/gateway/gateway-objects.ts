@@ -1,0 +1,101 @@
+// The objects of the gateway in a member, and what it is told of the gateways of other members.
+import type { KubeObject } from '../../apimachinery/meta/index.ts'
+import type { DeepReadonly } from '../../client/index.ts'
+import {
+  contentHash,
+  gatewayHealthPort,
+  gatewayPeerLabel,
+  gatewayPort,
+  managedLabel,
+  memberAnnotation,
+  memberParts,
+  systemNamespace,
+  type MemberGateway,
+} from '../../crds/index.ts'
+
+const name = memberParts.gateway
+const selector = { 'app.kubernetes.io/name': name }
+const labels = { ...selector, 'app.kubernetes.io/part-of': 'kcp' }
+/** How long connections that are open may go on when a pod of the gateway ends. */
+const graceSeconds = 30
+
+/** Deployment and Service, in the order in which they are applied. */
+export function gatewayObjects(image: string): KubeObject[] {
+  // Its EndpointSlices get the labels of the Service, by which the syncer finds them.
+  const metadata = { name, namespace: systemNamespace, labels: { ...labels, [managedLabel]: 'true' } }
+  const container = {
+    name: 'gateway',
+    image,
+    args: ['gateway', `--port=${gatewayPort}`, `--health-port=${gatewayHealthPort}`, `--grace-seconds=${graceSeconds}`],
+    ports: [
+      { name: 'gateway', containerPort: gatewayPort },
+      { name: 'health', containerPort: gatewayHealthPort },
+    ],
+    resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '512Mi' } },
+    readinessProbe: { httpGet: { path: '/readyz', port: gatewayHealthPort }, periodSeconds: 2 },
+    livenessProbe: { httpGet: { path: '/livez', port: gatewayHealthPort }, periodSeconds: 10, failureThreshold: 6 },
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      runAsNonRoot: true,
+      runAsUser: 65532,
+      capabilities: { drop: ['ALL'] },
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+  }
+  const spread = { labelSelector: { matchLabels: selector }, topologyKey: 'kubernetes.io/hostname' }
+  const pod = {
+    serviceAccountName: name,
+    terminationGracePeriodSeconds: graceSeconds + 15,
+    affinity: {
+      podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, podAffinityTerm: spread }] },
+    },
+    containers: [container],
+  }
+  return [
+    {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata,
+      spec: {
+        type: 'LoadBalancer',
+        ipFamilyPolicy: 'PreferDualStack',
+        selector,
+        ports: [{ name: 'gateway', port: gatewayPort, targetPort: gatewayPort, protocol: 'TCP' }],
+      },
+    },
+    {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name, namespace: systemNamespace, labels },
+      spec: {
+        replicas: 2,
+        strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
+        selector: { matchLabels: selector },
+        template: { metadata: { labels }, spec: pod },
+      },
+    },
+  ]
+}
+
+/** Another member with a gateway. */
+export interface GatewayPeer extends DeepReadonly<MemberGateway> {
+  readonly name: string
+  /** Ids of the logical clusters with workloads there: their Services may be reached from there. */
+  readonly clusterIds: readonly string[]
+}
+
+/** What the gateway is told of a peer. */
+export function peerObject({ name: member, address = '', certificates = [], clusterIds }: GatewayPeer): KubeObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: {
+      name: `${name}-${contentHash(member)}`,
+      namespace: systemNamespace,
+      labels: { ...labels, [gatewayPeerLabel]: 'true' },
+      annotations: { [memberAnnotation]: member },
+    },
+    data: { address, certificates: certificates.join('\n'), clusters: clusterIds.toSorted().join('\n') },
+  }
+}

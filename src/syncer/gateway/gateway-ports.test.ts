@@ -1,0 +1,57 @@
+import { expect } from 'chai'
+import { gatewayListenerPorts, maxGatewayPortsPerCluster } from '../../crds/index.ts'
+import { GatewayPorts } from './gateway-ports.ts'
+
+const slice = (name: string, namespace = 'aaaaaaaaaa-default'): { namespace: string; name: string } => ({
+  namespace,
+  name,
+})
+
+describe('the ports of a gateway', () => {
+  it('stay while their slice is there', () => {
+    const ports = new GatewayPorts()
+    const http = ports.portFor(slice('web'), 'http')
+    const admin = ports.portFor(slice('web'), 'admin')
+    expect(http).to.not.equal(admin)
+    expect([ports.portFor(slice('web'), 'http'), ports.portFor(slice('web'), 'admin')]).to.deep.equal([http, admin])
+  })
+
+  it('are those that slices in the member have after a restart', () => {
+    const ports = new GatewayPorts()
+    ports.load({
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: { ...slice('web'), annotations: { 'kcp.dev/gateway-target': '{}' } },
+      ports: [{ name: 'http', port: 10_000 }],
+    })
+    expect(ports.portFor(slice('web'), 'http')).to.equal(10_000)
+    expect(ports.portFor(slice('api'), 'http')).to.equal(10_001)
+  })
+
+  it('are not used again at once: a client may still connect', () => {
+    const ports = new GatewayPorts()
+    const first = ports.portFor(slice('web'), 'http')
+    ports.release(slice('web'))
+    expect(ports.portFor(slice('api'), 'http')).to.not.equal(first)
+  })
+
+  it('are bounded for each logical cluster', () => {
+    const ports = new GatewayPorts()
+    for (let i = 0; i < maxGatewayPortsPerCluster; i++) ports.portFor(slice(`s${i}`), 'http')
+    expect(ports.portFor(slice('more'), 'http')).to.equal(undefined)
+    expect(ports.portFor(slice('web', 'bbbbbbbbbb-default'), 'http')).to.be.a('number')
+    ports.release(slice('s0'))
+    expect(ports.portFor(slice('more'), 'http')).to.be.a('number')
+  })
+
+  it('begin anew after the last one', () => {
+    const ports = new GatewayPorts()
+    ports.load({
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: { ...slice('last'), annotations: { 'kcp.dev/gateway-target': '{}' } },
+      ports: [{ name: 'http', port: gatewayListenerPorts.last }],
+    })
+    expect(ports.portFor(slice('web'), 'http')).to.equal(gatewayListenerPorts.first)
+  })
+})
