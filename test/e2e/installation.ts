@@ -14,7 +14,8 @@ export interface Installation extends AsyncDisposable {
   readonly processes: readonly ManagedProcess[]
   /** A kubeconfig for `user` in a logical cluster, over the endpoint that such a user has. */
   tenant(logicalCluster: string, user: string): Promise<string>
-  join(member: Cluster): Promise<void>
+  /** `network`: its service network; default Flat. */
+  join(member: Cluster, network?: 'Flat' | 'Gateway'): Promise<void>
 }
 
 const group = 'virtual.kcp.dev'
@@ -59,7 +60,7 @@ export async function installOnHost(
       await writeFile(file, text.replaceAll(host.server, url), { mode: 0o600 })
       return file
     },
-    join: (member) => joinMember(member, flags),
+    join: (member, network) => joinMember(member, flags, network),
     async [Symbol.asyncDispose]() {
       await operator.stop()
       await apiserver.stop()
@@ -91,8 +92,11 @@ async function admit(host: Cluster, logicalCluster: string, user: string): Promi
   await host.kubectl(['apply', '-f', '-'], { input: { apiVersion: 'v1', kind: 'List', items } })
 }
 
-/** Runs `kcp start` without a host, listening where pods of the members can reach it. */
-export async function installWithoutHost({ east }: Lab): Promise<Installation> {
+/** Runs `kcp start` with these extra flags, without a host, listening where pods of the members can reach it. */
+export async function installWithoutHost(
+  { east }: Pick<Lab, 'east'>,
+  flagsOfStart: readonly string[] = [],
+): Promise<Installation> {
   const dir = await mkdtemp(join(tmpdir(), 'kcp-e2e-'))
   const rootDir = join(dir, 'root')
   const port = await freePort(east.hostAddress)
@@ -107,6 +111,7 @@ export async function installWithoutHost({ east }: Lab): Promise<Installation> {
     '0.0.0.0',
     '--advertise-address',
     east.hostAddress,
+    ...flagsOfStart,
   ]
   const kcp = await startKcp(args)
   await printed(kcp, 'kcp is ready')
@@ -122,7 +127,7 @@ export async function installWithoutHost({ east }: Lab): Promise<Installation> {
       await writeFile(file, stdout, { mode: 0o600 })
       return file
     },
-    join: (member) => joinMember(member, flags),
+    join: (member, network) => joinMember(member, flags, network),
     async [Symbol.asyncDispose]() {
       await kcp.stop()
       await rm(dir, { recursive: true, force: true })
@@ -130,7 +135,11 @@ export async function installWithoutHost({ east }: Lab): Promise<Installation> {
   }
 }
 
-async function joinMember(member: Cluster, flags: readonly string[]): Promise<void> {
+async function joinMember(
+  member: Cluster,
+  flags: readonly string[],
+  network: 'Flat' | 'Gateway' = 'Flat',
+): Promise<void> {
   await runKcp([
     'member',
     'join',
@@ -138,7 +147,7 @@ async function joinMember(member: Cluster, flags: readonly string[]): Promise<vo
     '--kubeconfig',
     member.kubeconfig,
     '--service-network',
-    'Flat',
+    network,
     ...flags,
   ])
 }
