@@ -5,6 +5,7 @@ import { apiserverCommand } from './commands/apiserver.ts'
 import { diagnoseCommand } from './commands/diagnose.ts'
 import { drainCommand } from './commands/drain.ts'
 import { fenceCommand } from './commands/fence.ts'
+import { gatewayCommand } from './commands/gateway.ts'
 import { sealKeyCommand } from './commands/seal-key.ts'
 import { kubeconfigCommand } from './commands/kubeconfig.ts'
 import { memberCommand } from './commands/member.ts'
@@ -27,6 +28,7 @@ const program = new Command('kcp')
   .addCommand(placementCommand())
   .addCommand(operatorCommand())
   .addCommand(apiserverCommand())
+  .addCommand(gatewayCommand())
   .addCommand(unregisterCommand())
   .addCommand(diagnoseCommand())
 

@@ -1,0 +1,168 @@
+// The connections that pass: each is admitted, joined with its Service, counted, and ended when the gateway ends.
+import type { Socket } from 'node:net'
+import type { Logger } from '../telemetry/index.ts'
+import { connectEndpoint } from './connect-endpoint.ts'
+import type { ConnectionLimits } from './connection-limits.ts'
+import type { Direction, GatewayMetrics } from './gateway-metrics.ts'
+import { joinLegs } from './join-legs.ts'
+import { plainLeg, type Leg } from './leg.ts'
+import type { Route } from './listeners.ts'
+import { RefusedByPeer, type PeerDialer } from './peer-dialer.ts'
+import { refuse } from './peer-server.ts'
+import type { Peer, Peers } from './peers.ts'
+import { plainAddress, type PodAddresses } from './pod-addresses.ts'
+import type { ServiceEndpoints } from './service-endpoints.ts'
+import { answerLine, type Refusal, type Target } from './wire.ts'
+import { parseDownstreamNamespace } from '../crds/index.ts'
+
+export interface ConnectionsOptions {
+  readonly limits: ConnectionLimits
+  readonly pods: PodAddresses
+  readonly peers: Peers
+  readonly dialer: Pick<PeerDialer, 'dial'>
+  readonly endpoints: ServiceEndpoints
+  readonly metrics: GatewayMetrics
+  readonly log: Logger
+  readonly idleMs: number
+}
+
+export class Connections {
+  readonly #options: ConnectionsOptions
+  /** What ends each at once. */
+  readonly #open = new Set<() => void>()
+  /** Connections of addresses that were of no pod when they came, by address. */
+  readonly #ofStrangers = new Map<string, Set<{ readonly clusterId: string; readonly reset: () => void }>>()
+  #drained: (() => void) | undefined
+
+  constructor(options: ConnectionsOptions) {
+    this.#options = options
+    // A pod can connect before its status has its address.
+    options.pods.onPod((address, clusterId) => {
+      for (const stranger of this.#ofStrangers.get(address) ?? [])
+        if (stranger.clusterId !== clusterId) stranger.reset()
+    })
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** A pod of this member has connected to a listener. */
+  async outgoing(client: Socket, { member, clusterId, target }: Route): Promise<void> {
+    const leg = plainLeg(client)
+    await this.#pass('outgoing', leg, clusterId, async () => {
+      const address = plainAddress(client.remoteAddress ?? '')
+      const owner = await this.#options.pods.clusterOf(address)
+      if (owner !== undefined && owner !== clusterId) return this.#refuseClient(leg, 'foreign-pod')
+      const end = owner === undefined ? this.#addStranger(address, clusterId, () => leg.reset()) : undefined
+      try {
+        const far = await this.#dial(member, target)
+        if (typeof far === 'string') return this.#refuseClient(leg, far)
+        await this.#join('outgoing', leg, far)
+      } finally {
+        end?.()
+      }
+    })
+  }
+
+  /** A peer asks for a Service of this member. */
+  async incoming(leg: Leg, peer: Peer, target: Target): Promise<void> {
+    const clusterId = parseDownstreamNamespace(target.namespace)?.clusterId
+    if (clusterId === undefined || !peer.clusters.has(clusterId)) return this.#refusePeer(leg, 'forbidden')
+    await this.#pass('incoming', leg, clusterId, async () => {
+      const connected = await connectEndpoint(this.#options.endpoints.choose(target))
+      if (connected === undefined) return this.#refusePeer(leg, 'unreachable')
+      const closed = this.#options.endpoints.opened(connected.endpoint)
+      try {
+        leg.stream.write(answerLine())
+        await this.#join('incoming', leg, plainLeg(connected.socket))
+      } finally {
+        closed()
+      }
+    })
+  }
+
+  /** Resolves when none is open. */
+  async drained(): Promise<void> {
+    if (this.#open.size === 0) return
+    await new Promise<void>((resolve) => (this.#drained = resolve))
+  }
+
+  /** Resets all. */
+  reset(): void {
+    for (const reset of [...this.#open]) reset()
+  }
+
+  /** Takes the connection within the bounds, and gives it back when `work` is done. */
+  async #pass(direction: Direction, leg: Leg, clusterId: string, work: () => Promise<void>): Promise<void> {
+    const release = this.#options.limits.take(clusterId)
+    if (release === undefined) {
+      if (direction === 'incoming') this.#refusePeer(leg, 'busy')
+      else this.#refuseClient(leg, 'busy')
+      return
+    }
+    const reset = (): void => leg.reset()
+    this.#open.add(reset)
+    try {
+      await work()
+    } catch (error) {
+      this.#options.log.warn('a connection failed', { direction, error })
+      this.#options.metrics.refused(direction, 'error')
+      leg.reset()
+    } finally {
+      this.#open.delete(reset)
+      release()
+      if (this.#open.size === 0) this.#drained?.()
+    }
+  }
+
+  /** Tries a second time on a new connection: nothing of the client was passed on yet. A text says why there is none. */
+  async #dial(member: string, target: Target): Promise<Leg | string> {
+    const { peers, dialer, log } = this.#options
+    let failed: unknown
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const peer = peers.ofMember(member)
+      if (peer === undefined) return 'no-peer'
+      try {
+        return await dialer.dial(peer, target)
+      } catch (error) {
+        failed = error
+      }
+    }
+    if (failed instanceof RefusedByPeer) return `peer-${failed.reason}`
+    log.warn('the gateway of another member cannot be reached', { member, error: failed })
+    return 'peer-not-reached'
+  }
+
+  async #join(direction: Direction, client: Leg, service: Leg): Promise<void> {
+    const { metrics, idleMs } = this.#options
+    metrics.opened(direction)
+    try {
+      const onBytes = (fromClient: number, toClient: number): void => metrics.passed(direction, fromClient, toClient)
+      await joinLegs(client, service, { idleMs, onBytes })
+    } finally {
+      metrics.closed(direction)
+    }
+  }
+
+  #addStranger(address: string, clusterId: string, reset: () => void): () => void {
+    const known = this.#ofStrangers.get(address) ?? new Set()
+    this.#ofStrangers.set(address, known)
+    const one = { clusterId, reset }
+    known.add(one)
+    return () => {
+      known.delete(one)
+      if (known.size === 0 && this.#ofStrangers.get(address) === known) this.#ofStrangers.delete(address)
+    }
+  }
+
+  #refuseClient(leg: Leg, reason: string): void {
+    this.#options.metrics.refused('outgoing', reason)
+    leg.reset()
+  }
+
+  #refusePeer(leg: Leg, reason: Refusal): void {
+    this.#options.metrics.refused('incoming', reason)
+    refuse(leg, reason)
+  }
+}

@@ -1,0 +1,22 @@
+// What this gateway is known by: its certificate and key, from the Secret in the member.
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { createSecureContext, type SecureContext } from 'node:tls'
+import type { KubeObject } from '../apimachinery/meta/index.ts'
+
+export interface Identity {
+  /** PEM. */
+  readonly cert: string
+  readonly key: string
+  /** For connections that this gateway opens. */
+  readonly context: SecureContext
+}
+
+/** The identity in a Secret. Throws if there is none, or the key is not that of the certificate. */
+export function parseIdentity(secret: KubeObject): Identity {
+  const data = (secret['data'] ?? {}) as Readonly<Record<string, string | undefined>>
+  const [cert, key] = ['tls.crt', 'tls.key'].map((name) => Buffer.from(data[name] ?? '', 'base64').toString())
+  if (!cert || !key) throw new Error('the Secret lacks tls.crt or tls.key')
+  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
+    throw new Error('tls.key of the Secret is not the key of tls.crt')
+  return { cert, key, context: createSecureContext({ cert, key, minVersion: 'TLSv1.3' }) }
+}

@@ -1,0 +1,122 @@
+// The ports at which pods of this member reach Services of other members.
+import { createServer, type Server, type Socket } from 'node:net'
+import type { Logger } from '../telemetry/index.ts'
+import { keepAliveMs } from './peer-dialer.ts'
+import type { RemoteSlice } from './slice-record.ts'
+import type { Target } from './wire.ts'
+
+/** Where a listener leads. */
+export interface Route {
+  readonly member: string
+  readonly clusterId: string
+  readonly target: Target
+}
+
+interface ListeningPort {
+  /** By the key of the slice. The first counts: two slices with one port are a mistake of whoever wrote them. */
+  readonly routes: Map<string, Route>
+  server: Server
+  isListening: boolean
+  retry?: NodeJS.Timeout
+}
+
+export interface ListenersOptions {
+  readonly onConnection: (client: Socket, route: Route) => void
+  readonly log: Logger
+  /** Milliseconds until a port that is taken is tried again. Default 5000. */
+  readonly retryMs?: number
+}
+
+export class Listeners {
+  readonly #options: ListenersOptions
+  readonly #ports = new Map<number, ListeningPort>()
+  #isClosed = false
+
+  constructor(options: ListenersOptions) {
+    this.#options = options
+  }
+
+  /** Replaces what one slice wants. */
+  set(key: string, before: RemoteSlice | undefined, after: RemoteSlice | undefined): void {
+    const kept = new Set(after?.ports.map(({ port }) => port))
+    for (const { port } of before?.ports ?? []) if (!kept.has(port)) this.#remove(port, key)
+    if (after === undefined || this.#isClosed) return
+    const { member, clusterId, namespace, service } = after
+    for (const { name, port } of after.ports)
+      this.#add(port, key, { member, clusterId, target: { namespace, service, port: name } })
+  }
+
+  /** Every port that is wanted is listened on. */
+  get isComplete(): boolean {
+    return [...this.#ports.values()].every(({ isListening }) => isListening)
+  }
+
+  get size(): number {
+    return this.#ports.size
+  }
+
+  /** Takes no new connections; open ones go on. */
+  close(): void {
+    this.#isClosed = true
+    for (const port of [...this.#ports.keys()]) this.#end(port)
+  }
+
+  #add(port: number, key: string, route: Route): void {
+    const known = this.#ports.get(port)
+    if (known === undefined) {
+      this.#listen(port, new Map([[key, route]]))
+      return
+    }
+    if (!known.routes.has(key))
+      this.#options.log.error('two EndpointSlices want one port of the gateway', {
+        port,
+        slices: [...known.routes.keys(), key],
+      })
+    known.routes.set(key, route)
+  }
+
+  #remove(port: number, key: string): void {
+    const known = this.#ports.get(port)
+    known?.routes.delete(key)
+    if (known?.routes.size === 0) this.#end(port)
+  }
+
+  #end(port: number): void {
+    const known = this.#ports.get(port)
+    if (known === undefined) return
+    clearTimeout(known.retry)
+    this.#ports.delete(port)
+    known.server.close()
+  }
+
+  #listen(port: number, routes: Map<string, Route>): void {
+    const { onConnection, log, retryMs = 5000 } = this.#options
+    // Paused: nothing of a client is read before it can be passed on.
+    const server = createServer(
+      {
+        pauseOnConnect: true,
+        allowHalfOpen: true,
+        noDelay: true,
+        keepAlive: true,
+        keepAliveInitialDelay: keepAliveMs,
+      },
+      (client) => {
+        const [route] = routes.values()
+        client.on('error', () => undefined)
+        if (route === undefined) client.resetAndDestroy()
+        else onConnection(client, route)
+      },
+    )
+    const listening: ListeningPort = { routes, server, isListening: false }
+    this.#ports.set(port, listening)
+    server.on('listening', () => (listening.isListening = true))
+    server.on('error', (error) => {
+      if (this.#ports.get(port) !== listening) return
+      log.error('a port of the gateway cannot be listened on', { port, error })
+      // Errors of single connections come here too.
+      if (server.listening) return
+      listening.retry = setTimeout(() => server.listen(port), retryMs)
+    })
+    server.listen(port)
+  }
+}

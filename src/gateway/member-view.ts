@@ -1,0 +1,144 @@
+// What the gateway knows of its member: four lists, each followed by a watch. Of every object a small record is kept.
+import type { GroupVersionResource, KubeList, KubeObject } from '../apimachinery/meta/index.ts'
+import { createInformer, type Informer, type KubeClient } from '../client/index.ts'
+import { gatewayPeerLabel, managedLabel, memberParts } from '../crds/index.ts'
+import type { Logger } from '../telemetry/index.ts'
+import { podRecord, type PodRecord } from './pod-addresses.ts'
+import { peerOf, type Peer } from './peers.ts'
+import { sliceRecord, type SliceRecord } from './slice-record.ts'
+
+const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
+const configmaps = { group: '', version: 'v1', resource: 'configmaps' } as const
+const pods = { group: '', version: 'v1', resource: 'pods' } as const
+const endpointslices = { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices' } as const
+const managed = `${managedLabel}=true`
+
+/** An object with what is kept of it. */
+interface Kept<T> extends KubeObject {
+  kept: T | undefined
+}
+
+export type OnChange<T> = (key: string, before: T | undefined, after: T | undefined) => void
+
+export interface MemberViewOptions {
+  readonly client: KubeClient
+  readonly namespace: string
+  /** Undefined: the Secret is gone. */
+  readonly onSecret: (secret: KubeObject | undefined) => void
+  readonly onPeer: OnChange<Peer>
+  readonly onSlice: OnChange<SliceRecord>
+  readonly onPod: OnChange<PodRecord>
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+export interface MemberView extends AsyncDisposable {
+  /** Resolves when all lists are there. */
+  synced(signal: AbortSignal): Promise<void>
+  readonly hasSynced: boolean
+}
+
+/** Starts it. */
+export function followMember(options: MemberViewOptions): MemberView {
+  const { client, namespace, onSecret, onPeer, onSlice, onPod, log, signal } = options
+  const common = { log, signal }
+  const keep = <T>(
+    gvr: GroupVersionResource,
+    record: (object: KubeObject) => T | undefined,
+    onChange: OnChange<T>,
+    scope: { readonly namespace?: string; readonly labelSelector?: string; readonly fieldSelector?: string },
+  ): Informer<Kept<T>> => {
+    const transform = (object: Kept<T>): Kept<T> => keptOf(object, record)
+    const informer = createInformer<Kept<T>>({
+      ...common,
+      client: listedInPages(client, transform),
+      gvr,
+      ...scope,
+      transform,
+    })
+    informer.onChange(({ key, before, after }) => {
+      const [was, is] = [before?.kept, after?.kept] as [T | undefined, T | undefined]
+      if (was !== undefined || is !== undefined) onChange(key, was, is)
+    })
+    return informer
+  }
+  const informers = [
+    keep<KubeObject>(
+      secrets,
+      (secret) => secret,
+      (_key, _before, after) => onSecret(after),
+      {
+        namespace,
+        fieldSelector: `metadata.name=${memberParts.gateway}`,
+      },
+    ),
+    keep<Peer>(configmaps, peerOf, onPeer, { namespace, labelSelector: `${gatewayPeerLabel}=true` }),
+    // Before slices: an endpoint that has left is used only while its pod is known.
+    keep<PodRecord>(pods, podRecord, onPod, { labelSelector: managed }),
+    // The controller of EndpointSlices copies the labels of a Service to those with its pods: one selector finds both sorts.
+    keep<SliceRecord>(endpointslices, sliceRecord, onSlice, { labelSelector: managed }),
+  ]
+  return {
+    synced: async (until) => void (await Promise.all(informers.map((informer) => informer.synced(until)))),
+    get hasSynced() {
+      return informers.every(({ hasSynced }) => hasSynced)
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(informers.map((informer) => informer[Symbol.asyncDispose]()))
+    },
+  }
+}
+
+/** Asks for the pod with this address; undefined if it is of no tenant. */
+export async function findPod(
+  client: KubeClient,
+  address: string,
+  signal: AbortSignal,
+): Promise<PodRecord | undefined> {
+  const fieldSelector = `status.podIP=${address}`
+  const { items } = await client.list<KubeObject>(pods, { labelSelector: managed, fieldSelector, signal })
+  return items.map(podRecord).find((record) => record !== undefined)
+}
+
+function keptOf<T>(object: KubeObject, record: (object: KubeObject) => T | undefined): Kept<T> {
+  // Already transformed, page by page.
+  if ('kept' in object) return object as Kept<T>
+  const { name, namespace, uid, resourceVersion } = object.metadata
+  const metadata = {
+    ...(name !== undefined && { name }),
+    ...(namespace !== undefined && { namespace }),
+    ...(uid !== undefined && { uid }),
+    ...(resourceVersion !== undefined && { resourceVersion }),
+  }
+  return { apiVersion: object.apiVersion, kind: object.kind, metadata, kept: record(object) }
+}
+
+/** The client, whose lists are transformed page by page: the objects of a large member are never in memory all at once. */
+function listedInPages<T extends KubeObject>(client: KubeClient, transform: (object: T) => T): KubeClient {
+  const list: KubeClient['list'] = async <O extends KubeObject>(
+    gvr: GroupVersionResource,
+    options: Parameters<KubeClient['list']>[1],
+  ): Promise<KubeList<O>> => {
+    const items: O[] = []
+    let next: string | undefined
+    for (;;) {
+      const page = await client.list<O>(gvr, {
+        ...options,
+        limit: pageSize,
+        ...(next !== undefined && { continue: next }),
+      })
+      for (const item of page.items) items.push(transform(item as unknown as T) as unknown as O)
+      next = page.metadata.continue
+      if (!next) return { ...page, items }
+    }
+  }
+  return new Proxy(client, {
+    get(target, property) {
+      if (property === 'list') return list
+      const value: unknown = Reflect.get(target, property, target)
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value
+    },
+  })
+}
+
+const pageSize = 500

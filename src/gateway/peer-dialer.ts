@@ -1,0 +1,105 @@
+// Opens connections to Services of other members through their gateways.
+import { connect as connectTcp } from 'node:net'
+import { connect as connectTls, type SecureContext } from 'node:tls'
+import { secureLeg, type Leg } from './leg.ts'
+import type { Peer } from './peers.ts'
+import { readLine } from './read-line.ts'
+import { gatewayProtocol, maxLineBytes, requestLine, tryParseAnswer, type Refusal, type Target } from './wire.ts'
+
+/** The other gateway does not connect us; a failure without a reason is a plain Error. */
+export class RefusedByPeer extends Error {
+  readonly reason: Refusal
+  constructor(reason: Refusal) {
+    super(`the other gateway refuses: ${reason}`)
+    this.reason = reason
+  }
+}
+
+const handshakeMs = 10_000
+/** The other gateway tries three endpoints, two seconds each. */
+const answerMs = 10_000
+export const keepAliveMs = 30_000
+
+export class PeerDialer {
+  #context: SecureContext | undefined
+  /** Of the last connection to each address: resuming it saves both sides the signatures of a full handshake. */
+  readonly #sessions = new Map<string, Buffer>()
+
+  /** New connections present this identity. */
+  use(context: SecureContext): void {
+    this.#context = context
+    // A resumed connection counts as one of the former certificate.
+    this.#sessions.clear()
+  }
+
+  /** Resolves with a connection to the target. Rejects if there is none, with RefusedByPeer if the other gateway says why. */
+  async dial(peer: Peer, target: Target): Promise<Leg> {
+    const leg = await this.#handshake(peer)
+    try {
+      leg.stream.write(requestLine(target))
+      const answer = tryParseAnswer(await readLine(leg.stream, { maxBytes: maxLineBytes, timeoutMs: answerMs }))
+      if (answer === undefined) throw new Error('the other gateway answers in another way')
+      if (!answer.ok) throw new RefusedByPeer(answer.reason)
+      return leg
+    } catch (error) {
+      leg.reset()
+      throw error
+    }
+  }
+
+  #handshake(peer: Peer): Promise<Leg> {
+    const { address, member, fingerprints } = peer
+    const context = this.#context
+    if (address === undefined) throw new Error(`the gateway of "${member}" has no address yet`)
+    if (context === undefined) throw new Error('this gateway has no identity yet')
+    const { host, port } = address
+    const sessionKey = `${member} ${host} ${port}`
+    const raw = connectTcp({
+      host,
+      port,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: keepAliveMs,
+      allowHalfOpen: true,
+    })
+    const session = this.#sessions.get(sessionKey)
+    const secure = connectTls({
+      socket: raw,
+      secureContext: context,
+      ALPNProtocols: [gatewayProtocol],
+      // Certificates are compared below: no authority is trusted.
+      rejectUnauthorized: false,
+      checkServerIdentity: () => undefined,
+      ...(session && { session }),
+    })
+    const leg = secureLeg(secure, raw)
+    return new Promise((resolve, reject) => {
+      let isOpen = false
+      const fail = (error: Error): void => {
+        if (isOpen) return
+        clearTimeout(timer)
+        this.#sessions.delete(sessionKey)
+        leg.reset()
+        reject(error)
+      }
+      const timer = setTimeout(() => fail(new Error(`the gateway of "${member}" does not answer`)), handshakeMs)
+      raw.on('error', fail)
+      // These stay: an error without a listener would end the process.
+      secure.on('error', fail)
+      secure.once('close', () => fail(new Error(`the gateway of "${member}" ended the connection`)))
+      secure.on('session', (ticket) => {
+        if (this.#context === context) this.#sessions.set(sessionKey, ticket)
+      })
+      secure.once('secureConnect', () => {
+        const fingerprint = secure.getPeerX509Certificate()?.fingerprint256
+        if (fingerprint === undefined || !fingerprints.has(fingerprint))
+          return fail(new Error(`what answers at the address of "${member}" has another certificate`))
+        if (secure.alpnProtocol !== gatewayProtocol)
+          return fail(new Error(`the gateway of "${member}" speaks another protocol`))
+        clearTimeout(timer)
+        isOpen = true
+        resolve(leg)
+      })
+    })
+  }
+}

@@ -1,0 +1,92 @@
+// What the gateway keeps of an EndpointSlice: a slice of another member says at which ports to listen, one of this member says
+// where the pods of a Service are.
+import { isJsonObject, type KubeObject } from '../apimachinery/meta/index.ts'
+import {
+  gatewayTargetAnnotation,
+  memberAnnotation,
+  parseAnnotation,
+  parseDownstreamNamespace,
+  syncerFieldManager,
+} from '../crds/index.ts'
+
+const serviceNameLabel = 'kubernetes.io/service-name'
+const managedByLabel = 'endpointslice.kubernetes.io/managed-by'
+/** The controller of Kubernetes that writes the pods of Services; slices of others may contain any address. */
+const endpointSliceController = 'endpointslice-controller.k8s.io'
+
+export interface SlicePort {
+  readonly name: string
+  readonly port: number
+}
+
+export interface SliceEndpoint {
+  readonly address: string
+  /** The pod, `NAMESPACE/NAME`; empty if the slice does not name it. */
+  readonly pod: string
+  readonly isReady: boolean
+}
+
+/** Pods of another member: the ports are those at which this gateway listens. */
+export interface RemoteSlice {
+  readonly type: 'remote'
+  readonly member: string
+  readonly clusterId: string
+  readonly namespace: string
+  readonly service: string
+  readonly ports: readonly SlicePort[]
+}
+
+/** Pods of this member that take connections; those that are not ready end, and serve until then. */
+export interface LocalSlice {
+  readonly type: 'local'
+  readonly namespace: string
+  readonly service: string
+  readonly ports: readonly SlicePort[]
+  readonly endpoints: readonly SliceEndpoint[]
+}
+
+export type SliceRecord = RemoteSlice | LocalSlice
+
+/** The record of a slice; undefined if it does not concern the gateway. */
+export function sliceRecord(slice: KubeObject): SliceRecord | undefined {
+  const { namespace = '', labels = {}, annotations = {} } = slice.metadata
+  const clusterId = parseDownstreamNamespace(namespace)?.clusterId
+  if (clusterId === undefined) return undefined
+  const ports = portsOf(slice)
+  if (labels[managedByLabel] === syncerFieldManager) {
+    const target = parseAnnotation(slice, gatewayTargetAnnotation)
+    const member = annotations[memberAnnotation]
+    // A target in another namespace would lead a tenant to the Services of another one.
+    if (member === undefined || target['namespace'] !== namespace) return undefined
+    const { service } = target
+    if (typeof service !== 'string' || service === '') return undefined
+    return { type: 'remote', member, clusterId, namespace, service, ports }
+  }
+  const service = labels[serviceNameLabel]
+  if (labels[managedByLabel] !== endpointSliceController || service === undefined) return undefined
+  return { type: 'local', namespace, service, ports, endpoints: endpointsOf(slice, namespace) }
+}
+
+function portsOf(slice: KubeObject): SlicePort[] {
+  return listOf(slice['ports']).flatMap(({ name, port, protocol }) => {
+    if (typeof port !== 'number' || (protocol !== undefined && protocol !== 'TCP')) return []
+    return [{ name: typeof name === 'string' ? name : '', port }]
+  })
+}
+
+function endpointsOf(slice: KubeObject, namespace: string): SliceEndpoint[] {
+  return listOf(slice['endpoints']).flatMap(({ addresses, conditions, targetRef }) => {
+    const address: unknown = Array.isArray(addresses) ? addresses[0] : undefined
+    if (typeof address !== 'string') return []
+    const { ready, serving } = isJsonObject(conditions) ? conditions : {}
+    // As kube-proxy: an absent condition counts as true.
+    const isReady = ready !== false
+    if (!isReady && serving !== true) return []
+    const name = isJsonObject(targetRef) && typeof targetRef['name'] === 'string' ? targetRef['name'] : undefined
+    return [{ address, pod: name === undefined ? '' : `${namespace}/${name}`, isReady }]
+  })
+}
+
+function listOf(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? (value as unknown[]).filter(isJsonObject) : []
+}

@@ -1,0 +1,221 @@
+// The gateway of a member: passes connections of pods here to Services of other members, and theirs to Services here.
+import type { KubeObject } from '../apimachinery/meta/index.ts'
+import { abortable, sleep, systemClock } from '../async/index.ts'
+import type { KubeClient } from '../client/index.ts'
+import type { Logger, Metrics } from '../telemetry/index.ts'
+import { ConnectionLimits, type Bounds } from './connection-limits.ts'
+import { Connections } from './connections.ts'
+import { createGatewayMetrics } from './gateway-metrics.ts'
+import { listenForHealth } from './health-server.ts'
+import { parseIdentity, type Identity } from './identity.ts'
+import { Listeners } from './listeners.ts'
+import { findPod, followMember } from './member-view.ts'
+import { PeerDialer } from './peer-dialer.ts'
+import { listenForPeers, refuse, type PeerServer } from './peer-server.ts'
+import { Peers } from './peers.ts'
+import { PodAddresses } from './pod-addresses.ts'
+import { ServiceEndpoints } from './service-endpoints.ts'
+import type { LocalSlice, RemoteSlice, SliceRecord } from './slice-record.ts'
+
+export interface GatewayOptions extends Bounds {
+  /** Of the member. */
+  readonly client: KubeClient
+  /** With the gateway's Secret and its peers. */
+  readonly namespace: string
+  /** For gateways of other members; 0: any free one. */
+  readonly port: number
+  readonly healthPort: number
+  readonly idleMs: number
+  readonly log: Logger
+  readonly metrics: Metrics
+}
+
+export interface Gateway extends AsyncDisposable {
+  /** Resolves when it takes connections. Rejects with signal.reason, or if a port cannot be used. */
+  ready(signal: AbortSignal): Promise<void>
+  readonly port: number | undefined
+  readonly healthPort: number
+  /** Takes no new connections, and resolves when the open ones have ended, or were reset after this time. */
+  drain(graceMs: number): Promise<void>
+}
+
+const sweepMs = 60_000
+const findMs = 5000
+/** Between checks whether all listeners listen, at the start. */
+const readyCheckMs = 50
+
+/** Starts it. Rejects if the health port cannot be used. */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const gateway = new RunningGateway(options)
+  await gateway.listenForHealth()
+  return gateway
+}
+
+class RunningGateway implements Gateway {
+  readonly #options: GatewayOptions
+  readonly #life = new AbortController()
+  readonly #metrics: ReturnType<typeof createGatewayMetrics>
+  readonly #peers = new Peers()
+  readonly #pods: PodAddresses
+  readonly #dialer = new PeerDialer()
+  readonly #endpoints: ServiceEndpoints
+  readonly #connections: Connections
+  readonly #listeners: Listeners
+  readonly #view: ReturnType<typeof followMember>
+  readonly #sweeper: NodeJS.Timeout
+  readonly #serving = Promise.withResolvers<PeerServer>()
+  #server: PeerServer | undefined
+  #health: Awaited<ReturnType<typeof listenForHealth>> | undefined
+  #identity: Identity | undefined
+  /** Every listener has listened: one that fails later does not take the others out of service. */
+  #wasReady = false
+  #isStopping = false
+
+  constructor(options: GatewayOptions) {
+    this.#options = options
+    const { client, namespace, log, idleMs } = options
+    const { signal } = this.#life
+    const metrics = createGatewayMetrics(options.metrics)
+    this.#metrics = metrics
+    const pods = new PodAddresses({
+      find: (address) => findPod(client, address, AbortSignal.any([signal, AbortSignal.timeout(findMs)])),
+    })
+    this.#pods = pods
+    this.#endpoints = new ServiceEndpoints({
+      clock: systemClock,
+      random: Math.random,
+      isOfPod: (address, pod) => pods.isOfPod(address, pod),
+    })
+    const limits = new ConnectionLimits(options)
+    this.#connections = new Connections({
+      limits,
+      pods,
+      peers: this.#peers,
+      dialer: this.#dialer,
+      endpoints: this.#endpoints,
+      metrics,
+      log,
+      idleMs,
+    })
+    this.#listeners = new Listeners({
+      onConnection: (client, route) => void this.#connections.outgoing(client, route),
+      log,
+    })
+    this.#serving.promise.catch(() => undefined)
+    this.#view = followMember({
+      client,
+      namespace,
+      log,
+      signal,
+      onSecret: (secret) => this.#useSecret(secret),
+      onPeer: (key, _before, after) => this.#peers.set(key, after),
+      onSlice: (key, before, after) => {
+        this.#listeners.set(key, ifRemote(before), ifRemote(after))
+        this.#endpoints.set(key, ifLocal(before), ifLocal(after))
+      },
+      onPod: (_key, before, after) => pods.set(before, after),
+    })
+    this.#sweeper = setInterval(() => this.#endpoints.sweep(), sweepMs).unref()
+  }
+
+  get port(): number | undefined {
+    return this.#server?.port
+  }
+
+  get healthPort(): number {
+    return this.#health?.port ?? 0
+  }
+
+  async listenForHealth(): Promise<void> {
+    this.#health = await listenForHealth({
+      port: this.#options.healthPort,
+      notReady: () => this.#notReady(),
+      metrics: this.#options.metrics,
+      beforeScrape: () => this.#metrics.flush(),
+    })
+  }
+
+  async ready(signal: AbortSignal): Promise<void> {
+    await abortable(this.#serving.promise, signal)
+    await this.#view.synced(signal)
+    while (this.#notReady() !== undefined) await sleep(readyCheckMs, signal)
+  }
+
+  async drain(graceMs: number): Promise<void> {
+    this.#isStopping = true
+    this.#listeners.close()
+    this.#server?.close()
+    const grace = sleep(graceMs, this.#life.signal).then(() => this.#connections.reset())
+    grace.catch(() => undefined)
+    await this.#connections.drained()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isStopping = true
+    clearInterval(this.#sweeper)
+    this.#listeners.close()
+    this.#server?.close()
+    this.#connections.reset()
+    this.#life.abort(new DOMException('the gateway was closed', 'AbortError'))
+    this.#serving.reject(this.#life.signal.reason as Error)
+    await this.#view[Symbol.asyncDispose]()
+    await this.#health?.[Symbol.asyncDispose]()
+  }
+
+  #notReady(): string | undefined {
+    if (this.#isStopping) return 'it is stopping'
+    if (this.#wasReady) return undefined
+    if (!this.#view.hasSynced) return 'its lists are not there yet'
+    if (this.#server === undefined) return 'it has no identity yet'
+    if (!this.#listeners.isComplete) return 'it does not listen on every port yet'
+    this.#wasReady = true
+    return undefined
+  }
+
+  #useSecret(secret: KubeObject | undefined): void {
+    const { log } = this.#options
+    let identity: Identity
+    try {
+      if (secret === undefined) throw new Error('the Secret is gone')
+      identity = parseIdentity(secret)
+    } catch (error) {
+      log.error('the identity of this gateway cannot be read; the former one stays', { error })
+      return
+    }
+    this.#dialer.use(identity.context)
+    const isFirst = this.#identity === undefined
+    this.#identity = identity
+    if (!isFirst) {
+      log.info('this gateway has a new identity')
+      this.#server?.use(identity)
+    } else this.#listenForPeers().then(this.#serving.resolve, this.#serving.reject)
+  }
+
+  async #listenForPeers(): Promise<PeerServer> {
+    const { port } = this.#options
+    const identity = this.#identity as Identity
+    const server = await listenForPeers({
+      identity,
+      port,
+      peerOf: (fingerprint) => this.#peers.ofCertificate(fingerprint),
+      onRequest: (leg, peer, target) => {
+        if (this.#isStopping) refuse(leg, 'stopping')
+        else void this.#connections.incoming(leg, peer, target)
+      },
+      onRefused: (reason) => this.#metrics.refused('incoming', reason),
+    })
+    if (this.#isStopping) server.close()
+    // It may have changed meanwhile.
+    if (this.#identity !== identity) server.use(this.#identity as Identity)
+    this.#server = server
+    return server
+  }
+}
+
+function ifRemote(slice: SliceRecord | undefined): RemoteSlice | undefined {
+  return slice?.type === 'remote' ? slice : undefined
+}
+
+function ifLocal(slice: SliceRecord | undefined): LocalSlice | undefined {
+  return slice?.type === 'local' ? slice : undefined
+}
