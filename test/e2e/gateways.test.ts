@@ -82,10 +82,12 @@ describe('members whose pod networks are not joined', function () {
     const { stdout } = await member.kubectl(['get', what, '-n', `${id}-shop`, '-o', 'json', ...flags])
     return (JSON.parse(stdout) as Objects).items
   }
-  const canConnect = async (tenant: string, address: string): Promise<boolean> => {
-    const command = ['/agnhost', 'connect', address, '--timeout=2s']
-    const args = ['exec', '-n', 'shop', 'deployment/toolbox', '-c', 'web', '--', ...command]
-    return (await kubectl(tenant, args, { expectCode: 'any' })).code === 0
+  /** Whether a pod of the tenant in east gets an answer there. */
+  const canAsk = async (tenant: string, address: string): Promise<boolean> => {
+    const command = ['/kubectl', `--server=http://${address}`, '--request-timeout=3s', 'get', '--raw', '/hostname']
+    const args = ['exec', '-n', 'shop', 'deployment/toolbox', '-c', 'tool', '--', ...command]
+    const { code, stdout } = await kubectl(tenant, args, { expectCode: 'any' })
+    return code === 0 && stdout.startsWith('web-')
   }
   const move = async (to: string): Promise<void> => {
     await asAlice('annotate', 'deployment/web', '-n', 'shop', `kcp.dev/clusters=${to}`, '--overwrite')()
@@ -103,6 +105,18 @@ describe('members whose pod networks are not joined', function () {
     )
   }
 
+  afterEach(async function () {
+    if (this.currentTest?.state !== 'failed') return
+    for (const { name, kubectl: inMember } of [clusters.east, clusters.west])
+      for (const args of [
+        ['get', 'pods', '--all-namespaces', '-o', 'wide'],
+        ['get', 'pods', '-n', 'kcp-system', '-o', 'jsonpath={.items[*].status.containerStatuses[*].lastState}'],
+        ['logs', '-n', 'kcp-system', '-l', 'app.kubernetes.io/name=kcp-gateway', '--prefix', '--tail=40'],
+        ['logs', '-n', 'kcp-system', '-l', 'app.kubernetes.io/name=kcp-gateway', '--prefix', '--tail=40', '--previous'],
+      ])
+        console.log(`${name}: ${args.join(' ')}\n${(await inMember(args, { expectCode: 'any' })).stdout}`)
+  })
+
   it('have gateways that are ready', async () => {
     const args = ['wait', '--for=condition=GatewayReady', 'memberclusters.kcp.dev', '--all', '--timeout=90s']
     await kubectl(installation.admin, args)
@@ -110,9 +124,9 @@ describe('members whose pod networks are not joined', function () {
 
   it('reach a Service whose pods run in the other one, though not these pods', async () => {
     await move('west')
-    await waitFor(() => canConnect(alice, 'web:80'), { what: 'the Service', deadlineMs: 30_000 })
+    await waitFor(() => canAsk(alice, 'web:80'), { what: 'the Service', deadlineMs: 30_000 })
     const [pod] = await below(clusters.west, 'pods', '-l', 'app=web')
-    expect(await canConnect(alice, `${pod?.status?.podIP ?? ''}:8080`)).to.equal(false)
+    expect(await canAsk(alice, `${pod?.status?.podIP ?? ''}:8080`)).to.equal(false)
   })
 
   it('do not let pods of another tenant use the way', async () => {
@@ -121,8 +135,8 @@ describe('members whose pod networks are not joined', function () {
         metadata.annotations?.['kcp.dev/gateway-target'] !== undefined && (endpoints ?? []).length > 0,
     )
     const address = `${slice?.endpoints?.[0]?.addresses[0] ?? ''}:${slice?.ports?.[0]?.port ?? 0}`
-    expect(await canConnect(alice, address), address).to.equal(true)
-    expect(await canConnect(bob, address), address).to.equal(false)
+    expect(await canAsk(alice, address), address).to.equal(true)
+    expect(await canAsk(bob, address), address).to.equal(false)
   })
 
   it('move an application from one to the other and back without a failed request', async () => {

@@ -113,9 +113,9 @@ export async function addRemoteSlice(
         'kcp.dev/managed': 'true',
         'kubernetes.io/service-name': service,
         'endpointslice.kubernetes.io/managed-by': 'kcp-syncer',
+        'kcp.dev/member': from.name,
       },
       annotations: {
-        'kcp.dev/member': from.name,
         'kcp.dev/gateway-target': JSON.stringify({ namespace, service }),
       },
     },
