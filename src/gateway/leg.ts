@@ -17,8 +17,11 @@ export function secureLeg(secure: TLSSocket, raw: Socket): Leg {
   return {
     stream: secure,
     reset() {
-      if (!raw.destroyed) raw.resetAndDestroy()
-      secure.destroy()
+      // Later: promises and events of TLS run while it still reads from the TCP socket, and closing that then crashes Node 24.
+      setImmediate(() => {
+        if (!raw.destroyed) raw.resetAndDestroy()
+        secure.destroy()
+      })
     },
   }
 }

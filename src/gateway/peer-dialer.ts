@@ -23,7 +23,7 @@ export const keepAliveMs = 30_000
 export class PeerDialer {
   #context: SecureContext | undefined
   /** Of the last connection to each address: resuming it saves both sides the signatures of a full handshake. */
-  readonly #sessions = new Map<string, Buffer>()
+  readonly #sessions = new Map<string, { readonly ticket: Buffer; readonly fingerprint: string }>()
 
   /** New connections present this identity. */
   use(context: SecureContext): void {
@@ -62,7 +62,7 @@ export class PeerDialer {
       keepAliveInitialDelay: keepAliveMs,
       allowHalfOpen: true,
     })
-    const session = this.#sessions.get(sessionKey)
+    const known = this.#sessions.get(sessionKey)
     const secure = connectTls({
       socket: raw,
       secureContext: context,
@@ -70,13 +70,14 @@ export class PeerDialer {
       // Certificates are compared below: no authority is trusted.
       rejectUnauthorized: false,
       checkServerIdentity: () => undefined,
-      ...(session && { session }),
+      ...(known && { session: known.ticket }),
     })
     const leg = secureLeg(secure, raw)
     return new Promise((resolve, reject) => {
-      let isOpen = false
+      let isSettled = false
       const fail = (error: Error): void => {
-        if (isOpen) return
+        if (isSettled) return
+        isSettled = true
         clearTimeout(timer)
         this.#sessions.delete(sessionKey)
         leg.reset()
@@ -87,17 +88,22 @@ export class PeerDialer {
       // These stay: an error without a listener would end the process.
       secure.on('error', fail)
       secure.once('close', () => fail(new Error(`the gateway of "${member}" ended the connection`)))
+      // A resumed connection shows no certificate: whoever resumes it had that of the first one.
+      const presented = (): string | undefined =>
+        secure.isSessionReused() ? known?.fingerprint : secure.getPeerX509Certificate()?.fingerprint256
       secure.on('session', (ticket) => {
-        if (this.#context === context) this.#sessions.set(sessionKey, ticket)
+        const fingerprint = presented()
+        if (this.#context === context && fingerprint !== undefined)
+          this.#sessions.set(sessionKey, { ticket, fingerprint })
       })
       secure.once('secureConnect', () => {
-        const fingerprint = secure.getPeerX509Certificate()?.fingerprint256
+        const fingerprint = presented()
         if (fingerprint === undefined || !fingerprints.has(fingerprint))
           return fail(new Error(`what answers at the address of "${member}" has another certificate`))
         if (secure.alpnProtocol !== gatewayProtocol)
           return fail(new Error(`the gateway of "${member}" speaks another protocol`))
         clearTimeout(timer)
-        isOpen = true
+        isSettled = true
         resolve(leg)
       })
     })

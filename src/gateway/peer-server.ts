@@ -66,7 +66,8 @@ export async function listenForPeers(options: PeerServerOptions): Promise<PeerSe
     secure.on('error', () => undefined)
     const from = addressOf(secure)
     const raw = unknown.get(from)
-    if (raw === undefined) return void secure.destroy()
+    // Closed meanwhile.
+    if (raw === undefined) return void setImmediate(() => secure.destroy())
     void admit(secure, raw, options).finally(() => void unknown.delete(from))
   })
   const listening = Promise.withResolvers<undefined>()

@@ -1,0 +1,185 @@
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { CertificateAuthority } from '../../test/support/certificates.ts'
+import { expect } from 'chai'
+import { systemClock } from '../async/index.ts'
+import { createMetrics, silentLogger } from '../telemetry/index.ts'
+import { ConnectionLimits } from './connection-limits.ts'
+import { Connections } from './connections.ts'
+import { createGatewayMetrics } from './gateway-metrics.ts'
+import { parseIdentity, type Identity } from './identity.ts'
+import { PeerDialer } from './peer-dialer.ts'
+import { listenForPeers, type PeerServer } from './peer-server.ts'
+import { peerOf, Peers } from './peers.ts'
+import { PodAddresses, type PodRecord } from './pod-addresses.ts'
+import { ServiceEndpoints } from './service-endpoints.ts'
+
+const acme = 'acmeacme22'
+const bob = 'bobbobbob2'
+const target = { namespace: `${acme}-shop`, service: 'web', port: 'http' }
+
+async function identityOf(name: string): Promise<Identity> {
+  const { certificate, key } = await CertificateAuthority.create(name)
+  const encode = (text: string): string => Buffer.from(text).toString('base64')
+  return parseIdentity({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {},
+    data: { 'tls.crt': encode(certificate), 'tls.key': encode(key) },
+  })
+}
+
+interface Side {
+  readonly connections: Connections
+  readonly peers: Peers
+  readonly endpoints: ServiceEndpoints
+  readonly server: PeerServer
+  readonly dialer: PeerDialer
+  readonly pods: PodAddresses
+  readonly identity: Identity
+  readonly refused: string[]
+}
+
+/** A gateway without an API server: the test says what it knows. */
+async function gateway(
+  name: string,
+  stack: AsyncDisposableStack,
+  {
+    maxPerCluster = 100,
+    find = () => Promise.resolve(undefined),
+    idleMs = 60_000,
+  }: { maxPerCluster?: number; find?: (address: string) => Promise<PodRecord | undefined>; idleMs?: number } = {},
+): Promise<Side> {
+  const identity = await identityOf(name)
+  const refused: string[] = []
+  const metrics = {
+    ...createGatewayMetrics(createMetrics()),
+    refused: (direction: string, reason: string) => void refused.push(`${direction} ${reason}`),
+  }
+  const pods = new PodAddresses({ find })
+  const endpoints = new ServiceEndpoints({
+    clock: systemClock,
+    random: Math.random,
+    isOfPod: (address, pod) => pods.isOfPod(address, pod),
+  })
+  const dialer = new PeerDialer()
+  dialer.use(identity.context)
+  const peers = new Peers()
+  const limits = new ConnectionLimits({ maxConnections: 1000, maxPerCluster })
+  const connections = new Connections({ limits, pods, peers, dialer, endpoints, metrics, log: silentLogger, idleMs })
+  const server = await listenForPeers({
+    identity,
+    port: 0,
+    peerOf: (fingerprint) => peers.ofCertificate(fingerprint),
+    onRequest: (leg, peer, wanted) => void connections.incoming(leg, peer, wanted),
+    onRefused: (reason) => void refused.push(reason),
+  })
+  stack.defer(() => {
+    server.close()
+    connections.reset()
+  })
+  return { connections, peers, endpoints, server, dialer, pods, identity, refused }
+}
+
+function tell(side: Side, of: string, other: Side, clusters: string = acme): void {
+  const peer = peerOf({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { annotations: { 'kcp.dev/member': of } },
+    data: { address: `127.0.0.1:${other.server.port}`, certificates: other.identity.cert, clusters },
+  })
+  side.peers.set(of, peer)
+}
+
+describe('connections between two gateways', () => {
+  let stack: AsyncDisposableStack
+  let east: Side
+  let west: Side
+  let received: Socket[]
+  /** Where pods of east reach the Service. */
+  let port: number
+
+  async function listen(onConnection: (socket: Socket) => void): Promise<number> {
+    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, onConnection)
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    stack.defer(() => void server.close())
+    return (server.address() as AddressInfo).port
+  }
+
+  function serve(podPort: number): void {
+    const ports = [{ name: 'http', port: podPort }]
+    const endpoint = { address: '127.0.0.1', pod: '', isReady: true }
+    west.endpoints.set('slice', undefined, {
+      type: 'local',
+      namespace: target.namespace,
+      service: 'web',
+      ports,
+      endpoints: [endpoint],
+    })
+  }
+
+  async function dial(): Promise<Socket> {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    stack.defer(() => void socket.destroy())
+    socket.on('error', () => undefined)
+    await once(socket, 'connect')
+    return socket
+  }
+
+  async function codeOf(socket: Socket): Promise<string> {
+    const error = Promise.withResolvers<string>()
+    socket.once('error', ({ code = '' }: NodeJS.ErrnoException) => error.resolve(code))
+    socket.once('close', () => error.resolve('closed'))
+    socket.resume()
+    return await error.promise
+  }
+
+  beforeEach(async () => {
+    stack = new AsyncDisposableStack()
+    received = []
+    east = await gateway('east', stack)
+    west = await gateway('west', stack, { maxPerCluster: 2 })
+    tell(east, 'west', west)
+    tell(west, 'east', east)
+    serve(
+      await listen((socket) => {
+        stack.defer(() => void socket.destroy())
+        received.push(socket)
+        socket.on('error', () => undefined)
+        socket.pipe(socket)
+      }),
+    )
+    port = await listen((client) => {
+      client.on('error', () => undefined)
+      void east.connections.outgoing(client, { member: 'west', clusterId: acme, target })
+    })
+  })
+  afterEach(async () => await stack.disposeAsync())
+
+  it('pass bytes, and reuse the TLS session', async () => {
+    for (const word of ['one', 'two', 'three']) {
+      const socket = await dial()
+      socket.end(word)
+      expect(Buffer.concat((await socket.toArray()) as Buffer[]).toString()).to.equal(word)
+    }
+    expect([east.refused, west.refused]).to.deep.equal([[], []])
+  })
+
+  it('refuse another certificate at the address of a member, at once and after a good one', async () => {
+    const stranger = await gateway('stranger', stack)
+    const good = await dial()
+    good.end('x')
+    expect(Buffer.concat((await good.toArray()) as Buffer[]).toString()).to.equal('x')
+    tell(east, 'west', { ...west, identity: stranger.identity })
+    const started = performance.now()
+    expect(await codeOf(await dial())).to.equal('ECONNRESET')
+    expect(performance.now() - started).to.be.lessThan(2000)
+    expect(east.refused).to.deep.equal(['outgoing peer-not-reached'])
+    tell(east, 'west', west)
+    tell(west, 'east', stranger)
+    expect(await codeOf(await dial())).to.equal('ECONNRESET')
+    expect(west.refused.at(-1)).to.equal('unknown-peer')
+  })
+})
