@@ -120,11 +120,10 @@ describe('connections between two gateways', () => {
     })
   }
 
-  async function dial(): Promise<Socket> {
+  function dial(): Socket {
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
     stack.defer(() => void socket.destroy())
     socket.on('error', () => undefined)
-    await once(socket, 'connect')
     return socket
   }
 
@@ -160,7 +159,7 @@ describe('connections between two gateways', () => {
 
   it('pass bytes, and reuse the TLS session', async () => {
     for (const word of ['one', 'two', 'three']) {
-      const socket = await dial()
+      const socket = dial()
       socket.end(word)
       expect(Buffer.concat((await socket.toArray()) as Buffer[]).toString()).to.equal(word)
     }
@@ -169,17 +168,72 @@ describe('connections between two gateways', () => {
 
   it('refuse another certificate at the address of a member, at once and after a good one', async () => {
     const stranger = await gateway('stranger', stack)
-    const good = await dial()
+    const good = dial()
     good.end('x')
     expect(Buffer.concat((await good.toArray()) as Buffer[]).toString()).to.equal('x')
     tell(east, 'west', { ...west, identity: stranger.identity })
     const started = performance.now()
-    expect(await codeOf(await dial())).to.equal('ECONNRESET')
+    expect(await codeOf(dial())).to.equal('ECONNRESET')
     expect(performance.now() - started).to.be.lessThan(2000)
     expect(east.refused).to.deep.equal(['outgoing peer-not-reached'])
     tell(east, 'west', west)
     tell(west, 'east', stranger)
-    expect(await codeOf(await dial())).to.equal('ECONNRESET')
+    expect(await codeOf(dial())).to.equal('ECONNRESET')
     expect(west.refused.at(-1)).to.equal('unknown-peer')
+  })
+
+  it('say why a target is refused, and refuse what is no request', async () => {
+    const lineOf = async (request: string): Promise<string> => {
+      const { cert, key } = east.identity
+      const tls = { cert, key, rejectUnauthorized: false, ALPNProtocols: ['kcp-gateway/1'] }
+      const socket = connectTls({ host: '127.0.0.1', port: west.server.port, ...tls })
+      let seen = ''
+      socket.on('error', () => undefined).on('data', (chunk: Buffer) => (seen += chunk.toString()))
+      const closed = new Promise((resolve) => socket.once('close', resolve))
+      socket.write(request)
+      await closed
+      return seen
+    }
+    const foreign = JSON.stringify({ ...target, namespace: `${bob}-shop` })
+    const unknown = JSON.stringify({ ...target, service: 'none' })
+    expect(await lineOf(`${foreign}\n`)).to.equal('no forbidden\n')
+    expect(await lineOf(`${unknown}\n`)).to.equal('no unreachable\n')
+    expect(await lineOf('GET / HTTP/1.1\n')).to.equal('no malformed\n')
+    expect(await lineOf('x'.repeat(1025))).to.equal('')
+  })
+
+  it('are bounded for each logical cluster on the side of the Service', async () => {
+    const open = [dial(), dial()]
+    for (const socket of open) {
+      socket.write('x')
+      await once(socket, 'data')
+    }
+    expect(await codeOf(dial())).to.equal('ECONNRESET')
+    expect([east.refused, west.refused]).to.deep.equal([['outgoing peer-busy'], ['incoming busy', 'incoming busy']])
+  })
+
+  it('become resets when one side is reset', async () => {
+    const socket = dial()
+    socket.write('x')
+    await once(socket, 'data')
+    socket.resetAndDestroy()
+    expect(await codeOf(received[0] as Socket)).to.equal('ECONNRESET')
+  })
+
+  it('are refused when no pod takes them', async () => {
+    serve(1)
+    expect(await codeOf(dial())).to.equal('ECONNRESET')
+    expect(east.refused).to.deep.equal(['outgoing peer-unreachable'])
+  })
+
+  it('of pods of another logical cluster are closed, also where their address is known late', async () => {
+    const early = dial()
+    early.write('x')
+    await once(early, 'data')
+    const code = codeOf(early)
+    east.pods.set(undefined, { pod: `${bob}-shop/late`, clusterId: bob, addresses: ['127.0.0.1'] })
+    expect(await code).to.equal('ECONNRESET')
+    expect(await codeOf(dial())).to.equal('ECONNRESET')
+    expect(east.refused).to.deep.equal(['outgoing foreign-pod'])
   })
 })

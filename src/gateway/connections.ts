@@ -53,11 +53,17 @@ export class Connections {
     await this.#pass('outgoing', leg, clusterId, async () => {
       const address = plainAddress(client.remoteAddress ?? '')
       const owner = await this.#options.pods.clusterOf(address)
-      if (owner !== undefined && owner !== clusterId) return this.#refuseClient(leg, 'foreign-pod')
+      if (owner !== undefined && owner !== clusterId) {
+        this.#refuseClient(leg, 'foreign-pod')
+        return
+      }
       const end = owner === undefined ? this.#addStranger(address, clusterId, () => leg.reset()) : undefined
       try {
         const far = await this.#dial(member, target)
-        if (typeof far === 'string') return this.#refuseClient(leg, far)
+        if (typeof far === 'string') {
+          this.#refuseClient(leg, far)
+          return
+        }
         await this.#join('outgoing', leg, far)
       } finally {
         end?.()
@@ -68,10 +74,16 @@ export class Connections {
   /** A peer asks for a Service of this member. */
   async incoming(leg: Leg, peer: Peer, target: Target): Promise<void> {
     const clusterId = parseDownstreamNamespace(target.namespace)?.clusterId
-    if (clusterId === undefined || !peer.clusters.has(clusterId)) return this.#refusePeer(leg, 'forbidden')
+    if (clusterId === undefined || !peer.clusters.has(clusterId)) {
+      this.#refusePeer(leg, 'forbidden')
+      return
+    }
     await this.#pass('incoming', leg, clusterId, async () => {
       const connected = await connectEndpoint(this.#options.endpoints.choose(target))
-      if (connected === undefined) return this.#refusePeer(leg, 'unreachable')
+      if (connected === undefined) {
+        this.#refusePeer(leg, 'unreachable')
+        return
+      }
       const closed = this.#options.endpoints.opened(connected.endpoint)
       try {
         leg.stream.write(answerLine())

@@ -79,7 +79,9 @@ export function followMember(options: MemberViewOptions): MemberView {
     keep<SliceRecord>(endpointslices, sliceRecord, onSlice, { labelSelector: managed }),
   ]
   return {
-    synced: async (until) => void (await Promise.all(informers.map((informer) => informer.synced(until)))),
+    synced: async (until) => {
+      await Promise.all(informers.map((informer) => informer.synced(until)))
+    },
     get hasSynced() {
       return informers.every(({ hasSynced }) => hasSynced)
     },

@@ -98,10 +98,14 @@ export class PeerDialer {
       })
       secure.once('secureConnect', () => {
         const fingerprint = presented()
-        if (fingerprint === undefined || !fingerprints.has(fingerprint))
-          return fail(new Error(`what answers at the address of "${member}" has another certificate`))
-        if (secure.alpnProtocol !== gatewayProtocol)
-          return fail(new Error(`the gateway of "${member}" speaks another protocol`))
+        if (fingerprint === undefined || !fingerprints.has(fingerprint)) {
+          fail(new Error(`what answers at the address of "${member}" has another certificate`))
+          return
+        }
+        if (secure.alpnProtocol !== gatewayProtocol) {
+          fail(new Error(`the gateway of "${member}" speaks another protocol`))
+          return
+        }
         clearTimeout(timer)
         isSettled = true
         resolve(leg)

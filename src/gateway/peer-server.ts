@@ -48,7 +48,7 @@ export async function listenForPeers(options: PeerServerOptions): Promise<PeerSe
   })
   /** By the address of the other end: TLS does not tell which TCP connection carries it. */
   const unknown = new Map<string, Socket>()
-  server.on('connection', (raw) => {
+  server.on('connection', (raw: Socket) => {
     const from = addressOf(raw)
     raw.on('error', () => undefined)
     if (unknown.size >= maxUnknown) {

@@ -59,7 +59,7 @@ export class PodAddresses {
       ttl: answerMs,
       allowStale: true,
       noDeleteOnStaleGet: true,
-      ...(now && { perf: { now } }),
+      ...(now && { perf: { now }, ttlResolution: 0 }),
     })
   }
 

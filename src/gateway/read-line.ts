@@ -25,7 +25,10 @@ export function readLine(
       for (let chunk = read(stream); chunk !== undefined; chunk = read(stream)) {
         const end = chunk.indexOf(0x0a)
         const lineBytes = length + (end < 0 ? chunk.length : end + 1)
-        if (lineBytes > maxBytes) return fail(new Error('a line is too long'))
+        if (lineBytes > maxBytes) {
+          fail(new Error('a line is too long'))
+          return
+        }
         if (end < 0) {
           chunks.push(chunk)
           length += chunk.length

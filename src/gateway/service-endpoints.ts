@@ -86,7 +86,7 @@ export class ServiceEndpoints {
   }
 
   #setPort(name: string, key: string, slice: LocalSlice | undefined): void {
-    const port = this.#ports.get(name) ?? { slices: new Map(), ready: [], ending: [], left: [] }
+    const port: ServicePort = this.#ports.get(name) ?? { slices: new Map(), ready: [], ending: [], left: [] }
     const before = [...port.ready, ...port.ending]
     const numbers = slice?.ports.filter((one) => portKey(slice.namespace, slice.service, one.name) === name) ?? []
     if (slice === undefined || numbers.length === 0) port.slices.delete(key)

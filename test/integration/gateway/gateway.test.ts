@@ -79,7 +79,7 @@ describe('gateways of two members', function () {
     const got = Promise.withResolvers<string>()
     const port = await offer('bulk', (socket) => {
       void readAll(socket).then((bytes) => {
-        if (bytes.length === 0) return
+        if (bytes.length === 0) return void socket.destroy()
         got.resolve(digestOf(bytes))
         socket.end(answered)
       }, got.reject)
@@ -152,7 +152,7 @@ describe('gateways of two members', function () {
     expect(await ask(port, addresses.bob)).to.equal('ECONNRESET')
     const early = dial(port, addresses.late)
     expect(await answerOn(early, 'hello')).to.equal('hello')
-    const closed = once(early, 'close')
+    const closed = new Promise((resolve) => early.once('close', resolve))
     await addPod(east, { clusterId: bob, name: 'late', address: addresses.late })
     await closed
     expect(await ask(port, addresses.late)).to.equal('ECONNRESET')
