@@ -49,13 +49,13 @@ export type SliceRecord = RemoteSlice | LocalSlice
 
 /** The record of a slice; undefined if it does not concern the gateway. */
 export function sliceRecord(slice: KubeObject): SliceRecord | undefined {
-  const { namespace = '', labels = {}, annotations = {} } = slice.metadata
+  const { namespace = '', labels = {} } = slice.metadata
   const clusterId = parseDownstreamNamespace(namespace)?.clusterId
   if (clusterId === undefined) return undefined
   const ports = portsOf(slice)
   if (labels[managedByLabel] === syncerFieldManager) {
     const target = parseAnnotation(slice, gatewayTargetAnnotation)
-    const member = annotations[memberAnnotation]
+    const member = labels[memberAnnotation]
     // A target in another namespace would lead a tenant to the Services of another one.
     if (member === undefined || target['namespace'] !== namespace) return undefined
     const { service } = target

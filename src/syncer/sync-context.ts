@@ -131,6 +131,7 @@ export interface SyncContext {
   /** Whether custom resources of the namespace that the member exports are, or should be, there. */
   hasExported(cluster: string, namespace: string): boolean
   enqueue(visit: Visit): void
+  enqueueAfter(visit: Visit, ms: number): void
 }
 
 /** The visit in which an object of this resource is copied into the member. */

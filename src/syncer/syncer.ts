@@ -221,6 +221,7 @@ async function run(
     }),
     hasExported: (cluster, namespace) => exported?.isIn(cluster, namespace) ?? false,
     enqueue: (visit) => queue.add(visitKey(visit)),
+    enqueueAfter: (visit, ms) => queue.addAfter(visitKey(visit), ms),
     copyDeleted: (visit, copy) => void deleted.set(visitKey(visit), copy),
   }
   // Before the first visit: a namespace must not be deleted because its custom resources are not known yet.
@@ -251,7 +252,7 @@ async function run(
 
 /** With the ports that the gateway has by now. */
 function gatewayPorts({ endpointslices }: Caches): GatewayPorts {
-  const ports = new GatewayPorts()
+  const ports = new GatewayPorts(() => performance.now())
   for (const slice of endpointslices.store.list()) ports.load(slice)
   return ports
 }

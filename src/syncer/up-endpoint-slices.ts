@@ -186,8 +186,13 @@ export async function visitRemoteSlice(context: SyncContext, visit: Visit, signa
           addresses: gatewayAddresses(context, source['addressType']),
           portFor: (port) => gateway.portFor({ namespace: memberNamespace, name: here }, port),
         })
-  // The gateway listens before anybody connects: the change of this slice causes another visit.
-  if (gateway !== undefined && current === undefined) desired['endpoints'] = []
+  if (gateway !== undefined) {
+    const waitMs = gateway.listensInMs({ namespace: memberNamespace, name: here }, desired, current)
+    if (waitMs > 0) {
+      desired['endpoints'] = []
+      context.enqueueAfter(visit, waitMs)
+    }
+  }
   if (current !== undefined && isSubset(current, desired)) return
   await ensureNamespace(context, visit, signal)
   await context.downstream.patch(gvrs.endpointslices, { namespace: memberNamespace, name: here }, 'apply', desired, {

@@ -10,13 +10,24 @@ export interface SliceName {
   readonly name: string
 }
 
+/** After this, a gateway listens on a port of which the API server has told it, milliseconds. Nobody must connect before. */
+const listensAfterMs = 2000
+
 export class GatewayPorts {
+  readonly #now: () => number
   readonly #owners = new Map<number, string>()
   /** Ports by slice, by the name of the port. */
   readonly #slices = new Map<string, Map<string, number>>()
   /** Number of ports by the id of the logical cluster. */
   readonly #counts = new Map<string, number>()
+  /** By slice: when it first had the ports that it has. */
+  readonly #writtenAt = new Map<string, { readonly ports: string; readonly atMs: number }>()
   #next: number = gatewayListenerPorts.first
+
+  /** `now`: a clock that does not go back, milliseconds. */
+  constructor(now: () => number) {
+    this.#now = now
+  }
 
   /** Takes over what a slice in the member says. */
   load(slice: DeepReadonly<KubeObject>): void {
@@ -44,9 +55,24 @@ export class GatewayPorts {
     return undefined
   }
 
+  /**
+   * How long the slice must have no endpoints yet, since the gateway may not listen on its ports, milliseconds. `live`: the slice in
+   * the member; undefined: it is created now.
+   */
+  listensInMs(slice: SliceName, wanted: DeepReadonly<KubeObject>, live: DeepReadonly<KubeObject> | undefined): number {
+    const [key, ports] = [keyOf(slice), portsText(wanted)]
+    const known = this.#writtenAt.get(key)
+    if (known?.ports === ports) return Math.max(0, known.atMs + listensAfterMs - this.#now())
+    // What was there before the syncer started, the gateway knows.
+    const isNew = live === undefined || portsText(live) !== ports
+    this.#writtenAt.set(key, { ports, atMs: isNew ? this.#now() : Number.NEGATIVE_INFINITY })
+    return isNew ? listensAfterMs : 0
+  }
+
   /** The slice is gone. */
   release(slice: SliceName): void {
     const key = keyOf(slice)
+    this.#writtenAt.delete(key)
     const ports = this.#slices.get(key)
     if (ports === undefined) return
     this.#slices.delete(key)
@@ -64,6 +90,11 @@ export class GatewayPorts {
     this.#counts.set(clusterOf(slice), (this.#counts.get(clusterOf(slice)) ?? 0) + 1)
     if (port >= this.#next) this.#next = port === gatewayListenerPorts.last ? gatewayListenerPorts.first : port + 1
   }
+}
+
+function portsText(slice: DeepReadonly<KubeObject>): string {
+  const ports = (slice['ports'] ?? []) as readonly { readonly port?: number }[]
+  return ports.map(({ port }) => port).join()
 }
 
 function keyOf({ namespace, name }: SliceName): string {
