@@ -20,8 +20,12 @@ function slice(
     metadata: {
       name: 'web',
       namespace: more.namespace ?? namespace,
-      labels: { 'kubernetes.io/service-name': 'web', 'endpointslice.kubernetes.io/managed-by': by },
-      annotations: { 'kcp.dev/member': 'west', ...(target && { 'kcp.dev/gateway-target': JSON.stringify(target) }) },
+      labels: {
+        'kubernetes.io/service-name': 'web',
+        'endpointslice.kubernetes.io/managed-by': by,
+        'kcp.dev/member': 'west',
+      },
+      annotations: { ...(target && { 'kcp.dev/gateway-target': JSON.stringify(target) }) },
     },
     ports,
     endpoints,

@@ -35,8 +35,11 @@ export interface Gateway extends AsyncDisposable {
   ready(signal: AbortSignal): Promise<void>
   readonly port: number | undefined
   readonly healthPort: number
-  /** Takes no new connections, and resolves when the open ones have ended, or were reset after this time. */
-  drain(graceMs: number): Promise<void>
+  /**
+   * Is not ready any more, takes new connections for `leaveMs`, until the nodes have learned of that, and then none. Resolves when
+   * the open ones have ended, or were reset after `graceMs`.
+   */
+  drain(times: { readonly leaveMs: number; readonly graceMs: number }): Promise<void>
 }
 
 const sweepMs = 60_000
@@ -69,6 +72,7 @@ class RunningGateway implements Gateway {
   #identity: Identity | undefined
   /** Every listener has listened: one that fails later does not take the others out of service. */
   #wasReady = false
+  #isLeaving = false
   #isStopping = false
 
   constructor(options: GatewayOptions) {
@@ -141,7 +145,9 @@ class RunningGateway implements Gateway {
     while (this.#notReady() !== undefined) await sleep(readyCheckMs, signal)
   }
 
-  async drain(graceMs: number): Promise<void> {
+  async drain({ leaveMs, graceMs }: { readonly leaveMs: number; readonly graceMs: number }): Promise<void> {
+    this.#isLeaving = true
+    await sleep(leaveMs, this.#life.signal)
     this.#isStopping = true
     this.#listeners.close()
     this.#server?.close()
@@ -163,7 +169,7 @@ class RunningGateway implements Gateway {
   }
 
   #notReady(): string | undefined {
-    if (this.#isStopping) return 'it is stopping'
+    if (this.#isLeaving || this.#isStopping) return 'it is stopping'
     if (this.#wasReady) return undefined
     if (!this.#view.hasSynced) return 'its lists are not there yet'
     if (this.#server === undefined) return 'it has no identity yet'

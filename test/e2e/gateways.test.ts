@@ -107,14 +107,14 @@ describe('members whose pod networks are not joined', function () {
 
   afterEach(async function () {
     if (this.currentTest?.state !== 'failed') return
-    for (const { name, kubectl: inMember } of [clusters.east, clusters.west])
+    for (const member of [clusters.east, clusters.west])
       for (const args of [
         ['get', 'pods', '--all-namespaces', '-o', 'wide'],
         ['get', 'pods', '-n', 'kcp-system', '-o', 'jsonpath={.items[*].status.containerStatuses[*].lastState}'],
         ['logs', '-n', 'kcp-system', '-l', 'app.kubernetes.io/name=kcp-gateway', '--prefix', '--tail=40'],
         ['logs', '-n', 'kcp-system', '-l', 'app.kubernetes.io/name=kcp-gateway', '--prefix', '--tail=40', '--previous'],
       ])
-        console.log(`${name}: ${args.join(' ')}\n${(await inMember(args, { expectCode: 'any' })).stdout}`)
+        console.log(`${member.name}: ${args.join(' ')}\n${(await member.kubectl(args, { expectCode: 'any' })).stdout}`)
   })
 
   it('have gateways that are ready', async () => {

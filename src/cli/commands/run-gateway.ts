@@ -17,6 +17,9 @@ interface Flags {
   readonly logLevel: LogLevel
 }
 
+/** By then, the nodes of the member send no new connections to a pod that ends. */
+const leaveMs = 5000
+
 /** Runs the command. */
 export async function run(flags: Flags): Promise<void> {
   const signal = processSignal()
@@ -43,5 +46,5 @@ async function pass(flags: Flags, signal: AbortSignal): Promise<void> {
   console.log('kcp gateway is ready')
   settleMemory()
   await aborted(signal)
-  await gateway.drain(graceSeconds * 1000)
+  await gateway.drain({ leaveMs, graceMs: graceSeconds * 1000 })
 }

@@ -46,7 +46,7 @@ export function gatewayObjects(image: string): KubeObject[] {
   const spread = { labelSelector: { matchLabels: selector }, topologyKey: 'kubernetes.io/hostname' }
   const pod = {
     serviceAccountName: name,
-    terminationGracePeriodSeconds: graceSeconds + 15,
+    terminationGracePeriodSeconds: graceSeconds + 20,
     affinity: {
       podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, podAffinityTerm: spread }] },
     },

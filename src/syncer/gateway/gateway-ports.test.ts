@@ -67,5 +67,7 @@ describe('the ports of a gateway', () => {
     const more = { ...wanted, ports: [{ port: 10_000 }, { port: 10_001 }] }
     expect(ports.listensInMs(slice('web'), more, wanted), 'with another port').to.equal(2000)
     expect(ports.listensInMs(slice('old'), wanted, wanted), 'known before a restart').to.equal(0)
+    const used = { ...wanted, endpoints: [{ addresses: ['10.1.0.5'] }] }
+    expect(ports.listensInMs(slice('used'), more, used), 'with endpoints').to.equal(0)
   })
 })

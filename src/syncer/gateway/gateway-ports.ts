@@ -63,8 +63,8 @@ export class GatewayPorts {
     const [key, ports] = [keyOf(slice), portsText(wanted)]
     const known = this.#writtenAt.get(key)
     if (known?.ports === ports) return Math.max(0, known.atMs + listensAfterMs - this.#now())
-    // What was there before the syncer started, the gateway knows.
-    const isNew = live === undefined || portsText(live) !== ports
+    // What was there before the syncer started, the gateway knows; and who has endpoints keeps them when a port is added.
+    const isNew = live === undefined || (portsText(live) !== ports && !hasEndpoints(live))
     this.#writtenAt.set(key, { ports, atMs: isNew ? this.#now() : Number.NEGATIVE_INFINITY })
     return isNew ? listensAfterMs : 0
   }
@@ -90,6 +90,10 @@ export class GatewayPorts {
     this.#counts.set(clusterOf(slice), (this.#counts.get(clusterOf(slice)) ?? 0) + 1)
     if (port >= this.#next) this.#next = port === gatewayListenerPorts.last ? gatewayListenerPorts.first : port + 1
   }
+}
+
+function hasEndpoints(slice: DeepReadonly<KubeObject>): boolean {
+  return ((slice['endpoints'] ?? []) as readonly unknown[]).length > 0
 }
 
 function portsText(slice: DeepReadonly<KubeObject>): string {
