@@ -168,7 +168,7 @@ describe('members with gateways', function () {
       .map((pod) => (pod['status'] as { podIP?: string }).podIP)
     expect(addresses).to.have.length(2)
     await until('all addresses of the gateway', async () => {
-const found = (await remoteSlices('west'))[0]?.endpoints?.map(({ addresses: [address] }) => address)
+      const found = (await remoteSlices('west'))[0]?.endpoints?.map(({ addresses: [address] }) => address)
       return JSON.stringify(found?.toSorted()) === JSON.stringify(addresses.toSorted())
     })
     expect(slice?.metadata.annotations).to.include({
