@@ -185,6 +185,7 @@ export async function visitRemoteSlice(context: SyncContext, visit: Visit, signa
           target: { namespace: memberNamespace, service: source.metadata.labels?.[serviceNameLabel] ?? '' },
           addresses: gatewayAddresses(context, source['addressType']),
           portFor: (port) => gateway.portFor({ namespace: memberNamespace, name: here }, port),
+          live: current,
         })
   if (gateway !== undefined) {
     const waitMs = gateway.listensInMs({ namespace: memberNamespace, name: here }, desired, current)

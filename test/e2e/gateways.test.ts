@@ -59,14 +59,19 @@ describe('members whose pod networks are not joined', function () {
     id = await idOf(installation, 'acme')
     alice = await installation.tenant('acme', 'alice')
     bob = await installation.tenant('globex', 'bob')
+    const box = toolbox('shop')
+    const pinned = {
+      ...box,
+      metadata: { name: 'toolbox', namespace: 'shop', annotations: { 'kcp.dev/clusters': 'east' } },
+    }
     for (const tenant of [alice, bob]) {
-      await kubectl(tenant, ['apply', '-f', '-'], { input: namespace('shop', 'east') })
-      await kubectl(tenant, ['apply', '-f', '-'], { input: toolbox('shop') })
+      await kubectl(tenant, ['apply', '-f', '-'], { input: namespace('shop', 'west') })
+      await kubectl(tenant, ['apply', '-f', '-'], { input: pinned })
     }
     await asAlice('apply', '-f', '-')(webApplication('shop'))
-    await kubectl(alice, ['annotate', 'deployment/toolbox', '-n', 'shop', 'kcp.dev/clusters=east'])
     for (const tenant of [alice, bob])
       await kubectl(tenant, ['rollout', 'status', 'deployment/toolbox', '-n', 'shop', '--timeout=90s'])
+    await asAlice('rollout', 'status', 'deployment/web', '-n', 'shop', '--timeout=90s')()
   })
   after(async function () {
     this.timeout(120_000)
@@ -123,7 +128,6 @@ describe('members whose pod networks are not joined', function () {
   })
 
   it('reach a Service whose pods run in the other one, though not these pods', async () => {
-    await move('west')
     await waitFor(() => canAsk(alice, 'web:80'), { what: 'the Service', deadlineMs: 30_000 })
     const [pod] = await below(clusters.west, 'pods', '-l', 'app=web')
     expect(await canAsk(alice, `${pod?.status?.podIP ?? ''}:8080`)).to.equal(false)

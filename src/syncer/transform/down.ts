@@ -114,6 +114,8 @@ export interface GatewayWay {
   /** Of the gateway. */
   readonly addresses: readonly string[]
   readonly portFor: (portName: string) => number | undefined
+  /** The slice as it is here; undefined: there is none yet. */
+  readonly live: DeepReadonly<KubeObject> | undefined
 }
 
 /** The EndpointSlice of another member, for this one, with the gateway's addresses. Of its ports those of TCP. */
@@ -121,7 +123,7 @@ export function remoteSliceThroughGateway(
   object: DeepReadonly<KubeObject>,
   owner: OwnerCluster,
   name: string,
-  { target, addresses, portFor }: GatewayWay,
+  { target, addresses, portFor, live }: GatewayWay,
 ): KubeObject {
   const slice = remoteSliceDown(object, owner, name)
   const { endpoints = [], ports = [] } = slice as {
@@ -140,7 +142,8 @@ export function remoteSliceThroughGateway(
   return {
     ...slice,
     metadata: { ...slice.metadata, annotations },
-    ports: passed,
+    // A slice without endpoints has no ports. The gateway goes on to listen: nodes here learn later that nobody is to connect.
+    ports: passed.length === 0 && endpoints.length === 0 ? (live?.['ports'] ?? []) : passed,
     endpoints:
       endpoints.length === 0 || passed.length === 0
         ? []

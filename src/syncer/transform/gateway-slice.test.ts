@@ -20,6 +20,7 @@ const owner = { cluster: 'acme', clusterId: 'aaaaaaaaaa' } as Parameters<typeof 
 const way = {
   target: { namespace: 'aaaaaaaaaa-shop', service: 'web' },
   addresses: ['10.1.0.5', '10.1.0.6'],
+  live: undefined,
   portFor: (name: string): number | undefined => ({ http: 10_000, admin: 10_001 })[name],
 }
 const ready = { addresses: ['10.2.0.1'], conditions: { ready: true } }
@@ -47,6 +48,12 @@ describe('the EndpointSlice of another member, through the gateway', () => {
     expect(made['endpoints']).to.deep.equal([])
     expect(made['ports']).to.have.length(1)
     expect(made.metadata.annotations).to.include({ 'kcp.dev/ready-endpoints': '0' })
+  })
+
+  it('keeps its ports when all endpoints have gone: nodes still send connections', () => {
+    const live = through([ready], [http])
+    const made = remoteSliceThroughGateway(slice([], []), owner, 'kcp-web-abc', { ...way, live })
+    expect([made['ports'], made['endpoints']]).to.deep.equal([live['ports'], []])
   })
 
   it('has no port that is not TCP, and none where no port is left', () => {
