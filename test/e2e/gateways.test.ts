@@ -154,7 +154,7 @@ describe('members whose pod networks are not joined', function () {
     for (const { sent, failed, errors, answers } of results) {
       console.log(`      2 moves: ${sent} requests sent, ${failed} failed`, errors.slice(0, 3))
       expect(failed, errors.join('\n')).to.equal(0)
-      expect(Object.keys(answers).length, 'pods that answered').to.be.greaterThan(3)
+      expect(Object.keys(answers).length, 'pods that answered').to.be.greaterThan(1)
     }
   })
 })

@@ -1,8 +1,10 @@
 // Many moves of applications of several kinds under load, all at once, on two real members with pods: no request may fail.
 // KCP_TEST_MOVES (default 20): moves of each application. KCP_TEST_MOVE_SECONDS: no move begins later than this after the first, so
-// that the test can run in pieces; it prints what was done.
+// that the test can run in pieces; it prints what was done. KCP_TEST_APPLICATIONS: names of those that move, such as `web`; default all.
+// KCP_TEST_DRAIN_SECONDS: how long old pods keep running without new requests.
+import { join } from 'node:path'
 import { expect } from 'chai'
-import { agnhostImage, kubectl, needsNodes, waitFor, type CommandResult } from '../support/index.ts'
+import { agnhostImage, kubectl, needsNodes, repositoryRoot, waitFor, type CommandResult } from '../support/index.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '../e2e/installation.ts'
 import { endLabAfterAll, lab, type Lab } from '../e2e/lab.ts'
 import { startLoad, type Load, type LoadResult } from '../e2e/load.ts'
@@ -11,6 +13,8 @@ import { documents, namespace, type Manifest } from '../e2e/manifests.ts'
 const space = 'shop'
 const moves = Number(process.env['KCP_TEST_MOVES'] ?? 20)
 const seconds = Number(process.env['KCP_TEST_MOVE_SECONDS'] ?? 3600)
+const wanted = process.env['KCP_TEST_APPLICATIONS']?.split(',')
+const drainSeconds = Number(process.env['KCP_TEST_DRAIN_SECONDS'] ?? 10)
 
 interface Application {
   readonly name: string
@@ -25,14 +29,14 @@ interface Application {
 endLabAfterAll()
 
 describe('moves under load', function () {
-  this.timeout(1_800_000)
+  this.timeout(3_600_000)
   const stack = new AsyncDisposableStack()
   let clusters: Lab
   let installation: Installation
   let alice = ''
   const as = (...args: string[]): Promise<CommandResult> => kubectl(alice, ['-n', space, ...args])
 
-  const applications: readonly Application[] = [
+  const all: readonly Application[] = [
     { name: 'web', kind: 'Deployment', load: { fresh: 100, kept: 100 } },
     { name: 'ordered', kind: 'StatefulSet', load: { fresh: 25, kept: 25 } },
     { name: 'scaled', kind: 'Deployment', load: { fresh: 25, kept: 25 }, more: [autoscaler('scaled')] },
@@ -43,6 +47,7 @@ describe('moves under load', function () {
       before: (move) => as('set', 'env', 'deployment/rolling', `ROUND=${move}`),
     },
   ]
+  const applications = all.filter(({ name }) => wanted?.includes(name) !== false)
 
   before(async function () {
     await needsNodes(this)
@@ -55,6 +60,9 @@ describe('moves under load', function () {
     await createLogicalCluster(installation, 'acme', 'alice')
     alice = await installation.tenant('acme', 'alice')
     await kubectl(alice, ['apply', '-f', '-'], { input: namespace(space, 'east') })
+    await kubectl(alice, ['apply', '-f', join(repositoryRoot, 'config/crd/kcp.dev_placements.yaml')])
+    await kubectl(alice, ['wait', '--for=condition=Established', 'crd/placements.kcp.dev', '--timeout=30s'])
+    await kubectl(alice, ['apply', '-f', '-'], { input: drainingFor(drainSeconds) })
     // It keeps the namespace and its Services in east, where the requests are sent.
     const objects = applications.flatMap(({ name, kind, more = [] }) => [...serving(name, kind), ...more])
     await kubectl(alice, ['apply', '-n', space, '-f', '-'], {
@@ -158,6 +166,16 @@ function serving(name: string, kind: Application['kind']): Manifest[] {
       spec: { ...replicas, selector, template, ...(kind === 'StatefulSet' && { serviceName: name }) },
     },
   ]
+}
+
+/** A Placement of the tenant that decides nothing but this. */
+function drainingFor(seconds: number): Manifest {
+  return {
+    apiVersion: 'kcp.dev/v1alpha1',
+    kind: 'Placement',
+    metadata: { name: 'moves' },
+    spec: { move: { drainSeconds: seconds } },
+  }
 }
 
 function autoscaler(name: string): Manifest {

@@ -142,12 +142,23 @@ async function apply(client: KubeClient, object: KubeObject, signal: AbortSignal
   const gvr = resources[object.kind]
   if (gvr === undefined) throw badRequest(`"${object.kind}" is not created by joining`)
   const { name = '', namespace } = object.metadata
-  return await client.patch(gvr, { name, ...(namespace && { namespace }) }, 'apply', object, {
-    fieldManager: 'kcp-join',
-    force: true,
-    signal,
-  })
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await client.patch(gvr, { name, ...(namespace && { namespace }) }, 'apply', object, {
+        fieldManager: 'kcp-join',
+        force: true,
+        signal,
+      })
+    } catch (error) {
+      // The server creates what it believes to be gone: a former object of this name goes just now.
+      if (attempt === applyAttempts || !isStatusError(error, 'AlreadyExists')) throw error
+      await sleep(applyAgainMs, signal)
+    }
+  }
 }
+
+const applyAttempts = 10
+const applyAgainMs = 500
 
 /** Members before Kubernetes 1.30 have no such policies: there only RBAC confines the syncer, which is logged. */
 async function applyPolicy(member: KubeClient, name: string, log: Logger, signal: AbortSignal): Promise<void> {
