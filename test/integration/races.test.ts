@@ -300,6 +300,23 @@ describe('concurrently', function () {
     expect(text).to.include('after-it-was-taken')
   })
 
+  it('appliers of an object that is not there yet all succeed: one creates it, the others change it', async () => {
+    for (let round = 0; round < 5; round++) {
+      const name = `applied-${round}`
+      const replies = await Promise.all(
+        Array.from({ length: 8 }, (_, n) =>
+          acme.request('PATCH', `${configMaps(acme)}/${name}?fieldManager=m${n}`, {
+            headers: { 'content-type': 'application/apply-patch+yaml' },
+            body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { [`key-${n}`]: 'x' } },
+          }),
+        ),
+      )
+      expect(replies.map(({ status }) => status).sort()).to.deep.equal([...Array<number>(7).fill(200), 201])
+      const { data } = JSON.parse((await acme.request('GET', `${configMaps(acme)}/${name}`)).text) as Counter
+      expect(Object.keys(data)).to.have.length(8)
+    }
+  })
+
   it('a patch of what is not there is 404, also of a kind that may be created by PUT', async () => {
     const path = `${acme.base}/apis/coordination.k8s.io/v1/namespaces/default/leases/none`
     const answer = await acme.request('PATCH', path, { headers: mergePatch, body: {} })

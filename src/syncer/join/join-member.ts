@@ -142,23 +142,12 @@ async function apply(client: KubeClient, object: KubeObject, signal: AbortSignal
   const gvr = resources[object.kind]
   if (gvr === undefined) throw badRequest(`"${object.kind}" is not created by joining`)
   const { name = '', namespace } = object.metadata
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await client.patch(gvr, { name, ...(namespace && { namespace }) }, 'apply', object, {
-        fieldManager: 'kcp-join',
-        force: true,
-        signal,
-      })
-    } catch (error) {
-      // The server creates what it believes to be gone: a former object of this name goes just now.
-      if (attempt === applyAttempts || !isStatusError(error, 'AlreadyExists')) throw error
-      await sleep(applyAgainMs, signal)
-    }
-  }
+  return await client.patch(gvr, { name, ...(namespace && { namespace }) }, 'apply', object, {
+    fieldManager: 'kcp-join',
+    force: true,
+    signal,
+  })
 }
-
-const applyAttempts = 10
-const applyAgainMs = 500
 
 /** Members before Kubernetes 1.30 have no such policies: there only RBAC confines the syncer, which is logged. */
 async function applyPolicy(member: KubeClient, name: string, log: Logger, signal: AbortSignal): Promise<void> {
@@ -201,6 +190,12 @@ function plainKubeconfig(server: string, endpoint: Endpoint, { token, ca }: { to
   })
 }
 
+const systemNamespaceObject: KubeObject = {
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { name: systemNamespace },
+}
+
 interface Registration {
   readonly clusters: KubeClient
   readonly name: string
@@ -222,7 +217,7 @@ async function register({
   signal,
 }: Registration): Promise<void> {
   const ref = { namespace: systemNamespace, name: `member-${name}` }
-  await ensureSystemNamespace(clusters, signal)
+  await apply(clusters, systemNamespaceObject, signal)
   const secret: KubeObject = {
     apiVersion: 'v1',
     kind: 'Secret',
@@ -230,7 +225,7 @@ async function register({
     type: 'Opaque',
     data: { kubeconfig: Buffer.from(kubeconfig).toString('base64') },
   }
-  await put(clusters, secrets, secret, signal)
+  await apply(clusters, secret, signal)
   const object: MemberCluster = {
     apiVersion: 'kcp.dev/v1alpha1',
     kind: 'MemberCluster',
@@ -241,27 +236,5 @@ async function register({
       ...(exportedAPIs.length > 0 && { exportedAPIs: [...exportedAPIs] }),
     },
   }
-  await put(clusters, memberClusters, object, signal)
-}
-
-async function ensureSystemNamespace(clusters: KubeClient, signal: AbortSignal): Promise<void> {
-  if ((await clusters.tryGet(namespaces, { name: systemNamespace }, { signal })) !== undefined) return
-  await clusters.create(
-    namespaces,
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: systemNamespace } },
-    { signal },
-  )
-}
-
-/** Create or merge patch, because a logical cluster does not serve server-side apply yet. */
-async function put(
-  client: KubeClient,
-  gvr: GroupVersionResource,
-  object: KubeObject,
-  signal: AbortSignal,
-): Promise<void> {
-  const { name = '', namespace } = object.metadata
-  const ref = { name, ...(namespace && { namespace }) }
-  if ((await client.tryGet(gvr, ref, { signal })) === undefined) await client.create(gvr, object, { signal })
-  else await client.patch(gvr, ref, 'merge', object, { signal })
+  await apply(clusters, object, signal)
 }

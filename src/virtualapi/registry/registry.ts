@@ -262,7 +262,15 @@ export class Registry {
     for (let attempt = 1; ; attempt++) {
       if (attempt > 1) await queue.wait()
       const entry = target.context.objects.get(definition.storageKey, target.namespace, name)
-      if (entry === undefined) return await this.createOnUpdate(target, name, options)
+      if (entry === undefined) {
+        try {
+          return await this.createOnUpdate(target, name, options)
+        } catch (error) {
+          // Another request created it meanwhile: as kube-apiserver, change that object.
+          if (!(isStatusError(error, 'AlreadyExists') && attempt < lostRaceTries)) throw error
+          continue
+        }
+      }
       let pinned = true
       try {
         const kept = isConverted(definition)
