@@ -25,7 +25,7 @@ run: build ## start kcp on its embedded store and print the next commands
 	@bin/kcp start --root-dir "$${KCP_ROOT:-.run/kcp}" --port "$${KCP_PORT:-6443}"
 
 .PHONY: test
-test: build ## everything: verify, unit, conformance, integration, harness, parity, clients, faults, end-to-end; the last line counts
+test: build ## everything: verify, unit, conformance, integration, moves, harness, parity, clients, faults, end-to-end; the last line counts
 	@$(WITH_NODE) node scripts/test.ts all
 
 .PHONY: test-long

@@ -13,6 +13,12 @@ module.exports = class CountReporter extends reporters.Spec {
     const failed = []
     const repeated = []
     const msOfFile = {}
+    const ofFile = {}
+    const count = (test, part) => {
+      const file = test.file ?? test.parent?.file ?? 'unknown'
+      ofFile[file] ??= { passed: 0, failed: 0, skipped: 0 }
+      ofFile[file][part] += 1
+    }
     let last = Date.now()
     // Hooks count too, so a test takes what went by since the end of the one before it.
     runner.on('test end', (test) => {
@@ -21,8 +27,15 @@ module.exports = class CountReporter extends reporters.Spec {
       msOfFile[file] = (msOfFile[file] ?? 0) + now - last
       last = now
     })
-    runner.on('pending', (test) => skipped.push(test.fullTitle()))
-    runner.on('fail', (test, error) => failed.push(`${test.fullTitle()}: ${firstLines(error)}`))
+    runner.on('pass', (test) => count(test, 'passed'))
+    runner.on('pending', (test) => {
+      count(test, 'skipped')
+      skipped.push(test.fullTitle())
+    })
+    runner.on('fail', (test, error) => {
+      count(test, 'failed')
+      failed.push(`${test.fullTitle()}: ${firstLines(error)}`)
+    })
     // A test that fails once and passes then has a defect, or what it tests has: it is told, with what was wrong.
     runner.on('retry', (test, error) => repeated.push(`${test.fullTitle()}: ${firstLines(error)}`))
     runner.once('end', () => {
@@ -35,6 +48,7 @@ module.exports = class CountReporter extends reporters.Spec {
         failedNames: failed,
         repeatedNames: repeated,
         msOfFile,
+        ofFile,
       }
       writeCounts(counts)
       // A server or a process that a failed hook left would keep this process, and whoever waits for it, for ever.

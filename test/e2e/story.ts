@@ -7,6 +7,7 @@ import {
   kubectl,
   kubectlEnvironment,
   ensurePrograms,
+  isLongRun,
   needsNodes,
   runKcp,
   startProcess,
@@ -232,22 +233,24 @@ export function defineStory(title: string, install: (clusters: Lab) => Promise<I
       ).to.have.length(3)
     })
 
-    it('finishes a move after kill -9 in the middle of it, and loses nothing', async () => {
-      await asAlice(['annotate', 'deployment/web', '-n', 'shop', 'kcp.dev/clusters=east', '--overwrite'])
-      for (const process of people().installation.processes) {
-        await process.kill()
-        await process.start()
-      }
-      await waitFor(
-        async () =>
-          (await podsOn(asAlice, 'east-node').catch(() => 0)) === 3 &&
-          (await podsOn(asAlice, 'west-node').catch(() => 1)) === 0,
-        { what: 'the move to be finished after the crash', deadlineMs: 150_000 },
-      )
-      expect((await asAlice(['get', 'configmap', 'news', '-n', 'shop', '-o', 'name'])).stdout.trim()).to.equal(
-        'configmap/news',
-      )
-    })
+    // faults.test.ts kills in the middle of moves without a host.
+    if (isLongRun)
+      it('finishes a move after kill -9 in the middle of it, and loses nothing', async () => {
+        await asAlice(['annotate', 'deployment/web', '-n', 'shop', 'kcp.dev/clusters=east', '--overwrite'])
+        for (const process of people().installation.processes) {
+          await process.kill()
+          await process.start()
+        }
+        await waitFor(
+          async () =>
+            (await podsOn(asAlice, 'east-node').catch(() => 0)) === 3 &&
+            (await podsOn(asAlice, 'west-node').catch(() => 1)) === 0,
+          { what: 'the move to be finished after the crash', deadlineMs: 150_000 },
+        )
+        expect((await asAlice(['get', 'configmap', 'news', '-n', 'shop', '-o', 'name'])).stdout.trim()).to.equal(
+          'configmap/news',
+        )
+      })
 
     it('leaves both members clean after the logical clusters are deleted', async function () {
       this.timeout(360_000)

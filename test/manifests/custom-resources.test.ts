@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse, stringify } from 'yaml'
+import { isLongRun } from '../support/index.ts'
 import { startInstance, type Tenant } from '../integration/kcp-instance.ts'
 import { live, writeEditor, writeSet, type Manifest } from './manifest-life.ts'
 import { moduleFolders } from './module-files.ts'
@@ -29,7 +30,17 @@ interface Definition {
   }
 }
 
-const projects = [
+interface Project {
+  readonly title: string
+  /** Modules and folders in them. */
+  readonly folders: readonly (readonly [module: string, folder: string])[]
+  /** How many definitions. */
+  readonly count: number
+  /** Adds no behaviour to what the others show. */
+  readonly isMore?: boolean
+}
+
+const everyProject: readonly Project[] = [
   { title: 'cert-manager', folders: [['github.com/cert-manager/cert-manager', 'deploy/crds']], count: 6 },
   {
     title: 'prometheus-operator',
@@ -37,7 +48,12 @@ const projects = [
     count: 10,
   },
   { title: 'Argo CD', folders: [['github.com/argoproj/argo-cd/v3', 'manifests/crds']], count: 3 },
-  { title: 'Argo Rollouts', folders: [['github.com/argoproj/argo-rollouts', 'manifests/crds']], count: 5 },
+  {
+    title: 'Argo Rollouts',
+    folders: [['github.com/argoproj/argo-rollouts', 'manifests/crds']],
+    count: 5,
+    isMore: true,
+  },
   {
     title: 'Flux',
     folders: [
@@ -45,14 +61,17 @@ const projects = [
       ['github.com/fluxcd/kustomize-controller', 'config/crd/bases'],
     ],
     count: 7,
+    isMore: true,
   },
   {
     title: "Crossplane's provider-kubernetes",
     folders: [['github.com/crossplane-contrib/provider-kubernetes', 'package/crds']],
     count: 9,
+    isMore: true,
   },
   { title: 'Gateway API', folders: [['sigs.k8s.io/gateway-api', 'config/crd/standard']], count: 6 },
-] as const
+]
+const projects = everyProject.filter(({ isMore = false }) => isLongRun || !isMore)
 
 /** In the second logical cluster, the schema of the first definition of every project, in all versions. */
 const otherSchema = {
