@@ -26,10 +26,18 @@ export interface ConnectionsOptions {
   readonly idleMs: number
 }
 
+interface Passage {
+  readonly direction: Direction
+  readonly leg: Leg
+  readonly clusterId: string
+  /** That of the other gateway. */
+  readonly member: string
+}
+
 export class Connections {
   readonly #options: ConnectionsOptions
-  /** What ends each at once. */
-  readonly #open = new Set<() => void>()
+  /** What ends each at once, with the member of the other gateway. */
+  readonly #open = new Map<() => void, string>()
   /** Connections of addresses that were of no pod when they came, by address. */
   readonly #ofStrangers = new Map<string, Set<{ readonly clusterId: string; readonly reset: () => void }>>()
   #drained: (() => void) | undefined
@@ -50,7 +58,7 @@ export class Connections {
   /** A pod of this member has connected to a listener. */
   async outgoing(client: Socket, { member, clusterId, target }: Route): Promise<void> {
     const leg = plainLeg(client)
-    await this.#pass('outgoing', leg, clusterId, async () => {
+    await this.#pass({ direction: 'outgoing', leg, clusterId, member }, async () => {
       const address = plainAddress(client.remoteAddress ?? '')
       const owner = await this.#options.pods.clusterOf(address)
       if (owner !== undefined && owner !== clusterId) {
@@ -78,7 +86,7 @@ export class Connections {
       this.#refusePeer(leg, 'forbidden')
       return
     }
-    await this.#pass('incoming', leg, clusterId, async () => {
+    await this.#pass({ direction: 'incoming', leg, clusterId, member: peer.member }, async () => {
       const connected = await connectEndpoint(this.#options.endpoints.choose(target))
       if (connected === undefined) {
         this.#refusePeer(leg, 'unreachable')
@@ -102,11 +110,16 @@ export class Connections {
 
   /** Resets all. */
   reset(): void {
-    for (const reset of [...this.#open]) reset()
+    for (const reset of [...this.#open.keys()]) reset()
+  }
+
+  /** Resets those with a member that is no peer any more. */
+  resetOf(gone: string): void {
+    for (const [reset, member] of [...this.#open]) if (member === gone) reset()
   }
 
   /** Takes the connection within the bounds, and gives it back when `work` is done. */
-  async #pass(direction: Direction, leg: Leg, clusterId: string, work: () => Promise<void>): Promise<void> {
+  async #pass({ direction, leg, clusterId, member }: Passage, work: () => Promise<void>): Promise<void> {
     const release = this.#options.limits.take(clusterId)
     if (release === undefined) {
       if (direction === 'incoming') this.#refusePeer(leg, 'busy')
@@ -114,7 +127,7 @@ export class Connections {
       return
     }
     const reset = (): void => leg.reset()
-    this.#open.add(reset)
+    this.#open.set(reset, member)
     try {
       await work()
     } catch (error) {

@@ -112,7 +112,11 @@ class RunningGateway implements Gateway {
       log,
       signal,
       onSecret: (secret) => this.#useSecret(secret),
-      onPeer: (key, _before, after) => this.#peers.set(key, after),
+      onPeer: (key, before, after) => {
+        this.#peers.set(key, after)
+        if (before !== undefined && this.#peers.ofMember(before.member) === undefined)
+          this.#connections.resetOf(before.member)
+      },
       onSlice: (key, before, after) => {
         this.#listeners.set(key, ifRemote(before), ifRemote(after))
         this.#endpoints.set(key, ifLocal(before), ifLocal(after))

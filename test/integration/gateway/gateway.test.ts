@@ -13,6 +13,7 @@ import {
   dial,
   digestOf,
   echo,
+  forgetPeer,
   giveIdentity,
   listenAsPod,
   metric,
@@ -193,6 +194,28 @@ describe('gateways of two members', function () {
     await untilAnswer(port, 'hello')
     expect(await answerOn(open, 'later')).to.equal('later')
     open.destroy()
+  })
+
+  it('end the connections with a member that is no peer any more, on either side, and no others', async () => {
+    const port = await offer('left')
+    const know = (): Promise<void> =>
+      tellOfPeer(west, east, { certificates: [eastIdentity.current.certificate], clusters: [acme, bob] })
+    for (const [side, forget, remember] of [
+      ['west', () => forgetPeer(west, east), know],
+      ['east', () => forgetPeer(east, west), () => eastKnowsWest([westIdentity.current.certificate])],
+    ] as const) {
+      await untilAnswer(port, 'hello')
+      const open = dial(port)
+      expect(await answerOn(open, 'before')).to.equal('before')
+      // Told again of a peer that it knows, a gateway ends nothing.
+      await know()
+      expect(await answerOn(open, 'told')).to.equal('told')
+      open.on('error', () => undefined)
+      await forget()
+      await waitFor(() => open.closed, { what: `${side} to end the connection`, deadlineMs: 10_000 })
+      await remember()
+    }
+    await untilAnswer(port, 'hello')
   })
 
   it('listen on the ports of slices while these are there', async () => {

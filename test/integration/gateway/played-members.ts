@@ -90,6 +90,12 @@ export async function tellOfPeer(
   await apply(client, gvrs.configmaps, peerObject({ name: peer.name, address, certificates, clusterIds: clusters }))
 }
 
+/** The gateway of `member` learns that another one is no peer any more. */
+export async function forgetPeer({ client }: PlayedMember, peer: PlayedMember): Promise<void> {
+  const { name = '', namespace = '' } = peerObject({ name: peer.name, clusterIds: [] }).metadata
+  await client.delete(gvrs.configmaps, { name, namespace }, { signal })
+}
+
 export interface PlayedSlice {
   readonly clusterId: string
   readonly service: string
