@@ -64,11 +64,11 @@ export function compileBase(spec: BaseSpec): { readonly base: PolicyBase; readon
 /** A variable sees those before it. */
 function compileVariables({ variables: all = [] }: BaseSpec, scope: Scope) {
   const variables = new Map<string, Expression>()
-  const types: Record<string, CelType> = {}
+  const types = new Map<string, CelType>()
   for (const { name, expression } of all) {
-    const compiled = compileAdmissionExpression(expression, anyTypes, { ...scope, variables: { ...types } })
+    const compiled = compileAdmissionExpression(expression, anyTypes, { ...scope, variables: types })
     variables.set(name, { text: expression, compiled })
-    types[name] = compiled instanceof Program ? typeOfVariable(compiled.outputType) : dynType
+    types.set(name, compiled instanceof Program ? typeOfVariable(compiled.outputType) : dynType)
   }
   return { variables, types }
 }

@@ -47,6 +47,18 @@ describe('rows of kubectl tables', () => {
     }
   })
 
+  it('count the endpoints of many addresses and ports without making each', () => {
+    const row = builtInResourceOfKind({ group: '', version: 'v1', kind: 'Endpoints' })!
+    const many = 50_000
+    const subset = {
+      addresses: Array.from({ length: many }, (_, n) => ({ ip: `10.0.${n >> 8}.${n & 255}` })),
+      ports: Array.from({ length: many }, (_, n) => ({ port: n + 1 })),
+    }
+    const object = { apiVersion: 'v1', kind: 'Endpoints', metadata: { name: 'e' }, subsets: [subset, subset] }
+    const shown = '10.0.0.0:1,10.0.0.1:1,10.0.0.2:1'
+    expect(tableRow(row, object, now).cells[1]).to.equal(`${shown} + ${2 * many * many - 3} more...`)
+  })
+
   it('show name and creation time of kinds without columns of their own', () => {
     const role = builtInResourceOfKind({ group: 'rbac.authorization.k8s.io', version: 'v1', kind: 'Role' })!
     expect(tableColumns(role).map(({ name }) => name)).to.deep.equal(['Name', 'Created At'])

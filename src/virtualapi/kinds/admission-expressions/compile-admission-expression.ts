@@ -35,7 +35,7 @@ export interface Scope {
   readonly hasParams: boolean
   readonly hasAuthorizer: boolean
   /** Types of the variables of the policy that come before it; undefined where it has none. */
-  readonly variables?: Readonly<Record<string, CelType>> | undefined
+  readonly variables?: ReadonlyMap<string, CelType> | undefined
   /** True for an expression that is stored: it may use all libraries. */
   readonly stored: boolean
   /** True for a mutation: it may make values of the types `Object` and `JSONPatch`. */
@@ -80,7 +80,7 @@ export function compileAdmissionExpression(
   scope: Scope,
 ): Program | ExpressionFailure {
   const base = baseEnvironment(scope)
-  const variables = scope.variables && objectType('kubernetes.variables', scope.variables)
+  const variables = scope.variables && objectType('kubernetes.variables', variablesIn(text, scope.variables))
   const environment =
     variables === undefined
       ? base
@@ -96,6 +96,16 @@ export function compileAdmissionExpression(
   const [only = dynType] = types
   const wanted = types.length === 1 ? printDeclaredType(only) : `one of [${types.map(printDeclaredType).join(' ')}]`
   return { message: `must evaluate to ${wanted} but got ${printDeclaredType(outputType)}`, internal: false }
+}
+
+/** The variables that an expression names: with all of them, the cost of a policy would be the square of their number. */
+export function variablesIn(text: string, variables: ReadonlyMap<string, CelType>): Record<string, CelType> {
+  const found: Record<string, CelType> = {}
+  for (const [word] of text.matchAll(/\w+/g)) {
+    const type = variables.get(word)
+    if (type !== undefined) found[word] = type
+  }
+  return found
 }
 
 /** The type under which other expressions see a variable. */

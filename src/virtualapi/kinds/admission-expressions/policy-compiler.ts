@@ -23,11 +23,11 @@ export class PolicyCompiler {
   /** Expressions that the policy had before. */
   readonly stored: ReadonlySet<string>
   readonly #hasParams: boolean
-  readonly #variables: Record<string, CelType> | undefined
+  readonly #variables: Map<string, CelType> | undefined
 
   constructor({ paramKind, variables }: Spec, stored: readonly string[]) {
     this.#hasParams = paramKind !== undefined
-    this.#variables = variables === undefined ? undefined : {}
+    this.#variables = variables === undefined ? undefined : new Map()
     this.stored = new Set(stored)
   }
 
@@ -35,7 +35,7 @@ export class PolicyCompiler {
   variable(path: string, name: string, text: string): StatusCause[] {
     const compiled = compileAdmissionExpression(text, anyTypes, this.#scope(text))
     const type = compiled instanceof Program ? typeOfVariable(compiled.outputType) : dynType
-    if (this.#variables !== undefined) this.#variables[name] = type
+    this.#variables?.set(name, type)
     return expressionCauses(path, text, compiled)
   }
 
@@ -60,7 +60,7 @@ export class PolicyCompiler {
   }
 
   #scope(text: string): Scope {
-    const variables = this.#variables && { ...this.#variables }
-    return { hasParams: this.#hasParams, hasAuthorizer: true, stored: this.stored.has(text), variables }
+    const stored = this.stored.has(text)
+    return { hasParams: this.#hasParams, hasAuthorizer: true, stored, variables: this.#variables }
   }
 }

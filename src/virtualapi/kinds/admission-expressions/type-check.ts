@@ -15,7 +15,7 @@ import {
 import type { GroupVersionKind } from '../../../apimachinery/meta/index.ts'
 import type { Data } from '../../resources/typed/data.ts'
 import { namespaceType, objectType, requestType } from './admission-types.ts'
-import { typeOfVariable } from './compile-admission-expression.ts'
+import { typeOfVariable, variablesIn } from './compile-admission-expression.ts'
 
 type Spec = Data<V1ValidatingAdmissionPolicySpec>
 
@@ -44,10 +44,10 @@ export function typeWarnings(
 ): ExpressionWarning[] {
   const length = variables.reduce((sum, { expression }) => sum + expression.length, 0)
   if (!options.trySpend(options.kinds.length * length)) return []
-  const environments = options.kinds.map((kind) => [kind, environmentOf(kind, variables, options)] as const)
+  const environments = options.kinds.map((kind) => [kind, environmentsOf(kind, variables, options)] as const)
   const check = (fieldRef: string, text: string): ExpressionWarning[] => {
     if (!options.trySpend(options.kinds.length * text.length)) return []
-    const problems = environments.flatMap(([kind, environment]) => problemsOf(text, kind, environment))
+    const problems = environments.flatMap(([kind, environmentOf]) => problemsOf(text, kind, environmentOf(text)))
     return problems.length === 0 ? [] : [{ fieldRef, warning: problems.join('\n') }]
   }
   return validations.flatMap(({ expression, messageExpression = '' }, index) => [
@@ -65,11 +65,12 @@ function problemsOf(text: string, { group, version, kind }: CheckedKind, environ
   return [`${group}/${version}, Kind=${kind}: ${program.message}\n`]
 }
 
-function environmentOf(
+/** Resolves an expression to the environment in which it is compiled. */
+function environmentsOf(
   { type }: CheckedKind,
   variables: NonNullable<Spec['variables']>,
   { params }: TypeCheckOptions,
-): Environment {
+): (text: string) => Environment {
   const object = type?.type ?? dynType
   const base = extendEnvironment(kubernetesEnvironment(), {
     variables: {
@@ -79,14 +80,14 @@ function environmentOf(
     },
     declaredTypes: [namespaceType, requestType, ...(type ? [type] : []), ...(params ? [params] : [])],
   })
-  const types: Record<string, CelType> = {}
-  const composed = (): Environment => {
-    const declared = objectType('kubernetes.variables', types)
+  const types = new Map<string, CelType>()
+  const composed = (text: string): Environment => {
+    const declared = objectType('kubernetes.variables', variablesIn(text, types))
     return extendEnvironment(base, { variables: { variables: declared.type }, declaredTypes: [declared] })
   }
   for (const { name, expression } of variables) {
-    const program = compileExpression(expression, composed())
-    types[name] = program instanceof Program ? typeOfVariable(program.outputType) : dynType
+    const program = compileExpression(expression, composed(expression))
+    types.set(name, program instanceof Program ? typeOfVariable(program.outputType) : dynType)
   }
-  return composed()
+  return composed
 }

@@ -86,12 +86,27 @@ export function networkPolicyCells(object: JsonObject, nowMs: number): JsonValue
 
 export function endpointsCells(object: JsonObject, nowMs: number): JsonValue[] {
   const subsets = objectsAt(object, 'subsets')
-  const all = subsets.flatMap((subset) => {
-    const addresses = objectsAt(subset, 'addresses').map((address) => textAt(address, 'ip'))
-    const ports = objectsAt(subset, 'ports').map((port) => numberAt(port, 'port'))
-    return ports.length === 0 ? addresses : ports.flatMap((port) => addresses.map((ip) => hostPort(ip, port)))
-  })
-  return [nameOf(object), subsets.length === 0 ? '<none>' : firstOf(all, 3), ageOf(object, nowMs)]
+  return [nameOf(object), subsets.length === 0 ? '<none>' : firstEndpoints(subsets, 3), ageOf(object, nowMs)]
+}
+
+/** The first, and how many more there are: counted, because there are as many as addresses times ports. */
+function firstEndpoints(subsets: readonly JsonObject[], most: number): string {
+  const shown: string[] = []
+  let count = 0
+  for (const subset of subsets) {
+    const addresses = objectsAt(subset, 'addresses')
+    const ports = objectsAt(subset, 'ports')
+    count += addresses.length * Math.max(ports.length, 1)
+    for (const port of ports.length === 0 ? [undefined] : ports) {
+      for (const address of addresses) {
+        if (shown.length === most) break
+        const ip = textAt(address, 'ip')
+        shown.push(port === undefined ? ip : hostPort(ip, numberAt(port, 'port')))
+      }
+      if (shown.length === most) break
+    }
+  }
+  return count > most ? `${shown.join(',')} + ${count - most} more...` : shown.join(',')
 }
 
 function hostPort(ip: string, port: number): string {
