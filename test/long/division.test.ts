@@ -88,6 +88,7 @@ describe('a Deployment that is divided over three members', function () {
         expect(stdout).to.match(
           new RegExp(String.raw`^web\s+${sum(counts)}/${sum(counts)}\s+${sum(counts)}\s+${sum(counts)}\s`),
         )
+        return true
       },
       { what: 'the counts of kubectl get', deadlineMs: 20_000, intervalMs: 500 },
     )
