@@ -65,10 +65,10 @@ export function containerCells(podSpec: JsonObject): [names: string, images: str
   ]
 }
 
-/** The first `most` of a list, and how many more there are. */
-export function firstOf(list: readonly string[], most: number, separator = ','): string {
+/** The first `most` of a list, and how many more there are; `count`: how many in all, where `list` has only the first of them. */
+export function firstOf(list: readonly string[], most: number, { separator = ',', count = list.length } = {}): string {
   const shown = list.slice(0, most).join(separator)
-  return list.length > most ? `${shown} + ${list.length - most} more...` : shown
+  return count > most ? `${shown} + ${count - most} more...` : shown
 }
 
 /** By code unit, as Go sorts strings of ASCII. */

@@ -23,7 +23,7 @@ function cells(object: JsonObject, metrics: readonly string[], nowMs: number): J
   return [
     nameOf(object),
     `${textAt(object, 'spec', 'scaleTargetRef', 'kind')}/${textAt(object, 'spec', 'scaleTargetRef', 'name')}`,
-    metrics.length === 0 ? '<none>' : firstOf(metrics, 2, ', '),
+    metrics.length === 0 ? '<none>' : firstOf(metrics, 2, { separator: ', ' }),
     scalarText(valueAt(object, 'spec', 'minReplicas'), '<unset>'),
     numberAt(object, 'spec', 'maxReplicas'),
     numberAt(object, 'status', 'currentReplicas'),

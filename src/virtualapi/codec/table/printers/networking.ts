@@ -86,27 +86,27 @@ export function networkPolicyCells(object: JsonObject, nowMs: number): JsonValue
 
 export function endpointsCells(object: JsonObject, nowMs: number): JsonValue[] {
   const subsets = objectsAt(object, 'subsets')
-  return [nameOf(object), subsets.length === 0 ? '<none>' : firstEndpoints(subsets, 3), ageOf(object, nowMs)]
+  if (subsets.length === 0) return [nameOf(object), '<none>', ageOf(object, nowMs)]
+  const most = 3
+  const first: string[] = []
+  for (const endpoint of endpointsOf(subsets)) if (first.push(endpoint) === most) break
+  return [nameOf(object), firstOf(first, most, { count: countEndpoints(subsets) }), ageOf(object, nowMs)]
 }
 
-/** The first, and how many more there are: counted, because there are as many as addresses times ports. */
-function firstEndpoints(subsets: readonly JsonObject[], most: number): string {
-  const shown: string[] = []
-  let count = 0
+/** One after the other, because there are as many as addresses times ports. */
+function* endpointsOf(subsets: readonly JsonObject[]): Generator<string, undefined> {
   for (const subset of subsets) {
-    const addresses = objectsAt(subset, 'addresses')
+    const addresses = objectsAt(subset, 'addresses').map((address) => textAt(address, 'ip'))
     const ports = objectsAt(subset, 'ports')
-    count += addresses.length * Math.max(ports.length, 1)
-    for (const port of ports.length === 0 ? [undefined] : ports) {
-      for (const address of addresses) {
-        if (shown.length === most) break
-        const ip = textAt(address, 'ip')
-        shown.push(port === undefined ? ip : hostPort(ip, numberAt(port, 'port')))
-      }
-      if (shown.length === most) break
-    }
+    if (ports.length === 0) yield* addresses
+    for (const port of ports) for (const ip of addresses) yield hostPort(ip, numberAt(port, 'port'))
   }
-  return count > most ? `${shown.join(',')} + ${count - most} more...` : shown.join(',')
+}
+
+function countEndpoints(subsets: readonly JsonObject[]): number {
+  return subsets
+    .map((subset) => objectsAt(subset, 'addresses').length * Math.max(objectsAt(subset, 'ports').length, 1))
+    .reduce((sum, count) => sum + count, 0)
 }
 
 function hostPort(ip: string, port: number): string {
