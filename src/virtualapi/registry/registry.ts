@@ -266,8 +266,10 @@ export class Registry {
         try {
           return await this.createOnUpdate(target, name, options)
         } catch (error) {
-          // Another request created it meanwhile: as kube-apiserver, change that object.
-          if (!(isStatusError(error, 'AlreadyExists') && attempt < lostRaceTries)) throw error
+          // Another request created it meanwhile: as kube-apiserver, change that object. A webhook may say AlreadyExists, too.
+          const isThere = (): boolean =>
+            target.context.objects.get(definition.storageKey, target.namespace, name) !== undefined
+          if (!(isStatusError(error, 'AlreadyExists') && isThere() && attempt < lostRaceTries)) throw error
           continue
         }
       }
