@@ -34,7 +34,7 @@ interface Counts {
   /** What kept the process from ending after its tests, in the words of Node; it was ended. */
   leftOpen?: readonly string[]
   msOfFile?: Readonly<Record<string, number>>
-  /** How many tests of each file passed, and how many failed. */
+  /** How many tests of each file passed, failed and were skipped; a failed hook counts as a test. */
   ofFile?: Readonly<Record<string, { readonly passed: number; readonly failed: number; readonly skipped: number }>>
 }
 
