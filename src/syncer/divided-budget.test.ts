@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { placedOnAnnotation, syncerFinalizer } from '../crds/index.ts'
 import { withBudgetShare } from './divided-budget.ts'
-import { viewNamespace, type NamespaceView } from './namespace-view.ts'
+import { NamespaceView } from './namespace-view.ts'
 
 const workload = (name: string, copies: Record<string, { state: string; replicas?: number }>): KubeObject => ({
   apiVersion: 'apps/v1',
@@ -15,7 +15,7 @@ const workload = (name: string, copies: Record<string, { state: string; replicas
   spec: { replicas: 5, template: { metadata: { labels: { app: name } }, spec: { containers: [] } } },
 })
 const viewOf = (...workloads: KubeObject[]): NamespaceView =>
-  viewNamespace({ workloads, claims: [], ingresses: [] }, { member: 'east', clusterPresent: false })
+  new NamespaceView({ workloads, claims: [], ingresses: [] }, 'east', () => false)
 const divided = workload('web', {
   east: { state: 'Serving', replicas: 3 },
   west: { state: 'Serving', replicas: 2 },

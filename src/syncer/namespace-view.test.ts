@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { KubeObject } from '../apimachinery/meta/index.ts'
 import { placedOnAnnotation, syncerFinalizer, type CopyState } from '../crds/index.ts'
-import { viewNamespace } from './namespace-view.ts'
+import { NamespaceView } from './namespace-view.ts'
 
 interface Given {
   readonly title: string
@@ -37,16 +37,29 @@ function workload({ state, finalizer = false, deleting = false }: Given): KubeOb
   return { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec }
 }
 
+function viewOf(workloads: readonly KubeObject[], isReached = false): NamespaceView {
+  return new NamespaceView({ workloads, claims: [], ingresses: [] }, 'east', () => isReached)
+}
+
+/** A workload that refers to one Secret. */
+function named(name: string, state: CopyState, secretName: string): KubeObject {
+  const object = workload({ title: '', state, finalizer: true, present: true })
+  const spec = { template: { spec: { containers: [], volumes: [{ name: 's', secret: { secretName } }] } } }
+  return { ...object, metadata: { ...object.metadata, name }, spec }
+}
+
+function ingress(secretName: string): KubeObject {
+  const metadata = { name: 'site', namespace: 'shop' }
+  return { apiVersion: 'networking.k8s.io/v1', kind: 'Ingress', metadata, spec: { tls: [{ secretName }] } }
+}
+
 describe('what a namespace has in a member', () => {
   for (const row of rows)
     it(`${row.title}: ${row.present ? 'its Services and Secrets are wanted' : 'nothing'}`, () => {
-      const view = viewNamespace(
-        { workloads: [workload(row)], claims: [], ingresses: [] },
-        { member: 'east', clusterPresent: false },
-      )
+      const view = viewOf([workload(row)])
       expect(view.present).to.equal(row.present)
       expect(view.servicesWanted).to.equal(row.present)
-      expect(view.references.has('secrets/keys')).to.equal(row.refers ?? row.present)
+      expect(view.refersTo('secrets/keys')).to.equal(row.refers ?? row.present)
     })
 
   it('is leaving when all that is there leaves', () => {
@@ -54,9 +67,59 @@ describe('what a namespace has in a member', () => {
       workload({ title: '', state, finalizer: true, present: true }),
     )
     const isLeaving = (...workloads: KubeObject[]): boolean =>
-      viewNamespace({ workloads, claims: [], ingresses: [] }, { member: 'east', clusterPresent: true }).leaving
+      viewOf(workloads, true).leaving
     expect(isLeaving(drains!)).to.equal(true)
     expect(isLeaving(drains!, serves!)).to.equal(false)
     expect(isLeaving()).to.equal(false)
+  })
+
+  it('refers to what any of its workloads refers to, until the last of them goes', () => {
+    const [one, other] = [named('one', 'Serving', 'shared'), named('other', 'Serving', 'shared')]
+    const view = viewOf([one, other])
+    expect(view.changeWorkload({ before: one, after: undefined })).to.deep.equal([])
+    expect(view.refersTo('secrets/shared')).to.equal(true)
+    const changed = named('other', 'Serving', 'own')
+    expect(view.changeWorkload({ before: other, after: changed })).to.have.members(['secrets/own', 'secrets/shared'])
+    expect(view.references()).to.deep.equal(new Set(['serviceaccounts/default', 'secrets/own']))
+    expect(view.changeWorkload({ before: changed, after: named('other', 'Forwarding', 'own') })).to.have.members([
+      'serviceaccounts/default',
+      'secrets/own',
+    ])
+    expect([view.present, view.leaving]).to.deep.equal([true, true])
+  })
+  it('refers to the certificates of its Ingresses as long as a workload is there', () => {
+    const view = viewOf([])
+    const site = ingress('certificate')
+    expect(view.changeIngress({ before: undefined, after: site })).to.deep.equal([])
+    expect(view.refersTo('secrets/certificate')).to.equal(false)
+    const web = named('web', 'Serving', 'keys')
+    expect(view.changeWorkload({ before: undefined, after: web })).to.include('secrets/certificate')
+    expect(view.changeIngress({ before: site, after: ingress('new') })).to.have.members([
+      'secrets/certificate',
+      'secrets/new',
+    ])
+    expect(view.changeWorkload({ before: web, after: undefined })).to.include('secrets/new')
+    expect(view.refersTo('secrets/new')).to.equal(false)
+  })
+  it('is the same after any changes as if it was read anew', () => {
+    let seed = 7
+    const random = (below: number): number => (seed = (seed * 1103515245 + 12345) % 2 ** 31) % below
+    const states: readonly CopyState[] = ['Assumed', 'Serving', 'Draining', 'Forwarding', 'Terminating']
+    const now = new Map<string, KubeObject>()
+    const view = viewOf([])
+    for (let step = 0; step < 500; step++) {
+      const name = `w${random(6)}`
+      const before = now.get(name)
+      const after = random(4) === 0 ? undefined : named(name, states[random(states.length)]!, `s${random(3)}`)
+      view.changeWorkload({ before, after })
+      if (after === undefined) now.delete(name)
+      else now.set(name, after)
+      const fresh = viewOf([...now.values()])
+      expect([view.present, view.leaving, view.references()]).to.deep.equal([
+        fresh.present,
+        fresh.leaving,
+        fresh.references(),
+      ])
+    }
   })
 })

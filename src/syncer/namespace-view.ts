@@ -1,6 +1,6 @@
 // What one namespace of a logical cluster has in one member: its workloads there, and what they refer to.
 import type { KubeObject } from '../apimachinery/meta/index.ts'
-import type { DeepReadonly } from '../client/index.ts'
+import type { Change, DeepReadonly } from '../client/index.ts'
 import {
   hasCopy,
   isPlaceable,
@@ -12,7 +12,7 @@ import {
   type CopyState,
   type PlacedOn,
 } from '../crds/index.ts'
-import { ingressReferences, referencesOf } from './references.ts'
+import { ingressReferences, referencesOf, type Reference } from './references.ts'
 import type { PodSpec } from './transform/pod-types.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
@@ -24,23 +24,7 @@ export interface DividedWorkload {
   readonly replicas: Readonly<Record<string, number>>
 }
 
-export interface NamespaceView {
-  /** A workload of this namespace is in the member, or should be. */
-  readonly present: boolean
-  /** Every workload that is in the member leaves it: new clients should not be told its addresses. */
-  readonly leaving: boolean
-  /** The namespace must exist in the member: something of it runs there, or has its data there. */
-  readonly needed: boolean
-  /** Services of this namespace should be in the member. */
-  readonly servicesWanted: boolean
-  /** `configmaps/NAME` and so on: what workloads in the member refer to, including those that are being removed. */
-  readonly references: ReadonlySet<string>
-  /** `KIND/NAME` of the workloads of which the member alone runs all replicas, or should. */
-  readonly workloads: ReadonlySet<string>
-  /** By `KIND/NAME`: the workloads that this member runs together with others. */
-  readonly divided: ReadonlyMap<string, DividedWorkload>
-  placedHere(workload: CachedObject): boolean
-}
+export type ContentChange = Pick<Change<KubeObject>, 'before' | 'after'>
 
 /** The objects of a namespace that decide what of it a member gets. */
 export interface NamespaceContent {
@@ -49,51 +33,164 @@ export interface NamespaceContent {
   readonly ingresses: Iterable<CachedObject>
 }
 
-/**
- * The view of a namespace, from its content. `clusterPresent`: the logical cluster has pods in the member that reach pods of
- * other members, so they may use Services of every namespace.
- */
-export function viewNamespace(
-  { workloads, claims, ingresses }: NamespaceContent,
-  { member, clusterPresent }: { member: string; clusterPresent: boolean },
-): NamespaceView {
-  const references = new Set<string>()
-  const whole = new Set<string>()
-  const divided = new Map<string, DividedWorkload>()
-  let present = false
-  let leaving = true
-  for (const workload of workloads) {
-    if (!isInMember(workload, member)) continue
-    present = true
-    const state = placedOn(workload as KubeObject)[member]?.state
-    if (state === undefined || !leavingStates.includes(state)) leaving = false
-    // Nothing of it is left, so it refers to nothing; clients of the Ingresses and Services come all the same.
-    if (state === 'Forwarding') continue
-    const [key, copies] = [`${workload.kind}/${workload.metadata.name ?? ''}`, placedOn(workload as KubeObject)]
-    const template = templateOf(workload) as PodTemplate | undefined
-    if (copies[member]?.replicas === undefined) whole.add(key)
-    // A StatefulSet that moves ordinal by ordinal is not divided.
-    else if (copies[member].start === undefined)
-      divided.set(key, { podLabels: template?.metadata?.labels ?? {}, replicas: sharesIn(copies) })
-    const spec = template?.spec
-    if (spec === undefined) continue
-    for (const { resource, name } of referencesOf(spec)) references.add(`${resource}/${name}`)
+/** What one workload in the member adds to the view of its namespace. */
+interface WorkloadPart {
+  readonly isLeaving: boolean
+  readonly references: readonly string[]
+  readonly isWhole: boolean
+  readonly divided?: DividedWorkload
+}
+
+/** Kept current by each change of a workload, claim or Ingress, at a cost that does not depend on how many others there are. */
+export class NamespaceView {
+  readonly #member: string
+  readonly #isReached: () => boolean
+  /** By `KIND/NAME`. */
+  readonly #workloads = new Map<string, WorkloadPart>()
+  readonly #divided = new Map<string, DividedWorkload>()
+  readonly #claims = new Set<string>()
+  readonly #ingresses = new Map<string, readonly string[]>()
+  readonly #ofWorkloads = new ReferenceCounts()
+  readonly #ofIngresses = new ReferenceCounts()
+  #leaving = 0
+
+  /** `isReached`: the logical cluster has pods in the member that may use Services of every namespace. */
+  constructor(content: NamespaceContent, member: string, isReached: () => boolean) {
+    this.#member = member
+    this.#isReached = isReached
+    for (const workload of content.workloads) this.changeWorkload({ before: undefined, after: workload })
+    for (const claim of content.claims) this.changeClaim({ before: undefined, after: claim })
+    for (const ingress of content.ingresses) this.changeIngress({ before: undefined, after: ingress })
   }
-  if (present)
-    for (const ingress of ingresses)
-      for (const { resource, name } of ingressReferences(ingress)) references.add(`${resource}/${name}`)
-  let needed = present
-  for (const claim of claims) needed ||= isClaimIn(claim, member)
-  return {
-    present,
-    leaving: present && leaving,
-    needed,
-    servicesWanted: present || clusterPresent,
-    references,
-    workloads: whole,
-    divided,
-    placedHere: (workload) => hasCopy(placedOn(workload as KubeObject)[member]),
+
+  /** A workload of this namespace is in the member, or should be. */
+  get present(): boolean {
+    return this.#workloads.size > 0
   }
+
+  /** Every workload that is in the member leaves it: new clients should not be told its addresses. */
+  get leaving(): boolean {
+    return this.present && this.#leaving === this.#workloads.size
+  }
+
+  /** The namespace must exist in the member: something of it runs there, or has its data there. */
+  get needed(): boolean {
+    return this.present || this.#claims.size > 0
+  }
+
+  /** Services of this namespace should be in the member. */
+  get servicesWanted(): boolean {
+    return this.present || this.#isReached()
+  }
+
+  /** By `KIND/NAME`: the workloads that this member runs together with others. */
+  get divided(): ReadonlyMap<string, DividedWorkload> {
+    return this.#divided
+  }
+
+  /** `configmaps/NAME` and so on: whether workloads in the member refer to it, those that are being removed included. */
+  refersTo(reference: string): boolean {
+    return this.#ofWorkloads.has(reference) || (this.present && this.#ofIngresses.has(reference))
+  }
+
+  /** All that refersTo tells. */
+  references(): Set<string> {
+    return new Set([...this.#ofWorkloads.all(), ...(this.present ? this.#ofIngresses.all() : [])])
+  }
+
+  /** Whether the member alone runs all replicas of the workload `KIND/NAME`, or should. */
+  runsWhole(workload: string): boolean {
+    return this.#workloads.get(workload)?.isWhole ?? false
+  }
+
+  placedHere(workload: CachedObject): boolean {
+    return hasCopy(placedOn(workload as KubeObject)[this.#member])
+  }
+
+  /** Returns the references that may have come or gone with it. */
+  changeWorkload({ before, after }: ContentChange): readonly string[] {
+    const key = workloadName(after ?? before)
+    const [was, is] = [this.#workloads.get(key), after && partOf(after, this.#member)]
+    const wasPresent = this.present
+    if (is === undefined) this.#workloads.delete(key)
+    else this.#workloads.set(key, is)
+    this.#leaving += Number(is?.isLeaving ?? false) - Number(was?.isLeaving ?? false)
+    if (is?.divided === undefined) this.#divided.delete(key)
+    else this.#divided.set(key, is.divided)
+    const changed = this.#ofWorkloads.replace(was?.references ?? [], is?.references ?? [])
+    return wasPresent === this.present ? changed : [...changed, ...this.#ofIngresses.all()]
+  }
+
+  changeClaim({ before, after }: ContentChange): void {
+    const name = (after ?? before)?.metadata.name ?? ''
+    if (after !== undefined && isClaimIn(after, this.#member)) this.#claims.add(name)
+    else this.#claims.delete(name)
+  }
+
+  /** Returns the references that may have come or gone with it. */
+  changeIngress({ before, after }: ContentChange): readonly string[] {
+    const name = (after ?? before)?.metadata.name ?? ''
+    const was = this.#ingresses.get(name) ?? []
+    const is = after === undefined ? [] : textsOf(ingressReferences(after))
+    if (is.length === 0) this.#ingresses.delete(name)
+    else this.#ingresses.set(name, is)
+    const changed = this.#ofIngresses.replace(was, is)
+    return this.present ? changed : []
+  }
+}
+
+/** References, each with the number of objects that have it. */
+class ReferenceCounts {
+  readonly #counts = new Map<string, number>()
+
+  has(reference: string): boolean {
+    return this.#counts.has(reference)
+  }
+
+  all(): Iterable<string> {
+    return this.#counts.keys()
+  }
+
+  /** One object has the references `after` instead of `before`, each without duplicates. Returns those that came or went. */
+  replace(before: readonly string[], after: readonly string[]): string[] {
+    const changed = new Set<string>()
+    const add = (reference: string, difference: number): void => {
+      const had = this.#counts.get(reference) ?? 0
+      const has = had + difference
+      if (has === 0) this.#counts.delete(reference)
+      else this.#counts.set(reference, has)
+      if ((had === 0) === (has === 0)) return
+      // Gone and come again with the same change is no change.
+      if (!changed.delete(reference)) changed.add(reference)
+    }
+    for (const reference of after) add(reference, 1)
+    for (const reference of before) add(reference, -1)
+    return [...changed]
+  }
+}
+
+function textsOf(references: readonly Reference[]): string[] {
+  return [...new Set(references.map(({ resource, name }) => `${resource}/${name}`))]
+}
+
+function workloadName(workload: CachedObject | undefined): string {
+  return `${workload?.kind}/${workload?.metadata.name ?? ''}`
+}
+
+function partOf(workload: CachedObject, member: string): WorkloadPart | undefined {
+  if (!isInMember(workload, member)) return undefined
+  const copies = placedOn(workload as KubeObject)
+  const copy = copies[member]
+  const isLeaving = copy !== undefined && leavingStates.includes(copy.state)
+  // Nothing of it is left, so it refers to nothing; clients of the Ingresses and Services come all the same.
+  if (copy?.state === 'Forwarding') return { isLeaving, references: [], isWhole: false }
+  const template = templateOf(workload) as PodTemplate | undefined
+  const references = template?.spec === undefined ? [] : textsOf(referencesOf(template.spec))
+  const isWhole = copy?.replicas === undefined
+  // A StatefulSet that moves ordinal by ordinal is not divided.
+  if (isWhole || copy.start !== undefined) return { isLeaving, references, isWhole }
+  const divided = { podLabels: template?.metadata?.labels ?? {}, replicas: sharesIn(copies) }
+  return { isLeaving, references, isWhole, divided }
 }
 
 const leavingStates: readonly CopyState[] = ['Draining', 'Terminating', 'Forwarding']

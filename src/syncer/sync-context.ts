@@ -125,6 +125,12 @@ export interface SyncContext {
   historyReportedAs(cluster: string, namespace: string, name: string): DeepReadonly<KubeObject> | undefined
   /** Objects of a namespace in the member, by its name there. */
   downstreamIn(resource: ResourceName, namespace: string): Iterable<DeepReadonly<KubeObject>>
+  /** Objects of a namespace in the member that this object there controls. */
+  controlledBy(
+    resource: 'pods' | 'replicasets' | 'jobs',
+    namespace: string,
+    owner: { readonly kind: string; readonly name: string },
+  ): Iterable<DeepReadonly<KubeObject>>
   /** An Event of a namespace in the member. */
   memberEvent(namespace: string, name: string): DeepReadonly<MemberEvent> | undefined
   podContext(cluster: string, clusterId: ClusterId, namespace: string): Omit<PodContext, 'accountAutomount'>

@@ -99,7 +99,7 @@ export const syncedKinds: readonly SyncedKind[] = [
     wanted: ({ metadata: { name = '', annotations = {} } }, view, member) =>
       annotations[memberAnnotation] === undefined &&
       (annotations[volumeAnnotation] === member ||
-        (annotations[volumeAnnotation] === undefined && view.references.has(`persistentvolumeclaims/${name}`))),
+        (annotations[volumeAnnotation] === undefined && view.refersTo(`persistentvolumeclaims/${name}`))),
     down: claimDown,
     status: {
       summed: [],
@@ -121,7 +121,7 @@ export const syncedKinds: readonly SyncedKind[] = [
     resource: 'horizontalpodautoscalers',
     follows: 'namespace',
     finalizes: false,
-    wanted: (object, view) => view.workloads.has(scaleTargetOf(object)),
+    wanted: (object, view) => view.runsWhole(scaleTargetOf(object)),
     down: specDown,
     status: {
       summed: [],
@@ -159,5 +159,5 @@ function inNamespace(_object: unknown, view: NamespaceView): boolean {
 
 function referenced(resource: ResourceName): SyncedKind['wanted'] {
   return ({ metadata: { name = '' } }, view) =>
-    view.references.has(`${resource}/${name}`) && !createdByMembers.has(`${resource}/${name}`)
+    view.refersTo(`${resource}/${name}`) && !createdByMembers.has(`${resource}/${name}`)
 }

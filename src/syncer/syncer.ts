@@ -177,6 +177,11 @@ async function run(
     const name = reportedName(replicaSet, member.name)
     return name === undefined ? [] : [`${namespaceKeyOf(key)}|${name}`]
   })
+  const controlled = {
+    pods: byController(caches.pods),
+    replicasets: byController(caches.replicasets),
+    jobs: byController(caches.jobs),
+  }
   const views = new Views(
     member,
     (cluster, namespace) => ({
@@ -210,6 +215,8 @@ async function run(
     upstreamIn,
     historyReportedAs: (cluster, namespace, name) => first(reported.of(`${cluster}|${namespace}|${name}`)),
     downstreamIn: (resource, namespace) => down[resource].of(namespace),
+    controlledBy: (resource, namespace, { kind, name }) =>
+      controlled[resource].of(`${namespace}|${kind}/${name}`),
     podContext: (_cluster: string, id: ClusterId, namespace: string) => ({
       namespace,
       audience: `${id}.${member.id}`,
@@ -246,8 +253,16 @@ async function run(
   } finally {
     end()
     reported[Symbol.dispose]()
-    for (const index of Object.values(down)) index[Symbol.dispose]()
+    for (const index of [...Object.values(down), ...Object.values(controlled)]) index[Symbol.dispose]()
   }
+}
+
+/** Objects by `NAMESPACE|KIND/NAME` of their controller. */
+function byController(informer: Informer<KubeObject>): ObjectIndex {
+  return new ObjectIndex(informer, (key, { metadata }) => {
+    const owner = metadata.ownerReferences?.find(({ controller }) => controller === true)
+    return owner === undefined ? [] : [`${namespaceKeyOf(key)}|${owner.kind}/${owner.name}`]
+  })
 }
 
 /** With the ports that the gateway has by now. */

@@ -52,7 +52,8 @@ export async function visitHistory(context: SyncContext, visit: Visit, signal: A
   const found = workloadWithHistory(context, visit)
   if (memberNamespace === undefined || found === undefined) return
   const { kind, history, workload } = found
-  const live = [...context.downstreamIn('replicasets', memberNamespace)].filter(
+  const owner = { kind: kind.kind, name: visit.name }
+  const live = [...context.controlledBy('replicasets', memberNamespace, owner)].filter(
     (one) => ownerName(one, kind) === visit.name,
   )
   const known = upstreamHistory(context, visit, workload)
@@ -92,10 +93,10 @@ export function upstreamHistory(
   workload: CachedObject,
 ): Map<string, CachedObject[]> {
   const found = new Map<string, CachedObject[]>()
-  for (const object of context.upstreamIn('replicasets', cluster, namespace)) {
+  const key = `${cluster}|${namespace}|${workload.metadata.uid}`
+  for (const object of context.upstream.replicaSetsByOwner.of(key)) {
     const hash = object.metadata.annotations?.[templateAnnotation]
     if (hash === undefined || object.metadata.deletionTimestamp !== undefined) continue
-    if (!object.metadata.ownerReferences?.some(({ uid }) => uid === workload.metadata.uid)) continue
     found.set(
       hash,
       [...(found.get(hash) ?? []), object].sort((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1)),

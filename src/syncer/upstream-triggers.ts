@@ -11,7 +11,7 @@ import {
   workloadKindOf,
   type WorkloadResource,
 } from '../crds/index.ts'
-import { isClaimIn } from './namespace-view.ts'
+import { isClaimIn, type ContentChange } from './namespace-view.ts'
 import type { ResourceName } from './resources/resources.ts'
 import {
   downstreamNamespaceOf,
@@ -22,10 +22,13 @@ import {
   type VisitKind,
 } from './sync-context.ts'
 import { syncedKindOf, syncedKinds } from './synced-kinds.ts'
+import { scaleTargetOf } from './references.ts'
 import { serviceNameLabel } from './transform/slice-labels.ts'
 import type { ObjectChange, TriggerContext } from './trigger-context.ts'
 import { isLost, isRemote } from './up-endpoint-slices.ts'
+import { reportedName } from './up-history.ts'
 import { madeKindOf } from './up-made.ts'
+import type { ContentResource } from './views.ts'
 import { workloadOwnerOf } from './workload-owner.ts'
 
 /** Asks for the visits that a change in a logical cluster causes in this member. */
@@ -47,7 +50,11 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
       const workload = workloadOwnerOf(object)
       if (workload !== undefined) visit('history', workload.name)
       // Pods may have waited for their owner.
-      for (const pod of podsOf(context, cluster, namespace)) visit('pod', pod)
+      const [before, after] = [change.before, change.after].map((one) => one && reportedName(one, context.member.name))
+      const reported = after ?? before
+      if (reported !== undefined && (before !== after || change.before?.metadata.uid !== object.metadata.uid))
+        for (const pod of podsOf(context, { cluster, namespace }, { kind: 'ReplicaSet', name: reported }))
+          visit('pod', pod)
       return
     }
     case 'endpointslices': {
@@ -61,6 +68,7 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
       return
     }
     case 'namespaces':
+      if (change.after === undefined) context.views.forget(cluster, name)
       context.enqueue({ kind: 'namespace', cluster, namespace: name, name })
       return
     case 'configmaps':
@@ -80,7 +88,7 @@ export function upstreamChanged(context: TriggerContext, resource: ResourceName,
       break
     case 'ingresses':
     case 'persistentvolumeclaims':
-      contentChanged(context, cluster, namespace)
+      contentChanged(context, resource, { cluster, namespace }, change)
       break
     default:
       break
@@ -118,9 +126,10 @@ function copyChanged(
   context.enqueue(visit)
   // Its pods may have waited for their owner.
   if (resource === 'jobs' && before === undefined)
-    for (const pod of podsOf(context, cluster, namespace)) context.enqueue({ ...visit, kind: 'pod', name: pod })
+    for (const pod of podsOf(context, { cluster, namespace }, { kind: 'Job', name }))
+      context.enqueue({ ...visit, kind: 'pod', name: pod })
   if (resource === 'persistentvolumeclaims' && (before === undefined || after === undefined))
-    contentChanged(context, cluster, namespace)
+    contentChanged(context, resource, { cluster, namespace }, { before, after })
   return true
 }
 
@@ -135,7 +144,7 @@ export function isRelevant(
   const view = context.view(cluster, namespace)
   const follows = syncedKindOf(resource)?.follows
   if (follows === 'namespace' && (resource === 'services' ? view.servicesWanted : view.present)) return true
-  if (follows === 'references' && view.references.has(`${resource}/${name}`)) return true
+  if (follows === 'references' && view.refersTo(`${resource}/${name}`)) return true
   if (resource === 'persistentvolumeclaims') {
     const claim = upstreamObject(context, resource, { cluster, namespace, name })
     if (claim !== undefined && isClaimIn(claim, context.member.name)) return true
@@ -154,7 +163,7 @@ function workloadChanged(
   const row = workloadKindOf(resource)
   const visit: Visit = { kind: visitKindOf(resource), cluster, namespace, name }
   if (resource === 'pods' && after === undefined && before !== undefined) context.copyDeleted(visit, before)
-  if (changesView(before, after)) contentChanged(context, cluster, namespace)
+  if (changesView(before, after)) contentChanged(context, resource, { cluster, namespace }, { before, after })
   context.enqueue(visit)
   if (row?.history) context.enqueue({ ...visit, kind: 'history' })
   const decided = (object: ObjectChange['after']): string => {
@@ -166,9 +175,12 @@ function workloadChanged(
     for (const { metadata } of context.upstreamIn('poddisruptionbudgets', cluster, namespace))
       context.enqueue({ kind: 'poddisruptionbudgets', cluster, namespace, name: metadata.name ?? '' })
   if (decided(before) === decided(after)) return
-  for (const pod of podsOf(context, cluster, namespace)) context.enqueue({ kind: 'pod', cluster, namespace, name: pod })
-  for (const { metadata } of context.upstreamIn('horizontalpodautoscalers', cluster, namespace))
-    context.enqueue({ kind: 'horizontalpodautoscalers', cluster, namespace, name: metadata.name ?? '' })
+  const kind = row?.kind ?? ''
+  for (const pod of podsOf(context, { cluster, namespace }, { kind, name }))
+    context.enqueue({ kind: 'pod', cluster, namespace, name: pod })
+  for (const scaler of context.upstreamIn('horizontalpodautoscalers', cluster, namespace))
+    if (scaleTargetOf(scaler) === `${kind}/${name}`)
+      context.enqueue({ kind: 'horizontalpodautoscalers', cluster, namespace, name: scaler.metadata.name ?? '' })
 }
 
 /** The parts of a divided workload, as text; the same for all that are not divided. */
@@ -192,9 +204,14 @@ function changesView(before: ObjectChange['before'], after: ObjectChange['after'
   return before === undefined || after === undefined || facts(before) !== facts(after)
 }
 
-/** Reads the namespace again, and visits what a change in it brings into the member or out of it. */
-function contentChanged(context: TriggerContext, cluster: string, namespace: string): void {
-  const changes = context.views.refresh(cluster, namespace)
+/** Visits what the change of an object brings into the member or out of it. */
+function contentChanged(
+  context: TriggerContext,
+  resource: ContentResource,
+  { cluster, namespace }: { readonly cluster: string; readonly namespace: string },
+  change: ContentChange,
+): void {
+  const changes = context.views.change(cluster, namespace, resource, change)
   for (const reference of changes.references) {
     const [resource, name] = reference.split('/') as [ResourceName, string]
     context.enqueue({ kind: resource, cluster, namespace, name })
@@ -227,9 +244,17 @@ function lostSlicesOf(
   )
 }
 
-function podsOf(context: SyncContext, cluster: string, namespace: string): string[] {
-  const memberNamespace = downstreamNamespaceOf(context, { cluster, namespace })
-  return memberNamespace === undefined
-    ? []
-    : [...context.downstreamIn('pods', memberNamespace)].map(({ metadata }) => metadata.name ?? '')
+/** Names of the pods in the member that belong to the object, also through ReplicaSets and Jobs. */
+function* podsOf(
+  context: SyncContext,
+  within: { readonly cluster: string; readonly namespace: string },
+  owner: { readonly kind: string; readonly name: string },
+): Generator<string> {
+  const memberNamespace = downstreamNamespaceOf(context, within)
+  if (memberNamespace === undefined) return
+  for (const { metadata } of context.controlledBy('pods', memberNamespace, owner)) yield metadata.name ?? ''
+  for (const { metadata } of context.controlledBy('replicasets', memberNamespace, owner))
+    yield* podsOf(context, within, { kind: 'ReplicaSet', name: metadata.name ?? '' })
+  for (const { metadata } of context.controlledBy('jobs', memberNamespace, owner))
+    yield* podsOf(context, within, { kind: 'Job', name: metadata.name ?? '' })
 }

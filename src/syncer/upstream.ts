@@ -1,7 +1,7 @@
 // The logical clusters as the syncers of one process see them: informers over all logical clusters, shared by all members.
 import type { ClusterId, KubeObject } from '../apimachinery/meta/index.ts'
 import type { PodSecurityLevel } from '../apimachinery/pod-security/index.ts'
-import type { Informer, KubeClient, ObjectIndex, SharedInformers } from '../client/index.ts'
+import { namespaceKeyOf, ObjectIndex, type Informer, type KubeClient, type SharedInformers } from '../client/index.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import { Tombstones } from './tombstones.ts'
 
@@ -36,6 +36,8 @@ export interface Upstream {
   readonly priorityClasses: Informer<KubeObject>
   /** The objects of each informer by `CLUSTER|NAMESPACE`. */
   readonly byNamespace: Readonly<Record<ResourceName, ObjectIndex>>
+  /** ReplicaSets by `CLUSTER|NAMESPACE|UID` of their owners. */
+  readonly replicaSetsByOwner: ObjectIndex
   /** The objects whose deletion was seen. */
   readonly tombstones: Tombstones
   client(cluster: string): KubeClient
@@ -52,6 +54,9 @@ export function createUpstream({ informers: shared, client, ids }: UpstreamOptio
     informers,
     priorityClasses,
     byNamespace: forEachResource((resource) => shared.byNamespace(gvrs[resource])),
+    replicaSetsByOwner: new ObjectIndex(informers.replicasets, (key, { metadata: { ownerReferences = [] } }) =>
+      ownerReferences.map(({ uid }) => `${namespaceKeyOf(key)}|${uid}`),
+    ),
     tombstones: new Tombstones(informers),
     client,
     async synced(signal) {

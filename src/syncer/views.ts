@@ -1,13 +1,17 @@
-// The views of all namespaces for one member, cached until a workload, claim or Ingress changes.
-import { isInMember, viewNamespace, type NamespaceContent, type NamespaceView } from './namespace-view.ts'
+// The views of all namespaces for one member, each made when it is first asked for and kept current by changes.
+import type { WorkloadResource } from '../crds/index.ts'
+import { NamespaceView, type ContentChange, type NamespaceContent } from './namespace-view.ts'
 import type { SyncedMember } from './sync-context.ts'
 
 export interface ViewChanges {
   /** References that were added or removed. */
-  readonly references: readonly string[]
+  readonly references: Iterable<string>
   /** Namespaces whose Services the member now needs, or no longer needs. */
-  readonly namespaces: readonly string[]
+  readonly namespaces: Iterable<string>
 }
+
+/** The resources whose objects decide what of their namespace a member gets. */
+export type ContentResource = WorkloadResource | 'ingresses' | 'persistentvolumeclaims'
 
 type ContentOf = (cluster: string, namespace: string) => NamespaceContent
 
@@ -32,13 +36,15 @@ export class Views {
     const key = `${cluster}|${namespace}`
     let view = this.#views.get(key)
     if (view === undefined) {
-      view = viewNamespace(this.#contentOf(cluster, namespace), {
-        member: this.#member.name,
-        clusterPresent: this.#reaches(cluster),
-      })
+      view = new NamespaceView(this.#contentOf(cluster, namespace), this.#member.name, () => this.#reaches(cluster))
       this.#views.set(key, view)
     }
     return view
+  }
+
+  /** A deleted namespace needs no view. */
+  forget(cluster: string, namespace: string): void {
+    this.#views.delete(`${cluster}|${namespace}`)
   }
 
   namespacesOf(cluster: string): Iterable<string> {
@@ -50,33 +56,19 @@ export class Views {
     return this.#present.get(cluster) ?? none
   }
 
-  /** Reads the content of a namespace again, and returns what has changed. */
-  refresh(cluster: string, namespace: string): ViewChanges {
-    const key = `${cluster}|${namespace}`
-    const before = this.#views.get(key)
+  /** Takes a change of an object of the namespace into its view, and returns what else has changed with it. */
+  change(cluster: string, namespace: string, resource: ContentResource, change: ContentChange): ViewChanges {
+    const known = this.#views.get(`${cluster}|${namespace}`)
+    const view = known ?? this.of(cluster, namespace)
+    const before = known === undefined ? undefined : factsOf(view)
     const reachedBefore = this.#reaches(cluster)
-    this.#count(cluster, namespace)
-    this.#views.delete(key)
+    const changed = changeIn(view, resource, change)
+    this.#count(cluster, namespace, view)
     const namespaces = new Set<string>()
-    if (this.#reaches(cluster) !== reachedBefore) {
-      for (const other of this.#namespaces(cluster)) {
-        this.#views.delete(`${cluster}|${other}`)
-        namespaces.add(other)
-      }
-    }
-    const after = this.of(cluster, namespace)
-    if (
-      before?.servicesWanted !== after.servicesWanted ||
-      before.present !== after.present ||
-      before.leaving !== after.leaving ||
-      before.needed !== after.needed
-    )
-      namespaces.add(namespace)
-    const known = before?.references ?? new Set<string>()
-    const references = [...new Set([...known, ...after.references])].filter(
-      (one) => known.has(one) !== after.references.has(one),
-    )
-    return { references, namespaces: [...namespaces] }
+    if (this.#reaches(cluster) !== reachedBefore)
+      for (const other of this.#namespaces(cluster)) namespaces.add(other)
+    if (before !== factsOf(view)) namespaces.add(namespace)
+    return { references: known === undefined ? view.references() : changed, namespaces }
   }
 
   /** Where pods reach those of other members, they may use Services of every namespace. */
@@ -84,12 +76,23 @@ export class Views {
     return this.#member.serviceNetwork !== 'None' && this.#present.has(cluster)
   }
 
-  #count(cluster: string, namespace: string): void {
+  #count(cluster: string, namespace: string, { present: isPresent }: NamespaceView): void {
     const present = this.#present.get(cluster) ?? new Set<string>()
-    if ([...this.#contentOf(cluster, namespace).workloads].some((workload) => isInMember(workload, this.#member.name)))
-      present.add(namespace)
+    if (isPresent) present.add(namespace)
     else present.delete(namespace)
     if (present.size === 0) this.#present.delete(cluster)
     else this.#present.set(cluster, present)
   }
+}
+
+/** What decides which followers of the namespace the member gets, as text. */
+function factsOf({ present, leaving, needed, servicesWanted }: NamespaceView): string {
+  return `${present} ${leaving} ${needed} ${servicesWanted}`
+}
+
+function changeIn(view: NamespaceView, resource: ContentResource, change: ContentChange): readonly string[] {
+  if (resource === 'ingresses') return view.changeIngress(change)
+  if (resource !== 'persistentvolumeclaims') return view.changeWorkload(change)
+  view.changeClaim(change)
+  return []
 }

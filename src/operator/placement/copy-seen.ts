@@ -24,7 +24,7 @@ import type { CopySeen } from '../../placement/index.ts'
 type CachedObject = DeepReadonly<KubeObject>
 
 export interface Surroundings {
-  /** Services of the workload's namespace. */
+  /** Services that select its pods. */
   readonly services: Iterable<CachedObject>
   /** How pods of the member reach those of other members. */
   readonly networkOf: (member: string) => ServiceNetwork
@@ -38,23 +38,19 @@ export function copySeen(workload: CachedObject, member: string, { services, ...
   const reported = memberStatusesOf<MemberStatus>(workload as KubeObject)[member]
   const copy = placedOn(workload as KubeObject)[member]
   const replicas = copy?.replicas ?? replicasOf(workload)
-  const labels =
-    (templateOf(workload) as { metadata?: { labels?: Record<string, string> } } | undefined)?.metadata?.labels ?? {}
   const spec = sourceOf(workload['spec'], copy)
   // A syncer reports nothing of a pod: its status is that of the member's pod.
   const isPod = kind?.status === undefined
   const observed = isPod ? workload.metadata.annotations?.[memberAnnotation] === member : reported?.observed === spec
   const available = observed && (isPod ? isReadyOrEnded(workload) : isComplete(kind, reported ?? {}, replicas))
-  const counts = [...services]
-    .filter((service) => selects(service, labels))
-    .map((service) => countsOf(service, member, others))
+  const counts = [...services].map((service) => countsOf(service, member, others))
   return {
     observed,
     available,
     published: replicas === 0 || counts.every((known) => known.length > 0 && known.every((count) => count >= replicas)),
     endpoints: Math.max(0, ...counts.flat()),
     endpointsGone: counts.every((known) => known.every((count) => count === 0)),
-    external: [...services].some((service) => selects(service, labels) && isExternal(service, member)),
+    external: [...services].some((service) => isExternal(service, member)),
     isBusy: Array.isArray(reported?.['active']) && reported['active'].length > 0,
     pods: countIn(reported?.['replicas']),
     ready: countIn(reported?.['availableReplicas']),
@@ -91,7 +87,10 @@ function isExternal(service: CachedObject, member: string): boolean {
   return memberStatusesOf<ServiceMemberStatus>(service as KubeObject)[member]?.external === true
 }
 
-function selects(service: CachedObject, labels: Readonly<Record<string, string>>): boolean {
+/** Whether a Service leads to the pods of the workload. */
+export function selects(service: CachedObject, workload: CachedObject): boolean {
+  const template = templateOf(workload) as { metadata?: { labels?: Record<string, string> } } | undefined
+  const labels = template?.metadata?.labels ?? {}
   const { selector = {} } = (service['spec'] ?? {}) as { selector?: Record<string, string> }
   const wanted = Object.entries(selector)
   return wanted.length > 0 && wanted.every(([label, value]) => labels[label] === value)

@@ -11,6 +11,7 @@ import {
   type Placement,
 } from '../../crds/index.ts'
 import { memberOfClaim, storageClassOf, unreachableSince } from '../../placement/index.ts'
+import { selects } from './copy-seen.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import { workloadKey } from './workload-key.ts'
 
@@ -27,10 +28,17 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
         enqueue(workloadKey(kind, key))
         // Siblings may wait for this workload before they drain.
         if (before?.metadata.annotations?.[placedOnAnnotation] !== after?.metadata.annotations?.[placedOnAnnotation])
-          enqueueAll(inputs.workloadKeysInNamespace(namespaceKeyOf(key)))
+          enqueueAll(inputs.workloadKeysWaitingIn(namespaceKeyOf(key)))
       }),
     ),
-    inputs.services.onChange(({ key }) => enqueueAll(inputs.workloadKeysInNamespace(namespaceKeyOf(key)))),
+    inputs.services.onChange(({ key, before, after }) => {
+      const versions = [before, after].filter((service) => service !== undefined)
+      enqueueAll(
+        inputs.workloadKeysInNamespace(namespaceKeyOf(key), (workload) =>
+          versions.some((service) => selects(service, workload)),
+        ),
+      )
+    }),
     inputs.claims.onChange(({ key, before, after }) => {
       const [was, is] = [before, after].map((claim) => claim && memberOfClaim(claim))
       if (was !== is || storageClassOf(before) !== storageClassOf(after))

@@ -2,6 +2,7 @@
 import type { KubeObject } from '../../apimachinery/meta/index.ts'
 import type { DeepReadonly } from '../../client/index.ts'
 import { hasEnded, heldAnnotation, isPlaceable, placedOn } from '../../crds/index.ts'
+import type { Gate } from '../../placement/index.ts'
 
 /** The group of workloads that are moving, held, divided or nowhere: any member may take them. */
 export const unsettledGroup = 'unsettled'
@@ -25,3 +26,10 @@ export function memberGroupsOf(workload: DeepReadonly<KubeObject>): string[] {
   const members = copies.map(([member]) => memberGroup(member))
   return isSettled || hasEnded(workload) || !isPlaceable(workload) ? members : [...members, unsettledGroup]
 }
+
+/** Whether it stays in a member until other workloads of its namespace serve elsewhere. */
+export function waitsForSiblings(workload: DeepReadonly<KubeObject>): boolean {
+  return Object.values(placedOn(workload as KubeObject)).some(({ wait }) => wait?.gate === siblingsGate)
+}
+
+const siblingsGate: Gate = 'NamespaceMayLeave'

@@ -13,7 +13,7 @@ import {
   type Choice,
   type CopySeen,
 } from '../../placement/index.ts'
-import { copySeen } from './copy-seen.ts'
+import { copySeen, selects } from './copy-seen.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import { parseWorkloadKey, workloadKey, type WorkloadRef } from './workload-key.ts'
 
@@ -46,20 +46,30 @@ export function observe(
   const choice = choiceFor(ref, workload, inputs, nowMs)
   if (choice === undefined) return undefined
   const namespaceKey = namespaceKeyOf(ref.objectKey)
-  const services = inputs.servicesIn(namespaceKey)
+  const services = inputs.servicesIn(namespaceKey).filter((service) => selects(service, workload))
   const networkOf = (member: string): ServiceNetwork => inputs.networkOf(member)
   const isReady = (member: string): boolean => inputs.isReady(member)
   return {
     choice,
     placedOn: placedOn(workload as KubeObject),
-    // Nobody can ask a fenced member; somebody has made sure that nothing is left there.
-    seen: (member) => ({
+    // Guards ask for it again and again.
+    seen: oncePerMember((member) => ({
       ...copySeen(workload, member, { services, networkOf, isReady }),
+      // Nobody can ask a fenced member; somebody has made sure that nothing is left there.
       ...(inputs.isFenced(member) && { gone: true, endpointsGone: true, isFenced: true }),
       ...lostOf(choice, member, nowMs),
-    }),
+    })),
     networkOf,
     siblings: () => siblingsOf(ref, namespaceKey, inputs, nowMs),
+  }
+}
+
+function oncePerMember<T>(compute: (member: string) => T): (member: string) => T {
+  const known = new Map<string, T>()
+  return (member) => {
+    let found = known.get(member)
+    if (found === undefined) known.set(member, (found = compute(member)))
+    return found
   }
 }
 

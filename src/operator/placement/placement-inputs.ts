@@ -21,7 +21,7 @@ import {
 import type { OperatorContext } from '../framework/operator-context.ts'
 import { isFailoverFrozen, unreachableSince, type Rebalancing } from '../../placement/index.ts'
 import { CopyCount } from './copy-count.ts'
-import { memberGroup, memberGroupsOf, unsettledGroup } from './member-groups.ts'
+import { memberGroup, memberGroupsOf, unsettledGroup, waitsForSiblings } from './member-groups.ts'
 import { MemberUsage } from './member-usage.ts'
 import { workloadKey, type WorkloadRef } from './workload-key.ts'
 
@@ -45,6 +45,8 @@ export interface WorkloadInputs {
   readonly byCluster: ObjectIndex
   /** By memberGroupsOf. */
   readonly byMember: ObjectIndex
+  /** By namespace: those that wait for others of their namespace. */
+  readonly waiting: ObjectIndex
 }
 
 export class PlacementInputs implements Disposable {
@@ -84,7 +86,10 @@ export class PlacementInputs implements Disposable {
       const informer = tenantInformers.of(kind.gvr)
       const byCluster = new ObjectIndex(informer, (key) => [clusterInKey(key)])
       const byMember = new ObjectIndex(informer, (_, workload) => memberGroupsOf(workload))
-      return { kind, informer, byNamespace: tenantInformers.byNamespace(kind.gvr), byCluster, byMember }
+      const waiting = new ObjectIndex(informer, (key, workload) =>
+        waitsForSiblings(workload) ? [namespaceKeyOf(key)] : [],
+      )
+      return { kind, informer, byNamespace: tenantInformers.byNamespace(kind.gvr), byCluster, byMember, waiting }
     })
     this.#informers = new Map(this.workloads.map(({ kind, informer }) => [kind, informer]))
     this.services = tenantInformers.of(services)
@@ -132,10 +137,8 @@ export class PlacementInputs implements Disposable {
 
   [Symbol.dispose](): void {
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
-    for (const { byCluster, byMember } of this.workloads) {
-      byCluster[Symbol.dispose]()
-      byMember[Symbol.dispose]()
-    }
+    for (const { byCluster, byMember, waiting } of this.workloads)
+      for (const index of [byCluster, byMember, waiting]) index[Symbol.dispose]()
     this.#placementsByCluster[Symbol.dispose]()
   }
 
@@ -144,10 +147,22 @@ export class PlacementInputs implements Disposable {
     return found !== undefined && isPlaceable(found) ? found : undefined
   }
 
-  /** Keys (workloadKey) of the workloads of a namespace, given as `CLUSTER|NAMESPACE`. */
-  *workloadKeysInNamespace(namespaceKey: string): Generator<string> {
+  /** Keys (workloadKey) of the workloads of a namespace, given as `CLUSTER|NAMESPACE`, that are `wanted`; default all. */
+  *workloadKeysInNamespace(
+    namespaceKey: string,
+    wanted: (workload: CachedObject) => boolean = () => true,
+  ): Generator<string> {
     for (const { kind, byNamespace, informer } of this.workloads)
-      for (const key of byNamespace.keysOf(namespaceKey)) if (isOurs(informer, key)) yield workloadKey(kind, key)
+      for (const key of byNamespace.keysOf(namespaceKey)) {
+        const workload = informer.store.get(key)
+        if (workload !== undefined && wanted(workload) && isPlaceable(workload)) yield workloadKey(kind, key)
+      }
+  }
+
+  /** Keys of the workloads of a namespace that wait for others of it to serve elsewhere. */
+  *workloadKeysWaitingIn(namespaceKey: string): Generator<string> {
+    for (const { kind, waiting } of this.workloads)
+      for (const key of waiting.keysOf(namespaceKey)) yield workloadKey(kind, key)
   }
 
   *workloadKeysInCluster(cluster: string): Generator<string> {
