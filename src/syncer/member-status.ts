@@ -5,11 +5,15 @@ import { isStatusError, tolerate } from '../apimachinery/status/index.ts'
 import type { DeepReadonly } from '../client/index.ts'
 import {
   canonicalJson,
+  isComplete,
   parseAnnotation,
   memberStatusAnnotation,
   memberStatusesOf,
   placedOn,
+  replicasOf,
   sourceAnnotation,
+  sourceOf,
+  workloadKindOfObject,
   type MemberStatus,
   type StatusRule,
 } from '../crds/index.ts'
@@ -21,9 +25,11 @@ import {
   downstreamNamespaceOf,
   locatorOf,
   upstreamObject,
+  visitKindOf,
   type SyncContext,
   type Visit,
 } from './sync-context.ts'
+import { revisionOf } from './up-history.ts'
 
 type UpstreamRef = Pick<Visit, 'cluster' | 'namespace' | 'name'>
 
@@ -116,9 +122,35 @@ export async function visitStatus(
   const before = parseAnnotation(object as KubeObject, annotation) as MemberStatus
   const isLeaving = rule.joinsAddresses === true && context.view(ref.cluster, ref.namespace).leaving
   const report = ours ? { ...memberStatusOf(rule, copy, before), ...(isLeaving && { leaving: true }) } : undefined
+  const name = `${resource} ${ref.cluster}|${ref.namespace}/${ref.name}`
+  if (report !== undefined && isPassing(context, object, before, report)) {
+    const waitMs = context.passing.wait(name)
+    if (waitMs !== undefined) {
+      context.enqueueAfter({ ...ref, kind: visitKindOf(resource) }, waitMs)
+      return
+    }
+  }
+  context.passing.forget(name)
   if (report !== undefined && (await writeBoth(context, resource, rule, { ref, object, report }, signal))) return
   const written = report === undefined ? object : await writeMemberStatus(context, resource, ref, report, signal)
   if (written !== undefined) await writeStatus(context, resource, rule, ref, written, signal)
+}
+
+/** Whether the rollout was under way when the member reported last, and still is: its next report replaces this one soon. */
+function isPassing(
+  { member }: SyncContext,
+  object: DeepReadonly<KubeObject>,
+  before: MemberStatus,
+  report: MemberStatus,
+): boolean {
+  const kind = workloadKindOfObject(object)
+  if (kind === undefined || kind.health.equal.length === 0 || before['error'] !== undefined) return false
+  const isReported = object.metadata.annotations?.[memberStatusAnnotation(member.name)] !== undefined
+  if (isReported && canonicalJson(before) === canonicalJson(report)) return false
+  const copy = placedOn(object as KubeObject)[member.name]
+  const replicas = copy?.replicas ?? replicasOf(object)
+  const source = sourceOf(object['spec'], copy)
+  return [before, report].every((one) => one.observed !== source || !isComplete(kind, one, replicas))
 }
 
 /**
@@ -133,7 +165,7 @@ async function writeBoth(
   signal: AbortSignal,
 ): Promise<boolean> {
   const annotation = memberStatusAnnotation(context.member.name)
-  const annotations = { [annotation]: canonicalJson(report) }
+  const annotations = { [annotation]: canonicalJson(report), ...revisionOf(context, object, ref) }
   if (object.metadata.annotations?.[annotation] === annotations[annotation]) return false
   const metadata = { ...object.metadata, annotations: { ...object.metadata.annotations, ...annotations } }
   const change = statusChange(context, rule, { ...object, metadata })

@@ -66,8 +66,7 @@ describe('what a namespace has in a member', () => {
     const [serves, drains] = (['Serving', 'Draining'] as const).map((state) =>
       workload({ title: '', state, finalizer: true, present: true }),
     )
-    const isLeaving = (...workloads: KubeObject[]): boolean =>
-      viewOf(workloads, true).leaving
+    const isLeaving = (...workloads: KubeObject[]): boolean => viewOf(workloads, true).leaving
     expect(isLeaving(drains!)).to.equal(true)
     expect(isLeaving(drains!, serves!)).to.equal(false)
     expect(isLeaving()).to.equal(false)

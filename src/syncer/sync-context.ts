@@ -14,6 +14,7 @@ import {
 import type { Logger } from '../telemetry/index.ts'
 import type { GatewayPorts } from './gateway/gateway-ports.ts'
 import type { NamespaceView } from './namespace-view.ts'
+import type { PassingReports } from './passing-reports.ts'
 import type { ResourceName } from './resources/resources.ts'
 import type { OwnerCluster } from './transform/down.ts'
 import type { MemberEvent } from './transform/event-up.ts'
@@ -114,6 +115,7 @@ export interface SyncContext {
   readonly guard: DeletionChecks
   /** With service network Gateway: the ports of the gateway in this member. */
   readonly gateway?: GatewayPorts
+  readonly passing: PassingReports
   view(cluster: string, namespace: string): NamespaceView
   /** Namespaces of a logical cluster. */
   namespacesOf(cluster: string): Iterable<string>

@@ -31,6 +31,7 @@ import { startExportedApis, type ExportedApis } from './exported-apis.ts'
 import { EventBudget } from './event-budget.ts'
 import { visitStatus } from './member-status.ts'
 import { GatewayPorts } from './gateway/gateway-ports.ts'
+import { PassingReports } from './passing-reports.ts'
 import { gvrs, type ResourceName } from './resources/resources.ts'
 import {
   clusterOfVisit,
@@ -169,6 +170,7 @@ async function run(
 ): Promise<void> {
   const { member, upstream, downstream, signal, log, workers = 8 } = options
   await Promise.all([upstream.synced(signal), memberSynced(options, caches)])
+  const clock = options.clock ?? systemClock
   const up = upstream.byNamespace
   const down = forEachResource((resource) => new ObjectIndex(caches[resource], (key) => [namespaceKeyOf(key)]))
   const upstreamIn = (resource: ResourceName, cluster: string, namespace: string): Iterable<DeepReadonly<KubeObject>> =>
@@ -203,7 +205,8 @@ async function run(
     upstream,
     downstream,
     caches,
-    clock: options.clock ?? systemClock,
+    clock,
+    passing: new PassingReports(clock),
     log,
     guard: options.guard,
     views,
@@ -215,8 +218,7 @@ async function run(
     upstreamIn,
     historyReportedAs: (cluster, namespace, name) => first(reported.of(`${cluster}|${namespace}|${name}`)),
     downstreamIn: (resource, namespace) => down[resource].of(namespace),
-    controlledBy: (resource, namespace, { kind, name }) =>
-      controlled[resource].of(`${namespace}|${kind}/${name}`),
+    controlledBy: (resource, namespace, { kind, name }) => controlled[resource].of(`${namespace}|${kind}/${name}`),
     podContext: (_cluster: string, id: ClusterId, namespace: string) => ({
       namespace,
       audience: `${id}.${member.id}`,

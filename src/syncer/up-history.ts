@@ -12,6 +12,7 @@ import {
   templateAnnotation,
   templateOf,
   valueAt,
+  workloadKindOfObject,
   workloadKinds,
   type WorkloadKind,
 } from '../crds/index.ts'
@@ -62,8 +63,10 @@ export async function visitHistory(context: SyncContext, visit: Visit, signal: A
     const hash = sourceHash((replicaSet['spec'] as { template: PodTemplate }).template)
     if (hash === undefined) continue
     const copy = known.get(hash)?.[0]
-    if (copy === undefined) await createCopy(context, visit, { ...found, replicaSet, hash, present }, signal)
-    else await writeCopy(context, visit, copy, memberStatusOf(replicaSet), signal)
+    if (copy === undefined) {
+      const revision = hash === present ? highestRevision(known.values(), history) + 1 : undefined
+      await createCopy(context, visit, { ...found, replicaSet, hash, present, revision }, signal)
+    } else await updateCopy(context, visit, copy, memberStatusOf(replicaSet), signal)
   }
   await removeOldReports(context, visit, known, live, signal)
   await settleRevisions(context, visit, { kind, history, workload, known, present }, signal)
@@ -89,7 +92,7 @@ function workloadWithHistory(context: SyncContext, visit: Visit): WorkloadWithHi
 /** Upstream ReplicaSets of a workload by template hash. If two members created one at the same time, the first by name counts. */
 export function upstreamHistory(
   context: SyncContext,
-  { cluster, namespace }: Visit,
+  { cluster, namespace }: Pick<Visit, 'cluster' | 'namespace'>,
   workload: CachedObject,
 ): Map<string, CachedObject[]> {
   const found = new Map<string, CachedObject[]>()
@@ -128,12 +131,13 @@ interface Origin extends WorkloadWithHistory {
   readonly replicaSet: CachedObject
   readonly hash: string
   readonly present: string
+  readonly revision: number | undefined
 }
 
 async function createCopy(
   context: SyncContext,
   visit: Visit,
-  { kind, history, workload, replicaSet, hash, present }: Origin,
+  { kind, history, workload, replicaSet, hash, present, revision }: Origin,
   signal: AbortSignal,
 ): Promise<void> {
   const { cluster, namespace } = visit
@@ -157,6 +161,7 @@ async function createCopy(
         ...annotations,
         [templateAnnotation]: hash,
         [memberStatusAnnotation(context.member.name)]: canonicalJson(report),
+        ...(revision !== undefined && { [history.revisionAnnotation]: String(revision) }),
       },
       ownerReferences: [
         {
@@ -179,7 +184,32 @@ async function createCopy(
   await context.upstream.client(cluster).create(gvrs.replicasets, object, { signal }).catch(tolerate('AlreadyExists'))
 }
 
-/** Writes this member's report, then the sums over all members. */
+/** Writes what the member reports now; while its pods come and go, the last of many reports. */
+async function updateCopy(
+  context: SyncContext,
+  visit: Visit,
+  copy: CachedObject,
+  report: ReplicaSetMemberStatus,
+  signal: AbortSignal,
+): Promise<void> {
+  const before = memberStatusesOf<ReplicaSetMemberStatus>(copy as KubeObject)[context.member.name]
+  const name = `replicasets ${visit.cluster}|${visit.namespace}/${copy.metadata.name ?? ''}`
+  if (!isSettled(before) && !isSettled(report)) {
+    const waitMs = context.passing.wait(name)
+    if (waitMs !== undefined) {
+      context.enqueueAfter(visit, waitMs)
+      return
+    }
+  }
+  context.passing.forget(name)
+  await writeCopy(context, visit, copy, report, signal)
+}
+
+function isSettled(report: ReplicaSetMemberStatus | undefined): boolean {
+  return report !== undefined && report.replicas === report.desired && report.availableReplicas === report.desired
+}
+
+/** Writes this member's report with the sums over all members. */
 async function writeCopy(
   context: SyncContext,
   { cluster, namespace }: Visit,
@@ -196,11 +226,12 @@ async function writeCopy(
   const ref = { namespace, name: copy.metadata.name ?? '' }
   const sum = (count: Exclude<keyof ReplicaSetMemberStatus, 'name'>): number =>
     Object.values(reports).reduce((total, one) => total + one[count], 0)
-  let current = copy
   const spec = { replicas: sum('desired') }
-  const wasReplicas = (copy['spec'] as { replicas?: number } | undefined)?.replicas
-  if (canonicalJson(before ?? null) !== canonicalJson(report ?? null) || wasReplicas !== spec.replicas) {
-    const annotations = { [annotation]: report === undefined ? null : canonicalJson(report) }
+  const isReported = canonicalJson(before ?? null) === canonicalJson(report ?? null)
+  const isScaled = (copy['spec'] as { replicas?: number } | undefined)?.replicas !== spec.replicas
+  const annotations = { [annotation]: report === undefined ? null : canonicalJson(report) }
+  let current = copy
+  if (isScaled) {
     const metadata = { resourceVersion: copy.metadata.resourceVersion, annotations }
     current = await client.patch(gvrs.replicasets, ref, 'merge', { metadata, spec }, { signal })
   }
@@ -212,9 +243,11 @@ async function writeCopy(
     observedGeneration: current.metadata.generation ?? 0,
   }
   const was = (current['status'] ?? {}) as Record<string, number>
-  if (Object.entries(status).every(([field, value]) => (was[field] ?? 0) === value)) return
-  const patch = { metadata: { resourceVersion: current.metadata.resourceVersion }, status }
-  await client.patch(gvrs.replicasets, ref, 'merge', patch, { subresource: 'status', signal })
+  const isSummed = Object.entries(status).every(([field, value]) => (was[field] ?? 0) === value)
+  if (isSummed && (isScaled || isReported)) return
+  // The status takes annotations too.
+  const metadata = { resourceVersion: current.metadata.resourceVersion, ...(!isScaled && { annotations }) }
+  await client.patch(gvrs.replicasets, ref, 'merge', { metadata, status }, { subresource: 'status', signal })
 }
 
 /** Removes this member's reports from ReplicaSets that it no longer has, and from duplicates. */
@@ -249,15 +282,17 @@ async function settleRevisions(
 ): Promise<void> {
   const client = context.upstream.client(cluster)
   const { revisionAnnotation } = history
-  const revisionOf = (one: CachedObject): number => revisionIn(one, revisionAnnotation)
+  const numberOf = (one: CachedObject): number => revisionIn(one, revisionAnnotation)
   const [newest] = known.get(present) ?? []
   const canonical = [...known.values()].flatMap(([first]) => (first === undefined ? [] : [first]))
   if (newest !== undefined) {
-    const others = canonical.filter((one) => one !== newest).map(revisionOf)
-    const highest = Math.max(0, ...others)
-    const revision = revisionOf(newest) > highest ? revisionOf(newest) : highest + 1
+    const highest = highestRevision(
+      [...known.values()].filter(([first]) => first !== newest),
+      history,
+    )
+    const revision = numberOf(newest) > highest ? numberOf(newest) : highest + 1
     const annotations = { [revisionAnnotation]: String(revision) }
-    if (revisionOf(newest) !== revision) {
+    if (numberOf(newest) !== revision) {
       const metadata = { resourceVersion: newest.metadata.resourceVersion, annotations }
       await client.patch(
         gvrs.replicasets,
@@ -267,12 +302,17 @@ async function settleRevisions(
         { signal },
       )
     }
-    if (workload.metadata.annotations?.[revisionAnnotation] !== String(revision)) {
-      await client.patch(kind.gvr, { namespace, name }, 'merge', { metadata: { annotations } }, { signal })
+    const passing = `revision ${cluster}|${namespace}/${name}`
+    if (workload.metadata.annotations?.[revisionAnnotation] === String(revision)) context.passing.forget(passing)
+    else {
+      // The next report of the member usually brings it along.
+      const waitMs = context.passing.wait(passing)
+      if (waitMs !== undefined) context.enqueueAfter({ kind: 'history', cluster, namespace, name }, waitMs)
+      else await client.patch(kind.gvr, { namespace, name }, 'merge', { metadata: { annotations } }, { signal })
     }
   }
   const limit = (valueAt(workload, history.limit) as number | undefined) ?? 10
-  const idle = canonical.filter((one) => one !== newest && isIdle(one)).sort((a, b) => revisionOf(b) - revisionOf(a))
+  const idle = canonical.filter((one) => one !== newest && isIdle(one)).sort((a, b) => numberOf(b) - numberOf(a))
   const duplicates = [...known.values()].flatMap(([, ...rest]) => rest).filter(isIdle)
   // Running pods may name a duplicate as their owner: they must not be deleted with it.
   const orphaning = duplicates.map((one) => ({ one, policy: { propagationPolicy: 'Orphan' as const } }))
@@ -280,6 +320,26 @@ async function settleRevisions(
     const { name: copyName = '', uid } = one.metadata
     await client.delete(gvrs.replicasets, { namespace, name: copyName }, { ...(uid && { uid }), ...policy, signal })
   }
+}
+
+/** The annotation with the revision of the workload's present template, if it has a ReplicaSet upstream already. */
+export function revisionOf(
+  context: SyncContext,
+  workload: CachedObject,
+  within: { readonly cluster: string; readonly namespace: string },
+): Record<string, string> {
+  const { history } = workloadKindOfObject(workload) ?? {}
+  if (history === undefined) return {}
+  const [newest] = upstreamHistory(context, within, workload).get(contentHash(templateOf(workload))) ?? []
+  const revision = newest?.metadata.annotations?.[history.revisionAnnotation]
+  return revision === undefined ? {} : { [history.revisionAnnotation]: revision }
+}
+
+function highestRevision(known: Iterable<readonly CachedObject[]>, { revisionAnnotation }: History): number {
+  let highest = 0
+  for (const [first] of known)
+    if (first !== undefined) highest = Math.max(highest, revisionIn(first, revisionAnnotation))
+  return highest
 }
 
 function revisionIn(replicaSet: CachedObject, revisionAnnotation: string): number {

@@ -65,8 +65,7 @@ export class Views {
     const changed = changeIn(view, resource, change)
     this.#count(cluster, namespace, view)
     const namespaces = new Set<string>()
-    if (this.#reaches(cluster) !== reachedBefore)
-      for (const other of this.#namespaces(cluster)) namespaces.add(other)
+    if (this.#reaches(cluster) !== reachedBefore) for (const other of this.#namespaces(cluster)) namespaces.add(other)
     if (before !== factsOf(view)) namespaces.add(namespace)
     return { references: known === undefined ? view.references() : changed, namespaces }
   }

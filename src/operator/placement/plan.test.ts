@@ -1,5 +1,8 @@
 import { expect } from 'chai'
-import { decide, noDemand, type Choice, type Decision } from '../../placement/index.ts'
+import type { CopyState, PlacedOn } from '../../crds/index.ts'
+import { decide, noDemand, type Choice, type CopySeen, type Decision } from '../../placement/index.ts'
+import type { Observed } from './observe.ts'
+import { plan, type Plan } from './plan.ts'
 
 const candidate = { ready: true, state: 'Active', admits: true, load: 0 } as const
 const choice = (parts: Partial<Choice>): Choice => ({
@@ -79,5 +82,42 @@ describe('where a workload should run', () => {
         message: 'its volumes are in member cluster "east", and do not move',
       },
     ])
+  })
+})
+
+describe('the states of a copy on its way in', () => {
+  const began = Date.parse('2026-01-01T00:00:00Z')
+  const nothing: CopySeen = { observed: false, available: false, published: false, endpointsGone: true, gone: false }
+  const planAfter = (seconds: number, states: Record<string, CopyState>, seen: Partial<CopySeen>): [PlacedOn, Plan] => {
+    const since = new Date(began).toISOString()
+    const placedOn = Object.fromEntries(Object.entries(states).map(([member, state]) => [member, { state, since }]))
+    const members = Object.keys(states)
+    const observed: Observed = {
+      choice: choice({ target: { kind: 'members', names: ['east'] }, current: members, serving: [] }),
+      placedOn,
+      seen: () => ({ ...nothing, ...seen }),
+      networkOf: () => 'Flat',
+      siblings: () => [],
+    }
+    const times = { drainSeconds: 10, soakSeconds: 2 }
+    return [placedOn, plan(observed, { nowMs: began + seconds * 1000, ...times })]
+  }
+
+  it('are not written in the first moments', () => {
+    const [before, { placedOn, requeueAfterSeconds }] = planAfter(1, { east: 'Syncing' }, { observed: true })
+    expect(placedOn).to.equal(before)
+    expect(requeueAfterSeconds).to.equal(2)
+  })
+  it('are written where they last', () => {
+    const [, { placedOn }] = planAfter(3, { east: 'Syncing' }, { observed: true })
+    expect(placedOn['east']).to.include({ state: 'Applied', since: '2026-01-01T00:00:03.000Z' })
+  })
+  it('are left out when it serves', () => {
+    const [, { placedOn }] = planAfter(0.1, { east: 'Syncing' }, { observed: true, available: true, published: true })
+    expect(placedOn['east']?.state).to.equal('Serving')
+  })
+  it('are written with any change of another copy', () => {
+    const [, { placedOn }] = planAfter(1, { east: 'Syncing', west: 'Terminating' }, { observed: true, gone: true })
+    expect(Object.entries(placedOn).map(([member, { state }]) => `${member} ${state}`)).to.deep.equal(['east Applied'])
   })
 })

@@ -1,5 +1,5 @@
 // The next decision for one workload: where it should run, and the next step of the move there. Pure.
-import { lostAfterMs, type PlacedOn } from '../../crds/index.ts'
+import { lostAfterMs, type CopyState, type PlacedCopy, type PlacedOn } from '../../crds/index.ts'
 import { decide, failoverInMs, move, type Choice, type Decision, type Strategy } from '../../placement/index.ts'
 import type { Observed } from './observe.ts'
 
@@ -44,11 +44,43 @@ export function plan(observed: Observed, options: PlanOptions): Plan {
     forwards: (member) => observed.networkOf(member) !== 'None',
   })
   const { choice } = observed
-  const waits = [requeueAfterMs, nextFailoverMs(choice), nextLostMs(choice), overMs(choice, nowMs)].filter(
+  const passingMs = passesForMs(observed.placedOn, placedOn, nowMs)
+  const waits = [requeueAfterMs, passingMs, nextFailoverMs(choice), nextLostMs(choice), overMs(choice, nowMs)].filter(
     (ms) => ms !== undefined,
   )
   const requeueAfter = waits.length === 0 ? {} : { requeueAfterSeconds: Math.min(...waits) / 1000 }
-  return { decision: { ...decision, held: [...decision.held, ...stalled] }, placedOn, isWritten, ...requeueAfter }
+  return {
+    decision: { ...decision, held: [...decision.held, ...stalled] },
+    placedOn: passingMs === undefined ? placedOn : observed.placedOn,
+    isWritten,
+    ...requeueAfter,
+  }
+}
+
+/** How long a copy may be on its way in before the states that it passes are written. */
+const wayInMs = 3000
+const wayIn: readonly CopyState[] = ['Syncing', 'Applied', 'Available']
+
+/**
+ * For how many milliseconds a step need not be written, because only states on the way in change, which nothing but the copy
+ * itself waits for: a copy usually serves within moments, and then one write says so. Undefined: it is written now.
+ */
+function passesForMs(before: PlacedOn, after: PlacedOn, nowMs: number): number | undefined {
+  if (after === before || Object.keys(after).length !== Object.keys(before).length) return undefined
+  let leftMs: number | undefined
+  for (const [member, copy] of Object.entries(after)) {
+    const was = before[member]
+    if (was === copy) continue
+    if (was === undefined || !wayIn.includes(was.state) || !wayIn.includes(copy.state)) return undefined
+    if (partOf(was) !== partOf(copy)) return undefined
+    leftMs = Math.min(leftMs ?? Infinity, Date.parse(was.since ?? '') + wayInMs - nowMs)
+  }
+  return leftMs !== undefined && leftMs > 0 ? leftMs : undefined
+}
+
+/** All that a copy says besides its state and what it waits for. */
+function partOf({ state: _state, since: _since, wait: _wait, ...part }: PlacedCopy): string {
+  return JSON.stringify(part)
 }
 
 /** Pods of a StatefulSet are in two members at a time only where they reach each other by their own addresses. */

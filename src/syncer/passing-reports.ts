@@ -1,0 +1,33 @@
+// Reports that will soon be replaced. While a rollout is under way a member's counts change many times a second; upstream each
+// of them is a write for everybody who watches. Such a report waits for a moment, and the last one is written.
+import type { Clock } from '../async/index.ts'
+
+/** For how long a report may wait. */
+const waitMs = 200
+
+export class PassingReports {
+  readonly #clock: Pick<Clock, 'monotonic'>
+  /** By name of the report: when it must be written. Each has a visit at that time. */
+  readonly #due = new Map<string, number>()
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock
+  }
+
+  /** In how many milliseconds the report must be written; undefined if that is now. */
+  wait(name: string): number | undefined {
+    const now = this.#clock.monotonic()
+    const due = this.#due.get(name) ?? now + waitMs
+    if (due <= now) {
+      this.#due.delete(name)
+      return undefined
+    }
+    this.#due.set(name, due)
+    return due - now
+  }
+
+  /** There is nothing to write any more, or it has been written. */
+  forget(name: string): void {
+    this.#due.delete(name)
+  }
+}
