@@ -1,14 +1,29 @@
 // The process behind startLoad: sends GETs at a steady rate until SIGTERM, then prints the result as one line of JSON.
-//   node test/e2e/load-generator.ts URL PER_SECOND [kept]
+//   node test/e2e/load-generator.ts URL PER_SECOND [kept|fresh] [ZONE]
 // `kept`: over connections that are kept. A request over one that the server has closed is sent again, as Go's client and browsers do, and
-// counted in `repeated`.
+// counted in `repeated`. ZONE: a file with the addresses of the host in the URL, as a JSON list; it is read again when what was read is older
+// than a name is cached, and each request takes the next address.
+import { readFileSync } from 'node:fs'
 import { Agent, get, type ClientRequest } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-const [url = '', rate = '50', connections = ''] = process.argv.slice(2)
+const [url = '', rate = '50', connections = '', zone] = process.argv.slice(2)
 /** Outside of the ports that the system gives to others. */
 const ports = connections === 'kept' ? { first: 26_000, count: 6000 } : { first: 12_000, count: 14_000 }
 let opened = 0
+/** How long the addresses of a name are used. */
+const cachedMs = 5000
+let resolved: { readonly addresses: readonly string[]; readonly atMs: number } = { addresses: [], atMs: -Infinity }
+let taken = 0
+
+/** The next address of the host in the URL; undefined: the system looks it up. */
+function nextAddress(): string | undefined {
+  if (zone === undefined) return undefined
+  const atMs = performance.now()
+  if (atMs - resolved.atMs > cachedMs)
+    resolved = { addresses: JSON.parse(readFileSync(zone, 'utf8')) as string[], atMs }
+  return resolved.addresses[taken++ % resolved.addresses.length]
+}
 
 /**
  * Each connection has a source port that none had for two minutes. Connection tracking in the node sends a new connection from a port of
@@ -48,7 +63,9 @@ function request(isAgain = false): void {
     if (error !== undefined) fail(error)
     if (stopping && open === 0) finish()
   }
-  const call: ClientRequest = get(url, { agent, timeout: timeoutMs }, (response) => {
+  const { hostname, port, pathname, host } = new URL(url)
+  const target = { hostname: nextAddress() ?? hostname, port, path: pathname, headers: { host } }
+  const call: ClientRequest = get({ ...target, agent, timeout: timeoutMs }, (response) => {
     let body = ''
     response.on('data', (chunk: Buffer) => (body += chunk.toString()))
     response.on('error', (error) => settle(error.message))

@@ -20,11 +20,19 @@ export interface Load {
 
 let started = 0
 
+export interface LoadOptions {
+  /** Default 50. */
+  readonly perSecond?: number
+  readonly keepsConnections?: boolean
+  /** A file with the addresses of the host in the URL; see load-generator.ts. */
+  readonly zone?: string
+}
+
 /** Starts `perSecond` GETs of `url` per second in the network of this member's node. */
 export async function startLoad(
   member: Cluster,
   url: string,
-  { perSecond = 50, keepsConnections = false } = {},
+  { perSecond = 50, keepsConnections = false, zone }: LoadOptions = {},
 ): Promise<Load> {
   const { node } = member
   if (node === undefined) throw new Error(`${member.name} has no node`)
@@ -40,7 +48,8 @@ export async function startLoad(
       script,
       url,
       String(perSecond),
-      ...(keepsConnections ? ['kept'] : []),
+      keepsConnections ? 'kept' : 'fresh',
+      ...(zone === undefined ? [] : [zone]),
     ],
     graceMs: 15_000,
   })

@@ -31,6 +31,7 @@ interface Source {
     | 'gatekeeper'
     | 'gateway-api'
     | 'sample-apiserver'
+    | 'skipper'
   package: string
   /** `test` compiles the package's tests into a program (the conformance suite). */
   build?: 'test'
@@ -81,6 +82,7 @@ const sources = {
   gatekeeper: { module: 'gatekeeper', package: 'github.com/open-policy-agent/gatekeeper/v3' },
   cel: { module: 'cel', package: '.' },
   'sample-apiserver': { module: 'sample-apiserver', package: 'k8s.io/sample-apiserver' },
+  skipper: { module: 'skipper', package: 'github.com/zalando/skipper/cmd/skipper' },
 } as const satisfies Record<string, Source>
 
 export type ProgramName = keyof typeof sources

@@ -1,0 +1,250 @@
+// Moves of a Deployment that is reached from outside, through an Ingress that an unmodified Ingress controller (Skipper, one process per
+// member) serves. The test plays only what lies outside of Kubernetes: it writes the controller's address into the status of the Ingress
+// in the member once the controller answers there, and it is the DNS that follows the status upstream. No request may fail.
+// KCP_TEST_MOVES (default 20): number of moves.
+import { expect } from 'chai'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  agnhostImage,
+  ensurePrograms,
+  kubectl,
+  needsNodes,
+  repositoryRoot,
+  startProcess,
+  waitFor,
+  type Cluster,
+  type CommandResult,
+} from '../support/index.ts'
+import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '../e2e/installation.ts'
+import { endLabAfterAll, lab, type Lab } from '../e2e/lab.ts'
+import { startLoad, type LoadResult } from '../e2e/load.ts'
+import { documents, namespace, type Manifest } from '../e2e/manifests.ts'
+
+const space = 'site'
+const name = 'web'
+const host = 'web.example'
+const moves = Number(process.env['KCP_TEST_MOVES'] ?? 20)
+const times = { drainSeconds: 5, forwardSeconds: 15 }
+/** Of the proxy to the member's API, for Skipper, in the network of the node. */
+const apiPort = 8001
+
+interface IngressStatus {
+  readonly status?: { readonly loadBalancer?: { readonly ingress?: readonly { readonly ip?: string }[] } }
+}
+const addressesIn = ({ status }: IngressStatus): string[] =>
+  (status?.loadBalancer?.ingress ?? []).flatMap(({ ip }) => (ip === undefined ? [] : [ip]))
+
+endLabAfterAll()
+
+describe('moves of what is reached through an Ingress', function () {
+  this.timeout(3_600_000)
+  const stack = new AsyncDisposableStack()
+  const life = new AbortController()
+  const background: Promise<void>[] = []
+  let clusters: Lab
+  let installation: Installation
+  let alice = ''
+  let below = ''
+  let zone = ''
+  const as = (...args: string[]): Promise<CommandResult> => kubectl(alice, ['-n', space, ...args])
+
+  before(async function () {
+    await needsNodes(this)
+    this.timeout(1_200_000) // the first build of Skipper takes minutes
+    await ensurePrograms(['skipper'])
+    clusters = await lab()
+    installation = stack.use(await installWithoutHost(clusters))
+    for (const member of [clusters.east, clusters.west]) {
+      await installation.join(member)
+      await startIngressController(member, stack)
+    }
+    await kubectl(installation.admin, ['wait', '--for=condition=Ready', 'memberclusters', '--all', '--timeout=60s'])
+    await createLogicalCluster(installation, 'acme', 'alice')
+    below = `${await idOf(installation, 'acme')}-${space}`
+    alice = await installation.tenant('acme', 'alice')
+    const dir = await mkdtemp(join(tmpdir(), 'kcp-ingress-'))
+    zone = join(dir, 'zone.json')
+    stack.defer(() => rm(dir, { recursive: true, force: true }))
+    stack.defer(async () => {
+      life.abort()
+      await Promise.all(background)
+    })
+    for (const member of [clusters.east, clusters.west])
+      background.push(repeatedly(() => publishAddress(member), life.signal))
+    background.push(repeatedly(followStatus, life.signal))
+    await kubectl(alice, ['apply', '-f', join(repositoryRoot, 'config/crd/kcp.dev_placements.yaml')])
+    await kubectl(alice, ['wait', '--for=condition=Established', 'crd/placements.kcp.dev', '--timeout=30s'])
+    await kubectl(alice, ['apply', '-f', '-'], { input: namespace(space, 'east') })
+    await kubectl(alice, ['apply', '-f', '-'], { input: documents(application) })
+    await as('rollout', 'status', `deployment/${name}`, '--timeout=120s')
+    await waitFor(() => existsSync(zone) || undefined, {
+      what: 'an address of the Ingress upstream',
+      deadlineMs: 60_000,
+      intervalMs: 500,
+    })
+  })
+  after(async function () {
+    this.timeout(120_000)
+    await stack.disposeAsync()
+  })
+
+  const upstreamIngress = async (): Promise<IngressStatus> =>
+    JSON.parse((await as('get', 'ingress', name, '-o', 'json')).stdout) as IngressStatus
+
+  /** As the DNS controller of a site does. */
+  const followStatus = async (): Promise<void> => {
+    const addresses = addressesIn(await upstreamIngress())
+    if (addresses.length === 0) return
+    // Not written in place: the client may read it meanwhile.
+    await writeFile(`${zone}.next`, JSON.stringify(addresses))
+    await rename(`${zone}.next`, zone)
+  }
+
+  const publishAddress = async (member: Cluster): Promise<void> => {
+    const address = addressOf(member)
+    const found = await member.kubectl(['get', 'ingress', name, '-n', below, '-o', 'json', '--ignore-not-found'])
+    if (found.stdout === '' || addressesIn(JSON.parse(found.stdout) as IngressStatus).includes(address)) return
+    const answer = await member.node?.run('curl', [
+      '-fsS',
+      '-m',
+      '2',
+      '-H',
+      `Host: ${host}`,
+      `http://${address}/hostname`,
+    ])
+    if (!answer?.stdout.startsWith(name)) return
+    const patch = JSON.stringify({ status: { loadBalancer: { ingress: [{ ip: address }] } } })
+    await member.kubectl(['patch', 'ingress', name, '-n', below, '--subresource=status', '--type=merge', '-p', patch])
+  }
+
+  const states = async (): Promise<string> => {
+    const path = String.raw`jsonpath={.metadata.annotations.kcp\.dev/placed-on}`
+    const { stdout } = await as('get', 'deployment', name, '-o', path)
+    const copies = Object.entries(JSON.parse(stdout || '{}') as Record<string, { state: string }>)
+    return copies.map(([member, { state }]) => `${member} ${state}`).join()
+  }
+
+  it('fail no request', async () => {
+    const url = `http://${host}/hostname`
+    const fresh = await startLoad(clusters.east, url, { perSecond: 50, zone })
+    const kept = await startLoad(clusters.west, url, { perSecond: 50, keepsConnections: true, zone })
+    let done = 0
+    const told: string[] = []
+    try {
+      for (; done < moves; done++) {
+        const to = done % 2 === 0 ? 'west' : 'east'
+        await kubectl(alice, ['annotate', 'namespace', space, `kcp.dev/clusters=${to}`, '--overwrite'])
+        await waitFor(async () => (await states()) === `${to} Serving` || undefined, {
+          what: `${name} to serve in ${to} alone`,
+          deadlineMs: 180_000,
+          intervalMs: 1000,
+        })
+        expect(addressesIn(await upstreamIngress())).to.deep.equal([addressOf(clusters[to])])
+      }
+    } finally {
+      for (const [title, load] of Object.entries({ fresh, kept })) {
+        const result = await load.stop()
+        told.push(...result.errors)
+        console.log(`      ${title}: ${done} moves, ${summary(result)}`, result.errors.slice(0, 6))
+      }
+    }
+    expect(told).to.deep.equal([])
+  })
+})
+
+function summary({ sent, failed, repeated }: LoadResult): string {
+  return `${sent} sent, ${failed} failed, ${repeated} repeated`
+}
+
+function addressOf({ node, name: member }: Cluster): string {
+  if (node === undefined) throw new Error(`${member} has no node`)
+  return node.address
+}
+
+/** Skipper on port 80 of the node, with the member's API as its source. */
+async function startIngressController(member: Cluster, stack: AsyncDisposableStack): Promise<void> {
+  const { skipper, kubectl: program } = await ensurePrograms(['skipper', 'kubectl'])
+  const [enter = '', ...inside] = member.node?.enter ?? []
+  const start = async (title: string, command: string, args: readonly string[]): Promise<void> => {
+    const options = { name: `${title}-${member.name}`, command: enter, args: [...inside, command, ...args] }
+    const process = await startProcess(options)
+    stack.defer(async () => {
+      await process.stop()
+    })
+  }
+  await start('api-proxy', program, ['proxy', '--kubeconfig', member.kubeconfig, '--port', String(apiPort)])
+  await start('skipper', skipper, [
+    '-kubernetes',
+    `-kubernetes-url=http://127.0.0.1:${apiPort}`,
+    '-kubernetes-https-redirect=false',
+    '-kubernetes-healthcheck',
+    '-enable-kubernetes-endpointslices',
+    '-source-poll-timeout=1000',
+    '-access-log-disabled',
+    '-support-listener=',
+    `-address=${addressOf(member)}:80`,
+  ])
+}
+
+/** Runs the task again and again, half a second after it has ended; what fails is tried again. */
+async function repeatedly(task: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await task().catch(() => undefined)
+    await new Promise((resolve) => setTimeout(resolve, 500))
+  }
+}
+
+const labels = { app: name }
+const application: readonly Manifest[] = [
+  {
+    apiVersion: 'kcp.dev/v1alpha1',
+    kind: 'Placement',
+    metadata: { name: 'moves' },
+    spec: { move: times },
+  },
+  {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name, namespace: space },
+    spec: { selector: labels, ports: [{ port: 80, targetPort: 8080 }] },
+  },
+  {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'Ingress',
+    metadata: { name, namespace: space },
+    spec: {
+      rules: [
+        {
+          host,
+          http: { paths: [{ path: '/', pathType: 'Prefix', backend: { service: { name, port: { number: 80 } } } }] },
+        },
+      ],
+    },
+  },
+  {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name, namespace: space },
+    spec: {
+      replicas: 3,
+      selector: { matchLabels: labels },
+      template: {
+        metadata: { labels },
+        spec: {
+          terminationGracePeriodSeconds: 10,
+          containers: [
+            {
+              name: 'main',
+              image: agnhostImage,
+              args: ['netexec', '--http-port=8080', '--delay-shutdown=2'],
+              readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
+            },
+          ],
+        },
+      },
+    },
+  },
+]
