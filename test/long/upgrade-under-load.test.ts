@@ -10,6 +10,9 @@ import { needsNodes, runCommand } from '../support/index.ts'
 const seconds = Number(process.env['KCP_STEADY_SECONDS'] ?? 150)
 const upgrades = Number(process.env['KCP_TEST_UPGRADES'] ?? 2)
 
+/** Of scenario `steady`. */
+const writers = 20
+
 /** What scenario `steady` of test/clients/go prints. */
 interface Steady {
   readonly requests: number
@@ -48,8 +51,9 @@ describe('helm upgrade, uninstall and install under load', function () {
     const [{ code, stdout, stderr }] = await Promise.all([client, disturb()])
     const result = JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Steady
     console.log(`      ${JSON.stringify(result)}`)
-    expect(code, stderr.slice(-2000)).to.equal(0)
-    expect([result.lost, result.gaps]).to.deep.equal([[], []])
+    // It exits with 1 for what is in `gaps` too.
+    if (result.gaps.length === 0) expect(code, stderr.slice(-2000)).to.equal(0)
+    expect(result.lost).to.deep.equal([])
     return result
   }
   const timed = async (title: string, work: () => Promise<unknown>): Promise<void> => {
@@ -68,6 +72,7 @@ describe('helm upgrade, uninstall and install under load', function () {
         await timed(`upgrade ${upgrade}`, () => chart.install('upgrade', ...levels))
       }
     })
+    expect(result.gaps).to.deep.equal([])
     expect(result.errors).to.deep.equal({})
     expect(result.writes).to.be.greaterThan(seconds * 25)
   })
@@ -80,5 +85,7 @@ describe('helm upgrade, uninstall and install under load', function () {
     })
     // While it is away, there is nobody to answer.
     expect(Object.keys(result.errors)).not.to.deep.equal([])
+    // Of what changed before the watch went on, it shows the last state: for each writer one state may be missed.
+    expect(result.gaps.length).to.be.at.most(writers)
   })
 })

@@ -77,6 +77,8 @@ const minWriteMs = 500
 const noValueBytes = 4
 /** While Records change, deletions are saved so often: the host can tell those of the last 75 s itself. */
 const saveEveryMs = 30_000
+/** How often that is tried before anything was saved: a process that ends before would leave the next one without knowledge. */
+const firstSaveEveryMs = 1000
 const saveTimeoutMs = 5000
 /** How often renewals are looked for that nobody repeated. */
 const sweepMs = 5000
@@ -179,7 +181,7 @@ class HostStore implements SharedStore {
   readonly instanceId: string
   readonly #parts: Parts
   readonly #running: Promise<void>
-  readonly #saving: NodeJS.Timeout
+  #saving: NodeJS.Timeout | undefined
   readonly #sweeping: NodeJS.Timeout
   readonly #waiting = new WaitingWrites()
 
@@ -187,7 +189,7 @@ class HostStore implements SharedStore {
     this.#parts = parts
     this.instanceId = parts.instanceId
     this.#running = parts.stream.run(parts.life.signal)
-    this.#saving = setInterval(() => void this.#saveDeletions(), saveEveryMs).unref()
+    this.#saveSoon(firstSaveEveryMs)
     const sweep = (): void => void this.#save(parts.renewals.unsaved(), parts.life.signal)
     this.#sweeping = setInterval(sweep, sweepMs).unref()
   }
@@ -376,7 +378,7 @@ class HostStore implements SharedStore {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    clearInterval(this.#saving)
+    clearTimeout(this.#saving)
     clearInterval(this.#sweeping)
     const closed = new StoreError('Closed', 'the store is closed')
     if (!this.#parts.life.signal.aborted) await this.#saveDeletions()
@@ -384,6 +386,15 @@ class HostStore implements SharedStore {
     this.#parts.renewals[Symbol.dispose]()
     this.#parts.log.fail(closed)
     await this.#running
+  }
+
+  #saveSoon(ms: number): void {
+    const { life, stream } = this.#parts
+    const save = async (): Promise<void> => {
+      await this.#saveDeletions()
+      if (!life.signal.aborted) this.#saveSoon(stream.hasSaved ? saveEveryMs : firstSaveEveryMs)
+    }
+    this.#saving = setTimeout(() => void save(), ms).unref()
   }
 
   /** One of the replicas saves: the one that may write to the first bucket. */

@@ -206,10 +206,10 @@ export class RecordStream {
       this.#silence?.refresh()
       const revision = Number(object.metadata.resourceVersion) as Revision
       if (!(revision > 0)) throw internalError('the host told of a change without its revision')
-      if (type === 'BOOKMARK') this.#options.log.progress(revision)
+      // Bookmarks are a minute apart. What is saved a second after a start shows sooner that nothing else has changed.
+      if (type === 'BOOKMARK' || isSavedDeletions(object)) this.#options.log.progress(revision)
       else if (isRevisionRecord(object)) this.#tellRenewals(object.data, revision)
-      else if (codec.isBucket(object.metadata.namespace) && !isSavedDeletions(object))
-        this.#tell(object, this.#change(type, object, revision))
+      else if (codec.isBucket(object.metadata.namespace)) this.#tell(object, this.#change(type, object, revision))
       this.#revision = Math.max(this.#revision, revision)
     }
   }
@@ -286,6 +286,10 @@ export class RecordStream {
   /** Whether something changed since deletions were saved. */
   get hasUnsaved(): boolean {
     return this.#changedAt > this.#savedAt
+  }
+
+  get hasSaved(): boolean {
+    return this.#savedAt > 0
   }
 
   /** Deletions up to this revision are saved. */
