@@ -1,8 +1,8 @@
 // The process behind startLoad: sends GETs at a steady rate until SIGTERM, then prints the result as one line of JSON.
-//   node test/e2e/load-generator.ts URL PER_SECOND [kept|fresh] [ZONE]
+//   node test/e2e/load-generator.ts URL PER_SECOND [fresh|kept] [ZONE]
 // `kept`: over connections that are kept. A request over one that the server has closed is sent again, as Go's client and browsers do, and
-// counted in `repeated`. ZONE: a file with the addresses of the host in the URL, as a JSON list; it is read again when what was read is older
-// than a name is cached, and each request takes the next address.
+// counted in `repeated`. ZONE: a file with the addresses of the host in the URL, as a JSON list; each new connection takes the next one. What
+// was read is used for as long as a DNS record with a short life; connections that are kept stay where they are.
 import { readFileSync } from 'node:fs'
 import { Agent, get, type ClientRequest } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -11,7 +11,7 @@ const [url = '', rate = '50', connections = '', zone] = process.argv.slice(2)
 /** Outside of the ports that the system gives to others. */
 const ports = connections === 'kept' ? { first: 26_000, count: 6000 } : { first: 12_000, count: 14_000 }
 let opened = 0
-/** How long the addresses of a name are used. */
+/** How long the addresses of the host are used: the TTL of its DNS record. */
 const cachedMs = 5000
 let resolved: { readonly addresses: readonly string[]; readonly atMs: number } = { addresses: [], atMs: -Infinity }
 let taken = 0
@@ -32,7 +32,8 @@ function nextAddress(): string | undefined {
 class FreshPorts extends Agent {
   override createConnection(...[options, callback]: Parameters<Agent['createConnection']>): Duplex | null | undefined {
     const localPort = ports.first + (opened++ % ports.count)
-    return super.createConnection({ ...options, localPort }, callback)
+    const address = nextAddress()
+    return super.createConnection({ ...options, localPort, ...(address !== undefined && { host: address }) }, callback)
   }
 }
 
@@ -63,15 +64,14 @@ function request(isAgain = false): void {
     if (error !== undefined) fail(error)
     if (stopping && open === 0) finish()
   }
-  const { hostname, port, pathname, host } = new URL(url)
-  const target = { hostname: nextAddress() ?? hostname, port, path: pathname, headers: { host } }
-  const call: ClientRequest = get({ ...target, agent, timeout: timeoutMs }, (response) => {
+  const call: ClientRequest = get(url, { agent, timeout: timeoutMs }, (response) => {
     let body = ''
+    const address = response.socket.remoteAddress
     response.on('data', (chunk: Buffer) => (body += chunk.toString()))
     response.on('error', (error) => settle(error.message))
     response.on('end', () => {
       if (response.statusCode !== 200) {
-        settle(`status ${String(response.statusCode)}`)
+        settle(`status ${String(response.statusCode)} from ${address}`)
         return
       }
       answers[body] = (answers[body] ?? 0) + 1
