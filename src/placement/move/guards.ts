@@ -43,6 +43,10 @@ export const guards = {
     waitsFor: 'the new copy to serve',
     met: ({ name }, input) => isReplaced(name, input),
   },
+  AddressesReplaced: {
+    waitsFor: 'the new member cluster to have addresses for clients, as this one has',
+    met: ({ name, seen }, input) => seen.external !== true || missingAddressesMs(name, input) === 0,
+  },
   NamespaceMayLeave: {
     waitsFor: 'the other workloads of its namespace to serve elsewhere',
     met: ({ name }, { mayDrain }) => mayDrain(name),
@@ -119,6 +123,18 @@ function isReplaced(name: string, input: MoveInput): boolean {
   if (wanted.kind === 'undecided' || held.length > 0) return false
   const others = wanted.names.filter((other) => other !== name)
   return others.length > 0 && others.every((other) => serves(other, input))
+}
+
+/**
+ * For how many milliseconds more the old copy waits until clients can come to the new one. They know the address of the old member until
+ * another one is told, and only then begin to forget it. A new member that has no address after forwardSeconds may never have one.
+ */
+export function missingAddressesMs(name: string, input: MoveInput): number {
+  const { placedOn, forwardSeconds = 0, decision, seen } = input
+  const names = decision.wanted.kind === 'members' ? decision.wanted.names : []
+  const others = Object.entries(placedOn).filter(([other]) => other !== name && names.includes(other))
+  if (others.some(([other]) => seen(other).external === true)) return 0
+  return Math.max(0, ...others.map(([, copy]) => forwardSeconds * 1000 - elapsedMs(copy, input)))
 }
 
 /** Clients come to addresses of the member, and pods in another member that serve can be reached from there. */

@@ -88,6 +88,30 @@ describe('the move engine', () => {
       after: { east: 'Serving', west: 'Serving' },
     },
     {
+      title: 'does not drain while clients know addresses of the old member alone',
+      input: given(
+        { east: 'Serving', west: 'Serving' },
+        { forwardSeconds: 60, secondsLater: 59, see: { east: { external: true } } },
+      ),
+      after: { east: 'Serving', west: 'Serving' },
+    },
+    {
+      title: 'drains once the new member has addresses, too',
+      input: given(
+        { east: 'Serving', west: 'Serving' },
+        { forwardSeconds: 60, secondsLater: 2, see: { east: { external: true }, west: { external: true } } },
+      ),
+      after: { east: 'Draining', west: 'Serving' },
+    },
+    {
+      title: 'drains when the new member has had time enough to get addresses',
+      input: given(
+        { east: 'Serving', west: 'Serving' },
+        { forwardSeconds: 60, secondsLater: 60, see: { east: { external: true } } },
+      ),
+      after: { east: 'Draining', west: 'Serving' },
+    },
+    {
       title: 'undoes a drain when the new copy fails',
       input: given({ east: 'Draining', west: 'Serving' }, { see: { west: { available: false } } }),
       after: { east: 'Available', west: 'Serving' },
@@ -299,6 +323,18 @@ describe('the move engine', () => {
     )
     const { placedOn, requeueAfterMs } = move(input)
     expect(placedOn['east']?.wait).to.include({ gate: 'AddressesForgotten', then: 'Removed' })
+    expect(requeueAfterMs).to.equal(40_000)
+  })
+
+  it('looks again when the new member has had time enough to get addresses', () => {
+    const { placedOn, requeueAfterMs } = move(
+      given(
+        { east: 'Serving', west: 'Serving' },
+        { forwardSeconds: 60, secondsLater: 20, see: { east: { external: true } } },
+      ),
+    )
+    expect(placedOn['east']).to.include({ paused: true })
+    expect(placedOn['east']?.wait).to.include({ gate: 'AddressesReplaced', then: 'Held' })
     expect(requeueAfterMs).to.equal(40_000)
   })
 

@@ -2,7 +2,7 @@
 // decision, by the table of transitions alone. Pure: the caller brings the time and waits.
 import { hasCopy, type PlacedCopy, type PlacedOn } from '../../crds/index.ts'
 import type { Rejection } from './decision.ts'
-import { guards } from './guards.ts'
+import { guards, missingAddressesMs } from './guards.ts'
 import { elapsedMs, type Copy, type CopySeen, type MoveInput, type Role } from './move-input.ts'
 import { withPause } from './pauses.ts'
 import { nextShares } from './shares.ts'
@@ -34,7 +34,7 @@ export function move(given: MoveInput): MoveStep {
     withPause(withWait(name, copy, pendingOf(name, copy, input), input), input),
   )
   const waits = [
-    ...Object.values(placedOn).flatMap((copy) => [waitMs(copy, input), withdrawalWaitMs(copy, input)]),
+    ...Object.entries(placedOn).flatMap(([name, copy]) => [waitMs(name, copy, input), withdrawalWaitMs(copy, input)]),
     nextDeadlineMs(placedOn, given.now),
   ]
   const known = waits.filter((ms) => ms !== undefined)
@@ -119,7 +119,7 @@ function timeOf({ now }: MoveInput): string {
 }
 
 /** In how many milliseconds the passing of time alone may change the state of a copy. */
-function waitMs(copy: PlacedCopy, input: MoveInput): number | undefined {
+function waitMs(name: string, copy: PlacedCopy, input: MoveInput): number | undefined {
   const elapsed = elapsedMs(copy, input)
   if (copy.state === 'Draining') {
     const limit = input.drainSeconds * 1000
@@ -128,6 +128,7 @@ function waitMs(copy: PlacedCopy, input: MoveInput): number | undefined {
   if (copy.state === 'Forwarding') return Math.max(50, (input.forwardSeconds ?? 0) * 1000 - elapsed)
   if (copy.state === 'Serving' && elapsed < input.soakSeconds * 1000)
     return Math.max(50, input.soakSeconds * 1000 - elapsed)
+  if (copy.wait?.gate === 'AddressesReplaced') return Math.max(50, missingAddressesMs(name, input))
   return undefined
 }
 

@@ -11,7 +11,9 @@ export function withPause(copy: PlacedCopy, { decision: { wanted, held }, now }:
   const { paused: before, ...rest } = copy
   const { gate = '', until = '' } = copy.wait ?? {}
   const isReplaced = wanted.kind === 'members' && held.length === 0
-  const paused = isReplaced && ['ReplacementServes', 'NamespaceMayLeave'].includes(gate) && now < Date.parse(until)
+  const paused = isReplaced && gatesOfReplaced.includes(gate) && now < Date.parse(until)
   if (paused === (before ?? false)) return copy
   return paused ? { ...rest, paused } : rest
 }
+
+const gatesOfReplaced: readonly string[] = ['ReplacementServes', 'AddressesReplaced', 'NamespaceMayLeave']

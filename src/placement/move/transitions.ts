@@ -86,7 +86,7 @@ export const transitions: readonly Transition[] = [
     to: 'Draining',
     roles: leaving,
     strategies: makeFirst,
-    gates: ['ReplacementServes', 'NamespaceMayLeave'],
+    gates: ['ReplacementServes', 'AddressesReplaced', 'NamespaceMayLeave'],
     wait: heldAfter(900),
   },
   {
