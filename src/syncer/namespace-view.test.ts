@@ -71,6 +71,15 @@ describe('what a namespace has in a member', () => {
     expect(isLeaving(drains!, serves!)).to.equal(false)
     expect(isLeaving()).to.equal(false)
   })
+  it('has Ingresses that leave until they have gone, also where Services stay', () => {
+    const [serves, forwards] = (['Serving', 'Forwarding'] as const).map((state) => named('web', state, 'keys'))
+    const view = viewOf([serves!], true)
+    expect(view.ingressesLeave).to.equal(false)
+    view.changeWorkload({ before: serves, after: forwards })
+    expect(view.ingressesLeave).to.equal(true)
+    view.changeWorkload({ before: forwards, after: undefined })
+    expect(view.ingressesLeave).to.equal(true)
+  })
 
   it('refers to what any of its workloads refers to, until the last of them goes', () => {
     const [one, other] = [named('one', 'Serving', 'shared'), named('other', 'Serving', 'shared')]

@@ -73,6 +73,11 @@ export class NamespaceView {
     return this.present && this.#leaving === this.#workloads.size
   }
 
+  /** Ingresses leave the member, or would be gone already if their deletion were known: clients should not be told its addresses. */
+  get ingressesLeave(): boolean {
+    return this.leaving || !this.present
+  }
+
   /** The namespace must exist in the member: something of it runs there, or has its data there. */
   get needed(): boolean {
     return this.present || this.#claims.size > 0

@@ -353,10 +353,17 @@ describe('the operator and two members', function () {
     await until('the pods in east to be gone', async () => (await copyIn('east', deployments)) === undefined)
     await until('the address of west alone', async () => !(await addresses()).includes('192.0.2.1'))
     expect(await addresses()).to.include('192.0.2.2')
+    const { metadata: since } = await up.list<KubeObject>(ingresses, { signal })
     for (const gvr of [ingresses, services]) expect(await copyIn('east', gvr), gvr.resource).to.not.equal(undefined)
     await until('the end of the move', async () => (await stateIn('east')) === undefined)
     await until('the end of the Ingress in east', async () => (await copyIn('east', ingresses)) === undefined)
     expect(await copyIn('west', ingresses)).to.not.equal(undefined)
+    const last = await up.patch<KubeObject>(ingresses, ref, 'merge', { metadata: { labels: { end: '' } } }, { signal })
+    const followed = up.watch<KubeObject>(ingresses, { resourceVersion: since.resourceVersion ?? '', signal })
+    for await (const { object } of followed) {
+      expect(JSON.stringify(object['status']), 'once told no more').to.not.include('192.0.2.1')
+      if (object.metadata.resourceVersion === last.metadata.resourceVersion) break
+    }
     await up.delete(placements, { name: space }, { signal })
     for (const gvr of [deployments, services, ingresses]) await up.delete(gvr, ref, { signal })
     await until('the end of all in west', async () => (await copyIn('west', deployments)) === undefined)
