@@ -45,7 +45,8 @@ export const guards = {
   },
   AddressesReplaced: {
     waitsFor: 'the new member cluster to have addresses for clients, as this one has',
-    met: ({ name, seen }, input) => seen.external !== true || missingAddressesMs(name, input) === 0,
+    met: ({ name, seen }, input) =>
+      seen.external !== true || input.forwards?.(name) !== true || missingAddressesMs(name, input) === 0,
   },
   NamespaceMayLeave: {
     waitsFor: 'the other workloads of its namespace to serve elsewhere',
@@ -127,7 +128,8 @@ function isReplaced(name: string, input: MoveInput): boolean {
 
 /**
  * For how many milliseconds more the old copy waits until clients can come to the new one. They know the address of the old member until
- * another one is told, and only then begin to forget it. A new member that has no address after forwardSeconds may never have one.
+ * another one is told, and only then begin to forget it. A new member that has no address after forwardSeconds may never have one. Where
+ * pods of other members cannot be reached, no copy waits: others of its namespace, which it needs there, would not.
  */
 export function missingAddressesMs(name: string, input: MoveInput): number {
   const { placedOn, forwardSeconds = 0, decision, seen } = input

@@ -89,25 +89,27 @@ describe('the move engine', () => {
     },
     {
       title: 'does not drain while clients know addresses of the old member alone',
-      input: given(
-        { east: 'Serving', west: 'Serving' },
-        { forwardSeconds: 60, secondsLater: 59, see: { east: { external: true } } },
-      ),
+      input: given({ east: 'Serving', west: 'Serving' }, { ...forwarding, secondsLater: 59, see: { east: external } }),
       after: { east: 'Serving', west: 'Serving' },
     },
     {
       title: 'drains once the new member has addresses, too',
       input: given(
         { east: 'Serving', west: 'Serving' },
-        { forwardSeconds: 60, secondsLater: 2, see: { east: { external: true }, west: { external: true } } },
+        { ...forwarding, secondsLater: 2, see: { east: external, west: external } },
       ),
       after: { east: 'Draining', west: 'Serving' },
     },
     {
       title: 'drains when the new member has had time enough to get addresses',
+      input: given({ east: 'Serving', west: 'Serving' }, { ...forwarding, secondsLater: 60, see: { east: external } }),
+      after: { east: 'Draining', west: 'Serving' },
+    },
+    {
+      title: 'waits for no addresses where pods of other members cannot be reached',
       input: given(
         { east: 'Serving', west: 'Serving' },
-        { forwardSeconds: 60, secondsLater: 60, see: { east: { external: true } } },
+        { ...forwarding, forwards: () => false, secondsLater: 2, see: { east: external } },
       ),
       after: { east: 'Draining', west: 'Serving' },
     },
@@ -328,10 +330,7 @@ describe('the move engine', () => {
 
   it('looks again when the new member has had time enough to get addresses', () => {
     const { placedOn, requeueAfterMs } = move(
-      given(
-        { east: 'Serving', west: 'Serving' },
-        { forwardSeconds: 60, secondsLater: 20, see: { east: { external: true } } },
-      ),
+      given({ east: 'Serving', west: 'Serving' }, { ...forwarding, secondsLater: 20, see: { east: external } }),
     )
     expect(placedOn['east']).to.include({ paused: true })
     expect(placedOn['east']?.wait).to.include({ gate: 'AddressesReplaced', then: 'Held' })
