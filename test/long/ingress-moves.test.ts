@@ -6,6 +6,7 @@ import { expect } from 'chai'
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import {
   agnhostImage,
   ensurePrograms,
@@ -28,9 +29,12 @@ const space = 'site'
 const name = 'web'
 const host = 'web.example'
 const moves = Number(process.env['KCP_TEST_MOVES'] ?? 20)
-/** Longer than clients use an address: 5 s as a DNS record, and then 5 s over a connection that they keep. */
-const forwardSeconds = 15
+/** Clients use an address as long as its DNS record lives (see load-generator.ts), and then over connections that they keep. */
+const recordSeconds = 5
 const connectionSeconds = 5
+const times = { drainSeconds: 5, forwardSeconds: 12 }
+/** After that, less is left of both times than clients need. */
+const lateSeconds = 10
 /** Of the proxy to the member's API, for Skipper, in the network of the node. */
 const apiPort = 8001
 /** The Service in each member that has the address of the controller. */
@@ -60,6 +64,7 @@ describe('moves of what is reached through an Ingress', function () {
     this.timeout(1_200_000) // the first build of Skipper takes minutes
     await ensurePrograms(['skipper'])
     clusters = await lab()
+    here = clusters.east
     installation = stack.use(await installWithoutHost(clusters))
     for (const member of [clusters.east, clusters.west]) {
       await installation.join(member)
@@ -115,13 +120,18 @@ describe('moves of what is reached through an Ingress', function () {
     return copies.map(([member, { state }]) => `${member} ${state}`).join()
   }
 
-  const move = async (from: Cluster, to: Cluster): Promise<void> => {
+  /** Where the Deployment is. */
+  let here: Cluster
+  const moveOn = async (): Promise<void> => {
+    const { east, west } = clusters
+    const [from, to] = here === east ? [east, west] : [west, east]
     await as('annotate', 'deployment', name, `kcp.dev/clusters=${to.name}`, '--overwrite')
     await waitFor(async () => (await states()) === `${to.name} Serving` || undefined, {
       what: `${name} to serve in ${to.name} alone`,
       deadlineMs: 180_000,
       intervalMs: 1000,
     })
+    here = to
     expect(addressesIn(await upstreamIngress())).to.deep.equal([addressOf(to)])
     await waitFor(async () => (await from.kubectl(['get', 'ingress', '-A', '-o', 'name'])).stdout === '', {
       what: `the Ingress to leave ${from.name}`,
@@ -129,29 +139,66 @@ describe('moves of what is reached through an Ingress', function () {
       intervalMs: 500,
     })
   }
-
-  it('fail no request', async () => {
+  /** Resolves with what clients did not get while the task ran. */
+  const failuresDuring = async (task: () => Promise<void>): Promise<string[]> => {
     const url = `http://${host}/hostname`
     const fresh = await startLoad(clusters.east, url, { perSecond: 100, zone })
     const kept = await startLoad(clusters.west, url, { perSecond: 100, keepsConnections: true, zone })
-    const started = performance.now()
-    let done = 0
     const failures: string[] = []
     try {
-      for (const { east, west } = clusters; done < moves; done++)
-        await (done % 2 === 0 ? move(east, west) : move(west, east))
+      await task()
     } finally {
-      const took = Math.round((performance.now() - started) / 1000)
-      console.log(`      ${done} moves in ${took} s`)
       for (const [title, load] of Object.entries({ 'new connections': fresh, kept })) {
         const result = await load.stop()
         failures.push(...result.errors)
         console.log(`      ${title}: ${summary(result)}`, result.errors)
       }
     }
+    return failures
+  }
+
+  /** The controller of the member that comes next gets its address only when the new pods have served for some time. */
+  const moveOnLate = async (): Promise<void> => {
+    const to = here === clusters.east ? clusters.west : clusters.east
+    await giveAddress(to, [])
+    const give = async (): Promise<void> => {
+      await waitFor(async () => (await states()).includes(`${to.name} Serving`) || undefined, {
+        what: `${name} to serve in ${to.name}, too`,
+        deadlineMs: 120_000,
+        intervalMs: 500,
+      })
+      await setTimeout(lateSeconds * 1000)
+      await giveAddress(to, [addressOf(to)])
+    }
+    await Promise.all([moveOn(), give()])
+  }
+
+  it('fail no request, also where the new member gets an address late', async () => {
+    const started = performance.now()
+    let done = 0
+    const failures = await failuresDuring(async () => {
+      try {
+        for (; done < moves; done++) await moveOn()
+      } finally {
+        console.log(
+          `      ${done} moves in ${Math.round((performance.now() - started) / 1000)} s, and one with a late address`,
+        )
+      }
+      await moveOnLate()
+      // Until no client uses the old address any more.
+      await setTimeout((recordSeconds + connectionSeconds + 2) * 1000)
+    })
     expect(failures).to.deep.equal([])
   })
 })
+
+/** The load balancer of the member's cloud has given the controller these addresses. */
+async function giveAddress(member: Cluster, addresses: readonly string[]): Promise<void> {
+  // ipMode: kube-proxy does not answer at this address itself.
+  const status = { loadBalancer: { ingress: addresses.map((ip) => ({ ip, ipMode: 'Proxy' })) } }
+  const patch = ['--subresource=status', '--type=merge', '-p', JSON.stringify({ status })]
+  await member.kubectl(['patch', 'service', entry.name, '-n', entry.namespace, ...patch])
+}
 
 function summary({ sent, failed, repeated }: LoadResult): string {
   return `${sent} sent, ${failed} failed, ${repeated} repeated`
@@ -174,10 +221,7 @@ async function startIngressController(member: Cluster, stack: AsyncDisposableSta
       spec: { type: 'LoadBalancer', ports: [{ port: 80 }] },
     },
   })
-  // ipMode: kube-proxy does not answer at this address itself.
-  const status = { loadBalancer: { ingress: [{ ip: addressOf(member), ipMode: 'Proxy' }] } }
-  const patch = ['--subresource=status', '--type=merge', '-p', JSON.stringify({ status })]
-  await member.kubectl(['patch', 'service', entry.name, '-n', entry.namespace, ...patch])
+  await giveAddress(member, [addressOf(member)])
   const [enter = '', ...inside] = member.node?.enter ?? []
   const start = async (
     title: string,
@@ -210,7 +254,7 @@ async function startIngressController(member: Cluster, stack: AsyncDisposableSta
 async function repeatedly(task: () => Promise<void>, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await task().catch(() => undefined)
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    await setTimeout(500)
   }
 }
 
@@ -220,7 +264,7 @@ const application: readonly Manifest[] = [
     apiVersion: 'kcp.dev/v1alpha1',
     kind: 'Placement',
     metadata: { name: 'moves' },
-    spec: { move: { forwardSeconds } },
+    spec: { move: times },
   },
   {
     apiVersion: 'v1',
