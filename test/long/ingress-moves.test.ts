@@ -33,7 +33,7 @@ const moves = Number(process.env['KCP_TEST_MOVES'] ?? 20)
 const recordSeconds = 5
 const connectionSeconds = 5
 const times = { drainSeconds: 5, forwardSeconds: 12 }
-/** After that, less is left of both times than clients need. */
+/** How long the new pods have served when the controller of their member gets its address. */
 const lateSeconds = 10
 /** Of the proxy to the member's API, for Skipper, in the network of the node. */
 const apiPort = 8001
