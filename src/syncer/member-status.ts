@@ -120,8 +120,8 @@ export async function visitStatus(
   // Others may say what is in the status: of an autoscaler whose workload is divided, the operator does.
   if (!ours && object.metadata.annotations?.[annotation] === undefined) return
   const before = parseAnnotation(object as KubeObject, annotation) as MemberStatus
-  const isLeaving = rule.joinsAddresses === true && context.view(ref.cluster, ref.namespace).ingressesLeave
-  const report = ours ? { ...memberStatusOf(rule, copy, before), ...(isLeaving && { leaving: true }) } : undefined
+  const hides = rule.joinsAddresses === true && !context.view(ref.cluster, ref.namespace).serves
+  const report = ours ? { ...memberStatusOf(rule, copy, before), ...(hides && { hidesAddresses: true }) } : undefined
   const name = `${resource} ${ref.cluster}|${ref.namespace}/${ref.name}`
   if (report !== undefined && isPassing(context, object, before, report)) {
     const waitMs = context.passing.wait(name)

@@ -129,9 +129,9 @@ describe('the status of a Job', () => {
 })
 
 describe('the addresses of an Ingress in several members', () => {
-  const at = (ip: string, leaving = false): MergeInput['reported'][string] => ({
+  const at = (ip: string, hidesAddresses = false): MergeInput['reported'][string] => ({
     loadBalancer: { ingress: [{ ip }] },
-    ...(leaving && { leaving }),
+    ...(hidesAddresses && { hidesAddresses }),
   })
   const addresses = (reported: MergeInput['reported']): unknown =>
     merge({ rule: { summed: [], taken: [], joinsAddresses: true, observes: false }, reported })['loadBalancer']
@@ -141,12 +141,12 @@ describe('the addresses of an Ingress in several members', () => {
       ingress: [{ ip: '192.0.2.1' }, { ip: '192.0.2.2' }],
     })
   })
-  it('are not those of a member that is being left', () => {
+  it('are not those of a member in which nothing serves, yet or any more', () => {
     expect(addresses({ east: at('192.0.2.1', true), west: at('192.0.2.2') })).to.deep.equal({
       ingress: [{ ip: '192.0.2.2' }],
     })
   })
-  it('are those of a member that is being left while there are no others', () => {
+  it('are those of such a member while there are no others', () => {
     const ingress = [{ ip: '192.0.2.1' }]
     expect(addresses({ east: at('192.0.2.1', true), west: {} })).to.deep.equal({ ingress })
   })

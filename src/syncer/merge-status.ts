@@ -79,13 +79,13 @@ function askedMembers(reported: MergeInput['reported'], copies: PlacedOn): strin
   return serving.length > 0 ? serving : members
 }
 
-/** Addresses of members that the namespace leaves are not told to new clients, unless there are no others. */
+/** Addresses of members in which nothing of the namespace serves are not told to new clients, unless there are no others. */
 function joinedAddresses(reports: readonly (MemberStatus | undefined)[]): { ingress?: unknown[] } {
   const addressesOf = (report: MemberStatus | undefined): readonly unknown[] =>
     ((report?.['loadBalancer'] ?? {}) as { ingress?: readonly unknown[] }).ingress ?? []
-  const staying = reports.filter((report) => report?.['leaving'] !== true && addressesOf(report).length > 0)
+  const told = reports.filter((report) => report?.['hidesAddresses'] !== true && addressesOf(report).length > 0)
   const found = new Map<string, unknown>()
-  for (const report of staying.length > 0 ? staying : reports)
+  for (const report of told.length > 0 ? told : reports)
     for (const address of addressesOf(report)) found.set(canonicalJson(address), address)
   return found.size === 0 ? {} : { ingress: [...found.values()] }
 }

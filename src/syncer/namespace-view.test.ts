@@ -62,25 +62,27 @@ describe('what a namespace has in a member', () => {
       expect(view.refersTo('secrets/keys')).to.equal(row.refers ?? row.present)
     })
 
-  it('is leaving when all that is there leaves', () => {
-    const [serves, drains] = (['Serving', 'Draining'] as const).map((state) =>
-      workload({ title: '', state, finalizer: true, present: true }),
-    )
-    const isLeaving = (...workloads: KubeObject[]): boolean => viewOf(workloads, true).leaving
-    expect(isLeaving(drains!)).to.equal(true)
-    expect(isLeaving(drains!, serves!)).to.equal(false)
-    expect(isLeaving()).to.equal(false)
+  it('serves from when the first of its workloads serves until all of them leave', () => {
+    const at = (state: CopyState): KubeObject => named('web', state, 'keys')
+    const view = viewOf([at('Syncing')], true)
+    const seen: boolean[] = [view.serves]
+    for (const [before, after] of [
+      ['Syncing', 'Available'],
+      ['Available', 'Serving'],
+      ['Serving', 'Draining'],
+      ['Draining', 'Forwarding'],
+    ] as const) {
+      view.changeWorkload({ before: at(before), after: at(after) })
+      seen.push(view.serves)
+    }
+    expect(seen).to.deep.equal([false, false, true, false, false])
+    const other = named('other', 'Serving', 'keys')
+    view.changeWorkload({ before: undefined, after: other })
+    expect(view.serves).to.equal(true)
+    view.changeWorkload({ before: other, after: undefined })
+    view.changeWorkload({ before: at('Forwarding'), after: undefined })
+    expect([view.serves, view.present, view.servicesWanted]).to.deep.equal([false, false, true])
   })
-  it('has Ingresses that leave until they have gone, also where Services stay', () => {
-    const [serves, forwards] = (['Serving', 'Forwarding'] as const).map((state) => named('web', state, 'keys'))
-    const view = viewOf([serves!], true)
-    expect(view.ingressesLeave).to.equal(false)
-    view.changeWorkload({ before: serves, after: forwards })
-    expect(view.ingressesLeave).to.equal(true)
-    view.changeWorkload({ before: forwards, after: undefined })
-    expect(view.ingressesLeave).to.equal(true)
-  })
-
   it('refers to what any of its workloads refers to, until the last of them goes', () => {
     const [one, other] = [named('one', 'Serving', 'shared'), named('other', 'Serving', 'shared')]
     const view = viewOf([one, other])
@@ -93,7 +95,7 @@ describe('what a namespace has in a member', () => {
       'serviceaccounts/default',
       'secrets/own',
     ])
-    expect([view.present, view.leaving]).to.deep.equal([true, true])
+    expect([view.present, view.serves]).to.deep.equal([true, false])
   })
   it('refers to the certificates of its Ingresses as long as a workload is there', () => {
     const view = viewOf([])
@@ -123,9 +125,9 @@ describe('what a namespace has in a member', () => {
       if (after === undefined) now.delete(name)
       else now.set(name, after)
       const fresh = viewOf([...now.values()])
-      expect([view.present, view.leaving, view.references()]).to.deep.equal([
+      expect([view.present, view.serves, view.references()]).to.deep.equal([
         fresh.present,
-        fresh.leaving,
+        fresh.serves,
         fresh.references(),
       ])
     }

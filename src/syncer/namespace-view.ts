@@ -9,7 +9,6 @@ import {
   syncerFinalizer,
   templateOf,
   volumeAnnotation,
-  type CopyState,
   type PlacedOn,
 } from '../crds/index.ts'
 import { ingressReferences, referencesOf, type Reference } from './references.ts'
@@ -35,7 +34,7 @@ export interface NamespaceContent {
 
 /** What one workload in the member adds to the view of its namespace. */
 interface WorkloadPart {
-  readonly isLeaving: boolean
+  readonly isServing: boolean
   readonly references: readonly string[]
   readonly isWhole: boolean
   readonly divided?: DividedWorkload
@@ -52,7 +51,7 @@ export class NamespaceView {
   readonly #ingresses = new Map<string, readonly string[]>()
   readonly #ofWorkloads = new ReferenceCounts()
   readonly #ofIngresses = new ReferenceCounts()
-  #leaving = 0
+  #serving = 0
 
   /** `isReached`: the logical cluster has pods in the member that may use Services of every namespace. */
   constructor(content: NamespaceContent, member: string, isReached: () => boolean) {
@@ -68,14 +67,12 @@ export class NamespaceView {
     return this.#workloads.size > 0
   }
 
-  /** Every workload that is in the member leaves it: new clients should not be told its addresses. */
-  get leaving(): boolean {
-    return this.present && this.#leaving === this.#workloads.size
-  }
-
-  /** Ingresses leave the member, or would be gone already if their deletion were known: clients should not be told its addresses. */
-  get ingressesLeave(): boolean {
-    return this.leaving || !this.present
+  /**
+   * A workload of this namespace serves in the member. Before, and from when all of them leave, new clients should not be told the
+   * member's addresses.
+   */
+  get serves(): boolean {
+    return this.#serving > 0
   }
 
   /** The namespace must exist in the member: something of it runs there, or has its data there. */
@@ -119,7 +116,7 @@ export class NamespaceView {
     const wasPresent = this.present
     if (is === undefined) this.#workloads.delete(key)
     else this.#workloads.set(key, is)
-    this.#leaving += Number(is?.isLeaving ?? false) - Number(was?.isLeaving ?? false)
+    this.#serving += Number(is?.isServing ?? false) - Number(was?.isServing ?? false)
     if (is?.divided === undefined) this.#divided.delete(key)
     else this.#divided.set(key, is.divided)
     const changed = this.#ofWorkloads.replace(was?.references ?? [], is?.references ?? [])
@@ -186,19 +183,17 @@ function partOf(workload: CachedObject, member: string): WorkloadPart | undefine
   if (!isInMember(workload, member)) return undefined
   const copies = placedOn(workload as KubeObject)
   const copy = copies[member]
-  const isLeaving = copy !== undefined && leavingStates.includes(copy.state)
+  const isServing = copy?.state === 'Serving'
   // Nothing of it is left, so it refers to nothing; clients of the Ingresses and Services come all the same.
-  if (copy?.state === 'Forwarding') return { isLeaving, references: [], isWhole: false }
+  if (copy?.state === 'Forwarding') return { isServing, references: [], isWhole: false }
   const template = templateOf(workload) as PodTemplate | undefined
   const references = template?.spec === undefined ? [] : textsOf(referencesOf(template.spec))
   const isWhole = copy?.replicas === undefined
   // A StatefulSet that moves ordinal by ordinal is not divided.
-  if (isWhole || copy.start !== undefined) return { isLeaving, references, isWhole }
+  if (isWhole || copy.start !== undefined) return { isServing, references, isWhole }
   const divided = { podLabels: template?.metadata?.labels ?? {}, replicas: sharesIn(copies) }
-  return { isLeaving, references, isWhole, divided }
+  return { isServing, references, isWhole, divided }
 }
-
-const leavingStates: readonly CopyState[] = ['Draining', 'Terminating', 'Forwarding']
 
 interface PodTemplate {
   readonly metadata?: { readonly labels?: Readonly<Record<string, string>> }

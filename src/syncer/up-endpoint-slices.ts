@@ -270,14 +270,16 @@ export async function reportEndpoints(
   const { type, loadBalancer } = addressesOf(copy)
   const addresses = clusterSetAddresses(copy)
   const isExternal = loadBalancer !== undefined || hasIngress(context, memberNamespace, visit.name)
-  const isLeaving = type === 'LoadBalancer' && context.view(visit.cluster, visit.namespace).leaving
+  const view = context.view(visit.cluster, visit.namespace)
+  // Without any workload of its namespace, a Service may be there to lead to pods of other members.
+  const hides = type === 'LoadBalancer' && view.present && !view.serves
   const report = wanted
     ? {
         endpoints,
         ...(loadBalancer && { loadBalancer }),
         ...(addresses.length > 0 && { addresses }),
         ...(isExternal && { external: true }),
-        ...(isLeaving && { leaving: true }),
+        ...(hides && { hidesAddresses: true }),
       }
     : undefined
   const written = await writeMemberStatus(context, 'services', visit, report, signal)

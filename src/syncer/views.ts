@@ -85,8 +85,8 @@ export class Views {
 }
 
 /** What decides which followers of the namespace the member gets, as text. */
-function factsOf({ present, leaving, needed, servicesWanted }: NamespaceView): string {
-  return `${present} ${leaving} ${needed} ${servicesWanted}`
+function factsOf({ present, serves, needed, servicesWanted }: NamespaceView): string {
+  return `${present} ${serves} ${needed} ${servicesWanted}`
 }
 
 function changeIn(view: NamespaceView, resource: ContentResource, change: ContentChange): readonly string[] {
