@@ -1,7 +1,6 @@
 // A watch through a replica of `kcp apiserver` goes on where it was after the last replica was stopped and one is started again, also
 // when it had not run for long: by `helm uninstall` and `helm install`, for example.
 import { expect } from 'chai'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { KubeList } from '../../src/apimachinery/meta/index.ts'
 import { kubectl, waitFor } from '../support/index.ts'
 import { startReplicas, type ReplicaSet, type RunningReplica } from './replicas.ts'
@@ -23,8 +22,9 @@ describe('a watch of a logical cluster', function () {
 
   it('goes on after the only replica was stopped and started again, with changes and deletions', async () => {
     const as = async (...args: string[]): Promise<string> => (await kubectl(tenant, args)).stdout
-    // What it knows is saved a second after it owns logical clusters.
-    await delay(1500)
+    const isSaved = async (): Promise<boolean> =>
+      (await set.host.kubectl(['get', 'records.storage.kcp.dev', '-A'])).stdout.includes(' deletions ')
+    await waitFor(isSaved, { what: 'what it knows of deletions to be saved', deadlineMs: 60_000 })
     for (const name of ['kept', 'gone']) await as('create', 'configmap', name)
     const list = JSON.parse(await as('get', '--raw', '/api/v1/namespaces/default/configmaps')) as KubeList
     await as('delete', 'configmap', 'gone')

@@ -391,8 +391,9 @@ class HostStore implements SharedStore {
   #saveSoon(ms: number): void {
     const { life, stream } = this.#parts
     const save = async (): Promise<void> => {
+      if (life.signal.aborted) return
       await this.#saveDeletions()
-      if (!life.signal.aborted) this.#saveSoon(stream.hasSaved ? saveEveryMs : firstSaveEveryMs)
+      this.#saveSoon(stream.hasSaved ? saveEveryMs : firstSaveEveryMs)
     }
     this.#saving = setTimeout(() => void save(), ms).unref()
   }
