@@ -23,6 +23,7 @@ import { gvrs, type ResourceName } from './resources/resources.ts'
 import {
   downstreamObject,
   downstreamNamespaceOf,
+  isPostponed,
   locatorOf,
   upstreamObject,
   visitKindOf,
@@ -123,13 +124,8 @@ export async function visitStatus(
   const hides = rule.joinsAddresses === true && !context.view(ref.cluster, ref.namespace).serves
   const report = ours ? { ...memberStatusOf(rule, copy, before), ...(hides && { hidesAddresses: true }) } : undefined
   const name = `${resource} ${ref.cluster}|${ref.namespace}/${ref.name}`
-  if (report !== undefined && isPassing(context, object, before, report)) {
-    const waitMs = context.passing.wait(name)
-    if (waitMs !== undefined) {
-      context.enqueueAfter({ ...ref, kind: visitKindOf(resource) }, waitMs)
-      return
-    }
-  }
+  const visit = { ...ref, kind: visitKindOf(resource) }
+  if (report !== undefined && isPassing(context, object, before, report) && isPostponed(context, name, visit)) return
   context.passing.forget(name)
   if (report !== undefined && (await writeBoth(context, resource, rule, { ref, object, report }, signal))) return
   const written = report === undefined ? object : await writeMemberStatus(context, resource, ref, report, signal)
@@ -145,8 +141,7 @@ function isPassing(
 ): boolean {
   const kind = workloadKindOfObject(object)
   if (kind === undefined || kind.health.equal.length === 0 || before['error'] !== undefined) return false
-  const isReported = object.metadata.annotations?.[memberStatusAnnotation(member.name)] !== undefined
-  if (isReported && canonicalJson(before) === canonicalJson(report)) return false
+  if (object.metadata.annotations?.[memberStatusAnnotation(member.name)] === canonicalJson(report)) return false
   const copy = placedOn(object as KubeObject)[member.name]
   const replicas = copy?.replicas ?? replicasOf(object)
   const source = sourceOf(object['spec'], copy)

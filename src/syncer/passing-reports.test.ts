@@ -18,4 +18,11 @@ describe('a report that will soon be replaced', () => {
     expect(reports.wait('web')).to.equal(200)
     expect(reports.wait('other')).to.equal(200)
   })
+  it('is forgotten a minute later if its object was deleted, but not while somebody still asks', () => {
+    reports.wait('gone')
+    now += 60_200
+    expect(reports.wait('other')).to.equal(undefined)
+    expect(reports.wait('new')).to.equal(200)
+    expect(reports.size).to.equal(1)
+  })
 })

@@ -139,7 +139,14 @@ export interface SyncContext {
   /** Whether custom resources of the namespace that the member exports are, or should be, there. */
   hasExported(cluster: string, namespace: string): boolean
   enqueue(visit: Visit): void
-  enqueueAfter(visit: Visit, ms: number): void
+  readonly enqueueAfter: (visit: Visit, ms: number) => void
+}
+
+/** Whether the report waits for the next one; then the visit comes again when it must be written. */
+export function isPostponed({ passing, enqueueAfter }: SyncContext, report: string, visit: Visit): boolean {
+  const waitMs = passing.wait(report)
+  if (waitMs !== undefined) enqueueAfter(visit, waitMs)
+  return waitMs !== undefined
 }
 
 /** The visit in which an object of this resource is copied into the member. */

@@ -17,7 +17,7 @@ import {
   type WorkloadKind,
 } from '../crds/index.ts'
 import { gvrs } from './resources/resources.ts'
-import { downstreamNamespaceOf, upstreamObject, type SyncContext, type Visit } from './sync-context.ts'
+import { downstreamNamespaceOf, isPostponed, upstreamObject, type SyncContext, type Visit } from './sync-context.ts'
 import { sourceHash } from './transform/pod-template.ts'
 import type { PodTemplate } from './transform/pod-types.ts'
 import { metadataUp, replicaSetTemplateUp, withoutHash } from './transform/up.ts'
@@ -194,13 +194,7 @@ async function updateCopy(
 ): Promise<void> {
   const before = memberStatusesOf<ReplicaSetMemberStatus>(copy as KubeObject)[context.member.name]
   const name = `replicasets ${visit.cluster}|${visit.namespace}/${copy.metadata.name ?? ''}`
-  if (!isSettled(before) && !isSettled(report)) {
-    const waitMs = context.passing.wait(name)
-    if (waitMs !== undefined) {
-      context.enqueueAfter(visit, waitMs)
-      return
-    }
-  }
+  if (!isSettled(before) && !isSettled(report) && isPostponed(context, name, visit)) return
   context.passing.forget(name)
   await writeCopy(context, visit, copy, report, signal)
 }
@@ -304,12 +298,9 @@ async function settleRevisions(
     }
     const passing = `revision ${cluster}|${namespace}/${name}`
     if (workload.metadata.annotations?.[revisionAnnotation] === String(revision)) context.passing.forget(passing)
-    else {
-      // The next report of the member usually brings it along.
-      const waitMs = context.passing.wait(passing)
-      if (waitMs !== undefined) context.enqueueAfter({ kind: 'history', cluster, namespace, name }, waitMs)
-      else await client.patch(kind.gvr, { namespace, name }, 'merge', { metadata: { annotations } }, { signal })
-    }
+    // The next report of the member usually brings it along.
+    else if (!isPostponed(context, passing, { kind: 'history', cluster, namespace, name }))
+      await client.patch(kind.gvr, { namespace, name }, 'merge', { metadata: { annotations } }, { signal })
   }
   const limit = (valueAt(workload, history.limit) as number | undefined) ?? 10
   const idle = canonical.filter((one) => one !== newest && isIdle(one)).sort((a, b) => numberOf(b) - numberOf(a))
