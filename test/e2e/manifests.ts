@@ -10,6 +10,17 @@ export function namespace(name: string, clusters?: string): Manifest {
   return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, annotations } }
 }
 
+/** The template of pods that answer with their names, and take two seconds to end as servers with requests under way do. */
+export function answeringPods(labels: Readonly<Record<string, string>>): Manifest {
+  const container = {
+    name: 'main',
+    image: agnhostImage,
+    args: ['netexec', '--http-port=8080', '--delay-shutdown=2'],
+    readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
+  }
+  return { metadata: { labels }, spec: { terminationGracePeriodSeconds: 10, containers: [container] } }
+}
+
 /** A web application: Deployment, Service and ConfigMap named `web`, answering with its pod's name. */
 export function webApplication(inNamespace: string, { replicas = 2, greeting = 'hello' } = {}): string {
   const metadata = { name: 'web', namespace: inNamespace }

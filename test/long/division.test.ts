@@ -14,7 +14,7 @@ import {
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '../e2e/installation.ts'
 import { endLabAfterAll, lab } from '../e2e/lab.ts'
 import { startLoad } from '../e2e/load.ts'
-import { documents, namespace, type Manifest } from '../e2e/manifests.ts'
+import { answeringPods, documents, namespace, type Manifest } from '../e2e/manifests.ts'
 
 interface Pod {
   readonly metadata: { readonly deletionTimestamp?: string }
@@ -168,20 +168,7 @@ const web = documents([
       replicas: 12,
       progressDeadlineSeconds: 20,
       selector: { matchLabels: labels },
-      template: {
-        metadata: { labels },
-        spec: {
-          terminationGracePeriodSeconds: 10,
-          containers: [
-            {
-              name: 'main',
-              image: agnhostImage,
-              args: ['netexec', '--http-port=8080', '--delay-shutdown=2'],
-              readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
-            },
-          ],
-        },
-      },
+      template: answeringPods(labels),
     },
   },
 ])

@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import {
-  agnhostImage,
   ensurePrograms,
   kubectl,
   needsNodes,
@@ -23,7 +22,7 @@ import {
 import { createLogicalCluster, installWithoutHost, type Installation } from '../e2e/installation.ts'
 import { endLabAfterAll, lab, type Lab } from '../e2e/lab.ts'
 import { startLoad, type LoadResult } from '../e2e/load.ts'
-import { documents, namespace, type Manifest } from '../e2e/manifests.ts'
+import { answeringPods, documents, namespace, type Manifest } from '../e2e/manifests.ts'
 
 const space = 'site'
 const name = 'web'
@@ -292,20 +291,7 @@ const application: readonly Manifest[] = [
     spec: {
       replicas: 3,
       selector: { matchLabels: labels },
-      template: {
-        metadata: { labels },
-        spec: {
-          terminationGracePeriodSeconds: 10,
-          containers: [
-            {
-              name: 'main',
-              image: agnhostImage,
-              args: ['netexec', '--http-port=8080', '--delay-shutdown=2'],
-              readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
-            },
-          ],
-        },
-      },
+      template: answeringPods(labels),
     },
   },
 ]

@@ -4,11 +4,11 @@
 // KCP_TEST_DRAIN_SECONDS: how long old pods keep running without new requests.
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { agnhostImage, kubectl, needsNodes, repositoryRoot, waitFor, type CommandResult } from '../support/index.ts'
+import { kubectl, needsNodes, repositoryRoot, waitFor, type CommandResult } from '../support/index.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '../e2e/installation.ts'
 import { endLabAfterAll, lab, type Lab } from '../e2e/lab.ts'
 import { startLoad, type Load, type LoadResult } from '../e2e/load.ts'
-import { documents, namespace, type Manifest } from '../e2e/manifests.ts'
+import { answeringPods, documents, namespace, type Manifest } from '../e2e/manifests.ts'
 
 const space = 'shop'
 const moves = Number(process.env['KCP_TEST_MOVES'] ?? 20)
@@ -140,16 +140,10 @@ describe('moves under load', function () {
   })
 })
 
-/** Three pods that answer over a Service, and take two seconds to end as servers with requests under way do. */
+/** Three pods that answer over a Service. */
 function serving(name: string, kind: Application['kind']): Manifest[] {
   const labels = { app: name }
-  const container = {
-    name: 'main',
-    image: agnhostImage,
-    args: ['netexec', '--http-port=8080', '--delay-shutdown=2'],
-    readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
-  }
-  const template = { metadata: { labels }, spec: { terminationGracePeriodSeconds: 10, containers: [container] } }
+  const template = answeringPods(labels)
   const replicas = name === 'anchor' ? { replicas: 1 } : name === 'scaled' ? {} : { replicas: 3 }
   const selector = { matchLabels: labels }
   return [
